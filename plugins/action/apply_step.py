@@ -15,12 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from ..module_utils.shared import step_kinds, step_times
-from ..plugin_utils.evidence import document as evidence
-from ..plugin_utils.planning import check_mode as looks
+from ..plugin_utils.evidence import document
+from ..plugin_utils.planning import check_mode
 from ..plugin_utils.planning.plan import Step
-from ..plugin_utils.run import cluster_lock as locking
-from ..plugin_utils.run import console as terminal
-from ..plugin_utils.run import run_files as run_folder
+from ..plugin_utils.run import cluster_lock as run_cluster_lock
+from ..plugin_utils.run import console, run_files
 from ..plugin_utils.transport.node_action import NodeAction, orphaned
 from ..plugin_utils.transport.patience import PATIENCE, checked, patiently
 
@@ -96,10 +95,10 @@ class ActionModule(NodeAction):
         step = None
         try:
             run_id = _run_id(folder)
-            step = _step_of(run_folder.read_plan(folder), identity)
+            step = _step_of(run_files.read_plan(folder), identity)
             refusal = _refusal(folder, run_id, step, identity, host, args["locked"])
         except (OSError, ValueError, KeyError, TypeError) as error:
-            refusal = f"the plan in {folder} cannot be read ({evidence.one_line(error)})"
+            refusal = f"the plan in {folder} cannot be read ({document.one_line(error)})"
         if refusal or step is None:
             return {"state": step_kinds.REFUSED, "reason": refusal, "changed": False}
         return self._apply(folder, run_id, step, host, args, task_vars)
@@ -125,7 +124,7 @@ class ActionModule(NodeAction):
         }
         try:
             run_id = _run_id(folder)
-            step = _step_of(looks.asked(run_folder.read_plan(folder)), identity)
+            step = _step_of(check_mode.asked(run_files.read_plan(folder)), identity)
         except (OSError, ValueError, KeyError, TypeError):
             return not_asked
         if step is None or step.host != host or orphaned():
@@ -145,7 +144,7 @@ class ActionModule(NodeAction):
         status, reason, answer = self._ask(host, params, task_vars)
         if status == "ok":
             record = checked(answer)
-            record["reason"] = looks.said(record["reason"])
+            record["reason"] = check_mode.said(record["reason"])
             if record["state"] in (step_kinds.DONE, step_kinds.ROLLED_BACK):
                 record.update(
                     state=step_kinds.FAILED,
@@ -167,7 +166,7 @@ class ActionModule(NodeAction):
             "reason": record["reason"],
         }
         with suppress(OSError):  # then the report says that no host was asked
-            run_folder.note_look(folder, record)
+            run_files.note_look(folder, record)
         return {"changed": False, **record}
 
     def _apply(
@@ -195,9 +194,9 @@ class ActionModule(NodeAction):
             "report_dir": folder,
             "patience": PATIENCE if step.remedy == step_kinds.DRAIN else None,
         }
-        _sync(Path(folder) / run_folder.BEGUN, step.id + "\n")
+        _sync(Path(folder) / run_files.BEGUN, step.id + "\n")
         started = time.monotonic()
-        tell = terminal.tell if args["terminal"] else _silent
+        tell = console.tell if args["terminal"] else _silent
         if not step_kinds.kind_of(step.remedy).settles_at_once:
             tell(begun(step, budget))
         status, reason, answer = patiently(
@@ -257,7 +256,7 @@ def begun(step: Step, seconds: int) -> str:
                 " and finishes or undoes it"
             ),
         )
-    return evidence.one_line(
+    return document.one_line(
         f"kubemend: {step.id}: {step.host} {what}, at most {seconds} s. Interrupted (Ctrl-C),"
         f" {left}.",
         600,
@@ -278,16 +277,16 @@ def _refusal(
         return step.blocked_by or "the plan does not allow it"
     if step.host != host:
         return f"the plan has it for {step.host}, not for {host}"
-    begun = Path(folder) / run_folder.BEGUN
+    begun = Path(folder) / run_files.BEGUN
     if begun.exists():
         return (
-            f"step {evidence.one_line(begun.read_text(encoding='utf-8'), 80)} was begun before it"
+            f"step {document.one_line(begun.read_text(encoding='utf-8'), 80)} was begun before it"
             " and never ended"
         )
     refusal = _refused_by_earlier(folder, step)
     if refusal or not locked:
         return refusal
-    held, sentence = locking.decide(locking.noted(folder), run_id, step.cluster)
+    held, sentence = run_cluster_lock.decide(run_cluster_lock.noted(folder), run_id, step.cluster)
     return "" if held else sentence
 
 
@@ -317,7 +316,7 @@ def _as_before(step: Step, which: str, state: str, folder: str) -> bool:
     ends = (step_kinds.REFUSED, step_kinds.ROLLED_BACK)
     if step.remedy != step_kinds.UNCORDON or state not in ends:
         return False
-    earlier = _step_of(run_folder.read_plan(folder), which)
+    earlier = _step_of(run_files.read_plan(folder), which)
     if earlier is None or earlier.remedy != step_kinds.RESET_STATE:
         return False
     return earlier.node == step.node
@@ -337,7 +336,7 @@ def _append(folder: str, record: Mapping[str, Any]) -> None:
         file.write(json.dumps(record) + "\n")
         file.flush()
         os.fsync(file.fileno())
-    begun = Path(folder) / run_folder.BEGUN
+    begun = Path(folder) / run_files.BEGUN
     with suppress(FileNotFoundError):
         if begun.read_text(encoding="utf-8").strip() == record["id"]:
             begun.unlink()

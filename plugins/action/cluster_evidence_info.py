@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 
 from ..module_utils.shared import collector_names
 from ..module_utils.shared.cluster_key import cluster_key
-from ..plugin_utils.evidence import document as evidence
+from ..plugin_utils.evidence import document as evidence_document
 from ..plugin_utils.planning import node_ready_wait
 from ..plugin_utils.run import console, run_files
 from ..plugin_utils.transport.node_action import NodeAction
@@ -64,7 +64,7 @@ class ActionModule(NodeAction):
         if folder:
             folder = Path(str(folder)).expanduser()
             answered.update(_answered(folder))
-            known = _known(folder / evidence.file_name(host))
+            known = _known(folder / evidence_document.file_name(host))
             if known["status"] == "unreachable":
                 return "unreachable", known["reason"], {}
             if known["cluster_key"] in answered:
@@ -99,7 +99,7 @@ class ActionModule(NodeAction):
         """Add the key of the cluster, and write nothing of a host that was skipped."""
         authority = document.pop("ca", None)
         document["cluster_key"] = cluster_key(_pem(authority))
-        document = {**evidence.accepted(document), "kind": "cluster"}
+        document = {**evidence_document.accepted(document), "kind": "cluster"}
         if document["status"] == "skipped":
             args["evidence_dir"] = None  # nothing was asked: there is nothing to write
         return document
@@ -211,13 +211,13 @@ def _answered(folder: Path) -> dict[str, str]:
 def _known(path: Path) -> dict[str, Any]:
     try:
         return _envelope(path, path.stat().st_mtime_ns)
-    except (OSError, evidence.EvidenceError):
+    except (OSError, evidence_document.EvidenceError):
         return dict.fromkeys(("kind", "host", "status", "cluster_key", "reason"))
 
 
 @functools.lru_cache(maxsize=4096)  # one worker asks all hosts of a loop
 def _envelope(path: Path, _changed: int) -> dict[str, Any]:
-    document = evidence.read(path)
+    document = evidence_document.read(path)
     # A host may be called "m1.cluster": only the document itself says what it is.
     return {
         name: document.get(name) for name in ("kind", "host", "status", "cluster_key", "reason")

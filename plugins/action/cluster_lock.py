@@ -14,10 +14,10 @@ from typing import Any, ClassVar
 
 from ..module_utils.shared import step_times
 from ..module_utils.state import lock
-from ..plugin_utils.evidence import document as evidence
+from ..plugin_utils.evidence import document
 from ..plugin_utils.planning.plan import Step
-from ..plugin_utils.run import cluster_lock as locking
-from ..plugin_utils.run import run_files as run_folder
+from ..plugin_utils.run import cluster_lock as run_cluster_lock
+from ..plugin_utils.run import run_files
 from ..plugin_utils.transport.node_action import NodeAction
 
 NOT_ASKED = (
@@ -66,14 +66,14 @@ class ActionModule(NodeAction):
             params = {
                 "state": state,
                 "run_id": run_id,
-                "controller": locking.controller(os.getppid()),
+                "controller": run_cluster_lock.controller(os.getppid()),
                 "take": args["take"],
                 "seconds": seconds,
                 "timeout": args["timeout"],
                 "check": self._task.check_mode,
                 "report_dir": folder,
             }
-            if state == "released" and run_folder.unsettled(folder):
+            if state == "released" and run_files.unsettled(folder):
                 # It is unknown whether that step still runs: the lock's own time, or the next run
                 # of this controller, ends it.
                 result.update(changed=False, host=host, held=True, by=run_id, status="ok")
@@ -84,7 +84,7 @@ class ActionModule(NodeAction):
             result.update(
                 failed=True,
                 changed=False,
-                msg=f"{folder} cannot be used: {evidence.one_line(error)}",
+                msg=f"{folder} cannot be used: {document.one_line(error)}",
             )
             return result
         result.update(
@@ -102,27 +102,27 @@ class ActionModule(NodeAction):
 
     def _noted(
         self, host: str, params: dict[str, Any], args: dict[str, Any], task_vars: dict[str, Any]
-    ) -> locking.Held:
+    ) -> run_cluster_lock.Held:
         """Ask the node, and note its answer in the report directory."""
         folder, state = args["report_dir"], args["state"]
         if state == "acquired":
             _expect(folder, args["members"] or [], args["unable"])
         answer = self._lock(host, params, folder, task_vars)
         if state != "released":
-            locking.note(folder, answer)
+            run_cluster_lock.note(folder, answer)
         return answer
 
     _changed = False
 
     def _lock(
         self, host: str, params: dict[str, Any], folder: str, task_vars: dict[str, Any]
-    ) -> locking.Held:
+    ) -> run_cluster_lock.Held:
         cluster = _cluster_of(folder, host)
         found = self._once(host, cluster, params, task_vars)
         owner = self._owner
         is_refused = params["state"] == "acquired" and not found.held
         # its process was one of this very controller and is gone: nothing waits for it
-        if is_refused and found.by and locking.gone(owner, params["controller"]):
+        if is_refused and found.by and run_cluster_lock.gone(owner, params["controller"]):
             found = self._once(host, cluster, {**params, "take": found.by}, task_vars)
         return found
 
@@ -131,13 +131,15 @@ class ActionModule(NodeAction):
 
     def _once(
         self, host: str, cluster: str | None, params: dict[str, Any], task_vars: dict[str, Any]
-    ) -> locking.Held:
+    ) -> run_cluster_lock.Held:
         status, reason, answer = self._ask(host, params, task_vars)
         lock = answer.get("lock")
         owner = lock.get("controller") if isinstance(lock, dict) else None
         self._owner = owner if isinstance(owner, dict) else {}
         self._changed = self._changed or answer.get("changed") is True
-        return locking.said(host, cluster, status, reason, answer, params["run_id"], self._member)
+        return run_cluster_lock.said(
+            host, cluster, status, reason, answer, params["run_id"], self._member
+        )
 
 
 def _expect(folder: str, members: list[str], unable: list[str]) -> None:
@@ -145,23 +147,25 @@ def _expect(folder: str, members: list[str], unable: list[str]) -> None:
 
     The loop may end at one with which Ansible cannot begin, and never come to those after it.
     """
-    known = {item.host for item in locking.noted(folder)}
+    known = {item.host for item in run_cluster_lock.noted(folder)}
     for host in members:
         if host not in known:
             status, reason = "error", NOT_ASKED
             if host in unable:
-                status, reason = "unreachable", evidence.NEVER_BEGAN
+                status, reason = "unreachable", document.NEVER_BEGAN
             cluster = _cluster_of(folder, host)
-            locking.note(folder, locking.Held(host, cluster, status, reason=reason))
+            run_cluster_lock.note(
+                folder, run_cluster_lock.Held(host, cluster, status, reason=reason)
+            )
 
 
 def _decided(folder: str, run_id: str, cluster: str | None) -> dict[str, Any]:
     """Return one verdict over every cluster that was asked, or over one of them."""
-    answers = locking.noted(folder)
+    answers = run_cluster_lock.noted(folder)
     clusters: list[str | None] = [cluster]
     if not cluster:
         clusters = [*sorted({item.cluster for item in answers if item.cluster})] or [None]
-    verdicts = [locking.decide(answers, run_id, name) for name in clusters]
+    verdicts = [run_cluster_lock.decide(answers, run_id, name) for name in clusters]
     refused = [sentence for held, sentence in verdicts if not held]
     notes = [sentence for held, sentence in verdicts if held and sentence]
     found: dict[str, Any] = {"changed": False, "held": not refused, "notes": notes}
@@ -176,7 +180,7 @@ def _seconds(folder: str, step: str | None) -> int:
     Each renews its own node's lock too.
     """
     try:
-        steps = run_folder.read_plan(folder)
+        steps = run_files.read_plan(folder)
     except FileNotFoundError:
         return 0
     if step:
@@ -206,7 +210,7 @@ def _run_id(folder: str) -> Any:
 
 def _cluster_of(folder: str, host: str) -> str | None:
     """Return the cluster that a host's evidence proves, by the key that the plan uses."""
-    path = Path(folder) / "evidence" / evidence.file_name(host)
+    path = Path(folder) / "evidence" / document.file_name(host)
     try:
         key = json.loads(path.read_text(encoding="utf-8")).get("cluster_key")
     except (OSError, ValueError, AttributeError):
@@ -215,6 +219,6 @@ def _cluster_of(folder: str, host: str) -> str | None:
 
 
 def _digits() -> int:
-    from ..plugin_utils.faults import engine as judge
+    from ..plugin_utils.faults import engine as fault_engine
 
-    return judge.KEY_DIGITS
+    return fault_engine.KEY_DIGITS

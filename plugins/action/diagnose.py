@@ -25,7 +25,7 @@ from ..plugin_utils.evidence import sources
 from ..plugin_utils.evidence.document import TOOL_VERSION, EvidenceError, one_line
 from ..plugin_utils.faults import engine, symptoms
 from ..plugin_utils.models import cluster, node_hosts, timeline
-from ..plugin_utils.models import result as model
+from ..plugin_utils.models import result as model_result
 from ..plugin_utils.planning import check_mode, plan
 from ..plugin_utils.planning.remedies import workload_patch_file
 from ..plugin_utils.reports import diff as report_diff
@@ -99,7 +99,7 @@ WAY_OUT = (
     "kubemend_evidence takes the folder of a run, its evidence/, a file of that, a bundle, or a"
     " list of them."
 )
-PAGES = Path(__file__).absolute().parents[2] / model.DOCS
+PAGES = Path(__file__).absolute().parents[2] / model_result.DOCS
 
 
 class ActionModule(ActionBase):
@@ -143,8 +143,8 @@ class _Evaluation:
     reported. unread: notes about evidence that cannot be read.
     """
 
-    seen: model.Result
-    judged: model.Result
+    seen: model_result.Result
+    judged: model_result.Result
     clusters: list[cluster.Cluster]
     planned: tuple[plan.Step, ...]
     unread: tuple[str, ...]
@@ -269,7 +269,7 @@ def _fail_on(args: dict[str, Any], planned: tuple[plan.Step, ...]) -> str:
 
 
 def _compared(
-    earlier: report_diff.Earlier | None, judged: model.Result
+    earlier: report_diff.Earlier | None, judged: model_result.Result
 ) -> report_diff.Comparison | None:
     if earlier is None:
         return None
@@ -283,7 +283,7 @@ def _pages() -> str:
     return ""
 
 
-def _write_reports(formats: list[str], judged: model.Result, run: Run) -> None:
+def _write_reports(formats: list[str], judged: model_result.Result, run: Run) -> None:
     """Write the formats that the operator asked for; report.json and report.txt always."""
     atomic_file.replace(
         run.path("report.json"), itertools.chain(json_report.pieces(judged, run), ["\n"])
@@ -432,7 +432,7 @@ def _symptom(name: str | None) -> Symptom | None:
     return Symptom(symptom.name, symptom.title, tuple(symptom.causes))
 
 
-def _answer(judged: model.Result, run: Run) -> dict[str, Any]:
+def _answer(judged: model_result.Result, run: Run) -> dict[str, Any]:
     """Return codes, names and paths: evidence text never becomes a variable."""
     code, reason = exit_of(judged, run)
     codes = {
@@ -451,7 +451,7 @@ def _answer(judged: model.Result, run: Run) -> dict[str, Any]:
     return answer
 
 
-def _failure(judged: model.Result, run: Run) -> str:
+def _failure(judged: model_result.Result, run: Run) -> str:
     """Return the message of a run that fails."""
     if run.outcome is not None and run.outcome[0]:
         return one_line(run.outcome[2])
@@ -465,7 +465,7 @@ def _input_error(sentence: str) -> dict[str, Any]:
     return {"failed": True, "exit_reason": "input", "msg": sentence}
 
 
-def _print(judged: model.Result, run: Run) -> None:
+def _print(judged: model_result.Result, run: Run) -> None:
     """Print the report, in the width and colour that Ansible has."""
     paint = plain
     if color.ANSIBLE_COLOR:

@@ -11,23 +11,23 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any, ClassVar
 
-from ..module_utils.capture import level_window as log_level
+from ..module_utils.capture import level_window
 from ..plugin_utils.capture import (
-    outcome as capturing,
+    outcome as capture_outcome,
 )
 from ..plugin_utils.capture import (
-    plan as capture,
+    plan as capture_plan,
 )
 from ..plugin_utils.capture import (
-    restart_steps as capture_restart,
+    restart_steps,
 )
 from ..plugin_utils.capture.plan import Plan, Target
-from ..plugin_utils.evidence import document as evidence
+from ..plugin_utils.evidence import document as evidence_document
 from ..plugin_utils.evidence import sources as evidence_sources
-from ..plugin_utils.reports import capture as report
-from ..plugin_utils.run import cluster_lock as locking
-from ..plugin_utils.run import console as terminal
-from ..plugin_utils.run import inventory as run_hosts
+from ..plugin_utils.reports import capture as report_capture
+from ..plugin_utils.run import cluster_lock as run_cluster_lock
+from ..plugin_utils.run import console
+from ..plugin_utils.run import inventory as run_inventory
 from ..plugin_utils.run.settings import FORMATS
 from ..plugin_utils.transport import node_program
 from ..plugin_utils.transport.node_action import NodeAction, orphaned
@@ -73,7 +73,7 @@ def _halted(folder: str, plan: Plan, host: str) -> str | None:
     """Why nothing else is restarted: a host before this one, whose restart was not proven."""
     for name in plan.raising[: plan.raising.index(host)]:
         said, steps = (
-            capturing.noted(folder, name, capturing.RAISED),
+            capture_outcome.noted(folder, name, capture_outcome.RAISED),
             [target for target in plan.of(name) if target.step],
         )
         if steps and (
@@ -130,7 +130,7 @@ class ActionModule(NodeAction):
         result, task_vars, args, host = self._begun(tmp, task_vars, self.SPEC)
         try:
             if args["state"] == "planned":
-                run_hosts.note_unheard(
+                run_inventory.note_unheard(
                     f"{args['report_dir']}/evidence",
                     args["hosts"],
                     args["api_hosts"],
@@ -143,9 +143,9 @@ class ActionModule(NodeAction):
                 found = self._report(args)
             else:
                 found = getattr(self, "_" + args["state"])(
-                    host, args, task_vars, capturing.read_plan(args["report_dir"])
+                    host, args, task_vars, capture_outcome.read_plan(args["report_dir"])
                 )
-        except capture.CaptureError as error:
+        except capture_plan.CaptureError as error:
             found = {"failed": True, "exit_reason": error.reason, "msg": str(error)}
         except OSError as error:
             found = {
@@ -158,7 +158,7 @@ class ActionModule(NodeAction):
                 "failed": True,
                 "exit_reason": "input",
                 "msg": (
-                    f"{args['report_dir']} holds no plan of a capture: {evidence.one_line(error)}."
+                    f"{args['report_dir']} holds no plan of a capture: {evidence_document.one_line(error)}."
                 ),
             }
         result.update({"changed": False, "state": args["state"], **found})
@@ -168,7 +168,7 @@ class ActionModule(NodeAction):
         folder = args["report_dir"]
         documents = evidence_sources.stream([f"{folder}/evidence"])
         try:
-            made = capture.plan(
+            made = capture_plan.plan(
                 args["run_id"],
                 documents,
                 tuple(args["components"]),
@@ -176,7 +176,7 @@ class ActionModule(NodeAction):
                 args["seconds"],
                 args["pod"],
             )
-        except capture.CaptureError as error:
+        except capture_plan.CaptureError as error:
             nothing = Plan(
                 args["run_id"],
                 args["seconds"],
@@ -185,20 +185,23 @@ class ActionModule(NodeAction):
                 notes=tuple(args["notices"]),
                 begun=time.time(),
             )
-            report.refused(folder, nothing, str(error), error.reason, args["formats"])
+            report_capture.refused(folder, nothing, str(error), error.reason, args["formats"])
             raise
         made = replace(made, notes=made.notes + tuple(args["notices"]))
-        capturing.write(folder, capturing.PLAN, capture.dumped(made))
+        capture_outcome.write(folder, capture_outcome.PLAN, capture_plan.dumped(made))
         return {"hosts": list(made.raising)}
 
     def _probed(
         self, host: str, args: Mapping[str, Any], task_vars: dict[str, Any], plan: Plan
     ) -> dict[str, Any]:
         params = self._params(
-            "probed", args, plan.of(host), args["timeout"] + log_level.budget(_plain(plan.of(host)))
+            "probed",
+            args,
+            plan.of(host),
+            args["timeout"] + level_window.budget(_plain(plan.of(host))),
         )
-        said = capturing.note(
-            args["report_dir"], host, capturing.PROBED, *self._ask(host, params, task_vars)
+        said = capture_outcome.note(
+            args["report_dir"], host, capture_outcome.PROBED, *self._ask(host, params, task_vars)
         )
         return {
             "host": host,
@@ -211,25 +214,26 @@ class ActionModule(NodeAction):
         Nothing is done where nothing could be raised.
         """
         folder = args["report_dir"]
-        plan = capturing.read_plan(folder)
-        offered, without, refused = capturing.offered(folder, plan)
-        by_restart, why = capture_restart.add(
+        plan = capture_outcome.read_plan(folder)
+        offered, without, refused = capture_outcome.offered(folder, plan)
+        by_restart, why = restart_steps.add(
             without, evidence_sources.stream([f"{folder}/evidence"]), args["allow"], args["run_id"]
         )
         offered += by_restart
         plan = replace(
             plan, targets=offered, refused=plan.refused + refused + why, begun=time.time()
         )
-        capturing.write(folder, capturing.PLAN, capture.dumped(plan))
+        capture_outcome.write(folder, capture_outcome.PLAN, capture_plan.dumped(plan))
         if plan.refused and not offered:
             sentence = (
                 f"No level can be raised: {'; '.join(plan.refused)}. Capture what they log now with"
                 f" -e kubemend_capture_level={min(self._present(folder, plan), default=0)}."
             )
-            report.refused(folder, plan, sentence, formats=args["formats"])
-            raise capture.CaptureRefused(sentence)
+            report_capture.refused(folder, plan, sentence, formats=args["formats"])
+            raise capture_plan.CaptureRefused(sentence)
         self._tell(
-            args, report.planned(plan, self._task.check_mode, _back_at(plan), terminal.width())
+            args,
+            report_capture.planned(plan, self._task.check_mode, _back_at(plan), console.width()),
         )
         go = not self._task.check_mode
         return {
@@ -241,7 +245,7 @@ class ActionModule(NodeAction):
             "logging": {host: list(names) for host, names in plan.logging.items() if names},
             "lock_seconds": (
                 max((_seconds(plan, host) for host in plan.raising), default=0)
-                + sum(log_level.budget(_plain(plan.of(host))) for host in plan.raising)
+                + sum(level_window.budget(_plain(plan.of(host))) for host in plan.raising)
             ),
         }
 
@@ -250,7 +254,7 @@ class ActionModule(NodeAction):
         found: list[int] = []
         for document in evidence_sources.stream([f"{folder}/evidence"]):
             if document.get("kind") != "cluster":
-                levels = capture.look(document).levels
+                levels = capture_plan.look(document).levels
                 found += [level for name, level in levels.items() if name in plan.components]
         return found
 
@@ -262,14 +266,14 @@ class ActionModule(NodeAction):
             return {"skipped": True, "host": host}
         held, sentence = False, "ansible-playbook was ended: nothing more is raised"
         if not orphaned():
-            held, sentence = locking.holds(folder, args["run_id"], host)
+            held, sentence = run_cluster_lock.holds(folder, args["run_id"], host)
         if not held:
-            capturing.note(folder, host, capturing.RAISED, "refused", sentence, {})
+            capture_outcome.note(folder, host, capture_outcome.RAISED, "refused", sentence, {})
             return {"host": host, "failed": True, "exit_reason": "refused", "msg": sentence}
         program = node_program.build(
             self.EXPIRE, self.SHIP, {"run_id": args["run_id"]}, node_program.mark()
         )
-        budget = log_level.budget(_plain(targets))
+        budget = level_window.budget(_plain(targets))
         params = self._params("raised", args, targets, budget)
         seconds = _seconds(plan, host)
         params.update(
@@ -278,7 +282,9 @@ class ActionModule(NodeAction):
             halt=_halted(folder, plan, host),
             lock={"seconds": args["ttl"] + seconds + budget},
         )
-        said = capturing.note(folder, host, capturing.RAISED, *self._ask(host, params, task_vars))
+        said = capture_outcome.note(
+            folder, host, capture_outcome.RAISED, *self._ask(host, params, task_vars)
+        )
         count = sum(state == "raised" for state, _why in said.targets.values())
         # what has no answer, or no sure one, may be raised too: its lines are waited for
         return {
@@ -301,9 +307,11 @@ class ActionModule(NodeAction):
         if self._task.check_mode:
             return {"skipped": True, "host": host}
         params = self._params(
-            "restored", args, plan.of(host), log_level.budget(_plain(plan.of(host)))
+            "restored", args, plan.of(host), level_window.budget(_plain(plan.of(host)))
         )
-        said = capturing.note(folder, host, capturing.RESTORED, *self._ask(host, params, task_vars))
+        said = capture_outcome.note(
+            folder, host, capture_outcome.RESTORED, *self._ask(host, params, task_vars)
+        )
         count = sum(state == "restored" for state, _why in said.targets.values())
         return {"host": host, "changed": count > 0, "restored": count}
 
@@ -327,7 +335,9 @@ class ActionModule(NodeAction):
         folder = args["report_dir"]
         if self._task.check_mode:
             return {"exit_reason": "ok"}
-        made = report.make(folder, capturing.read_plan(folder), terminal.width(), args["formats"])
+        made = report_capture.make(
+            folder, capture_outcome.read_plan(folder), console.width(), args["formats"]
+        )
         self._tell(args, made.text)
         found: dict[str, Any] = {
             "exit_reason": made.reason,
@@ -335,10 +345,10 @@ class ActionModule(NodeAction):
             "lines": made.lines,
         }
         if made.sentence:
-            found.update(failed=True, msg=evidence.one_line(made.sentence, 1000))
+            found.update(failed=True, msg=evidence_document.one_line(made.sentence, 1000))
         return found
 
     @staticmethod
     def _tell(args: Mapping[str, Any], text: str) -> None:
         if args["terminal"]:
-            terminal.show(text)
+            console.show(text)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from ..plugin_utils.evidence import document as evidence
+from ..plugin_utils.evidence import document as evidence_document
 from ..plugin_utils.transport.node_action import NodeAction
 
 
@@ -28,8 +28,8 @@ class ActionModule(NodeAction):
 
     def finish(self, document: dict[str, Any], args: dict[str, Any]) -> dict[str, Any]:
         """Add what the controller knows of the host, within bounds."""
-        return evidence.accepted(evidence.finalise(document, args["groups"]))
+        return evidence_document.accepted(evidence_document.finalise(document, args["groups"]))
 
     def summary(self, document: dict[str, Any]) -> dict[str, Any]:
         """Return the role of the host for the task's result."""
-        return {"role": evidence.role_of(document)}
+        return {"role": evidence_document.role_of(document)}

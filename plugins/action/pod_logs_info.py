@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 
 from ansible.errors import AnsibleActionFail
 
-from ..module_utils.logs import components as pod_logs
+from ..module_utils.logs import components as log_components
 from ..plugin_utils.capture import log_merge
-from ..plugin_utils.evidence import document as evidence
+from ..plugin_utils.evidence import document as evidence_document
 from ..plugin_utils.transport.node_action import NodeAction
 
 # What the node tells; everything else of the document is this side's.
@@ -34,20 +34,20 @@ class ActionModule(NodeAction):
         "components": {
             "type": "list",
             "elements": "str",
-            "choices": list(pod_logs.COMPONENTS),
-            "default": list(pod_logs.COMPONENTS),
+            "choices": list(log_components.COMPONENTS),
+            "default": list(log_components.COMPONENTS),
         },
-        "seconds_back": {"type": "float", "default": pod_logs.DEFAULTS["seconds_back"]},
+        "seconds_back": {"type": "float", "default": log_components.DEFAULTS["seconds_back"]},
         "needles": {"type": "list", "elements": "str", "default": []},
         "match": {"type": "str"},
-        "max_bytes": {"type": "int", "default": pod_logs.DEFAULTS["max_bytes"]},
-        "max_line": {"type": "int", "default": pod_logs.DEFAULTS["max_line"]},
+        "max_bytes": {"type": "int", "default": log_components.DEFAULTS["max_bytes"]},
+        "max_line": {"type": "int", "default": log_components.DEFAULTS["max_line"]},
     }
 
     def _ask(
         self, host: str, params: dict[str, Any], task_vars: dict[str, Any]
     ) -> tuple[str, str, dict[str, Any]]:
-        sentence = pod_logs.refusal(params)
+        sentence = log_components.refusal(params)
         if sentence:
             raise AnsibleActionFail(sentence)
         begin = time.time()
@@ -59,7 +59,7 @@ class ActionModule(NodeAction):
         empty: dict[str, Any] = {"started": {}, "sources": [], "lines": []}
         return {
             "schema": log_merge.SCHEMA,
-            "collected_at": evidence.now(),
+            "collected_at": evidence_document.now(),
             **{name: document[name] for name in OURS},
             **{name: document.get(name, empty.get(name)) for name in TOLD},
         }

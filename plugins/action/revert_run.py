@@ -12,26 +12,25 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ..module_utils.steps.revert import run as revert_run
-from ..plugin_utils.evidence import document as evidence
+from ..plugin_utils.evidence import document as evidence_document
 from ..plugin_utils.models.result import Result
-from ..plugin_utils.reports import actions as unjudged
-from ..plugin_utils.reports import json_report as report_json
-from ..plugin_utils.reports import revert
+from ..plugin_utils.reports import actions as report_actions
+from ..plugin_utils.reports import json_report, revert
 from ..plugin_utils.reports.run_info import Run
 from ..plugin_utils.run import (
-    cluster_lock as locking,
+    cluster_lock as run_cluster_lock,
 )
 from ..plugin_utils.run import (
-    console as terminal,
+    console,
 )
 from ..plugin_utils.run import (
-    inventory as run_hosts,
+    inventory as run_inventory,
 )
 from ..plugin_utils.run import (
-    revert as reverting,
+    revert as run_revert,
 )
 from ..plugin_utils.run.settings import FORMATS
-from ..plugin_utils.safe_io import atomic_file as private_files
+from ..plugin_utils.safe_io import atomic_file
 from ..plugin_utils.transport.node_action import NodeAction, orphaned
 
 
@@ -106,13 +105,13 @@ class ActionModule(NodeAction):
                 kubeconfig=args["kubeconfig"],
             )
         status, reason, answer = self._ask(host, params, task_vars)
-        reverting.write(
+        run_revert.write(
             args["report_dir"],
             host,
-            reverting.LISTED,
+            run_revert.LISTED,
             {"host": host, "status": status, "reason": reason, "answer": answer},
         )
-        said = reverting.listing(host, status, reason, answer)
+        said = run_revert.listing(host, status, reason, answer)
         return {
             "changed": False,
             "host": host,
@@ -127,17 +126,17 @@ class ActionModule(NodeAction):
 
         A host that was asked and has no list never began: it is not excluded, but silent.
         """
-        for host in reverting.listings(args["report_dir"], args["asked"])[1]:
+        for host in run_revert.listings(args["report_dir"], args["asked"])[1]:
             never = {
                 "host": host,
                 "status": "error",
-                "reason": run_hosts.unheard(hostvars, host),
+                "reason": run_inventory.unheard(hostvars, host),
                 "answer": {},
             }
-            reverting.write(args["report_dir"], host, reverting.LISTED, never)
-        said = reverting.listings(args["report_dir"], args["hosts"])[0]
-        choice = reverting.choose(said, args["reverts"])
-        count = reverting.components(said, choice.run_id)
+            run_revert.write(args["report_dir"], host, run_revert.LISTED, never)
+        said = run_revert.listings(args["report_dir"], args["hosts"])[0]
+        choice = run_revert.choose(said, args["reverts"])
+        count = run_revert.components(said, choice.run_id)
         hosts = [] if self._task.check_mode else list(choice.hosts)
         return {
             "changed": False,
@@ -153,8 +152,8 @@ class ActionModule(NodeAction):
         folder = args["report_dir"]
         if self._task.check_mode:
             return {"changed": False, "skipped": True, "host": host, "state": "skipped"}
-        said = reverting.listings(folder, args["hosts"])[0]
-        choice = reverting.choose(said, args["reverts"])
+        said = run_revert.listings(folder, args["hosts"])[0]
+        choice = run_revert.choose(said, args["reverts"])
         refusal = self._refusal(host, args, choice)
         if refusal:
             return {
@@ -164,7 +163,7 @@ class ActionModule(NodeAction):
                 "state": "refused",
                 "msg": f"{host} is not begun: {refusal}",
             }
-        budget = int(revert_run.budget(reverting.components(said, choice.run_id)[host])) + 1
+        budget = int(revert_run.budget(run_revert.components(said, choice.run_id)[host])) + 1
         params = {
             "state": "reverted",
             "run_id": args["run_id"],
@@ -176,22 +175,22 @@ class ActionModule(NodeAction):
             "lock": {"seconds": args["ttl"] + budget} if args["locked"] else None,
             "report_dir": folder,
         }
-        reverting.write(folder, host, reverting.BEGUN, {"run_id": args["run_id"]})
+        run_revert.write(folder, host, run_revert.BEGUN, {"run_id": args["run_id"]})
         status, reason, answer = self._ask(host, params, task_vars)
-        reverting.write(
+        run_revert.write(
             folder,
             host,
-            reverting.DONE,
+            run_revert.DONE,
             {"host": host, "status": status, "reason": reason, "answer": answer},
         )
-        done = reverting.outcome(host, status, reason, answer)
+        done = run_revert.outcome(host, status, reason, answer)
         result: dict[str, Any] = {
             "changed": answer.get("changed") is True,
             "host": host,
             "state": done.state,
         }
         result.update(
-            {name: sum(file.state == name for file in done.files) for name in reverting.RESULTS}
+            {name: sum(file.state == name for file in done.files) for name in run_revert.RESULTS}
         )
         if done.state != "done":
             result.update(
@@ -203,7 +202,7 @@ class ActionModule(NodeAction):
             )
         return result
 
-    def _refusal(self, host: str, args: Mapping[str, Any], choice: reverting.Choice) -> str:
+    def _refusal(self, host: str, args: Mapping[str, Any], choice: run_revert.Choice) -> str:
         """Return why this host is not begun, or an empty text.
 
         That Ansible itself stopped is not trusted.
@@ -215,47 +214,47 @@ class ActionModule(NodeAction):
         refusal = _begun_before(host, args["report_dir"], choice)
         if refusal or not args["locked"]:
             return refusal
-        held, sentence = locking.holds(args["report_dir"], args["run_id"], host)
+        held, sentence = run_cluster_lock.holds(args["report_dir"], args["run_id"], host)
         return "" if held else sentence
 
     def _report(self, args: Mapping[str, Any]) -> dict[str, Any]:
         """Write the report, and show it; it fails the run where not all was done."""
         folder = args["report_dir"]
-        said, not_asked = reverting.listings(folder, args["hosts"])
-        choice = reverting.choose(said, args["reverts"])
-        done = reverting.outcomes(folder, choice.hosts)
+        said, not_asked = run_revert.listings(folder, args["hosts"])
+        choice = run_revert.choose(said, args["reverts"])
+        done = run_revert.outcomes(folder, choice.hosts)
         is_possible = bool(choice.hosts) and not done and not self._task.check_mode
         stopped = _stopped(folder, args["run_id"]) if is_possible and args["locked"] else ""
-        report = reverting.Report(
+        report = run_revert.Report(
             said, args["reverts"], choice, done, self._task.check_mode, not_asked, stopped
         )
         text = revert.render(report)
-        reason, sentence = reverting.verdict(report)
+        reason, sentence = run_revert.verdict(report)
         outcome = "refused" if reason == "locked" else reason
         run = Run(
             args["run_id"],
             _started(args["run_id"]),
-            evidence.now(),
+            evidence_document.now(),
             "revert",
             folder,
-            evidence.TOOL_VERSION,
+            evidence_document.TOOL_VERSION,
             outcome=(2 if sentence else 0, outcome, sentence),
         )
-        document = {**report_json.render(Result(), run), "revert": revert.for_programs(report)}
+        document = {**json_report.render(Result(), run), "revert": revert.for_programs(report)}
         for name, written in (
             ("report.txt", text),
             ("report.json", json.dumps(document, indent=1) + "\n"),
         ):
-            private_files.replace(Path(folder) / name, [written])
-        unjudged.write(
+            atomic_file.replace(Path(folder) / name, [written])
+        report_actions.write(
             folder,
             args["formats"],
             run,
             text,
-            unjudged.of_revert(run, report, (revert.WOULD, revert.BECAME)),
+            report_actions.of_revert(run, report, (revert.WOULD, revert.BECAME)),
         )
         if args["terminal"]:
-            terminal.show(text)
+            console.show(text)
         result: dict[str, Any] = {
             "changed": False,
             "state": "reported",
@@ -264,13 +263,13 @@ class ActionModule(NodeAction):
             "run": choice.run_id,
         }
         if sentence:
-            result.update(failed=True, msg=evidence.one_line(sentence, 1000))
+            result.update(failed=True, msg=evidence_document.one_line(sentence, 1000))
         return result
 
 
-def _begun_before(host: str, folder: str, choice: reverting.Choice) -> str:
+def _begun_before(host: str, folder: str, choice: run_revert.Choice) -> str:
     """Return what forbids to begin a host after those before it, or an empty text."""
-    for before in reverting.outcomes(folder, choice.hosts):
+    for before in run_revert.outcomes(folder, choice.hosts):
         if before.host == host:
             return "it was begun already in this run"
         if before.state != "done" and not before.alone:
@@ -280,7 +279,7 @@ def _begun_before(host: str, folder: str, choice: reverting.Choice) -> str:
 
 def _stopped(folder: str, run_id: str) -> str:
     """Return why no host was begun, by the locks, or an empty text."""
-    held, sentence = locking.decide(locking.noted(folder), run_id)
+    held, sentence = run_cluster_lock.decide(run_cluster_lock.noted(folder), run_id)
     return "" if held else sentence
 
 
@@ -289,4 +288,4 @@ def _started(run_id: str) -> str:
     try:
         return datetime.strptime(run_id[:16], "%Y%m%dT%H%M%SZ").strftime("%Y-%m-%dT%H:%M:%SZ")
     except ValueError:
-        return evidence.now()
+        return evidence_document.now()

@@ -18,7 +18,7 @@ from ..plugin_utils.capture import scheduler
 from ..plugin_utils.evidence.document import write_stub
 from ..plugin_utils.faults import engine, symptoms
 from ..plugin_utils.faults.base import Fault
-from ..plugin_utils.models import limits as node_limits
+from ..plugin_utils.models import limits as model_limits
 from ..plugin_utils.reports import diff as report_diff
 from ..plugin_utils.run.inventory import Hosts, play_of, templated
 from ..plugin_utils.run.report_dir import FACES, ReportFolder, absolute, remove_face
@@ -309,7 +309,7 @@ def _limits(settings: Settings) -> dict[str, int]:
     """Return the limits that the operator requested."""
     requested = {
         key: getattr(settings, name.removeprefix(PREFIX))
-        for key, name in node_limits.VARIABLES.items()
+        for key, name in model_limits.VARIABLES.items()
     }
     return {key: value for key, value in requested.items() if value is not None}
 

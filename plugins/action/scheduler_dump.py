@@ -14,25 +14,25 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ..module_utils.capture import scheduler_dump as on_node
+from ..module_utils.capture import scheduler_dump
 from ..plugin_utils.capture import (
     log_merge,
 )
 from ..plugin_utils.capture import (
-    outcome as capturing,
+    outcome as capture_outcome,
 )
 from ..plugin_utils.capture import (
-    plan as capture,
+    plan as capture_plan,
 )
 from ..plugin_utils.capture import (
-    scheduler as scheduler_capture,
+    scheduler as capture_scheduler,
 )
-from ..plugin_utils.evidence import document as evidence
+from ..plugin_utils.evidence import document as evidence_document
 from ..plugin_utils.evidence import sources as evidence_sources
-from ..plugin_utils.faults import engine as judge
+from ..plugin_utils.faults import engine as fault_engine
 from ..plugin_utils.models.scheduling import cache_dump
-from ..plugin_utils.run import cluster_lock as locking
-from ..plugin_utils.safe_io import atomic_file as private_files
+from ..plugin_utils.run import cluster_lock as run_cluster_lock
+from ..plugin_utils.safe_io import atomic_file
 from ..plugin_utils.safe_io.text import escape
 from ..plugin_utils.transport.node_action import NodeAction, orphaned
 
@@ -55,8 +55,8 @@ class ActionModule(NodeAction):
         "run_id": {"type": "str", "required": True},
         "consent": {
             "type": "str",
-            "choices": [scheduler_capture.OBSERVE, scheduler_capture.CHECK, scheduler_capture.GO],
-            "default": scheduler_capture.OBSERVE,
+            "choices": [capture_scheduler.OBSERVE, capture_scheduler.CHECK, capture_scheduler.GO],
+            "default": capture_scheduler.OBSERVE,
         },
         "level": {"type": "int", "default": 4},
         "seconds": {"type": "int", "default": 60},
@@ -79,25 +79,25 @@ class ActionModule(NodeAction):
                     "hosts": [],
                     "note": (
                         "kubemend_capture: it was not finished:"
-                        f" {evidence.one_line(args['reason'] or 'nothing says why', 400)}"
+                        f" {evidence_document.one_line(args['reason'] or 'nothing says why', 400)}"
                     ),
                 }
                 self._note(args["report_dir"], found["note"])
             else:
                 document = json.loads(
-                    (capturing.place(args["report_dir"]) / scheduler_capture.DOCUMENT).read_text(
-                        encoding="utf-8"
-                    )
+                    (
+                        capture_outcome.place(args["report_dir"]) / capture_scheduler.DOCUMENT
+                    ).read_text(encoding="utf-8")
                 )
                 if args["state"] == "compared":
                     found = self._compare(args, document)
                 else:
                     found = self._one(host, args, document, task_vars)
-        except (OSError, evidence.EvidenceError, *judge.UNFORESEEN) as error:
+        except (OSError, evidence_document.EvidenceError, *fault_engine.UNFORESEEN) as error:
             # the diagnosis stands without a capture
             found = {
                 "hosts": [],
-                "note": f"kubemend_capture: {args['state']}: {evidence.one_line(error)}",
+                "note": f"kubemend_capture: {args['state']}: {evidence_document.one_line(error)}",
             }
             self._note(args["report_dir"], found["note"])
         result.update({"changed": False, "state": args["state"], **found})
@@ -113,18 +113,18 @@ class ActionModule(NodeAction):
             if document.get("kind") == "cluster":
                 api.append(document)
             else:
-                hosts.append(judge.extract(document))
-        captures, notes = scheduler_capture.choose(
-            judge.assembled(hosts, api), args["level"], judge.KEY_DIGITS
+                hosts.append(fault_engine.extract(document))
+        captures, notes = capture_scheduler.choose(
+            fault_engine.assembled(hosts, api), args["level"], fault_engine.KEY_DIGITS
         )
         consent, begun = args["consent"], time.time()
-        if consent != scheduler_capture.GO:
+        if consent != capture_scheduler.GO:
             reason = "it needs -e kubemend_max_risk=1"
-            if consent == scheduler_capture.CHECK:
+            if consent == capture_scheduler.CHECK:
                 reason = "check mode"
             notes += [
                 f"kubemend_capture: nothing is captured ({reason}); it would be:"
-                f" {scheduler_capture.wish(leader, args['seconds'])}"
+                f" {capture_scheduler.wish(leader, args['seconds'])}"
                 for leader in captures
             ]
             captures = []
@@ -146,16 +146,16 @@ class ActionModule(NodeAction):
 
     @staticmethod
     def _keep(folder: str, document: Mapping[str, Any]) -> None:
-        capturing.write(folder, scheduler_capture.DOCUMENT, document)
+        capture_outcome.write(folder, capture_scheduler.DOCUMENT, document)
 
     def _note(self, folder: str, note: str) -> None:
         try:
-            path = capturing.place(folder) / scheduler_capture.DOCUMENT
+            path = capture_outcome.place(folder) / capture_scheduler.DOCUMENT
             document: dict[str, Any] = {"captures": [], "notes": [], "results": []}
             if path.exists():
                 document = json.loads(path.read_text(encoding="utf-8"))
             self._keep(folder, {**document, "notes": [*document["notes"], note]})
-        except (OSError, *judge.UNFORESEEN):
+        except (OSError, *fault_engine.UNFORESEEN):
             pass  # the folder is gone or full: then the report says so
 
     def _one(
@@ -172,10 +172,10 @@ class ActionModule(NodeAction):
             return self._dump(leader, args, document, task_vars)
         self._ready(leader, *self._answer(leader, args, task_vars))
         self._keep(folder, document)
-        plan = scheduler_capture.levels(
+        plan = capture_scheduler.levels(
             document["captures"], args["run_id"], document["seconds"], document["begun"]
         )
-        capturing.write(folder, capturing.PLAN, capture.dumped(plan))
+        capture_outcome.write(folder, capture_outcome.PLAN, capture_plan.dumped(plan))
         is_ready = leader["process_is"] == "ok"
         return {"host": host, "ready": is_ready, "raises": host in plan.raising}
 
@@ -192,9 +192,9 @@ class ActionModule(NodeAction):
             return {"skipped": True, "host": host, "sent": False}
         held, sentence = False, "ansible-playbook was ended: nothing is sent"
         if not orphaned():
-            held, sentence = locking.holds(folder, args["run_id"], host)
+            held, sentence = run_cluster_lock.holds(folder, args["run_id"], host)
         if not held:
-            leader.update(sent=False, sent_reason=evidence.one_line(sentence))
+            leader.update(sent=False, sent_reason=evidence_document.one_line(sentence))
             self._keep(folder, document)
             return {"host": host, "sent": False}
         self._dumped(leader, *self._answer(leader, args, task_vars))
@@ -209,24 +209,24 @@ class ActionModule(NodeAction):
         params = {name: args[name] for name in names}
         params["process"] = leader["process"]
         if args["state"] == "dumped":
-            params["timeout"] += on_node.BUDGET
+            params["timeout"] += scheduler_dump.BUDGET
         status, reason, answer = self._ask(leader["host"], params, task_vars)
         problem = ""
         if status != "ok":
-            problem = evidence.one_line(reason or status, evidence.MAX_REASON)
+            problem = evidence_document.one_line(reason or status, evidence_document.MAX_REASON)
         return problem, answer
 
     @staticmethod
     def _ready(leader: dict[str, Any], problem: str, answer: Mapping[str, Any]) -> None:
         space = answer.get("space")
-        full = capture.full(space) if isinstance(space, Mapping) else ""
-        process = evidence.one_line(answer.get("process") or "it does not say", 400)
+        full = capture_plan.full(space) if isinstance(space, Mapping) else ""
+        process = evidence_document.one_line(answer.get("process") or "it does not say", 400)
         if full:
             process = f"{full}: free some, its log would fill it"
         process = problem or process
         reason, offered = process, "refused"
         if process == "ok":
-            reason = evidence.one_line(answer.get("reason") or "", 400)
+            reason = evidence_document.one_line(answer.get("reason") or "", 400)
             offered = str(answer.get("level"))
         leader.update(process_is=process, level_reason=reason, offered=offered)
 
@@ -234,7 +234,7 @@ class ActionModule(NodeAction):
     def _dumped(one: dict[str, Any], problem: str, answer: Mapping[str, Any]) -> None:
         one.update(
             sent=answer.get("sent") is True,
-            sent_reason=problem or evidence.one_line(answer.get("reason") or "", 400),
+            sent_reason=problem or evidence_document.one_line(answer.get("reason") or "", 400),
         )
 
     def _compare(self, args: Mapping[str, Any], document: dict[str, Any]) -> dict[str, Any]:
@@ -244,20 +244,20 @@ class ActionModule(NodeAction):
             return {"hosts": []}
         became = {}
         if self._planned(folder):
-            ends = capturing.became(folder, capturing.read_plan(folder).targets)
+            ends = capture_outcome.became(folder, capture_outcome.read_plan(folder).targets)
             became = {end.target.host: end for end in ends}
-        logs = list(log_merge.load(capturing.place(folder) / "logs"))
+        logs = list(log_merge.load(capture_outcome.place(folder) / "logs"))
         document["notes"] += [f"kubemend_capture: {notice}" for notice in log_merge.notices(logs)]
         for one in document["captures"]:
             lines = log_merge.merge(item for item in logs if item.get("host") == one["host"])
             files = _files(Path(folder), one["host"], lines)
-            found = scheduler_capture.result(
+            found = capture_scheduler.result(
                 one, became.get(one["host"]), [line.text for line in lines], args["run_id"], files
             )
             document["results"].append(found)
             if found["level"]["restored"] is False:
                 document["notes"].append(
-                    f"kubemend_capture: the level of {capture.SCHEDULER} of {one['host']} is"
+                    f"kubemend_capture: the level of {capture_plan.SCHEDULER} of {one['host']} is"
                     f" {found['level']['reason']}"
                 )
         self._keep(folder, document)
@@ -265,7 +265,7 @@ class ActionModule(NodeAction):
 
     @staticmethod
     def _planned(folder: str) -> bool:
-        return (capturing.place(folder) / capturing.PLAN).exists()
+        return (capture_outcome.place(folder) / capture_outcome.PLAN).exists()
 
 
 def _files(folder: Path, host: str, lines: list[log_merge.Line]) -> dict[str, str]:
@@ -284,7 +284,11 @@ def _files(folder: Path, host: str, lines: list[log_merge.Line]) -> dict[str, st
     found = {}
     for name, text in made.items():
         if text:
-            path = folder / capturing.FOLDER / evidence.file_name(host, f".scheduler-{name}.txt")
-            private_files.replace(path, [text])
+            path = (
+                folder
+                / capture_outcome.FOLDER
+                / evidence_document.file_name(host, f".scheduler-{name}.txt")
+            )
+            atomic_file.replace(path, [text])
             found[name] = str(path)
     return found

@@ -10,7 +10,7 @@ from typing import Any
 
 from ansible.errors import AnsibleFilterError
 
-from ..plugin_utils.models.scheduling import node_tree as tree
+from ..plugin_utils.models.scheduling import node_tree as scheduling_node_tree
 
 DOCUMENTATION = r"""
 name: node_tree
@@ -99,16 +99,16 @@ _value:
 def node_tree(events: Iterable[Mapping[str, Any]], version: str) -> dict[str, Any]:
     """Return the replay as plain data."""
     algorithm = version
-    if version not in tree.ALGORITHMS:
-        algorithm = tree.algorithm(version) or ""
+    if version not in scheduling_node_tree.ALGORITHMS:
+        algorithm = scheduling_node_tree.algorithm(version) or ""
     if not algorithm:
         raise AnsibleFilterError(
             "node_tree: it is not known which algorithm a scheduler of version"
-            f" {version!r} has; name one of {', '.join(tree.ALGORITHMS)}"
+            f" {version!r} has; name one of {', '.join(scheduling_node_tree.ALGORITHMS)}"
         )
     try:
-        replay = tree.replay(events, algorithm)
-    except tree.HistoryError as problem:
+        replay = scheduling_node_tree.replay(events, algorithm)
+    except scheduling_node_tree.HistoryError as problem:
         raise AnsibleFilterError(f"node_tree: {problem}") from problem
     return {
         "algorithm": algorithm,

@@ -227,7 +227,7 @@ exit_reason:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils.capture import level_window as log_level
+from ..module_utils.capture import level_window
 
 
 def main() -> None:
@@ -280,7 +280,7 @@ def main() -> None:
         )
     if module.check_mode and module.params["state"] != "probed":
         module.exit_json(changed=False, document={"targets": []})
-    document = log_level.run(module.params)
+    document = level_window.run(module.params)
     changed = any(target.get("state") in ("raised", "restored") for target in document["targets"])
     module.exit_json(changed=changed, document=document)
 

@@ -171,7 +171,7 @@ truncated:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils.logs import components as pod_logs
+from ..module_utils.logs import components as log_components
 
 
 def main() -> None:
@@ -197,7 +197,7 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
-    module.exit_json(changed=False, document=pod_logs.read(module.params))
+    module.exit_json(changed=False, document=log_components.read(module.params))
 
 
 if __name__ == "__main__":

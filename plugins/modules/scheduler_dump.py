@@ -157,7 +157,7 @@ note:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils.capture import scheduler_dump as cache_dump
+from ..module_utils.capture import scheduler_dump
 
 
 def main() -> None:
@@ -190,7 +190,7 @@ def main() -> None:
         )
     if module.check_mode and module.params["state"] == "dumped":
         module.exit_json(changed=False, document={"sent": False, "reason": "check mode"})
-    module.exit_json(changed=False, document=cache_dump.run(module.params))
+    module.exit_json(changed=False, document=scheduler_dump.run(module.params))
 
 
 if __name__ == "__main__":

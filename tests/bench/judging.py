@@ -91,10 +91,12 @@ def _judge(folder: str) -> None:
     from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import (
         sources as evidence_sources,
     )
-    from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import engine as judge
+    from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import (
+        engine as fault_engine,
+    )
 
     begin = time.process_time()
-    result = judge.judge(evidence_sources.stream([folder]))
+    result = fault_engine.judge(evidence_sources.stream([folder]))
     seconds = time.process_time() - begin
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
     print(json.dumps([seconds, peak, len(result.findings)]))

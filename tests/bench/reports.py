@@ -66,36 +66,36 @@ def _break(path: Path) -> None:
 def _render(folder: str) -> None:
     sys.path.insert(0, str(venvs.collections()))
     from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import (
-        document as evidence,
+        document as evidence_document,
     )
     from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import (
         sources as evidence_sources,
     )
-    from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import engine as judge
+    from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import (
+        engine as fault_engine,
+    )
     from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import (
         html,
+        json_report,
         junit,
         text,
     )
-    from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import (
-        json_report as report_json,
-    )
     from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports.run_info import Run
 
-    judged = judge.judge(evidence_sources.stream([folder]))
+    judged = fault_engine.judge(evidence_sources.stream([folder]))
     run = Run(
         run_id="bench",
-        started=evidence.now(),
-        finished=evidence.now(),
+        started=evidence_document.now(),
+        finished=evidence_document.now(),
         mode="observe",
         report_dir="/nonexistent",
-        tool_version=evidence.TOOL_VERSION,
+        tool_version=evidence_document.TOOL_VERSION,
         fail_on="never",
-        titles={code: fault.title for code, fault in judge.CATALOGUE.items()},
+        titles={code: fault.title for code, fault in fault_engine.CATALOGUE.items()},
     )
     formats: dict[str, Callable[[], Iterable[str]]] = {
         "terminal": lambda: [text.render(judged, run, 160)],
-        "json": lambda: report_json.pieces(judged, run),
+        "json": lambda: json_report.pieces(judged, run),
         "html": lambda: [html.render(judged, run)],
         "junit": lambda: [junit.render(judged, run)],
     }

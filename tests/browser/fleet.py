@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import result as model
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import (
+    result as model_result,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.timeline import Timeline
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.timeline_lines import (
     Entry,
@@ -31,7 +33,7 @@ DIFF = (
 Said = Callable[[str], str]
 
 
-def result(size: int, broken: int = 1, silent: int = 1, said: Said = str) -> model.Result:
+def result(size: int, broken: int = 1, silent: int = 1, said: Said = str) -> model_result.Result:
     """Three masters and workers.
 
     `broken` workers with a finding of their own each, `silent` ones that did not answer.
@@ -42,7 +44,7 @@ def result(size: int, broken: int = 1, silent: int = 1, said: Said = str) -> mod
     names = [said(f"m{n}") for n in (1, 2, 3)] + [said(f"worker-{n:05}") for n in range(size - 3)]
     bad, still = names[3 : 3 + broken], set(names[3 + broken : 3 + broken + silent])
     hosts = tuple(
-        model.HostRow(
+        model_result.HostRow(
             name,
             name + "-node",
             key,
@@ -53,28 +55,28 @@ def result(size: int, broken: int = 1, silent: int = 1, said: Said = str) -> mod
         for index, name in enumerate(names)
     )
     lacks = tuple(
-        model.Missing(name, said("kubelet"), said("unreachable")) for name in sorted(still)
+        model_result.Missing(name, said("kubelet"), said("unreachable")) for name in sorted(still)
     )
     verdicts = [
-        model.Verdict("KM101", key, "present", component="kube-scheduler"),
-        model.Verdict("KM102", key, "clear"),
-        model.Verdict("KM103", key, "not_applicable"),
-        model.Verdict("KM104", key, "clear", note=said("a note")),
+        model_result.Verdict("KM101", key, "present", component="kube-scheduler"),
+        model_result.Verdict("KM102", key, "clear"),
+        model_result.Verdict("KM103", key, "not_applicable"),
+        model_result.Verdict("KM104", key, "clear", note=said("a note")),
     ]
     if lacks:
         verdicts += [
-            model.Verdict(code, key, "unknown", missing=lacks)
+            model_result.Verdict(code, key, "unknown", missing=lacks)
             for code in ("KM105", "KM106", "KM107")
         ]
     for name in names:
         verdicts += [
-            model.Verdict(
+            model_result.Verdict(
                 f"KM5{n:02}",
                 key,
                 "unknown" if name in still else "clear",
                 name,
                 missing=(
-                    (model.Missing(name, said("kubelet"), said("unreachable")),)
+                    (model_result.Missing(name, said("kubelet"), said("unreachable")),)
                     if name in still
                     else ()
                 ),
@@ -82,25 +84,25 @@ def result(size: int, broken: int = 1, silent: int = 1, said: Said = str) -> mod
             for n in range(4, 22)
         ]
         verdicts.append(
-            model.Verdict(
+            model_result.Verdict(
                 "KM502",
                 key,
                 "present" if name in bad else "unknown" if name in still else "clear",
                 name,
                 missing=(
-                    (model.Missing(name, said("kubelet"), said("unreachable")),)
+                    (model_result.Missing(name, said("kubelet"), said("unreachable")),)
                     if name in still
                     else ()
                 ),
             )
         )
-    return model.Result(
-        clusters=(model.ClusterRow(key, said("v1.36.3"), tuple(names)),),
+    return model_result.Result(
+        clusters=(model_result.ClusterRow(key, said("v1.36.3"), tuple(names)),),
         hosts=hosts,
         verdicts=tuple(verdicts),
         not_judged=(
-            model.NotJudged("KM404", key, "tier"),
-            model.NotJudged("KM405", None, said("limit")),
+            model_result.NotJudged("KM404", key, "tier"),
+            model_result.NotJudged("KM405", None, said("limit")),
         ),
         findings=(
             _election(key, names[1], said),
@@ -110,13 +112,13 @@ def result(size: int, broken: int = 1, silent: int = 1, said: Said = str) -> mod
     )
 
 
-def _election(key: str, host: str, said: Said) -> model.Finding:
+def _election(key: str, host: str, said: Said) -> model_result.Finding:
     argv = (
         said("/usr/local/bin/kube-scheduler"),
         "--leader-elect=false",
         said("--kubeconfig=/etc/kubernetes/scheduler.conf"),
     )
-    return model.Finding(
+    return model_result.Finding(
         "KM101",
         "critical",
         key,
@@ -126,16 +128,16 @@ def _election(key: str, host: str, said: Said) -> model.Finding:
         said("node"),
         ("KM110",),
         (
-            model.Proof(
+            model_result.Proof(
                 "file",
                 host,
                 path=said("/etc/kubernetes/manifests/kube-scheduler.yaml"),
                 line=17,
                 text=said("- --leader-elect=false"),
             ),
-            model.Proof("process", host, pid=1234, argv=argv),
-            model.Proof("http", said("m3"), text=said("leaderElect=false")),
-            model.Proof(
+            model_result.Proof("process", host, pid=1234, argv=argv),
+            model_result.Proof("http", said("m3"), text=said("leaderElect=false")),
+            model_result.Proof(
                 "api", None, object=said("Lease kube-system/kube-scheduler"), text=said("holder m2")
             ),
         ),
@@ -148,8 +150,8 @@ def _election(key: str, host: str, said: Said) -> model.Finding:
     )
 
 
-def _kubelet(key: str, host: str, said: Said) -> model.Finding:
-    return model.Finding(
+def _kubelet(key: str, host: str, said: Said) -> model_result.Finding:
+    return model_result.Finding(
         "KM502",
         "critical",
         key,
@@ -159,10 +161,10 @@ def _kubelet(key: str, host: str, said: Said) -> model.Finding:
         None,
         (),
         (
-            model.Proof(
+            model_result.Proof(
                 "unit", host, object="kubelet.service", text=said("failed (Result: exit-code)")
             ),
-            model.Proof(
+            model_result.Proof(
                 "log",
                 host,
                 path="/var/log/journal",
@@ -178,8 +180,8 @@ def _kubelet(key: str, host: str, said: Said) -> model.Finding:
     )
 
 
-def _info(key: str, said: Said) -> model.Finding:
-    return model.Finding(
+def _info(key: str, said: Said) -> model_result.Finding:
+    return model_result.Finding(
         "KM113",
         "warning",
         key,
@@ -188,7 +190,7 @@ def _info(key: str, said: Said) -> model.Finding:
         said("Jobs got more pods than asked for"),
         None,
         ("KM101",),
-        (model.Proof("api", None, object=said("Job default/once"), text=said("2 pods")),),
+        (model_result.Proof("api", None, object=said("Job default/once"), text=said("2 pods")),),
     )
 
 

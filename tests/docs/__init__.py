@@ -36,10 +36,10 @@ def load():
     from ansible_collections.kubemend.remediation.plugins.plugin_utils import faults
     from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import symptoms
     from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import (
-        run_plan as planning,
+        run_plan,
     )
 
-    return faults.CATALOGUE, symptoms.SYMPTOMS, frozenset(planning.REMEDIES)
+    return faults.CATALOGUE, symptoms.SYMPTOMS, frozenset(run_plan.REMEDIES)
 
 
 def between(path: Path, name: str, text: str, whole: str = "") -> str:

@@ -71,10 +71,10 @@ def page(catalogue, symptoms, repaired) -> str:
 
 def _installers() -> str:
     from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import (
-        installer as owner,
+        installer,
     )
 
-    strange = set(owner.PLACES) ^ set(FOREIGN)
+    strange = set(installer.PLACES) ^ set(FOREIGN)
     if strange:
         raise SystemExit(
             f"tests/docs/readme.py and owner.PLACES differ: {', '.join(sorted(strange))}"
@@ -82,7 +82,7 @@ def _installers() -> str:
     rows = [
         f"| {name} | {FOREIGN[name][0]} | {ANYWHERE}; {FOREIGN[name][1]} | its components' files"
         f" and the managers' state: change {place} |"
-        for name, place in owner.PLACES.items()
+        for name, place in installer.PLACES.items()
     ]
     return "\n".join(
         [

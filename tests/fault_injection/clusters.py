@@ -17,29 +17,22 @@ from typing import Any
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.shared import (
-    workload_resources as workload,
+    workload_resources,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import journal
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import (
-    api_steps as apply_api,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import (
-    delete_rejected_pods as clean_up,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import (
-    job_probe as probe,
+    api_steps,
+    delete_rejected_pods,
+    job_probe,
 )
 from tests.fault_injection.nodes import Scene, Step
-from tests.unit.plugins.module_utils.shared import test_workload_resources as test_workload
-from tests.unit.plugins.module_utils.steps import test_api_object_change as test_config_map
+from tests.unit.plugins.module_utils.shared import test_workload_resources
+from tests.unit.plugins.module_utils.steps import test_api_object_change
 from tests.unit.plugins.module_utils.steps.handlers import (
-    test_delete_rejected_pods as test_clean_up,
+    test_delete_rejected_pods,
+    test_job_probe,
 )
-from tests.unit.plugins.module_utils.steps.handlers import (
-    test_job_probe as test_probe,
-)
-from tests.unit.support import fake_api as api_node
-from tests.unit.support import fake_drain as drain_node
+from tests.unit.support import fake_api, fake_drain
 from tests.unit.support.fake_api import UID
 
 
@@ -48,20 +41,20 @@ def _node(path: Path, fake: Any) -> SimpleNamespace:
 
 
 def at_api(
-    prepare: Callable[[Any], None], fake_of: Callable[[], Any] = api_node.Api
+    prepare: Callable[[Any], None], fake_of: Callable[[], Any] = fake_api.Api
 ) -> Callable[[Path, pytest.MonkeyPatch], Any]:
     """Yield a node that reaches an API which holds what prepare puts there."""
 
     @contextlib.contextmanager
     def made(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         for module, name, value in (
-            (probe, "PATIENCE", 1),
-            (probe, "GONE", 3),
-            (clean_up, "GONE", 3),
-            (apply_api, "ROLLOUT_SECONDS", 3),
+            (job_probe, "PATIENCE", 1),
+            (job_probe, "GONE", 3),
+            (delete_rejected_pods, "GONE", 3),
+            (api_steps, "ROLLOUT_SECONDS", 3),
         ):
             monkeypatch.setattr(module, name, value)
-        with api_node.made(monkeypatch, fake_of()) as fake:
+        with fake_api.made(monkeypatch, fake_of()) as fake:
             prepare(fake)
             yield _node(path, fake)
 
@@ -71,21 +64,21 @@ def at_api(
 @contextlib.contextmanager
 def _cluster(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """Yield two nodes: a pod of the first ends, and its controller creates one on the other."""
-    with drain_node.served(monkeypatch) as fake:
-        fake.add(drain_node.pod("a"), drain_node.pod("b"), drain_node.pod("other", on="w2"))
+    with fake_drain.served(monkeypatch) as fake:
+        fake.add(fake_drain.pod("a"), fake_drain.pod("b"), fake_drain.pod("other", on="w2"))
         yield _node(path, fake)
 
 
 @contextlib.contextmanager
 def _cordoned(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """Yield a node that an earlier run of kubemend left cordoned."""
-    with drain_node.served(monkeypatch) as fake:
+    with fake_drain.served(monkeypatch) as fake:
         mark = json.dumps(
             {"run": "20261120T090000Z-0a0a0a", "reason": "reset", "at": "2026-11-20T09:00:00Z"}
         )
-        item = drain_node.node("w1", unschedulable=True)
+        item = fake_drain.node("w1", unschedulable=True)
         item["metadata"]["annotations"] = {"kubemend.io/cordon": mark}
-        fake.put(drain_node.NODES + "w1", item)
+        fake.put(fake_drain.NODES + "w1", item)
         yield _node(path, fake)
 
 
@@ -107,13 +100,13 @@ def _drain(node: Any) -> list[Step]:
         "target": "w1",
         "change": change,
     }
-    return [] if node.fake.cordon() == drain_node.OURS and not node.fake.left() else [step]
+    return [] if node.fake.cordon() == fake_drain.OURS and not node.fake.left() else [step]
 
 
 def _uncordon(node: Any) -> list[Step]:
     return (
         []
-        if node.fake.cordon() == drain_node.FREE
+        if node.fake.cordon() == fake_drain.FREE
         else [
             {
                 "id": "05-m1-uncordon",
@@ -128,18 +121,18 @@ def _uncordon(node: Any) -> list[Step]:
 
 
 def _text(node: Any) -> str:
-    return str(node.fake.objects[test_config_map.URL]["data"]["ClusterConfiguration"])
+    return str(node.fake.objects[test_api_object_change.URL]["data"]["ClusterConfiguration"])
 
 
 def _pods(fake: Any) -> None:
     for name in ("bare", "second", "third"):
-        test_clean_up.put(fake, name)
+        test_delete_rejected_pods.put(fake, name)
 
 
 def _clean(node: Any) -> list[Step]:
     pods = [
         {"namespace": "n", "name": name, "uid": "u-" + name}
-        for name in sorted(test_clean_up.left(node.fake))
+        for name in sorted(test_delete_rejected_pods.left(node.fake))
     ]
     return (
         [
@@ -158,8 +151,8 @@ def _clean(node: Any) -> list[Step]:
 
 
 def _patch(node: Any) -> list[Step]:
-    text = workload.text_of(node.fake.objects[test_workload.PATH])
-    if text != workload.text_of(test_workload.ITEM):
+    text = workload_resources.text_of(node.fake.objects[test_workload_resources.PATH])
+    if text != workload_resources.text_of(test_workload_resources.ITEM):
         return []
     return [
         {
@@ -171,8 +164,8 @@ def _patch(node: Any) -> list[Step]:
             "change": {
                 "kind": "patch_workload",
                 "path": "Deployment shop/db",
-                "real": journal.WORKLOAD + test_workload.PATH,
-                "resources": test_workload.WANTED,
+                "real": journal.WORKLOAD + test_workload_resources.PATH,
+                "resources": test_workload_resources.WANTED,
                 "cluster_uid": UID,
                 "sha256": sha256(text.encode()).hexdigest(),
             },
@@ -182,24 +175,26 @@ def _patch(node: Any) -> list[Step]:
 
 SCENES: dict[str, Scene] = {
     "kubeadm's ConfigMap": Scene(
-        at_api(lambda fake: fake.put(test_config_map.URL, test_config_map.ITEM)),
-        lambda node: [test_config_map.STEP] if _text(node) == test_config_map.BEFORE else [],
+        at_api(lambda fake: fake.put(test_api_object_change.URL, test_api_object_change.ITEM)),
+        lambda node: (
+            [test_api_object_change.STEP] if _text(node) == test_api_object_change.BEFORE else []
+        ),
         _text,
         ("kubeadm_config",),
     ),
     "probe": Scene(
-        at_api(lambda fake: fake.put("/api/v1/nodes/n1", test_probe.NODE)),
-        lambda node: [test_probe.STEP],
-        lambda node: test_probe.left(node.fake),
+        at_api(lambda fake: fake.put("/api/v1/nodes/n1", test_job_probe.NODE)),
+        lambda node: [test_job_probe.STEP],
+        lambda node: test_job_probe.left(node.fake),
         ("probe",),
     ),
     "rejected pods": Scene(
-        at_api(_pods), _clean, lambda node: test_clean_up.left(node.fake), ("clean_up",)
+        at_api(_pods), _clean, lambda node: test_delete_rejected_pods.left(node.fake), ("clean_up",)
     ),
     "workload": Scene(
-        at_api(lambda fake: fake.put(test_workload.PATH, test_workload.ITEM)),
+        at_api(lambda fake: fake.put(test_workload_resources.PATH, test_workload_resources.ITEM)),
         _patch,
-        lambda node: workload.text_of(node.fake.objects[test_workload.PATH]),
+        lambda node: workload_resources.text_of(node.fake.objects[test_workload_resources.PATH]),
         ("patch_workload",),
     ),
     "drain": Scene(
@@ -311,7 +306,7 @@ def aged(scene: Scene) -> Scene:
     @contextlib.contextmanager
     def make(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         with pytest.MonkeyPatch.context() as during:
-            during.setattr(drain_node, "Cluster", lambda: CLUSTER("14", "v1beta1"))
+            during.setattr(fake_drain, "Cluster", lambda: CLUSTER("14", "v1beta1"))
             with scene.make(path, monkeypatch) as made:
                 age(made.fake)
                 yield made
@@ -319,5 +314,5 @@ def aged(scene: Scene) -> Scene:
     return dataclasses.replace(scene, make=make)
 
 
-CLUSTER = drain_node.Cluster
+CLUSTER = fake_drain.Cluster
 OLD = {f"{name} of 1.14": aged(scene) for name, scene in SCENES.items()}

@@ -21,12 +21,10 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.state import 
     journal,
     lock,
     pending_changes,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
-    step_record as proof,
+    step_record,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
-    executor as apply_step,
+    executor as step_executor,
 )
 from tests.fault_injection import effects
 from tests.fault_injection.nodes import Scene
@@ -163,7 +161,7 @@ class Node:
             "change": None,
             "expect": {},
         }
-        return apply_step.work(self.params(step, run_id))
+        return step_executor.work(self.params(step, run_id))
 
     def again(self, run_id: str) -> list[dict[str, Any]]:
         """Do what a plan for the present state contains."""
@@ -179,7 +177,7 @@ class Node:
         ]
         assert not left, (where, left)
         assert pending_changes.pending(self.root) == [], where
-        assert proof.unproven(self.root) == [], where
+        assert step_record.unproven(self.root) == [], where
         for run_id in journal.run_ids(self.root):
             for item in journal.read_run(run_id, self.root):
                 assert item["end"], (where, item)

@@ -18,18 +18,16 @@ from typing import Any
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.capture import (
-    level_window as log_level,
+    level_window,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.shared import step_kinds
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
     journal,
     level_target,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
-    raised_levels as level_raised,
+    raised_levels,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
-    executor as apply_step,
+    executor as step_executor,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
     kubelet_restart,
@@ -37,10 +35,8 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.steps import 
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import command
 from tests.fault_injection.nodes import Outliving, Scene, Step, apart, effect, tree
 from tests.unit.support import (
-    fake_kubelet_verbosity as kubelet_level_node,
-)
-from tests.unit.support import (
-    fake_verbosity as level_node,
+    fake_kubelet_verbosity,
+    fake_verbosity,
 )
 
 RAISE, LOWER = "raise_levels", "lower_levels"
@@ -57,8 +53,8 @@ class Service:
     def __init__(self, path: Path, root: str, monkeypatch: pytest.MonkeyPatch) -> None:
         self.units, self.root = path / "system", Path(root)
         self.units.mkdir()
-        monkeypatch.setattr(log_level, "UNITS", str(self.units))
-        monkeypatch.setattr(log_level, "STARTS", 0)
+        monkeypatch.setattr(level_window, "UNITS", str(self.units))
+        monkeypatch.setattr(level_window, "STARTS", 0)
         monkeypatch.setattr(command, "run", self._run)
 
     def _run(self, argv: list[str], *_dummy: Any, **_more: Any) -> str:
@@ -70,7 +66,7 @@ class Service:
 
     def begun(self) -> list[str]:
         """Return the runs whose service systemd has started, or starts at the next boot."""
-        names = [path.name for path in (self.units / log_level.WANTS).glob("*")] + [
+        names = [path.name for path in (self.units / level_window.WANTS).glob("*")] + [
             f"kubemend-levels-{path.stem}.service"
             for path in (self.root / "levels").glob("*.armed")
         ]
@@ -85,9 +81,9 @@ class Service:
     def ends(self) -> None:
         """Their time is over: each does what the service does then."""
         with pytest.MonkeyPatch.context() as monkeypatch:
-            monkeypatch.setattr(log_level, "remaining", lambda *dummy: (0, True))
+            monkeypatch.setattr(level_window, "remaining", lambda *dummy: (0, True))
             for run_id in self.begun():
-                log_level.expire({"run_id": run_id, "root": str(self.root)})
+                level_window.expire({"run_id": run_id, "root": str(self.root)})
 
     def left(self) -> Any:
         """Whatever of a service is there once its time is over."""
@@ -99,13 +95,13 @@ class Service:
         ]
 
 
-class Endpoint(level_node.Levels):
+class Endpoint(fake_verbosity.Levels):
     """A scheduler and a kubelet whose levels outlive whoever set them."""
 
     def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         super().__init__(path / "kubemend", monkeypatch)
         self.world = path / "levels.json"
-        self.world.write_text(json.dumps({level_node.SCHEDULER: 2, level_node.KUBELET: 0}))
+        self.world.write_text(json.dumps({fake_verbosity.SCHEDULER: 2, fake_verbosity.KUBELET: 0}))
         self.service = Service(path, self.root, monkeypatch)
 
     def ask(
@@ -119,7 +115,7 @@ class Endpoint(level_node.Levels):
                 )
             )
             effect("answer")
-        return level_node.WELL
+        return fake_verbosity.WELL
 
     def _put(self, real: str, value: int) -> None:
         fresh = self.world.with_name("levels.new")
@@ -128,15 +124,15 @@ class Endpoint(level_node.Levels):
 
     def targets(self) -> list[dict[str, Any]]:
         return [
-            {"real": level_node.SCHEDULER, "former": 2, "level": 4},
-            {"real": level_node.KUBELET, "former": 0, "level": 4},
+            {"real": fake_verbosity.SCHEDULER, "former": 2, "level": 4},
+            {"real": fake_verbosity.KUBELET, "former": 0, "level": 4},
         ]
 
     def state_of(self) -> Any:
         return [json.loads(self.world.read_text()), self.service.left()]
 
 
-class Restarted(Outliving, kubelet_level_node.Node):
+class Restarted(Outliving, fake_kubelet_verbosity.Node):
     """A kubelet that outlives its restarter, and reads its level from its environment file."""
 
     def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,7 +152,7 @@ class Restarted(Outliving, kubelet_level_node.Node):
     def targets(self) -> list[dict[str, Any]]:
         return [
             {
-                "real": level_node.KUBELET,
+                "real": fake_verbosity.KUBELET,
                 "component": "kubelet",
                 "former": 2,
                 "level": 4,
@@ -171,7 +167,7 @@ class Restarted(Outliving, kubelet_level_node.Node):
 def raised(root: str) -> bool:
     """Whether evidence has a level that is raised still."""
     return bool(level_target.unsettled(root)) or any(
-        level_raised.left(run_id, root) for run_id in journal.run_ids(root)
+        raised_levels.left(run_id, root) for run_id in journal.run_ids(root)
     )
 
 
@@ -199,11 +195,11 @@ def do(params: dict[str, Any]) -> dict[str, Any]:
     """As a capture does it; the repair of KM903 is a step like others."""
     step = params["step"]
     if step["remedy"] not in (RAISE, LOWER):
-        return apply_step.work(params)
+        return step_executor.work(params)
     common = {"run_id": params["run_id"], "root": params["root"]}
     if step["remedy"] == RAISE:
         targets = step["targets"]
-        answer = log_level.raise_levels(
+        answer = level_window.raise_levels(
             {
                 **common,
                 "state": "raised",
@@ -214,8 +210,8 @@ def do(params: dict[str, Any]) -> dict[str, Any]:
             }
         )
     else:
-        answer = log_level.restore({**common, "state": "restored"})
-    good = log_level.RAISED if step["remedy"] == RAISE else log_level.RESTORED
+        answer = level_window.restore({**common, "state": "restored"})
+    good = level_window.RAISED if step["remedy"] == RAISE else level_window.RESTORED
     states = {one["state"] for one in answer["targets"]}
     told = dict.fromkeys(
         [one["reason"] for one in answer["targets"] if one["state"] != good]
@@ -225,7 +221,7 @@ def do(params: dict[str, Any]) -> dict[str, Any]:
         "done"
         if states <= {good} and not answer["error"]
         else "refused"
-        if states == {log_level.REFUSED}
+        if states == {level_window.REFUSED}
         else "failed"
     )
     return {

@@ -22,48 +22,32 @@ import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import boot
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
-    executor as apply_step,
+    executor as step_executor,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
     kubelet_restart,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import (
-    cpu_manager_reset as manager_reset,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import (
+    cpu_manager_reset,
     kernel_module,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import (
-    service_start as kubelet_service,
+    service_start,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import command, procfs
 from tests.fault_injection import services
 from tests.fault_injection.effects import OURS
 from tests.unit.plugins.module_utils.steps.handlers import (
-    test_cpu_manager_reset as test_manager_reset,
-)
-from tests.unit.plugins.module_utils.steps.handlers import (
+    test_cpu_manager_reset,
     test_kernel_module,
     test_kernel_setting,
+    test_login_limit,
+    test_pinning_probe,
     test_scheduler_restart,
+    test_service_limit,
+    test_service_start,
+    test_service_unmask,
     test_swap_off,
 )
-from tests.unit.plugins.module_utils.steps.handlers import (
-    test_login_limit as test_file_limit,
-)
-from tests.unit.plugins.module_utils.steps.handlers import (
-    test_pinning_probe as test_pinned_pod,
-)
-from tests.unit.plugins.module_utils.steps.handlers import (
-    test_service_limit as test_unit_limit,
-)
-from tests.unit.plugins.module_utils.steps.handlers import (
-    test_service_start as test_kubelet_service,
-)
-from tests.unit.plugins.module_utils.steps.handlers import (
-    test_service_unmask as test_unit_unmask,
-)
-from tests.unit.support import fake_step as step_node
+from tests.unit.support import fake_step
 
 Step = dict[str, Any]
 
@@ -80,7 +64,7 @@ class Scene:
     target: Callable[[Any], Path | None] = lambda node: None
     slow: bool = False
     # a step of a plan, with a run's parameters
-    do: Callable[[dict[str, Any]], dict[str, Any]] = apply_step.work
+    do: Callable[[dict[str, Any]], dict[str, Any]] = step_executor.work
 
 
 def tree(*paths: Path) -> dict[str, Any]:
@@ -156,7 +140,7 @@ def _limited(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         assert begun.stdout
         begun.stdout.readline()
         try:
-            yield test_unit_limit.Node(path, monkeypatch, begun.pid)
+            yield test_service_limit.Node(path, monkeypatch, begun.pid)
         finally:
             begun.kill()
 
@@ -166,8 +150,8 @@ def _limited(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def _stopped(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    node = test_kubelet_service.Node(path, monkeypatch)
-    monkeypatch.setattr(kubelet_service, "STABLE", 0.05)
+    node = test_service_start.Node(path, monkeypatch)
+    monkeypatch.setattr(service_start, "STABLE", 0.05)
     yield node
 
 
@@ -230,7 +214,7 @@ class Outliving:
         raise NotImplementedError
 
 
-class Managers(Outliving, test_manager_reset.Node):
+class Managers(Outliving, test_cpu_manager_reset.Node):
     """Its kubelet outlives whoever started it."""
 
     def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -240,7 +224,7 @@ class Managers(Outliving, test_manager_reset.Node):
         self.alone(monkeypatch)
         monkeypatch.setattr(kubelet_restart, "SECONDS", 1.5)
         for name in ("STOPPING", "WRITTEN"):
-            monkeypatch.setattr(manager_reset, name, 1.5)
+            monkeypatch.setattr(cpu_manager_reset, name, 1.5)
         self.start()
 
     def as_one(self, word: str) -> None:
@@ -379,20 +363,20 @@ def _swapoff(node: Any) -> list[Step]:
 
 @contextlib.contextmanager
 def _static(_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    with step_node.made(monkeypatch) as node:
+    with fake_step.made(monkeypatch) as node:
         yield node
 
 
 @contextlib.contextmanager
 def _stray(_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    with step_node.made(monkeypatch) as node:
+    with fake_step.made(monkeypatch) as node:
         (node.folder / "kube-scheduler.yaml.bak").write_bytes(node.manifest.read_bytes())
         yield node
 
 
 @contextlib.contextmanager
 def _configured(_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    with step_node.made(monkeypatch) as node:
+    with fake_step.made(monkeypatch) as node:
         node.configure()
         yield node
 
@@ -460,7 +444,7 @@ SCENES: dict[str, Scene] = {
         lambda node: node.path,
     ),
     "limits of logins": Scene(
-        of(test_file_limit),
+        of(test_login_limit),
         lambda node: [node.step()],
         lambda node: tree(node.path.parent),
         ("file_limit",),
@@ -510,7 +494,7 @@ SCENES: dict[str, Scene] = {
         ("start_kubelet", "start_runtime"),
     ),
     "kubelet unmasked": Scene(
-        of(test_unit_unmask),
+        of(test_service_unmask),
         lambda node: (
             [
                 {
@@ -522,7 +506,7 @@ SCENES: dict[str, Scene] = {
                     "change": {
                         "kind": "unmask_kubelet",
                         "path": str(node.etc),
-                        "unit": test_unit_unmask.UNIT,
+                        "unit": test_service_unmask.UNIT,
                         "to": "/dev/null",
                     },
                 }
@@ -540,7 +524,7 @@ SCENES: dict[str, Scene] = {
         ("start_former", "reset_state", "unlend"),
     ),
     "pinned pod": Scene(
-        of(test_pinned_pod),
+        of(test_pinning_probe),
         _pinned,
         lambda node: [node.file.exists(), node.container()],
         ("pinned_pod",),

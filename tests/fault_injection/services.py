@@ -21,25 +21,21 @@ import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import devices
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import (
-    service_limit as unit_limit,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import (
-    service_start as kubelet_service,
+    service_limit,
+    service_start,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
     command,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
-    systemd as unit,
+    systemd,
 )
 from tests.fault_injection.effects import OURS
-from tests.unit.plugins.module_utils.steps.handlers import test_service_limit as test_unit_limit
+from tests.unit.plugins.module_utils.steps.handlers import test_service_limit
 
 FORMER, WANTED = 20, 50
 BEGIN = "ulimit -S -n {}; echo x; exec sleep 600 >/dev/null 2>&1 </dev/null"
 
 
-class Service(test_unit_limit.Node):
+class Service(test_service_limit.Node):
     """app.service of test_unit_limit, whose main process is what a file says."""
 
     def __init__(
@@ -50,7 +46,7 @@ class Service(test_unit_limit.Node):
     ) -> None:
         self.main, self.apart = path / "main", apart
         self.began = path / "began"  # every process that ever was, for the end
-        dropin = path / (test_unit_limit.APP + ".d") / "99-zz-kubemend.conf"
+        dropin = path / (test_service_limit.APP + ".d") / "99-zz-kubemend.conf"
         self.gives = lambda: WANTED if dropin.exists() else FORMER
         apart(self.begin)
         super().__init__(path, monkeypatch, self.now())
@@ -64,17 +60,17 @@ class Service(test_unit_limit.Node):
             }
         )
         monkeypatch.setattr(
-            unit,
+            systemd,
             "show",
             lambda names, *_more: {
-                test_unit_limit.APP: {**self.block, "MainPID": [str(self.now())]}
+                test_service_limit.APP: {**self.block, "MainPID": [str(self.now())]}
             },
         )
         monkeypatch.setattr(command, "complaint", self.systemctl)
         monkeypatch.setattr(devices, "running", lambda *_more: set())
         for name in ("STABLE", "PAUSE"):
-            monkeypatch.setattr(kubelet_service, name, 0.05)
-        monkeypatch.setattr(unit_limit, "SETTLED", 0.2)
+            monkeypatch.setattr(service_start, name, 0.05)
+        monkeypatch.setattr(service_limit, "SETTLED", 0.2)
 
     def now(self) -> int:
         return int(self.main.read_text())
@@ -103,11 +99,11 @@ class Service(test_unit_limit.Node):
     def steps(self) -> list[dict[str, Any]]:
         """Return the steps that a plan has for it now."""
         pid = self.now()
-        soft = (unit_limit.nofile(pid) or [0])[0]
+        soft = (service_limit.nofile(pid) or [0])[0]
         if soft >= WANTED:
             return []
         self.pid = pid
-        self.group(f"0::{test_unit_limit.GROUP}\n")
+        self.group(f"0::{test_service_limit.GROUP}\n")
         step = self.step(None if self.path.exists() else str(WANTED))
         step["guard"] = {"allow": ["service_restart"]}
         step["change"]["restart"] = WANTED
@@ -116,7 +112,7 @@ class Service(test_unit_limit.Node):
     def state(self) -> list[Any]:
         return [
             self.path.read_bytes() if self.path.exists() else None,
-            (unit_limit.nofile(self.now()) or [0])[0],
+            (service_limit.nofile(self.now()) or [0])[0],
         ]
 
 

@@ -31,11 +31,11 @@ from typing import Any
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.cluster import (
-    runner as collect_cluster,
+    runner as cluster_runner,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.cluster import session
 from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi import (
-    client as api,
+    client as kubeapi_client,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi import (
     kubeconfig,
@@ -43,7 +43,9 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi impor
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import (
     sources as evidence_sources,
 )
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import engine as judge
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import (
+    engine as fault_engine,
+)
 from tests.fault_injection import judged
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures"
@@ -255,7 +257,7 @@ def served(
     server = Server(str(path / "sock"), version, wrong)
     threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
 
-    class Door(api.Client):
+    class Door(kubeapi_client.Client):
         def __init__(
             self,
             _where: str,
@@ -299,7 +301,7 @@ def verdicts(
                 ),
                 encoding="utf-8",
             )
-    result = judge.judge(evidence_sources.stream([str(folder)]), deep=True)
+    result = fault_engine.judge(evidence_sources.stream([str(folder)]), deep=True)
     return {
         (one.code, one.host, one.component): (one.verdict, [str(lack) for lack in one.missing])
         for one in result.verdicts
@@ -311,7 +313,7 @@ def collected(
 ) -> tuple[dict[str, Any], float]:
     with pytest.MonkeyPatch.context() as monkeypatch, served(version, wrong, monkeypatch, None):
         begin = time.monotonic()
-        found = collect_cluster.collect({"timeout": SECONDS, "deep": True, **more})
+        found = cluster_runner.collect({"timeout": SECONDS, "deep": True, **more})
         return found, time.monotonic() - begin
 
 

@@ -20,12 +20,12 @@ import pytest
 from tests.fault_injection import judged
 from tests.fault_injection.clusters import OLD, SCENES
 from tests.fault_injection.judged import RUN, Case
-from tests.unit.plugins.module_utils.shared import test_workload_resources as test_workload
-from tests.unit.plugins.module_utils.steps import test_api_object_change as test_config_map
+from tests.unit.plugins.module_utils.shared import test_workload_resources
+from tests.unit.plugins.module_utils.steps import test_api_object_change
 from tests.unit.plugins.module_utils.steps.handlers import (
-    test_delete_rejected_pods as test_clean_up,
+    test_delete_rejected_pods,
 )
-from tests.unit.support import fake_drain as drain_node
+from tests.unit.support import fake_drain
 
 ALL = {**SCENES, **OLD}
 
@@ -185,34 +185,34 @@ def _theirs(fake: Any) -> Any:
         {
             path: item
             for path, item in fake.objects.items()
-            if not path.startswith(drain_node.NODES) or path.endswith("/w1")
+            if not path.startswith(fake_drain.NODES) or path.endswith("/w1")
         },
         sort_keys=True,
     )
 
 
 def _text(fake: Any) -> None:
-    item = copy.deepcopy(fake.objects[test_config_map.URL])
+    item = copy.deepcopy(fake.objects[test_api_object_change.URL])
     item["data"]["ClusterConfiguration"] += "theirs: true\n"
-    fake.put(test_config_map.URL, item)
+    fake.put(test_api_object_change.URL, item)
 
 
 def _template(fake: Any) -> None:
-    item = copy.deepcopy(fake.objects[test_workload.PATH])
+    item = copy.deepcopy(fake.objects[test_workload_resources.PATH])
     item["spec"]["template"]["spec"]["containers"][0]["image"] = "theirs"
-    fake.put(test_workload.PATH, item)
+    fake.put(test_workload_resources.PATH, item)
 
 
 def _made_anew(fake: Any) -> None:
     for name in ("bare", "second", "third"):
-        test_clean_up.put(fake, name, uid="theirs-" + name)
+        test_delete_rejected_pods.put(fake, name, uid="theirs-" + name)
 
 
 def _cordoned(fake: Any) -> None:
     item = copy.deepcopy(fake.the_node())
     item["spec"]["unschedulable"] = True
     (item["metadata"].get("annotations") or {}).pop("kubemend.io/cordon", None)
-    fake.put(drain_node.NODES + "w1", item)
+    fake.put(fake_drain.NODES + "w1", item)
 
 
 MEANWHILE: dict[str, Callable[[Any], None]] = {

@@ -25,7 +25,7 @@ import pytest
 from tests.fault_injection import effects, judged, levels, nodes
 from tests.fault_injection.judged import RUN, Case, Node
 from tests.fault_injection.nodes import tree
-from tests.unit.support import fake_file_change as change_node
+from tests.unit.support import fake_file_change
 
 SCENES = {**nodes.SCENES, **levels.SCENES}
 SAMPLE = 1
@@ -123,7 +123,7 @@ def full(folder: Path, options: str) -> Iterator[None]:
     A process is compared with its configuration's.
     """
     saved, times = tree(folder), _times(folder)
-    with change_node.tmpfs(folder, options):
+    with fake_file_change.tmpfs(folder, options):
         for name, what in saved.items():
             if what == "folder" and Path(name) != folder:
                 Path(name).mkdir()
@@ -170,7 +170,7 @@ def _times(folder: Path) -> dict[str, tuple[int, int]]:
 
 @contextlib.contextmanager
 def read_only(folder: Path) -> Iterator[None]:
-    with change_node.mounted("--bind", str(folder), str(folder)):
+    with fake_file_change.mounted("--bind", str(folder), str(folder)):
         subprocess.run(["mount", "-o", "remount,ro,bind", folder], check=True)
         yield
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.docs import console_examples as shown
+from tests.docs import console_examples
 from tests.fresh.container import fresh
 from tests.gate import machine, tree, venvs
 
@@ -30,7 +30,7 @@ def _wheels(tmp_path_factory):
 
 
 def test_the_page_is_true_word_by_word(wheels):
-    steps = shown.commands(PAGE)
+    steps = console_examples.commands(PAGE)
     assert len(steps) >= 6, "the page shows next to nothing"
     with fresh(
         "quickstart",
@@ -49,7 +49,7 @@ def test_the_page_is_true_word_by_word(wheels):
         node.put({name: machine.ROOT / name for name in tree.files(skip=tree.NO_CODE)}, WHERE)
         for command, lines in steps:
             done = node.run(command, cwd=WHERE)
-            missing = shown.differs(lines, done.stdout)
+            missing = console_examples.differs(lines, done.stdout)
             assert not missing, (
                 f"$ {command}\nthe page shows\n{missing}\nand what came is\n{done.stdout}"
             )

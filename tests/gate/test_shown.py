@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.docs import console_examples as shown
+from tests.docs import console_examples
 
 PRINTED = "one\ntwo\nthree 3\nfour\n"
 
@@ -22,7 +22,7 @@ PRINTED = "one\ntwo\nthree 3\nfour\n"
     ],
 )
 def test_what_was_printed(lines):
-    assert shown.differs(lines, PRINTED) == ""
+    assert console_examples.differs(lines, PRINTED) == ""
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_what_was_printed(lines):
     ],
 )
 def test_what_was_not(lines):
-    assert shown.differs(lines, PRINTED)
+    assert console_examples.differs(lines, PRINTED)
 
 
 def test_commands_of_a_page(tmp_path):
@@ -49,4 +49,8 @@ def test_commands_of_a_page(tmp_path):
         " run\n```\n```console\n$ third\n```\n",
         encoding="utf-8",
     )
-    assert shown.commands(page) == [("first 'one'", ["out", "…"]), ("second", []), ("third", [])]
+    assert console_examples.commands(page) == [
+        ("first 'one'", ["out", "…"]),
+        ("second", []),
+        ("third", []),
+    ]

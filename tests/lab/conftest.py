@@ -20,8 +20,7 @@ from tests import schemas
 from tests.gate import machine
 from tests.lab.cluster.clusters import Cluster
 from tests.lab.cluster.host import note
-from tests.lab.support import playbook, results
-from tests.lab.support import sampling as drawn
+from tests.lab.support import playbook, results, sampling
 from tests.lab.support.repairing import RELEASES, possible
 
 
@@ -38,7 +37,7 @@ def pytest_collection_modifyitems(config, items):
         for item in items
         if not any(mark.args[0] for mark in item.iter_markers("skipif"))
     ]
-    out = drawn.left_out(could, results.tree()["commit"])
+    out = sampling.left_out(could, results.tree()["commit"])
     config.hook.pytest_deselected(items=[item for item in items if item.nodeid in out])
     items[:] = [item for item in items if item.nodeid not in out]
 

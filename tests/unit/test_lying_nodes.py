@@ -22,12 +22,14 @@ from typing import Any
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import (
-    document as evidence,
+    document as evidence_document,
 )
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import engine as judge
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import (
+    engine as fault_engine,
+)
 from tests import schemas
 from tests.unit.conftest import COLLECTIONS
-from tests.unit.support import fake_lying_node as lying_node
+from tests.unit.support import fake_lying_node
 from tests.unit.support.alone import interpreter
 
 PLAYBOOK_FIXTURES = {"run"}
@@ -83,7 +85,7 @@ class Watched:
 def inventory(folder: Path, liars: tuple[str, ...]) -> Path:
     ssh = folder / "ssh"
     ssh.write_text(
-        f"#!/bin/sh\nKUBEMEND_PWNED={folder}/pwned exec {sys.executable} {lying_node.__file__}"
+        f"#!/bin/sh\nKUBEMEND_PWNED={folder}/pwned exec {sys.executable} {fake_lying_node.__file__}"
         ' "$@"\n'
     )
     ssh.chmod(0o755)
@@ -178,7 +180,7 @@ def audited(folder: Path, liars: tuple[str, ...], *arguments: str) -> dict[str, 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    return audited(tmp_path_factory.mktemp("lies") / "all", tuple(lying_node.LIES))
+    return audited(tmp_path_factory.mktemp("lies") / "all", tuple(fake_lying_node.LIES))
 
 
 def report(run: dict[str, Any]) -> dict[str, Any]:
@@ -190,7 +192,7 @@ def report(run: dict[str, Any]) -> dict[str, Any]:
 def test_the_audit_ends_as_usual(run: dict[str, Any]) -> None:
     assert run["rc"] == 0, run["out"][-3000:]
     hosts = {row["host"]: row for row in report(run)["hosts"]}
-    assert set(hosts) == {"here", *lying_node.LIES}
+    assert set(hosts) == {"here", *fake_lying_node.LIES}
     assert hosts["here"]["status"] == "ok"
 
 
@@ -200,7 +202,7 @@ def test_the_honest_host_is_judged_as_if_it_were_alone(run: dict[str, Any]) -> N
     It is no node, so that the run itself judges little of it: with a trace of a node it has all.
     """
     folder = run["folder"] / "report" / "evidence"
-    documents = [evidence.read(path) for path in sorted(folder.glob("*.json"))]
+    documents = [evidence_document.read(path) for path in sorted(folder.glob("*.json"))]
     honest = next(one for one in documents if one["host"] == "here")
     told = {
         item["code"]: item["verdict"] for item in report(run)["verdicts"] if item["host"] == "here"
@@ -214,10 +216,10 @@ def test_the_honest_host_is_judged_as_if_it_were_alone(run: dict[str, Any]) -> N
 
 def verdicts_of_here(documents: list[dict[str, Any]]) -> dict[str, str]:
     """Judge these documents, and give the verdicts of faults of a node for the honest host."""
-    nodes = {code for code, fault in judge.CATALOGUE.items() if fault.node} | {"KM905"}
+    nodes = {code for code, fault in fault_engine.CATALOGUE.items() if fault.node} | {"KM905"}
     return {
         one.code: one.verdict
-        for one in judge.judge(documents).verdicts
+        for one in fault_engine.judge(documents).verdicts
         if one.host == "here" and one.code in nodes
     }
 
@@ -281,7 +283,7 @@ def test_nothing_was_written_but_in_the_runs_folder(run: dict[str, Any]) -> None
         for name in run["written"]
         if name.startswith("report/evidence/") and not name.endswith(".cluster.json")
     }
-    assert there == {f"{name}.json" for name in ("here", *lying_node.LIES)}
+    assert there == {f"{name}.json" for name in ("here", *fake_lying_node.LIES)}
 
 
 def test_what_was_written_is_for_its_owner_only(run: dict[str, Any]) -> None:

@@ -17,11 +17,11 @@ import pytest
 import yaml
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import (
-    document as evidence,
+    document,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.transport import node_action
 
-ROOT = Path(evidence.__file__).parents[3]
+ROOT = Path(document.__file__).parents[3]
 SHELLS = {
     "os.system",
     "os.popen",

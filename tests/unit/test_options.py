@@ -16,10 +16,10 @@ import pytest
 import yaml
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import (
-    document as evidence,
+    document as evidence_document,
 )
 
-PLUGINS = Path(evidence.__file__).parents[2]
+PLUGINS = Path(evidence_document.__file__).parents[2]
 MODULES = sorted(path.stem for path in (PLUGINS / "modules").glob("[a-z]*.py"))
 
 

@@ -22,7 +22,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.support import planted_secrets as planted
+from tests.unit.support import planted_secrets
 
 PLAYBOOK_FIXTURES = {"run"}
 INSIDE = """#!/bin/sh
@@ -58,7 +58,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     folder = tmp_path_factory.mktemp("planted")
     root = folder / "node"
-    planted.write(root)
+    planted_secrets.write(root)
     python = Path(sys.executable).resolve()
     for name in ("kubelet", "kube-scheduler"):
         shutil.copy(python, root / name)
@@ -67,8 +67,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
             root=root,
             python=python,
             home=sys.base_prefix,
-            kubelet=" ".join(planted.KUBELET),
-            scheduler=" ".join(planted.SCHEDULER),
+            kubelet=" ".join(planted_secrets.KUBELET),
+            scheduler=" ".join(planted_secrets.SCHEDULER),
         )
     )
     (root / "python").write_text(f'#!/bin/sh\nexec unshare -mpf --mount-proc {root}/inside "$@"\n')
@@ -115,20 +115,20 @@ def test_the_node_was_read(run: Path) -> None:
 
 
 def test_no_planted_secret_left_the_node(run: Path) -> None:
-    assert planted.found_in(run / "report") == []
+    assert planted_secrets.found_in(run / "report") == []
 
 
 def test_the_scanner_finds_what_it_looks_for(tmp_path: Path) -> None:
-    for secret in planted.SECRETS:
+    for secret in planted_secrets.SECRETS:
         for kind, form in (
             ("plain", secret),
             ("base64", base64.b64encode(f"x{secret}y".encode()).decode()),
         ):
             path = tmp_path / kind
             path.write_text(f"before {form} after")
-            assert planted.found_in(tmp_path), (kind, secret)
+            assert planted_secrets.found_in(tmp_path), (kind, secret)
             path.unlink()
-    assert len(planted.SECRETS) == len(set(planted.SECRETS)) > 15
+    assert len(planted_secrets.SECRETS) == len(set(planted_secrets.SECRETS)) > 15
 
 
 def test_every_file_is_its_owners_and_every_folder(run: Path) -> None:
@@ -145,7 +145,7 @@ def test_every_file_is_its_owners_and_every_folder(run: Path) -> None:
 
 
 def test_the_audit_wrote_nothing_on_the_node(run: Path) -> None:
-    known = {str(path.relative_to(run / "node")) for path in planted.paths(run / "node")}
+    known = {str(path.relative_to(run / "node")) for path in planted_secrets.paths(run / "node")}
     there = {
         str((Path(where) / name).relative_to(run / "node"))
         for where, _folders, names in os.walk(run / "node")
@@ -158,6 +158,6 @@ def test_no_secret_lies_in_the_checkout() -> None:
     """Secrets are put together when they are needed, so that no scanner reports harmless ones."""
     assert not [
         secret
-        for secret in planted.SECRETS
-        if re.search(re.escape(secret), Path(planted.__file__).read_text())
+        for secret in planted_secrets.SECRETS
+        if re.search(re.escape(secret), Path(planted_secrets.__file__).read_text())
     ]

@@ -19,7 +19,7 @@ import yaml
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import installer
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import (
-    engine as judge,
+    engine as fault_engine,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import (
     symptoms,
@@ -325,7 +325,7 @@ def test_a_role_is_the_flow_of_the_playbooks_with_its_faults_and_risk_fixed(role
     else:
         assert fixed["mode"] == "repair"
         assert fixed["max_risk"] in (1, 2, 3)
-        assert set(fixed["faults"]) <= set(judge.CATALOGUE)
+        assert set(fixed["faults"]) <= set(fault_engine.CATALOGUE)
     assert [
         task.get("ansible.builtin.import_tasks") or task["ansible.builtin.include_tasks"]
         for task in rest

@@ -19,20 +19,20 @@ from ansible import release as ansible_release
 
 from ansible_collections.kubemend.remediation.plugins.action import cluster_lock
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import (
-    document as evidence,
+    document as evidence_document,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import (
-    cluster_lock as locking,
+    cluster_lock as run_cluster_lock,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import (
-    inventory as run_hosts,
+    inventory as run_inventory,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import (
-    revert as reverting,
+    revert as run_revert,
 )
 from tests.unit.conftest import SILENT
 
-PLAYBOOKS = Path(run_hosts.__file__).parents[3] / "playbooks"
+PLAYBOOKS = Path(run_inventory.__file__).parents[3] / "playbooks"
 BEGAN = "Ansible could not begin with it: "
 NO_PLUGIN = f"{BEGAN}the connection plugin 'nosuch' was not found"
 # m1 is the host that every run_once task of the play is for.
@@ -83,7 +83,7 @@ def test_they_are_rows_of_every_report_and_the_run_goes_on(operator):
     # What is known of them is evidence like any other: a replay of the folder says the same, and
     # makes up nobody.
     for name in ("m1.json", "m1.cluster.json", "w1.json"):
-        assert evidence.read(folder / "evidence" / name)["status"] == "error"
+        assert evidence_document.read(folder / "evidence" / name)["status"] == "error"
     (folder / "evidence" / "w2.json").unlink()
     again = operator.run(
         "replay", "-e", f"kubemend_evidence={folder}", inventory=None, report_dir="again"
@@ -127,7 +127,8 @@ def test_under_limit_only_those_that_were_asked(operator):
         "w2": "unreachable",
     }
     assert (
-        evidence.read(operator.folder / "report" / "evidence" / "m1.json")["status"] == "not_asked"
+        evidence_document.read(operator.folder / "report" / "evidence" / "m1.json")["status"]
+        == "not_asked"
     )
 
 
@@ -237,7 +238,7 @@ def test_the_cluster_is_locked_without_them(operator, asked, broken):
             }
             assert "held=True of no answers" in done.words
         return
-    noted = {one.host: one for one in locking.noted(str(operator.folder))}
+    noted = {one.host: one for one in run_cluster_lock.noted(str(operator.folder))}
     assert noted[broken].reason.startswith(
         "Ansible could not begin with it" if asked else cluster_lock.NOT_ASKED
     )
@@ -266,20 +267,20 @@ def test_a_revert_names_them_and_the_newest_run_may_be_theirs(operator):
     # With the evidence of the others a run could be chosen: never `last`, while a host is silent
     # where the newest may be.
     runs = [{"run_id": RUN, "reverts": [], "paths": [{"path": "/x", "state": "restore"}]}]
-    reverting.write(
+    run_revert.write(
         str(operator.folder / "report"),
         "m2",
-        reverting.LISTED,
+        run_revert.LISTED,
         {"host": "m2", "status": "ok", "reason": "", "answer": {"runs": runs}},
     )
-    listings, missing = reverting.listings(
+    listings, missing = run_revert.listings(
         str(operator.folder / "report"), ["m1", "m2", "w1", "w2"]
     )
     assert not missing
-    assert reverting.choose(listings, RUN).hosts == ("m2",)
+    assert run_revert.choose(listings, RUN).hosts == ("m2",)
     assert (
         "m1, w1, w2 could not be asked, where the newest run may have been"
-        in reverting.choose(listings, "last").problem
+        in run_revert.choose(listings, "last").problem
     )
 
 
@@ -320,7 +321,7 @@ def test_a_revert_names_them_and_the_newest_run_may_be_theirs(operator):
     ],
 )
 def test_what_ansible_said_becomes_one_sentence(said, cause):
-    assert run_hosts.never_began(said) == BEGAN + cause
+    assert run_inventory.never_began(said) == BEGAN + cause
 
 
 @pytest.mark.parametrize(
@@ -332,8 +333,8 @@ def test_what_ansible_said_becomes_one_sentence(said, cause):
     ],
 )
 def test_without_a_word_of_ansible_there_is_a_row_all_the_same(tmp_path, hostvars):
-    run_hosts.note_unheard(tmp_path, {"w1": ["node"]}, ["m9"], hostvars)
-    document = evidence.read(tmp_path / "w1.json")
+    run_inventory.note_unheard(tmp_path, {"w1": ["node"]}, ["m9"], hostvars)
+    document = evidence_document.read(tmp_path / "w1.json")
     assert (document["status"], document["groups"], document["reason"]) == (
         "error",
         ["node"],
@@ -343,10 +344,10 @@ def test_without_a_word_of_ansible_there_is_a_row_all_the_same(tmp_path, hostvar
 
 
 def test_what_is_there_stays(tmp_path):
-    evidence.write(evidence.stub("m1", [], "unreachable", "refused"), tmp_path)
-    run_hosts.note_unheard(tmp_path, {"m1": []}, ["m1"], None)
+    evidence_document.write(evidence_document.stub("m1", [], "unreachable", "refused"), tmp_path)
+    run_inventory.note_unheard(tmp_path, {"m1": []}, ["m1"], None)
     assert [path.name for path in tmp_path.iterdir()] == ["m1.json"]
-    assert evidence.read(tmp_path / "m1.json")["reason"] == "refused"
+    assert evidence_document.read(tmp_path / "m1.json")["reason"] == "refused"
 
 
 @pytest.mark.parametrize("playbook", ["audit", "capture_logs"])
@@ -372,7 +373,9 @@ def test_the_api_is_asked_through_the_others(operator, playbook):
     )
     assert done.rc == 0, done.output
     told = {
-        name: evidence.read(operator.folder / "report" / "evidence" / f"{name}.cluster.json")
+        name: evidence_document.read(
+            operator.folder / "report" / "evidence" / f"{name}.cluster.json"
+        )
         for name in ("m1", "m2", "m3", "m4")
     }
     assert {told["m1"]["reason"], told["m4"]["reason"]} == {NO_PLUGIN}

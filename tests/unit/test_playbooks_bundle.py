@@ -68,17 +68,17 @@ def test_an_audit_is_bundled_and_replayed(operator, playbook):
 
 def test_one_judgement_in_every_format_and_its_bundle_say_the_same(operator):
     """The same of a real cluster: tests/lab/tests/test_modes.py."""
-    from tests import report_formats as faces  # not before the collection can be imported
+    from tests import report_formats  # not before the collection can be imported
 
     wanted = {
         "kubemend_evidence": str(RECORDED / "v1.36.3-two-leaders"),
-        "kubemend_report_formats": list(faces.FORMATS),
+        "kubemend_report_formats": list(report_formats.FORMATS),
         "kubemend_bundle": "case.tar.gz",
     }
     done = operator.run("replay", "-e", json.dumps(wanted), inventory=None)
     assert done.rc == 0, done.output
-    said = faces.faces(operator.folder / "report", done.stdout)
-    assert len(said) == len(faces.FORMATS)
+    said = report_formats.faces(operator.folder / "report", done.stdout)
+    assert len(said) == len(report_formats.FORMATS)
     assert ("KM101", "m2") in said["json"]
     assert said == dict.fromkeys(said, said["json"])
     again = operator.run(

@@ -14,19 +14,24 @@ import os
 import re
 import time
 
-from ..collectors import registry as spec
+from ..collectors import registry
 from ..collectors.node import instances
 from ..kubeapi.client import ApiError
 from ..shared.klog_verbosity import of_argv
-from ..state import journal
-from ..state import storage as durable
+from ..state import journal, storage
 from ..state.api_target import reached
 from ..state.level_target import named, parts
 from ..state.storage import ChangeError
 from ..steps.health_probe import YOUNG
-from ..system import client_certificates as credentials
-from ..system import component_endpoints, component_process, files, procfs, tls
-from ..system import http_client as web
+from ..system import (
+    client_certificates,
+    component_endpoints,
+    component_process,
+    files,
+    http_client,
+    procfs,
+    tls,
+)
 
 URL = "/debug/flags/v"
 SECONDS, EACH = 20, 5
@@ -150,7 +155,7 @@ class Levels:
             for pair in self._pairs(door):
                 try:
                     code, answer = _request(door, pair, request)
-                except web.HttpError as error:
+                except http_client.HttpError as error:
                     reason = str(error)
                     continue
                 if code not in (401, 403):
@@ -164,8 +169,10 @@ class Levels:
         if not door[2]:
             return [(None, None)]
         if self.certificates is None:
-            everyone = instances.collect(spec.Context({}, procfs.of_interest(), {}))["processes"]
-            known = credentials.of_components(self.via, everyone)
+            everyone = instances.collect(registry.Context({}, procfs.of_interest(), {}))[
+                "processes"
+            ]
+            known = client_certificates.of_components(self.via, everyone)
             self.certificates = [(certificate, key) for _path, certificate, key in known]
         return self.certificates or [(None, None)]
 
@@ -180,7 +187,7 @@ def _may_still_accept(code, started):
 def _request(door, pair, request):
     address, port, is_secure = door
     context = tls.context(*pair) if is_secure else None
-    connection = web.Connection(address, port, EACH, context)
+    connection = http_client.Connection(address, port, EACH, context)
     try:
         return connection.request(*request)
     finally:
@@ -212,14 +219,14 @@ def change(levels, step, target, root_fd, seconds, via):
     facts = {
         "path": f"log level of {named(real)}",
         "real": real,
-        "sha256_before": durable.digest(former.encode("ascii")),
+        "sha256_before": storage.digest(former.encode("ascii")),
         "via": via,
-        "sha256_after": durable.digest(level.encode("ascii")),
+        "sha256_after": storage.digest(level.encode("ascii")),
         "size_before": len(former),
         "former": former,
         "level": level,
         "seconds": seconds,
-        "clock": durable.clock(),
+        "clock": storage.clock(),
     }
     entry = journal.begin(step, root_fd, facts, former.encode("ascii"), None)[0]
     with entry:
@@ -248,7 +255,7 @@ def put_back(levels, item, step, root_fd):
         former=level,
         level=former,
         seconds=0,
-        clock=durable.clock(),
+        clock=storage.clock(),
     )
     _put(levels, intent)
     here = step.also(
@@ -273,7 +280,7 @@ def recorded(intent, step):
             " until that is recorded".format(
                 named(intent["real"]),
                 os.path.join(step.root, journal.FOLDER, step.run_id),
-                durable.why(error),
+                storage.why(error),
             )
         ) from error
 

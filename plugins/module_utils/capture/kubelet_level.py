@@ -10,10 +10,9 @@ and its healthz.
 import time
 
 from ..shared.klog_verbosity import of_argv, without
-from ..state import step_record as proof
+from ..state import step_record
 from ..state.storage import ChangeError
-from ..steps import kubelet_restart
-from ..steps import preconditions as guard
+from ..steps import kubelet_restart, preconditions
 from ..steps.kubelet_files import ask_restart, tidy, write
 from ..steps.revert.files import revert
 from ..system import command, files
@@ -43,10 +42,10 @@ def raise_level(step, wanted, host):
     try:
         former = _checked(wanted, host)
         record = _record(step, wanted, host, former)
-        if proof.claim(step, record) is not None:
-            return proof.FAILED, "it was begun before (a connection that was made twice)"
-    except (guard.Refused, ChangeError) as error:
-        return proof.NOT_DONE, str(error)
+        if step_record.claim(step, record) is not None:
+            return step_record.FAILED, "it was begun before (a connection that was made twice)"
+    except (preconditions.Refused, ChangeError) as error:
+        return step_record.NOT_DONE, str(error)
     try:
         for file in wanted["change"]["files"]:
             write(file, step)
@@ -59,7 +58,7 @@ def raise_level(step, wanted, host):
         )
         if running:
             seen = {"pid": running.pid, "ticks": running.ticks}
-            return _end(step, proof.PROVEN, None, seen=seen)
+            return _end(step, step_record.PROVEN, None, seen=seen)
     return _back(step, record, former, f"the kubelet of {host} was not proven: {reason}", True)
 
 
@@ -134,19 +133,21 @@ def _back(step, record, former, reason, restarted):
     """Take all of it back at once, and return (the record's state, the reason)."""
     refused = _refused(step.run_id, record, step)
     if refused:
-        return _end(step, proof.FAILED, f"{reason}; and not taken back: {refused}")
+        return _end(step, step_record.FAILED, f"{reason}; and not taken back: {refused}")
     if not restarted:
-        return _end(step, proof.NOT_DONE, reason)
+        return _end(step, step_record.NOT_DONE, reason)
     try:
         now = kubelet_restart.look(record["host"]).identity
-    except guard.Refused:
+    except preconditions.Refused:
         now = None
     running, problem = _restarted(record["reload"], _unchanged(former.argv), now)
     if running:
-        return _end(step, proof.ROLLED_BACK, f"{reason}; it runs as before (pid {running.pid:d})")
+        return _end(
+            step, step_record.ROLLED_BACK, f"{reason}; it runs as before (pid {running.pid:d})"
+        )
     return _end(
         step,
-        proof.FAILED,
+        step_record.FAILED,
         "{}; the former files are back, but the kubelet did not come back ({}): look at journalctl"
         " -u kubelet on {}".format(reason, problem, record["host"]),
     )
@@ -170,7 +171,7 @@ def _restarted(reload_units, mismatch, former):
 
 
 def _end(step, state, reason, seen=None):
-    return proof.ended(step, state, reason, seen)[:2]
+    return step_record.ended(step, state, reason, seen)[:2]
 
 
 def take_back(record, restore, step, allow):
@@ -183,17 +184,17 @@ def take_back(record, restore, step, allow):
     may_restart(record, allow)
     facts = {name: record[name] for name in RECORDED}
     facts.update(guard=dict(record.get("guard") or {}, allow=allow), former=None)
-    if proof.claim(step, facts) is not None:
-        raise guard.Refused(
+    if step_record.claim(step, facts) is not None:
+        raise preconditions.Refused(
             f"run {step.run_id} has begun this before (a connection that was made twice); list"
             " again to see what became of it"
         )
     problem = restore(step)
     tidy(record["paths"])
     if problem:
-        return None, _end(step, proof.NOT_DONE, problem)[1]
+        return None, _end(step, step_record.NOT_DONE, problem)[1]
     verified, reason = _lowered(record, allow)
-    state = proof.FAILED if verified is False else proof.PROVEN
+    state = step_record.FAILED if verified is False else step_record.PROVEN
     return verified, _end(step, state, reason)[1]
 
 
@@ -205,13 +206,13 @@ def resumed(record, step, allow=()):
     allow = sorted(set(allow).union((record.get("guard") or {}).get("allow") or []))
     try:
         may_restart(record, allow)
-    except guard.Refused as error:
+    except preconditions.Refused as error:
         return None, str(error)
     refused = _refused(record["of_run"], record, step)
     if refused:
-        return proof.FAILED, refused
+        return step_record.FAILED, refused
     verified, reason = _lowered(record, allow)
-    return proof.FAILED if verified is False else proof.ROLLED_BACK, reason
+    return step_record.FAILED if verified is False else step_record.ROLLED_BACK, reason
 
 
 def may_restart(record, allow):
@@ -236,7 +237,7 @@ def _settled(record, allow):
     while True:
         try:
             return may_restart(record, allow)
-        except guard.Refused:
+        except preconditions.Refused:
             if time.monotonic() >= end:
                 raise
             time.sleep(kubelet_restart.PAUSE)
@@ -255,7 +256,7 @@ def _lowered(record, allow):
     try:
         kubelet_restart.load(record["reload"])
         running = _settled(record, allow)
-    except (guard.Refused, command.CommandError) as error:
+    except (preconditions.Refused, command.CommandError) as error:
         return False, (
             "the files are back, but the kubelet was not started from them:"
             f" {files.one_line(error)}"

@@ -11,13 +11,11 @@ import os
 import time
 
 from ..shared import step_times
-from ..state import journal, lock
-from ..state import step_record as proof
-from ..state import storage as durable
+from ..state import journal, lock, step_record, storage
 from ..state.raised_levels import PREFIX, edited, left, paths_of
 from ..state.storage import ChangeError
-from ..steps import executor as apply_step
-from ..steps import preconditions as guard
+from ..steps import executor as step_executor
+from ..steps import preconditions
 from ..steps.revert import run as revert_run
 from ..system import component_process, files
 from . import kubelet_level
@@ -31,7 +29,7 @@ def budget(step):
     """Return the seconds after which a step has ended, whatever happens."""
     if step["remedy"] == kubelet_level.REMEDY:
         return kubelet_level.BUDGET
-    return int(apply_step.budget(step)) + 1
+    return int(step_executor.budget(step)) + 1
 
 
 def raise_one(step, target, params):
@@ -46,7 +44,7 @@ def raise_one(step, target, params):
             _keep_logs(step, target["component"], root_fd)
     except ChangeError as error:
         return REFUSED, files.one_line(error)
-    done = apply_step.work(
+    done = step_executor.work(
         dict(
             ((name, params.get(name)) for name in ("lock", "root", "kubeconfig", "kubectl")),
             run_id=step.run_id,
@@ -54,16 +52,16 @@ def raise_one(step, target, params):
             check=False,
         )
     )
-    if done["state"] == apply_step.DONE:
+    if done["state"] == step_executor.DONE:
         return RAISED, ""
-    may_be_raised = done["state"] == apply_step.FAILED and done["changed"]
+    may_be_raised = done["state"] == step_executor.FAILED and done["changed"]
     return UNSURE if may_be_raised else REFUSED, files.one_line(done["reason"])
 
 
 def _raise_kubelet(step, wanted):
     here = step.also(step=wanted["id"], what="log level of kubelet: {}".format(wanted["target"]))
     state, reason = kubelet_level.raise_level(here, wanted, wanted["host"])
-    states = {proof.PROVEN: RAISED, proof.FAILED: UNSURE}
+    states = {step_record.PROVEN: RAISED, step_record.FAILED: UNSURE}
     return states.get(state, REFUSED), files.one_line(reason or "")
 
 
@@ -72,12 +70,12 @@ def _keep_logs(step, component, root_fd):
 
     As they are, at most KEPT bytes, the newest first.
     """
-    with durable.told(
+    with storage.told(
         f"no level was raised, because what {component} logged until now cannot be kept"
     ):
-        runs = durable.private_folder(journal.FOLDER, root_fd)
-        with durable.descriptor(runs), durable.descriptor(
-            durable.private_folder(step.run_id, runs)
+        runs = storage.private_folder(journal.FOLDER, root_fd)
+        with storage.descriptor(runs), storage.descriptor(
+            storage.private_folder(step.run_id, runs)
         ) as fd:
             _copy_logs(component, fd)
 
@@ -89,7 +87,7 @@ def _copy_logs(component, fd):
             log.seek(max(0, os.fstat(log.fileno()).st_size - remaining))
             data = log.read(remaining)
         name = "log-{}-{}".format(component, path.replace("/", "%2F")[-100:])
-        durable.write_new(name, data, fd)
+        storage.write_new(name, data, fd)
         remaining -= len(data)
         if remaining <= 0:
             break
@@ -162,7 +160,7 @@ def _taken_back(step, attempt, run_id, raised, allow):
 
 def _is_interrupted(step):
     """Return whether a step or a change of the run has no end."""
-    open_items = proof.unproven(step.root) + journal.open_entries(step.root)
+    open_items = step_record.unproven(step.root) + journal.open_entries(step.root)
     return any(item["run_id"] == step.run_id for item in open_items)
 
 
@@ -174,7 +172,7 @@ def _recover(step, attempt, run_id, host, allow):
         "host": host,
         "guard": {"allow": allow},
     }
-    apply_step.work({"run_id": run_id, "root": step.root, "lock": None, "step": recovery})
+    step_executor.work({"run_id": run_id, "root": step.root, "lock": None, "step": recovery})
 
 
 def _result(record, done, foreign):
@@ -206,7 +204,7 @@ def _forbidden(raised, allow):
         if record["component"] == kubelet_level.COMPONENT:
             try:
                 kubelet_level.may_restart(record, allow)
-            except guard.Refused as error:
+            except preconditions.Refused as error:
                 reason = files.one_line(error)
                 return [(other["component"], FAILED, reason) for other in raised]
     return []
@@ -225,7 +223,7 @@ def _down(step):
     return [
         (component, FAILED, files.one_line(record.get("reason") or ""))
         for component, (_ended, _name, record) in sorted(newest.items())
-        if record.get("state") == proof.FAILED
+        if record.get("state") == step_record.FAILED
     ]
 
 
@@ -234,9 +232,9 @@ def _records(step):
     with journal.opened(step.root, step.run_id) as fd:
         names = [] if fd is None else os.listdir(fd)
     for name in names:
-        if name.startswith((PREFIX, proof.PREFIX + "revert-")):
-            identity = name[len(proof.PREFIX) : -len(proof.SUFFIX)]
-            yield name, proof.read(step.run_id, identity, step.root) or {}
+        if name.startswith((PREFIX, step_record.PREFIX + "revert-")):
+            identity = name[len(step_record.PREFIX) : -len(step_record.SUFFIX)]
+            yield name, step_record.read(step.run_id, identity, step.root) or {}
 
 
 def _became(record, done):
@@ -269,5 +267,5 @@ def _wait(step):
 def _is_running(step):
     return any(
         record["run_id"] == step.run_id and record["running"]
-        for record in proof.unproven(step.root)
+        for record in step_record.unproven(step.root)
     )

@@ -16,14 +16,11 @@ import sys
 import time
 
 from ..shared.journal_names import RUN_ID
-from ..state import journal, level_target, lock, raised_levels
-from ..state import storage as durable
+from ..state import journal, level_target, lock, raised_levels, storage
 from ..state.storage import ROOT, ChangeError
 from ..state.verbosity_expiry import FOLDER, boot, remaining
-from ..system import command, files
-from ..system import detached as outlive
-from . import klog_level as level
-from . import level_by_restart as level_restart
+from ..system import command, detached, files
+from . import klog_level, level_by_restart
 
 UNITS = "/etc/systemd/system"
 WANTS = "multi-user.target.wants"
@@ -63,7 +60,7 @@ def budget(targets):
 
 
 def _target_budget(target):
-    return level_restart.budget(target["step"]) if target.get("step") else EACH
+    return level_by_restart.budget(target["step"]) if target.get("step") else EACH
 
 
 def run(params):
@@ -71,7 +68,7 @@ def run(params):
     if params["state"] == "probed":
         return {"targets": probed(params)}
     job = raise_levels if params["state"] == "raised" else restore
-    return outlive.run(job, params) or {
+    return detached.run(job, params) or {
         "targets": [],
         "error": (
             "the program ended on the node without an answer (killed, or out of memory); what it"
@@ -85,14 +82,14 @@ def probed(params):
 
     [{real, state: offered|refused|absent, reason}].
     """
-    with level.Levels(params) as levels:
+    with klog_level.Levels(params) as levels:
         return [_probed(levels, target["real"]) for target in params["targets"]]
 
 
 def _probed(levels, real):
     try:
         levels.offered(real)
-    except level.NotOffered as error:
+    except klog_level.NotOffered as error:
         return {"real": real, "state": ABSENT, "reason": files.one_line(error)}
     except ChangeError as error:
         return {"real": real, "state": REFUSED, "reason": files.one_line(error)}
@@ -137,7 +134,7 @@ class _Raising:
         sweep(step.run_id, step.root)
         try:
             _arm(step, params["seconds"] + budget(params["targets"]), params["program"])
-            with level.Levels(params) as levels:
+            with klog_level.Levels(params) as levels:
                 for target in params["targets"]:
                     self.current = target["real"]
                     self.targets.append(_raise_one(levels, step, target, params))
@@ -165,7 +162,7 @@ def _raise_one(levels, step, target, params):
     answer = {"real": target["real"], "state": RAISED, "reason": ""}
     if target.get("step"):
         state, reason = _raise_by_restart(step, target, params)
-        return dict(answer, state=state, reason=reason, at=durable.now())
+        return dict(answer, state=state, reason=reason, at=storage.now())
     try:
         _raise_running(levels, step, target, params)
     except ChangeError as error:
@@ -180,7 +177,7 @@ def _raise_by_restart(step, target, params):
         return REFUSED, params["halt"]
     if not _is_armed(step):
         return REFUSED, DISARMED
-    state, reason = level_restart.raise_one(step, target, params)
+    state, reason = level_by_restart.raise_one(step, target, params)
     if state == UNSURE:
         params["halt"] = (
             "nothing more is restarted, because {} did not come back as it should".format(
@@ -200,17 +197,17 @@ def _raise_running(levels, step, target, params):
             if item["intent"]["real"] == target["real"]
         ]
         if others:
-            raise level.LevelError(
+            raise klog_level.LevelError(
                 f"{name} was raised by run {others[0]} and not put back yet: let that run end, or"
                 " take it back with kubemend.remediation.revert -e"
                 f" kubemend_run_id={others[0]}"
             )
         if not _is_armed(step):
-            raise level.LevelError(f"{name} was not raised: {DISARMED}", refused=True)
+            raise klog_level.LevelError(f"{name} was not raised: {DISARMED}", refused=True)
         via = {name: params.get(name) for name in ("kubectl", "kubeconfig", "cluster_uid")}
         # the service counts from the last one: until then none of them is a leftover
         seconds = params["seconds"] + budget(params["targets"])
-        level.change(levels, step, target, root_fd, seconds, via)
+        klog_level.change(levels, step, target, root_fd, seconds, via)
 
 
 def restore(params):
@@ -253,11 +250,11 @@ def _restore(step, attempt=0, by=None, allow=()):
     restored = [_restore_one(item, step) for item in _left(step)]
     targets = [target for target in restored if target]
     targets += [
-        {"real": component, "state": state, "reason": reason, "at": durable.now()}
-        for component, state, reason in level_restart.take_back(step, attempt, by, allow)
+        {"real": component, "state": state, "reason": reason, "at": storage.now()}
+        for component, state, reason in level_by_restart.take_back(step, attempt, by, allow)
     ]
     # nothing is raised between the check and what follows from it
-    with durable.exclusive(step.root):
+    with storage.exclusive(step.root):
         if not _anything(step):
             _disarm(step.run_id, step.root)
     return targets
@@ -266,12 +263,12 @@ def _restore(step, attempt=0, by=None, allow=()):
 def _restore_one(item, step):
     """Return the answer of one entry, or None where another process was faster."""
     answer = {"real": item["intent"]["real"], "state": RESTORED, "reason": ""}
-    with durable.exclusive(step.root) as root_fd:
+    with storage.exclusive(step.root) as root_fd:
         if _key(item) not in [_key(other) for other in _left(step)]:
             return None
         try:
             _end(item, step, root_fd)
-        except level.NotRecorded as error:
+        except klog_level.NotRecorded as error:
             answer["reason"] = files.one_line(error)
         except (ChangeError, OSError) as error:
             answer.update(state=FAILED, reason=files.one_line(error))
@@ -297,11 +294,11 @@ def _key(item):
 
 def _end(item, step, root_fd):
     if item["end"]:
-        with level.Levels(item["intent"].get("via")) as levels:
-            level.put_back(levels, item, step, root_fd)
+        with klog_level.Levels(item["intent"].get("via")) as levels:
+            klog_level.put_back(levels, item, step, root_fd)
         return
-    level.undo_open(item["intent"])
-    with level.recorded(item["intent"], step), journal.opened(
+    klog_level.undo_open(item["intent"])
+    with klog_level.recorded(item["intent"], step), journal.opened(
         step.root, item["run_id"]
     ) as fd, journal.Entry(os.dup(fd), item["entry"], item["run_id"]) as entry:
         entry.end(
@@ -334,11 +331,11 @@ def expire(params):
 
 
 def _note_start(step):
-    with durable.descriptor(
-        os.open(os.path.join(step.root, FOLDER), durable.FOLDER_FLAGS)
+    with storage.descriptor(
+        os.open(os.path.join(step.root, FOLDER), storage.FOLDER_FLAGS)
     ) as folder:
-        durable.unlink(step.run_id + ARMED, folder)
-        durable.write_new(step.run_id + ARMED, b"", folder)
+        storage.unlink(step.run_id + ARMED, folder)
+        storage.write_new(step.run_id + ARMED, b"", folder)
 
 
 def _step(params, name):
@@ -359,13 +356,13 @@ def _unit(run_id):
 def _arm(step, seconds, program):
     """Put the service on the disk and start it, before anything is raised."""
     path = os.path.join(step.root, FOLDER, step.run_id + ".py")
-    with durable.told("no level was raised, because what puts it back cannot be written"):
-        with step.exclusive() as root_fd, durable.descriptor(
-            durable.private_folder(FOLDER, root_fd)
+    with storage.told("no level was raised, because what puts it back cannot be written"):
+        with step.exclusive() as root_fd, storage.descriptor(
+            storage.private_folder(FOLDER, root_fd)
         ) as folder:
-            durable.write_new(os.path.basename(path), base64.b64decode(program), folder)
+            storage.write_new(os.path.basename(path), base64.b64decode(program), folder)
         _until(step, seconds)
-        with step.exclusive(), durable.told(
+        with step.exclusive(), storage.told(
             "no level was raised, because the service that puts it back cannot be written to"
             f" {UNITS}"
         ):
@@ -404,7 +401,7 @@ def sweep(run_id, root):
     for other in sorted(name for name in found - {run_id} if RUN_ID.match(name)):
         # half written; only a run that raises writes it, and has the lock then
         with contextlib.suppress(OSError):
-            os.unlink(os.path.join(root, FOLDER, durable.temporary(other + ".json")))
+            os.unlink(os.path.join(root, FOLDER, storage.temporary(other + ".json")))
         # what cannot be read is not swept
         with contextlib.suppress(ChangeError, OSError, ValueError):
             if not _anything(_step({"run_id": other, "root": root}, "sweep")):
@@ -432,10 +429,10 @@ def _is_armed(step):
 def _until(step, seconds, complete=False):
     """Write when the service restores everything, by this node's own clock."""
     start, uptime = boot()
-    with step.exclusive() as root_fd, durable.descriptor(
-        durable.private_folder(FOLDER, root_fd)
+    with step.exclusive() as root_fd, storage.descriptor(
+        storage.private_folder(FOLDER, root_fd)
     ) as folder:
-        durable.put(
+        storage.put(
             step.run_id + ".json",
             {"boot": start, "uptime": uptime + seconds, "complete": complete},
             folder,
@@ -455,8 +452,8 @@ def _write_unit(run_id, text):
     wants = os.path.join(UNITS, WANTS)
     os.makedirs(wants, exist_ok=True)
     os.symlink(path, os.path.join(wants, _unit(run_id)))
-    durable.sync_folder(wants)
-    durable.sync_folder(UNITS)
+    storage.sync_folder(wants)
+    storage.sync_folder(UNITS)
 
 
 def _disarm(run_id, root):
@@ -470,7 +467,7 @@ def _disarm(run_id, root):
         os.path.join(UNITS, unit),
         os.path.join(root, FOLDER, run_id + ".py"),
         os.path.join(root, FOLDER, run_id + ".json"),
-        os.path.join(root, FOLDER, durable.temporary(run_id + ".json")),
+        os.path.join(root, FOLDER, storage.temporary(run_id + ".json")),
         os.path.join(root, FOLDER, run_id + ARMED),
     ):
         with contextlib.suppress(OSError):

@@ -19,14 +19,14 @@ import re
 import signal
 import time
 
-from ..collectors import registry as spec
+from ..collectors import registry
 from ..collectors.node import space
 from ..kubeapi.client import LIST, ApiError
 from ..state import journal
 from ..state.api_target import reached
 from ..state.storage import ROOT, ChangeError
 from ..system import component_process, files, procfs
-from . import klog_level as level
+from . import klog_level
 
 COMPONENT, REAL = "kube-scheduler", "level:kube-scheduler"
 WORDS = ("kube-scheduler", "hyperkube")
@@ -55,7 +55,7 @@ def ready(params):
         "process": "ok",
         "level": "offered",
         "reason": "",
-        "space": space.collect(spec.Context({}, [], {})),
+        "space": space.collect(registry.Context({}, [], {})),
     }
     try:
         known = same(params["process"])
@@ -65,12 +65,12 @@ def ready(params):
         )
     try:
         # the level is set at the port, which another one may hold
-        if level.process(COMPONENT).identity != known.identity:
+        if klog_level.process(COMPONENT).identity != known.identity:
             raise ChangeError("a younger kube-scheduler runs on this host beside it")
-        with level.Levels(params) as levels:
+        with klog_level.Levels(params) as levels:
             levels.offered(REAL)
         return answer
-    except level.NotOffered as error:
+    except klog_level.NotOffered as error:
         return dict(answer, level="absent", reason=files.one_line(error))
     except ChangeError as error:
         return dict(answer, level="refused", reason=files.one_line(error))
@@ -118,11 +118,11 @@ def _nothing_but_nodes(params):
     """
     via = {"kubectl": params.get("kubectl"), "kubeconfig": params.get("kubeconfig")}
     try:
-        with level.Levels(via) as levels:
+        with klog_level.Levels(via) as levels:
             size = CACHED.search(levels.metrics(COMPONENT, SIZE))
         with reached(via, seconds=LOOKS) as (api, _way):
             nodes = len(list(api.items("/api/v1/nodes", accept=LIST)))
-    except (ApiError, level.LevelError) as error:
+    except (ApiError, klog_level.LevelError) as error:
         raise ChangeError(
             "nothing was sent: how many nodes its cache has beside those of the API cannot be told"
             f" ({files.one_line(error)})"

@@ -13,9 +13,8 @@ import select
 import struct
 import time
 
-from ..system import files, procfs
-from ..system import json_line as jsonline
-from . import journald as log_journal
+from ..system import files, json_line, procfs
+from . import journald
 from . import lines as log_lines
 from . import sources as log_sources
 
@@ -127,7 +126,7 @@ def _started(components):
 
 def collect(params):
     """Return what `read` returns as one line of JSON."""
-    return jsonline.dumps(read(params))
+    return json_line.dumps(read(params))
 
 
 class _Worker:
@@ -240,7 +239,7 @@ def _work(component, params, now, fd):
 def source(component):
     """Return the function that reads the component's logs, of a sink and of processes."""
     if component == "kubelet":
-        return log_journal.read
+        return journald.read
     return lambda sink, processes: log_sources.pods(sink, component, processes)
 
 

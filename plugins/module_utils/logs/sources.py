@@ -12,17 +12,11 @@ import zlib
 
 from ..system import (
     files,
+    json_line,
     kubelet_process,
     procfs,
-)
-from ..system import (
-    json_line as jsonline,
-)
-from ..system import (
-    systemd as unit,
-)
-from ..system import (
-    yaml_scalars as kubeconfig,
+    systemd,
+    yaml_scalars,
 )
 from . import lines as log_lines
 
@@ -122,7 +116,7 @@ class Sink:
 
 def cost(source, text):
     """Return the bytes that a line needs at most in the answer, with its fields' names."""
-    return len(jsonline.dumps(text)) + len(jsonline.dumps(source)) + 128
+    return len(json_line.dumps(text)) + len(json_line.dumps(source)) + 128
 
 
 def pods(sink, component, processes):
@@ -160,12 +154,12 @@ def logs_folder(processes):
     PodLogsDir of its configuration (since 1.29), else the usual place.
     """
     process, block, _dummy = kubelet_process.here(processes)
-    argv = process["raw"] if process else unit.command_line(block)
+    argv = process["raw"] if process else systemd.command_line(block)
     base = (procfs.link(process["pid"], "cwd") if process else None) or "/"
     config, folder = procfs.flag(argv, "config"), procfs.flag(argv, "config-dir")
     paths = [os.path.join(base, config)] if config else []
     paths += kubelet_process.dropin_paths(os.path.join(base, folder)) if folder else []
-    named = [kubeconfig.top(files.text(path) or "", "podLogsDir") for path in paths]
+    named = [yaml_scalars.top(files.text(path) or "", "podLogsDir") for path in paths]
     return ([PODS] + [path for path in named if path and path.startswith("/")])[-1]
 
 

@@ -9,12 +9,11 @@ import re
 import time
 
 from ..kubeapi import kubeconfig
-from ..kubeapi import proxy as api_proxy
+from ..kubeapi import proxy as kubeapi_proxy
 from ..kubeapi.client import ApiError, Deadline
 from ..kubeapi.proxy import Door
-from ..shared import workload_resources as workload
-from . import journal
-from . import storage as durable
+from ..shared import workload_resources
+from . import journal, storage
 from .storage import ChangeError
 
 REAL = re.compile(
@@ -33,7 +32,7 @@ def reached(via, read_only=True, seconds=SECONDS):
     """
     kubectl = _find_kubectl(via)
     tried, deadline = [], Deadline(seconds)
-    with api_proxy.folder() as directory:
+    with kubeapi_proxy.folder() as directory:
         for config, server in _ways(via):
             with Door(
                 directory,
@@ -78,7 +77,7 @@ def _ways(via):
 
 
 def _cluster_uid(api):
-    namespace = api.get("/api/v1/namespaces/kube-system", seconds=api_proxy.PROBE_SECONDS)
+    namespace = api.get("/api/v1/namespaces/kube-system", seconds=kubeapi_proxy.PROBE_SECONDS)
     return namespace["metadata"]["uid"]
 
 
@@ -102,14 +101,14 @@ def present(intent):
         )
         _away[key] = (reason, time.monotonic() + AWAY_SECONDS)
         raise ChangeError(reason) from error
-    return None if text is None else durable.digest(text)
+    return None if text is None else storage.digest(text)
 
 
 def read(api, real):
     """Return the object, and the true bytes of the text; (None, None) when either is gone."""
     item = api.find(url_of(real))
     if item is not None and real.startswith(journal.WORKLOAD):
-        return item, workload.text_of(item).encode("utf-8")
+        return item, workload_resources.text_of(item).encode("utf-8")
     data = (item or {}).get("data")
     text = data.get(parts(real)[2]) if isinstance(data, dict) else None
     if not isinstance(text, str):
@@ -122,7 +121,7 @@ def parts(real):
     match = REAL.match(real)
     if not match:
         raise ChangeError(
-            f"nothing was changed: {durable.one_line(real)} names no text of a ConfigMap"
+            f"nothing was changed: {storage.one_line(real)} names no text of a ConfigMap"
         )
     return match.groups()
 

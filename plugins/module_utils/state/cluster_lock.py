@@ -3,8 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The lock of a cluster on one node, as the action cluster_lock asks for it."""
 
-from . import lock
-from . import step_record as proof
+from . import lock, step_record
 from .storage import ROOT, ChangeError
 
 
@@ -57,7 +56,7 @@ def _running_step(root, is_chosen):
     return next(
         (
             record
-            for record in proof.unproven(root)
+            for record in step_record.unproven(root)
             if record.get("running") and is_chosen(record.get("run_id"))
         ),
         None,

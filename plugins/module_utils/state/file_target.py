@@ -7,7 +7,7 @@ import errno
 import os
 import stat
 
-from . import storage as durable
+from . import storage
 from .storage import ChangeError
 
 MAX_SIZE = 16 * 1024 * 1024
@@ -32,7 +32,7 @@ class Place:
 
     def opened(self):
         """Return a descriptor of its directory."""
-        return os.open(self.folder, durable.FOLDER_FLAGS)
+        return os.open(self.folder, storage.FOLDER_FLAGS)
 
 
 class Found:
@@ -40,7 +40,7 @@ class Found:
 
     def __init__(self, data, status, xattrs):
         self.data = data
-        self.sha256 = durable.digest(data)
+        self.sha256 = storage.digest(data)
         self.status = status
         self.mode = stat.S_IMODE(status.st_mode)
         self.uid = status.st_uid
@@ -96,14 +96,14 @@ def look(place, folder):
         )
     except FileNotFoundError:
         return None
-    with durable.descriptor(fd):
+    with storage.descriptor(fd):
         status = os.fstat(fd)
         if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_SIZE:
             raise ChangeError(
                 f"{place.path} was not changed: it is larger than {MAX_SIZE:d} bytes or no"
                 " regular file"
             )
-        return Found(durable.read_all(fd, MAX_SIZE), status, xattrs_of(fd))
+        return Found(storage.read_all(fd, MAX_SIZE), status, xattrs_of(fd))
 
 
 def _kind(mode):
@@ -131,8 +131,8 @@ def write_temporary(name, data, folder, keep):
 
     They are on the disk then. Its xattrs may be None.
     """
-    with durable.descriptor(os.open(name, durable.NEW_FLAGS, 0o600, dir_fd=folder)) as fd:
-        durable.write_all(fd, data)
+    with storage.descriptor(os.open(name, storage.NEW_FLAGS, 0o600, dir_fd=folder)) as fd:
+        storage.write_all(fd, data)
         os.fchown(fd, keep.uid, keep.gid)
         if keep.xattrs is not None:
             _set_xattrs(fd, keep.xattrs)

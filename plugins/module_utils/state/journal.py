@@ -22,8 +22,7 @@ from ..shared.journal_names import (  # noqa: F401 - packages above take the pre
     UNIT,
     WORKLOAD,
 )
-from . import lock
-from . import storage as durable
+from . import lock, storage
 from .storage import ROOT, ChangeError
 
 SCHEMA = "kubemend.journal/1"
@@ -85,10 +84,10 @@ class Step:
         None in check mode.
         """
         if self.check:
-            with durable.told(f"{self.root} cannot be read"):
+            with storage.told(f"{self.root} cannot be read"):
                 yield None
             return
-        with durable.exclusive(self.root) as folder:
+        with storage.exclusive(self.root) as folder:
             lock.demand(self.run_id, folder, self.root, self.must_hold)
             yield folder
 
@@ -109,16 +108,16 @@ class Entry:
 
     def commit(self):
         """Record for good that the change is done."""
-        durable.publish(self.name + END, self.fd)
+        storage.publish(self.name + END, self.fd)
 
     def end(self, result, by, reason=None, sha256=None):
         """Record another end, or an end that another run finds."""
-        durable.put(self.name + END, end_record(self.name, result, by, reason, sha256), self.fd)
+        storage.put(self.name + END, end_record(self.name, result, by, reason, sha256), self.fd)
 
     def abandon(self, reason):
         """Record that nothing was changed; where that fails, the next recovery finds out."""
         with contextlib.suppress(OSError):
-            durable.unlink(durable.temporary(self.name + END), self.fd)
+            storage.unlink(storage.temporary(self.name + END), self.fd)
             self.end(NOT_DONE, self.run_id, reason)
 
 
@@ -128,7 +127,7 @@ def end_record(name, result, by, reason=None, sha256=None):
         "schema": SCHEMA,
         "entry": name,
         "result": result,
-        "at": durable.now(),
+        "at": storage.now(),
         "by": by,
         "reason": reason,
         "sha256_present": sha256,
@@ -153,8 +152,8 @@ def begin(step, root_fd, facts, former, after):
 
     `facts` go into the record as they are.
     """
-    with durable.descriptor(durable.private_folder(FOLDER, root_fd)) as runs:
-        fd = durable.private_folder(step.run_id, runs)
+    with storage.descriptor(storage.private_folder(FOLDER, root_fd)) as runs:
+        fd = storage.private_folder(step.run_id, runs)
     try:
         name = f"{_next_number(fd):03d}-{label(step.step)}"
         record = dict(
@@ -165,7 +164,7 @@ def begin(step, root_fd, facts, former, after):
             entry=name,
             what=step.what,
             why=step.why,
-            at=durable.now(),
+            at=storage.now(),
             keep=step.keep,
             reverts=step.reverts,
             before=name + BEFORE,
@@ -191,18 +190,18 @@ def _write_intent(fd, name, record, former):
     """Write the intent last, after everything that belongs to it; on failure none of it."""
     try:
         if former is not None:
-            durable.write_new(name + BEFORE, former, fd)
-        durable.prepare(name + END, end_record(name, COMMITTED, record["run_id"]), fd)
-        durable.put(name + INTENT, record, fd)
+            storage.write_new(name + BEFORE, former, fd)
+        storage.prepare(name + END, end_record(name, COMMITTED, record["run_id"]), fd)
+        storage.put(name + INTENT, record, fd)
     except BaseException:
         with contextlib.suppress(OSError):
             for leftover in (
                 name + INTENT,
-                durable.temporary(name + INTENT),
-                durable.temporary(name + END),
+                storage.temporary(name + INTENT),
+                storage.temporary(name + END),
                 name + BEFORE,
             ):
-                durable.unlink(leftover, fd)
+                storage.unlink(leftover, fd)
         raise
 
 
@@ -213,11 +212,11 @@ def opened(root, run_id=None):
     Makes nothing.
     """
     try:
-        fd = os.open(os.path.join(root, FOLDER, run_id or ""), durable.FOLDER_FLAGS | os.O_NOFOLLOW)
+        fd = os.open(os.path.join(root, FOLDER, run_id or ""), storage.FOLDER_FLAGS | os.O_NOFOLLOW)
     except FileNotFoundError:
         yield None
         return
-    with durable.descriptor(fd):
+    with storage.descriptor(fd):
         yield fd
 
 
@@ -258,11 +257,11 @@ def _entries(names):
 def _read_entry(run_id, entry, has_end, fd):
     item = {"run_id": run_id, "entry": entry, "intent": None, "end": None, "error": None}
     try:
-        item["intent"] = durable.load(entry + INTENT, fd)
+        item["intent"] = storage.load(entry + INTENT, fd)
         if has_end:
-            item["end"] = durable.load(entry + END, fd)
+            item["end"] = storage.load(entry + END, fd)
     except (OSError, ValueError) as error:
-        item["error"] = durable.one_line(error)
+        item["error"] = storage.one_line(error)
     return item
 
 
@@ -321,11 +320,11 @@ def former_bytes(item, root=ROOT):
         intent["path"], intent["before"], item["run_id"]
     )
     try:
-        with durable.descriptor(os.open(directory, durable.FOLDER_FLAGS | os.O_NOFOLLOW)) as fd:
-            data = durable.read_bytes(intent["before"], fd, intent["size_before"])
+        with storage.descriptor(os.open(directory, storage.FOLDER_FLAGS | os.O_NOFOLLOW)) as fd:
+            data = storage.read_bytes(intent["before"], fd, intent["size_before"])
     except (OSError, ValueError) as error:
         raise ChangeError(f"{lead} cannot be read ({error})") from error
-    if durable.digest(data) != intent["sha256_before"]:
+    if storage.digest(data) != intent["sha256_before"]:
         raise ChangeError(f"{lead} are no longer what they were")
     return data
 

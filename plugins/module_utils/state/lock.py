@@ -12,7 +12,7 @@ be held too long after a reboot, never too short.
 import os
 
 from ..shared.journal_names import RUN_ID
-from . import storage as durable
+from . import storage
 from .storage import ROOT, ChangeError
 
 NAME = "lock"
@@ -39,7 +39,7 @@ def acquire(run_id, controller, seconds, take=None, root=ROOT):
     is gone, or the operator said so).
     """
     _check(run_id, seconds)
-    with durable.exclusive(root) as folder:
+    with storage.exclusive(root) as folder:
         held = _load(folder, root)
         former = None
         if held and held["run_id"] != run_id:
@@ -57,7 +57,7 @@ def renew(run_id, seconds, root=ROOT):
     One that ran out untaken is renewed.
     """
     _check(run_id, seconds)
-    with durable.exclusive(root) as folder:
+    with storage.exclusive(root) as folder:
         held = _load(folder, root)
         if held is None:
             raise ChangeError(
@@ -73,12 +73,12 @@ def release(run_id, root=ROOT):
     """Release the lock, and return whether it was this run's. Another run's stays."""
     if not os.path.lexists(os.path.join(root, NAME)):
         return False
-    with durable.exclusive(root) as folder:
+    with storage.exclusive(root) as folder:
         held = _load(folder, root)
         if held is None or held["run_id"] != run_id:
             return False
-        with durable.told(f"the lock of run {run_id} was not released"):
-            durable.unlink(NAME, folder)
+        with storage.told(f"the lock of run {run_id} was not released"):
+            storage.unlink(NAME, folder)
             os.fsync(folder)
         return True
 
@@ -89,10 +89,10 @@ def read(root=ROOT):
     Makes no file, and does not wait.
     """
     try:
-        folder = os.open(root, durable.FOLDER_FLAGS)
+        folder = os.open(root, storage.FOLDER_FLAGS)
     except FileNotFoundError:
         return None
-    with durable.descriptor(folder):
+    with storage.descriptor(folder):
         return _load(folder, root)
 
 
@@ -130,9 +130,9 @@ def _check(run_id, seconds):
 
 
 def _load(folder, root):
-    boot_id, uptime = durable.clock()
+    boot_id, uptime = storage.clock()
     try:
-        lock = durable.load(NAME, folder)
+        lock = storage.load(NAME, folder)
         if not (RUN_ID.match(lock["run_id"]) and isinstance(lock["controller"], dict)):
             raise ValueError("it names no run")
         end = lock["seconds"]
@@ -151,7 +151,7 @@ def _load(folder, root):
 
 
 def _put(run_id, controller, seconds, folder, root):
-    boot_id, uptime = durable.clock()
+    boot_id, uptime = storage.clock()
     lock = {
         "schema": SCHEMA,
         "run_id": run_id,
@@ -159,10 +159,10 @@ def _put(run_id, controller, seconds, folder, root):
         "boot_id": boot_id,
         "granted_uptime": uptime,
         "seconds": seconds,
-        "granted_at": durable.now(),
+        "granted_at": storage.now(),
     }
-    with durable.told(f"the lock {os.path.join(root, NAME)} was not written"):
-        durable.put(NAME, lock, folder)
+    with storage.told(f"the lock {os.path.join(root, NAME)} was not written"):
+        storage.put(NAME, lock, folder)
     return dict(lock, held=True, remaining=float(seconds))
 
 

@@ -11,8 +11,7 @@ journal).
 import os
 
 from ..shared.paths import ROOT
-from . import journal
-from . import storage as durable
+from . import journal, storage
 from .storage import ChangeError
 from .targets import target_of
 
@@ -38,7 +37,7 @@ def _described(item, root):
         item["sha256"] = present(intent, root, item["run_id"], item["entry"])
         item["state"] = state_of(intent, item["sha256"])
     except (OSError, ChangeError) as error:
-        item["error"] = durable.one_line(error)
+        item["error"] = storage.one_line(error)
     if intent["temp"]:
         temp = os.path.join(os.path.dirname(intent["real"]), intent["temp"])
         item["temp"] = temp if os.path.lexists(temp) else None

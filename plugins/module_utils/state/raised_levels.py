@@ -13,14 +13,13 @@ import re
 from ..shared.klog_verbosity import given, of_argv
 from ..shared.paths import ROOT
 from ..system import component_process, kubelet_process, procfs
-from . import journal, revert_plan
-from . import step_record as proof
+from . import journal, revert_plan, step_record
 
 ARGUMENT = r"""(?m)^(?![ \t]*[#;]).*--v(?:=|["',\s-]+)%s(?![0-9])"""
 KUBELET = "kubelet"
 MAX_FILE = 1024 * 1024  # bytes
 CAN_COME_BACK = {revert_plan.RESTORE, revert_plan.OPEN}
-PREFIX = proof.PREFIX + "raise-"  # records of these steps, and of no others
+PREFIX = step_record.PREFIX + "raise-"  # records of these steps, and of no others
 
 
 def records(run_id, root=ROOT):
@@ -38,11 +37,11 @@ def _read(run_id, root):
     with journal.opened(root, run_id) as fd:
         names = [] if fd is None else sorted(os.listdir(fd))
     steps = [
-        name[len(proof.PREFIX) : -len(proof.SUFFIX)]
+        name[len(step_record.PREFIX) : -len(step_record.SUFFIX)]
         for name in names
-        if name.startswith(PREFIX) and name.endswith(proof.SUFFIX)
+        if name.startswith(PREFIX) and name.endswith(step_record.SUFFIX)
     ]
-    found = [proof.read(run_id, step, root) for step in steps]
+    found = [step_record.read(run_id, step, root) for step in steps]
     return [record for record in found if record]
 
 
@@ -66,7 +65,9 @@ def _by_owner(run_id, root):
     if not found:
         return managed, foreign
     unverified = [
-        record.get("component") for record in proof.unproven(root) if record["run_id"] == run_id
+        record.get("component")
+        for record in step_record.unproven(root)
+        if record["run_id"] == run_id
     ]
     plan = revert_plan.plan_revert(run_id, root)
     for record in found:
@@ -96,7 +97,7 @@ def _is_raised_since(run_id, component, root):
 
 def _raised(component, run_id, root):
     return any(
-        record["component"] == component and record.get("state") != proof.NOT_DONE
+        record["component"] == component and record.get("state") != step_record.NOT_DONE
         for record in records(run_id, root)
     )
 
@@ -169,7 +170,7 @@ def raised_kubelet_runs(record):
     Its files may be back.
     """
     seen = record.get("seen") or {}
-    return bool(seen.get("pid")) and proof.ticks(seen["pid"]) == seen.get("ticks")
+    return bool(seen.get("pid")) and step_record.ticks(seen["pid"]) == seen.get("ticks")
 
 
 def paths_of(record):

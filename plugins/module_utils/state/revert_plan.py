@@ -11,8 +11,7 @@ before and after it are taken back each for itself.
 import os
 
 from ..shared.paths import ROOT
-from . import journal
-from . import storage as durable
+from . import journal, storage
 from .pending_changes import present
 from .storage import ChangeError
 from .targets import target_of
@@ -184,7 +183,7 @@ def _history(items, root):
     try:
         history["sha256_present"] = present(last, root, items[-1]["run_id"], items[-1]["entry"])
     except (OSError, ChangeError) as error:
-        history.update(state=CONFLICT, reason=durable.one_line(error))
+        history.update(state=CONFLICT, reason=storage.one_line(error))
         return history
     kept = _kept(items)
     if is_open:

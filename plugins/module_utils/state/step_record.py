@@ -12,8 +12,7 @@ import contextlib
 import os
 
 from ..system import files, procfs
-from . import journal
-from . import storage as durable
+from . import journal, storage
 from .storage import ROOT, ChangeError
 
 SCHEMA = "kubemend.proof/1"
@@ -57,31 +56,31 @@ def claim(step, facts):
         earlier = _earlier(name, step, fd)
         if earlier is not None:
             return earlier
-        with durable.told(
+        with storage.told(
             f"nothing was changed, because the journal in {step.root} cannot be written"
         ):
-            durable.put(name, _begun(step, facts), fd)
+            storage.put(name, _begun(step, facts), fd)
     return None
 
 
 @contextlib.contextmanager
 def _run_directory(step, root_fd):
-    runs = durable.private_folder(journal.FOLDER, root_fd)
-    with durable.descriptor(runs), durable.descriptor(
-        durable.private_folder(step.run_id, runs)
+    runs = storage.private_folder(journal.FOLDER, root_fd)
+    with storage.descriptor(runs), storage.descriptor(
+        storage.private_folder(step.run_id, runs)
     ) as fd:
         yield fd
 
 
 def _earlier(name, step, fd):
     try:
-        return durable.load(name, fd)
+        return storage.load(name, fd)
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
         raise ChangeError(
             f"nothing was changed: the proof of step {step.step} cannot be read"
-            f" ({durable.one_line(error)})"
+            f" ({storage.one_line(error)})"
         ) from error
 
 
@@ -93,7 +92,7 @@ def _begun(step, facts):
         run_id=step.run_id,
         step=step.step,
         state=AWAITED,
-        at=durable.now(),
+        at=storage.now(),
         by=program,
     )
 
@@ -102,7 +101,7 @@ def read(run_id, step, root=ROOT):
     """Return the record of a step, or None."""
     with journal.opened(root, run_id) as fd:
         try:
-            return None if fd is None else durable.load(name_of(step), fd)
+            return None if fd is None else storage.load(name_of(step), fd)
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as error:
@@ -111,21 +110,21 @@ def read(run_id, step, root=ROOT):
                 "step": step,
                 "state": AWAITED,
                 "by": {},
-                "error": durable.one_line(error),
+                "error": storage.one_line(error),
             }
 
 
 def end(run_id, step, state, reason=None, root=ROOT, **more):
     """Record how a step ended. No lock is needed: a record changes nothing on the node."""
     unrecorded = f"how step {step} ended was not recorded"
-    with durable.exclusive(root, lead=unrecorded), journal.opened(root, run_id) as fd:
+    with storage.exclusive(root, lead=unrecorded), journal.opened(root, run_id) as fd:
         if fd is None:
             return
-        with durable.told(unrecorded):
-            record = durable.load(name_of(step), fd)
-            durable.put(
+        with storage.told(unrecorded):
+            record = storage.load(name_of(step), fd)
+            storage.put(
                 name_of(step),
-                dict(record, state=state, reason=reason, ended=durable.now(), **more),
+                dict(record, state=state, reason=reason, ended=storage.now(), **more),
                 fd,
             )
 
@@ -138,7 +137,7 @@ def ended(step, state, reason, seen=None):
     try:
         end(step.run_id, step.step, state, reason, step.root, ended_by=step.run_id, seen=seen or {})
     except (OSError, ValueError, ChangeError) as error:
-        unrecorded = f"{durable.one_line(error)}; the next run does that (KM902)"
+        unrecorded = f"{storage.one_line(error)}; the next run does that (KM902)"
         reason = f"{reason}; {unrecorded}" if reason else unrecorded
     return state, reason, seen or {}
 
@@ -149,9 +148,9 @@ def tell(run_id, step, text, root=ROOT, name="progress"):
     What cannot be written is left out.
     """
     try:
-        with durable.exclusive(root), journal.opened(root, run_id) as fd:
-            record = durable.load(name_of(step), fd)
-            durable.put(name_of(step), dict(record, **{name: text}), fd)
+        with storage.exclusive(root), journal.opened(root, run_id) as fd:
+            record = storage.load(name_of(step), fd)
+            storage.put(name_of(step), dict(record, **{name: text}), fd)
     except (OSError, ValueError, TypeError, ChangeError):
         return
 
@@ -216,13 +215,13 @@ def unproven(root=ROOT):
 
 def _loaded(name, fd, run_id):
     try:
-        return durable.load(name, fd)
+        return storage.load(name, fd)
     except (OSError, ValueError) as error:
         return {
             "run_id": run_id,
             "step": name[len(PREFIX) : -len(SUFFIX)],
             "state": AWAITED,
-            "error": durable.one_line(error),
+            "error": storage.one_line(error),
         }
 
 

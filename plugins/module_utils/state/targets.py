@@ -7,8 +7,7 @@ A writer has the target's name in steps/revert/registry.py: nothing here changes
 """
 
 from ..shared.journal_names import CONFIG_MAP, LEVEL, UNIT, WORKLOAD
-from . import file_target
-from . import storage as durable
+from . import file_target, storage
 
 API_OBJECT, SYSTEMD_UNIT, LOG_VERBOSITY, FILE = "api_object", "unit", "log_verbosity", "file"
 
@@ -59,7 +58,7 @@ def _read_file(intent, root, _run_id, _entry):
         folder = place.opened()
     except FileNotFoundError:
         return None
-    with durable.descriptor(folder):
+    with storage.descriptor(folder):
         file = file_target.look(place, folder)
     return file.sha256 if file else None
 

@@ -6,10 +6,8 @@
 import os
 
 from ..shared.units import KUBELET_UNITS, RUNTIMES
-from ..system import command, files, unit_mask
-from ..system import systemd as unit
-from . import journal
-from . import storage as durable
+from ..system import command, files, systemd, unit_mask
+from . import journal, storage
 from .storage import ChangeError
 
 ASKING = 60
@@ -26,14 +24,14 @@ def state(name):
             " that is known here"
         )
     try:
-        block = unit.show([name]).get(name)
+        block = systemd.show([name]).get(name)
         enabled = is_enabled(name)
     except command.CommandError as error:
         raise ChangeError(
             f"nothing was changed: systemd does not say what {name} is doing"
             f" ({files.one_line(error)})"
         ) from error
-    facts = unit.unit(block) if block else None
+    facts = systemd.unit(block) if block else None
     if facts is None:
         raise ChangeError(f"nothing was changed: there is no unit {name}")
     return {
@@ -48,12 +46,12 @@ def state(name):
 
 def is_enabled(name):
     """Return what is-enabled says of a unit; CommandError."""
-    return unit.enabled(name, ASKING)
+    return systemd.enabled(name, ASKING)
 
 
 def digest(word):
     """Return the digest of a state of is-enabled."""
-    return durable.digest(encoded(word))
+    return storage.digest(encoded(word))
 
 
 def encoded(word):
@@ -81,7 +79,7 @@ def mask_digest(link):
     """Return the digest of where a mask links to, None of no mask."""
     if link is None:
         return None
-    return durable.digest(link.encode("utf-8", "surrogateescape"))
+    return storage.digest(link.encode("utf-8", "surrogateescape"))
 
 
 def name_of(intent):

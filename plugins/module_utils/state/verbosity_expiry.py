@@ -6,8 +6,7 @@
 import os
 import time
 
-from . import step_record as proof
-from . import storage as durable
+from . import step_record, storage
 
 FOLDER = "levels"
 
@@ -17,8 +16,8 @@ def boot():
 
     A container that is a node has its kernel's boot id, and an init of its own.
     """
-    boot_id, uptime = durable.clock()
-    return f"{boot_id}/{proof.ticks(1)}", uptime
+    boot_id, uptime = storage.clock()
+    return f"{boot_id}/{step_record.ticks(1)}", uptime
 
 
 def overdue(run_id, root, patience):
@@ -50,10 +49,10 @@ def remaining(run_id, root):
     """
     now, uptime = boot()
     try:
-        with durable.descriptor(
-            os.open(os.path.join(root, FOLDER), durable.FOLDER_FLAGS)
+        with storage.descriptor(
+            os.open(os.path.join(root, FOLDER), storage.FOLDER_FLAGS)
         ) as folder:
-            expiry = durable.load(run_id + ".json", folder)
+            expiry = storage.load(run_id + ".json", folder)
         seconds = expiry["uptime"] - uptime
         return (seconds if expiry["boot"] == now else 0), expiry["complete"]
     except (OSError, ValueError, KeyError, TypeError):

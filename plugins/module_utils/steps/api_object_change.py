@@ -14,12 +14,11 @@ since.
 import base64
 
 from ..kubeapi.client import ApiError
-from ..shared import workload_resources as workload
-from ..state import journal
-from ..state import storage as durable
+from ..shared import workload_resources
+from ..state import journal, storage
 from ..state.api_target import parts, present, reached, read, url_of  # noqa: F401 - `present` is a target's part
 from ..state.storage import ChangeError
-from . import file_change as change
+from . import file_change
 
 
 def compare_and_swap(wanted, step, via):
@@ -35,7 +34,7 @@ def compare_and_swap(wanted, step, via):
         wanted["path"],
         wanted["real"],
         wanted["sha256"],
-        lambda former: change.splice(wanted["path"], former, splices),
+        lambda former: file_change.splice(wanted["path"], former, splices),
         step,
         via,
     )
@@ -49,7 +48,9 @@ def give(wanted, step, via):
 
     def edit(former):
         try:
-            return workload.given(former.decode("utf-8"), wanted["resources"]).encode("utf-8")
+            return workload_resources.given(former.decode("utf-8"), wanted["resources"]).encode(
+                "utf-8"
+            )
         except ValueError as error:
             raise ChangeError(
                 "{} was not changed: {}; collect evidence and plan again".format(
@@ -73,24 +74,24 @@ def replace(intent, data, step):
 
 
 def _swap(path, real, expected, edit, step, via):
-    change.demand_digest(path, expected)
+    file_change.demand_digest(path, expected)
     try:
         with reached(via, step.check) as (api, way), step.exclusive() as root_fd:
             item, former = read(api, real)
-            change.compare(path, None if former is None else durable.digest(former), expected)
+            file_change.compare(path, None if former is None else storage.digest(former), expected)
             after = edit(former)
             answer = {
                 "changed": after != former,
                 "path": path,
                 "real": real,
                 "sha256_before": expected,
-                "sha256_after": durable.digest(after),
+                "sha256_after": storage.digest(after),
                 "entry": None,
-                "left": durable.digest(after),
+                "left": storage.digest(after),
             }
             if not answer["changed"]:
                 return answer
-            change.demand_ended(path, real, step.root)
+            file_change.demand_ended(path, real, step.root)
             if not step.check:
                 facts = {
                     key: answer[key] for key in ("path", "real", "sha256_before", "sha256_after")
@@ -108,7 +109,7 @@ def _swap(path, real, expected, edit, step, via):
 def _write(api, item, former, facts, step, root_fd):
     """The intent, the object with the new text, what it holds then, the commit."""
     path, real = facts["path"], facts["real"]
-    with durable.told(
+    with storage.told(
         f"{path} was not changed, because the journal in {step.root} cannot be written"
     ):
         entry = journal.begin(step, root_fd, dict(facts, size_before=len(former)), former, None)[0]
@@ -133,12 +134,12 @@ def _write(api, item, former, facts, step, root_fd):
         except (ApiError, OSError) as error:
             raise ChangeError(
                 f"{path} holds its new text, but that cannot be proven or committed"
-                f" ({durable.one_line(error)}): {open_still}",
+                f" ({storage.one_line(error)}): {open_still}",
                 changed=True,
             )
     return {
         "entry": f"{entry.run_id}/{entry.name}",
-        "left": None if left is None else durable.digest(left),
+        "left": None if left is None else storage.digest(left),
     }
 
 
@@ -154,7 +155,7 @@ def _hold(item, real, path, data):
         item["data"][parts(real)[2]] = _text(path, data)
         return
     try:
-        workload.put(item, _text(path, data))
+        workload_resources.put(item, _text(path, data))
     except ValueError as error:
         raise ChangeError(f"{path} was not changed: {error}")
 

@@ -22,8 +22,7 @@ from ..shared.step_kinds import (
     kind_of,
 )
 from ..shared.step_times import budget, limit_of
-from ..state import journal, lock, step_record
-from ..state import storage as durable
+from ..state import journal, lock, step_record, storage
 from ..state.storage import ROOT, ChangeError
 from ..system import detached, files
 from . import file_change, health_probe, preconditions, registry
@@ -80,7 +79,7 @@ def work(params):
             FAILED,
             "the step ended, because {} cannot be used: {}; the next run finds out what became"
             " of it".format(
-                files.one_line(error.filename or "a file of this node"), durable.why(error)
+                files.one_line(error.filename or "a file of this node"), storage.why(error)
             ),
         )
     except Exception as error:  # pylint: disable=broad-except
@@ -411,7 +410,7 @@ class _Executor:
                 **more,
             )
         except (OSError, ValueError, ChangeError) as error:
-            self.notes.append(f"{durable.one_line(error)}; the next run does that (KM902)")
+            self.notes.append(f"{storage.one_line(error)}; the next run does that (KM902)")
 
     def _by_handler(self):
         """Do a step whose handler has its own preconditions and verification."""

@@ -18,9 +18,7 @@ import contextlib
 import os
 import re
 
-from ..state import file_target as target
-from ..state import journal
-from ..state import storage as durable
+from ..state import file_target, journal, storage
 from ..state.storage import ChangeError
 
 SHA256 = re.compile(r"[0-9a-f]{64}\Z")
@@ -111,11 +109,11 @@ def demand_digest(path, expected_sha256):
 
 def _swap(path, expected, edit, step, action, attributes=None, make_folder=False):
     with step.exclusive() as root_fd:
-        place = target.Place(path, step.root)
-        with _made(place, make_folder and not step.check), durable.told(
+        place = file_target.Place(path, step.root)
+        with _made(place, make_folder and not step.check), storage.told(
             f"{path} was not changed"
         ), _folder(place, make_folder) as folder:
-            found = None if folder is None else target.look(place, folder)
+            found = None if folder is None else file_target.look(place, folder)
             compare(path, found.sha256 if found else None, expected)
             after = edit(found.data if found else None)
             answer = {
@@ -124,7 +122,7 @@ def _swap(path, expected, edit, step, action, attributes=None, make_folder=False
                 "real": place.real,
                 "linked": place.linked,
                 "sha256_before": expected,
-                "sha256_after": None if after is None else durable.digest(after),
+                "sha256_after": None if after is None else storage.digest(after),
                 "entry": None,
                 "note": (
                     f"{path} is a symbolic link and stays one: {place.real} is what is written"
@@ -157,7 +155,7 @@ def _folder(place, may_be_missing):
             raise
         yield None
         return
-    with durable.descriptor(fd):
+    with storage.descriptor(fd):
         yield fd
 
 
@@ -170,12 +168,12 @@ def _made(place, wanted):
     ours = False
     try:
         if wanted:
-            with durable.told(f"{place.folder} was not made"):
+            with storage.told(f"{place.folder} was not made"):
                 with contextlib.suppress(FileExistsError):
                     os.mkdir(place.folder, 0o755)
                     ours = True
                     os.chmod(place.folder, 0o755)
-                    durable.sync_folder(os.path.dirname(place.folder))
+                    storage.sync_folder(os.path.dirname(place.folder))
         yield
     except ChangeError as error:
         if ours and not error.changed:
@@ -247,12 +245,12 @@ class _Swap:
             gid=keep.gid,
             xattrs=journal.packed(keep.xattrs or {}),
             selinux=(keep.xattrs or {})
-            .get(target.SELINUX, b"")
+            .get(file_target.SELINUX, b"")
             .rstrip(b"\0")
             .decode("utf-8", "replace")
             or None,
         )
-        with durable.told(
+        with storage.told(
             f"{self.place.path} was not changed, because the journal in {step.root} cannot be"
             " written"
         ):
@@ -270,7 +268,7 @@ class _Swap:
             except OSError as error:
                 raise ChangeError(
                     f"{self.place.path} holds its new bytes, but that cannot be committed:"
-                    f" {durable.why(error)} (the journal's entry {entry.name} of run {entry.run_id}"
+                    f" {storage.why(error)} (the journal's entry {entry.name} of run {entry.run_id}"
                     " stays open)",
                     changed=True,
                 )
@@ -279,8 +277,8 @@ class _Swap:
     def _install(self, temp):
         """Everything up to the one system call that changes the name."""
         if self.after is not None:
-            target.write_temporary(temp, self.after, self.folder, self.attributes)
-        if self.found and not self.found.same(target.look(self.place, self.folder)):
+            file_target.write_temporary(temp, self.after, self.folder, self.attributes)
+        if self.found and not self.found.same(file_target.look(self.place, self.folder)):
             raise ChangeError(
                 f"{self.place.path} was not changed: somebody else changed it at this moment; find"
                 " out who, and run again"
@@ -300,7 +298,7 @@ class _Swap:
 
     def _finish(self, entry, temp):
         if not self.found:
-            durable.unlink(temp, self.folder)
+            storage.unlink(temp, self.folder)
         os.fsync(self.folder)
         entry.commit()
 
@@ -310,8 +308,8 @@ class _Swap:
         """
         try:
             if temp:
-                durable.unlink(temp, self.folder)
+                storage.unlink(temp, self.folder)
         except OSError:
             return
         if isinstance(error, (OSError, ChangeError)):
-            entry.abandon(durable.one_line(error))
+            entry.abandon(storage.one_line(error))

@@ -11,8 +11,7 @@ journal).
 import contextlib
 import os
 
-from ..state import journal
-from ..state import storage as durable
+from ..state import journal, storage
 from ..state.pending_changes import AFTER, BEFORE, NEITHER, present, state_of
 from ..state.storage import ChangeError
 from ..state.targets import target_of
@@ -45,7 +44,7 @@ def recover_all(step, only_run=None):
             if only_run in (None, item["run_id"])
         ]
         if root_fd is not None:
-            with durable.told(f"{step.root} cannot be tidied"):
+            with storage.told(f"{step.root} cannot be tidied"):
                 _sweep(root_fd, step.root)
     return results
 
@@ -80,7 +79,7 @@ def _recover(run_id, name, step):
     answer = {"run_id": run_id, "entry": name, "path": intent["path"]}
     if end:
         return dict(answer, result=end["result"], sha256=end["sha256_present"])
-    with durable.told(
+    with storage.told(
         "the interrupted change of {} (entry {} of run {}) was not ended".format(
             intent["path"], name, run_id
         )
@@ -113,12 +112,12 @@ def _remove_temporary(intent):
     so.
     """
     try:
-        folder = os.open(os.path.dirname(intent["real"]), durable.FOLDER_FLAGS)
+        folder = os.open(os.path.dirname(intent["real"]), storage.FOLDER_FLAGS)
     except FileNotFoundError:
         return
-    with durable.descriptor(folder):
+    with storage.descriptor(folder):
         if intent["temp"]:
-            durable.unlink(intent["temp"], folder)
+            storage.unlink(intent["temp"], folder)
         os.fsync(folder)
 
 
@@ -129,7 +128,7 @@ def _sweep(root_fd, root):
     """
     for name in os.listdir(root_fd):
         if name.startswith(".") and name.endswith(".tmp"):
-            durable.unlink(name, root_fd)
+            storage.unlink(name, root_fd)
     for run_id in journal.run_ids(root):
         with journal.opened(root, run_id) as fd:
             names = set(os.listdir(fd))
@@ -139,7 +138,7 @@ def _sweep(root_fd, root):
                     and name[: -len(journal.BEFORE)] + journal.INTENT not in names
                 )
                 if alone or (name.startswith(".") and name.endswith(".tmp")):
-                    durable.unlink(name, fd)
+                    storage.unlink(name, fd)
         if not names:
             with contextlib.suppress(OSError):
                 os.rmdir(os.path.join(root, journal.FOLDER, run_id))

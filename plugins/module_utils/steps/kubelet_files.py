@@ -8,8 +8,7 @@ import contextlib
 import os
 
 from ..system import command, files
-from . import file_change as change
-from . import kubelet_restart
+from . import file_change, kubelet_restart
 
 MOMENTARY = "/run/"  # A reboot removes it; directories that were made there are removed again.
 
@@ -17,15 +16,17 @@ MOMENTARY = "/run/"  # A reboot removes it; directories that were made there are
 def write(file, step):
     """Make one file of a plan's step, or replace its bytes."""
     if file["kind"] == "create":
-        change.create_file(
+        file_change.create_file(
             file["path"],
             base64.b64decode(file["data"]),
             step,
-            change.Attributes(int(file.get("mode") or "0644", 8)),
+            file_change.Attributes(int(file.get("mode") or "0644", 8)),
             make_folder=True,
         )
         return
-    change.compare_and_swap(file["path"], file["sha256"], change.decoded(file["splices"]), step)
+    file_change.compare_and_swap(
+        file["path"], file["sha256"], file_change.decoded(file["splices"]), step
+    )
 
 
 def ask_restart(reload_units):

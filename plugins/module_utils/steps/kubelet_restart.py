@@ -10,14 +10,12 @@ and the devices of containers that are running now, which safety counts as a dis
 import os
 import time
 
-from ..collectors import registry as spec
+from ..collectors import registry
 from ..collectors.node import devices, instances, kubelet
-from ..shared import consent, units
-from ..shared import restart_impact as pending
-from ..state import step_record as proof
-from ..system import command, files, procfs
-from ..system import yaml_scalars as kubeconfig
-from . import preconditions as guard
+from ..shared import consent, restart_impact, units
+from ..state import step_record
+from ..system import command, files, procfs, yaml_scalars
+from . import preconditions
 
 UNIT = units.KUBELET
 # until the new process must have been healthy for long enough; its unit may wait ten before it
@@ -32,10 +30,10 @@ class Kubelet:
     """The kubelet as it runs: its evidence, with its command line as it is."""
 
     def __init__(self):
-        self.evidence = kubelet.collect(spec.Context({}, procfs.of_interest(), {}))
+        self.evidence = kubelet.collect(registry.Context({}, procfs.of_interest(), {}))
         process = self.evidence["process"]
         self.pid = process["pid"] if process else None
-        self.ticks = proof.ticks(self.pid) if process else None
+        self.ticks = step_record.ticks(self.pid) if process else None
         self.argv = _argv(self.pid) if process else []
         self.identity = (self.pid, self.ticks) if process else None
         self.healthy = self.evidence["healthz"]["status"] == 200
@@ -53,7 +51,7 @@ def look(host):
     try:
         return Kubelet()
     except Exception as error:  # pylint: disable=broad-except
-        raise guard.Refused(
+        raise preconditions.Refused(
             f"the kubelet of {host} cannot be looked at ({files.one_line(error)}): nothing was"
             " changed"
         )
@@ -68,25 +66,25 @@ def check(host, wanted, allow, own=()):
     _demand_running(found, host)
     expected = (wanted.get("expect") or {}).get("pid")
     if expected is not None and expected != found.pid:
-        raise guard.Refused(
+        raise preconditions.Refused(
             "the evidence is old: the kubelet of {} is no longer the process {} but {}; {}".format(
-                host, expected, found.pid, guard.OLD
+                host, expected, found.pid, preconditions.OLD
             )
         )
-    guard.answering(
+    preconditions.answering(
         wanted.get("guard"),
-        instances.collect(spec.Context({}, procfs.of_interest(), {}))["processes"],
+        instances.collect(registry.Context({}, procfs.of_interest(), {}))["processes"],
         host,
     )
     if consent.KUBELET_RESTART not in allow:
         demand_no_devices(host)
     demand_start(found, host)
-    waiting = pending.of_kubelet(found.evidence, own)
+    waiting = restart_impact.of_kubelet(found.evidence, own)
     # killed before systemd was told, or it could not be
     if waiting and only_ours(found.evidence["unit"], own):
-        waiting = [impact for impact in waiting if impact != pending.RELOAD]
+        waiting = [impact for impact in waiting if impact != restart_impact.RELOAD]
     if waiting and consent.PENDING_CHANGES not in allow:
-        raise guard.Refused(pending.sentence(host, "the kubelet", waiting))
+        raise preconditions.Refused(restart_impact.sentence(host, "the kubelet", waiting))
     return found
 
 
@@ -94,13 +92,13 @@ def _demand_running(found, host):
     """Raise guard.Refused unless the kubelet runs as its unit, and is healthy."""
     unit = found.evidence["unit"] or {}
     if unit.get("name") != UNIT or found.pid is None or unit.get("active_state") != "active":
-        raise guard.Refused(
+        raise preconditions.Refused(
             f"the kubelet of {host} is not restarted, because it does not run as {UNIT} now"
             " (systemctl status kubelet)"
         )
     if not found.healthy:
         healthz = found.evidence["healthz"]
-        raise guard.Refused(
+        raise preconditions.Refused(
             "the kubelet of {} is not restarted, because it is not healthy ({}): mend it first"
             " (journalctl -u kubelet)".format(
                 host, healthz["error"] or "HTTP {}".format(healthz["status"])
@@ -112,7 +110,7 @@ def demand_start(found, host):
     """Raise guard.Refused where something would keep the new process from starting."""
     swaps = (files.text("/proc/swaps") or "").splitlines()[1:]
     if swaps and _fails_on_swap(found).lower() in ("", "true", "t", "1"):
-        raise guard.Refused(
+        raise preconditions.Refused(
             f"the kubelet of {host} is not restarted, because swap is on ({swaps[0].split()[0]})"
             " and it would refuse to start: switch it off first"
         )
@@ -125,7 +123,7 @@ def _fails_on_swap(found):
         return flag
     configs = [found.evidence.get("config"), *list(found.evidence.get("config_dropins") or [])]
     values = [
-        kubeconfig.top(config.get("text") or "", "failSwapOn") for config in configs if config
+        yaml_scalars.top(config.get("text") or "", "failSwapOn") for config in configs if config
     ]
     values = [value for value in values if value is not None]
     return values[-1] if values else "true"
@@ -146,13 +144,13 @@ def demand_no_devices(host):
     """No container that holds devices of a plugin runs here, or guard.Refused."""
     held = devices.running()
     if held is None:
-        raise guard.Refused(
+        raise preconditions.Refused(
             f"whether pods with devices run on {host} cannot be told"
             f" ({os.path.join(devices.FOLDER, devices.CHECKPOINT)} cannot be read), so that its"
             " kubelet is not restarted; allow it with -e kubemend_allow=kubelet_restart"
         )
     if held:
-        raise guard.Refused(
+        raise preconditions.Refused(
             "pods with devices run on {} ({}): they may lose them when the kubelet restarts; wait"
             " for their end, or allow it with -e kubemend_allow=kubelet_restart".format(
                 host, ", ".join(devices.names(held)[:5])

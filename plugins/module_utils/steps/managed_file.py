@@ -9,10 +9,10 @@ What else such a file holds stays: each remedy says by a function of the bytes b
 there is no file) what they are to be.
 """
 
-from ..state import storage as durable
+from ..state import storage
 from ..state.storage import ChangeError
 from ..system import files
-from . import file_change as change
+from . import file_change
 
 MAX_FILE = 65536
 
@@ -35,9 +35,9 @@ def write(path, merged, step):
     present = read(path)
     data = merged(present)
     if present is None:
-        change.create_file(path, data, step, change.Attributes(0o644), make_folder=True)
+        file_change.create_file(path, data, step, file_change.Attributes(0o644), make_folder=True)
     elif data != present:
-        change.replace(path, durable.digest(present), data, step)
+        file_change.replace(path, storage.digest(present), data, step)
     return present
 
 
@@ -59,6 +59,6 @@ def put_back(path, former, step, reverts=None):
     if now is None:
         raise ChangeError("it is gone: somebody took it away meanwhile")
     if former is None:
-        change.move_out(path, durable.digest(now), again)
+        file_change.move_out(path, storage.digest(now), again)
     else:
-        change.replace(path, durable.digest(now), former, again)
+        file_change.replace(path, storage.digest(now), former, again)

@@ -10,18 +10,14 @@ then.
 import os
 import re
 
-from ..collectors import registry as spec
+from ..collectors import registry
 from ..collectors.node import instances, kubelet
-from ..shared import consent
-from ..shared import restart_impact as pending
+from ..shared import consent, restart_impact
 from ..shared.errors import PreconditionFailed
 from ..shared.step_kinds import EDIT_CONFIG, MOVE_OUT, RESTART
 from ..system import client_certificates as credentials
-from ..system import component_endpoints as component_http
-from ..system import files, procfs, tls
-from ..system import http_client as web
-from ..system import runtime_tool as runtime
-from . import health_probe as prove
+from ..system import component_endpoints, files, http_client, procfs, runtime_tool, tls
+from . import health_probe
 
 TOLERANCE = 2.0  # seconds: the start of a process is worked out from a clock that may be set
 API_SECONDS = 3
@@ -48,7 +44,7 @@ def check(step, params):
     """All guards of a step that writes or restarts, or Refused."""
     expect, host = step.get("expect") or {}, step.get("host") or "this host"
     component = expect.get("component")
-    if component not in component_http.PORTS and component != component_http.API_SERVER:
+    if component not in component_endpoints.PORTS and component != component_endpoints.API_SERVER:
         raise Refused(
             f"{component} of {host} is not edited or restarted by a step of this kind; do it by"
             " hand"
@@ -57,10 +53,10 @@ def check(step, params):
     notes = _runtime(evidence, expect.get("image"), component, host)
     former = _process(expect, component, host)
     _only_manifest(step, evidence.get("static_pod_path"), component, host)
-    everyone = instances.collect(spec.Context({}, procfs.of_interest(), {}))["processes"]
+    everyone = instances.collect(registry.Context({}, procfs.of_interest(), {}))["processes"]
     answering(step.get("guard"), everyone, host)
     may_ask = usable(params, everyone)
-    if component == component_http.API_SERVER:
+    if component == component_endpoints.API_SERVER:
         another(step.get("guard"), everyone, may_ask, host)
     if expect.get("restart") and former:
         _pending(step, former, host)
@@ -74,7 +70,7 @@ def resume(step, params):
     """
     host = step.get("host") or "this host"
     _runtime(_kubelet(host), None, None, host)
-    everyone = instances.collect(spec.Context({}, procfs.of_interest(), {}))["processes"]
+    everyone = instances.collect(registry.Context({}, procfs.of_interest(), {}))["processes"]
     answering(step.get("guard"), everyone, host)
     return usable(params, everyone)
 
@@ -85,10 +81,10 @@ def startable(image):
     """
     try:
         evidence = _kubelet("this host")
-        here = runtime.find(evidence)
+        here = runtime_tool.find(evidence)
         here.demand()
         return not image or here.has_image(image) is not False
-    except (Refused, runtime.RuntimeDown):
+    except (Refused, runtime_tool.RuntimeDown):
         return False
 
 
@@ -99,7 +95,7 @@ def usable(params, everyone):
 
 def _kubelet(host):
     try:
-        evidence = kubelet.collect(spec.Context({}, procfs.of_interest(), {}))
+        evidence = kubelet.collect(registry.Context({}, procfs.of_interest(), {}))
     except Exception as error:  # pylint: disable=broad-except
         # whatever is wrong with it, the component would not come back
         raise Refused(
@@ -126,11 +122,11 @@ def _kubelet(host):
 
 def _runtime(evidence, image, component, host):
     """Notes; Refused when the runtime is silent or lacks the image."""
-    here = runtime.find(evidence)
+    here = runtime_tool.find(evidence)
     try:
         here.demand()
         present = here.has_image(image) if image else None
-    except runtime.RuntimeDown as error:
+    except runtime_tool.RuntimeDown as error:
         raise Refused(
             f"the container runtime of {host} does not answer ({files.one_line(error)}): mend it"
             " first, it has to start the component again"
@@ -156,7 +152,7 @@ def _process(expect, component, host):
     Where the kubelet does, from a manifest whose bytes are compared, another one will do: what ends
     at each start is seen or not as it happens.
     """
-    running = prove.instances(component)
+    running = health_probe.instances(component)
     for one in running:
         if one.pid == expect.get("pid"):
             started = one.started_at
@@ -248,7 +244,9 @@ def answering(guard, everyone, host):
         if not port.isdigit():
             silent.append(f"{files.one_line(one, 80)}: no address and port")
             continue
-        answer = web.get(web.reachable(address), int(port), "/healthz", API_SECONDS, tls.context())
+        answer = http_client.get(
+            http_client.reachable(address), int(port), "/healthz", API_SECONDS, tls.context()
+        )
         if answer["status"] is not None:
             return
         silent.append("{}: {}".format(one, answer["error"]))
@@ -268,7 +266,9 @@ def another(guard, everyone, credentials, host):
         address, _dummy, port = one.rpartition(":")
         if not port.isdigit():
             continue
-        said = prove.healthz(web.reachable(address), int(port), credentials, API_SECONDS)
+        said = health_probe.healthz(
+            http_client.reachable(address), int(port), credentials, API_SECONDS
+        )
         if said["status"] == 200:
             return
         told.append("{}: {}".format(one, said["error"] or "HTTP {}".format(said["status"])))
@@ -282,13 +282,14 @@ def own_servers(everyone):
     """["address:port"] of the API servers of this node."""
     found = []
     for one in everyone:
-        if one["component"] == component_http.API_SERVER and one["host_network"]:
-            address = procfs.flag(one["argv"], "advertise-address") or web.reachable(
+        if one["component"] == component_endpoints.API_SERVER and one["host_network"]:
+            address = procfs.flag(one["argv"], "advertise-address") or http_client.reachable(
                 procfs.flag(one["argv"], "bind-address")
             )
             found.append(
                 "{}:{}".format(
-                    web.bracketed(address), procfs.flag(one["argv"], "secure-port") or "6443"
+                    http_client.bracketed(address),
+                    procfs.flag(one["argv"], "secure-port") or "6443",
                 )
             )
     return found
@@ -310,8 +311,8 @@ def _pending(step, former, host):
         "exe": procfs.link(former.pid, "exe"),
     }
     given = instances.given(former.pid, former.argv, files.whole("/proc/self/mountinfo") or "")
-    found = pending.changes(
+    found = restart_impact.changes(
         process, given, expect.get("words"), sorted(expect.get("flags") or {}), own
     )
     if found:
-        raise Refused(pending.sentence(host, expect["component"], found))
+        raise Refused(restart_impact.sentence(host, expect["component"], found))

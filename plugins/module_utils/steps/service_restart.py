@@ -12,12 +12,10 @@ import json
 import os
 import re
 
-from ..shared import consent
-from ..shared import restart_impact as pending
+from ..shared import consent, restart_impact
 from ..shared.errors import PreconditionFailed
 from ..shared.service_restart_rules import DOCKER, SECONDS, never_reason, refusal
-from ..system import command, files, procfs
-from ..system import systemd as unit
+from ..system import command, files, procfs, systemd
 from . import kubelet_restart
 from .handlers import service_start
 
@@ -26,7 +24,7 @@ STOPS = 180
 ASKING = 60
 DOCKER_CONFIG = "/etc/docker/daemon.json"
 PROPERTIES = (
-    *unit.PROPERTIES,
+    *systemd.PROPERTIES,
     "Type",
     "KillMode",
     "RefuseManualStart",
@@ -73,7 +71,7 @@ def check(name, host, allow, path, members):
     Raises PreconditionFailed. path: the managed drop-in; members: [pid] of its control group.
     """
     block = _block(name, host)
-    found = unit.unit(block)
+    found = systemd.unit(block)
     reason = _forbidden(name, found, block, host, members)
     if reason:
         raise PreconditionFailed(refusal(name, host, reason))
@@ -81,7 +79,7 @@ def check(name, host, allow, path, members):
         kubelet_restart.demand_no_devices(host)
     waiting = _waiting(found, block, path)
     if waiting and consent.PENDING_CHANGES not in allow:
-        raise PreconditionFailed(pending.sentence(host, name, waiting))
+        raise PreconditionFailed(restart_impact.sentence(host, name, waiting))
     return found["main_pid"], procfs.ticks(found["main_pid"])
 
 
@@ -104,7 +102,7 @@ def _forbidden(name, found, block, host, members):
 def _block(name, host):
     """Return systemd's properties of the unit; raise PreconditionFailed."""
     try:
-        return unit.show([name], PROPERTIES).get(name) or {}
+        return systemd.show([name], PROPERTIES).get(name) or {}
     except (command.CommandError, OSError) as error:
         raise PreconditionFailed(
             f"systemd of {host} does not say what {name} is ({files.one_line(error)}): nothing was"
@@ -147,7 +145,7 @@ def _takes_along(block, host):
     if not names:
         return None
     try:
-        units = unit.show(names, ("Id", "ActiveState"))
+        units = systemd.show(names, ("Id", "ActiveState"))
     except (command.CommandError, OSError) as error:
         return (
             f"systemd of {host} does not say which units would be stopped with it"
@@ -221,8 +219,8 @@ def _waiting(found, block, path):
     """
     pid, name = found["main_pid"], found["name"]
     known = [place for place in [found["fragment_path"]] + found["drop_in_paths"] if place]
-    paths = {*known, *unit.environment_paths(block), *configuration(name, pid)} - {path}
-    waiting = pending.changes(
+    paths = {*known, *systemd.environment_paths(block), *configuration(name, pid)} - {path}
+    waiting = restart_impact.changes(
         {"started_at": procfs.started_at(pid), "exe": procfs.link(pid, "exe")},
         [{"path": place, "mtime": files.mtime(place)} for place in sorted(paths)],
     )
@@ -230,7 +228,7 @@ def _waiting(found, block, path):
         f"{place} is not loaded yet" for place in _dropins(name) if place not in [*known, path]
     ]
     if found["need_daemon_reload"] and not kubelet_restart.only_ours(found, [path]):
-        waiting.append(pending.RELOAD)
+        waiting.append(restart_impact.RELOAD)
     return waiting
 
 
@@ -311,7 +309,7 @@ def is_stopped(name):
 
     Raises CommandError, OSError.
     """
-    block = unit.show([name]).get(name) or {}
+    block = systemd.show([name]).get(name) or {}
     if _one(block, "LoadState") == "masked":
         return True
     return _one(block, "ActiveState") == "inactive" and _one(block, "Result") == "success"
@@ -319,7 +317,7 @@ def is_stopped(name):
 
 def is_stopping(name):
     """Return whether the unit stops or starts now; raise CommandError, OSError."""
-    return _one(unit.show([name]).get(name) or {}, "ActiveState") in (
+    return _one(systemd.show([name]).get(name) or {}, "ActiveState") in (
         "deactivating",
         "activating",
         "reloading",
@@ -339,8 +337,8 @@ def _look(name, former):
 
 def _inspect(name):
     try:
-        block = unit.show([name]).get(name) or {"LoadState": ["not-found"]}
-        found = unit.unit(block) or {}
+        block = systemd.show([name]).get(name) or {"LoadState": ["not-found"]}
+        found = systemd.unit(block) or {}
     except (command.CommandError, OSError) as error:
         return None, files.one_line(error)
     now = {"active": found.get("active_state"), "pid": found.get("main_pid")}

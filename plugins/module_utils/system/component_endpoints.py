@@ -3,9 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Where a control-plane component answers, and what its healthz and its configz say."""
 
-from . import http_client as web
-from . import json_line as jsonline
-from . import procfs
+from . import http_client, json_line, procfs
 
 # secure port; insecure port and its flags, gone since 1.24
 PORTS = {"kube-scheduler": (10259, 10251), "kube-controller-manager": (10257, 10252)}
@@ -24,7 +22,7 @@ def doors(component, argv):
     found = []
     port = procfs.flag(argv, "secure-port") or str(secure)
     if port.isdigit() and port != "0":
-        address = web.reachable(procfs.flag(argv, "bind-address"))
+        address = http_client.reachable(procfs.flag(argv, "bind-address"))
         found.append((address, int(port), True))
         if address == "::1":
             found.append(("127.0.0.1", int(port), True))
@@ -32,7 +30,7 @@ def doors(component, argv):
     if port != "0" and (port or procfs.flag(argv, "address")):
         found.append(
             (
-                web.reachable(procfs.flag(argv, "address")),
+                http_client.reachable(procfs.flag(argv, "address")),
                 int(port) if (port or "").isdigit() else insecure,
                 False,
             )
@@ -44,7 +42,7 @@ def doors(component, argv):
 
 def _of_server(argv):
     port = procfs.flag(argv, "secure-port") or "6443"
-    addresses = [web.reachable(procfs.flag(argv, "bind-address"))]
+    addresses = [http_client.reachable(procfs.flag(argv, "bind-address"))]
     addresses += [
         one
         for one in (procfs.flag(argv, "advertise-address"), "127.0.0.1")
@@ -65,7 +63,7 @@ def configz(status, body):
     if status != 200:
         return {"status": status, "leader_election": None, "error": "HTTP %d" % status}
     try:
-        whole = jsonline.loads(body.decode("utf-8", "replace"))
+        whole = json_line.loads(body.decode("utf-8", "replace"))
     except ValueError:
         return {"status": status, "leader_election": None, "error": "the answer is no JSON"}
     part = _member(whole, "componentconfig") or _member(

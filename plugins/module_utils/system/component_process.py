@@ -7,8 +7,7 @@ import glob
 import os
 import signal
 
-from . import component_endpoints, files, procfs, tls
-from . import http_client as web
+from . import component_endpoints, files, http_client, procfs, tls
 
 ASK = 2  # seconds that one question may take
 PODS = "/var/log/pods"  # one file for each start of a container, whatever the runtime
@@ -99,7 +98,7 @@ def ask(component, instance, credentials, seconds=ASK):
         return told
     for dummy, certificate, key in credentials if secure else [(None, None, None)]:
         try:
-            connection = web.Connection(
+            connection = http_client.Connection(
                 told["address"],
                 told["port"],
                 seconds,
@@ -109,7 +108,7 @@ def ask(component, instance, credentials, seconds=ASK):
                 answer = component_endpoints.configz(*connection.request("/configz"))
             finally:
                 connection.close()
-        except web.HttpError as error:
+        except http_client.HttpError as error:
             told["error"] = str(error)
             continue
         told["configz"] = answer["status"]
@@ -132,15 +131,17 @@ def healthz(address, port, credentials, seconds=ASK, secure=True):
 
     As nobody, and where an API server lets nobody ask, by these credentials.
     """
-    found = web.get(address, port, "/healthz?verbose", seconds, tls.context() if secure else None)
+    found = http_client.get(
+        address, port, "/healthz?verbose", seconds, tls.context() if secure else None
+    )
     for dummy, certificate, key in credentials if secure else ():
         if found["status"] not in (401, 403):
             break
         try:
-            found = web.get(
+            found = http_client.get(
                 address, port, "/healthz?verbose", seconds, tls.context(certificate, key)
             )
-        except web.HttpError as error:  # a certificate that cannot be used
+        except http_client.HttpError as error:  # a certificate that cannot be used
             found = dict(found, error=str(error))
     return found
 

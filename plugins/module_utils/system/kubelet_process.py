@@ -7,8 +7,7 @@ import os
 
 from ..shared.units import KUBELET as UNIT
 from ..shared.units import KUBELET_OF_DISTRIBUTIONS as OTHERS
-from . import files, procfs
-from . import systemd as unit
+from . import files, procfs, systemd
 from .command import CommandError
 
 MAX_DROPINS = 64
@@ -30,12 +29,12 @@ def question():
     for path, others in OTHERS:
         if os.path.isdir(path):
             names += others
-    return names, unit.PROPERTIES, True
+    return names, systemd.PROPERTIES, True
 
 
 def _units():
     try:
-        return unit.show(question()[0]), None
+        return systemd.show(question()[0]), None
     except CommandError as error:
         return {}, str(error)
 
@@ -90,7 +89,7 @@ def _unit_of(process, units):
         name = procfs.cgroup(files.text("/proc/%d/cgroup" % process["pid"]) or "")["unit"]
         if name in units:
             return name
-    present = [name for name, block in units.items() if unit.unit(block)]
+    present = [name for name, block in units.items() if systemd.unit(block)]
     return UNIT if UNIT in present or not present else present[0]
 
 

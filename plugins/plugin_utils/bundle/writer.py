@@ -24,9 +24,9 @@ from pathlib import Path
 from typing import Any
 
 from ..evidence import archive
-from ..evidence import document as evidence
+from ..evidence import document as evidence_document
 from ..faults import engine
-from ..models import result as model
+from ..models import result as model_result
 from ..models import timeline
 from ..reports import json_report
 from ..reports.run_info import Run, exit_of
@@ -54,7 +54,7 @@ class Case:
     """
 
     stream: Stream
-    judged: model.Result
+    judged: model_result.Result
     run: Run
     faults: frozenset[str] | None
     deep: bool
@@ -112,11 +112,11 @@ def _pack(case: Case, anonymizer: Anonymizer | None) -> dict[str, bytes]:
         if name in packed:
             raise BundleError(
                 "No bundle was written: two hosts would have the same name in it"
-                f" ({evidence.one_line(clean['host'], 80)})."
+                f" ({evidence_document.one_line(clean['host'], 80)})."
             )
         if len(data) > archive.MAX_MEMBER:
             raise BundleError(
-                f"No bundle was written: the evidence of {evidence.one_line(document['host'], 80)}"
+                f"No bundle was written: the evidence of {evidence_document.one_line(document['host'], 80)}"
                 " is larger than what replay reads."
             )
         packed[name] = zlib.compress(data, 1)
@@ -134,7 +134,7 @@ def _member_name(document: Mapping[str, Any]) -> str:
     suffix = ".json"
     if document.get("kind") == "cluster":
         suffix = ".cluster.json"
-    return archive.member_name(evidence.file_name(document["host"], suffix))
+    return archive.member_name(evidence_document.file_name(document["host"], suffix))
 
 
 def command(path: str, case: Case) -> str:
@@ -167,8 +167,8 @@ def _about(case: Case, anonymous: bool) -> dict[str, Any]:
         "started": case.run.started,
         "finished": case.run.finished,
         "versions": {
-            "kubemend": evidence.TOOL_VERSION,
-            "evidence": evidence.SCHEMA,
+            "kubemend": evidence_document.TOOL_VERSION,
+            "evidence": evidence_document.SCHEMA,
             "report": json_report.SCHEMA,
             "ansible_core": case.core,
             "python": platform.python_version(),
@@ -187,7 +187,8 @@ def _report(case: Case, packed: Mapping[str, bytes], anonymizer: Anonymizer | No
         return _clean({"value": value}, anonymizer)["value"]
 
     documents = (
-        evidence.validate(json.loads(zlib.decompress(packed[name]))) for name in sorted(packed)
+        evidence_document.validate(json.loads(zlib.decompress(packed[name])))
+        for name in sorted(packed)
     )
     judged, clusters = engine.examine(documents, case.faults, deep=case.deep, part=case.part)
     _require_same(case.judged, judged, anonymizer)
@@ -211,7 +212,9 @@ def _report(case: Case, packed: Mapping[str, bytes], anonymizer: Anonymizer | No
     return _json(report)
 
 
-def _require_same(before: model.Result, after: model.Result, anonymizer: Anonymizer | None) -> None:
+def _require_same(
+    before: model_result.Result, after: model_result.Result, anonymizer: Anonymizer | None
+) -> None:
     """Raise BundleError unless the packed evidence gives the verdicts and findings of the run."""
 
     def rename(host: str | None) -> str | None:
@@ -243,7 +246,7 @@ def _codes(codes: list[str]) -> str:
 
 
 def _rows(
-    result: model.Result, rename: Callable[[str | None], str | None]
+    result: model_result.Result, rename: Callable[[str | None], str | None]
 ) -> list[tuple[str, str]]:
     """Return (code, the rest) of each verdict and finding, sorted."""
     rows = [(item.code, repr(_verdict_row(item, rename))) for item in result.verdicts]
@@ -254,7 +257,7 @@ def _rows(
 
 
 def _verdict_row(
-    item: model.Verdict, rename: Callable[[str | None], str | None]
+    item: model_result.Verdict, rename: Callable[[str | None], str | None]
 ) -> tuple[Any, ...]:
     missing = sorted(
         (rename(lack.host) or "", lack.collector, lack.status) for lack in item.missing

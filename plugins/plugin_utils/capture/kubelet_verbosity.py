@@ -14,15 +14,15 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ...module_utils.shared import restart_impact as pending
+from ...module_utils.shared import restart_impact
 from ...module_utils.shared.klog_verbosity import given
 from ...module_utils.shared.units import KUBELET as KUBELET_UNIT
-from ..editing import draft as edit_source
+from ..editing import draft as editing_draft
 from ..models import control_plane
 from ..models.kubelet import dropin as kubelet_dropin
 from ..planning import fencing
 from ..planning.plan import Scene, Step
-from ..planning.remedies import control_plane as remedies
+from ..planning.remedies import control_plane as remedie_control_plane
 from ..planning.remedies.kubelet_dropin import argument_files
 
 REMEDY, VARIABLE = "raise_kubelet", "KUBE_LOG_LEVEL"
@@ -48,9 +48,9 @@ def raise_kubelet(scene: Scene, level: int, run_id: str) -> Step:
     change, diff, reason = None, "", _refusal(scene, data)
     try:
         change, diff = _in_its_file(unit, level) or _beside_it(unit, level, run_id)
-    except edit_source.EditRefused as refused:
+    except editing_draft.EditRefused as refused:
         reason = reason or str(refused)
-    return remedies.new_step(
+    return remedie_control_plane.new_step(
         scene,
         REMEDY,
         change["path"] if change else KUBELET_UNIT,
@@ -59,7 +59,7 @@ def raise_kubelet(scene: Scene, level: int, run_id: str) -> Step:
         diff=diff,
         change=change,
         expect=expect,
-        guard=remedies.node_guard(scene),
+        guard=remedie_control_plane.node_guard(scene),
     )
 
 
@@ -79,9 +79,9 @@ def _refusal(scene: Scene, data: Mapping[str, Any]) -> str | None:
             " kubelet restarts; wait for their end, or allow it with -e"
             " kubemend_allow=capture_restart,kubelet_restart"
         )
-    waiting = pending.of_kubelet(data)
+    waiting = restart_impact.of_kubelet(data)
     if waiting and "pending_changes" not in allow:
-        return str(pending.sentence(host, "the kubelet", waiting))
+        return str(restart_impact.sentence(host, "the kubelet", waiting))
     return None
 
 
@@ -135,18 +135,18 @@ def _changed_number(
 def _spliced(
     record: Mapping[str, Any], place: int, old: str, new: str
 ) -> tuple[dict[str, Any], str]:
-    source = edit_source.Source.of(record)
+    source = editing_draft.Source.of(record)
     data = source.text.encode("utf-8")
     begin = len(source.text[:place].encode("utf-8"))
-    splice = edit_source.Splice(
+    splice = editing_draft.Splice(
         begin, begin + len(old.encode("utf-8")), old.encode("utf-8"), new.encode("ascii")
     )
     if source.hides(splice.start, splice.end):
-        raise edit_source.EditRefused(
-            source.path, None, "a secret stands at the place to change", edit_source.BY_HAND
+        raise editing_draft.EditRefused(
+            source.path, None, "a secret stands at the place to change", editing_draft.BY_HAND
         )
-    one = edit_source.change_of(source.path, source.sha256, [splice])
-    diff = edit_source.unified(source.path, data, edit_source.apply(data, [splice]))
+    one = editing_draft.change_of(source.path, source.sha256, [splice])
+    diff = editing_draft.unified(source.path, data, editing_draft.apply(data, [splice]))
     return {"kind": "files", "path": source.path, "files": [one], "reload": False}, diff
 
 
@@ -154,7 +154,7 @@ def _beside_it(unit: Mapping[str, Any], level: int, run_id: str) -> tuple[dict[s
     """Return a drop-in that sorts after the others, and the file of the variable that it reads."""
     name = (unit.get("split_variables") or [[""]])[-1][0]
     if given(kubelet_dropin.behind(unit, name)) is not None:
-        raise edit_source.EditRefused(
+        raise editing_draft.EditRefused(
             KUBELET_UNIT,
             None,
             f"its ExecStart sets the level behind the variable {name}",

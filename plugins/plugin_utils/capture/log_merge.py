@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from ..evidence import document as evidence
+from ..evidence import document as evidence_document
 from ..safe_io.text import escape
 
 SCHEMA = "kubemend.logs/1"
@@ -181,8 +181,8 @@ def stamp(moment: float) -> str:
 def _read(path: Path) -> dict[str, Any]:
     host, reason = unquote(path.stem), "no JSON, or cut"
     try:
-        if path.stat().st_size > evidence.MAX_SIZE:
-            reason = f"more than {evidence.MAX_SIZE} bytes"
+        if path.stat().st_size > evidence_document.MAX_SIZE:
+            reason = f"more than {evidence_document.MAX_SIZE} bytes"
         else:
             document = json.loads(path.read_bytes())
             if isinstance(document, dict) and document.get("schema") == SCHEMA:
@@ -219,8 +219,10 @@ def _host_notices(document: Mapping[str, Any]) -> list[str]:
     """Return sentences about a host's status, clock and lines."""
     host, status = _host(document), document.get("status")
     if status != "ok":
-        state = status if status in evidence.STATUSES else "of no known status"
-        reason = evidence.one_line(document.get("reason") or "", evidence.MAX_REASON)
+        state = status if status in evidence_document.STATUSES else "of no known status"
+        reason = evidence_document.one_line(
+            document.get("reason") or "", evidence_document.MAX_REASON
+        )
         return [f"{host}: {state}: {reason}." if reason else f"{host}: {state}."]
     sentences = [_clock_notice(host, clock_of(document)), _lines_notice(host, document)]
     return [sentence for sentence in sentences if sentence]
@@ -264,7 +266,7 @@ def _source_notices(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str
         if status not in STATUSES:
             yield "", "", f"{host}: what became of a source is of no known shape."
             continue
-        component = evidence.one_line(item.get("component"), 60)
+        component = evidence_document.one_line(item.get("component"), 60)
         notes = _notes(item)
         if status == "absent":
             yield component, notes[0] if notes else "no reason was given", ""
@@ -273,14 +275,14 @@ def _source_notices(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str
             notes.insert(0, WORDS[status])
         elif item.get("truncated") is True and not notes:
             notes.append("not all of it")
-        source = evidence.one_line(item.get("source"), 200)
+        source = evidence_document.one_line(item.get("source"), 200)
         for note in notes:
             yield component, note, f"{host} {component}: {note} ({source})."
 
 
 def _notes(item: Mapping[str, Any]) -> list[str]:
     notes = _list(item.get("notes"))[:MAX_NOTES]
-    return [evidence.one_line(note, MAX_NOTE) for note in notes if isinstance(note, str)]
+    return [evidence_document.one_line(note, MAX_NOTE) for note in notes if isinstance(note, str)]
 
 
 def _names(hosts: list[str]) -> str:
@@ -292,7 +294,7 @@ def _host(document: Mapping[str, Any]) -> str:
     host = document.get("host")
     if not isinstance(host, str) or not host:
         return "a host without a name"
-    return evidence.one_line(host, 100)
+    return evidence_document.one_line(host, 100)
 
 
 def _list(value: Any) -> list[Any]:

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ..evidence import document as evidence
-from ..safe_io import atomic_file as private_files
-from . import plan as capture
+from ..evidence import document as evidence_document
+from ..safe_io import atomic_file
+from . import plan as capture_plan
 from .plan import Plan, Target
 
 FOLDER = "capture"
@@ -54,7 +54,7 @@ class Became:
 
 def write(folder: str, name: str, document: Mapping[str, Any]) -> None:
     """Write one file of the capture that only its owner may read."""
-    private_files.replace(place(folder) / name, [json.dumps(document)])
+    atomic_file.replace(place(folder) / name, [json.dumps(document)])
 
 
 def place(folder: str) -> Path:
@@ -69,7 +69,9 @@ def read_plan(folder: str) -> Plan:
 
     Raises OSError, ValueError, KeyError or TypeError where none can be read.
     """
-    return capture.loaded(json.loads((Path(folder) / FOLDER / PLAN).read_text(encoding="utf-8")))
+    return capture_plan.loaded(
+        json.loads((Path(folder) / FOLDER / PLAN).read_text(encoding="utf-8"))
+    )
 
 
 def note(
@@ -78,7 +80,7 @@ def note(
     """Keep what a host answered, and return what that means."""
     write(
         folder,
-        evidence.file_name(host, suffix),
+        evidence_document.file_name(host, suffix),
         {"status": status, "reason": reason, "answer": answer},
     )
     return said(host, status, reason, answer)
@@ -88,13 +90,15 @@ def noted(folder: str, host: str, suffix: str) -> Answer | None:
     """Return what a host answered before; None when it was not asked."""
     try:
         found = json.loads(
-            (Path(folder) / FOLDER / evidence.file_name(host, suffix)).read_text(encoding="utf-8")
+            (Path(folder) / FOLDER / evidence_document.file_name(host, suffix)).read_text(
+                encoding="utf-8"
+            )
         )
         return said(host, str(found["status"]), str(found["reason"]), found["answer"])
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError) as error:
-        return Answer(host, {}, f"its answer cannot be read ({evidence.one_line(error)})")
+        return Answer(host, {}, f"its answer cannot be read ({evidence_document.one_line(error)})")
 
 
 def said(host: str, status: str, reason: str, answer: Any) -> Answer:
@@ -106,13 +110,13 @@ def said(host: str, status: str, reason: str, answer: Any) -> Answer:
     for target in reported if isinstance(reported, list) else ():
         if isinstance(target, Mapping) and isinstance(target.get("real"), str):
             real = target["real"]
-            sentence = evidence.one_line(target.get("reason") or "", 400)
+            sentence = evidence_document.one_line(target.get("reason") or "", 400)
             targets[real] = (str(target.get("state")), sentence)
             if target.get("at"):
-                times[real] = evidence.one_line(target["at"], 20)
-    problem = evidence.one_line(answer.get("error") or "", 400)
+                times[real] = evidence_document.one_line(target["at"], 20)
+    problem = evidence_document.one_line(answer.get("error") or "", 400)
     if status != "ok":
-        problem = evidence.one_line(reason or status, evidence.MAX_REASON)
+        problem = evidence_document.one_line(reason or status, evidence_document.MAX_REASON)
     return Answer(host, targets, problem, times)
 
 

@@ -16,9 +16,9 @@ from typing import Any
 
 from ...module_utils.shared.journal_names import LEVEL
 from ...module_utils.shared.klog_verbosity import given, of_argv
-from ..evidence import document as evidence
-from ..faults import engine as judge
-from ..models import cluster as clusters
+from ..evidence import document as evidence_document
+from ..faults import engine as fault_engine
+from ..models import cluster as model_cluster
 from ..models import control_plane
 from ..safe_io.yaml_nodes import BROKEN, first_document, get, text_of
 
@@ -102,7 +102,7 @@ class Seen:
     raised: (as its journal names it, one sentence) of levels that an earlier run raised from here.
     """
 
-    host: clusters.Host
+    host: model_cluster.Host
     levels: dict[str, int] = field(default_factory=dict)
     full: str = ""
     raised: tuple[tuple[str, str], ...] = ()
@@ -124,7 +124,7 @@ def demand(components: Iterable[str], level: int, allow: Iterable[str]) -> None:
 
 def look(document: Mapping[str, Any]) -> Seen:
     """Return what the plan needs of one host."""
-    seen = Seen(clusters.host_of(document))
+    seen = Seen(model_cluster.host_of(document))
     for process in control_plane.data(document, "instances").get("processes") or ():
         if _is_static_pod(process):
             seen.levels[str(process.get("component"))] = of_argv(process["argv"])
@@ -150,12 +150,12 @@ def _is_static_pod(process: object) -> bool:
 
 def _earlier(entry: Mapping[str, Any]) -> str:
     """Return by which run a level is raised already, and when or how it goes back."""
-    run_id = evidence.one_line(entry.get("run_id") or "", 40)
+    run_id = evidence_document.one_line(entry.get("run_id") or "", 40)
     if entry.get("by_hand"):
-        return f"is raised by run {run_id}: {evidence.one_line(entry['by_hand'], 400)}"
+        return f"is raised by run {run_id}: {evidence_document.one_line(entry['by_hand'], 400)}"
     back = "and no service of it is left; revert it"
     if entry.get("until"):
-        until = evidence.one_line(entry["until"], 20)[-9:]
+        until = evidence_document.one_line(entry["until"], 20)[-9:]
         back = f"until {until} (its service puts it back); wait, or revert it"
     return f"is raised by run {run_id} {back}: {REVERT}{run_id}"
 
@@ -212,7 +212,7 @@ def plan(
     """
     seen, api = _seen_by_host(documents)
     _require_answer(seen)
-    found = judge.assembled([host.host for host in seen.values()], api)
+    found = fault_engine.assembled([host.host for host in seen.values()], api)
     about = about_pod(pod, found) if pod else About()
     draft = _Draft(components, level, about.nodes, _notes_of_hosts(seen))
     for cluster in found:
@@ -260,7 +260,7 @@ def _require_answer(seen: Mapping[str, Seen]) -> None:
         if host.host.status != "not_asked"
     )
     raise CaptureError(
-        f"No host gave evidence, so that nothing is captured ({evidence.one_line(reasons, 400)})."
+        f"No host gave evidence, so that nothing is captured ({evidence_document.one_line(reasons, 400)})."
     )
 
 
@@ -272,7 +272,9 @@ def _notes_of_hosts(seen: Mapping[str, Seen]) -> list[str]:
     ]
 
 
-def _unseen(pod: str | None, nodes: frozenset[str], hosts: Iterable[clusters.Host]) -> list[str]:
+def _unseen(
+    pod: str | None, nodes: frozenset[str], hosts: Iterable[model_cluster.Host]
+) -> list[str]:
     """Return a sentence where the kubelet that had the pod is none of those that are asked.
 
     What it logs is what matters most.
@@ -293,8 +295,8 @@ def _unseen(pod: str | None, nodes: frozenset[str], hosts: Iterable[clusters.Hos
 def _seen(document: Mapping[str, Any]) -> Seen:
     try:
         return look(document)
-    except judge.UNFORESEEN as error:
-        return Seen(clusters.unjudged(document, judge.unforeseen(error)))
+    except fault_engine.UNFORESEEN as error:
+        return Seen(model_cluster.unjudged(document, fault_engine.unforeseen(error)))
 
 
 @dataclass(frozen=True)
@@ -309,7 +311,7 @@ class About:
     notes: tuple[str, ...] = ()
 
 
-def about_pod(pod: str, found: Iterable[clusters.Cluster]) -> About:
+def about_pod(pod: str, found: Iterable[model_cluster.Cluster]) -> About:
     """Return what a capture about one pod looks for.
 
     Its name and UID, those of its siblings, the Job's name, and what kubelets say of devices
@@ -378,7 +380,7 @@ class _Draft:
         self.refused: list[str] = []
         self.logging: dict[str, tuple[str, ...]] = {}
 
-    def add_cluster(self, cluster: clusters.Cluster, seen: Mapping[str, Seen]) -> None:
+    def add_cluster(self, cluster: model_cluster.Cluster, seen: Mapping[str, Seen]) -> None:
         """Add the targets of one cluster, or the reasons why they are none."""
         # a component's by its own host; a kubelet's at run time by any host of its cluster
         own = [LEVEL + name for name in self.components]
@@ -392,7 +394,7 @@ class _Draft:
                 self._add_host(cluster, seen[host.host], raised)
 
     def _add_host(
-        self, cluster: clusters.Cluster, seen: Seen, raised: Mapping[tuple[str, str], str]
+        self, cluster: model_cluster.Cluster, seen: Seen, raised: Mapping[tuple[str, str], str]
     ) -> None:
         """Add the targets of one host, and the components whose logs are read there.
 
@@ -405,7 +407,7 @@ class _Draft:
                 self._add(cluster, seen, name, raised)
         self.logging[seen.host.host] = tuple(logging)
 
-    def _is_of_host(self, cluster: clusters.Cluster, seen: Seen, name: str) -> bool:
+    def _is_of_host(self, cluster: model_cluster.Cluster, seen: Seen, name: str) -> bool:
         host = seen.host
         if name != KUBELET:
             return host in cluster.members or name in seen.levels
@@ -413,7 +415,7 @@ class _Draft:
 
     def _add(
         self,
-        cluster: clusters.Cluster,
+        cluster: model_cluster.Cluster,
         seen: Seen,
         name: str,
         raised: Mapping[tuple[str, str], str],
@@ -441,7 +443,9 @@ class _Draft:
                 Target(host.host, host.host, name, f"level:{name}", former, self.level, host.node)
             )
 
-    def _add_kubelet(self, cluster: clusters.Cluster, host: clusters.Host, former: int) -> None:
+    def _add_kubelet(
+        self, cluster: model_cluster.Cluster, host: model_cluster.Host, former: int
+    ) -> None:
         stays = f"kubelet of {host.host} stays at level {former}"
         # it is unknown whether the pod is on it: no reason to end the capture
         if self.nodes and not host.node:
@@ -466,7 +470,7 @@ class _Draft:
 
 
 def _raised_earlier(
-    host: clusters.Host, name: str, raised: Mapping[tuple[str, str], str]
+    host: model_cluster.Host, name: str, raised: Mapping[tuple[str, str], str]
 ) -> str | None:
     """Return the sentence about an earlier run that raised it, or None."""
     earlier = raised.get((host.host, LEVEL + name))
@@ -475,7 +479,7 @@ def _raised_earlier(
     return earlier
 
 
-def _no_kubelet(cluster: clusters.Cluster, host: clusters.Host) -> str:
+def _no_kubelet(cluster: model_cluster.Cluster, host: model_cluster.Host) -> str:
     """Return why a kubelet cannot be reached through the API; empty where it can."""
     if cluster.api_status != "ok" or not cluster.api_host:
         return (

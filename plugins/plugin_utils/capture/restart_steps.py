@@ -13,13 +13,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
-from ..faults import engine as judge
-from ..models import cluster as clusters
+from ..faults import engine as fault_engine
+from ..models import cluster as model_cluster
 from ..models import control_plane, membership, writes
 from ..models.result import Finding, Proof
 from ..planning.plan import Consent, Scene, Step
-from ..planning.remedies import control_plane as remedies
-from . import kubelet_verbosity as capture_kubelet
+from ..planning.remedies import control_plane as remedie_control_plane
+from . import kubelet_verbosity
 from .plan import Target
 
 CODE = "capture"
@@ -50,13 +50,17 @@ def add(
             api.append(document)
         else:
             nodes[document["host"]] = document
-    hosts = [judge.extract(document) for document in nodes.values()]
-    of = {host.host: cluster for cluster in judge.assembled(hosts, api) for host in cluster.hosts}
+    hosts = [fault_engine.extract(document) for document in nodes.values()]
+    of = {
+        host.host: cluster
+        for cluster in fault_engine.assembled(hosts, api)
+        for host in cluster.hosts
+    }
     for target, missing in targets:
         try:
             reason, step = _step(target, nodes[target.on], of[target.on], frozenset(allow), run_id)
-        except judge.UNFORESEEN as error:
-            reason, step = judge.unforeseen(error), None
+        except fault_engine.UNFORESEEN as error:
+            reason, step = fault_engine.unforeseen(error), None
         if step is None:
             refused.append(
                 f"{target.component} of {target.on} stays at level {target.former}: {missing};"
@@ -70,7 +74,7 @@ def add(
 def _step(
     target: Target,
     document: Mapping[str, Any],
-    of: clusters.Cluster,
+    of: model_cluster.Cluster,
     allow: frozenset[str],
     run_id: str,
 ) -> tuple[str, dict[str, Any] | None]:
@@ -106,7 +110,7 @@ def _step(
 def _scene(
     target: Target,
     document: Mapping[str, Any],
-    of: clusters.Cluster,
+    of: model_cluster.Cluster,
     allow: frozenset[str],
     path: str | None,
 ) -> Scene:
@@ -126,17 +130,17 @@ def _scene(
 def _kubelet(
     target: Target,
     document: Mapping[str, Any],
-    of: clusters.Cluster,
+    of: model_cluster.Cluster,
     allow: frozenset[str],
     run_id: str,
 ) -> Step:
-    return capture_kubelet.raise_kubelet(
+    return kubelet_verbosity.raise_kubelet(
         _scene(target, document, of, allow, None), target.level, run_id
     )
 
 
 def _static(
-    target: Target, document: Mapping[str, Any], of: clusters.Cluster, allow: frozenset[str]
+    target: Target, document: Mapping[str, Any], of: model_cluster.Cluster, allow: frozenset[str]
 ) -> Step | str:
     """Return the step by the manifest, or why there is none."""
     if target.component == "kube-scheduler" and FORGETS.match(str(of.version or "")):
@@ -154,12 +158,12 @@ def _static(
     )
     if not uses:
         return "it runs from no manifest of the static pod folder: raise it where it is defined"
-    return remedies.set_flag(
+    return remedie_control_plane.set_flag(
         _scene(target, document, of, allow, uses[0].path), uses[0].path, "v", str(target.level)
     )
 
 
-def _lonely(target: Target, of: clusters.Cluster) -> str:
+def _lonely(target: Target, of: model_cluster.Cluster) -> str:
     """Return why this API server may not go away for a while, empty where it may.
 
     No other one, or less than the whole control plane besides it.

@@ -14,13 +14,12 @@ from typing import Any
 
 from ...module_utils.shared.klog_verbosity import of_argv
 from ..evidence.document import one_line
-from ..faults.control_plane import leader_election as election
-from ..faults.control_plane import leader_lease as leading
-from ..faults.scheduling import lost_nodes as scheduling_tree
+from ..faults.control_plane import leader_election, leader_lease
+from ..faults.scheduling import lost_nodes
 from ..models.cluster import Cluster, Host
 from ..models.control_plane import Process
 from ..models.scheduling import cache_dump, node_tree
-from ..models.scheduling import message as scheduling_reasons
+from ..models.scheduling import message as scheduling_message
 from .outcome import Became
 from .plan import REVERT, SCHEDULER, Plan, Target
 
@@ -81,7 +80,7 @@ def _entries(cluster: Cluster) -> list[Mapping[str, Any]]:
     entries = [
         entry
         for entry in cluster.rows("pending", "items")
-        if scheduling_reasons.parse(entry.get("message")).nodes is not None
+        if scheduling_message.parse(entry.get("message")).nodes is not None
     ]
     if not entries:
         raise _No("no pod waits there of which a scheduler says on how many nodes it tried it")
@@ -119,14 +118,14 @@ def _running(cluster: Cluster, names: set[str]) -> list[tuple[Host, Process]]:
             found += [
                 (host, process)
                 for process in host.control_plane.of(SCHEDULER)
-                if election.scheduler_names(process) & names
+                if leader_election.scheduler_names(process) & names
             ]
     return found
 
 
 def _holding(cluster: Cluster, running: list[tuple[Host, Process]]) -> list[tuple[Host, Process]]:
     """Return the one scheduler that holds the lock, or raise _No."""
-    lock, holders = leading.holding(cluster, running, SCHEDULER)
+    lock, holders = leader_lease.holding(cluster, running, SCHEDULER)
     if lock is None:
         raise _No(
             "no process is seen to renew the schedulers' lock, so that it is not known who leads"
@@ -157,9 +156,7 @@ def _capture(
         message = heard.setdefault(text, {"message": text, "waiting": [], "targets": []})
         pods = [f"{entry.get('namespace')}/{name}" for name in entry.get("names") or ()]
         message["waiting"] += pods
-        message["targets"] += [
-            target for _pod, target in scheduling_tree.targets(entry, nodes or ())
-        ]
+        message["targets"] += [target for _pod, target in lost_nodes.targets(entry, nodes or ())]
     return {
         "cluster": (cluster.key or "")[:digits],
         "host": host.host,
@@ -305,7 +302,7 @@ def _is_elsewhere(message: str) -> bool:
 
     Where any of them may be of the node itself, that node may be one that was tried.
     """
-    return all(reason.kind in ELSEWHERE for reason in scheduling_reasons.parse(message).reasons)
+    return all(reason.kind in ELSEWHERE for reason in scheduling_message.parse(message).reasons)
 
 
 def _level(one: Mapping[str, Any], became: Became | None, run_id: str) -> str:

@@ -17,7 +17,7 @@ from typing import Any
 from ..evidence import contract
 from ..evidence.document import UNFORESEEN, one_line, unforeseen
 from ..models import ages, membership, node_hosts, shared_kernel, writes
-from ..models import cluster as clusters
+from ..models import cluster as model_cluster
 from ..models.cluster import MAX_ERROR, Cluster, Host
 from ..models.result import (
     FIRST,
@@ -130,10 +130,10 @@ class _Selection:
 
 def _evaluate_host(document: Mapping[str, Any], faults: list[Fault]) -> tuple[Host, _Results]:
     try:
-        host = clusters.host_of(document)
+        host = model_cluster.host_of(document)
         return host, _node_results(faults, host, document)
     except UNFORESEEN as error:
-        host = clusters.unjudged(document, unforeseen(error))
+        host = model_cluster.unjudged(document, unforeseen(error))
         return host, _node_results(faults, host, {"host": host.host, "collectors": {}})
 
 
@@ -171,7 +171,8 @@ def assembled(hosts: list[Host], api: list[Mapping[str, Any]]) -> list[Cluster]:
     except UNFORESEEN as error:
         reason = unforeseen(error)
     usable = [
-        host if _assembles([host], []) else clusters.unjudged(vars(host), reason) for host in hosts
+        host if _assembles([host], []) else model_cluster.unjudged(vars(host), reason)
+        for host in hosts
     ]
     return membership.assemble(usable, [_usable(document, usable, reason) for document in api])
 

@@ -13,7 +13,7 @@ from ..models.cluster import Cluster, Host
 from ..models.result import Missing, Proof
 from .base import Hit, Outcome, cluster_check, node_check, present, unknown
 from .control_plane import manifests
-from .resource_managers import state_files as pinning_state
+from .resource_managers import state_files
 
 
 @node_check(
@@ -30,7 +30,7 @@ from .resource_managers import state_files as pinning_state
 )
 def _left_behind(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     """KM903: report log verbosities and kubelet arguments that a run left."""
-    lent = pinning_state.lent(host, document)
+    lent = state_files.lent(host, document)
     for outcome in manifests.left_behind(host, document):
         if lent:
             yield outcome._replace(hits=(*outcome.hits, lent), applies=True)

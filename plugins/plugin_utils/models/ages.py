@@ -16,7 +16,7 @@ from datetime import datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from ..evidence import memoize as remember
+from ..evidence import memoize
 from ..evidence.document import one_line
 from .cluster import LAST, Cluster, Host, moment, timestamp
 
@@ -42,7 +42,7 @@ class Clocks:
     doubt: str = ""
 
 
-@remember.last
+@memoize.last
 def clocks(cluster: Cluster) -> Clocks:
     """Return the clocks by which the API's answers were read."""
     found = _readings(cluster)

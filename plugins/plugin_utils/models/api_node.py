@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from ..evidence import memoize as remember
+from ..evidence import memoize
 from ..evidence.document import one_line
 from . import ages
 from .cluster import Cluster, Host, timestamp
@@ -46,7 +46,7 @@ class NodeView:
         return next((one for one in self.conditions if one.get("type") == kind), None)
 
 
-@remember.last
+@memoize.last
 def views(cluster: Cluster) -> tuple[NodeView, ...]:
     """Every Node of the API's list."""
     return tuple(_views(cluster))

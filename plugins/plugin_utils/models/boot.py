@@ -16,19 +16,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...module_utils.shared import kernel_modules, sysctl
-from ..evidence import contract
-from ..evidence import memoize as remember
+from ..evidence import contract, memoize
 from ..evidence.answers.node.kubelet import Kubelet
 from ..evidence.answers.node.system import System
 from ..evidence.document import one_line
-from ..parsers import modules_load_fstab as boot_files
-from ..parsers import swap_files
-from ..parsers import sysctl_d as sysctl_files
+from ..parsers import modules_load_fstab, swap_files, sysctl_d
 from ..parsers.modules_load_fstab import Mount, Named
 from ..parsers.sysctl_d import Setting
-from . import control_plane
-from . import installer as owner
-from . import limits as node_limits
+from . import control_plane, installer
+from . import limits as model_limits
 from .limits import Limits
 from .persistent_sysctl import FILE as SYSCTL_FILE
 from .persistent_sysctl import VENDOR, place, taken
@@ -109,7 +105,7 @@ class NodeBoot:
 
     def number(self, key: str) -> int | None:
         """Return a kernel setting as a number, or None."""
-        return sysctl_files.number(self.running.get(key))
+        return sysctl_d.number(self.running.get(key))
 
     def module(self, name: str) -> str | None:
         """Return loaded, builtin or absent; None where that is not known."""
@@ -122,7 +118,7 @@ class NodeBoot:
     def docker(self) -> bool:
         """Does dockerd run, which sets and loads what it needs at its start?"""
         if self.limits:
-            units = node_limits.items(self.limits.seen.get("units"))
+            units = model_limits.items(self.limits.seen.get("units"))
         else:
             units = []
         return any(
@@ -143,11 +139,11 @@ class NodeBoot:
             if key in ("modules_load", "rd.modules_load")
             for name in str(value).split(",")
         ]
-        return boot_files.modules(self.seen.get("modules_files")) + told
+        return modules_load_fstab.modules(self.seen.get("modules_files")) + told
 
     def unread(self) -> list[str]:
         """Return the files that decide what a boot sets and that could not be read."""
-        return boot_files.unread(self.seen.get("modules_files")) + (
+        return modules_load_fstab.unread(self.seen.get("modules_files")) + (
             self.limits.unread_sysctl() if self.limits else []
         )
 
@@ -160,19 +156,19 @@ class NodeBoot:
         return "whether br_netfilter is loaded is not known"
 
 
-@remember.last
+@memoize.last
 def read(document: Mapping[str, Any]) -> NodeBoot:
     """Return the evidence of a host; never raises."""
     healthz = contract.answer(document, Kubelet).healthz
     limits = None
     if control_plane.status(document, "limits") == "ok":
-        limits = node_limits.read(document)
+        limits = model_limits.read(document)
     return NodeBoot(
         control_plane.data(document, "boot"),
         limits,
         control_plane.data(document, "swap").get("fstab"),
         contract.answer(document, System).addresses,
-        owner.owner_of(document),
+        installer.owner_of(document),
         healthz is not None and healthz.status == 200,
     )
 
@@ -188,7 +184,7 @@ def problems(node: NodeBoot) -> Iterator[Problem]:
     else:
         boots = {}
     if node.limits:
-        hands = sysctl_files.by_hand(node.limits.records, (*sysctl.RUNNING, FORWARDING))
+        hands = sysctl_d.by_hand(node.limits.records, (*sysctl.RUNNING, FORWARDING))
     else:
         hands = {}
     both = boots.get(IP_FORWARD), boots.get(FORWARDING)
@@ -404,8 +400,10 @@ def lost(node: NodeBoot) -> Iterator[Lost]:
     }
     if mounts is None:
         return
-    places = boot_files.above([*folders, *(real for real in folders.values() if real)]) - {"/"}
-    for line in () if node.container else boot_files.mounts(node.fstab):
+    places = modules_load_fstab.above([*folders, *(real for real in folders.values() if real)]) - {
+        "/"
+    }
+    for line in () if node.container else modules_load_fstab.mounts(node.fstab):
         point = folders.get(line.point) or line.point
         if (
             point in places
@@ -426,7 +424,7 @@ def lost(node: NodeBoot) -> Iterator[Lost]:
                 next(
                     (
                         up
-                        for up in sorted(boot_files.above([real]), key=len, reverse=True)
+                        for up in sorted(modules_load_fstab.above([real]), key=len, reverse=True)
                         if up in mounts
                     ),
                     "",
@@ -453,7 +451,7 @@ def mounted(node: NodeBoot) -> dict[str, Mapping[str, Any]] | None:
     if not isinstance(rows, (list, tuple)):
         return None
     return {
-        one["point"]: one for one in node_limits.items(rows) if isinstance(one.get("point"), str)
+        one["point"]: one for one in model_limits.items(rows) if isinstance(one.get("point"), str)
     }
 
 
@@ -466,7 +464,7 @@ def _below(folders: Mapping[str, str | None], point: str) -> tuple[str, ...]:
         sorted(
             path
             for path, real in folders.items()
-            if path == point or (real and point in boot_files.above([real]))
+            if path == point or (real and point in modules_load_fstab.above([real]))
         )
     )
 

@@ -21,7 +21,7 @@ from ..evidence.answers.node.system import System
 from ..evidence.document import one_line
 from . import control_plane, node_identity
 from . import cpu_manager as pinning
-from . import pressure as node_pressure
+from . import pressure as model_pressure
 from .control_plane import ControlPlane
 from .cpu_manager import Pinning
 from .node_identity import Identity
@@ -200,7 +200,7 @@ def host_of(document: Mapping[str, Any]) -> Host:
         _working(journal.lock, journal.unproven),
         control_plane.data(document, "api_way"),
         control_plane.data(document, "scheduler_log"),
-        node_pressure.extract(document),
+        model_pressure.extract(document),
         _clock(document, system.clock),
         contract.record(document, "etcd").get("data") or {},
         _errors(document),

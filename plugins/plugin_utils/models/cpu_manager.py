@@ -16,25 +16,20 @@ from functools import cached_property
 from math import ceil
 from typing import Any
 
-from ...module_utils.shared import restart_impact as pending
+from ...module_utils.shared import restart_impact
 from ..evidence import contract, memoize
-from ..evidence.answers.node import pinning as answers
+from ..evidence.answers.node import pinning
 from ..evidence.answers.node.kubelet import Kubelet
 from ..evidence.answers.node.kubelet_log import KubeletLog
 from ..parsers import (
-    cpu_manager_state as manager_state,
-)
-from ..parsers import (
+    cpu_manager_state,
     cpuset,
+    memory_manager_state,
     pflag,
-)
-from ..parsers import (
-    memory_manager_state as memory_state,
 )
 from ..parsers.cpu_manager_state import NONE, WRONG, CpuState
 from ..parsers.memory_manager_state import MemoryState
-from . import control_plane
-from . import cpu_manager_options as cpu_options
+from . import control_plane, cpu_manager_options
 from .kubelet import (
     config as kubelet_config,
 )
@@ -42,10 +37,10 @@ from .kubelet import (
     dropin as kubelet_dropin,
 )
 from .kubelet import (
-    exit_cause as kubelet_death,
+    exit_cause as kubelet_exit_cause,
 )
 from .kubelet import (
-    status as kubelet_why,
+    status as kubelet_status,
 )
 from .kubelet.config import KubeletConfig, Setting
 
@@ -63,7 +58,7 @@ REFUSED_MEMORY = (
     "the expected machine state is different from the real one",
 )
 # With one of these a kubelet picks the CPUs that it reserves by rules of its own.
-SPREADING = (cpu_options.NUMA, cpu_options.CORES, cpu_options.CACHE)
+SPREADING = (cpu_manager_options.NUMA, cpu_manager_options.CORES, cpu_manager_options.CACHE)
 RESERVED_CGROUPS = (
     ("systemReservedCgroup", "system-reserved-cgroup"),
     ("kubeReservedCgroup", "kube-reserved-cgroup"),
@@ -164,32 +159,32 @@ class Node:
 
     def takes_strict(self) -> bool:
         """Tell whether its release and gates may support reserving CPUs from all containers."""
-        return not self._misfits(manager_state.STATIC, {cpu_options.STRICT: "true"})
+        return not self._misfits(cpu_manager_state.STATIC, {cpu_manager_options.STRICT: "true"})
 
     def _misfits(self, policy: str | None, options: Mapping[str, str]) -> str:
         topology = self.config.setting("topologyManagerPolicy", "topology-manager-policy")
         scope = ""
         if topology:
             scope = topology.value
-        return cpu_options.misfits(policy, options, self.gates, self.release, scope)
+        return cpu_manager_options.misfits(policy, options, self.gates, self.release, scope)
 
     @property
     def strict(self) -> bool:
         """Whether the reserved CPUs are kept from everybody's containers."""
-        return self._has(cpu_options.STRICT)
+        return self._has(cpu_manager_options.STRICT)
 
     def _has(self, option: str) -> bool:
-        return self.options.get(option, "") in cpu_options.TRUTHS
+        return self.options.get(option, "") in cpu_manager_options.TRUTHS
 
     @cached_property
-    def answer(self) -> answers.Pinning:
+    def answer(self) -> pinning.Pinning:
         """The answer of the collector `pinning`."""
-        return contract.decoded(self.seen, answers.Pinning).answer
+        return contract.decoded(self.seen, pinning.Pinning).answer
 
     @property
-    def cpus(self) -> answers.Cpus:
+    def cpus(self) -> pinning.Cpus:
         """The CPUs as the kernel lists them."""
-        return self.answer.cpus or answers.Cpus()
+        return self.answer.cpus or pinning.Cpus()
 
     @property
     def online(self) -> cpuset.CPUs | None:
@@ -354,7 +349,7 @@ def read(document: Mapping[str, Any]) -> Node | None:
     config = kubelet_config.read(kubelet)
     seen = control_plane.data(document, "pinning")
     file, state, trouble = _state_file(seen)
-    version = contract.answer(document, answers.Pinning).kubelet_version or ""
+    version = contract.answer(document, pinning.Pinning).kubelet_version or ""
     release = pflag.parse_version(version.rpartition(" ")[2])
     policy, setting = _policy(config, release)
     last_words = ""
@@ -384,7 +379,7 @@ def _policy(
     """Return the CPU manager's policy as the next start reads it, and what sets it."""
     setting = config.setting("cpuManagerPolicy", "cpu-manager-policy")
     policy = _value(config, setting, NONE)
-    if policy in (None, manager_state.STATIC) or release is None or release >= REFUSES:
+    if policy in (None, cpu_manager_state.STATIC) or release is None or release >= REFUSES:
         return policy, setting
     return NONE, setting
 
@@ -422,7 +417,7 @@ def _proven(kubelet: Mapping[str, Any], typed: Kubelet) -> bool:
     if typed.process is None or typed.healthz is None or typed.healthz.status != 200:
         return False
     try:
-        return not kubelet_dropin.lent(kubelet) and not pending.of_kubelet(kubelet)
+        return not kubelet_dropin.lent(kubelet) and not restart_impact.of_kubelet(kubelet)
     except (AttributeError, KeyError, TypeError):  # evidence of another shape proves nothing
         return False
 
@@ -440,7 +435,7 @@ def read_state(file: Mapping[str, Any]) -> CpuState:
     """Return the content of cpu_manager_state; a power cut can leave zeros, which are no text."""
     if file.get("binary"):
         return CpuState("it is no text")
-    return manager_state.cpu_state(file.get("text"))
+    return cpu_manager_state.cpu_state(file.get("text"))
 
 
 def _last_words(lines: tuple[str, ...]) -> str:
@@ -456,11 +451,11 @@ def _refused_memory(document: Mapping[str, Any]) -> str:
 
     No reading of the file alone shows that.
     """
-    status = kubelet_why.read(document)
+    status = kubelet_status.read(document)
     if status is None or not status.ended or status.death is None:
         return ""
     exit_cause = status.death
-    if not exit_cause.certain or exit_cause.cause != kubelet_death.MEMORY_MANAGER_STATE:
+    if not exit_cause.certain or exit_cause.cause != kubelet_exit_cause.MEMORY_MANAGER_STATE:
         return ""
     if any(words in exit_cause.line for words in REFUSED_MEMORY):
         return exit_cause.line
@@ -483,7 +478,7 @@ def read_memory(file: Mapping[str, Any]) -> MemoryState:
     """
     if file.get("binary"):
         return MemoryState("it is no text")
-    found = memory_state.memory_state(file.get("text"))
+    found = memory_manager_state.memory_state(file.get("text"))
     if found.checksum == WRONG:
         return replace(found, problem=CHECKSUM)
     return found

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from ...module_utils.shared.checksum import MAX_ENTRIES
-from ..parsers import pflag as flags
+from ..parsers import pflag
 from ..parsers.admission_message import Refusal, refusal
 from .cluster import Cluster, Host, timestamp
 from .result import Missing
@@ -311,7 +311,7 @@ def nodes(cluster: Cluster) -> Iterator[Node]:
             rejected.get(name, []),
             list((around or {}).get("plugins") or ()),
             around is not None,
-            flags.parse_version(str(item.get("kubelet_version") or "")),
+            pflag.parse_version(str(item.get("kubelet_version") or "")),
             max(len(rejected.get(name, [])), _counts(around or {}).get("rejected", 0)),
         )
 

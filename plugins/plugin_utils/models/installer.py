@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..parsers import pflag as flags
+from ..parsers import pflag
 from . import control_plane
 
 _RANCHER = "kube-scheduler-arg and kube-controller-manager-arg in /etc/rancher/{0}/config.yaml"
@@ -108,7 +108,7 @@ def owner_of(document: Mapping[str, Any]) -> str | None:
         if any(sign.search(word) for word in words):
             return name
     paths = installed.get("paths") or ()
-    if flags.string_flag(argv, "kubeconfig") == _KUBEADM or any(path in paths for path in _OURS):
+    if pflag.string_flag(argv, "kubeconfig") == _KUBEADM or any(path in paths for path in _OURS):
         return None
     return next((name for folder, name in _FOLDERS.items() if folder in paths), None)
 
@@ -117,7 +117,7 @@ def _kubespray(document: Mapping[str, Any]) -> bool:
     if owner_of(document):
         return False
     installed = control_plane.data(document, "installer")
-    config = flags.string_flag(_kubelet(document, installed)[0], "config")
+    config = pflag.string_flag(_kubelet(document, installed)[0], "config")
     if config:
         return config.endswith("/kubelet-config.yaml")
     return _sprayed(installed.get("paths") or ())

@@ -14,7 +14,7 @@ from ..evidence import contract, memoize
 from ..evidence.answers import process_holder
 from ..evidence.answers.file_record import FileRecord
 from ..evidence.answers.node import descriptors
-from ..evidence.answers.node import limits as answers
+from ..evidence.answers.node import limits as node_limits
 from ..evidence.answers.systemd_unit import LimitedProcess
 from ..evidence.document import one_line
 from ..parsers import limits_conf, sysctl_d, sysctl_overrides
@@ -158,9 +158,9 @@ class Limits:
     cut: bool = False
 
     @cached_property
-    def answer(self) -> answers.Limits:
+    def answer(self) -> node_limits.Limits:
         """The answer of the collector `limits`."""
-        return contract.decoded(self.seen, answers.Limits).answer
+        return contract.decoded(self.seen, node_limits.Limits).answer
 
     @cached_property
     def descriptors(self) -> descriptors.Descriptors:
@@ -351,7 +351,7 @@ class Limits:
         limit = self.kernel.get(key)
         if limit is None:
             return
-        tried = self.answer.inotify or answers.InotifyTrial()
+        tried = self.answer.inotify or node_limits.InotifyTrial()
         yield from self._refused(key, limit, tried)
         for user in self.descriptors.uids:
             count = getattr(user, counted)
@@ -364,7 +364,7 @@ class Limits:
                 )
                 yield Shortage(key, limit, user.uid, shown, self._holders(counted, user.uid))
 
-    def _refused(self, key: str, limit: int, tried: answers.InotifyTrial) -> Iterator[Shortage]:
+    def _refused(self, key: str, limit: int, tried: node_limits.InotifyTrial) -> Iterator[Shortage]:
         """Return the shortage that the collector met itself."""
         counted, trial, error = INOTIFY[key]
         if getattr(tried, trial) != error:

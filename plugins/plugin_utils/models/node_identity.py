@@ -19,12 +19,11 @@ from typing import Any
 from ..evidence import contract
 from ..evidence.answers.node.system import System
 from ..evidence.document import one_line
-from ..parsers import pflag as flags
-from ..parsers import unit_journal as kubelet_starts
+from ..parsers import pflag, unit_journal
 from . import control_plane
 from .kubelet import config as kubelet_config
 from .kubelet import dropin as kubelet_dropin
-from .kubelet import exit_cause as kubelet_death
+from .kubelet import exit_cause
 from .result import Proof
 
 NONE, DENIED, ERROR = "none", "denied", "error"
@@ -115,14 +114,14 @@ def extract(document: Mapping[str, Any]) -> Identity:
     system = contract.answer(document, System)
     lent = kubelet_dropin.lent(kubelet)
     argv = tuple(str(word) for word in kubelet.get("argv") or () if word not in lent)
-    hostname, override = system.hostname, flags.string_flag(argv, "hostname-override")
+    hostname, override = system.hostname, pflag.string_flag(argv, "hostname-override")
     process = kubelet.get("process")
     return Identity(
         _name(argv, override, hostname),
         one_line(hostname or "", 253),
         override,
         _certificate(document, kubelet),
-        flags.string_flag(argv, "cloud-provider") or "",
+        pflag.string_flag(argv, "cloud-provider") or "",
         kubelet_config.inside(argv),
         _node_ips(argv),
         _machine_addresses(document, system),
@@ -151,7 +150,7 @@ def of_urls(text: str | None) -> tuple[str, ...]:
 
 
 def _node_ips(argv: tuple[str, ...]) -> tuple[str, ...]:
-    found = (ip(part) for part in (flags.string_flag(argv, "node-ip") or "").split(","))
+    found = (ip(part) for part in (pflag.string_flag(argv, "node-ip") or "").split(","))
     return tuple(str(one) for one in found if one is not None and not one.is_unspecified)
 
 
@@ -207,11 +206,11 @@ def _refused(document: Mapping[str, Any], process: Any) -> tuple[str, str] | Non
         lines = control_plane.data(document, collector).get("lines")
         said = [
             one
-            for start in kubelet_starts.starts(lines if isinstance(lines, (list, tuple)) else ())
+            for start in unit_journal.starts(lines if isinstance(lines, (list, tuple)) else ())
             for one in start.lines
             if one.pid == pid
         ]
-        found = kubelet_death.misnamed(kubelet_starts.Start(lines=said))
+        found = exit_cause.misnamed(unit_journal.Start(lines=said))
         if found and found[0] == document["node"]:
             return found[1], found[2]
     return None

@@ -15,9 +15,7 @@ from typing import Any
 
 from ...module_utils.shared import sysctl
 from ..evidence.document import one_line
-from ..parsers import conf_lines
-from ..parsers import sysctl_d as sysctl_files
-from ..parsers import sysctl_overrides as sysctl_late
+from ..parsers import conf_lines, sysctl_d, sysctl_overrides
 from ..parsers.sysctl_d import Setting
 from .limits import EVENTS, FILE_MAX, INSTANCES, PID_MAX, WATCHED, WATCHES, Limits
 
@@ -111,7 +109,7 @@ def says(limits: Limits, key: str, running: int) -> bool:
 
 def taken(key: str, text: str) -> int | None:
     """Return the number, where the kernel would take it."""
-    value = sysctl_files.number(text)
+    value = sysctl_d.number(text)
     if value is not None and 0 <= value <= MOST.get(key, value):
         return value
     return None
@@ -218,9 +216,9 @@ def above(limits: Limits, key: str, number: int) -> list[str]:
 
     A vendor's default counts only where it overrides kubemend's.
     """
-    last = sysctl_late.at_boot(
+    last = sysctl_overrides.at_boot(
         limits.seen.get("late"),
-        sysctl_files.at_boot(_with_ours(limits, key, number), (key,)),
+        sysctl_d.at_boot(_with_ours(limits, key, number), (key,)),
         (key,),
     ).get(key)
     if last and last.path != FILE and (taken(key, last.value) or 0) > number:
@@ -268,8 +266,8 @@ def later(limits: Limits, key: str, wanted: int) -> Later:
     name = posixpath.basename(FILE)
     every = _with_ours(limits, key, wanted)
     boot, hand = (
-        sysctl_files.at_boot(every, (key,)).get(key),
-        sysctl_files.by_hand(every, (key,)).get(key),
+        sysctl_d.at_boot(every, (key,)).get(key),
+        sysctl_d.by_hand(every, (key,)).get(key),
     )
     unread = [
         path
@@ -283,7 +281,7 @@ def later(limits: Limits, key: str, wanted: int) -> Later:
     else:
         notes = []
     if boot is None:
-        line = sysctl_files.excluding(every[:-1], key)
+        line = sysctl_d.excluding(every[:-1], key)
         why = (
             f"{line or 'a line'} (-{key}, without a value) is read after {FILE} and keeps it from"
             " being set at boot: put a # before that line"
@@ -293,11 +291,11 @@ def later(limits: Limits, key: str, wanted: int) -> Later:
         return _over(
             limits, boot, wanted, f"is read after {FILE} and says {one_line(boot.value, 80)}", notes
         )
-    if key in sysctl_late.SAME:
-        keys = (key, sysctl_late.SAME[key])
+    if key in sysctl_overrides.SAME:
+        keys = (key, sysctl_overrides.SAME[key])
     else:
         keys = (key,)
-    late = sysctl_late.at_boot(limits.seen.get("late"), {key: boot}, keys)
+    late = sysctl_overrides.at_boot(limits.seen.get("late"), {key: boot}, keys)
     over = next((one for one in late.values() if one.who and _is_less(one, wanted)), None)
     if over:
         return _over(
@@ -340,7 +338,9 @@ def _edit(limits: Limits, found: Setting, wanted: int) -> Edit | None:
     A vendor's file is not kubemend's to change, nor one that is written at every boot, nor a
     pattern's other keys.
     """
-    records = conf_lines.usable([*limits.records, *sysctl_late.records(limits.seen.get("late"))])
+    records = conf_lines.usable(
+        [*limits.records, *sysctl_overrides.records(limits.seen.get("late"))]
+    )
     record = next((one for one in records if one["path"] == found.path), None)
     if record:
         old = dict(conf_lines.lines(record)).get(found.line)
@@ -353,4 +353,4 @@ def _edit(limits: Limits, found: Setting, wanted: int) -> Edit | None:
 
 
 def _is_less(found: Setting, wanted: int) -> bool:
-    return found.path != FILE and (sysctl_files.number(found.value) or 0) < wanted
+    return found.path != FILE and (sysctl_d.number(found.value) or 0) < wanted

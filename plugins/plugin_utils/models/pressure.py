@@ -12,7 +12,7 @@ from typing import Any
 
 from ...module_utils.shared import quantity
 from ..evidence import contract
-from ..evidence.answers.node import pressure as answers
+from ..evidence.answers.node import pressure
 from ..evidence.answers.node.largest import Largest
 from ..evidence.answers.process_holder import Holder
 from ..evidence.document import one_line
@@ -155,7 +155,7 @@ def extract(document: Mapping[str, Any]) -> Pressure:
     config = kubelet_config.read(control_plane.data(document, "kubelet"))
     largest = contract.answer(document, Largest)
     return Pressure(
-        tuple(_measures(contract.answer(document, answers.Pressure))),
+        tuple(_measures(contract.answer(document, pressure.Pressure))),
         tuple(thresholds(config)),
         tuple(_folders(largest)),
         tuple(_processes(largest.memory, "rss")),
@@ -164,12 +164,12 @@ def extract(document: Mapping[str, Any]) -> Pressure:
     )
 
 
-def _measures(answer: answers.Pressure) -> Iterator[Measure]:
+def _measures(answer: pressure.Pressure) -> Iterator[Measure]:
     for filesystem in answer.filesystems:
         yield from _of_filesystem(filesystem)
-    memory = answer.memory or answers.Memory()
+    memory = answer.memory or pressure.Memory()
     yield Measure("memory.available", _natural(memory.available), _natural(memory.total))
-    pids = answer.pids or answers.Pids()
+    pids = answer.pids or pressure.Pids()
     threads, most = _natural(pids.threads), _natural(pids.max)
     free = None
     if threads is not None and most is not None:
@@ -177,7 +177,7 @@ def _measures(answer: answers.Pressure) -> Iterator[Measure]:
     yield Measure("pid.available", free, most)
 
 
-def _of_filesystem(filesystem: answers.Filesystem) -> Iterator[Measure]:
+def _of_filesystem(filesystem: pressure.Filesystem) -> Iterator[Measure]:
     name, path = one_line(filesystem.name, 40), one_line(filesystem.path, 200)
     where = (one_line(filesystem.mount or "", 200), one_line(filesystem.type or "", 200))
     mount = " ".join(where).strip()

@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
-from ...module_utils.shared import start_refusal as unit_refusal
-from ...module_utils.shared import systemd_output
+from ...module_utils.shared import start_refusal, systemd_output
 from ...module_utils.shared.start_refusal import Refusal
 from ..evidence.document import one_line
 from . import control_plane
@@ -43,7 +42,7 @@ def of(
     if not told.get("said"):
         own = [line for line in lines if isinstance(line, str) and systemd_output.of_systemd(line)]
         told["said"] = own[-systemd_output.KEPT :]
-    return unit_refusal.refusals(record, told)
+    return start_refusal.refusals(record, told)
 
 
 def now(

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from ..evidence import memoize as remember
+from ..evidence import memoize
 from ..evidence.document import UNFORESEEN, one_line, unforeseen
 from . import ages
 from .api_node import NodeView, and_others, views
@@ -90,7 +90,7 @@ class Writes:
     note: str = ""
 
 
-@remember.last
+@memoize.last
 def state(cluster: Cluster) -> Writes:
     """Whether this cluster accepts writes. Evidence of an unexpected shape proves nothing."""
     try:

@@ -10,7 +10,7 @@ from typing import Any
 
 from ...module_utils.shared.consent import API_DOWN, FENCED
 from ..models import control_plane, taints
-from ..parsers import systemd_unit as kubelet_unit
+from ..parsers import systemd_unit
 from .plan import Scene
 
 ALLOW = "-e kubemend_allow={0}"
@@ -60,7 +60,7 @@ def lifted(scene: Scene, word: str) -> str:
 
 def masked(document: Mapping[str, Any]) -> bool:
     """Return whether the kubelet's unit is masked."""
-    return kubelet_unit.unit(control_plane.data(document, "kubelet").get("unit")).masked
+    return systemd_unit.unit(control_plane.data(document, "kubelet").get("unit")).masked
 
 
 def _silent(scene: Scene) -> str | None:

@@ -17,9 +17,9 @@ from ...module_utils.shared.pod_rejection import REJECTED
 from ..capture import log_merge, outcome
 from ..capture.outcome import Became
 from ..capture.plan import KUBELET, REVERT, Plan, Target
-from ..evidence import document as evidence
+from ..evidence import document as evidence_document
 from ..evidence import sources
-from ..models import cluster as clusters
+from ..models import cluster as model_cluster
 from ..models import timeline
 from ..models.result import Result
 from ..run import cluster_lock
@@ -128,10 +128,10 @@ def _run(folder: str, plan: Plan, notices: tuple[str, ...], result: tuple[int, s
     return Run(
         plan.run_id,
         _time(plan.begun),
-        evidence.now(),
+        evidence_document.now(),
         "capture",
         folder,
-        evidence.TOOL_VERSION,
+        evidence_document.TOOL_VERSION,
         notices=notices,
         outcome=result,
     )
@@ -314,7 +314,7 @@ def _timelines(
     for key, collectors in after.items():
         _complete_pod(collectors, before.get(key) or {}, begun)
     return timeline.of_clusters(
-        (clusters.Cluster(None, [], collectors) for collectors in (after or before).values()),
+        (model_cluster.Cluster(None, [], collectors) for collectors in (after or before).values()),
         (
             {
                 "time": line.time,
@@ -343,7 +343,7 @@ def _complete_pod(collectors: dict[str, Any], former: Mapping[str, Any], begun: 
 def _is_created_since(pod: Any, begun: float) -> bool:
     if not isinstance(pod, dict) or not isinstance(pod.get("created"), str):
         return False
-    created = clusters.timestamp(pod["created"])
+    created = model_cluster.timestamp(pod["created"])
     return created is not None and created.timestamp() >= int(begun)
 
 

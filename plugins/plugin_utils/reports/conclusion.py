@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..models import node_hosts
-from ..models import result as model
+from ..models import result as model_result
 from ..planning.plan import Step
 from . import phrases
 from .run_info import Run
@@ -42,9 +42,9 @@ PARTS = {
 
 
 def about_hosts(
-    hosts: Iterable[model.HostRow],
-    findings: Sequence[model.Finding],
-    result: model.Result,
+    hosts: Iterable[model_result.HostRow],
+    findings: Sequence[model_result.Finding],
+    result: model_result.Result,
     run: Run,
 ) -> dict[str, list[str]]:
     """Group hosts without a finding: healthy ones, and those with how many faults were judged."""
@@ -66,7 +66,7 @@ def about_hosts(
     return dict(sorted(names_by_text.items(), key=lambda item: (item[0] != HEALTHY, item[0])))
 
 
-def _troubled_hosts(findings: Iterable[model.Finding]) -> set[str | None]:
+def _troubled_hosts(findings: Iterable[model_result.Finding]) -> set[str | None]:
     troubled: set[str | None] = set()
     for finding in findings:
         troubled.update(finding.everywhere)
@@ -75,11 +75,11 @@ def _troubled_hosts(findings: Iterable[model.Finding]) -> set[str | None]:
     return troubled
 
 
-def _is_critical_without_host(finding: model.Finding) -> bool:
+def _is_critical_without_host(finding: model_result.Finding) -> bool:
     return finding.severity == "critical" and not (finding.host or finding.node)
 
 
-def _no_finding(row: model.HostRow, result: model.Result) -> str:
+def _no_finding(row: model_result.HostRow, result: model_result.Result) -> str:
     unproven = "no cluster proven, "
     if _is_proven(row.cluster):
         unproven = ""
@@ -87,10 +87,10 @@ def _no_finding(row: model.HostRow, result: model.Result) -> str:
 
 
 def _is_proven(key: str | None) -> bool:
-    return key not in (None, model.UNPROVEN)
+    return key not in (None, model_result.UNPROVEN)
 
 
-def is_read_from_api(finding: model.Finding) -> bool:
+def is_read_from_api(finding: model_result.Finding) -> bool:
     """Return whether one host read a finding from the API: it is no trouble of this host."""
     return (
         all(proof.kind == "api" for proof in finding.evidence)
@@ -98,12 +98,12 @@ def is_read_from_api(finding: model.Finding) -> bool:
     )
 
 
-def _is_whole_audit(result: model.Result, run: Run) -> bool:
+def _is_whole_audit(result: model_result.Result, run: Run) -> bool:
     """Return whether the run judged its whole tier, no symptom or kubemend_faults."""
     return run.symptom is None and run.faults is None and result.faults > 0
 
 
-def _is_whole(row: model.HostRow, result: model.Result) -> bool:
+def _is_whole(row: model_result.HostRow, result: model_result.Result) -> bool:
     """Return whether all faults were judged on a host of a known cluster."""
     return row.judged == result.faults and _is_proven(row.cluster)
 
@@ -138,7 +138,7 @@ class _Gaps:
         return "; ".join(parts) or "no host answered, or no API"
 
 
-def _gaps(result: model.Result, answered: Collection[model.HostRow]) -> _Gaps:
+def _gaps(result: model_result.Result, answered: Collection[model_result.HostRow]) -> _Gaps:
     unknown = {item.code for item in result.verdicts if item.verdict == "unknown"}
     # A fault of the deep tier that belongs to no cluster was not requested.
     skips = [item for item in result.not_judged if item.reason != "tier" or item.cluster]
@@ -152,11 +152,11 @@ def _gaps(result: model.Result, answered: Collection[model.HostRow]) -> _Gaps:
     )
 
 
-def _is_an_api_silent(result: model.Result) -> bool:
+def _is_an_api_silent(result: model_result.Result) -> bool:
     return any(item.nodes is None for item in result.coverage if _is_proven(item.cluster))
 
 
-def conclusion(result: model.Result, run: Run) -> str:
+def conclusion(result: model_result.Result, run: Run) -> str:
     """Return the sentence for a whole audit without a problem; empty for any other run."""
     problems = any(item.severity != "info" for item in result.findings)
     if problems or not _is_whole_audit(result, run):
@@ -185,7 +185,7 @@ def _counted(count: int, noun: str) -> str:
     return f"{count} {noun}s"
 
 
-def covered(coverage: model.Coverage, run: Run) -> str:
+def covered(coverage: model_result.Coverage, run: Run) -> str:
     """Return which Nodes were audited, and why others were not; empty without a known cluster."""
     excluded = coverage.left
     if not _is_proven(coverage.cluster) and all(
@@ -206,7 +206,7 @@ def covered(coverage: model.Coverage, run: Run) -> str:
     return "; ".join(parts)
 
 
-def reasons(lacks: Iterable[model.Lack]) -> list[str]:
+def reasons(lacks: Iterable[model_result.Lack]) -> list[str]:
     """Return why answers are missing, with the way out: one line for each reason."""
     groups: dict[tuple[str, str], dict[str, list[str]]] = {}
     for lack in lacks:
@@ -234,7 +234,7 @@ def _reason(status: str, text: str, collectors_by_host: Mapping[str, Sequence[st
     return line
 
 
-def remedy_risk(finding: model.Finding, steps: Sequence[Step]) -> str:
+def remedy_risk(finding: model_result.Finding, steps: Sequence[Step]) -> str:
     """Return the risk of the plan's step for a finding, or that its remedy is manual."""
     steps = [step for step in steps if step.code == finding.code]
     if finding.host is not None:
@@ -245,7 +245,7 @@ def remedy_risk(finding: model.Finding, steps: Sequence[Step]) -> str:
     return "manual"
 
 
-def lack_of(lack: model.Lack) -> Mapping[str, str | None]:
+def lack_of(lack: model_result.Lack) -> Mapping[str, str | None]:
     """Return a missing answer as report.json has it."""
     return {
         "cluster": lack.cluster,

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from ..evidence.document import one_line
-from ..models import result as model
+from ..models import result as model_result
 from ..run.settings import SettingsError, shown
 
-UNPROVEN = frozenset((None, model.UNPROVEN))
+UNPROVEN = frozenset((None, model_result.UNPROVEN))
 SILENT = "KM901"  # is about hosts that do not answer
 _FIELDS = ("code", "severity", "cluster", "host", "node", "component", "summary")
 _OPTIONAL = frozenset(("cluster", "host", "node", "component"))
@@ -42,7 +42,7 @@ class Earlier:
 
     run_id: str
     finished: str
-    findings: tuple[model.Finding, ...] = ()
+    findings: tuple[model_result.Finding, ...] = ()
     unknown: frozenset[tuple[str | None, ...]] = frozenset()
 
 
@@ -59,11 +59,11 @@ class Comparison:
 
     run_id: str
     finished: str
-    new: tuple[model.Finding, ...] = ()
-    worse: tuple[model.Finding, ...] = ()
-    unchanged: tuple[model.Finding, ...] = ()
-    gone: tuple[model.Finding, ...] = ()
-    not_judged: tuple[tuple[model.Finding, str], ...] = ()
+    new: tuple[model_result.Finding, ...] = ()
+    worse: tuple[model_result.Finding, ...] = ()
+    unchanged: tuple[model_result.Finding, ...] = ()
+    gone: tuple[model_result.Finding, ...] = ()
+    not_judged: tuple[tuple[model_result.Finding, str], ...] = ()
     counts: Mapping[str, int] = field(default_factory=dict)
 
     def states(self) -> dict[str, str]:
@@ -83,7 +83,7 @@ class Comparison:
         }
 
 
-def _row(finding: model.Finding) -> dict[str, Any]:
+def _row(finding: model_result.Finding) -> dict[str, Any]:
     return {"id": finding.id, **{name: getattr(finding, name) for name in _FIELDS}}
 
 
@@ -144,10 +144,8 @@ def _problem(report: Any) -> str:
         return "that is evidence of a host; what is compared is report.json, or the folder of a run"
     if not schema.startswith("kubemend.report/"):
         return "it is no report of kubemend"
-    if schema != model.REPORT_SCHEMA:
-        return (
-            f"its schema is {shown(schema)}, and this version compares {model.REPORT_SCHEMA} only"
-        )
+    if schema != model_result.REPORT_SCHEMA:
+        return f"its schema is {shown(schema)}, and this version compares {model_result.REPORT_SCHEMA} only"
     if report.get("mode") == "capture":
         return "it is the report of a capture, which judges nothing"
     return ""
@@ -159,7 +157,7 @@ def _invalid(given: str, problem: str) -> SettingsError:
 
 def _earlier(report: Mapping[str, Any]) -> Earlier:
     findings = tuple(map(_finding, report["findings"]))
-    if any(item.severity not in model.SEVERITIES for item in findings):
+    if any(item.severity not in model_result.SEVERITIES for item in findings):
         raise ValueError("severity")
     unknown = frozenset(
         (
@@ -179,8 +177,8 @@ def _earlier(report: Mapping[str, Any]) -> Earlier:
     )
 
 
-def _finding(item: Mapping[str, Any]) -> model.Finding:
-    return model.Finding(**{name: _text(item[name], name in _OPTIONAL) for name in _FIELDS})
+def _finding(item: Mapping[str, Any]) -> model_result.Finding:
+    return model_result.Finding(**{name: _text(item[name], name in _OPTIONAL) for name in _FIELDS})
 
 
 def _text(value: Any, optional: bool = False) -> Any:
@@ -189,14 +187,14 @@ def _text(value: Any, optional: bool = False) -> Any:
     raise TypeError("no text")
 
 
-def compare(earlier: Earlier, result: model.Result) -> Comparison:
+def compare(earlier: Earlier, result: model_result.Result) -> Comparison:
     """Compare the findings of a result with those of an earlier report."""
     before, now, judged = _Index(earlier.findings), _Index(result.findings), _Judged(result)
-    changes: dict[str, list[model.Finding]] = {name: [] for name in _CHANGES}
+    changes: dict[str, list[model_result.Finding]] = {name: [] for name in _CHANGES}
     for finding in now.worst():
         changes[_change(finding, before.find(finding))].append(finding)
-    gone: list[model.Finding] = []
-    not_judged: list[tuple[model.Finding, str]] = []
+    gone: list[model_result.Finding] = []
+    not_judged: list[tuple[model_result.Finding, str]] = []
     for finding in before.worst():
         if now.find(finding) is not None:
             continue
@@ -217,7 +215,7 @@ def compare(earlier: Earlier, result: model.Result) -> Comparison:
     )
 
 
-def _change(finding: model.Finding, former: model.Finding | None) -> str:
+def _change(finding: model_result.Finding, former: model_result.Finding | None) -> str:
     if former is None:
         return "new"
     if _severity_order(finding) < _severity_order(former):
@@ -226,7 +224,7 @@ def _change(finding: model.Finding, former: model.Finding | None) -> str:
 
 
 def _counts(
-    findings: Sequence[model.Finding], earlier: Earlier, result: model.Result
+    findings: Sequence[model_result.Finding], earlier: Earlier, result: model_result.Result
 ) -> dict[str, int]:
     return {
         "critical": sum(item.severity == "critical" for item in findings),
@@ -244,31 +242,31 @@ class _Index:
     Hosts without a known cluster match any cluster, where a host is named.
     """
 
-    def __init__(self, findings: Iterable[model.Finding]) -> None:
-        self._places: dict[_Place, dict[str | None, model.Finding]] = {}
+    def __init__(self, findings: Iterable[model_result.Finding]) -> None:
+        self._places: dict[_Place, dict[str | None, model_result.Finding]] = {}
         for finding in findings:
             for place in _places(finding):
                 self._add(place, finding)
 
-    def _add(self, place: _Place, finding: model.Finding) -> None:
+    def _add(self, place: _Place, finding: model_result.Finding) -> None:
         by_cluster = self._places.setdefault(place, {})
         known = by_cluster.get(finding.cluster)
         if known is None or _severity_order(finding) < _severity_order(known):
             by_cluster[finding.cluster] = finding
 
-    def worst(self) -> list[model.Finding]:
+    def worst(self) -> list[model_result.Finding]:
         """Return each finding once."""
-        by_id: dict[int, model.Finding] = {}
+        by_id: dict[int, model_result.Finding] = {}
         for by_cluster in self._places.values():
             by_id.update((id(finding), finding) for finding in by_cluster.values())
         return list(by_id.values())
 
-    def find(self, finding: model.Finding) -> model.Finding | None:
+    def find(self, finding: model_result.Finding) -> model_result.Finding | None:
         """Return the same finding: if it is about several hosts, a finding at any of them."""
         matches = (self._at(place, finding) for place in _places(finding))
         return next(filter(None, matches), None)
 
-    def _at(self, place: _Place, finding: model.Finding) -> model.Finding | None:
+    def _at(self, place: _Place, finding: model_result.Finding) -> model_result.Finding | None:
         by_cluster = self._places.get(place, {})
         if finding.cluster in by_cluster or not finding.host:
             return by_cluster.get(finding.cluster)
@@ -278,7 +276,7 @@ class _Index:
         return None
 
 
-def _places(finding: model.Finding) -> list[_Place]:
+def _places(finding: model_result.Finding) -> list[_Place]:
     hosts = finding.everywhere or (f"node {finding.node or ''}",)
     return [(finding.code, host, finding.component or "") for host in hosts]
 
@@ -291,11 +289,11 @@ def _are_alike(cluster: str | None, other: str | None, host: str | None) -> bool
     return cluster == other or (bool(host) and bool({cluster, other} & UNPROVEN))
 
 
-def _severity_order(finding: model.Finding) -> int:
-    return model.SEVERITIES.index(finding.severity)
+def _severity_order(finding: model_result.Finding) -> int:
+    return model_result.SEVERITIES.index(finding.severity)
 
 
-def _was_unknown(verdict: model.Verdict, earlier: Earlier) -> bool:
+def _was_unknown(verdict: model_result.Verdict, earlier: Earlier) -> bool:
     clusters = {verdict.cluster}
     if verdict.host:
         clusters |= UNPROVEN
@@ -308,14 +306,14 @@ def _was_unknown(verdict: model.Verdict, earlier: Earlier) -> bool:
 class _Judged:
     """What this run judged, by code and host."""
 
-    def __init__(self, result: model.Result) -> None:
+    def __init__(self, result: model_result.Result) -> None:
         self._hosts = {row.host: row.status for row in result.hosts}
         self._left_out = {item.code: item.reason for item in result.not_judged}
-        self._verdicts: dict[tuple[str, str | None], list[model.Verdict]] = {}
+        self._verdicts: dict[tuple[str, str | None], list[model_result.Verdict]] = {}
         for verdict in result.verdicts:
             self._verdicts.setdefault((verdict.code, verdict.host), []).append(verdict)
 
-    def lacks(self, finding: model.Finding) -> str:
+    def lacks(self, finding: model_result.Finding) -> str:
         """Return why it is not known whether a finding is still there.
 
         Empty if its fault was judged and is gone.
@@ -341,7 +339,7 @@ class _Judged:
             return f"{host} did not answer"
         return f"{host}: {status}"
 
-    def _matching(self, finding: model.Finding) -> Iterator[model.Verdict]:
+    def _matching(self, finding: model_result.Finding) -> Iterator[model_result.Verdict]:
         """Yield the verdicts about the fault at the host of a finding, and over its cluster."""
         for host in dict.fromkeys((finding.host, None)):
             for verdict in self._verdicts.get((finding.code, host), ()):

@@ -22,7 +22,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from ..faults import symptoms
-from ..models import result as model
+from ..models import result as model_result
 from ..models.timeline import Timeline
 from ..planning.plan import Step
 from . import conclusion, matrix, phrases, scheduler_capture, text, timeline
@@ -62,7 +62,7 @@ class FindingEntry:
         done: the risk of the step that does the remedy, or manual.
     """
 
-    item: model.Finding
+    item: model_result.Finding
     done: str
     hosts: tuple[str, ...]
     because: str
@@ -78,7 +78,7 @@ class Place:
         claim: the sentence of the report about a clean host.
     """
 
-    row: model.HostRow
+    row: model_result.HostRow
     faults: tuple[tuple[str, str], ...]
     unknown: int
     clean: bool
@@ -131,13 +131,13 @@ class _ClusterRows:
 
     key: str | None
     version: str | None
-    hosts: Sequence[model.HostRow]
-    verdicts: Sequence[model.Verdict]
-    findings: Sequence[model.Finding]
-    not_judged: Sequence[model.NotJudged]
+    hosts: Sequence[model_result.HostRow]
+    verdicts: Sequence[model_result.Verdict]
+    findings: Sequence[model_result.Finding]
+    not_judged: Sequence[model_result.NotJudged]
 
 
-def render(result: model.Result, run: Run, report: str = "") -> str:
+def render(result: model_result.Result, run: Run, report: str = "") -> str:
     """Return the whole page.
 
     The report is the text of a run that evaluates nothing, in place of counts and clusters.
@@ -230,7 +230,7 @@ def _allowed(source: str) -> str:
     return f"'sha256-{digest}'"
 
 
-def _views(result: model.Result, run: Run) -> list[View]:
+def _views(result: model_result.Result, run: Run) -> list[View]:
     """Return known clusters first, as in the text."""
     hosts, verdicts, findings, not_judged = (
         _by_cluster(rows)
@@ -258,7 +258,7 @@ def _by_cluster(rows: Iterable[Any]) -> dict[str | None, list[Any]]:
     return rows_by_cluster
 
 
-def _view(number: int, rows: _ClusterRows, result: model.Result, run: Run) -> View:
+def _view(number: int, rows: _ClusterRows, result: model_result.Result, run: Run) -> View:
     states = matrix.states(rows.verdicts, rows.findings)
     about = conclusion.about_hosts(rows.hosts, rows.findings, result, run)
     title, version = _title(rows)
@@ -294,7 +294,9 @@ def _title(rows: _ClusterRows) -> tuple[str, str]:
     return f"Cluster {rows.key}", f"Kubernetes {rows.version or 'version unknown'}"
 
 
-def _without_causes(verdicts: Iterable[model.Verdict], run: Run) -> list[model.Verdict]:
+def _without_causes(
+    verdicts: Iterable[model_result.Verdict], run: Run
+) -> list[model_result.Verdict]:
     """Return the verdicts that the table of the run's symptom does not show."""
     causes: Collection[str] = ()
     if run.symptom:
@@ -302,7 +304,7 @@ def _without_causes(verdicts: Iterable[model.Verdict], run: Run) -> list[model.V
     return [item for item in verdicts if item.code not in causes]
 
 
-def _notes(verdicts: Iterable[model.Verdict]) -> dict[str, list[str]]:
+def _notes(verdicts: Iterable[model_result.Verdict]) -> dict[str, list[str]]:
     notes: dict[str, list[str]] = {}
     for item in verdicts:
         if item.note:
@@ -311,7 +313,7 @@ def _notes(verdicts: Iterable[model.Verdict]) -> dict[str, list[str]]:
 
 
 def _tables(
-    run: Run, verdicts: Sequence[model.Verdict], not_judged: Sequence[model.NotJudged]
+    run: Run, verdicts: Sequence[model_result.Verdict], not_judged: Sequence[model_result.NotJudged]
 ) -> tuple[Table, ...]:
     """Return the requested symptom with every cause, else the symptoms with a present cause."""
     if run.symptom:
@@ -331,7 +333,7 @@ def _tables(
 
 
 def _places(
-    hosts: Sequence[model.HostRow], states: matrix.States, about: Mapping[str, Sequence[str]]
+    hosts: Sequence[model_result.HostRow], states: matrix.States, about: Mapping[str, Sequence[str]]
 ) -> tuple[Place, ...]:
     """Return every host, those in trouble first."""
     texts = {host: text for text, names in about.items() for host in names}
@@ -357,7 +359,7 @@ def _troubles(states: Mapping[str, str]) -> Iterator[tuple[int, str, str]]:
             yield matrix.STATES.index(state), code, state
 
 
-def _finding_entry(group: Sequence[model.Finding], run: Run) -> FindingEntry:
+def _finding_entry(group: Sequence[model_result.Finding], run: Run) -> FindingEntry:
     first = group[0]
     hosts: list[str] = []
     for finding in group:

@@ -9,17 +9,17 @@ from collections.abc import Iterator
 from json import dumps
 from typing import Any
 
-from ..models import result as model
+from ..models import result as model_result
 from ..models.timeline import Timeline
 from . import conclusion
 from .run_info import Run, Symptom, exit_of, summary
 from .timeline import stamp
 
-SCHEMA = model.REPORT_SCHEMA
+SCHEMA = model_result.REPORT_SCHEMA
 PUBLIC_MODES = {"verify": "repair"}  # reports do not tell the second half of a repair apart
 
 
-def render(result: model.Result, run: Run) -> dict[str, Any]:
+def render(result: model_result.Result, run: Run) -> dict[str, Any]:
     """Return the report as a mapping for json.dumps, whose quoting contains untrusted text."""
     report = _parts(result, run)
     for name, value in report.items():
@@ -28,7 +28,7 @@ def render(result: model.Result, run: Run) -> dict[str, Any]:
     return report
 
 
-def pieces(result: model.Result, run: Run) -> Iterator[str]:
+def pieces(result: model_result.Result, run: Run) -> Iterator[str]:
     """Yield the report as json.dumps(..., indent=1) writes it, never held as a whole.
 
     The report of a large fleet is larger than all that was evaluated.
@@ -57,7 +57,7 @@ def _indented(value: Any, depth: int) -> str:
     return dumps(value, indent=1).replace("\n", "\n" + " " * depth)
 
 
-def _parts(result: model.Result, run: Run) -> dict[str, Any]:
+def _parts(result: model_result.Result, run: Run) -> dict[str, Any]:
     """Return the fields; rows for each host, fault or finding are an iterator."""
     parts = {
         **_run_parts(result, run),
@@ -79,7 +79,7 @@ def _parts(result: model.Result, run: Run) -> dict[str, Any]:
     return parts
 
 
-def _run_parts(result: model.Result, run: Run) -> dict[str, Any]:
+def _run_parts(result: model_result.Result, run: Run) -> dict[str, Any]:
     exit_code, exit_reason = exit_of(result, run)
     return {
         "schema": SCHEMA,
@@ -98,7 +98,7 @@ def _run_parts(result: model.Result, run: Run) -> dict[str, Any]:
     }
 
 
-def _result_parts(result: model.Result) -> dict[str, Any]:
+def _result_parts(result: model_result.Result) -> dict[str, Any]:
     return {
         "clusters": [_cluster(item) for item in result.clusters],
         "hosts": map(_host, result.hosts),
@@ -112,7 +112,7 @@ def _result_parts(result: model.Result) -> dict[str, Any]:
     }
 
 
-def _coverage(item: model.Coverage) -> dict[str, Any]:
+def _coverage(item: model_result.Coverage) -> dict[str, Any]:
     return {
         "cluster": item.cluster,
         "nodes": item.nodes,
@@ -121,7 +121,7 @@ def _coverage(item: model.Coverage) -> dict[str, Any]:
     }
 
 
-def _cluster(item: model.ClusterRow) -> dict[str, Any]:
+def _cluster(item: model_result.ClusterRow) -> dict[str, Any]:
     return {
         "key": item.key,
         "kubernetes_version": item.kubernetes_version,
@@ -129,7 +129,7 @@ def _cluster(item: model.ClusterRow) -> dict[str, Any]:
     }
 
 
-def _host(item: model.HostRow) -> dict[str, Any]:
+def _host(item: model_result.HostRow) -> dict[str, Any]:
     return {
         "host": item.host,
         "node": item.node,
@@ -147,7 +147,7 @@ def _symptom(symptom: Symptom | None) -> dict[str, Any] | None:
     return {"name": symptom.name, "title": symptom.title, "causes": list(symptom.causes)}
 
 
-def _verdict(item: model.Verdict) -> dict[str, Any]:
+def _verdict(item: model_result.Verdict) -> dict[str, Any]:
     return {
         "code": item.code,
         "cluster": item.cluster,
@@ -180,7 +180,7 @@ def _timeline(item: Timeline) -> dict[str, Any]:
     }
 
 
-def _finding(item: model.Finding) -> dict[str, Any]:
+def _finding(item: model_result.Finding) -> dict[str, Any]:
     row = {
         "id": item.id,
         "code": item.code,
@@ -202,7 +202,7 @@ def _finding(item: model.Finding) -> dict[str, Any]:
     return row
 
 
-def _proof(item: model.Proof) -> dict[str, Any]:
+def _proof(item: model_result.Proof) -> dict[str, Any]:
     argv = None
     if item.argv is not None:
         argv = list(item.argv)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from xml.etree import ElementTree
 
-from ..models import result as model
+from ..models import result as model_result
 from ..planning.plan import Step
 from . import phrases
 from .diff import SILENT, UNPROVEN
@@ -45,7 +45,7 @@ class Case:
     lines: tuple[str, ...] = ()
 
 
-def render(result: model.Result, run: Run) -> str:
+def render(result: model_result.Result, run: Run) -> str:
     """Return the whole file."""
     suites = _Suites(result, run)
     suites.add_verdicts(result)
@@ -89,7 +89,7 @@ def _document(suites: Iterable[_Suite], run: Run) -> str:
 class _Suites:
     """The suites of a result: hosts in the report's order, then the clusters."""
 
-    def __init__(self, result: model.Result, run: Run) -> None:
+    def __init__(self, result: model_result.Result, run: Run) -> None:
         self._run = run
         self._states: Mapping[str, str] = {}
         if run.compared:
@@ -125,7 +125,7 @@ class _Suites:
             )
         return self._clusters[cluster]
 
-    def add_verdicts(self, result: model.Result) -> None:
+    def add_verdicts(self, result: model_result.Result) -> None:
         """Add a case for each applicable verdict, and one for each host without evidence."""
         findings_by_place = _findings_by_place(result.findings)
         silent = {row.host: row for row in result.hosts if row.status != "ok"}
@@ -148,7 +148,9 @@ class _Suites:
         for row in silent.values():
             self._hosts[row.host].add_silent(row)
 
-    def _add_to_hosts(self, verdict: model.Verdict, findings: Sequence[model.Finding]) -> None:
+    def _add_to_hosts(
+        self, verdict: model_result.Verdict, findings: Sequence[model_result.Finding]
+    ) -> None:
         """Add a case of the cluster's verdict to each host that its findings name."""
         hosts = dict.fromkeys(host for finding in findings for host in finding.everywhere)
         for host in hosts:
@@ -180,8 +182,10 @@ class _Suites:
             )
 
 
-def _findings_by_place(findings: Iterable[model.Finding]) -> dict[_Place, list[model.Finding]]:
-    by_place: dict[_Place, list[model.Finding]] = {}
+def _findings_by_place(
+    findings: Iterable[model_result.Finding],
+) -> dict[_Place, list[model_result.Finding]]:
+    by_place: dict[_Place, list[model_result.Finding]] = {}
     for finding in findings:
         for host in finding.everywhere or (finding.host,):
             by_place.setdefault((finding.code, finding.cluster, host), []).append(finding)
@@ -228,7 +232,9 @@ class _Suite:
         self._cases: list[ElementTree.Element] = []
         self.lines: list[str] = []
 
-    def add_verdict(self, verdict: model.Verdict, findings: list[model.Finding]) -> None:
+    def add_verdict(
+        self, verdict: model_result.Verdict, findings: list[model_result.Finding]
+    ) -> None:
         """Add the case of a verdict."""
         if verdict.verdict == "present":
             self.add_present(verdict, findings, verdict.missing)
@@ -242,9 +248,9 @@ class _Suite:
 
     def add_present(
         self,
-        verdict: model.Verdict,
-        findings: Sequence[model.Finding],
-        missing: Sequence[model.Missing],
+        verdict: model_result.Verdict,
+        findings: Sequence[model_result.Finding],
+        missing: Sequence[model_result.Missing],
     ) -> None:
         """Add a failure; a case whose findings are only for information passes."""
         case = self._case(verdict.code, verdict.component)
@@ -255,7 +261,9 @@ class _Suite:
             lines.append(f"not known of: {phrases.join_missing(missing)}")
         lines.append(verdict.note)
         severities = (finding.severity for finding in findings)
-        worst = min(severities, key=model.SEVERITIES.index, default=model.SEVERITIES[0])
+        worst = min(
+            severities, key=model_result.SEVERITIES.index, default=model_result.SEVERITIES[0]
+        )
         if worst == "info":
             _add_output(case, lines)
             return
@@ -270,7 +278,7 @@ class _Suite:
         elif case.lines:
             _add_output(element, case.lines)
 
-    def add_silent(self, row: model.HostRow) -> None:
+    def add_silent(self, row: model_result.HostRow) -> None:
         """Add the case of a host without evidence: nothing was tested."""
         message = row.reason or row.status
         _add_result(self._case(SILENT, None), "error", row.status, message, [])
@@ -319,16 +327,16 @@ class _Suite:
         self._cases.append(case)
         return case
 
-    def _is_elsewhere(self, finding: model.Finding) -> bool:
+    def _is_elsewhere(self, finding: model_result.Finding) -> bool:
         """Return whether the suite of a host shows this finding in full."""
         return self._host is None and bool(finding.host)
 
-    def _summary(self, finding: model.Finding) -> str:
+    def _summary(self, finding: model_result.Finding) -> str:
         if self._is_elsewhere(finding):
             return f"{finding.host}: {finding.summary}"
         return finding.summary
 
-    def _finding(self, finding: model.Finding) -> list[str]:
+    def _finding(self, finding: model_result.Finding) -> list[str]:
         head = f"{finding.severity.upper()} {phrases.place(finding)}: {finding.summary}"
         state = self._states.get(finding.id)
         if state:

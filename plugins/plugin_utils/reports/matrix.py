@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from ..models import result as model
+from ..models import result as model_result
 
 ROWS = 200
 # Worst first. A fault that is present is shown by its severity.
@@ -59,7 +59,7 @@ NO_STATES: _HostStates = {}
 
 
 def states(
-    verdicts: Iterable[model.Verdict], findings: Iterable[model.Finding]
+    verdicts: Iterable[model_result.Verdict], findings: Iterable[model_result.Finding]
 ) -> dict[str | None, dict[str, str]]:
     """Return the state of each host for each fault that is present or unknown anywhere.
 
@@ -80,7 +80,7 @@ def states(
 
 
 def _verdict_states(
-    verdicts: Iterable[model.Verdict],
+    verdicts: Iterable[model_result.Verdict],
 ) -> Iterator[tuple[str | None, str, str]]:
     for item in verdicts:
         if item.verdict != "unknown" or item.host:
@@ -92,18 +92,18 @@ def _verdict_states(
 
 
 def _finding_states(
-    findings: Iterable[model.Finding],
+    findings: Iterable[model_result.Finding],
 ) -> Iterator[tuple[str | None, str, str]]:
     for finding in findings:
         state = "present"
-        if finding.severity in model.SEVERITIES:
+        if finding.severity in model_result.SEVERITIES:
             state = finding.severity
         for host in places(finding):
             yield host, finding.code, state
 
 
 def _refine_whole(
-    table: dict[str | None, dict[str, str]], findings: Sequence[model.Finding]
+    table: dict[str | None, dict[str, str]], findings: Sequence[model_result.Finding]
 ) -> None:
     """Remove faults from the row of the cluster that a host's row shows, and add severities."""
     whole = table[WHOLE]
@@ -120,14 +120,14 @@ def _refine_whole(
             whole[code] = min(known, key=STATES.index, default=state)
 
 
-def places(finding: model.Finding) -> list[str | None]:
+def places(finding: model_result.Finding) -> list[str | None]:
     """Return the hosts of a finding, else those of its evidence, else the whole cluster."""
     if finding.host or finding.node:
         return list(finding.everywhere) or [finding.node]
     return list(dict.fromkeys(proof.host for proof in finding.evidence if proof.host)) or [WHOLE]
 
 
-def make(hosts: Sequence[model.HostRow], table: States) -> Matrix:
+def make(hosts: Sequence[model_result.HostRow], table: States) -> Matrix:
     """Return the matrix of these hosts; without columns if nothing is present or unknown."""
     codes = _troubled_codes(table)
     statuses = {row.host: row.status for row in hosts}

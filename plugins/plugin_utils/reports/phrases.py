@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from ...module_utils.shared import collector_names
-from ..models import result as model
+from ..models import result as model_result
 from ..models import writes
 from ..models.result import UNPROVEN
 from ..planning import check_mode
@@ -51,7 +51,7 @@ def about(run: Run) -> str:
     return ABOUT.get(run.mode, "audit")
 
 
-def place(finding: model.Finding) -> str:
+def place(finding: model_result.Finding) -> str:
     """Return the code, host and component of a finding."""
     parts = (finding.code, finding.host or finding.node, finding.component)
     return " ".join(part for part in parts if part)
@@ -83,7 +83,7 @@ def _state_planned(step: Step, mode: str) -> str:
     return "to do"
 
 
-def cluster_keys(result: model.Result) -> list[str | None]:
+def cluster_keys(result: model_result.Result) -> list[str | None]:
     """Return known clusters, then others that any row is about; None (no cluster) is last."""
     keys: dict[str | None, None] = dict.fromkeys(
         item.key for item in result.clusters if item.key != UNPROVEN
@@ -93,16 +93,16 @@ def cluster_keys(result: model.Result) -> list[str | None]:
     return sorted(keys, key=lambda key: key is None)
 
 
-def finding_order(finding: model.Finding) -> tuple[int, bool, str, str, str]:
+def finding_order(finding: model_result.Finding) -> tuple[int, bool, str, str, str]:
     """Return the sort key of a finding: worst first."""
-    order = len(model.SEVERITIES)
-    if finding.severity in model.SEVERITIES:
-        order = model.SEVERITIES.index(finding.severity)
+    order = len(model_result.SEVERITIES)
+    if finding.severity in model_result.SEVERITIES:
+        order = model_result.SEVERITIES.index(finding.severity)
     code, host, component = finding.code, finding.host or "", finding.component or ""
-    return order, code not in model.FIRST, code, host, component
+    return order, code not in model_result.FIRST, code, host, component
 
 
-def may_be_healthy(findings: Iterable[model.Finding]) -> bool:
+def may_be_healthy(findings: Iterable[model_result.Finding]) -> bool:
     """Return whether any host of their cluster may be called healthy.
 
     None may while nothing is written, because its evidence from the API is old.
@@ -110,12 +110,12 @@ def may_be_healthy(findings: Iterable[model.Finding]) -> bool:
     return not any(finding.code == writes.CODE for finding in findings)
 
 
-def in_order(findings: Iterable[model.Finding]) -> list[model.Finding]:
+def in_order(findings: Iterable[model_result.Finding]) -> list[model_result.Finding]:
     """Sort findings worst first, and a consequence below its cause."""
-    groups: dict[tuple[str, str], list[model.Finding]] = {}
+    groups: dict[tuple[str, str], list[model_result.Finding]] = {}
     for finding in sorted(findings, key=finding_order):
         groups.setdefault((finding.severity, finding.code), []).append(finding)
-    ordered: list[model.Finding] = []
+    ordered: list[model_result.Finding] = []
     visited: set[tuple[str, str]] = set()
 
     def visit(group: tuple[str, str]) -> None:
@@ -133,15 +133,15 @@ def in_order(findings: Iterable[model.Finding]) -> list[model.Finding]:
     return ordered
 
 
-def group_alike(findings: Iterable[model.Finding]) -> list[list[model.Finding]]:
+def group_alike(findings: Iterable[model_result.Finding]) -> list[list[model_result.Finding]]:
     """Group findings that differ only in their host and point at nothing of this host."""
-    groups: dict[object, list[model.Finding]] = {}
+    groups: dict[object, list[model_result.Finding]] = {}
     for finding in findings:
         groups.setdefault(_group_key(finding), []).append(finding)
     return list(groups.values())
 
 
-def _group_key(finding: model.Finding) -> object:
+def _group_key(finding: model_result.Finding) -> object:
     if not finding.host or any(map(_has_place, finding.evidence)):
         return id(finding)
     return (
@@ -156,16 +156,16 @@ def _group_key(finding: model.Finding) -> object:
     )
 
 
-def _has_place(proof: model.Proof) -> bool:
+def _has_place(proof: model_result.Proof) -> bool:
     return bool(proof.path or proof.pid is not None or proof.object)
 
 
-def is_in_summary(finding: model.Finding, proof: model.Proof) -> bool:
+def is_in_summary(finding: model_result.Finding, proof: model_result.Proof) -> bool:
     """Return whether a proof adds nothing to the summary of its finding."""
     return not _has_place(proof) and (proof.text or "") in finding.summary
 
 
-def proof_lines(finding: model.Finding) -> list[str]:
+def proof_lines(finding: model_result.Finding) -> list[str]:
     """Return the evidence of a finding, a line each; not escaped."""
     flags, lines = flags_of(finding), []
     for proof in finding.evidence:
@@ -178,7 +178,7 @@ def proof_lines(finding: model.Finding) -> list[str]:
     return lines
 
 
-def flags_of(finding: model.Finding) -> frozenset[str]:
+def flags_of(finding: model_result.Finding) -> frozenset[str]:
     """Return the command-line flags that a finding names: of a long argv only these are shown."""
     proofs = (proof.text or "" for proof in finding.evidence)
     texts = [finding.summary, finding.remedy or "", *proofs]
@@ -186,7 +186,7 @@ def flags_of(finding: model.Finding) -> frozenset[str]:
     return frozenset(names or ("leader-elect",))
 
 
-def pointer(proof: model.Proof, flags: frozenset[str]) -> str:
+def pointer(proof: model_result.Proof, flags: frozenset[str]) -> str:
     """Return one pointer: the place first, then the text or arguments found there."""
     location = " ".join(_locations(proof)) or proof.kind
     if proof.argv:
@@ -198,7 +198,7 @@ def pointer(proof: model.Proof, flags: frozenset[str]) -> str:
     return f"{location}: {proof.text}"
 
 
-def _locations(proof: model.Proof) -> list[str]:
+def _locations(proof: model_result.Proof) -> list[str]:
     locations = []
     if proof.object:
         locations.append(proof.object)
@@ -211,7 +211,7 @@ def _locations(proof: model.Proof) -> list[str]:
     return locations
 
 
-def _argv(proof: model.Proof, flags: frozenset[str]) -> str:
+def _argv(proof: model_result.Proof, flags: frozenset[str]) -> str:
     """Return the program's name and its relevant arguments.
 
     These are the proof's text, else the arguments named in flags, else all.
@@ -234,7 +234,9 @@ def _flag_name(word: str) -> str | None:
 
 
 def cause_rows(
-    causes: Iterable[str], verdicts: Sequence[model.Verdict], not_judged: Sequence[model.NotJudged]
+    causes: Iterable[str],
+    verdicts: Sequence[model_result.Verdict],
+    not_judged: Sequence[model_result.NotJudged],
 ) -> list[tuple[str, str, str]]:
     """Return (verdict, code, places or missing evidence) of each cause, present ones first."""
     rows = []
@@ -250,8 +252,8 @@ def cause_rows(
 def detail_of(
     code: str,
     verdict: str,
-    verdicts: Sequence[model.Verdict],
-    not_judged: Sequence[model.NotJudged],
+    verdicts: Sequence[model_result.Verdict],
+    not_judged: Sequence[model_result.NotJudged],
 ) -> str:
     """Return the places of a present cause, or the evidence or reason that is missing."""
     if verdict == "present":
@@ -264,7 +266,7 @@ def detail_of(
     return ""
 
 
-def _present_places(verdicts: Iterable[model.Verdict]) -> list[str]:
+def _present_places(verdicts: Iterable[model_result.Verdict]) -> list[str]:
     present = (item for item in verdicts if item.verdict == "present")
     places = (" ".join(filter(None, (item.host, item.component))) for item in present)
     return [name for name in dict.fromkeys(places) if name]
@@ -274,7 +276,7 @@ _Lack = tuple[str, str, str]  # host, collector, status
 
 
 def unknown_rows(
-    verdicts: Iterable[model.Verdict], hosts: Sequence[model.HostRow]
+    verdicts: Iterable[model_result.Verdict], hosts: Sequence[model_result.HostRow]
 ) -> list[tuple[str, str]]:
     """Return (codes, missing evidence) of unknown verdicts, one row for each set of evidence."""
     silent = frozenset(item.host for item in hosts if item.status != "ok")
@@ -289,7 +291,7 @@ def unknown_rows(
     return [
         (
             join_codes(codes),
-            join_missing(model.Missing(*lack) for lack in sorted(lacks)) or "evidence",
+            join_missing(model_result.Missing(*lack) for lack in sorted(lacks)) or "evidence",
         )
         for lacks, codes in sorted(
             codes_by_lacks.items(), key=lambda group: (-len(group[1]), group[1])
@@ -297,7 +299,7 @@ def unknown_rows(
     ]
 
 
-def _lack_shown(lack: model.Missing, silent: frozenset[str]) -> _Lack:
+def _lack_shown(lack: model_result.Missing, silent: frozenset[str]) -> _Lack:
     """Return a missing answer; of a silent host it is the host, or the API through it."""
     if lack.host not in silent and lack.collector != "host":
         return lack.host, lack.collector, lack.status
@@ -306,7 +308,7 @@ def _lack_shown(lack: model.Missing, silent: frozenset[str]) -> _Lack:
     return lack.host, "host", lack.status
 
 
-def join_missing(lacks: Iterable[model.Missing]) -> str:
+def join_missing(lacks: Iterable[model_result.Missing]) -> str:
     """Join hosts by missing evidence: "m2 (unreachable), component_http of m1, m3 (denied)"."""
     groups: dict[tuple[str, str], dict[str, None]] = {}
     for lack in lacks:
@@ -336,7 +338,7 @@ def _not_in_inventory(names: Sequence[str]) -> str:
     return ", ".join(parts)
 
 
-def join_not_judged(not_judged: Iterable[model.NotJudged]) -> str:
+def join_not_judged(not_judged: Iterable[model_result.NotJudged]) -> str:
     """Return the codes by the reason for which they were not judged."""
     reasons: dict[str, list[str]] = {}
     for item in not_judged:
@@ -344,7 +346,7 @@ def join_not_judged(not_judged: Iterable[model.NotJudged]) -> str:
     return "; ".join(f"{join_codes(codes)} ({reason})" for reason, codes in sorted(reasons.items()))
 
 
-def clear_rows(verdicts: Iterable[model.Verdict]) -> list[tuple[str, str]]:
+def clear_rows(verdicts: Iterable[model_result.Verdict]) -> list[tuple[str, str]]:
     """Return (clear or not applicable, its codes)."""
     worst: dict[str, str] = {}
     for item in verdicts:

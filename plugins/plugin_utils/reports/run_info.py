@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any
 
-from ..models import result as model
+from ..models import result as model_result
 from ..models.timeline import Timeline
 from ..planning.plan import Step
 from .diff import Comparison
@@ -80,9 +80,9 @@ class Run:
         return str(PurePath(self.report_dir) / name)
 
 
-def summary(result: model.Result) -> dict[str, int]:
+def summary(result: model_result.Result) -> dict[str, int]:
     """Return the counts of report.json: findings by severity, verdicts by kind."""
-    counts = dict.fromkeys(("critical", "warning", *model.VERDICTS), 0)
+    counts = dict.fromkeys(("critical", "warning", *model_result.VERDICTS), 0)
     for finding in result.findings:
         if finding.severity in counts:
             counts[finding.severity] += 1
@@ -94,7 +94,7 @@ def summary(result: model.Result) -> dict[str, int]:
     }
 
 
-def exit_of(result: model.Result, run: Run) -> tuple[int, str]:
+def exit_of(result: model_result.Result, run: Run) -> tuple[int, str]:
     """Return (exit code, exit reason).
 
     They are the outcome of a repair, else whether the threshold of kubemend_fail_on is reached.
@@ -110,7 +110,7 @@ def exit_of(result: model.Result, run: Run) -> tuple[int, str]:
     return 0, "ok"
 
 
-def last_line(result: model.Result, run: Run) -> str:
+def last_line(result: model_result.Result, run: Run) -> str:
     """Return the line that closes the console report."""
     counts = summary(result)
     asked = sum(1 for item in result.hosts if item.status != "not_asked")

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import TypeVar
 
-from ..models import result as model
+from ..models import result as model_result
 from . import conclusion, phrases, scheduler_capture, timeline
 from .diff import Comparison
 from .run_info import Run, Symptom, last_line
@@ -20,12 +20,12 @@ from .text_page import Page, Paint, plain
 
 Row = TypeVar(
     "Row",
-    model.Finding,
-    model.Verdict,
-    model.NotJudged,
-    model.HostRow,
-    model.Lack,
-    model.Coverage,
+    model_result.Finding,
+    model_result.Verdict,
+    model_result.NotJudged,
+    model_result.HostRow,
+    model_result.Lack,
+    model_result.Coverage,
 )
 WIDTH = 79  # what Ansible prints where it sees no terminal
 ROLES = (("control_plane", "control plane"), ("worker", "workers"), ("unknown", "role unknown"))
@@ -33,7 +33,7 @@ CHANGES = (("new", "critical"), ("worse", "critical"), ("gone", "good"), ("uncha
 STATE_KINDS = {"done": "good", "to do": "info", "will be done": "info"}
 
 
-def render(result: model.Result, run: Run, width: int = WIDTH, paint: Paint = plain) -> str:
+def render(result: model_result.Result, run: Run, width: int = WIDTH, paint: Paint = plain) -> str:
     """Return the whole report, ending with a newline."""
     page = Page(width, paint)
     page.prose(f"kubemend: {phrases.about(run)}", indent=0)
@@ -113,7 +113,7 @@ def _plan(page: Page, run: Run) -> None:
                 page.line(f"    {line}")
 
 
-def _cluster(page: Page, result: model.Result, run: Run, key: str | None) -> None:
+def _cluster(page: Page, result: model_result.Result, run: Run, key: str | None) -> None:
     findings = phrases.in_order(_at(key, result.findings))
     verdicts, not_judged = _at(key, result.verdicts), _at(key, result.not_judged)
     hosts = _at(key, result.hosts)
@@ -146,21 +146,21 @@ def _at(key: str | None, rows: Iterable[Row]) -> list[Row]:
     return [row for row in rows if row.cluster == key]
 
 
-def _coverage(page: Page, result: model.Result, run: Run, key: str | None) -> None:
+def _coverage(page: Page, result: model_result.Result, run: Run, key: str | None) -> None:
     for coverage in _at(key, result.coverage):
         sentence = conclusion.covered(coverage, run)
         if sentence:
             page.prose(sentence, indent=0)
 
 
-def _notes(page: Page, verdicts: Sequence[model.Verdict]) -> None:
+def _notes(page: Page, verdicts: Sequence[model_result.Verdict]) -> None:
     for note in dict.fromkeys(item.note for item in verdicts if item.note):
         codes = phrases.join_codes(item.code for item in verdicts if item.note == note)
         page.prose(f"note: {note} ({codes})", indent=0)
 
 
 def _heading(
-    page: Page, result: model.Result, hosts: Sequence[model.HostRow], key: str | None
+    page: Page, result: model_result.Result, hosts: Sequence[model_result.HostRow], key: str | None
 ) -> None:
     text = "Hosts of no proven cluster"
     if key is not None and key != phrases.UNPROVEN:
@@ -176,7 +176,7 @@ def _heading(
     page.prose(text, indent=0)
 
 
-def _finding(page: Page, group: Sequence[model.Finding]) -> None:
+def _finding(page: Page, group: Sequence[model_result.Finding]) -> None:
     first = group[0]
     hosts = phrases.join_names([host for finding in group for host in finding.everywhere])
     head = " ".join(part for part in (first.code, hosts, first.component) if part)
@@ -198,8 +198,8 @@ def _differential(
     page: Page,
     run: Run,
     symptom: Symptom,
-    verdicts: Sequence[model.Verdict],
-    not_judged: Sequence[model.NotJudged],
+    verdicts: Sequence[model_result.Verdict],
+    not_judged: Sequence[model_result.NotJudged],
 ) -> None:
     """Write every possible cause of the symptom with its verdict, present ones first."""
     page.line(f"{symptom.title}: possible causes")
@@ -213,23 +213,25 @@ def _differential(
         page.prose(text, label=label, kind=verdict, hang=17)
 
 
-def _unknown(page: Page, verdicts: Sequence[model.Verdict], hosts: Sequence[model.HostRow]) -> None:
+def _unknown(
+    page: Page, verdicts: Sequence[model_result.Verdict], hosts: Sequence[model_result.HostRow]
+) -> None:
     for codes, missing in phrases.unknown_rows(verdicts, hosts):
         page.prose(f"{codes}: missing {missing}", label="UNKNOWN ", kind="unknown", indent=0)
 
 
-def _not_judged(page: Page, not_judged: Sequence[model.NotJudged]) -> None:
+def _not_judged(page: Page, not_judged: Sequence[model_result.NotJudged]) -> None:
     text = phrases.join_not_judged(not_judged)
     if text:
         page.prose(f"not judged: {text}", indent=0)
 
 
-def _clear(page: Page, verdicts: Sequence[model.Verdict]) -> None:
+def _clear(page: Page, verdicts: Sequence[model_result.Verdict]) -> None:
     for verdict, codes in phrases.clear_rows(verdicts):
         page.prose(f"{phrases.WORDS.get(verdict, verdict)}: {codes}", indent=0)
 
 
-def _silent(page: Page, hosts: Sequence[model.HostRow]) -> None:
+def _silent(page: Page, hosts: Sequence[model_result.HostRow]) -> None:
     """Write the hosts that did not answer, with the error of their connection."""
     groups: dict[tuple[str, str], list[str]] = {}
     for row in hosts:

@@ -17,7 +17,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ..models import result as model
+from ..models import result as model_result
 from ..planning.plan import CLEAN_UP, PROBE, Step, only_risk
 
 SCHEMA = "kubemend.plan/1"
@@ -109,7 +109,7 @@ def unsettled(folder: str) -> bool:
 def outcome(
     plan: Iterable[Step],
     steps: Iterable[Mapping[str, Any]],
-    after: model.Result,
+    after: model_result.Result,
     lost: str | None = None,
 ) -> tuple[int, str, str]:
     """Return (exit code, exit reason, one sentence) of a repair, by evidence collected after it.
@@ -161,7 +161,7 @@ def _counts_now(step: Step) -> bool:
     return step.remedy not in (PROBE, CLEAN_UP) and not (step.expect or {}).get("later")
 
 
-def _still(steps: Iterable[Step], after: model.Result) -> str:
+def _still(steps: Iterable[Step], after: model_result.Result) -> str:
     """Return the faults of finished steps that are not gone, in a clause; empty without any.
 
     A host that no step was for and that does not answer leaves its own verdict unknown, and says
@@ -180,9 +180,9 @@ def _still(steps: Iterable[Step], after: model.Result) -> str:
 
 
 def _places(
-    verdicts: list[model.Verdict],
+    verdicts: list[model_result.Verdict],
     hosts: Mapping[tuple[str, str | None], set[str | None]],
-    after: model.Result,
+    after: model_result.Result,
 ) -> set[str]:
     """Return the places of the findings that remain, or else of what the verdicts lack."""
     places = {
@@ -194,7 +194,7 @@ def _places(
 
 
 def _hosts_by_fault(
-    steps: Iterable[Step], after: model.Result
+    steps: Iterable[Step], after: model_result.Result
 ) -> dict[tuple[str, str | None], set[str | None]]:
     """Return {(code, cluster): the hosts of its steps, and None for the cluster itself}."""
     clusters = {row.host: row.cluster for row in after.hosts}
@@ -207,7 +207,7 @@ def _hosts_by_fault(
 
 
 def _remains(
-    verdict: model.Verdict, hosts: Mapping[tuple[str, str | None], set[str | None]]
+    verdict: model_result.Verdict, hosts: Mapping[tuple[str, str | None], set[str | None]]
 ) -> bool:
     fault = verdict.code, verdict.cluster
     if fault not in hosts:

@@ -12,7 +12,7 @@ from ...module_utils.shared import step_kinds
 from ..evidence import sources
 from ..faults import engine
 from ..models import cluster
-from ..models import result as model
+from ..models import result as model_result
 from ..planning import check_mode, node_ready_wait, plan
 from ..planning.remedies import (
     REMEDIES,
@@ -26,7 +26,7 @@ WALKED = ("KM404",)  # also of processes that only the deep tier looks at
 
 
 def plan_of(
-    args: dict[str, Any], judged: model.Result, clusters: list[cluster.Cluster]
+    args: dict[str, Any], judged: model_result.Result, clusters: list[cluster.Cluster]
 ) -> tuple[plan.Step, ...]:
     """Return the steps for the findings and the requested settings, with what forbids them."""
     consent = plan.Consent(
@@ -69,7 +69,7 @@ def _wishes(args: dict[str, Any]) -> frozenset[str]:
 def became(
     args: dict[str, Any],
     planned: tuple[plan.Step, ...],
-    judged: model.Result,
+    judged: model_result.Result,
     clusters: list[cluster.Cluster],
 ) -> tuple[tuple[dict[str, Any], ...], tuple[int, str, str] | None, tuple[str, ...]]:
     """Return (the results of the steps, actual or predicted; the run's outcome; notes)."""
@@ -115,8 +115,8 @@ def not_back(
 
 
 def with_command(
-    finding: model.Finding, steps: tuple[plan.Step, ...], observing: bool = False
-) -> model.Finding:
+    finding: model_result.Finding, steps: tuple[plan.Step, ...], observing: bool = False
+) -> model_result.Finding:
     """Return a finding with the exact command that repairs it.
 
     Where only the operator's consent is missing, or a playbook that only observes has it.
@@ -137,7 +137,7 @@ def with_command(
     )
 
 
-def _repairs(step: plan.Step, finding: model.Finding) -> bool:
+def _repairs(step: plan.Step, finding: model_result.Finding) -> bool:
     """Tell whether a step is one that repairs this finding."""
     if step.remedy in (step_kinds.PROBE, plan.CLEAN_UP):
         return False

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...module_utils.shared.step_states import FAILED, RUNNING, STATES
-from ..evidence import document as evidence
+from ..evidence import document
 from ..run import console
 
 PATIENCE = 10  # seconds between two reports of progress
@@ -47,7 +47,7 @@ def patiently(
         started = True
         if is_over or status != "ok" or answer.get("state") != RUNNING:
             return status, reason, answer
-        progress = evidence.one_line(answer.get("reason") or "", MAX_PROGRESS)
+        progress = document.one_line(answer.get("reason") or "", MAX_PROGRESS)
         if progress and progress != reported:
             tell(progress)
         reported = progress
@@ -60,13 +60,13 @@ def checked(answer: Mapping[str, Any]) -> dict[str, Any]:
         return {"state": FAILED, "reason": NO_STATE, "changed": True}
     return {
         "state": state,
-        "reason": evidence.one_line(answer.get("reason") or "", MAX_REASON),
+        "reason": document.one_line(answer.get("reason") or "", MAX_REASON),
         "changed": bool(answer.get("changed")),
         "seconds": seconds if isinstance(seconds, (int, float)) else None,
         "seen": _seen(answer.get("seen")),
         "journal": _line(journal),
         "notes": [
-            evidence.one_line(note) for note in answer.get("notes") or [] if isinstance(note, str)
+            document.one_line(note) for note in answer.get("notes") or [] if isinstance(note, str)
         ],
     }
 
@@ -79,4 +79,4 @@ def _seen(seen: object) -> dict[str, Any]:
 
 
 def _line(text: object) -> str | None:
-    return evidence.one_line(text, MAX_JOURNAL) if isinstance(text, str) else None
+    return document.one_line(text, MAX_JOURNAL) if isinstance(text, str) else None

@@ -11,7 +11,7 @@ import pathlib
 import shutil
 import tarfile
 
-from tests.docs import console_examples as shown
+from tests.docs import console_examples
 from tests.gate import counts, machine, tree, venvs
 from tests.gate.runner import Context
 from tests.gate.stages import nox
@@ -60,13 +60,13 @@ def clone(context: Context) -> counts.Counts:
         returncode, text = context.run(["make", "audit"], cwd=where, env=hostile)
         found.check("make audit ends with 0", returncode == 0)
         found.check("make audit names " + FINDING, FINDING in text)
-        consoles = list(shown.commands(machine.ROOT / "README.md"))
+        consoles = list(console_examples.commands(machine.ROOT / "README.md"))
         found.check(
             "the README shows a replay once",
             [command.split(" -e")[0] for command, _lines in consoles] == [REPLAY],
         )
         for command, lines in consoles:
-            missing = shown.differs(lines, text)
+            missing = console_examples.differs(lines, text)
             found.check(
                 "the README shows what make audit prints: " + (missing or "all of it"),
                 command.startswith(REPLAY) and not missing,

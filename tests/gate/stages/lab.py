@@ -29,8 +29,7 @@ def build(context: Context) -> counts.Counts:
     Only the first run takes minutes.
     """
     from tests.lab.cluster import host, paths
-    from tests.lab.support import results
-    from tests.lab.support import sampling as drawn
+    from tests.lab.support import results, sampling
 
     found = counts.Counts()
     possible = []
@@ -41,7 +40,7 @@ def build(context: Context) -> counts.Counts:
         else:
             possible.append(version)
     if not context.full:
-        possible = [drawn.release(possible, results.tree()["commit"])]
+        possible = [sampling.release(possible, results.tree()["commit"])]
     for version in possible:
         returncode, _text = context.run(
             [sys.executable, "-m", "tests.lab", "build", "--k8s", version], timeout=HOUR
@@ -83,10 +82,9 @@ def molecule(context: Context) -> counts.Counts:
     )
     env["PATH"] = os.pathsep.join([str(home / "bin"), env["PATH"]])
     # Roles that need a cluster have scenarios on the lab: tests/lab/tests/test_roles.py.
-    from tests.lab.support import results
-    from tests.lab.support import sampling as drawn
+    from tests.lab.support import results, sampling
 
-    left_out = [] if context.full else drawn.scenarios_left_out(results.tree()["commit"])
+    left_out = [] if context.full else sampling.scenarios_left_out(results.tree()["commit"])
     elsewhere = [
         word
         for role in ("leader_election", "log_capture", *left_out)

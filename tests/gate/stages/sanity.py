@@ -63,10 +63,11 @@ def run(context: Context, core: str) -> counts.Counts:
 
 def drawn() -> str:
     """The stage that runs ansible-test sanity for this commit."""
-    from tests.lab.support import results
-    from tests.lab.support import sampling as draw
+    from tests.lab.support import results, sampling
 
-    return draw.pick(("sanity-newest", "sanity-2.16"), 1, results.tree()["commit"] + " sanity")[0]
+    return sampling.pick(("sanity-newest", "sanity-2.16"), 1, results.tree()["commit"] + " sanity")[
+        0
+    ]
 
 
 def ansible_test(

@@ -7,7 +7,7 @@ import concurrent.futures
 from pathlib import Path
 
 from tests.lab.cluster import images, kubeadm, kubespray, podman
-from tests.lab.cluster import node as nodes
+from tests.lab.cluster import node as cluster_node
 from tests.lab.cluster.host import note
 
 # By layout. Not in /etc/kubernetes where the installer would not: what is there is what an audit
@@ -41,7 +41,7 @@ def boot(cluster, node) -> None:
 def wait_booted(node) -> None:
     def running():
         state = (
-            nodes.execute(node, ["systemctl", "is-system-running"], check=False)
+            cluster_node.execute(node, ["systemctl", "is-system-running"], check=False)
             .stdout.decode()
             .strip()
         )
@@ -49,7 +49,7 @@ def wait_booted(node) -> None:
             raise ValueError(f"systemd says {state!r}")
         return True
 
-    nodes.wait(running, 240, f"systemd of {node.name}", every=0.5)
+    cluster_node.wait(running, 240, f"systemd of {node.name}", every=0.5)
 
 
 def start_again(node) -> None:
@@ -69,8 +69,8 @@ def prepare(cluster, node) -> None:
         else {}
     )
     if spray:
-        nodes.execute(node, kubespray.SCRIPT)
-    nodes.write_many(
+        cluster_node.execute(node, kubespray.SCRIPT)
+    cluster_node.write_many(
         node,
         {
             **spray,
@@ -83,7 +83,7 @@ def prepare(cluster, node) -> None:
         },
     )
     tars = "pause.tar control.tar" if node.role == "master" else "pause.tar"
-    nodes.execute(
+    cluster_node.execute(
         node,
         f"""set -e
 chmod 700 /root/.ssh
@@ -107,14 +107,16 @@ def _kubeadm(cluster, node, config: str, *argv) -> None:
     path = CONFIG[cluster.layout]
     if cluster.layout == "kubespray":
         config = kubespray.adjusted(cluster.k8s, config)
-    nodes.write(node, path, config, mode="600")
-    verbose = nodes.execute(node, ["kubeadm", *argv, "--config", path], timeout=600, check=False)
+    cluster_node.write(node, path, config, mode="600")
+    verbose = cluster_node.execute(
+        node, ["kubeadm", *argv, "--config", path], timeout=600, check=False
+    )
     if verbose.returncode:
         units = (
             "journalctl -u kubelet -u containerd --no-pager -n 40 2>/dev/null; ls /var/log/pods"
             " 2>/dev/null"
         )
-        tail = nodes.execute(node, units, check=False).stdout.decode("utf-8", "replace")
+        tail = cluster_node.execute(node, units, check=False).stdout.decode("utf-8", "replace")
         said = (verbose.stdout + verbose.stderr).decode("utf-8", "replace")
         raise RuntimeError(
             f"kubeadm {argv[0]} on {node.name}: exit"
@@ -162,7 +164,7 @@ def _refresh_certificates(cluster, first) -> None:
         "-n", "kube-system", "get", "secret", "kubeadm-certs", check=False, node=first
     )
     if secret.returncode:
-        nodes.execute(
+        cluster_node.execute(
             first,
             [
                 "kubeadm",

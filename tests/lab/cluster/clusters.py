@@ -21,7 +21,7 @@ from tests.lab.cluster import (
     podman,
 )
 from tests.lab.cluster import (
-    node as nodes,
+    node as cluster_node,
 )
 from tests.lab.cluster.host import ensure_host, note, run, version_unavailable_reason
 from tests.lab.cluster.node import Node
@@ -154,15 +154,15 @@ class Cluster(Changes):
 
     # `input` is the name that subprocess uses too.
     def exec(self, node, argv, timeout=120, check=True, input=None):  # noqa: A002
-        return nodes.execute(self._node(node), argv, timeout, check, input)
+        return cluster_node.execute(self._node(node), argv, timeout, check, input)
 
     def read(self, node, path: str) -> bytes:
-        return nodes.read(self._node(node), path)
+        return cluster_node.read(self._node(node), path)
 
     def write(
         self, node, path: str, data, mode: str | None = None, mtime: str | None = None
     ) -> None:
-        nodes.write(self._node(node), path, data, mode, mtime)
+        cluster_node.write(self._node(node), path, data, mode, mtime)
 
     def kubectl(self, *args, input=None, check=True, node=None, timeout=120):  # noqa: A002
         """With admin.conf, but to that master's own API server.
@@ -191,7 +191,7 @@ class Cluster(Changes):
 
     @staticmethod
     def wait(predicate, timeout: float, what: str, every: float = 1.0):
-        return nodes.wait(predicate, timeout, what, every)
+        return cluster_node.wait(predicate, timeout, what, every)
 
     def problems(self) -> list:
         return health.problems(self)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import re
 
-from tests.lab.cluster import node as nodes
+from tests.lab.cluster import node as cluster_node
 from tests.lab.cluster.bringup import parallel
 
 COMPONENTS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
@@ -95,7 +95,7 @@ def _pod_problems(cluster, joined) -> list:
 
 def _master_problems(node) -> list:
     health, manifests, processes = (
-        nodes.execute(node, _MASTER_SCRIPT, check=False).stdout.decode().split("---\n")
+        cluster_node.execute(node, _MASTER_SCRIPT, check=False).stdout.decode().split("---\n")
     )
     found = [f"{node.name} {line}" for line in health.splitlines() if not line.endswith(" ok")]
     running = {line.split()[0]: line.split() for line in processes.splitlines() if line.strip()}

@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-from tests.lab.support import batch_scheduler as batchscheduler
-from tests.lab.support import gpu, jobs
+from tests.lab.support import batch_scheduler, gpu, jobs
 
 TRIES = 10
 
@@ -19,12 +18,12 @@ class GpuTwoSchedulers(gpu.Gpu):
 
         It hears of its own pod before it hears of that.
         """
-        batchscheduler.start(cluster, namespace)
+        batch_scheduler.start(cluster, namespace)
         chosen = {"nodeSelector": {"kubernetes.io/hostname": target}}
         for number in range(TRIES):
-            batchscheduler.signal(cluster, "STOP")
+            batch_scheduler.signal(cluster, "STOP")
             batch = gpu.pod(
-                cluster, f"batch-{number}", 2, schedulerName=batchscheduler.NAME, **chosen
+                cluster, f"batch-{number}", 2, schedulerName=batch_scheduler.NAME, **chosen
             )
             between = [
                 {
@@ -43,7 +42,7 @@ class GpuTwoSchedulers(gpu.Gpu):
                 gpu.pod(cluster, f"usual-{number}", 2, **chosen),
             )
             gpu.wait_running(cluster, namespace, f"usual-{number}")
-            batchscheduler.signal(cluster, "CONT")
+            batch_scheduler.signal(cluster, "CONT")
             placed = self._placed(cluster, namespace, f"batch-{number}")
             cluster.kubectl("-n", namespace, "delete", "pod", "-l", "between=yes", timeout=120)
             if placed:
@@ -72,7 +71,7 @@ class GpuTwoSchedulers(gpu.Gpu):
         return cluster.wait(said, 30, f"the second scheduler to say what becomes of {name}")[0]
 
     def undo(self, cluster, target):
-        batchscheduler.remove(cluster)
+        batch_scheduler.remove(cluster)
         super().undo(cluster, target)
 
 

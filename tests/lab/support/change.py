@@ -6,7 +6,7 @@ from __future__ import annotations
 import ipaddress
 
 from tests.lab.cluster import bringup, paths, podman
-from tests.lab.cluster import node as nodes
+from tests.lab.cluster import node as cluster_node
 from tests.lab.cluster.node import Node
 
 # Ports of ssh connections that are blocked; "drop" is a firewall, "refuse" a dead sshd.
@@ -141,7 +141,7 @@ class Changes:
         self.exec(
             node, "systemctl unmask --runtime ssh.service 2>/dev/null; systemctl start ssh.service"
         )
-        nodes.wait(
+        cluster_node.wait(
             lambda: self.exec(node, ["pgrep", "-x", "sshd"], check=False).returncode == 0,
             20,
             f"sshd of {node.name}",

@@ -12,8 +12,7 @@ import pytest
 
 from tests.gate import machine
 from tests.lab.cluster import host
-from tests.lab.support import incident, results
-from tests.lab.support import sampling as drawn
+from tests.lab.support import incident, results, sampling
 from tests.lab.support.static_pod import MANAGER, SCHEDULER, processes
 
 OLD, NEW = "v1.18.4", "v1.36.3"
@@ -31,7 +30,7 @@ def releases() -> list[str]:
     if named:
         return [named]
     can_run = [version for version in (OLD, NEW) if not host.version_unavailable_reason(version)]
-    return [drawn.release(can_run, results.tree()["commit"])]
+    return [sampling.release(can_run, results.tree()["commit"])]
 
 
 RELEASES = releases()

@@ -12,7 +12,7 @@ import time
 from tests.lab.cluster import inventory
 from tests.lab.cluster.clusters import Cluster
 from tests.lab.cluster.host import note, unavailable_reason, version_unavailable_reason
-from tests.lab.support import incident as incidents
+from tests.lab.support import incident as support_incident
 from tests.lab.support import results
 
 # The gentle first: what may leave a scar on the kernel or the cluster comes when the rest is done.
@@ -45,7 +45,7 @@ class Round:
 
 def case(name: str, k8s: str, target: str | None = None, alone: bool = False) -> Case:
     """Return the case of an incident as it declares itself."""
-    return Case(name, k8s, target, incidents.by_name(name).occupies, alone)
+    return Case(name, k8s, target, support_incident.by_name(name).occupies, alone)
 
 
 def plan_rounds(cases, workers) -> list:
@@ -179,7 +179,9 @@ class Runner:
         reason = version_unavailable_reason(one.k8s)
         version = tuple(int(part) for part in one.k8s.lstrip("v").split("."))
         skipped = [
-            c for c in one.cases if reason or not incidents.by_name(c.incident).applies(version)
+            c
+            for c in one.cases
+            if reason or not support_incident.by_name(c.incident).applies(version)
         ]
         written = [
             self.book.add(c, self.timers, 0, "skipped", reason or f"{one.k8s} cannot have it")
@@ -228,7 +230,7 @@ class Runner:
             ) from error
 
     def _broken(self, cluster, cases) -> dict:
-        chosen = [(c, incidents.by_name(c.incident)) for c in cases]
+        chosen = [(c, support_incident.by_name(c.incident)) for c in cases]
         begun = []
         try:
             try:

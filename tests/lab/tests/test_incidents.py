@@ -18,8 +18,7 @@ import pytest
 
 from tests.gate import machine
 from tests.lab.cluster import host, paths
-from tests.lab.support import incident, playbook, results, runner
-from tests.lab.support import sampling as draw
+from tests.lab.support import incident, playbook, results, runner, sampling
 from tests.lab.support.repairing import FULL, RELEASES
 
 # The gate sets it where an interrupted run goes on: what passed on these very bytes is not run
@@ -80,7 +79,9 @@ def drawn(names: list[str], seed: str) -> list[str]:
     rest = [name for name in names if name not in (*ALWAYS, *ELSEWHERE)]
     drawn_names = [name for name in names if name in ALWAYS]
     for part, count in SAMPLED.items():
-        drawn_names += draw.pick([name for name in rest if part in name], count, f"{seed} {part}")
+        drawn_names += sampling.pick(
+            [name for name in rest if part in name], count, f"{seed} {part}"
+        )
         rest = [name for name in rest if part not in name]
     return sorted(drawn_names)
 

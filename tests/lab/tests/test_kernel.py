@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.lab.cluster import kernel
-from tests.lab.cluster import node as nodes
+from tests.lab.cluster import node as cluster_node
 from tests.lab.support import limits
 
 
@@ -57,7 +57,7 @@ def test_what_others_give_back_is_held_until_it_is_let_go(monkeypatch):
     monkeypatch.setattr(limits, "MOST", 3)
     process = limits.fill()
     try:
-        nodes.wait(lambda: held(process) == 3, 60, "it to hold as many as it may", every=0.1)
+        cluster_node.wait(lambda: held(process) == 3, 60, "it to hold as many as it may", every=0.1)
     finally:
         limits.emptied(process)
     assert not Path(f"/proc/{process}").exists()

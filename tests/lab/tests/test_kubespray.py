@@ -17,8 +17,7 @@ import pytest
 from tests.lab.cluster import bringup, kubespray
 from tests.lab.cluster.clusters import Cluster
 from tests.lab.incidents.runtime_stopped import ready
-from tests.lab.support import interrupt, playbook
-from tests.lab.support import kubelet_verbosity as kubeletlevel
+from tests.lab.support import interrupt, kubelet_verbosity, playbook
 from tests.lab.support.repairing import (
     CONSENT,
     OLD,
@@ -102,8 +101,11 @@ def test_a_kubelets_level_by_the_file_of_its_unit(cluster, tmp_path):
         "--limit",
         "m2",
     )
-    with kubeletlevel.deaf(cluster, "m2", kubespray.KUBELET_CONFIG):
-        before, former = cluster.read("m2", kubespray.ENVIRONMENT), kubeletlevel.argv(cluster, "m2")
+    with kubelet_verbosity.deaf(cluster, "m2", kubespray.KUBELET_CONFIG):
+        before, former = (
+            cluster.read("m2", kubespray.ENVIRONMENT),
+            kubelet_verbosity.argv(cluster, "m2"),
+        )
         with interrupt.Controller(
             cluster,
             tmp_path / "capture",
@@ -113,7 +115,7 @@ def test_a_kubelets_level_by_the_file_of_its_unit(cluster, tmp_path):
             name="capture_logs",
         ) as controller:
             cluster.wait(lambda: WAITING in controller.output, 300, "the restart")
-            assert kubeletlevel.v_flags(cluster, "m2") == ["--v=4"]
+            assert kubelet_verbosity.v_flags(cluster, "m2") == ["--v=4"]
             assert cluster.read("m2", kubespray.ENVIRONMENT) == before.replace(
                 b'KUBE_LOG_LEVEL="--v=2"', b'KUBE_LOG_LEVEL="--v=4"'
             )
@@ -122,8 +124,8 @@ def test_a_kubelets_level_by_the_file_of_its_unit(cluster, tmp_path):
             -4000:
         ]
         assert cluster.read("m2", kubespray.ENVIRONMENT) == before
-        assert kubeletlevel.argv(cluster, "m2") == former
-        assert kubeletlevel.momentary(cluster, "m2") == []
+        assert kubelet_verbosity.argv(cluster, "m2") == former
+        assert kubelet_verbosity.momentary(cluster, "m2") == []
         assert interrupt.left_over(cluster) == []
 
         with interrupt.Controller(
@@ -139,7 +141,7 @@ def test_a_kubelets_level_by_the_file_of_its_unit(cluster, tmp_path):
         bringup.start_again(cluster.node("m2"))
         cluster.wait(lambda: not raised(cluster, "m2"), 240, "m2 to take it back after its start")
         assert cluster.read("m2", kubespray.ENVIRONMENT) == before
-        assert kubeletlevel.argv(cluster, "m2") == former
+        assert kubelet_verbosity.argv(cluster, "m2") == former
         cluster.wait_healthy()
 
 

@@ -12,7 +12,7 @@ import json
 
 import pytest
 
-from tests import report_formats as faces
+from tests import report_formats
 from tests.gate import machine
 from tests.lab.cluster import host
 from tests.lab.cluster.clusters import Cluster
@@ -113,12 +113,15 @@ def test_the_symptoms_playbook_gives_a_differential(play):
 
 def test_one_audit_in_every_format_and_its_bundle_say_the_same(play, broken, tmp_path):
     archive = tmp_path / "case.tar.gz"
-    wanted = {"kubemend_report_formats": list(faces.FORMATS), "kubemend_bundle": str(archive)}
+    wanted = {
+        "kubemend_report_formats": list(report_formats.FORMATS),
+        "kubemend_bundle": str(archive),
+    }
     done, report = play("-e", json.dumps(wanted))
     assert done.returncode == 0, done.stdout[-2000:]
-    told = faces.faces(tmp_path / "report", done.stdout)
+    told = report_formats.faces(tmp_path / "report", done.stdout)
     assert told == {name: {("KM101", "m2"), ("KM113", "")} for name in told}
-    assert len(told) == len(faces.FORMATS)
+    assert len(told) == len(report_formats.FORMATS)
     again = playbook.run(
         "replay",
         broken.inventory,

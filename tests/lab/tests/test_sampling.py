@@ -8,7 +8,7 @@ from __future__ import annotations
 import pathlib
 import re
 
-from tests.lab.support import sampling as drawn
+from tests.lab.support import sampling
 
 HERE = pathlib.Path(__file__).parent
 IDS = [
@@ -19,28 +19,33 @@ IDS = [
 
 
 def test_the_same_commit_draws_the_same_and_no_test_is_never_drawn():
-    assert drawn.left_out(IDS, "a") == drawn.left_out(reversed(IDS), "a")
-    assert not set.intersection(*(drawn.left_out(IDS, str(number)) for number in range(300)))
+    assert sampling.left_out(IDS, "a") == sampling.left_out(reversed(IDS), "a")
+    assert not set.intersection(*(sampling.left_out(IDS, str(number)) for number in range(300)))
 
 
 def test_every_scenario_is_drawn_by_some_commit_and_one_by_each():
-    out = [drawn.scenarios_left_out(str(number)) for number in range(20)]
-    assert {len(one) for one in out} == {len(drawn.SCENARIOS) - 1}
-    assert {name for one in out for name in set(drawn.SCENARIOS) - set(one)} == set(drawn.SCENARIOS)
+    out = [sampling.scenarios_left_out(str(number)) for number in range(20)]
+    assert {len(one) for one in out} == {len(sampling.SCENARIOS) - 1}
+    assert {name for one in out for name in set(sampling.SCENARIOS) - set(one)} == set(
+        sampling.SCENARIOS
+    )
     assert all(
         (HERE.parents[2] / "extensions/molecule" / name / "molecule.yml").is_file()
-        for name in drawn.SCENARIOS
+        for name in sampling.SCENARIOS
     )
 
 
 def test_as_many_as_stand_there():
-    kept = [one for one in IDS if one not in drawn.left_out(IDS, "a")]
-    for count, parts in drawn.TESTS.values():
+    kept = [one for one in IDS if one not in sampling.left_out(IDS, "a")]
+    for count, parts in sampling.TESTS.values():
         assert len([one for one in kept if any(part in one for part in parts)]) == count
-    assert len({part for part in drawn.FILES if any(part in one for one in kept)}) == 1
+    assert len({part for part in sampling.FILES if any(part in one for one in kept)}) == 1
     assert "tests/lab/tests/test_repair.py::test_two_leaders" in kept
 
 
 def test_every_name_there_is_a_test():
-    parts = [*drawn.FILES, *(part for _count, parts in drawn.TESTS.values() for part in parts)]
+    parts = [
+        *sampling.FILES,
+        *(part for _count, parts in sampling.TESTS.values() for part in parts),
+    ]
     assert [part for part in parts if not any(part in one for one in IDS)] == []

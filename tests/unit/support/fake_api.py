@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi import (
-    client as api,
+    client as kubeapi_client,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi import (
     kubeconfig,
@@ -178,7 +178,7 @@ def made(monkeypatch: pytest.MonkeyPatch, fake: "Api | None" = None):
     server.fake = fake
     threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
 
-    class Door(api.Client):
+    class Door(kubeapi_client.Client):
         """In the place of kubectl proxy."""
 
         def __init__(

@@ -18,24 +18,18 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import step_record as proof
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import step_record
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
-    executor as apply_step,
+    executor as step_executor,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps.drain import (
     cordon,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps.drain import (
-    disruption_budgets as disruption,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps.drain import (
-    eviction as drain,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps.drain import (
-    eviction_api as drain_api,
+    disruption_budgets,
+    eviction,
+    eviction_api,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import (
-    api_steps as apply_api,
+    api_steps,
 )
 from tests.unit.support.fake_api import UID, Api, made
 from tests.unit.support.fake_file_change import RUN
@@ -359,18 +353,18 @@ def served(
 ) -> "Iterator[Cluster]":
     """Yield that cluster, and a drain that is not patient."""
     for module, name, value in (
-        (drain, "POLL", 0.02),
-        (drain, "TELL", 0.1),
-        (drain, "HELD_SECONDS", 0.1),
-        (drain, "LEASE_WAIT", 1),
-        (drain, "BACK_SECONDS", 0.1),
-        (disruption, "RETRY", 0.05),
+        (eviction, "POLL", 0.02),
+        (eviction, "TELL", 0.1),
+        (eviction, "HELD_SECONDS", 0.1),
+        (eviction, "LEASE_WAIT", 1),
+        (eviction, "BACK_SECONDS", 0.1),
+        (disruption_budgets, "RETRY", 0.05),
         (cordon, "PAUSE", 0.01),
-        (apply_api, "READY_SECONDS", 0.1),
+        (api_steps, "READY_SECONDS", 0.1),
     ):
         monkeypatch.setattr(module, name, value)
     cluster = cluster or Cluster()
-    for module in (drain, drain_api):
+    for module in (eviction, eviction_api):
         monkeypatch.setattr(module, "time", cluster.clock)
     with made(monkeypatch, cluster):
         yield cluster
@@ -409,8 +403,8 @@ def params(
 
 
 def run(tmp_path: Path, *args: Any, **more: Any) -> "dict[str, Any]":
-    return apply_step.run(params(tmp_path, *args, **more))
+    return step_executor.run(params(tmp_path, *args, **more))
 
 
 def unproven(tmp_path: Path) -> "list[Any]":
-    return proof.unproven(str(tmp_path / "kubemend"))
+    return step_record.unproven(str(tmp_path / "kubemend"))

@@ -27,12 +27,10 @@ import pytest
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
     journal,
     pending_changes,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
-    storage as durable,
+    storage,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
-    file_change as change,
+    file_change,
 )
 
 RUN = "20261121T090000Z-1a2b3c"
@@ -73,7 +71,7 @@ class Node:
         )
 
     def swap(self, run_id: str = RUN, **more: Any) -> dict[str, Any]:
-        return change.compare_and_swap(
+        return file_change.compare_and_swap(
             str(self.file), sha(BEFORE), SPLICES, self.step(run_id, **more)
         )
 
@@ -82,7 +80,7 @@ class Node:
     ) -> str:
         """One sentence with these words, and the file as it was."""
         before = self.bytes()
-        with pytest.raises(durable.ChangeError) as error:
+        with pytest.raises(storage.ChangeError) as error:
             (action or self.swap)()
         sentence = str(error.value)
         for word in words:
@@ -236,7 +234,7 @@ def _child(gate: int, mine: int, action: Callable[[], Any], answer: Path) -> Non
             os.chdir(".")
         try:
             result: Any = {"ok": action()}
-        except durable.ChangeError as error:
+        except storage.ChangeError as error:
             result = {"error": str(error), "changed": error.changed}
         text = json.dumps(result, default=str)
         answer.write_text(text)
@@ -254,7 +252,7 @@ def tmpfs(folder: Path, options: str) -> Iterator[None]:
         check=False,
     )
     if done.returncode:
-        pytest.skip("tmpfs cannot be mounted here: " + durable.one_line(done.stderr))
+        pytest.skip("tmpfs cannot be mounted here: " + storage.one_line(done.stderr))
     try:
         yield
     finally:
@@ -266,7 +264,7 @@ def mounted(*arguments: str) -> Iterator[None]:
     """Mount with these arguments, the last of which is the target."""
     done = subprocess.run(["mount", *arguments], capture_output=True, text=True, check=False)
     if done.returncode:
-        pytest.skip("mount is not permitted here: " + durable.one_line(done.stderr))
+        pytest.skip("mount is not permitted here: " + storage.one_line(done.stderr))
     try:
         yield
     finally:

@@ -19,21 +19,13 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.capture impor
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import devices
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
     journal,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
-    raised_levels as level_raised,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
-    step_record as proof,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
-    storage as durable,
+    raised_levels,
+    step_record,
+    storage,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
     kubelet_restart,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
-    preconditions as guard,
+    preconditions,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps.revert import (
     run as revert_run,
@@ -63,9 +55,9 @@ class Node:
         }
         self.config: Any = None
         self.healthy, self.deaf, self.more, self.fails, self.dies = True, False, [], "", 0
-        ticks = proof.ticks
+        ticks = step_record.ticks
         monkeypatch.setattr(
-            proof,
+            step_record,
             "ticks",
             lambda pid: ticks(pid) if pid < FIRST else pid * 10 if pid == self.pid else None,
         )
@@ -76,7 +68,7 @@ class Node:
         monkeypatch.setattr(kubelet_restart, "STABLE", 0.05)
         monkeypatch.setattr(kubelet_restart, "PAUSE", 0.01)
         monkeypatch.setattr(kubelet_restart, "SECONDS", 0.4)
-        monkeypatch.setattr(guard, "answering", lambda *dummy: None)
+        monkeypatch.setattr(preconditions, "answering", lambda *dummy: None)
         monkeypatch.setattr(devices, "running", set)
 
     def _words(self) -> list[str]:
@@ -121,7 +113,7 @@ class Node:
         one = {
             "kind": "splice",
             "path": str(self.env),
-            "sha256": durable.digest(data),
+            "sha256": storage.digest(data),
             "splices": [[begin, begin + 1, b64("2"), b64("4")]],
         }
         return {
@@ -173,7 +165,7 @@ class Node:
         )
 
     def record(self, name: str = "raise-kubelet", run_id: str = RUN) -> dict[str, Any]:
-        return proof.read(run_id, name, self.root)
+        return step_record.read(run_id, name, self.root)
 
     def forget_proof(self, name: str = "raise-kubelet", run_id: str = RUN) -> None:
         """As if the program had been killed before it wrote how the step ended."""
@@ -184,7 +176,7 @@ class Node:
         path.write_text(json.dumps(record))
 
     def left(self) -> list[str]:
-        return [one["component"] for one in level_raised.left(RUN, self.root)]
+        return [one["component"] for one in raised_levels.left(RUN, self.root)]
 
 
 def b64(text: str) -> str:

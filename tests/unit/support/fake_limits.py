@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import copy
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import engine as judge
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import (
+    engine as fault_engine,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.limits import (
     EVENTS,
     FILE_MAX,
@@ -155,7 +157,7 @@ class Node:
     def result(self, **options):
         # A copy, as each audit has evidence of its own: what was read of a document is kept as long
         # as the document is the same.
-        return judge.judge(
+        return fault_engine.judge(
             [copy.deepcopy(self.document)], frozenset(CODES), **{"deep": True, **options}
         )
 

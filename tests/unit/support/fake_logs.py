@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.logs import (
-    components as pod_logs,
+    components as log_components,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.logs import (
     sources as log_sources,
@@ -107,7 +107,7 @@ class Node:
         return path
 
     def read(self, *components: str, **params: object) -> dict:
-        return pod_logs.read(
+        return log_components.read(
             {
                 "components": list(components) or ["kube-scheduler"],
                 "seconds_back": 100.0,
@@ -125,7 +125,7 @@ def a_node(monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
     monkeypatch.setattr(log_sources, "PODS", str(found.pods))
     # a machine with a lab on it has kubelets
     monkeypatch.setattr(procfs, "of_interest", list)
-    monkeypatch.setattr(pod_logs, "time", Stopped(found))
+    monkeypatch.setattr(log_components, "time", Stopped(found))
     monkeypatch.setenv("PATH", f"{folder}/bin:{os.environ['PATH']}")
     yield found
     shutil.rmtree(folder)

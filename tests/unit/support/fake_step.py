@@ -32,24 +32,18 @@ import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.shared import step_times
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
-    executor as apply_step,
+    executor as step_executor,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
-    health_probe as prove,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
-    preconditions as guard,
+    health_probe,
+    preconditions,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
     component_process,
     files,
     procfs,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
-    runtime_tool as runtime,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
-    systemd as unit,
+    runtime_tool,
+    systemd,
 )
 from tests.unit.support.waiting import until
 
@@ -192,14 +186,16 @@ class Node:
         self.manifest.write_text(text + "".join(f"    - {word}\n" for word in words))
 
     def running(self) -> list[Any]:
-        return prove.instances("kube-scheduler")
+        return health_probe.instances("kube-scheduler")
 
     def wait_healthy(self) -> None:
         assert until(self._healthy), "the fake node did not come up"
 
     def _healthy(self) -> bool:
         running = self.running()
-        return bool(running) and prove.ask("kube-scheduler", running[0], [])["healthz"] == 200
+        return (
+            bool(running) and health_probe.ask("kube-scheduler", running[0], [])["healthz"] == 200
+        )
 
     def wait_restarted(self, former: Any) -> None:
         """Another scheduler than this one (prove.Instance) runs, alone, and is healthy."""
@@ -298,7 +294,7 @@ class Node:
         }
 
     def run(self, step: Any = None, **more: Any) -> dict[str, Any]:
-        return apply_step.run(self.params(step or self.step(), **more))
+        return step_executor.run(self.params(step or self.step(), **more))
 
 
 def _api() -> tuple[http.server.HTTPServer, str]:
@@ -372,16 +368,16 @@ def made(monkeypatch: pytest.MonkeyPatch):
 
     monkeypatch.setattr(procfs, "of_interest", ours)
     monkeypatch.setattr(files, "text", cgroups)
-    monkeypatch.setattr(unit, "show", lambda names: {})
+    monkeypatch.setattr(systemd, "show", lambda names: {})
     monkeypatch.setattr(
-        runtime, "_program", lambda name: str(path / "bin" / "ctr") if name == "ctr" else None
+        runtime_tool, "_program", lambda name: str(path / "bin" / "ctr") if name == "ctr" else None
     )
     monkeypatch.setattr(component_process, "PODS", str(path / "state"))
-    monkeypatch.setattr(prove, "STABLE", 0.5)
-    monkeypatch.setattr(prove, "WRONG", 0.8)
+    monkeypatch.setattr(health_probe, "STABLE", 0.5)
+    monkeypatch.setattr(health_probe, "WRONG", 0.8)
     monkeypatch.setattr(step_times, "BACK_OFF", 60)
     monkeypatch.setattr(step_times, "WATCHED", 0.8)
-    monkeypatch.setattr(guard, "API_SECONDS", 60)
+    monkeypatch.setattr(preconditions, "API_SECONDS", 60)
     monkeypatch.setattr(component_process, "ASK", 60)
     node = Node(path)
     try:

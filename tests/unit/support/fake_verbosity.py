@@ -14,14 +14,12 @@ from typing import Any
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.capture import (
-    klog_level as level,
+    klog_level,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
     journal,
     level_target,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
-    storage as durable,
+    storage,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
     component_process,
@@ -50,7 +48,7 @@ class Levels:
         self.killed = False
         self.argv: list[str] | None = ["kube-scheduler", "--v=2"]
         self.at_put = lambda real: None
-        monkeypatch.setattr(level.Levels, "_ask", lambda dummy, *what: self.ask(*what))
+        monkeypatch.setattr(klog_level.Levels, "_ask", lambda dummy, *what: self.ask(*what))
         monkeypatch.setattr(
             component_process,
             "instances",
@@ -90,16 +88,16 @@ class Levels:
         seconds: int = 60,
     ) -> str:
         step = self.step(run_id)
-        with step.exclusive() as root_fd, level.Levels() as levels:
-            return level.change(
+        with step.exclusive() as root_fd, klog_level.Levels() as levels:
+            return klog_level.change(
                 levels, step, {"real": real, "former": former, "level": to}, root_fd, seconds, {}
             )
 
     def down(self, run_id: str = RUN) -> str:
         step = self.step(run_id, "restore")
         (item,) = level_target.raised(self.root)
-        with step.exclusive() as root_fd, level.Levels() as levels:
-            return level.put_back(levels, item, step, root_fd)
+        with step.exclusive() as root_fd, klog_level.Levels() as levels:
+            return klog_level.put_back(levels, item, step, root_fd)
 
     def results(self, run_id: str = RUN) -> list["str | None"]:
         return [
@@ -115,4 +113,4 @@ class Levels:
 
 
 def digest(value: int) -> str:
-    return durable.digest(str(value).encode("ascii"))
+    return storage.digest(str(value).encode("ascii"))

@@ -8,7 +8,7 @@ import re
 import time
 
 from ...kubeapi import kubeconfig
-from ...kubeapi import proxy as api_proxy
+from ...kubeapi import proxy as kubeapi_proxy
 from ...kubeapi.client import ApiError, Deadline
 from ...shared.text import one_line
 from .. import registry
@@ -278,7 +278,7 @@ def collect(params):
     }
     try:
         kubectl, configs = _clients(params)
-        with api_proxy.folder() as directory:
+        with kubeapi_proxy.folder() as directory:
             session = Session(directory, kubectl, deadline)
             try:
                 _fill(document, session, configs, collectors, params)

@@ -4,7 +4,7 @@
 """The connection to a cluster's API: which kubeconfig and which server answered."""
 
 from ...kubeapi import kubeconfig
-from ...kubeapi import proxy as api_proxy
+from ...kubeapi import proxy as kubeapi_proxy
 from ...kubeapi.client import ApiError, Deadline, one_line
 from ...kubeapi.proxy import Door
 from ...shared.cluster_key import cluster_key
@@ -55,7 +55,7 @@ class Session:
     def _connects(self, config, skip):
         """Return whether the API of this kubeconfig answers; raise Skipped for a known cluster."""
         api = self.open(config=config)
-        probe = Deadline(api_proxy.PROBE_SECONDS, self.deadline)
+        probe = Deadline(kubeapi_proxy.PROBE_SECONDS, self.deadline)
         try:
             url, ca = kubeconfig.view(self.kubectl, config, probe)
         except ApiError as error:
@@ -79,7 +79,7 @@ class Session:
     def _answers(self, api, config, url, ca):
         """Return whether this API answers, and keep it; a refusal (403) is an answer too."""
         try:
-            self.version = api.get("/version", seconds=api_proxy.PROBE_SECONDS)
+            self.version = api.get("/version", seconds=kubeapi_proxy.PROBE_SECONDS)
         except ApiError as error:
             if error.code != 403:
                 self.failures.append(f"{config} ({url}): {error}")

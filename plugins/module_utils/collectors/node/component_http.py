@@ -5,8 +5,7 @@
 
 import time
 
-from ...system import files
-from ...system import http_client as web
+from ...system import files, http_client
 from ...system.component_endpoints import PORTS, configz, doors, has_check
 from ..base import Absent, in_this_network
 
@@ -82,7 +81,7 @@ def _find_door(found, process, context, tls):
         client = None
         if secure:
             client = tls()
-        healthz = web.get(address, port, "/healthz?verbose", seconds, client)
+        healthz = http_client.get(address, port, "/healthz?verbose", seconds, client)
         found.update(address=address, port=port, healthz=healthz)
         if healthz["error"] is None:
             break
@@ -111,10 +110,10 @@ def _fail(found, reason):
 def _inside(found, path, certificate, key, tls, seconds):
     """Configz and metrics by one credential; False when it is refused or cannot be used."""
     try:
-        connection = web.Connection(
+        connection = http_client.Connection(
             found["address"], found["port"], seconds, tls(certificate, key) if tls else None
         )
-    except web.HttpError as error:
+    except http_client.HttpError as error:
         for part in ("configz", "metrics"):
             found[part]["error"] = str(error)
         return False
@@ -127,7 +126,7 @@ def _inside(found, path, certificate, key, tls, seconds):
             return False
         inside, found["credential"] = True, path
         found["metrics"] = metrics(*connection.request("/metrics", keep=METRICS))
-    except web.HttpError as error:
+    except http_client.HttpError as error:
         found["metrics" if inside else "configz"]["error"] = str(error)
     finally:
         connection.close()

@@ -35,12 +35,10 @@ def collect(context):
     if not os.path.isdir(ROOT):
         raise base.Absent(f"{ROOT} does not exist: no run has changed this node")
     # what these import costs more than all of the above, and most nodes were never changed
-    from ...state import journal
-    from ...state import step_record as proof
-    from ...state import storage as durable
+    from ...state import journal, step_record, storage
     from ...state.pending_changes import pending as pending_changes
 
-    busy = durable.busy(ROOT)
+    busy = storage.busy(ROOT)
     pending = [_pending(item) for item in pending_changes(ROOT)]
     runs = journal.list_runs(ROOT, MAX_RUNS + 1)
     context.source = ROOT
@@ -52,7 +50,7 @@ def collect(context):
     folders = {os.path.dirname(path) for path in paths if path.startswith("/")}
     down = [
         {name: one.get(name) for name in ("run_id", "step", "component", "path", "reason")}
-        for component, one in sorted(proof.failures(ROOT).items())
+        for component, one in sorted(step_record.failures(ROOT).items())
         if not procfs.any_of((component,), context.processes)
     ]
     return dict(
@@ -60,21 +58,20 @@ def collect(context):
         pending=pending,
         down=down,
         runs=runs[-MAX_RUNS:],
-        busy=busy or durable.busy(ROOT),
-        levels=(_levels(durable.clock()) if _ever_raised(runs) else []) + _by_restart(),
+        busy=busy or storage.busy(ROOT),
+        levels=(_levels(storage.clock()) if _ever_raised(runs) else []) + _by_restart(),
         temp_files=sorted(path for folder in folders for path in _temp_files(folder)),
     )
 
 
 def at_work():
     """Return {lock, unproven} of collect: which runs may be at work on this node."""
-    from ...state import step_record as proof
-    from ...state import storage as durable
+    from ...state import step_record, storage
 
     names = ("run_id", "step", "component", "path", "running")
     return {
-        "lock": _lock(durable.ChangeError),
-        "unproven": [{name: one.get(name) for name in names} for one in proof.unproven(ROOT)],
+        "lock": _lock(storage.ChangeError),
+        "unproven": [{name: one.get(name) for name in names} for one in step_record.unproven(ROOT)],
     }
 
 
@@ -89,11 +86,10 @@ def _ever_raised(runs):
 
 def _levels(clock):
     """overdue: its time was over a minute ago, or the node was started again since."""
-    from ...state import level_target as level
-    from ...state import verbosity_expiry as level_time
+    from ...state import level_target, verbosity_expiry
 
     found = []
-    for item in level.raised(ROOT):
+    for item in level_target.raised(ROOT):
         intent = item["intent"]
         boot_id, uptime = intent["clock"]
         if boot_id == clock[0]:
@@ -105,7 +101,7 @@ def _levels(clock):
                 [(name, intent[name]) for name in ("path", "real", "level", "former", "at")],
                 run_id=item["run_id"],
                 entry=item["entry"],
-                until=level_time.until(item["run_id"], ROOT),
+                until=verbosity_expiry.until(item["run_id"], ROOT),
                 overdue=left < -PATIENCE,
                 restart=False,
                 by_hand=None,
@@ -127,13 +123,12 @@ def _by_restart():
     if not run_ids:
         return []
     from ...shared.klog_verbosity import of_argv
-    from ...state import raised_levels as level_raised
-    from ...state import verbosity_expiry as level_time
+    from ...state import raised_levels, verbosity_expiry
 
     found = []
     for run_id in run_ids:
-        raised = [(one, None) for one in level_raised.left(run_id, ROOT)]
-        raised += [(one, why) for one, (up, why) in level_raised.edited(run_id, ROOT) if up]
+        raised = [(one, None) for one in raised_levels.left(run_id, ROOT)]
+        raised += [(one, why) for one, (up, why) in raised_levels.edited(run_id, ROOT) if up]
         for one, by_hand in raised:
             former = (one.get("former") or {}).get("argv") or []
             found.append(
@@ -141,13 +136,13 @@ def _by_restart():
                     "path": "log level of {}".format(one.get("component")),
                     "real": "level:{}".format(one.get("component")),
                     "run_id": run_id,
-                    "level": level_raised.raised_to(one),
+                    "level": raised_levels.raised_to(one),
                     "former": str(of_argv(former)),
                     "at": one.get("at"),
                     "entry": "proof-{}".format(one.get("step")),
                     "restart": True,
-                    "until": level_time.until(run_id, ROOT),
-                    "overdue": level_time.overdue(run_id, ROOT, PATIENCE),
+                    "until": verbosity_expiry.until(run_id, ROOT),
+                    "overdue": verbosity_expiry.overdue(run_id, ROOT, PATIENCE),
                     "by_hand": by_hand,
                 }
             )

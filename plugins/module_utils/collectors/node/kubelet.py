@@ -7,9 +7,7 @@ import os
 
 from ...shared.kubelet_health import SWITCHED_OFF
 from ...shared.systemd_output import words
-from ...system import files, procfs, unit_mask
-from ...system import systemd as unit
-from ...system import yaml_scalars as kubeconfig
+from ...system import files, procfs, systemd, unit_mask, yaml_scalars
 from ...system.command import CommandError
 from ...system.kubelet_process import (  # noqa: F401 - `question` is a collector's part, others take names from here
     MAX_DROPINS,
@@ -29,7 +27,7 @@ def collect(context):
     """Return the kubelet as it runs, or as it would start."""
     process, block, trouble = here(context.processes)
     if block:
-        found = unit.unit(block)
+        found = systemd.unit(block)
     else:
         found = None
     if found:
@@ -43,7 +41,7 @@ def collect(context):
     if process:
         argv = process.pop("raw")
     else:
-        argv = unit.command_line(block)
+        argv = systemd.command_line(block)
     folder = (procfs.link(process["pid"], "cwd") if process else None) or "/"
     if process:
         context.source = f"pid {process['pid']}"
@@ -61,7 +59,7 @@ def collect(context):
 def _enabled(found):
     """Return what is-enabled says, and of a unit that it does not speak of what systemd knows."""
     try:
-        return unit.enabled(found["name"])
+        return systemd.enabled(found["name"])
     except CommandError:
         return found["unit_file_state"]
 
@@ -72,18 +70,18 @@ def _start(block):
     Those of it whose values become words, with them, None where one is a secret; environment_files:
     the files that set them.
     """
-    values = unit.environment(block)
-    told = [(name, values.get(name, "")) for name in unit.split_variables(block)]
+    values = systemd.environment(block)
+    told = [(name, values.get(name, "")) for name in systemd.split_variables(block)]
     plain = [
         [name, value if files.masked_argv(words(value)) == words(value) else None]
         for name, value in told
     ]
     return {
-        "start_words": files.masked_argv(unit.start_words(block)),
+        "start_words": files.masked_argv(systemd.start_words(block)),
         "split_variables": plain,
         "environment_files": [
-            _without_others(files.record(path), unit.variables(block))
-            for path in unit.environment_paths(block)[:MAX_DROPINS]
+            _without_others(files.record(path), systemd.variables(block))
+            for path in systemd.environment_paths(block)[:MAX_DROPINS]
         ],
     }
 
@@ -95,7 +93,9 @@ def _without_others(record, used):
     """
     if record["text"] is not None:
         data = record["text"].encode("utf-8")
-        spans = [span for span in unit.values_of_others(data, used) if span not in record["masked"]]
+        spans = [
+            span for span in systemd.values_of_others(data, used) if span not in record["masked"]
+        ]
         for start, end in spans:
             data = data[:start] + b"*" * (end - start) + data[end:]
         inside = [
@@ -154,7 +154,7 @@ def static_pods(flag, folder, config_path, texts):
     if flag:
         return os.path.normpath(os.path.join(folder, flag)), "argv"
     for text in reversed(texts):
-        value = kubeconfig.top(text, "staticPodPath")
+        value = yaml_scalars.top(text, "staticPodPath")
         if value:
             return (
                 os.path.normpath(os.path.join(os.path.dirname(config_path or "/"), value)),
@@ -188,11 +188,11 @@ def _size(path):
 
 
 def _client_certificate(text, base, cert_dir):
-    embedded = kubeconfig.anywhere(text, "client-certificate-data")
+    embedded = yaml_scalars.anywhere(text, "client-certificate-data")
     if embedded:
-        pem = files.certificates(kubeconfig.decoded(embedded) or "")
+        pem = files.certificates(yaml_scalars.decoded(embedded) or "")
         return {"path": None, "pem": pem, "error": None if pem else "no certificate in it"}
-    named = kubeconfig.anywhere(text, "client-certificate")
+    named = yaml_scalars.anywhere(text, "client-certificate")
     if named:
         return files.pem(os.path.join(base, named))
     if cert_dir:
@@ -205,7 +205,7 @@ def _client_certificate(text, base, cert_dir):
 
 
 def _authority(text, base):
-    named = kubeconfig.anywhere(text, "certificate-authority")
+    named = yaml_scalars.anywhere(text, "certificate-authority")
     if not named:
         return None
     found = files.pem(os.path.join(base, named))
@@ -215,13 +215,13 @@ def _authority(text, base):
 def _healthz(argv, texts):
     address, port = procfs.flag(argv, "healthz-bind-address"), procfs.flag(argv, "healthz-port")
     for text in reversed(texts):
-        address = address or kubeconfig.top(text, "healthzBindAddress")
-        port = port or kubeconfig.top(text, "healthzPort")
+        address = address or yaml_scalars.top(text, "healthzBindAddress")
+        port = port or yaml_scalars.top(text, "healthzPort")
     address, port = address or "127.0.0.1", port or "10248"
     if port == "0" or not port.isdigit():
         return {"url": None, "status": None, "body": None, "error": SWITCHED_OFF}
-    from ...system import http_client as web
+    from ...system import http_client
 
-    address = web.reachable(address)
-    found = web.get(address, int(port), "/healthz", 3)
-    return dict({"url": f"http://{web.bracketed(address)}:{port}/healthz"}, **found)
+    address = http_client.reachable(address)
+    found = http_client.get(address, int(port), "/healthz", 3)
+    return dict({"url": f"http://{http_client.bracketed(address)}:{port}/healthz"}, **found)

@@ -16,8 +16,7 @@ import stat
 
 from ...shared.units import RUNTIME_UNITS as UNITS
 from ...shared.units import RUNTIMES as OWN
-from ...system import command, cri, files, procfs
-from ...system import systemd as unit
+from ...system import command, cri, files, procfs, systemd
 from ...system.command import CommandError
 from ...system.runtime_endpoint import endpoint
 from ..base import Absent, Failed
@@ -47,7 +46,7 @@ WITHIN = ("/run/k3s/", "/var/run/k3s/", "/run/k0s/", "/var/run/k0s/", "/var/snap
 # its own packages', and kubespray's: a node has one of them
 EITHER = ("cri-docker.service", "cri-dockerd.service")
 SOCKETS = ("docker.socket", "cri-docker.socket", "cri-dockerd.socket")
-PROPERTIES = (*unit.PROPERTIES, "WantedBy", "RequiredBy", "UpheldBy")
+PROPERTIES = (*systemd.PROPERTIES, "WantedBy", "RequiredBy", "UpheldBy")
 BOOTS = (
     "multi-user.target",
     "default.target",
@@ -96,7 +95,7 @@ def collect(context):
     named = endpoint(known)
     family = (known.get("unit") or {}).get("name") or ""
     blocks = _blocks(named)
-    present = [name for name in OWN if unit.unit(blocks.get(name, NONE))]
+    present = [name for name in OWN if systemd.unit(blocks.get(name, NONE))]
     kind, path = kind_of(named, family, told_docker(known), present)
     found = {
         "endpoint": None,
@@ -132,7 +131,7 @@ def _blocks(named):
         return {}
     names, properties, _dummy = question()
     try:
-        return unit.show(names, properties)
+        return systemd.show(names, properties)
     except CommandError as error:
         raise Failed(str(error)) from error
 
@@ -212,7 +211,7 @@ def names_of(kind, blocks):
     ranks = {
         name: (found["active_state"] == "active", 1) if found else (False, 0)
         for name in EITHER
-        for found in [unit.unit(blocks.get(name, NONE))]
+        for found in [systemd.unit(blocks.get(name, NONE))]
     }
     best = max(EITHER, key=lambda name: ranks[name])  # the first of equals
     return [name for name in UNITS.get(kind, ()) if name not in EITHER or name == best]
@@ -223,13 +222,13 @@ def _unit(name, blocks):
     block = blocks.get(name) or {}
     found = None
     if block:
-        found = unit.unit(block)
+        found = systemd.unit(block)
     if found is None:
         return {"name": name, "absent": True}
     found["absent"] = False
     with contextlib.suppress(CommandError):
         # show tells of before an enable or disable without a reload
-        found["unit_file_state"] = unit.enabled(name)
+        found["unit_file_state"] = systemd.enabled(name)
     wanted = []
     for key in ("WantedBy", "RequiredBy", "UpheldBy"):
         wanted += " ".join(block.get(key, [])).split()
@@ -249,7 +248,7 @@ def _trigger(socket, blocks):
     """Return the state of the socket that starts a unit, or None."""
     if socket not in SOCKETS or socket not in blocks:
         return None
-    trigger = unit.unit(blocks[socket])
+    trigger = systemd.unit(blocks[socket])
     if trigger is None:
         return None
     return {key: trigger[key] for key in ("name", "active_state", "unit_file_state")}
@@ -352,7 +351,7 @@ def brings(target, name, folders=LOADED):
             for one in dropins
             if one.endswith(".conf")
         ]:
-            for _dummy, line in unit.joined(text):
+            for _dummy, line in systemd.joined(text):
                 key, value = line.partition("=")[::2]
                 if (
                     key.strip() in ("Wants", "Requires", "Upholds", "BindsTo")
@@ -403,14 +402,14 @@ def _ask(found, blocks):
     if found["kind"] == CONTAINERD and cri.UNIMPLEMENTED in found["calls"].values():
         found["config"] = plugins(config_of(blocks))
         named = procfs.flag(
-            unit.command_line(blocks.get("containerd.service") or {}), "root"
+            systemd.command_line(blocks.get("containerd.service") or {}), "root"
         ) or root_of(found["config"]["path"])
         found["metadata"] = metadata(named or CONTAINERD_ROOT)
 
 
 def config_of(blocks):
     """Return where containerd's configuration lies."""
-    argv = unit.command_line(blocks.get("containerd.service") or {})
+    argv = systemd.command_line(blocks.get("containerd.service") or {})
     return procfs.flag(argv, "config") or procfs.flag(argv, "c") or CONTAINERD_CONFIG
 
 

@@ -11,8 +11,8 @@ import json
 import time
 
 from ...kubeapi.client import MERGE, ApiError
-from ...shared import cordon_annotation as cordon_mark
-from ...state import storage as durable
+from ...shared import cordon_annotation
+from ...state import storage
 
 TRIES = 5
 PAUSE = 0.2
@@ -32,19 +32,19 @@ def put(api, name, run_id, reason, held=False, ended=None):
     run came to its end (ended(run)): the end of an interrupted one is still to come, and takes its
     cordon away. ApiError: the annotation says whether it is there.
     """
-    facts = {"run": run_id, "reason": reason, "at": durable.now()}
+    facts = {"run": run_id, "reason": reason, "at": storage.now()}
     if held:
         facts["held"] = True
     mark = json.dumps(facts, sort_keys=True)
 
     def decide(node):
-        found = cordon_mark.cordon_of(node)
-        if cordon_mark.theirs(node, held):
+        found = cordon_annotation.cordon_of(node)
+        if cordon_annotation.theirs(node, held):
             return THEIRS, None
         if found and (found["run"] == run_id or _is_settled(found, held, ended)):
             return MINE, None
         return MINE, {
-            "metadata": {"annotations": {cordon_mark.CORDON: mark}},
+            "metadata": {"annotations": {cordon_annotation.CORDON: mark}},
             "spec": {"unschedulable": True},
         }
 
@@ -66,13 +66,13 @@ def lift(api, name, run_id=None, held=False):
     """
 
     def decide(node):
-        found = cordon_mark.cordon_of(node)
+        found = cordon_annotation.cordon_of(node)
         if found is None:
             return _owner(node), None
-        if found["run"] != run_id and (run_id is not None or cordon_mark.theirs(node, held)):
+        if found["run"] != run_id and (run_id is not None or cordon_annotation.theirs(node, held)):
             return THEIRS, None
         return MINE, {
-            "metadata": {"annotations": {cordon_mark.CORDON: None}},
+            "metadata": {"annotations": {cordon_annotation.CORDON: None}},
             "spec": {"unschedulable": None},
         }
 
@@ -86,7 +86,7 @@ def release(api, name, run_id=None):
     """
 
     def decide(node):
-        found = cordon_mark.cordon_of(node)
+        found = cordon_annotation.cordon_of(node)
         if found is None:
             return _owner(node), None
         if run_id is not None and found["run"] != run_id:
@@ -94,7 +94,9 @@ def release(api, name, run_id=None):
         if not found.pop("held"):
             return MINE, None
         return MINE, {
-            "metadata": {"annotations": {cordon_mark.CORDON: json.dumps(found, sort_keys=True)}}
+            "metadata": {
+                "annotations": {cordon_annotation.CORDON: json.dumps(found, sort_keys=True)}
+            }
         }
 
     return _patch(api, name, decide)
@@ -102,7 +104,7 @@ def release(api, name, run_id=None):
 
 def _owner(node):
     """Return whose the cordon of a node without kubemend's annotation is."""
-    return THEIRS if cordon_mark.cordoned(node) else NONE
+    return THEIRS if cordon_annotation.cordoned(node) else NONE
 
 
 def _patch(api, name, decide):

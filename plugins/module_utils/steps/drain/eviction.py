@@ -16,17 +16,13 @@ import itertools
 import threading
 import time
 
-from ...kubeapi import client as door
+from ...kubeapi import client as kubeapi_client
 from ...kubeapi.client import ApiError, Client, Deadline
 from ...state.storage import ChangeError
 from . import (
     cordon,
-)
-from . import (
-    disruption_budgets as disruption,
-)
-from . import (
-    eviction_api as drain_api,
+    disruption_budgets,
+    eviction_api,
 )
 from . import (
     plan as drain_plan,
@@ -88,7 +84,7 @@ class Drain:
             )
         if refused:
             raise ChangeError("nothing was evicted: " + refused)
-        self.version = drain_api.eviction_version(self.api)
+        self.version = eviction_api.eviction_version(self.api)
         return self._plan("nothing was evicted")
 
     def _ready(self):
@@ -136,11 +132,11 @@ class Drain:
 
     def _plan(self, nothing):
         pods = [drain_plan.Pod(item) for item in self._pods()]
-        self.budgets = list(drain_api.budgets(self.api))
+        self.budgets = list(eviction_api.budgets(self.api))
         unfinished = frozenset(
             job
             for job in {pod.job for pod in pods if pod.finished and pod.job}
-            if not drain_api.job_ended(self.api, job)
+            if not eviction_api.job_ended(self.api, job)
         )
         plan = drain_plan.plan(
             pods, self.budgets, self.allow, unfinished, self.limit, self.restarts
@@ -152,9 +148,9 @@ class Drain:
         return plan
 
     def _plan_again(self, nothing):
-        return drain_api.patiently(lambda: self._plan(nothing), self.end, POLL)
+        return eviction_api.patiently(lambda: self._plan(nothing), self.end, POLL)
 
-    def _pods(self, api=None, accept=door.JSON, **query):
+    def _pods(self, api=None, accept=kubeapi_client.JSON, **query):
         return (api or self.api).items(
             "/api/v1/pods", dict(query, fieldSelector="spec.nodeName=" + self.node), accept
         )
@@ -172,7 +168,7 @@ class Drain:
         if drain_plan.can_dry_run(self.api.get("/version")):
             refused = self._refused_in_dry_run(plan)
         else:
-            sentences = [disruption.would_block(pod, self.budgets) for pod in plan.evict]
+            sentences = [disruption_budgets.would_block(pod, self.budgets) for pod in plan.evict]
             refused = [sentence for sentence in sentences if sentence]
             plan.notes.append(
                 "told by the budgets' numbers, because this API server is too old for a dry run"
@@ -191,7 +187,7 @@ class Drain:
         return [
             drain_plan.remaining(pod, answer[:2], self.budgets, self.limit)
             for pod, answer in zip(plan.evict, answers)
-            if answer and answer[0] not in (disruption.GONE, disruption.CHANGED)
+            if answer and answer[0] not in (disruption_budgets.GONE, disruption_budgets.CHANGED)
         ]
 
     def run(self):
@@ -303,7 +299,7 @@ class Drain:
 
     def _may_go(self, pod):
         """Return whether more time may help a pod to go."""
-        return self._result(pod.uid) not in disruption.FINAL
+        return self._result(pod.uid) not in disruption_budgets.FINAL
 
     def _result(self, uid):
         """Return what became of the last request for a pod's eviction; "" without one."""
@@ -343,7 +339,7 @@ class Drain:
                 "POST", path, dict(body, deleteOptions=options), seconds=REQUEST
             )
         except ApiError as error:
-            return disruption.meaning(error)
+            return disruption_budgets.meaning(error)
         return None
 
     def _accepted(self, pod):
@@ -355,29 +351,29 @@ class Drain:
             self._accepted(pod)
             return
         kind, seconds, message = answer
-        if kind == disruption.DENIED:
+        if kind == disruption_budgets.DENIED:
             kind = self._denied()
         self.answers[pod.uid] = (kind, message)
-        if kind != disruption.UNSURE:
+        if kind != disruption_budgets.UNSURE:
             self.refusals[pod.uid] = (kind, message)
-        if kind == disruption.GONE:
+        if kind == disruption_budgets.GONE:
             left.pop(pod.uid, None)
-        elif kind not in disruption.FINAL:
+        elif kind not in disruption_budgets.FINAL:
             heapq.heappush(due, (time.monotonic() + seconds, next(self.order), pod))
 
     def _denied(self):
         """Return what a denial means: an API server that has just started denies everything."""
         self.denied_at = self.denied_at or time.monotonic()
         if time.monotonic() - self.denied_at < DENIED_SECONDS:
-            return disruption.BUSY
-        return disruption.REFUSED
+            return disruption_budgets.BUSY
+        return disruption_budgets.REFUSED
 
     def _look(self, left):
         """Forget the pods that are gone, and see which are ending."""
         try:
             found = self._found(left)
         except ApiError as error:
-            if not drain_api.passing(error):
+            if not eviction_api.passing(error):
                 raise
             return
         for uid, pod in list(left.items()):
@@ -386,7 +382,7 @@ class Drain:
                 del left[uid]
             elif found[uid]["metadata"].get("deletionTimestamp"):
                 left[uid] = drain_plan.Pod(found[uid])
-            if (is_gone or left[uid].ending) and self._result(uid) == disruption.UNSURE:
+            if (is_gone or left[uid].ending) and self._result(uid) == disruption_budgets.UNSURE:
                 self._accepted(pod)  # its answer got lost, not the eviction
 
     def _found(self, left):
@@ -394,7 +390,7 @@ class Drain:
         # resourceVersion 0: from the API server's memory, where a read of etcd would cost it every
         # pod of the cluster each time
         api = self._patient()
-        found = _by_uid(self._pods(api, door.LIST, resourceVersion="0"))
+        found = _by_uid(self._pods(api, kubeapi_client.LIST, resourceVersion="0"))
         metas = [found[uid]["metadata"] for uid in left if uid in found]
         if metas and all(_may_be_held(meta) for meta in metas):
             found = _by_uid(self._pods(api, resourceVersion="0"))
@@ -415,14 +411,14 @@ class Drain:
             try:
                 self.why_silent = drain_plan.silent(cordon.node_of(self._patient(), self.node))
             except ApiError as error:
-                if not drain_api.passing(error):
+                if not eviction_api.passing(error):
                     raise
         return bool(self.why_silent)
 
     def _clauses(self, left):
         if left:
             with contextlib.suppress(ApiError):  # else the numbers of before
-                self.budgets = list(drain_api.budgets(self._patient()))
+                self.budgets = list(eviction_api.budgets(self._patient()))
         return [
             drain_plan.remaining(pod, self._last_answer(pod.uid), self.budgets, self.limit)
             for pod in sorted(left.values(), key=lambda pod: pod.name)
@@ -430,7 +426,7 @@ class Drain:
 
     def _last_answer(self, uid):
         answer = self.answers.get(uid)
-        if answer and answer[0] == disruption.UNSURE:
+        if answer and answer[0] == disruption_budgets.UNSURE:
             return self.refusals.get(uid, answer)
         return answer
 
@@ -462,12 +458,14 @@ class Drain:
         run_id, end = None if self.held else self.run_id, time.monotonic() + BACK_SECONDS
         try:
             if self.why_silent:
-                drain_api.patiently(lambda: cordon.release(self.api, self.node, run_id), end, POLL)
+                eviction_api.patiently(
+                    lambda: cordon.release(self.api, self.node, run_id), end, POLL
+                )
                 return (
                     "; it stays cordoned until its kubelet is back, and the next run takes the"
                     " cordon away then (KM903)"
                 )
-            drain_api.patiently(
+            eviction_api.patiently(
                 lambda: cordon.lift(self.api, self.node, run_id, self.held), end, POLL
             )
         except ApiError as error:

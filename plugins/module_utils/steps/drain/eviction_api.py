@@ -5,10 +5,10 @@
 
 import time
 
-from ...collectors.cluster import jobs as collect_jobs
+from ...collectors.cluster import jobs as cluster_jobs
 from ...kubeapi.client import ApiError
 from ...state.storage import ChangeError
-from . import disruption_budgets as disruption
+from . import disruption_budgets
 from . import plan as drain_plan
 
 
@@ -26,7 +26,7 @@ def budgets(api):
     versions = [version.get("version") for version in groups.get("versions") or []]
     version = "v1" if "v1" in versions else "v1beta1"
     for item in api.items(f"/apis/policy/{version}/poddisruptionbudgets") if versions else ():
-        yield disruption.Budget(item, version)
+        yield disruption_budgets.Budget(item, version)
 
 
 def job_ended(api, job):
@@ -34,7 +34,7 @@ def job_ended(api, job):
     item = api.find("/apis/batch/v1/namespaces/{}/jobs/{}".format(*job[:2]))
     if item is None or (item.get("metadata") or {}).get("uid") != job[2]:
         return True
-    return collect_jobs.job_of(item)["finished"]
+    return cluster_jobs.job_of(item)["finished"]
 
 
 def passing(error):
@@ -44,7 +44,7 @@ def passing(error):
     """
     if error.code is None or error.code in (401, 408, 410, 429):
         return True
-    return error.code >= 500 or disruption.denied(error)
+    return error.code >= 500 or disruption_budgets.denied(error)
 
 
 def patiently(call, end, pause):

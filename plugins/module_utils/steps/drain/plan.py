@@ -13,7 +13,7 @@ import time
 
 from ...kubeapi.client import one_line
 from ...shared.cordon_annotation import cordoned, theirs
-from . import disruption_budgets as disruption
+from . import disruption_budgets
 
 MIRROR = "kubernetes.io/config.mirror"
 # of kubemend_allow
@@ -166,14 +166,14 @@ def plan(pods, budgets, allow=(), unfinished=frozenset(), seconds=None, restarts
         else:
             drain.evict.append(pod)
     drain.refused = _refusals(drain.evict, staying, allow, restarts)
-    crossings = [disruption.crossing(pod, budgets) for pod in drain.evict]
+    crossings = [disruption_budgets.crossing(pod, budgets) for pod in drain.evict]
     drain.refused += [sentence for sentence in crossings if sentence]
     slow = _slow(drain.going, seconds)
     if slow:
         drain.notes.append(
             f"the grace period is longer than the time limit of {int(seconds)} s: {names_of(slow)}"
         )
-    drain.notes += disruption.tight(drain.evict, budgets)
+    drain.notes += disruption_budgets.tight(drain.evict, budgets)
     return drain
 
 
@@ -379,10 +379,10 @@ def remaining(pod, answer, budgets, limit):
     if answer is None:
         return f"{pod.name}: there was no time left to evict it"
     result, text = answer
-    if result == disruption.BUDGET:
-        return disruption.blocked(pod, budgets, text)
-    if result == disruption.CROSSING:
-        return disruption.crossing(pod, budgets) or f"{pod.name}: {text}"
+    if result == disruption_budgets.BUDGET:
+        return disruption_budgets.blocked(pod, budgets, text)
+    if result == disruption_budgets.CROSSING:
+        return disruption_budgets.crossing(pod, budgets) or f"{pod.name}: {text}"
     return "{}: {}".format(pod.name, text or f"it was evicted within {int(limit)} s, and stays")
 
 

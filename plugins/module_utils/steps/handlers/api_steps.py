@@ -11,11 +11,11 @@ from ...shared.consent import KEEP_CORDON
 from ...shared.step_kinds import CLEAN_UP, DRAIN, PROBE, UNCHANGED, UNCORDON, kind_of
 from ...state import journal, lock, step_record
 from ...state.storage import ChangeError
-from .. import api_object_change as config_map
+from .. import api_object_change
 from ..base import StepHandler
 from ..drain import cordon, eviction
 from ..drain import plan as drain_plan
-from ..revert import files as revert
+from ..revert import files as revert_files
 from . import delete_rejected_pods, job_probe
 
 ROLLOUT_SECONDS = 300
@@ -56,7 +56,7 @@ def _way(step):
 
 def _writable(via, kind, seconds=None):
     """Return the way to an API that may be written to."""
-    return config_map.reached(via, read_only=False, seconds=seconds or kind_of(kind).seconds)
+    return api_object_change.reached(via, read_only=False, seconds=seconds or kind_of(kind).seconds)
 
 
 class _ObjectHandler(ApiStepHandler):
@@ -88,7 +88,7 @@ class EditKubeadmConfig(_ObjectHandler):
 
     def compare_and_swap(self, step):
         """Write the text; in check mode only compare it."""
-        return config_map.compare_and_swap(step.change, step.context, _way(step))
+        return api_object_change.compare_and_swap(step.change, step.context, _way(step))
 
     def do(self, step):
         """Write the text, and compare what the API has then."""
@@ -110,7 +110,7 @@ class PatchWorkload(_ObjectHandler):
 
     def compare_and_swap(self, step):
         """Write the resources; in check mode only compare them."""
-        return config_map.give(step.change, step.context, _way(step))
+        return api_object_change.give(step.change, step.context, _way(step))
 
     def do(self, step):
         """Write the resources, and wait for the rollout."""
@@ -119,7 +119,10 @@ class PatchWorkload(_ObjectHandler):
             reason = f"{step.path} was changed, but somebody else changed it at once; find out who"
             return _result(False, reason, done["changed"], done["entry"])
         try:
-            with config_map.reached(_way(step), seconds=ROLLOUT_SECONDS + 30) as (api, _dummy):
+            with api_object_change.reached(_way(step), seconds=ROLLOUT_SECONDS + 30) as (
+                api,
+                _dummy,
+            ):
                 why = _wait_for_rollout(api, step.change["real"][len(journal.WORKLOAD) :])
         except ApiError as error:
             raise ChangeError(
@@ -133,7 +136,7 @@ class PatchWorkload(_ObjectHandler):
 
     def _restored(self, step, entry, why):
         context = step.context.also(what=f"roll back: {step.path}")
-        rows = revert.revert(step.context.run_id, context, only=[step.path])
+        rows = revert_files.revert(step.context.run_id, context, only=[step.path])
         trouble = "; ".join(row["reason"] for row in rows if row["result"] == "refused")
         effect = "it has its former resources again"
         if trouble:

@@ -15,17 +15,15 @@ import json
 import os
 import time
 
-from ...collectors import registry as spec
+from ...collectors import registry
 from ...collectors.node import instances
 from ...shared import consent, restart_impact
 from ...shared.errors import PreconditionFailed
 from ...shared.kubelet_start import COMPONENT, SETTLED_SECONDS
-from ...state import step_record
-from ...state import storage as durable
+from ...state import step_record, storage
 from ...state.storage import ChangeError
 from ...system import command, files, procfs
-from .. import file_change as change
-from .. import kubelet_files, kubelet_restart, preconditions
+from .. import file_change, kubelet_files, kubelet_restart, preconditions
 from ..base import StepHandler, outcome
 
 STOPPING = 60  # seconds until its process has ended
@@ -77,7 +75,7 @@ class _ManagerHandler(StepHandler):
                 f"the evidence is old: the kubelet of {step.host} was down, so that nothing was"
                 f" drained, and runs now; {preconditions.OLD}"
             )
-        everyone = instances.collect(spec.Context({}, procfs.of_interest(), {}))["processes"]
+        everyone = instances.collect(registry.Context({}, procfs.of_interest(), {}))["processes"]
         if consent.API_DOWN not in step.allow:
             preconditions.answering(step.guard, everyone, step.host)
         self.require_others(step, found, everyone)
@@ -377,19 +375,19 @@ class _Reset:
         _stop(self.record)
         self._move_states()
         for path, data in self.configs:
-            change.replace(
+            file_change.replace(
                 path,
-                durable.digest(files.read(path, MAX_STATE)),
+                storage.digest(files.read(path, MAX_STATE)),
                 data,
                 self.context.also(keep=CONFIG_KEPT, what=f"roll back: {path}"),
             )
         for path, data in sorted(self.dropins.items()):
             if data is not None and not os.path.lexists(path):
-                change.create_file(
+                file_change.create_file(
                     path,
                     data,
                     self.context.also(keep=LENT_KEPT, what=f"roll back: {path}"),
-                    change.Attributes(0o600),
+                    file_change.Attributes(0o600),
                     make_folder=True,
                 )
 
@@ -428,7 +426,7 @@ def _move_away(path, context):
     if not os.path.lexists(path):
         return None
     data = files.read(path, MAX_STATE)
-    change.move_out(path, durable.digest(data), context)
+    file_change.move_out(path, storage.digest(data), context)
     return data
 
 

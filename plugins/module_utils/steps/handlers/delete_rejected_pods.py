@@ -11,11 +11,10 @@ Job does, by its policy for evicted pods). No finalizer is taken away.
 
 import time
 
-from ...collectors.cluster import jobs as collect_jobs
-from ...collectors.cluster import rejected as collect_rejected
+from ...collectors.cluster import jobs as cluster_jobs
+from ...collectors.cluster import rejected as cluster_rejected
 from ...kubeapi.client import ApiError
-from ...state import journal
-from ...state import storage as durable
+from ...state import journal, storage
 from ..drain import plan as drain_plan
 
 UNFINISHED = "has not ended"
@@ -120,7 +119,7 @@ def told(done):
 
 def _why_not(api, item):
     """Return why a pod is not deleted, or None."""
-    if not collect_rejected.rejected(item):
+    if not cluster_rejected.rejected(item):
         return "it is not a pod that a kubelet rejected"
     meta = item["metadata"]
     owners = [owner for owner in meta.get("ownerReferences") or [] if owner.get("controller")]
@@ -149,19 +148,19 @@ def _has_ended(api, namespace, owner):
     job = api.find("/apis/batch/v1/namespaces/{}/jobs/{}".format(namespace, owner["name"]))
     if job is None or (job.get("metadata") or {}).get("uid") != owner.get("uid"):
         return True
-    return collect_jobs.job_of(job)["finished"]
+    return cluster_jobs.job_of(job)["finished"]
 
 
 def _keep(item, step):
     """Keep the object in the run's directory of the journal: it says why the pod failed."""
     with step.exclusive() as root_fd:
-        with durable.descriptor(durable.private_folder(journal.FOLDER, root_fd)) as runs:
-            with durable.descriptor(durable.private_folder(step.run_id, runs)) as fd:
-                with durable.told(
+        with storage.descriptor(storage.private_folder(journal.FOLDER, root_fd)) as runs:
+            with storage.descriptor(storage.private_folder(step.run_id, runs)) as fd:
+                with storage.told(
                     f"nothing more was deleted, because the journal in {step.root} cannot be"
                     " written"
                 ):
-                    durable.put("pod-{}.json".format(item["metadata"]["uid"]), item, fd)
+                    storage.put("pod-{}.json".format(item["metadata"]["uid"]), item, fd)
 
 
 def _stays(api, one):

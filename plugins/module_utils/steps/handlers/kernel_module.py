@@ -10,8 +10,7 @@ revert nor after a failure: something may use it by then.
 from ...collectors.node import boot
 from ...shared.errors import PreconditionFailed
 from ...shared.step_kinds import KERNEL_MODULE, kind_of
-from ...state import step_record
-from ...state import storage as durable
+from ...state import step_record, storage
 from ...state.storage import ChangeError
 from ...system import command, files
 from .. import managed_file
@@ -109,7 +108,7 @@ def digest_of_file(path):
         present = managed_file.read(path)
     except OSError:
         return ""
-    return None if present is None else durable.digest(present)
+    return None if present is None else storage.digest(present)
 
 
 def _entry_of(record):
@@ -129,7 +128,7 @@ def without(present, name, held):
     if present.endswith(b"\n" + line) or present == line:
         shorter = present[: -len(line)]
     for candidate in (present, shorter, shorter[:-1]):
-        if durable.digest(candidate) == held:
+        if storage.digest(candidate) == held:
             return True, candidate
     return False, None
 

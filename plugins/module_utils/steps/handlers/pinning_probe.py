@@ -12,17 +12,14 @@ import json
 import os
 import time
 
-from ...collectors import registry as spec
+from ...collectors import registry
 from ...collectors.node import pinning
 from ...shared.errors import PreconditionFailed
 from ...shared.managed_files import PINNED_POD as FILE
-from ...state import step_record
-from ...state import storage as durable
+from ...state import step_record, storage
 from ...state.storage import ChangeError
-from ...system import files, procfs
-from ...system import runtime_tool as runtime
-from .. import file_change as change
-from .. import kubelet_restart, preconditions
+from ...system import files, procfs, runtime_tool
+from .. import file_change, kubelet_restart, preconditions
 from ..base import StepHandler, outcome
 
 NAME, NAMESPACE = "kubemend-pinned", "kube-system"
@@ -47,11 +44,11 @@ class ProbePinning(StepHandler):
     def perform(self, step, record):
         """Write the manifest, compare the pod's CPUs, and remove it whatever came of it."""
         try:
-            change.create_file(
+            file_change.create_file(
                 step.path,
                 manifest(self.image, self.count),
                 step.context.also(keep=KEPT),
-                change.Attributes(0o600),
+                file_change.Attributes(0o600),
                 make_folder=True,
             )
         except (ChangeError, OSError) as error:
@@ -128,12 +125,12 @@ def _require_kubelet(path, host):
 def _image(evidence, host):
     """Return an image of the node whose container only waits; raise PreconditionFailed."""
     try:
-        names = runtime.find(evidence).images()
-    except runtime.RuntimeDown as error:
+        names = runtime_tool.find(evidence).images()
+    except runtime_tool.RuntimeDown as error:
         raise PreconditionFailed(
             f"the runtime of {host} does not tell its images ({error}): nothing was started"
         ) from error
-    images = sorted(name for name in names if runtime.PAUSE_IMAGE.search(name))
+    images = sorted(name for name in names if runtime_tool.PAUSE_IMAGE.search(name))
     if not images:
         raise PreconditionFailed(
             f"{host} has no image of a container that only waits (pause), as far as crictl, ctr or"
@@ -245,7 +242,7 @@ def numbers(text):
 
 def _container(evidence):
     """Return the pod's container as it runs, None where it does not yet."""
-    seen = pinning.collect(spec.Context({}, procfs.of_interest(), {"kubelet": evidence}))
+    seen = pinning.collect(registry.Context({}, procfs.of_interest(), {"kubelet": evidence}))
     prefix = f"{NAMESPACE}/{NAME}-"
     for container in seen["containers"] or ():
         if (container["pod"] or "").startswith(prefix) and container["name"] == "pinned":
@@ -259,8 +256,8 @@ def _remove(record, context):
     folder = os.path.dirname(path)
     try:
         if os.path.lexists(path):
-            digest = durable.digest(files.read(path, 65536))
-            change.move_out(path, digest, context.also(keep=KEPT))
+            digest = storage.digest(files.read(path, 65536))
+            file_change.move_out(path, digest, context.also(keep=KEPT))
         if record.get("made") and os.path.isdir(folder) and not os.listdir(folder):
             # kubeadm's workers have none: the kubelet looks for it every 20 s all the same
             os.rmdir(folder)

@@ -23,9 +23,7 @@ from ...shared.errors import PreconditionFailed
 from ...state import step_record
 from ...state.storage import ChangeError
 from ...system import files
-from .. import api_object_change as config_map
-from .. import health_probe as prove
-from .. import preconditions
+from .. import api_object_change, health_probe, preconditions
 from ..base import BEGUN_BEFORE, StepHandler, outcome
 
 COMPONENT = "kube-scheduler"
@@ -72,7 +70,7 @@ class RestartLeader(StepHandler):
         """End the process, and wait for the next one, another leader and the pods."""
         former = self.scene.former
         begin = time.monotonic()
-        prove.terminate(former)
+        health_probe.terminate(former)
         found = _wait(former.identity, self.scene.credentials, record, begin)
         seconds = None
         if found.shown_at:
@@ -97,7 +95,7 @@ class RestartLeader(StepHandler):
         """
         former = record.get("former") or {}
         identity = (former.get("pid"), former.get("ticks"))
-        if any(instance.identity == identity for instance in prove.instances(COMPONENT)):
+        if any(instance.identity == identity for instance in health_probe.instances(COMPONENT)):
             return step_record.NOT_DONE, "{} of {} was not restarted".format(
                 COMPONENT, record["host"]
             )
@@ -165,7 +163,9 @@ def _new_leader(step):
     A lease of an instance that has just ended counts as lost only once its time is over.
     """
     pid, begin = step.expect.get("pid"), time.monotonic()
-    has_ended = pid is not None and pid not in [one.pid for one in prove.instances(COMPONENT)]
+    has_ended = pid is not None and pid not in [
+        one.pid for one in health_probe.instances(COMPONENT)
+    ]
     while True:
         try:
             with _reached(step) as (api, _dummy):
@@ -185,8 +185,8 @@ def _wait(former, credentials, record, begin):
             return begin + step_times.BACK_OFF
         return 0
 
-    return prove.wait(
-        prove.Want(COMPONENT, not_identity=former, elect=True),
+    return health_probe.wait(
+        health_probe.Want(COMPONENT, not_identity=former, elect=True),
         credentials,
         begin + record["limit"],
         later=back_off_end,
@@ -194,7 +194,7 @@ def _wait(former, credentials, record, begin):
 
 
 def _reached(step):
-    return config_map.reached(_via(step.change, step.params), seconds=API)
+    return api_object_change.reached(_via(step.change, step.params), seconds=API)
 
 
 def _via(change, params):
@@ -293,7 +293,7 @@ def _placed(change, params, count):
     seconds = LEADS + MOST + PLACED + API
     while True:
         try:
-            with config_map.reached(_via(change, params), seconds=seconds) as (api, _dummy):
+            with api_object_change.reached(_via(change, params), seconds=seconds) as (api, _dummy):
                 while not wait.is_over(api):
                     time.sleep(EVERY)
                 return wait.result()

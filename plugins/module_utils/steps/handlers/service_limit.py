@@ -21,8 +21,7 @@ from ...shared.consent import KUBELET_RESTART
 from ...shared.errors import PreconditionFailed
 from ...state import step_record
 from ...state.storage import ChangeError
-from ...system import command, files, procfs
-from ...system import systemd as unit
+from ...system import command, files, procfs, systemd
 from .. import kubelet_restart, managed_file, preconditions, service_restart
 from ..base import StepHandler, outcome
 from .login_limit import ceiling
@@ -239,7 +238,7 @@ def _require_settable(name, line, path, host, restart=None):
             "LimitNOFILE=%s is above %d (%s) on %s: %s would not start with it, and nothing was"
             " changed" % (line or restart, most, owner, host, name)
         )
-    for place in unit.unit(_show(name, host))["drop_in_paths"]:
+    for place in systemd.unit(_show(name, host))["drop_in_paths"]:
         _require_read_before(place)
 
 
@@ -271,7 +270,7 @@ def _require_read_before(place):
 def _show(name, host):
     """Return systemd's properties of the unit; raise PreconditionFailed where there are none."""
     try:
-        block = unit.show([name], (*limits.PROPERTIES, "ControlGroup")).get(name)
+        block = systemd.show([name], (*limits.PROPERTIES, "ControlGroup")).get(name)
     except (command.CommandError, OSError) as error:
         raise PreconditionFailed(
             f"systemd of {host} does not say what {name} is ({files.one_line(error)}): nothing was"

@@ -14,23 +14,20 @@ would not help the node either.
 
 import time
 
-from ...collectors import registry as spec
+from ...collectors import registry
 from ...collectors.node import kubelet, runtime, unit_start
-from ...shared import start_refusal as unit_refusal
-from ...shared import step_kinds
+from ...shared import start_refusal, step_kinds
 from ...shared.errors import PreconditionFailed
 from ...shared.unit_enablement import DISABLED, ENABLED, component_of, path_of
 from ...shared.units import KUBELET, RUNTIMES
 from ...shared.units import KUBELET_UNITS as UNITS
-from ...state import journal, step_record
-from ...state import storage as durable
+from ...state import journal, step_record, storage
 from ...state.storage import ChangeError
 from ...state.unit_target import ASKING, is_enabled, name_of, state
 from ...state.unit_target import digest as _digest
 from ...state.unit_target import encoded as _bytes
 from ...system import command, cri, files, procfs
-from .. import file_change as change
-from .. import kubelet_restart, preconditions
+from .. import file_change, kubelet_restart, preconditions
 from ..base import StepHandler, outcome, state_after
 
 # until it is proven; a server of k3s takes a minute
@@ -219,7 +216,7 @@ def _require_accepted(name, host):
         facts = unit_start.every([name])
     except command.CommandError:
         return
-    refused = unit_refusal.now({}, facts[0] if facts else {})
+    refused = start_refusal.now({}, facts[0] if facts else {})
     if refused:
         raise PreconditionFailed(
             f"nothing was started: {name} of {host}: {refused.what}; {refused.cure}"
@@ -246,10 +243,10 @@ def switch(name, expected, after, step):
     """
     path, now = path_of(name), state(name)["enabled"]
     with step.exclusive() as root_fd:
-        change.compare(path, _digest(now), expected)
+        file_change.compare(path, _digest(now), expected)
         if now == after:
             return {"changed": False, "entry": None}
-        change.demand_ended(path, journal.UNIT + name, step.root)
+        file_change.demand_ended(path, journal.UNIT + name, step.root)
         if after not in (*DISABLED, ENABLED):
             raise ChangeError(
                 f"{path} was not changed: nothing here makes it {files.one_line(after, 40)}"
@@ -270,7 +267,7 @@ def _switched(name, now, after, step, root_fd):
         "sha256_after": _digest(after),
         "size_before": len(_bytes(now)),
     }
-    with durable.told(
+    with storage.told(
         f"{path} was not changed, because the journal in {step.root} cannot be written"
     ):
         entry = journal.begin(step, root_fd, facts, _bytes(now), None)[0]
@@ -280,7 +277,7 @@ def _switched(name, now, after, step, root_fd):
             entry.commit()
         except OSError as error:
             raise ChangeError(
-                f"{name} is {after}, but that cannot be committed: {durable.why(error)};"
+                f"{name} is {after}, but that cannot be committed: {storage.why(error)};"
                 f" {_stays_open(entry)}",
                 changed=True,
             ) from error
@@ -326,9 +323,9 @@ def _present_state(name):
 
 
 def _masks():
-    from . import service_unmask as unit_unmask  # few nodes ever have such an entry
+    from . import service_unmask  # few nodes ever have such an entry
 
-    return unit_unmask
+    return service_unmask
 
 
 def put_back(one, intent, former, step):
@@ -411,7 +408,7 @@ def look(name):
             )
         if name in RUNTIMES:
             return now, _unconnectable(name)
-        healthz = kubelet.collect(spec.Context({}, procfs.of_interest(), {}))["healthz"]
+        healthz = kubelet.collect(registry.Context({}, procfs.of_interest(), {}))["healthz"]
     except Exception as error:  # pylint: disable=broad-except
         return None, files.one_line(error)
     if healthz["status"] == 200 or healthz["url"] is None:  # which has been switched off
@@ -426,7 +423,7 @@ def _unconnectable(name):
 
     None where one can, or where the kubelet uses another runtime.
     """
-    known = kubelet.collect(spec.Context({}, procfs.of_interest(), {}))
+    known = kubelet.collect(registry.Context({}, procfs.of_interest(), {}))
     path = runtime.socket_of(name, known)
     error = cri.connect(path, runtime.CONNECT) if path else None
     return error and f"{path} takes no connection ({error})"

@@ -16,14 +16,12 @@ from ...shared.consent import KUBELET_RESTART
 from ...shared.errors import PreconditionFailed
 from ...shared.step_kinds import UNMASK_KUBELET, kind_of
 from ...shared.units import KUBELET_UNITS
-from ...state import journal, step_record, unit_target
-from ...state import storage as durable
+from ...state import journal, step_record, storage, unit_target
 from ...state.storage import ChangeError
 from ...state.unit_target import mask_digest as _digest
 from ...state.unit_target import mask_of as _there
 from ...system import command, files, unit_mask
-from .. import file_change as change
-from .. import kubelet_restart, preconditions
+from .. import file_change, kubelet_restart, preconditions
 from ..base import StepHandler, outcome, state_after
 
 SECONDS = kind_of(UNMASK_KUBELET).seconds
@@ -142,10 +140,10 @@ def switch(path, expected, after, step):
     """
     with step.exclusive() as root_fd:
         now = _there(path)
-        change.compare(path, _digest(now), expected)
+        file_change.compare(path, _digest(now), expected)
         if now == after:
             return {"changed": False, "entry": None}
-        change.demand_ended(path, journal.UNIT + path, step.root)
+        file_change.demand_ended(path, journal.UNIT + path, step.root)
         entry = None
         if not step.check:
             entry = _switched(path, now, after, step, root_fd)
@@ -162,7 +160,7 @@ def _switched(path, now, after, step, root_fd):
         "sha256_after": _digest(after),
         "size_before": None if former is None else len(former),
     }
-    with durable.told(
+    with storage.told(
         f"{path} was not changed, because the journal in {step.root} cannot be written"
     ):
         entry = journal.begin(step, root_fd, facts, former, None)[0]
@@ -172,11 +170,11 @@ def _switched(path, now, after, step, root_fd):
             entry.abandon("it was not done")
             raise ChangeError(f"{path} is as it was ({complaint or 'systemctl said nothing'})")
         try:
-            durable.sync_folder(os.path.dirname(path))
+            storage.sync_folder(os.path.dirname(path))
             entry.commit()
         except OSError as error:
             raise ChangeError(
-                f"{path} is done, but that cannot be committed: {durable.why(error)}; the journal's"
+                f"{path} is done, but that cannot be committed: {storage.why(error)}; the journal's"
                 f" entry {entry.name} of run {entry.run_id} stays open",
                 changed=True,
             ) from error
@@ -194,7 +192,7 @@ def _mask(path, target):
     try:
         os.symlink(target, path)
     except OSError as error:
-        return durable.why(error)
+        return storage.why(error)
     return None
 
 

@@ -14,10 +14,9 @@ import time
 from ...collectors.node import swap
 from ...shared.errors import PreconditionFailed
 from ...shared.step_kinds import SWAP_OFF, kind_of
-from ...state import journal, step_record
-from ...state import storage as durable
+from ...state import journal, step_record, storage
 from ...system import command, files, procfs
-from .. import file_change as change
+from .. import file_change
 from ..base import StepHandler, outcome
 
 SECONDS = kind_of(SWAP_OFF).seconds
@@ -63,11 +62,11 @@ class KeepSwapOff(StepHandler):
 
 def _write(step):
     if step.change.get("sha256") is None:
-        return change.create_file(
-            step.path, b"", step.context, change.Attributes(0o644), make_folder=True
+        return file_change.create_file(
+            step.path, b"", step.context, file_change.Attributes(0o644), make_folder=True
         )
-    return change.compare_and_swap(
-        step.path, step.change["sha256"], change.decoded(step.change["splices"]), step.context
+    return file_change.compare_and_swap(
+        step.path, step.change["sha256"], file_change.decoded(step.change["splices"]), step.context
     )
 
 
@@ -113,7 +112,7 @@ class SwitchSwapOff(StepHandler):
         try:
             used = self.used(record["path"], record["host"])
         except PreconditionFailed as error:
-            return step_record.FAILED, durable.one_line(error)
+            return step_record.FAILED, storage.one_line(error)
         if used is None:
             return step_record.PROVEN, "{} is off".format(record["path"])
         return step_record.NOT_DONE, "{} is still on".format(record["path"])

@@ -3,8 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Takes the files of a run back to what they were, where they still are what the run left."""
 
-from ...state import journal
-from ...state import storage as durable
+from ...state import journal, storage
 from ...state.revert_plan import ALREADY, CONFLICT, OPEN, RESTORE, UNDONE, histories, shown
 from ...state.storage import ChangeError
 from .registry import writer_of
@@ -19,7 +18,7 @@ def revert(run_id, step, only=None):
     Each with `result` (restored, already, refused or kept), `changed`, `entry`. A file with a
     foreign change is refused, and keeps no other from being restored. Idempotent.
     """
-    with durable.told(f"run {run_id} was not taken back, because {step.root} cannot be read"):
+    with storage.told(f"run {run_id} was not taken back, because {step.root} cannot be read"):
         planned = histories(run_id, step.root)
     results = []
     for history in planned:

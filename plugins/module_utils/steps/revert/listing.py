@@ -3,8 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What runs left on this node that can be taken back, and what would become of each file."""
 
-from ...state import journal, revert_plan
-from ...state import step_record as proof
+from ...state import journal, revert_plan, step_record
 from ...state.storage import ROOT, ChangeError
 from ...system import files
 
@@ -30,7 +29,7 @@ def listed(root=ROOT):
     """
     try:
         run_ids = journal.run_ids(root)
-        busy = any(record["running"] for record in proof.unproven(root))
+        busy = any(record["running"] for record in step_record.unproven(root))
     except (OSError, ChangeError) as error:
         return {"runs": [], "truncated": False, "busy": False, "error": files.one_line(error)}
     runs, empty, truncated = [], [], False
@@ -126,7 +125,9 @@ def _steps(change, items):
 
 def _record(steps, run_id, root):
     """Return the first record of these steps, or None where any of them cannot be read."""
-    records = [record for record in (proof.read(run_id, step, root) for step in steps) if record]
+    records = [
+        record for record in (step_record.read(run_id, step, root) for step in steps) if record
+    ]
     if not records or any(record.get("error") for record in records):
         return None
     return records[0]

@@ -13,15 +13,11 @@ import os
 import time
 
 from ...shared import step_kinds, step_times
-from ...state import journal, lock, revert_plan
-from ...state import step_record as proof
-from ...state import storage as durable
+from ...state import journal, lock, revert_plan, step_record, storage
 from ...state.raised_levels import raised_kubelet_runs
 from ...state.storage import ROOT, ChangeError
-from ...system import detached as outlive
-from ...system import files
-from .. import health_probe as prove
-from .. import preconditions as guard
+from ...system import detached, files
+from .. import health_probe, preconditions
 from . import running_limits
 from .files import revert
 from .listing import FileHistory, listed, shown
@@ -42,7 +38,7 @@ def run(params):
     if params["state"] == "listed":
         found = listed(params.get("root") or ROOT)
         return _with_preconditions(params, found) if params.get("reverts") else found
-    return outlive.run(reverted, params) or _answer(
+    return detached.run(reverted, params) or _answer(
         error=(
             "the program ended on the node without an answer (killed, or out of memory); list again"
             " to see what became of it"
@@ -97,12 +93,12 @@ def _run(work):
     """Return (the error or None, whether it may have changed something that is not listed)."""
     try:
         work.run()
-    except (ChangeError, guard.Refused) as reason:
+    except (ChangeError, preconditions.Refused) as reason:
         return str(reason), getattr(reason, "changed", False)
     except OSError as reason:
         path = files.one_line(reason.filename or "a file of this node")
         return (
-            f"it ended, because {path} cannot be used: {durable.why(reason)}; {LIST_AGAIN}",
+            f"it ended, because {path} cannot be used: {storage.why(reason)}; {LIST_AGAIN}",
             True,
         )
     except Exception as reason:  # pylint: disable=broad-except
@@ -163,7 +159,7 @@ class _Revert:
             must_hold=bool(self.params.get("lock")),
         )
         if self.run_id not in journal.run_ids(self.root):
-            raise guard.Refused(
+            raise preconditions.Refused(
                 f"nothing was changed: the journal of {self.host} knows no run {self.run_id}"
             )
         with step.exclusive():  # this run may change this node
@@ -202,7 +198,7 @@ class _Revert:
                 kubelet_reverter_of(RAISE_KUBELET).may_restart(group[0].record, self.allow)
             else:
                 self._preconditions(component, changes)
-        except (guard.Refused, ChangeError) as error:
+        except (preconditions.Refused, ChangeError) as error:
             return str(error)
         return None
 
@@ -215,14 +211,14 @@ class _Revert:
 
     def _require_ended(self):
         """Refuse while a step runs here, or while the run itself waits to be finished."""
-        for record in proof.unproven(self.root):
+        for record in step_record.unproven(self.root):
             if record["running"]:
-                raise guard.Refused(
+                raise preconditions.Refused(
                     "nothing was changed: run {} is still at work on {} (step {}); let it end and"
                     " run again".format(record["run_id"], self.host, record["step"])
                 )
             if record["run_id"] == self.run_id:
-                raise guard.Refused(
+                raise preconditions.Refused(
                     "nothing was changed: step {} of run {} was interrupted on {}; let kubemend"
                     " finish or undo it first (KM902)".format(
                         record["step"], self.run_id, self.host
@@ -273,7 +269,7 @@ class _Revert:
     def _preconditions(self, component, pending):
         """Return a _Start of this component, or raise guard.Refused."""
         start = _Start(component, pending, self.allow)
-        start.scene = guard.check(
+        start.scene = preconditions.check(
             {
                 "host": self.host,
                 "remedy": start.remedy,
@@ -289,23 +285,27 @@ class _Revert:
         """Restore the files of a control-plane component, and wait until it runs as before."""
         try:
             start = self._preconditions(component, pending)
-            if proof.claim(step, start.record(self.host, pending[0].path)) is not None:
-                raise guard.Refused(
+            if step_record.claim(step, start.record(self.host, pending[0].path)) is not None:
+                raise preconditions.Refused(
                     f"run {step.run_id} has begun this before (a connection that was made twice);"
                     " list again to see what became of it"
                 )
-        except (guard.Refused, ChangeError) as error:
+        except (preconditions.Refused, ChangeError) as error:
             self._refuse(changes, str(error))
             if not changes:
                 self.components.append(_component(component, False, str(error)))
             return
         begin, results = time.monotonic(), self._restore(changes, step)
         if changes and not any(row["changed"] for row in results):
-            results[0]["reason"] = proof.ended(step, proof.NOT_DONE, results[0]["reason"])[1]
+            results[0]["reason"] = step_record.ended(
+                step, step_record.NOT_DONE, results[0]["reason"]
+            )[1]
             return
         start.signal()
         if not any(history.former for history in pending):
-            note = proof.ended(step, proof.PROVEN, "it did not run before that run either")[1]
+            note = step_record.ended(
+                step, step_record.PROVEN, "it did not run before that run either"
+            )[1]
             self.components.append(_component(component, None, note, True))
             return
         self._verify(start, begin, step)
@@ -313,11 +313,11 @@ class _Revert:
     def _verify(self, start, begin, step):
         """Wait until the component runs with its former command line, and note what came of it."""
         health = start.wait(begin)
-        state, reason = proof.PROVEN, None
+        state, reason = step_record.PROVEN, None
         if not health.ok:
-            state, reason = proof.FAILED, self._unproven(start.component, health, step)
+            state, reason = step_record.FAILED, self._unproven(start.component, health, step)
             self.stopped = f"{start.component} was not proven after its files were restored"
-        reason = proof.ended(step, state, reason, health.seen())[1]
+        reason = step_record.ended(step, state, reason, health.seen())[1]
         self.components.append(
             dict(
                 _component(start.component, health.ok, reason, True),
@@ -353,7 +353,7 @@ class _Revert:
 
         try:
             proven, reason = reverter.take_back(record, restore, step, self.allow)
-        except (guard.Refused, ChangeError) as error:
+        except (preconditions.Refused, ChangeError) as error:
             self._refuse(changes, str(error))
             proven, reason = (None if changes else False), str(error)
         self.components.append(_component(KUBELET, proven, reason, proven is not None))
@@ -447,7 +447,7 @@ class _Start:
     def signal(self):
         """End the process where nothing else restarts it."""
         if self.signalled and self.former:
-            prove.terminate(self.former)
+            health_probe.terminate(self.former)
 
     def wait(self, begin):
         """Return what the component shows until the limit."""
@@ -455,8 +455,8 @@ class _Start:
         not_identity = None
         if former and not self.moved:
             not_identity = former.identity
-        return prove.wait(
-            prove.Want(self.component, argv=self._argv(), not_identity=not_identity),
+        return health_probe.wait(
+            health_probe.Want(self.component, argv=self._argv(), not_identity=not_identity),
             self.scene.credentials,
             begin + self.limit,
             step_times.WATCHED if self.moved else None,
@@ -477,7 +477,7 @@ class _Start:
 
     def _later(self, begin):
         """Return until when the kubelet's back-off may delay a start that is possible."""
-        return begin + step_times.BACK_OFF if guard.startable(self.expect["image"]) else 0
+        return begin + step_times.BACK_OFF if preconditions.startable(self.expect["image"]) else 0
 
 
 def _kubelet_waits(group):
@@ -503,12 +503,12 @@ def _unfinished(group):
 
 def _is_newer(path, component):
     """Return whether a file was written after the component started."""
-    running = prove.instances(component)
+    running = health_probe.instances(component)
     started = running[0].started_at if running else None
     written = _mtime(path)
     if not started or not written:
         return False
-    return written > started + guard.TOLERANCE
+    return written > started + preconditions.TOLERANCE
 
 
 def _mtime(path):

@@ -10,11 +10,10 @@ none. A value that is not what the run left is a foreign change.
 
 from ...collectors.node import boot
 from ...shared import step_kinds
-from ...state import step_record as proof
+from ...state import step_record
 from ...system import files, procfs
-from .. import preconditions as guard
-from ..handlers import kernel_setting
-from ..handlers import service_limit as unit_limit
+from .. import preconditions
+from ..handlers import kernel_setting, service_limit
 
 ALLOW = "revert_runtime"
 RESTORE, RESTORED, REFUSED, KEPT, CONFLICT = "restore", "restored", "refused", "kept", "conflict"
@@ -101,7 +100,7 @@ def _put_back(value):
     """Restore a value that may be restored, and return what became of it."""
     try:
         problem = value.write()
-    except (OSError, guard.Refused) as error:
+    except (OSError, preconditions.Refused) as error:
         problem = files.one_line(error)
     now = value.read()
     if now is None or now == value.former:
@@ -118,14 +117,14 @@ def _put_back(value):
 def values(run_id, root, kernel=kernel_setting.KERNEL):
     """Return what the verified steps of a run raised, each value once."""
     found = {}
-    for record in proof.of_run(run_id, root):
+    for record in step_record.of_run(run_id, root):
         for value in _values_of(record, kernel):
             found.setdefault(value.name, value)
     return list(found.values())
 
 
 def _values_of(record, kernel):
-    if record.get("state") != proof.PROVEN:
+    if record.get("state") != step_record.PROVEN:
         return []
     if record.get("remedy") == step_kinds.KERNEL_SETTING:
         return _of_kernel(record, kernel)
@@ -139,7 +138,7 @@ def _of_kernel(record, kernel):
         def read():
             try:
                 return kernel_setting.read(key, kernel, record.get("host"))
-            except guard.Refused:
+            except preconditions.Refused:
                 return None
 
         return read
@@ -173,12 +172,12 @@ def _of_processes(record):
         def read():
             if procfs.ticks(process["pid"]) != process["ticks"]:
                 return None
-            return unit_limit.nofile(process["pid"])
+            return service_limit.nofile(process["pid"])
 
         return read
 
     def writer(process):
-        return lambda: unit_limit.told(process["pid"], process["former"])
+        return lambda: service_limit.told(process["pid"], process["former"])
 
     fresh = record.get("seen") or {}
     if record.get("restart") and fresh.get("pid") and fresh.get("ticks") is not None:
@@ -204,7 +203,7 @@ def _of_processes(record):
             _name(process, record),
             record.get("path"),
             process["former"],
-            unit_limit.aim(process["former"], process),
+            service_limit.aim(process["former"], process),
             reader(process),
             writer(process),
         )

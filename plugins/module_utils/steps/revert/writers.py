@@ -4,7 +4,7 @@
 """What puts back the files, units and texts of the API that entries of the journal are about."""
 
 from ...state import journal
-from .. import file_change as change
+from .. import file_change
 
 
 class FileWriter:
@@ -14,17 +14,17 @@ class FileWriter:
         """Put the former bytes back where the run's are still there; None: no file."""
         left, real = history["sha256_left"], history["real"]
         if former is None:
-            return change.move_out(real, left, step)
+            return file_change.move_out(real, left, step)
         if left is not None:
-            return change.replace(real, left, former, step)
+            return file_change.replace(real, left, former, step)
         intent = history["items"][0]["intent"]
-        attributes = change.Attributes(
+        attributes = file_change.Attributes(
             int(intent["mode"], 8),
             intent["uid"],
             intent["gid"],
             journal.unpacked(intent["xattrs"]),
         )
-        return change.create_file(real, former, step, attributes)
+        return file_change.create_file(real, former, step, attributes)
 
 
 class UnitWriter:

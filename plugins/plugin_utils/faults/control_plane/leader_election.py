@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from ...models.cluster import Cluster, Host
 from ...models.control_plane import ELECTED, ConfigFile, ControlPlane, FileUse, Process
 from ...models.result import Missing, Proof
-from ...parsers import pflag as flags
+from ...parsers import pflag
 from ..base import Hit, Outcome, cluster_check, not_applicable
 
 FLAG_ON = "- --leader-elect=true"
@@ -161,7 +161,7 @@ def _loaded(uses: list[FileUse]) -> list[FileUse]:
 def _disabled_process(
     assessment: _Assessment, host: Host, process: Process, uses: list[FileUse]
 ) -> None:
-    flag = flags.bool_flag(process.argv, "leader-elect")
+    flag = pflag.bool_flag(process.argv, "leader-elect")
     by_flag = flag is not None and flag.value is False
     config = process.config
     if config is not None and _config_decides(process, config, by_flag):
@@ -262,7 +262,7 @@ def _file_flag(assessment: _Assessment, host: Host, use: FileUse, running: list[
 
 def _config_only(assessment: _Assessment, host: Host, process: Process) -> None:
     """Add a configuration file that switches election off at the next restart."""
-    config, flag = process.config, flags.bool_flag(process.argv, "leader-elect")
+    config, flag = process.config, pflag.bool_flag(process.argv, "leader-elect")
     overridden = flag is not None and flag.value and (process.version or (1, 23)) >= (1, 23)
     if config is not None and config.elect is False and not overridden:
         summary = "leader election goes off at the next restart"
@@ -428,7 +428,7 @@ def same_duty(process: Process, other: Process) -> bool:
 
 def scheduler_names(process: Process) -> frozenset[str]:
     """Return the schedulerNames that an instance serves."""
-    flag = flags.string_flag(process.argv, "scheduler-name")
+    flag = pflag.string_flag(process.argv, "scheduler-name")
     names: Iterable[str] = ()
     if process.config:
         names = process.config.scheduler_names
@@ -436,7 +436,7 @@ def scheduler_names(process: Process) -> frozenset[str]:
 
 
 def _controllers(process: Process) -> frozenset[str]:
-    listed = (flags.string_flag(process.argv, "controllers") or "*").split(",")
+    listed = (pflag.string_flag(process.argv, "controllers") or "*").split(",")
     return frozenset(item for item in listed if not item.startswith("-"))
 
 
@@ -450,7 +450,7 @@ def _locks(process: Process) -> frozenset[str] | None:
         reported = {**process.config.locks, **process.locks}
 
     def setting(field_name: str, flag: str) -> str | None:
-        return reported.get(field_name) or flags.string_flag(process.argv, flag)
+        return reported.get(field_name) or pflag.string_flag(process.argv, flag)
 
     kind = setting("resourcelock", "leader-elect-resource-lock") or _default_kind(process.version)
     if kind is None:

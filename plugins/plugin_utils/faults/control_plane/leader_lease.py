@@ -20,7 +20,7 @@ from ...models.cluster import STALE_LOCK_SECONDS, Cluster, Host, timestamp
 from ...models.control_plane import ControlPlane, Process
 from ...models.result import Missing, Proof
 from ..base import Hit
-from . import leader_election as election
+from . import leader_election
 
 # Another instance takes the lock within its lease's duration (15 s) and a retry; a busy machine
 # needs longer.
@@ -83,7 +83,7 @@ def _host_names(host: Host) -> set[str]:
 
 
 def _names(running: list[tuple[Host, Process]], component: str) -> set[str]:
-    names = {name for _host, process in running for name in election.lock_names(process)}
+    names = {name for _host, process in running for name in leader_election.lock_names(process)}
     return names or {component}
 
 

@@ -14,7 +14,7 @@ from ...models import control_plane
 from ...models.cluster import Cluster, Host
 from ...models.control_plane import FileUse, Process
 from ...models.result import Missing, Proof
-from ...parsers import pflag as flags
+from ...parsers import pflag
 from ..base import Hit, Outcome, node_check, present, unknown
 
 # The kubelet reads the directory every 20 s and then needs a graceful stop and a start: a younger
@@ -125,7 +125,7 @@ def _agrees(use: FileUse, process: Process) -> bool:
     Of a shell's command line only the flag of election is compared.
     """
     if use.words and use.words[0].rsplit("/", 1)[-1] in ("sh", "bash", "dash", "ash"):
-        running = flags.bool_flag(process.argv, "leader-elect")
+        running = pflag.bool_flag(process.argv, "leader-elect")
         if use.flag is None or running is None:
             return use.flag is None and running is None
         return use.flag.value == running.value

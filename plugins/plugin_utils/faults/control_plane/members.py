@@ -12,8 +12,7 @@ from typing import Any
 from ...models import control_plane, node_hosts
 from ...models.cluster import Cluster, Host, timestamp
 from ...models.result import Missing, Proof
-from ...parsers import pflag as flags
-from ...parsers import pod_manifest as manifest
+from ...parsers import pflag, pod_manifest
 from ..base import Hit, Outcome, causes, cluster_check, not_applicable
 from .leader_election import silent_members
 
@@ -46,7 +45,7 @@ def kubeadm_config(cluster: Cluster) -> Iterator[Outcome]:
     try:
         for component, value, line in _switched_off(record):
             hits.append(_kubeadm_hit(component, value, line))
-    except manifest.ManifestError:
+    except pod_manifest.ManifestError:
         missing.append(Missing(cluster.api_host or "cluster API", "kubeadm_config", "error"))
     yield Outcome(tuple(hits), tuple(missing), note=_silence(cluster))
 
@@ -76,9 +75,9 @@ def switched_off(record: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _switched_off(record: Mapping[str, Any]) -> Iterator[tuple[str, str, int]]:
-    text = manifest.parseable(record.get("text") or "", control_plane.spans(record))
+    text = pod_manifest.parseable(record.get("text") or "", control_plane.spans(record))
     for component, value, line in _leader_elect_args(text):
-        if flags.parse_bool(value) is not True:
+        if pflag.parse_bool(value) is not True:
             yield component, value, line
 
 
@@ -88,7 +87,7 @@ def _leader_elect_args(text: str) -> Iterator[tuple[str, str, int]]:
     extraArgs are a map up to v1beta3, and a list of name and value since.
     """
     names: dict[tuple[Any, ...], str] = {}
-    for path, value, line in manifest.scalars(text):
+    for path, value, line in pod_manifest.scalars(text):
         if (
             len(path) < 3
             or str(path[0]).lower() not in _SECTIONS
@@ -96,10 +95,10 @@ def _leader_elect_args(text: str) -> Iterator[tuple[str, str, int]]:
         ):
             continue
         component = _SECTIONS[str(path[0]).lower()]
-        if len(path) == 3 and flags.normalise(str(path[2])) == "leader-elect":
+        if len(path) == 3 and pflag.normalise(str(path[2])) == "leader-elect":
             yield component, value, line
         elif len(path) == 4 and path[3] == "name":
-            names[path[:3]] = flags.normalise(value)
+            names[path[:3]] = pflag.normalise(value)
         elif len(path) == 4 and path[3] == "value" and names.get(path[:3]) == "leader-elect":
             yield component, value, line
 

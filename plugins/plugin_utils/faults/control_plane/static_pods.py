@@ -15,7 +15,7 @@ from ...models import control_plane
 from ...models.cluster import Host, moment
 from ...models.control_plane import ControlPlane, FileUse, Process
 from ...models.result import Missing, Proof
-from ...parsers import pflag as flags
+from ...parsers import pflag
 from ..base import Hit, Outcome, causes, node_check
 from .manifests import SETTLE_SECONDS
 
@@ -126,7 +126,7 @@ def _evaluated(
     ]
     if started:
         return _running_hit(host, plane, use, exits, max(started), booted), ""
-    if flags.component_of(use.words) != use.component:
+    if pflag.component_of(use.words) != use.component:
         reason = (
             f"what runs as {use.component} by {use.path} is not known: its command does not name it"
         )

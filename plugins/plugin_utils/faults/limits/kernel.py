@@ -10,13 +10,11 @@ from typing import Any
 
 from ...models import (
     control_plane,
+    persistent_sysctl,
     shared_kernel,
 )
 from ...models import (
-    limits as node_limits,
-)
-from ...models import (
-    persistent_sysctl as lasting_settings,
+    limits as model_limits,
 )
 from ...models.cluster import Host
 from ...models.limits import (
@@ -30,7 +28,7 @@ from ...models.limits import (
     Shortage,
 )
 from ...models.result import Missing, Proof
-from ...parsers import errno_message as errno_words
+from ...parsers import errno_message
 from ..base import Hit, Outcome, node_check
 
 SHOWN = 5
@@ -39,9 +37,9 @@ WHO_THREADS = "ps -eo nlwp,pid,comm --sort=-nlwp | head"
 # The subject that a log line of kubelet or runtime must have: the same errno also occurs for a full
 # disk or a process at its limit.
 SAYS = {
-    INSTANCES: errno_words.INSTANCES,
-    FILE_MAX: errno_words.FILE_MAX,
-    WATCHES: errno_words.WATCHES,
+    INSTANCES: errno_message.INSTANCES,
+    FILE_MAX: errno_message.FILE_MAX,
+    WATCHES: errno_message.WATCHES,
 }
 RAISE = (
     "raise it: the plan writes {0}={1}, or what -e {2}=NUMBER asks for, where it outlives a reboot,"
@@ -65,7 +63,7 @@ WHO = (
 )
 def one_holder(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     """KM401: report a process that holds most of a user's inotify instances."""
-    limits = node_limits.read(document)
+    limits = model_limits.read(document)
     missing = (
         host.missing("limits")
         or host.missing("descriptors")
@@ -88,7 +86,7 @@ def too_small(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
 
     If one process does, KM401 reports it, and this fault is not clear.
     """
-    limits = node_limits.read(document)
+    limits = model_limits.read(document)
     shortages = _of(limits, INSTANCES)
     shared = [shortage for shortage in shortages if not shortage.culprit]
     missing = host.missing("limits") or _untried(host, limits, INSTANCES)
@@ -109,8 +107,8 @@ def too_small(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
 )
 def watches(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     """KM403: report that a user's inotify watches are used up."""
-    limits = node_limits.read(document)
-    error = node_limits.INOTIFY[INSTANCES][2]
+    limits = model_limits.read(document)
+    error = model_limits.INOTIFY[INSTANCES][2]
     note = ""
     if (limits.tried.get("instance"), limits.tried.get("watch")) == (error, "untried"):
         note = f"no inotify instance was to be had to try a watch with ({error}): see KM402 first"
@@ -128,8 +126,8 @@ def watches(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
 )
 def file_max(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     """KM405: report that the machine's file handles are used up."""
-    limits = node_limits.read(document)
-    handles = node_limits.pair(limits.seen.get("file_nr"))
+    limits = model_limits.read(document)
+    handles = model_limits.pair(limits.seen.get("file_nr"))
     counted = bool(handles and handles[0] >= 0 and handles[1] > 0)
     missing = host.missing("limits") or unless(host, counted)
     yield _outcome(host, document, limits, _of(limits, FILE_MAX), missing)
@@ -147,13 +145,13 @@ def pids(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
 
     Each thread has one, a process with one thread too.
     """
-    limits = node_limits.read(document)
-    threads = node_limits.number(limits.seen.get("threads"))
+    limits = model_limits.read(document)
+    threads = model_limits.number(limits.seen.get("threads"))
     bounds = [(limits.kernel[key], key) for key in (PID_MAX, THREADS_MAX) if limits.kernel.get(key)]
     missing = host.missing("limits") or unless(host, threads is not None and len(bounds) == 2)
     bound, key = min(bounds, default=(0, ""))
     hits = []
-    if threads is not None and bound and threads >= node_limits.FULL * bound:
+    if threads is not None and bound and threads >= model_limits.FULL * bound:
         hits.append(_crowded(host, document, threads, bound, key, limits.most("threads")))
     yield Outcome(tuple(hits), missing, host=host.host)
 
@@ -240,8 +238,8 @@ def _untried(host: Host, limits: Limits, key: str) -> tuple[Missing, ...]:
 
     Whether the kubelet gets more is not known then.
     """
-    trial, error = node_limits.INOTIFY[key][1:]
-    uid = node_limits.number(limits.tried.get("uid"))
+    trial, error = model_limits.INOTIFY[key][1:]
+    uid = model_limits.number(limits.tried.get("uid"))
     if uid:
         return unless(host, False, "denied")
     tried = limits.tried.get(trial, "untried") in (None, error)
@@ -293,7 +291,7 @@ def _hit(host: Host, document: Mapping[str, Any], limits: Limits, shortages: lis
 
 def _users(shortages: list[Shortage]) -> str:
     """Return whose limits are used up, for a summary."""
-    users = [node_limits.whose(shortage.uid) for shortage in shortages if shortage.key != FILE_MAX]
+    users = [model_limits.whose(shortage.uid) for shortage in shortages if shortage.key != FILE_MAX]
     if not users:
         return ""
     if len(users) > SHOWN:
@@ -346,7 +344,7 @@ def _proofs(
 
 
 def _is_about(line: str, kind: str) -> bool:
-    error = errno_words.about(line)
+    error = errno_message.about(line)
     return error is not None and error.kind == kind
 
 
@@ -370,7 +368,7 @@ def _unseen(host: Host, limits: Limits) -> str:
 
 
 def _advice(shortage: Shortage, culprit: Holder | None) -> str:
-    target, variable = node_limits.TARGETS[shortage.key], node_limits.VARIABLES[shortage.key]
+    target, variable = model_limits.TARGETS[shortage.key], model_limits.VARIABLES[shortage.key]
     if target > shortage.limit:
         raised = RAISE.format(shortage.key, target, variable)
     else:
@@ -401,21 +399,21 @@ def _advice(shortage: Shortage, culprit: Holder | None) -> str:
 )
 def lasting(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     """KM407: report a setting that a file overrides, a reboot resets, or that was never loaded."""
-    limits = node_limits.read(document)
+    limits = model_limits.read(document)
     unread: Sequence[str] = ()
     if host.statuses.get("limits") == "ok":
         unread = limits.unread_sysctl()
     hits = [
         _lasting_hit(host, document, limits, setting)
-        for setting in lasting_settings.lasting(limits)
+        for setting in persistent_sysctl.lasting(limits)
     ]
     # Of hosts that share one kernel it is enough that the files of one of them set its value.
     settled = []
     for key, running in limits.kernel.items():
         token = shared_kernel.token(document, shared_kernel.LASTING, key, running)
-        if token and not unread and lasting_settings.says(limits, key, running):
+        if token and not unread and persistent_sysctl.says(limits, key, running):
             settled.append(token)
-    watched = limits.kernel.keys() >= set(node_limits.WATCHED)
+    watched = limits.kernel.keys() >= set(model_limits.WATCHED)
     missing = host.missing("limits") or unless(host, not unread and watched)
     note = ""
     if unread:
@@ -424,7 +422,7 @@ def lasting(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
 
 
 def _lasting_hit(
-    host: Host, document: Mapping[str, Any], limits: Limits, setting: lasting_settings.Lasting
+    host: Host, document: Mapping[str, Any], limits: Limits, setting: persistent_sysctl.Lasting
 ) -> Hit:
     proofs = [
         Proof("file", host.host, path=path, line=line, text=text)
@@ -445,7 +443,7 @@ def _lasting_hit(
 
 
 def _lasting_kernel(
-    document: Mapping[str, Any], setting: lasting_settings.Lasting
+    document: Mapping[str, Any], setting: persistent_sysctl.Lasting
 ) -> tuple[Any, ...] | None:
     """Return what hosts of one kernel share of a setting.
 
@@ -460,16 +458,16 @@ def _lasting_kernel(
     return shared_kernel.token(document, shared_kernel.WISH, key, running, wanted)
 
 
-def _lasts(limits: node_limits.Limits, setting: lasting_settings.Lasting) -> str:
+def _lasts(limits: model_limits.Limits, setting: persistent_sysctl.Lasting) -> str:
     """Return how a setting becomes persistent.
 
     It is set in the plan's file, or in the line of another file that is read after that.
     """
     key, wanted = setting.key, setting.wanted
-    later = lasting_settings.later(limits, key, wanted)
+    later = persistent_sysctl.later(limits, key, wanted)
     advice = later.why or (
         f"write {key} = {wanted} where nothing overrides it: the plan does, in"
-        f" {lasting_settings.FILE}"
+        f" {persistent_sysctl.FILE}"
     )
     if later.edit:
         advice += ": the plan makes it, and a revert takes it back"

@@ -12,7 +12,7 @@ from typing import Any
 from ....module_utils.shared.unit_limits import ROLES
 from ...evidence.document import one_line
 from ...models import control_plane
-from ...models import limits as node_limits
+from ...models import limits as model_limits
 from ...models.cluster import Host
 from ...models.limits import NOFILE as LOGINS
 from ...models.limits import NR_OPEN, UNLIMITED, VARIABLES, Holder, Limits
@@ -47,7 +47,7 @@ IGNORED = ("optional", "sufficient")  # PAM lets the login go on when such a lin
 )
 def full(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     """KM404: report processes that have as many files open as they may."""
-    limits = node_limits.read(document)
+    limits = model_limits.read(document)
     holders = limits.full()
     hits = []
     if holders:
@@ -140,7 +140,7 @@ def _next_start(unit: Mapping[str, Any]) -> int:
 
     It is 0 if it is not known.
     """
-    configured = node_limits.pair(unit.get("limit_nofile"))
+    configured = model_limits.pair(unit.get("limit_nofile"))
     managed = str(unit.get("ours") or "").partition(":")[0]
     limits = [0]
     if configured:
@@ -161,9 +161,9 @@ def _answered(limits: Limits) -> bool:
 
 def _counted(limits: Limits) -> bool:
     """Tell whether open files and limits of kubelet, runtimes and sshd are all known."""
-    pids = [process.get("pid") for process in node_limits.items(limits.seen.get("processes"))]
+    pids = [process.get("pid") for process in model_limits.items(limits.seen.get("processes"))]
     counted = {holder.pid for holder in limits.processes()}
-    return all(pid in counted for pid in pids if node_limits.number(pid) is not None)
+    return all(pid in counted for pid in pids if model_limits.number(pid) is not None)
 
 
 @node_check(
@@ -176,8 +176,8 @@ def _counted(limits: Limits) -> bool:
 )
 def locked_out(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     """KM406: report limits above what the kernel allows, with which pam_limits refuses logins."""
-    limits = node_limits.read(document)
-    lines = [line for line in node_limits.items(limits.seen.get("pam")) if _refuses(line)]
+    limits = model_limits.read(document)
+    lines = [line for line in model_limits.items(limits.seen.get("pam")) if _refuses(line)]
     read = isinstance(limits.seen.get("pam"), (list, tuple))
     silent = host.missing("limits") or unless(host, read)
     if silent or not lines:
@@ -273,7 +273,7 @@ def _entry(host: Host, entry: Entry) -> Proof:
 
 
 def _line(host: Host, line: Mapping[str, Any]) -> Proof:
-    number = node_limits.number(line.get("line"))
+    number = model_limits.number(line.get("line"))
     path = str(line["path"])
     return Proof("file", host.host, path=path, line=number, text=str(line["text"]))
 
@@ -287,7 +287,7 @@ def _line(host: Host, line: Mapping[str, Any]) -> Proof:
 )
 def services(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     """KM408: report a limit of limits.conf that services do not have, because it is for logins."""
-    limits = node_limits.read(document)
+    limits = model_limits.read(document)
     entries = [entry for entry in limits.hard_limits() if entry.domain in ("*", "root")]
     highest = max(entries, key=_rank, default=None)
     hits = []
@@ -343,7 +343,7 @@ def _rank(entry: Entry) -> float:
 )
 def refused(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     """KM409: report units that do not start because the kernel refuses their limits."""
-    limits = node_limits.read(document)
+    limits = model_limits.read(document)
     units = [
         unit
         for unit in _units(limits)
@@ -386,10 +386,10 @@ def _lowered(limits: Limits) -> str:
 
     That alone is why systemd cannot give a unit what PID 1 has.
     """
-    init, allowed = limits.seen.get("init"), limits.kernel.get(node_limits.NR_OPEN)
+    init, allowed = limits.seen.get("init"), limits.kernel.get(model_limits.NR_OPEN)
     if not isinstance(init, Mapping) or allowed is None:
         return ""
-    own = node_limits.pair(init.get("nofile"))
+    own = model_limits.pair(init.get("nofile"))
     if own is None or UNLIMITED < own[1] <= allowed:
         return ""
     number = str(own[1])
@@ -402,7 +402,7 @@ def _lowered(limits: Limits) -> str:
 
 
 def _units(limits: Limits) -> list[Mapping[str, Any]]:
-    units = node_limits.items(limits.seen.get("units"))
+    units = model_limits.items(limits.seen.get("units"))
     return [unit for unit in units if isinstance(unit.get("name"), str)]
 
 
@@ -418,7 +418,7 @@ def _set(host: Host, unit: Mapping[str, Any], prefix: str) -> list[Proof]:
     """Return the lines that set a unit's limits, as systemd reads them."""
     lines = [
         line
-        for line in node_limits.items(unit.get("sets"))
+        for line in model_limits.items(unit.get("sets"))
         if isinstance(line.get("path"), str) and str(line.get("text") or "").startswith(prefix)
     ]
     return [_line(host, line) for line in lines[:SHOWN]]
@@ -434,13 +434,13 @@ def _set(host: Host, unit: Mapping[str, Any], prefix: str) -> list[Proof]:
 )
 def infinite(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     """KM410: report a runtime without a limit of open files, which its containers inherit."""
-    limits = node_limits.read(document)
+    limits = model_limits.read(document)
     running = [
         unit
         for unit in _units(limits)
         if unit["name"] in RUNTIMES and unit.get("active_state") == "active"
     ]
-    limit_pairs = [(unit, node_limits.pair(unit.get("limit_nofile"))) for unit in running]
+    limit_pairs = [(unit, model_limits.pair(unit.get("limit_nofile"))) for unit in running]
     units = [unit for unit, pair in limit_pairs if pair and pair[1] == UNLIMITED]
     known = all(pair for _unit, pair in limit_pairs)
     hits = []

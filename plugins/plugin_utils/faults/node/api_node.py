@@ -17,11 +17,11 @@ from ...models.control_plane import Process
 from ...models.result import Missing, Proof
 from ...models.taints import NO_EXECUTE, NO_SCHEDULE
 from ..base import Hit, Outcome, causes, cluster_check, present, unknown
-from ..control_plane import leader_lease as leading
+from ..control_plane import leader_lease
 from . import taints as node_taints
 
 MANAGER = "kube-controller-manager"
-ROLE = leading.Role(
+ROLE = leader_lease.Role(
     MANAGER,
     "controller manager",
     "no taint of a node is set or taken away, and a node that died meanwhile still reads Ready",
@@ -46,7 +46,7 @@ def nobody_leads(cluster: Cluster) -> Iterator[Outcome]:
         yield Outcome(applies=False, component=MANAGER, note="no Kubernetes found on these hosts")
         return
     running = [(host, process) for host in cluster.hosts for process in _managers(host)]
-    lock, hits, missing = leading.judged(cluster, ROLE, running)
+    lock, hits, missing = leader_lease.judged(cluster, ROLE, running)
     leftover = [(view, taint) for view in views(cluster) for taint in _left(cluster, view)]
     if leftover and not hits:
         hits.append(_undone(cluster, leftover, lock))
@@ -80,7 +80,7 @@ def _left(cluster: Cluster, view: NodeView) -> Iterator[Mapping[str, Any]]:
 
 
 def _old(cluster: Cluster, view: NodeView, since: datetime) -> bool:
-    if view.leased is not None and (view.leased - since).total_seconds() > leading.LED_SECONDS:
+    if view.leased is not None and (view.leased - since).total_seconds() > leader_lease.LED_SECONDS:
         return True
     age = ages.age(cluster, since, "nodes")
     return age is not None and age > STALE_LOCK_SECONDS

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ...evidence.document import one_line
-from ...models import boot as node_boot
+from ...models import boot as model_boot
 from ...models.boot import Lost, NodeBoot, Problem
 from ...models.cluster import Host
 from ...models.result import Missing, Proof
@@ -32,8 +32,8 @@ def missing_setting(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome
     if host.statuses.get("kubelet") == "absent":
         yield not_applicable(NO_KUBELET, host=host.host)
         return
-    node = node_boot.read(document)
-    hits = tuple(_hit(host, problem) for problem in node_boot.problems(node))
+    node = model_boot.read(document)
+    hits = tuple(_hit(host, problem) for problem in model_boot.problems(node))
     missing, note = _unread(host, node)
     yield Outcome(hits, missing, host=host.host, note=note)
 
@@ -76,12 +76,12 @@ def _hit(host: Host, problem: Problem) -> Hit:
     severity, risk = "warning", None
     if problem.severe:
         severity = "critical"
-    if not node_boot.mends(problem):
+    if not model_boot.mends(problem):
         risk = 0
     return Hit(
         f"{problem.name} {state} on {host.node or host.host}: {one_line(problem.why, 400)}",
         tuple(proofs),
-        node_boot.cure(problem),
+        model_boot.cure(problem),
         host=host.host,
         node=host.node,
         component=problem.name,
@@ -102,15 +102,15 @@ def lost_filesystem(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome
     if host.statuses.get("kubelet") == "absent":
         yield not_applicable(NO_KUBELET, host=host.host)
         return
-    node = node_boot.read(document)
+    node = model_boot.read(document)
     missing = host.missing("boot", absent_is_answer=False) + host.missing(
         "swap", absent_is_answer=False
     )
-    if not missing and node_boot.mounted(node) is None:
+    if not missing and model_boot.mounted(node) is None:
         missing = (Missing(host.host, "boot", "error"),)
-    if not missing and not node.container and not node_boot.fstab_known(node):
+    if not missing and not node.container and not model_boot.fstab_known(node):
         missing = (Missing(host.host, "swap", "error"),)
-    hits = tuple(_lost(host, node, lost) for lost in node_boot.lost(node))
+    hits = tuple(_lost(host, node, lost) for lost in model_boot.lost(node))
     yield Outcome(hits, missing, host=host.host)
 
 
@@ -156,7 +156,7 @@ def _lost(host: Host, node: NodeBoot, lost: Lost) -> Hit:
 )
 def selinux(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     """KM522: report SELinux if it runs in one mode, and a boot makes another."""
-    missing, node = host.missing("boot", absent_is_answer=False), node_boot.read(document)
+    missing, node = host.missing("boot", absent_is_answer=False), model_boot.read(document)
     modes = node.seen.get("selinux")
     running, config = None, None
     if isinstance(modes, Mapping):

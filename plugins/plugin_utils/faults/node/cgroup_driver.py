@@ -12,9 +12,9 @@ from typing import Any
 from ...models import control_plane
 from ...models.cluster import Host
 from ...models.kubelet import config as kubelet_config
-from ...models.kubelet import status as kubelet_why
+from ...models.kubelet import status as kubelet_status
 from ...models.result import Missing, Proof
-from ...parsers import systemd_unit as kubelet_unit
+from ...parsers import systemd_unit
 from ..base import Hit, Outcome, node_check, present, unknown
 
 RECENT = 600.0  # seconds: the kubelet tries each pod again at least every few minutes
@@ -45,7 +45,7 @@ def refused(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
         yield unknown(*host.missing("kubelet_log"))
         return
     clock = control_plane.data(document, "system").get("clock")
-    logged = kubelet_why.moment(refusals[-1][0])
+    logged = kubelet_status.moment(refusals[-1][0])
     if not isinstance(clock, (int, float)) or isinstance(clock, bool) or logged is None:
         note = "it cannot be told whether it is still so"
         yield unknown(Missing(host.host, "system", "error"), note=note)
@@ -88,7 +88,7 @@ def _is_down(document: Mapping[str, Any]) -> bool:
     return (
         isinstance(unit, Mapping)
         and not kubelet.get("process")
-        and not kubelet_unit.unit(unit).runs
+        and not systemd_unit.unit(unit).runs
     )
 
 

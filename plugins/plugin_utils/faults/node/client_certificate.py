@@ -11,14 +11,13 @@ from typing import Any
 from ...evidence.document import one_line, shell_name
 from ...models import control_plane
 from ...models.cluster import Host
-from ...models.kubelet import client_certificate as kubelet_certificate
-from ...models.kubelet import status as kubelet_why
+from ...models.kubelet import client_certificate
+from ...models.kubelet import status as kubelet_status
 from ...models.kubelet.client_certificate import Validity
 from ...models.kubelet.status import Why
 from ...models.result import Missing, Proof
 from ..base import Hit, Outcome, present, unknown
-from . import kubelet_exit_advice as kubelet_cures
-from . import kubelet_unit as nodes
+from . import kubelet_exit_advice, kubelet_unit
 
 CURRENT = "/var/lib/kubelet/pki/kubelet-client-current.pem"
 CLOCK = "compare the node's clock first (timedatectl)"
@@ -26,7 +25,7 @@ CLOCK = "compare the node's clock first (timedatectl)"
 
 def dated(host: Host, document: Mapping[str, Any], outcome: Outcome) -> Outcome:
     """Return the result with what the dates add: the last log lines do not show the certificate."""
-    valid, why = kubelet_certificate.read(document), kubelet_why.read(document)
+    valid, why = client_certificate.read(document), kubelet_status.read(document)
     if valid is not None and why is not None and valid.overdue:
         return present(_hit(host, valid, why), host=host.host, component="kubelet")
     known = control_plane.data(document, "kubelet").get("client_certificate")
@@ -63,7 +62,7 @@ def _hit(host: Host, valid: Validity, why: Why) -> Hit:
     return Hit(
         f"the client certificate of the kubelet of {node} {state} ({path}, valid until"
         f" {valid.ends:%Y-%m-%d %H:%M:%S} UTC)",
-        (place, nodes.proof(host, why.unit)),
+        (place, kubelet_unit.proof(host, why.unit)),
         _advice(valid, node, shell_name(why.unit.name, "UNIT")),
         host=host.host,
         node=host.node,
@@ -93,7 +92,7 @@ def _advice(valid: Validity, node: str, unit: str) -> str:
             " client-certificate-data and client-key-data, or of the file that it names, which"
             " nothing renews; else "
         )
-    credentials = kubelet_cures.credentials(node)
+    credentials = kubelet_exit_advice.credentials(node)
     if valid.expired:
         return f"{CLOCK}; {other}{credentials}; then systemctl restart {unit}"
     if other:

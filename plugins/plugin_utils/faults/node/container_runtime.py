@@ -13,36 +13,30 @@ from typing import Any
 from ....module_utils.shared.start_refusal import Refusal
 from ...evidence.document import one_line, shell_name
 from ...models import control_plane
-from ...models import unit_start as start_refused
+from ...models import unit_start as model_unit_start
 from ...models.cluster import Host
-from ...models.kubelet import exit_cause as kubelet_death
-from ...models.kubelet import status as kubelet_why
+from ...models.kubelet import exit_cause
+from ...models.kubelet import status as kubelet_status
 from ...models.result import Missing, Proof
 from ...parsers import (
-    pflag as flags,
-)
-from ...parsers import (
-    runtime_journal as runtime_words,
-)
-from ...parsers import (
-    systemd_unit as kubelet_unit,
-)
-from ...parsers import (
-    unit_journal as kubelet_starts,
+    pflag,
+    runtime_journal,
+    systemd_unit,
+    unit_journal,
 )
 from ...parsers.runtime_journal import Words
 from ...parsers.systemd_unit import Unit
 from ..base import Hit, Outcome, node_check, not_applicable, unknown
-from . import kubelet_unit as nodes
+from . import kubelet_unit as node_kubelet_unit
 
 # As the collector has them: collect.runtime and collect.cri.
 CONTAINERD, DOCKER, CRI_DOCKER, EMBEDDED = "containerd", "docker", "cri-docker", "embedded"
 OK, UNIMPLEMENTED, SILENT = 0, 12, "no answer"
 EXIT_LIMITS = 205  # of which KM409 tells more
 ENDED = frozenset(
-    (kubelet_unit.LOOPING, kubelet_unit.GAVE_UP, kubelet_unit.FAILED, kubelet_unit.STOPPED)
+    (systemd_unit.LOOPING, systemd_unit.GAVE_UP, systemd_unit.FAILED, systemd_unit.STOPPED)
 )
-UNSURE = frozenset((kubelet_unit.STARTING, kubelet_unit.STOPPING, kubelet_unit.UNKNOWN))
+UNSURE = frozenset((systemd_unit.STARTING, systemd_unit.STOPPING, systemd_unit.UNKNOWN))
 # v1 came with 1.23, v1alpha2 went with 1.26, dockershim with 1.24.
 FIRST_V1, ONLY_V1, NO_DOCKERSHIM = (1, 23), (1, 26), (1, 24)
 CRI_PLUGINS = frozenset(
@@ -94,7 +88,7 @@ def starters(record: Mapping[str, Any]) -> list[str]:
     names = [name for name in _texts(record.get("wanted_by")) if name.endswith(".service")]
     if record.get("unit_file_state") == "disabled":
         names += _texts(record.get("brought_by"))
-    trigger = kubelet_unit.unit(record.get("trigger"))
+    trigger = systemd_unit.unit(record.get("trigger"))
     if trigger.file_state == "enabled":
         names.append(trigger.name)
     return names
@@ -120,9 +114,9 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 def on_demand(record: Mapping[str, Any]) -> bool:
     """Tell whether a unit only waits for a connection to its socket, which systemd accepts."""
-    state = kubelet_unit.state(kubelet_unit.unit(record))
-    trigger = kubelet_unit.unit(record.get("trigger"))
-    return state.kind == kubelet_unit.STOPPED and trigger.active == "active"
+    state = systemd_unit.state(systemd_unit.unit(record))
+    trigger = systemd_unit.unit(record.get("trigger"))
+    return state.kind == systemd_unit.STOPPED and trigger.active == "active"
 
 
 class Runtime:
@@ -134,11 +128,11 @@ class Runtime:
         self.kind, self.name = self.evidence.get("kind"), host.node or host.host
         self.path = one_line(self.evidence.get("path") or "", 200)
         self.records = _records(self.evidence.get("units"))
-        family = kubelet_unit.unit(control_plane.data(document, "kubelet").get("unit")).family
+        family = systemd_unit.unit(control_plane.data(document, "kubelet").get("unit")).family
         self.alone = family in ("kubelet", "other")  # no other program contains it
         version = str(control_plane.data(document, "pinning").get("kubelet_version") or "")
-        self.version = flags.parse_version(version.rpartition(" ")[2])
-        self.lost = runtime_words.damaged(self.evidence.get("metadata"))
+        self.version = pflag.parse_version(version.rpartition(" ")[2])
+        self.lost = runtime_journal.damaged(self.evidence.get("metadata"))
         self.notes: list[str] = []
         self.on_demand = False  # a socket of systemd starts it
         self.lacking = False
@@ -194,7 +188,7 @@ class Runtime:
             unit,
             f"the container runtime of {self.name} is masked ({name}): somebody took it out on"
             f" purpose{running}",
-            (nodes.proof(self.host, unit),),
+            (node_kubelet_unit.proof(self.host, unit),),
             "ask who masked it, and why; an empty unit file reads as masked too (systemctl"
             f" cat); systemctl unmask {name} ends it, and nothing here does",
             risk=0,
@@ -203,7 +197,7 @@ class Runtime:
 
     def _of_unit(self, record: Mapping[str, Any]) -> Iterator[Hit]:
         """Yield what is wrong with a unit, and note what is not certain."""
-        unit, state = kubelet_unit.unit(record), kubelet_unit.state(kubelet_unit.unit(record))
+        unit, state = systemd_unit.unit(record), systemd_unit.state(systemd_unit.unit(record))
         name = shell_name(unit.name, "UNIT")
         if unit.masked:
             yield self._masked(unit, name)
@@ -218,24 +212,24 @@ class Runtime:
             self.lacking = True
             self.notes.append(f"{name}: {state.why}")
         elif self._not_at_boot(unit, record):
-            boot = kubelet_unit.at_boot(unit)
+            boot = systemd_unit.at_boot(unit)
             yield self._hit(
                 unit,
                 f"the container runtime of {self.name} runs, and will not after the next boot:"
                 f" {name}: {boot.why}, and no other unit starts it",
-                (nodes.proof(self.host, unit),),
+                (node_kubelet_unit.proof(self.host, unit),),
                 f"systemctl enable --no-reload {name}",
                 risk=1,
                 severity="warning",
             )
 
     def _down(
-        self, unit: Unit, state: kubelet_unit.State, disabled: bool, record: Mapping[str, Any]
+        self, unit: Unit, state: systemd_unit.State, disabled: bool, record: Mapping[str, Any]
     ) -> Hit:
         name = shell_name(unit.name, "UNIT")
         lines = control_plane.lines(record.get("said"))
-        refused = start_refused.of(self.document, record, lines)
-        words = self._told(unit, state, runtime_words.told(record), refused)
+        refused = model_unit_start.of(self.document, record, lines)
+        words = self._told(unit, state, runtime_journal.told(record), refused)
         reasons = [words.what]
         if not words.instead:
             reasons = [reason for reason in (state.why, words.what) if reason]
@@ -247,8 +241,8 @@ class Runtime:
             log.append(Proof("log", self.host.host, object=name, text=words.line))
         proofs = dict.fromkeys(
             (
-                nodes.proof(self.host, unit),
-                *start_refused.proofs(self.host.host, unit.name, refused),
+                node_kubelet_unit.proof(self.host, unit),
+                *model_unit_start.proofs(self.host.host, unit.name, refused),
                 *log,
                 *self._words(),
             )
@@ -262,7 +256,7 @@ class Runtime:
         )
 
     def _start_advice(
-        self, unit: Unit, state: kubelet_unit.State, disabled: bool, by_systemd: bool
+        self, unit: Unit, state: systemd_unit.State, disabled: bool, by_systemd: bool
     ) -> str:
         """Return how a runtime that is down starts again; by_systemd: systemd refused its start."""
         name = shell_name(unit.name, "UNIT")
@@ -271,7 +265,7 @@ class Runtime:
             enable = f"systemctl enable --no-reload {name}, and "
         if by_systemd:
             return f"{enable}systemctl start {name}"
-        if state.kind == kubelet_unit.LOOPING:
+        if state.kind == systemd_unit.LOOPING:
             return (
                 f"read its last words (journalctl -u {name} -n 100) and mend what they name:"
                 " systemd starts it again by itself"
@@ -285,21 +279,21 @@ class Runtime:
         )
 
     def _told(
-        self, unit: Unit, state: kubelet_unit.State, words: Words, refused: Sequence[Refusal]
+        self, unit: Unit, state: systemd_unit.State, words: Words, refused: Sequence[Refusal]
     ) -> Words:
         """Return what systemd refused, else the runtime's last log line.
 
         Where no cause is known, its last line is quoted with the log that it is from.
         """
-        past, coming = start_refused.past(refused), start_refused.future(refused)
+        past, coming = model_unit_start.past(refused), model_unit_start.future(refused)
         if past is not None and unit.status != EXIT_LIMITS:
-            stopped = state.kind == kubelet_unit.STOPPED
+            stopped = state.kind == systemd_unit.STOPPED
             words = Words(words.line, past.what, past.cure, instead=stopped)
         elif words.line and not words.what:
-            words = replace(words, what=kubelet_starts.quoted(words.line, unit.name))
+            words = replace(words, what=unit_journal.quoted(words.line, unit.name))
         if coming is None:
             return words
-        refusals = [words.what, f"{start_refused.WOULD_NOT}{coming.what}"]
+        refusals = [words.what, f"{model_unit_start.WOULD_NOT}{coming.what}"]
         reason = "; ".join(refusal for refusal in refusals if refusal)
         return replace(words, what=reason, cure=words.cure or coming.cure)
 
@@ -308,7 +302,7 @@ class Runtime:
 
         Neither its own enablement, nor a socket's, nor another unit that wants it starts it then.
         """
-        if kubelet_unit.at_boot(unit).answer != kubelet_unit.NO or unit.masked:
+        if systemd_unit.at_boot(unit).answer != systemd_unit.NO or unit.masked:
             return False
         others = starters(record)
         if others:
@@ -355,7 +349,7 @@ class Runtime:
     def _is_without_socket(self) -> bool:
         if self.evidence.get("socket") not in ("missing", "other") or self.kind == DOCKER:
             return False
-        return any(kubelet_unit.unit(record).runs for record in self._there())
+        return any(systemd_unit.unit(record).runs for record in self._there())
 
     def _without_socket(self) -> Hit:
         return self._at_socket(
@@ -436,10 +430,10 @@ class Runtime:
         """
         kubelet, status = (
             control_plane.data(self.document, "kubelet"),
-            kubelet_why.read(self.document),
+            kubelet_status.read(self.document),
         )
         healthz = kubelet.get("healthz")
-        if status is None or status.state.kind != kubelet_unit.RUNNING:
+        if status is None or status.state.kind != systemd_unit.RUNNING:
             return None
         if kubelet.get("argv_source") != "process" or not isinstance(healthz, Mapping):
             return None
@@ -461,7 +455,7 @@ class Runtime:
         argv = control_plane.data(self.document, "kubelet").get("argv")
         if not isinstance(argv, list) or len(argv) < 2 or self.kind not in (CONTAINERD, "crio"):
             return False
-        return flags.string_flag(argv, "container-runtime") is None
+        return pflag.string_flag(argv, "container-runtime") is None
 
     def _language(self, v1: Any, old: Any) -> list[Hit]:
         """Return a hit if kubelet and runtime share no version of the CRI: one of them answered."""
@@ -631,7 +625,10 @@ class Runtime:
         )
 
     def _at_socket(self, problem: str, proof: str, remedy: str) -> Hit:
-        units = [nodes.proof(self.host, kubelet_unit.unit(record)) for record in self._there()]
+        units = [
+            node_kubelet_unit.proof(self.host, systemd_unit.unit(record))
+            for record in self._there()
+        ]
         return self._hit(
             None,
             f"the container runtime of {self.name} cannot be reached: {problem}",
@@ -663,14 +660,14 @@ class Runtime:
         records = self._there()
         if not records:
             return "UNIT"
-        return shell_name(kubelet_unit.unit(records[-1]).name, "UNIT")
+        return shell_name(systemd_unit.unit(records[-1]).name, "UNIT")
 
-    def _death(self) -> kubelet_death.Death | None:
+    def _death(self) -> exit_cause.Death | None:
         """Return the kubelet's exit, if its last log line blames the runtime."""
-        status = kubelet_why.read(self.document)
+        status = kubelet_status.read(self.document)
         if status is None or status.death is None:
             return None
-        if status.death.certain and status.death.cause == kubelet_death.RUNTIME:
+        if status.death.certain and status.death.cause == exit_cause.RUNTIME:
             return status.death
         return None
 
@@ -701,7 +698,7 @@ class Runtime:
             match = _PLEG.search(line)
             if match is None:
                 continue
-            logged = kubelet_why.moment(line)
+            logged = kubelet_status.moment(line)
             if logged is None:
                 continue
             if not -RECENT <= clock - logged <= RECENT:
@@ -716,8 +713,8 @@ def _answer(status: object) -> str:
     return f"status {one_line(status, 40)}"
 
 
-def _start_risk(unit: Unit, state: kubelet_unit.State) -> int | None:
-    if state.kind == kubelet_unit.LOOPING:
+def _start_risk(unit: Unit, state: systemd_unit.State) -> int | None:
+    if state.kind == systemd_unit.LOOPING:
         return 0
     if unit.name == DOCKERD:
         return 3

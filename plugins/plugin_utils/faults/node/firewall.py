@@ -12,14 +12,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ...evidence.document import one_line
-from ...models import boot as node_boot
-from ...models import control_plane
-from ...models import installer as owner
+from ...models import boot as model_boot
+from ...models import control_plane, installer
 from ...models.cluster import Host
 from ...models.kubelet import config as kubelet_config
 from ...models.result import Missing, Proof
-from ...parsers import firewall
-from ...parsers import pflag as flags
+from ...parsers import firewall, pflag
 from ...parsers.firewall import Wall
 from ..base import Hit, Outcome, node_check, not_applicable, present, unknown
 from .boot import NO_KUBELET
@@ -102,7 +100,7 @@ def shut(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     if walls:
         ports, gaps = _ports(host, document)
         advice = ""
-        if owner.owner_of(document) == "RKE2":
+        if installer.owner_of(document) == "RKE2":
             advice = DOCUMENTED["RKE2"]
         for wall in walls:
             hit, gap = _evaluated(host, wall, ports, advice)
@@ -202,7 +200,7 @@ def _kubelet_port(host: Host, document: Mapping[str, Any]) -> tuple[dict[int, st
     status, advice = "error", "see ss -tlnp"
     if config.problem.endswith(": denied"):
         status, advice = "denied", "audit as root (kubemend_become), or see ss -tlnp"
-    documented = DOCUMENTED.get(owner.owner_of(document) or "", "")
+    documented = DOCUMENTED.get(installer.owner_of(document) or "", "")
     if documented:
         advice = f"{advice} ({documented})"
     note = f"the kubelet's address and port are not known: {config.problem}; {advice}"
@@ -211,9 +209,9 @@ def _kubelet_port(host: Host, document: Mapping[str, Any]) -> tuple[dict[int, st
 
 def _api_port(argv: Sequence[str]) -> int | None:
     """Return the port of an API server that other machines can use, or None."""
-    if _loopback(flags.string_flag(argv, "bind-address") or ""):
+    if _loopback(pflag.string_flag(argv, "bind-address") or ""):
         return None
-    return _number(flags.string_flag(argv, "secure-port") or API)
+    return _number(pflag.string_flag(argv, "secure-port") or API)
 
 
 def _peers(host: Host, argv: Sequence[str]) -> tuple[Iterable[int], Iterable[Gap]]:
@@ -221,11 +219,11 @@ def _peers(host: Host, argv: Sequence[str]) -> tuple[Iterable[int], Iterable[Gap
 
     etcd's own list of members counts: --initial-cluster keeps what was at the first start.
     """
-    urls = flags.string_flag(argv, "listen-peer-urls")
+    urls = pflag.string_flag(argv, "listen-peer-urls")
     ports = [_peer(url) for url in (urls or "").split(",") if url.strip()]
     if ports and all(port == 0 for port in ports):
         return (), ()  # on loopback alone
-    missing = _members_missing(host, flags.string_flag(argv, "name"))
+    missing = _members_missing(host, pflag.string_flag(argv, "name"))
     if missing is not None:
         note = (
             "whether etcd has other members is not known, and so whether its port for them has to"
@@ -361,7 +359,7 @@ def _word(value: bool | None) -> str:
 )
 def denied(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     """KM528: report what SELinux denied to kubelet, runtime or control plane since the boot."""
-    missing, node = host.missing("boot", absent_is_answer=False), node_boot.read(document)
+    missing, node = host.missing("boot", absent_is_answer=False), model_boot.read(document)
     modes = node.seen.get("selinux")
     enforce = None
     if isinstance(modes, Mapping):

@@ -16,7 +16,7 @@ from ...models.api_node import NodeView, views
 from ...models.cluster import Cluster, Host
 from ...models.result import Missing, Proof
 from ..base import Hit, Outcome, causes, cluster_check
-from . import api_node as node_api
+from . import api_node
 from . import identity as node_identity
 
 SLOW = (
@@ -102,7 +102,7 @@ def unheard(cluster: Cluster) -> Iterator[Outcome]:
 def _away(cluster: Cluster) -> list[NodeView]:
     """Return the nodes that are not ready, without a group that KM512 reports once."""
     nodes = views(cluster)
-    group = node_api.whole(cluster, [view for view in nodes if view.ready == "Unknown"])
+    group = api_node.whole(cluster, [view for view in nodes if view.ready == "Unknown"])
     reported: set[str] = set()
     if group:
         reported = {view.name for view in group[1]}

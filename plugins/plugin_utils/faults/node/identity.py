@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from ...evidence import memoize as remember
+from ...evidence import memoize
 from ...evidence.document import one_line, shell_name
 from ...models import node_identity
 from ...models.api_node import NodeView, and_others, views
 from ...models.cluster import Cluster, Host
 from ...models.control_plane import FileUse
 from ...models.result import Missing, Proof
-from ...parsers import pflag as flags
+from ...parsers import pflag
 from ..base import Hit, Outcome, cluster_check, not_applicable, present, unknown
 
 KUBELET = "kubelet"
@@ -129,7 +129,7 @@ def _named(cluster: Cluster, host: Host, view: NodeView | None) -> Outcome:
     return _present(host, _refused(cluster, host, view))
 
 
-@remember.last
+@memoize.last
 def _names(cluster: Cluster) -> tuple[frozenset[str | None], frozenset[str]]:
     """Return the nodes that hosts are shown to be, and those that the API has Ready.
 
@@ -290,7 +290,7 @@ def _flags(use: FileUse, names: Iterable[str]) -> Iterator[_Flag]:
     if not use.usual:  # a copy with a former address is another fault
         return
     for name in names:
-        for address in _flag_addresses(name, flags.string_flag(use.words, name)):
+        for address in _flag_addresses(name, pflag.string_flag(use.words, name)):
             yield _Flag(use.component, use.path, name, address)
 
 

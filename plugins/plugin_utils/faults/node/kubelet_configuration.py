@@ -10,38 +10,34 @@ from dataclasses import replace
 from typing import Any
 
 from ...evidence.document import one_line, shell_name
-from ...models import cpu_manager as pinning
+from ...models import cpu_manager
 from ...models.cluster import Host
 from ...models.kubelet import (
-    exit_cause as kubelet_death,
+    exit_cause,
+    node_allocatable,
+    refused_configuration,
 )
 from ...models.kubelet import (
-    node_allocatable as manager_cgroups,
-)
-from ...models.kubelet import (
-    refused_configuration as kubelet_refused,
-)
-from ...models.kubelet import (
-    status as kubelet_why,
+    status as kubelet_status,
 )
 from ...models.kubelet.refused_configuration import Judged, Refusal
 from ...models.kubelet.status import Why
 from ...models.result import Missing, Proof
-from ...parsers import systemd_unit as kubelet_unit
+from ...parsers import systemd_unit
 from ..base import Hit, Outcome, present, unknown
-from . import kubelet_exit_advice as kubelet_cures
-from . import kubelet_unit as nodes
+from . import kubelet_exit_advice
+from . import kubelet_unit as node_kubelet_unit
 
 LONGEST = 700
-_ENFORCED = {reserved.cgroup: reserved.word for reserved in manager_cgroups.RESERVED}
+_ENFORCED = {reserved.cgroup: reserved.word for reserved in node_allocatable.RESERVED}
 
 
 def told(host: Host, document: Mapping[str, Any], outcome: Outcome) -> Outcome:
     """Return the result with what the configuration adds to the kubelet's last log lines."""
-    node, why = pinning.read(document), kubelet_why.read(document)
+    node, why = cpu_manager.read(document), kubelet_status.read(document)
     if node is None or why is None or node.config.problem:
         return outcome
-    values = kubelet_refused.judged(node)
+    values = refused_configuration.judged(node)
     if values.refused:
         hit = _hit(host, document, why, values, outcome)
         return present(hit, host=host.host, component="kubelet")
@@ -63,17 +59,17 @@ def _hit(
 ) -> Hit:
     """Make one hit of the values and of the last log lines about a configuration."""
     state = "does not start"
-    start = kubelet_cures.started(why.state.kind, shell_name(why.unit.name, "UNIT"))
+    start = kubelet_exit_advice.started(why.state.kind, shell_name(why.unit.name, "UNIT"))
     severity = None
     if why.ended and why.death is None:
         state = "would not start"
-    elif why.runs or why.state.kind == kubelet_unit.RUNNING:
+    elif why.runs or why.state.kind == systemd_unit.RUNNING:
         state = "runs, and will not start again"
-    if why.runs or why.state.kind == kubelet_unit.RUNNING:
+    if why.runs or why.state.kind == systemd_unit.RUNNING:
         start = "the kubelet reads it at its next start"
         severity = "warning"
     settings = [setting for refused in values.refused for setting in refused.settings]
-    proofs = kubelet_refused.places(document, settings, host.host)
+    proofs = refused_configuration.places(document, settings, host.host)
     places = _where(proofs)
     summary = (
         f"the kubelet of {host.node or host.host} {state}: it refuses its configuration:"
@@ -100,10 +96,10 @@ def _by_words(host: Host, document: Mapping[str, Any], why: Why, hit: Hit) -> Hi
     if why.death is not None:
         subject = why.death.what
     key, _separator, value = subject.partition(": ")
-    if key != "policy" and key not in kubelet_refused.FLAGS:
+    if key != "policy" and key not in refused_configuration.FLAGS:
         return hit
-    then = kubelet_cures.started(why.state.kind, shell_name(why.unit.name, "UNIT"))
-    settings = kubelet_refused.named(document, subject)
+    then = kubelet_exit_advice.started(why.state.kind, shell_name(why.unit.name, "UNIT"))
+    settings = refused_configuration.named(document, subject)
     if not settings:
         return replace(
             hit,
@@ -112,7 +108,7 @@ def _by_words(host: Host, document: Mapping[str, Any], why: Why, hit: Hit) -> Hi
             ),
             remedy=f"look at its configuration once more; then {then}",
         )
-    proofs = kubelet_refused.places(document, settings, host.host)
+    proofs = refused_configuration.places(document, settings, host.host)
     reason, advice = f"{settings[0].text} ({subject})", f"correct {key}"
     if key in _ENFORCED:
         reason = f"{key}: {value}; there is no such cgroup"
@@ -154,7 +150,7 @@ def _other(why: Why, values: Judged, outcome: Outcome) -> str:
         return ""
     if any(_is_about(refused, why.death.what) for refused in values.refused):
         return ""
-    return kubelet_cures.words(why.death.cause, why.death.what)
+    return kubelet_exit_advice.words(why.death.cause, why.death.what)
 
 
 def _is_about(refused: Refusal, subject: str) -> bool:
@@ -166,11 +162,11 @@ def _is_about(refused: Refusal, subject: str) -> bool:
 
 def _ends(host: Host, why: Why) -> list[Proof]:
     """Return what systemd reports about the unit, and the log line about a configuration."""
-    proofs = [nodes.proof(host, why.unit)]
+    proofs = [node_kubelet_unit.proof(host, why.unit)]
     death = why.death
     if death is None or not death.line:
         return proofs
-    if death.cause in (kubelet_death.BAD_CONFIGURATION, kubelet_death.UNKNOWN):
+    if death.cause in (exit_cause.BAD_CONFIGURATION, exit_cause.UNKNOWN):
         unit, line = one_line(why.unit.name, 80), one_line(death.line, 400)
         proofs.append(Proof("log", host.host, object=unit, text=line))
     return proofs

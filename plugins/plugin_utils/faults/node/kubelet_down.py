@@ -10,38 +10,30 @@ from typing import Any
 
 from ...evidence.document import one_line, shell_name
 from ...models import control_plane
-from ...models import unit_start as start_refused
+from ...models import unit_start as model_unit_start
 from ...models.cluster import Host
 from ...models.kubelet import (
-    exit_cause as kubelet_death,
+    exit_cause,
+    refused_configuration,
 )
 from ...models.kubelet import (
-    refused_configuration as kubelet_refused,
-)
-from ...models.kubelet import (
-    status as kubelet_why,
+    status as kubelet_status,
 )
 from ...models.kubelet.exit_cause import Death
 from ...models.kubelet.status import Why
 from ...models.result import Missing, Proof
-from ...parsers import systemd_unit as kubelet_unit
+from ...parsers import systemd_unit
 from ..base import Hit, Outcome, node_check, not_applicable, present, unknown
 from ..limits import kernel as limits_kernel
 from ..limits import process as limits_process
 from . import (
-    client_certificate as node_certificate,
+    client_certificate,
+    container_runtime,
+    kubelet_configuration,
+    kubelet_exit_advice,
 )
 from . import (
-    container_runtime as node_runtime,
-)
-from . import (
-    kubelet_configuration as node_configuration,
-)
-from . import (
-    kubelet_exit_advice as kubelet_cures,
-)
-from . import (
-    kubelet_unit as nodes,
+    kubelet_unit as node_kubelet_unit,
 )
 from . import (
     swap as node_swap,
@@ -52,14 +44,14 @@ LAST = "the last line of its journal: "
 # The causes that are faults of their own; the others are reported by KM502, which names the fault
 # that owns them if there is one.
 CODES = {
-    kubelet_death.UNKNOWN_FLAG: "KM505",
-    kubelet_death.REMOVED_GATE: "KM505",
-    kubelet_death.BAD_CONFIGURATION: "KM506",
-    kubelet_death.CLIENT_CERTIFICATE: "KM507",
-    kubelet_death.STATE_FILE: "KM510",
-    kubelet_death.CGROUP_V1: "KM515",
-    kubelet_death.CGROUP_DRIVER: "KM516",
-    kubelet_death.KERNEL_DEFAULTS: "KM517",
+    exit_cause.UNKNOWN_FLAG: "KM505",
+    exit_cause.REMOVED_GATE: "KM505",
+    exit_cause.BAD_CONFIGURATION: "KM506",
+    exit_cause.CLIENT_CERTIFICATE: "KM507",
+    exit_cause.STATE_FILE: "KM510",
+    exit_cause.CGROUP_V1: "KM515",
+    exit_cause.CGROUP_DRIVER: "KM516",
+    exit_cause.KERNEL_DEFAULTS: "KM517",
 }
 KUBELET = "kubelet"
 EMPTY = "it is empty"  # files.EMPTY of the collector
@@ -76,9 +68,9 @@ SHOWN = 5
 )
 def not_running(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     """KM502: report a kubelet that does not run, unless a fault of its own is the reason."""
-    why = kubelet_why.read(document)
+    why = kubelet_status.read(document)
     if why is None:
-        yield nodes.without(host)
+        yield node_kubelet_unit.without(host)
         return
     owner = _owner(why, document) or _runtime(host, why, document)
     if why.unit.masked:
@@ -87,7 +79,7 @@ def not_running(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
         yield _excluded(host, f"{owner} is why")
     elif why.ended:
         yield present(_down(host, why, document), host=host.host, component=KUBELET)
-    elif why.state.kind not in (kubelet_unit.RUNNING, kubelet_unit.ABSENT, *kubelet_why.ENDED):
+    elif why.state.kind not in (systemd_unit.RUNNING, systemd_unit.ABSENT, *kubelet_status.ENDED):
         missing = Missing(host.host, "kubelet", "error")
         yield unknown(missing, host=host.host, component=KUBELET, note=why.state.why)
     else:
@@ -103,7 +95,7 @@ def _excluded(host: Host, reason: str) -> Outcome:
 
 def _down(host: Host, why: Why, document: Mapping[str, Any]) -> Hit:
     history, risk = "", None
-    if why.state.kind == kubelet_unit.LOOPING:
+    if why.state.kind == systemd_unit.LOOPING:
         risk = 0  # systemd starts it again by itself, the plan does not
         if why.unit.restarts:
             history = f"; {why.unit.restarts} restarts so far"
@@ -114,12 +106,12 @@ def _down(host: Host, why: Why, document: Mapping[str, Any]) -> Hit:
         because = _because(host, why.death, document)
     summary = (
         f"the kubelet of {host.node or host.host} does not run:"
-        f" {why.state.why}{history}{kubelet_cures.causes(why)}"
+        f" {why.state.why}{history}{kubelet_exit_advice.causes(why)}"
     )
     return Hit(
         one_line(summary, 800),
         _proofs(host, why),
-        kubelet_cures.remedy(why, shell_name(why.unit.name, "UNIT")),
+        kubelet_exit_advice.remedy(why, shell_name(why.unit.name, "UNIT")),
         host=host.host,
         node=host.node,
         component=KUBELET,
@@ -130,14 +122,14 @@ def _down(host: Host, why: Why, document: Mapping[str, Any]) -> Hit:
 
 def _because(host: Host, death: Death, document: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the faults that explain this exit and are present on this host too."""
-    if death.cause == kubelet_death.RUNTIME and node_runtime.broken(host, document):
+    if death.cause == exit_cause.RUNTIME and container_runtime.broken(host, document):
         return ("KM508",)
     if not death.certain:
         return ()
     checks = {
-        kubelet_death.SWAP: (("KM504", node_swap.swap_on),),
-        kubelet_death.LIMITS: (("KM409", limits_process.refused),),
-        kubelet_death.INOTIFY: (
+        exit_cause.SWAP: (("KM504", node_swap.swap_on),),
+        exit_cause.LIMITS: (("KM409", limits_process.refused),),
+        exit_cause.INOTIFY: (
             ("KM401", limits_kernel.one_holder),
             ("KM402", limits_kernel.too_small),
             ("KM403", limits_kernel.watches),
@@ -173,7 +165,7 @@ def configuration(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     """KM506: report a kubelet that refuses its configuration, or would at its next start."""
     (outcome,) = _caused(host, document, "KM506")
     if outcome.applies:
-        outcome = node_configuration.told(host, document, outcome)
+        outcome = kubelet_configuration.told(host, document, outcome)
     yield outcome
 
 
@@ -188,7 +180,7 @@ def certificate(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     """KM507: report a kubelet whose client certificate is missing, invalid or about to expire."""
     (outcome,) = _caused(host, document, "KM507")
     if outcome.applies and not outcome.hits:
-        outcome = node_certificate.dated(host, document, outcome)
+        outcome = client_certificate.dated(host, document, outcome)
     yield outcome
 
 
@@ -245,9 +237,9 @@ def _caused(host: Host, document: Mapping[str, Any], code: str) -> Iterator[Outc
 
     It is unknown if the kubelet exited and its log has no certain reason.
     """
-    why = kubelet_why.read(document)
+    why = kubelet_status.read(document)
     if why is None:
-        yield nodes.without(host)
+        yield node_kubelet_unit.without(host)
         return
     if why.unit.masked:
         yield _excluded(host, "it is masked (KM503)")
@@ -269,7 +261,7 @@ def _lacking(host: Host, why: Why) -> tuple[tuple[Missing, ...], str]:
 
     A kubelet that exited by itself has a cause, and one must be certain.
     """
-    kinds = (kubelet_unit.STARTING, kubelet_unit.STOPPING, kubelet_unit.UNKNOWN)
+    kinds = (systemd_unit.STARTING, systemd_unit.STOPPING, systemd_unit.UNKNOWN)
     if why.state.kind in kinds:
         return (Missing(host.host, "kubelet", "error"),), why.state.why
     if not why.ended or (why.death is not None and why.death.certain) or _stopped(why):
@@ -283,7 +275,7 @@ def _lacking(host: Host, why: Why) -> tuple[tuple[Missing, ...], str]:
 
 def _stopped(why: Why) -> bool:
     """Tell whether a kubelet was stopped in order, or never started: its exit has no cause."""
-    return why.state.kind == kubelet_unit.STOPPED and why.unit.result == "success"
+    return why.state.kind == systemd_unit.STOPPED and why.unit.result == "success"
 
 
 def _owner(why: Why, document: Mapping[str, Any]) -> str:
@@ -300,18 +292,18 @@ def _owner(why: Why, document: Mapping[str, Any]) -> str:
 
 def _uncertain_owner(why: Why, death: Death, document: Mapping[str, Any]) -> str:
     """Return KM506 if the configuration itself has a value that the kubelet refuses, or ""."""
-    if death.cause not in (kubelet_death.UNKNOWN, kubelet_death.BAD_CONFIGURATION):
+    if death.cause not in (exit_cause.UNKNOWN, exit_cause.BAD_CONFIGURATION):
         return ""
-    if why.ended and kubelet_refused.read(document).refused:
+    if why.ended and refused_configuration.read(document).refused:
         return "KM506"
     return ""
 
 
 def _runtime(host: Host, why: Why, document: Mapping[str, Any]) -> str:
     """Return KM508 if the runtime is the reason, and its return restarts the kubelet, or ""."""
-    if why.death is None or not why.death.certain or why.death.cause != kubelet_death.RUNTIME:
+    if why.death is None or not why.death.certain or why.death.cause != exit_cause.RUNTIME:
         return ""
-    if why.state.kind == kubelet_unit.LOOPING and node_runtime.broken(host, document):
+    if why.state.kind == systemd_unit.LOOPING and container_runtime.broken(host, document):
         return "KM508"
     return ""
 
@@ -324,19 +316,21 @@ def _death(host: Host, document: Mapping[str, Any], why: Why, death: Death, code
         empty = _emptied(document, cause, subject)
         paths = empty or [subject.partition(": ")[0]]
         summary = f"the kubelet of {node} does not start: {' and '.join(paths)} is empty or damaged"
-        advice = "; ".join(kubelet_cures.emptied(path, node) for path in paths)
+        advice = "; ".join(kubelet_exit_advice.emptied(path, node) for path in paths)
         places = [Proof("file", host.host, path=path, text="0 bytes") for path in empty]
     else:
-        summary = f"the kubelet of {node} does not start: {kubelet_cures.words(cause, subject)}"
+        summary = (
+            f"the kubelet of {node} does not start: {kubelet_exit_advice.words(cause, subject)}"
+        )
         places = _places(host, document, cause, subject)
         path = ""
         if places:
             path = places[0].path or ""
-        advice = kubelet_cures.cure(cause, subject, node, path)
+        advice = kubelet_exit_advice.cure(cause, subject, node, path)
     return Hit(
         one_line(summary, 400),
         (*places, *_proofs(host, why)),
-        f"{advice}; then {kubelet_cures.started(why.state.kind, unit)}",
+        f"{advice}; then {kubelet_exit_advice.started(why.state.kind, unit)}",
         host=host.host,
         node=host.node,
         component=KUBELET,
@@ -359,7 +353,7 @@ def _emptied(document: Mapping[str, Any], cause: str, subject: str) -> list[str]
         for record in _located([kubelet.get("kubeconfig"), kubelet.get("client_certificate")])
     }
     named = subject.partition(": ")[0]
-    of_certificate = cause == kubelet_death.CLIENT_CERTIFICATE
+    of_certificate = cause == exit_cause.CLIENT_CERTIFICATE
     return [
         one_line(path, 200)
         for path in paths
@@ -382,20 +376,20 @@ def _is_empty_file(record: Mapping[str, Any]) -> bool:
 
 def _places(host: Host, document: Mapping[str, Any], cause: str, subject: str) -> list[Proof]:
     """Return the lines with the flag or the gate, or where the configuration is wrong."""
-    if cause == kubelet_death.BAD_CONFIGURATION:
-        named = kubelet_refused.named(document, subject)
+    if cause == exit_cause.BAD_CONFIGURATION:
+        named = refused_configuration.named(document, subject)
         if named:
-            return kubelet_refused.places(document, named, host.host)
+            return refused_configuration.places(document, named, host.host)
         return _configuration_place(host, subject)
     word = subject.partition("=")[0]
-    if cause not in (kubelet_death.UNKNOWN_FLAG, kubelet_death.REMOVED_GATE) or len(word) < 3:
+    if cause not in (exit_cause.UNKNOWN_FLAG, exit_cause.REMOVED_GATE) or len(word) < 3:
         return []
     kubelet = control_plane.data(document, "kubelet")
     unit = kubelet.get("unit")
     files: list[Any] = []
     if isinstance(unit, Mapping):
         files += _items(unit.get("environment_files"))
-    if cause == kubelet_death.REMOVED_GATE:
+    if cause == exit_cause.REMOVED_GATE:
         files += [kubelet.get("config"), *_items(kubelet.get("config_dropins"))]
     proofs: list[Proof] = []
     for record in _located(files):
@@ -427,7 +421,7 @@ def _lines_with(host: Host, record: Mapping[str, Any], word: str) -> list[Proof]
 
 
 def _proofs(host: Host, why: Why) -> tuple[Proof, ...]:
-    refusals = start_refused.proofs(host.host, why.unit.name, why.refused)
+    refusals = model_unit_start.proofs(host.host, why.unit.name, why.refused)
     line = ""
     if why.death is not None and why.death.line:
         line = why.death.line
@@ -437,7 +431,7 @@ def _proofs(host: Host, why: Why) -> tuple[Proof, ...]:
     if line:
         unit = one_line(why.unit.name, 80)
         log.append(Proof("log", host.host, object=unit, text=one_line(line, 400)))
-    return tuple(dict.fromkeys((nodes.proof(host, why.unit), *refusals, *log)))
+    return tuple(dict.fromkeys((node_kubelet_unit.proof(host, why.unit), *refusals, *log)))
 
 
 def _items(value: object) -> list[Any]:

@@ -5,11 +5,10 @@
 
 from __future__ import annotations
 
-from ...models import unit_start as start_refused
-from ...models.kubelet import exit_cause as death
+from ...models import unit_start as model_unit_start
+from ...models.kubelet import exit_cause
 from ...models.kubelet.status import Why
-from ...parsers import systemd_unit as kubelet_unit
-from ...parsers import unit_journal as kubelet_starts
+from ...parsers import systemd_unit, unit_journal
 
 WATCHES = "max_user_watches"
 SPRAYED = "/etc/kubernetes/"  # where kubespray has a kubelet's configuration and its flags
@@ -25,39 +24,39 @@ WANTED = {
 }
 # cause: (its clause, the advice if KM502 reports it); {what} is what the log line names
 _KNOWN = {
-    death.SWAP: (
+    exit_cause.SWAP: (
         "swap is on (KM504)",
         (
             "swapoff -a, and take the swap out of /etc/fstab; or failSwapOn: false in its"
             " configuration"
         ),
     ),
-    death.UNKNOWN_FLAG: ("it does not know the flag {what}", ""),
-    death.REMOVED_GATE: ("it does not know the feature gate {what}, or may not change it", ""),
-    death.BAD_CONFIGURATION: ("it refuses its configuration ({what})", ""),
-    death.CPU_MANAGER_STATE: (
+    exit_cause.UNKNOWN_FLAG: ("it does not know the flag {what}", ""),
+    exit_cause.REMOVED_GATE: ("it does not know the feature gate {what}, or may not change it", ""),
+    exit_cause.BAD_CONFIGURATION: ("it refuses its configuration ({what})", ""),
+    exit_cause.CPU_MANAGER_STATE: (
         "its CPU manager refuses its state ({what}): KM301 to KM307 and KM309 tell why",
         "the playbook cpu_pinning shows the cause, and resets the state after a drain",
     ),
-    death.MEMORY_MANAGER_STATE: (
+    exit_cause.MEMORY_MANAGER_STATE: (
         "its memory manager refuses its state, or has no memory reserved ({what}): KM310",
         (
             "compare reservedMemory with systemReserved, kubeReserved and evictionHard; the state"
             " file goes away after a drain only"
         ),
     ),
-    death.STATE_FILE: ("{what} is empty or damaged", ""),
-    death.CLIENT_CERTIFICATE: (
+    exit_cause.STATE_FILE: ("{what} is empty or damaged", ""),
+    exit_cause.CLIENT_CERTIFICATE: (
         "it has no valid client certificate, and no bootstrap kubeconfig to get another ({what})",
         "",
     ),
-    death.CGROUP_V1: ("this machine has cgroup v1, which it refuses from 1.35 on", ""),
-    death.KERNEL_DEFAULTS: (
+    exit_cause.CGROUP_V1: ("this machine has cgroup v1, which it refuses from 1.35 on", ""),
+    exit_cause.KERNEL_DEFAULTS: (
         "protectKernelDefaults is on, and the kernel has other values of {what}",
         "",
     ),
-    death.CGROUP_DRIVER: ("its cgroup driver differs from the runtime's ({what})", ""),
-    death.RUNTIME: (
+    exit_cause.CGROUP_DRIVER: ("its cgroup driver differs from the runtime's ({what})", ""),
+    exit_cause.RUNTIME: (
         (
             "the container runtime does not answer as it needs ({what}): KM508 tells why, where it"
             " can be told"
@@ -68,27 +67,27 @@ _KNOWN = {
             " /etc/containerd/config.toml, which must not hold cri"
         ),
     ),
-    death.INOTIFY: (
+    exit_cause.INOTIFY: (
         "inotify is used up, {what} (KM401, KM402)",
         "the playbook too_many_open_files shows who holds them, and raises the limit",
     ),
-    death.LIMITS: (
+    exit_cause.LIMITS: (
         "a limit of its unit is above what it can have, 205/LIMITS (KM409)",
         "lower LimitNOFILE= and its like where systemctl cat shows them",
     ),
-    death.PORT_IN_USE: (
+    exit_cause.PORT_IN_USE: (
         "its address {what} is used by another process",
         "see who listens there (ss -ltnp), often a second kubelet, and end that",
     ),
-    death.NODE_NAME: (
+    exit_cause.NODE_NAME: (
         "its certificate is of another node ({what})",
         "give the host its former name, or --hostname-override",
     ),
-    death.DISK_FULL: (
+    exit_cause.DISK_FULL: (
         "a disk is full ({what})",
         "df -h and df -i of /var/lib/kubelet and /etc/kubernetes; make room",
     ),
-    death.CGROUP: (
+    exit_cause.CGROUP: (
         "a cgroup operation failed ({what}); this is not a disk problem",
         (
             "see how many cgroups there are (num_cgroups of /proc/cgroups; 65535 memory cgroups is"
@@ -96,40 +95,40 @@ _KNOWN = {
             " a kernel of 3.10 leaks go with a reboot, and a newer kernel"
         ),
     ),
-    death.STEP: (
+    exit_cause.STEP: (
         "systemd ends its start itself ({what})",
         "see systemctl cat of the unit and journalctl -u, and correct what they name",
     ),
-    death.RESOURCES: (
+    exit_cause.RESOURCES: (
         "systemd could not set up its start (result resources)",
         "see journalctl -u of the unit: a file of EnvironmentFile=, memory, or a cgroup",
     ),
-    death.OOM_KILL: (
+    exit_cause.OOM_KILL: (
         "it ran out of memory and was killed",
         (
             "see what takes the memory (journalctl -k; MemoryMax= of its unit or slice), and"
             " reserve some for it with systemReserved and kubeReserved"
         ),
     ),
-    death.EXECUTABLE: (
+    exit_cause.EXECUTABLE: (
         "systemd cannot execute its program (203/EXEC)",
         (
             "see whether the program of ExecStart is there, for this machine, and may be executed "
             "(ls -lZ, file), and install it again"
         ),
     ),
-    death.UNKNOWN: ("its last words name no cause that is known here ({what})", ""),
+    exit_cause.UNKNOWN: ("its last words name no cause that is known here ({what})", ""),
 }
 
 
 # the advice for causes that are faults of their own
 _ADVICE = {
-    death.CGROUP_V1: (
+    exit_cause.CGROUP_V1: (
         "boot the node with cgroup v2 (systemd.unified_cgroup_hierarchy=1 on the kernel's"
         " command line, or a newer distribution); until then failCgroupV1: false in its"
         " configuration"
     ),
-    death.CGROUP_DRIVER: (
+    exit_cause.CGROUP_DRIVER: (
         "make both the same, systemd where systemd is: cgroupDriver in the kubelet's"
         " configuration, native.cgroupdriver of exec-opts in /etc/docker/daemon.json; drain the"
         " node first"
@@ -139,7 +138,7 @@ _ADVICE = {
 
 def words(cause: str, subject: str) -> str:
     """Return a cause as a clause; subject: what the log line names, or ""."""
-    if cause == death.INOTIFY and subject == WATCHES:
+    if cause == exit_cause.INOTIFY and subject == WATCHES:
         return f"inotify is used up, {subject} (KM403)"
     clause = _KNOWN.get(cause, (cause, ""))[0]
     if subject:
@@ -160,7 +159,7 @@ def remedy(why: Why, unit: str) -> str:
         advice = _KNOWN.get(why.death.cause, ("", ""))[1]
     if advice:
         return f"{advice}; then {start}"
-    if why.state.kind == kubelet_unit.STOPPED:
+    if why.state.kind == systemd_unit.STOPPED:
         return (
             f"find out who stopped it, and why (journalctl -u {unit}); systemctl start {unit}"
             " brings it back"
@@ -174,14 +173,14 @@ def _own(why: Why) -> bool:
     """Tell whether the cause explains more than systemd's step: its limits, or memory."""
     if why.death is None or not why.death.certain:
         return False
-    return why.death.cause in (death.LIMITS, death.OOM_KILL)
+    return why.death.cause in (exit_cause.LIMITS, exit_cause.OOM_KILL)
 
 
 def quoted(why: Why) -> str:
     """Return the last log line of a kubelet whose cause is not known, with the log's name."""
-    if why.death is None or why.death.cause != death.UNKNOWN or not why.death.line:
+    if why.death is None or why.death.cause != exit_cause.UNKNOWN or not why.death.line:
         return ""
-    return f"; {kubelet_starts.quoted(why.death.line, why.unit.name)}"
+    return f"; {unit_journal.quoted(why.death.line, why.unit.name)}"
 
 
 def causes(why: Why) -> str:
@@ -189,12 +188,12 @@ def causes(why: Why) -> str:
 
     What systemd refused comes first, else the kubelet's last log lines.
     """
-    refused, coming = start_refused.past(why.refused), start_refused.future(why.refused)
+    refused, coming = model_unit_start.past(why.refused), model_unit_start.future(why.refused)
     clauses = _died(why, refused is not None)
     if refused is not None and refused.what != why.state.why and not _own(why):
         clauses = f"; {refused.what}{clauses}"
     if coming is not None:
-        clauses += f"; {start_refused.WOULD_NOT}{coming.what}"
+        clauses += f"; {model_unit_start.WOULD_NOT}{coming.what}"
     return clauses
 
 
@@ -203,10 +202,10 @@ def _died(why: Why, refused: bool) -> str:
     if why.death is None:
         return ""
     cause = why.death.cause
-    if refused and cause in (death.STEP, death.EXECUTABLE, death.RESOURCES):
+    if refused and cause in (exit_cause.STEP, exit_cause.EXECUTABLE, exit_cause.RESOURCES):
         return ""
     clause = words(cause, why.death.what)
-    if cause == death.UNKNOWN:
+    if cause == exit_cause.UNKNOWN:
         if refused:
             return quoted(why)
         return f"; {clause}{quoted(why)}"
@@ -217,11 +216,11 @@ def _died(why: Why, refused: bool) -> str:
 
 def started(kind: str, unit: str) -> str:
     """Return how a kubelet is started once the cause is gone."""
-    if kind == kubelet_unit.LOOPING:
+    if kind == systemd_unit.LOOPING:
         return (
             f"systemd starts it again by itself within seconds, or systemctl restart {unit} at once"
         )
-    if kind == kubelet_unit.STOPPED:
+    if kind == systemd_unit.STOPPED:
         return f"systemctl start {unit}"
     return f"systemctl reset-failed {unit} and systemctl start {unit}"
 
@@ -231,7 +230,7 @@ def cure(cause: str, subject: str, node: str, place: str) -> str:
 
     subject: what the log line names, or ""; place: the file in which it is configured, or "".
     """
-    if cause == death.UNKNOWN_FLAG:
+    if cause == exit_cause.UNKNOWN_FLAG:
         path = place or (
             "the file where systemctl cat kubelet and its EnvironmentFile= show it"
             " (/var/lib/kubelet/kubeadm-flags.env, /etc/default/kubelet, with kubespray"
@@ -241,17 +240,17 @@ def cure(cause: str, subject: str, node: str, place: str) -> str:
             f"take {subject or 'the flag'} out of {path}; what it set has often become a field of"
             " the kubelet's configuration file"
         )
-    if cause == death.REMOVED_GATE:
+    if cause == exit_cause.REMOVED_GATE:
         return (
             f"take {subject or 'the gate'} out of featureGates or --feature-gates in"
             f" {place or 'its configuration file or its command line'}"
         )
-    if cause == death.BAD_CONFIGURATION:
+    if cause == exit_cause.BAD_CONFIGURATION:
         path = "its configuration file, or the flag that is named"
         if subject.startswith("/"):
             path = subject.partition(": ")[0]
         return f"mend {path}; {_writer(path)}, and takes back what was set on this node alone"
-    if cause == death.CLIENT_CERTIFICATE:
+    if cause == exit_cause.CLIENT_CERTIFICATE:
         return credentials(node)
     if cause in _ADVICE:
         return _ADVICE[cause]

@@ -10,10 +10,10 @@ from typing import Any
 
 from ...evidence.document import one_line, shell_name
 from ...models import control_plane
-from ...models import unit_start as start_refused
+from ...models import unit_start as model_unit_start
 from ...models.cluster import Host
 from ...models.result import Missing, Proof
-from ...parsers import systemd_unit as kubelet_unit
+from ...parsers import systemd_unit
 from ..base import Hit, Outcome, node_check, not_applicable, present, unknown
 
 NO_UNIT = "its kubelet has no unit of systemd"
@@ -33,13 +33,13 @@ def not_enabled(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     if unit is None:
         yield without(host)
         return
-    boot = kubelet_unit.at_boot(unit)
+    boot = systemd_unit.at_boot(unit)
     if unit.masked:
         yield Outcome(host=host.host, component="kubelet", applies=False)
-    elif boot.answer == kubelet_unit.NO:
+    elif boot.answer == systemd_unit.NO:
         hit = _not_enabled(host, document, unit, boot.why)
         yield present(hit, host=host.host, component="kubelet")
-    elif boot.answer == kubelet_unit.UNKNOWN:
+    elif boot.answer == systemd_unit.UNKNOWN:
         missing = Missing(host.host, "kubelet", "error")
         yield unknown(missing, host=host.host, component="kubelet", note=boot.why)
     else:
@@ -47,7 +47,7 @@ def not_enabled(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
 
 
 def _not_enabled(
-    host: Host, document: Mapping[str, Any], unit: kubelet_unit.Unit, reason: str
+    host: Host, document: Mapping[str, Any], unit: systemd_unit.Unit, reason: str
 ) -> Hit:
     name, node = shell_name(unit.name, "UNIT"), host.node or host.host
     enable = f"systemctl enable --no-reload {name}"
@@ -62,7 +62,7 @@ def _not_enabled(
             severity="warning",
             risk=1,
         )
-    refused = start_refused.now(document, control_plane.data(document, "kubelet").get("unit"))
+    refused = model_unit_start.now(document, control_plane.data(document, "kubelet").get("unit"))
     start = f", and systemctl start {name}"
     if refused:
         start = f"; that alone does not start it: {refused}"
@@ -95,7 +95,7 @@ def masked(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
         yield Outcome(host=host.host, component="kubelet")
 
 
-def _masked(host: Host, unit: kubelet_unit.Unit) -> Hit:
+def _masked(host: Host, unit: systemd_unit.Unit) -> Hit:
     until, running = "", ""
     if unit.file_state == "masked-runtime":
         until = " until the next boot"
@@ -115,12 +115,12 @@ def _masked(host: Host, unit: kubelet_unit.Unit) -> Hit:
     )
 
 
-def unit_of(document: Mapping[str, Any]) -> kubelet_unit.Unit | None:
+def unit_of(document: Mapping[str, Any]) -> systemd_unit.Unit | None:
     """Return the unit of this host's kubelet, or None if its evidence names none."""
     facts = control_plane.data(document, "kubelet").get("unit")
     if not isinstance(facts, Mapping):
         return None
-    return kubelet_unit.unit(facts)
+    return systemd_unit.unit(facts)
 
 
 def without(host: Host) -> Outcome:
@@ -133,7 +133,7 @@ def without(host: Host) -> Outcome:
     return not_applicable(NO_UNIT, host=host.host)
 
 
-def proof(host: Host, unit: kubelet_unit.Unit) -> Proof:
+def proof(host: Host, unit: systemd_unit.Unit) -> Proof:
     """Return what systemd reports about a unit, as evidence."""
     words = (unit.active, unit.sub, unit.file_state or unit.load)
     return Proof(

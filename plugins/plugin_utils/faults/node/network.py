@@ -11,7 +11,7 @@ from typing import Any
 
 from ...evidence.document import one_line, shell_name
 from ...models import ages
-from ...models import pressure as node_pressure
+from ...models import pressure as model_pressure
 from ...models.api_node import NodeView, and_others, views
 from ...models.cluster import Cluster
 from ...models.result import Missing, Proof
@@ -213,7 +213,7 @@ def pressed(cluster: Cluster) -> Iterator[Outcome]:
     yield Outcome(tuple(hits), tuple(missing))
 
 
-def _eased(condition: str, pressure: node_pressure.Pressure) -> list[str]:
+def _eased(condition: str, pressure: model_pressure.Pressure) -> list[str]:
     """Return a clause for a condition although no threshold is crossed now."""
     rows = list(pressure.of(condition))
     if not any(own and threshold.free is not None for threshold, own, _crossed in rows):
@@ -238,7 +238,7 @@ def _pressed(cluster: Cluster, view: NodeView, conditions: list[Mapping[str, Any
         proofs.append(_condition(cluster, view, condition))
         if view.host is not None:
             kind, pressure = condition["type"], view.host.pressure
-            crossed, more = node_pressure.told(kind, view.host.host, pressure)
+            crossed, more = model_pressure.told(kind, view.host.host, pressure)
             clauses += crossed or _eased(kind, pressure)
             proofs += more
     measured, host = "", None

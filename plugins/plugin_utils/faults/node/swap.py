@@ -13,7 +13,7 @@ from ...evidence.document import one_line
 from ...models import shared_kernel
 from ...models.cluster import Host
 from ...models.result import Missing, Proof
-from ...models.swap import node as node_swap
+from ...models.swap import node as swap_node
 from ...models.swap.evidence import Source
 from ...models.swap.node import NodeSwap
 from ..base import Hit, Outcome, node_check, present, unknown
@@ -39,7 +39,7 @@ def swap_on(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     if missing:
         yield Outcome((), missing, host=host.host, component="kubelet")
         return
-    node = node_swap.read(document)
+    node = swap_node.read(document)
     yield _evaluated(host, node, document)
 
 

@@ -15,7 +15,7 @@ from ...models import taints
 from ...models.api_node import SHOWN, NodeView, and_others, views
 from ...models.cluster import Cluster
 from ...models.result import Missing, Proof
-from ...models.scheduling import excluded_nodes as excluded
+from ...models.scheduling import excluded_nodes
 from ...models.taint_catalogue import Owner
 from ...models.taints import Explained, Taint
 from ..base import Hit, Outcome, cluster_check
@@ -23,7 +23,7 @@ from ..base import Hit, Outcome, cluster_check
 # What the scheduler counts of nodes that a pod might otherwise have had.
 _ALL = re.compile(r"^0/([0-9]{1,6}) nodes are available")
 # Apart from these a taint is what keeps a pod waiting.
-_ITSELF = excluded.CHOSEN | excluded.OTHER | {"taint"}
+_ITSELF = excluded_nodes.CHOSEN | excluded_nodes.OTHER | {"taint"}
 
 
 @dataclass
@@ -39,9 +39,11 @@ class _Kept:
     entries: list[Mapping[str, Any]] = field(default_factory=list)
     plain: bool = False
     helpless: list[str] = field(default_factory=list)
-    others: tuple[excluded.Excluded, ...] = ()
+    others: tuple[excluded_nodes.Excluded, ...] = ()
 
-    def take(self, entry: Mapping[str, Any], at: list[NodeView], nodes: excluded.Nodes) -> None:
+    def take(
+        self, entry: Mapping[str, Any], at: list[NodeView], nodes: excluded_nodes.Nodes
+    ) -> None:
         """Add a pod that the taint keeps off these nodes.
 
         A toleration does not help with what the pod would lack there as well.
@@ -56,7 +58,7 @@ class _Kept:
             # A node that is not ready is known by its taint already.
             self.others = tuple(reason for reason in others if not self._covers(reason))
 
-    def _covers(self, reason: excluded.Excluded) -> bool:
+    def _covers(self, reason: excluded_nodes.Excluded) -> bool:
         return bool(reason.nodes) and set(reason.nodes) <= set(self.nodes)
 
     @property
@@ -70,7 +72,7 @@ def spelled(taint: Mapping[str, Any]) -> str:
     return one_line(taints.read(taint) or "a taint that is none", 400)
 
 
-def _counts(reason: excluded.Excluded) -> bool:
+def _counts(reason: excluded_nodes.Excluded) -> bool:
     return not reason.meant and not reason.unsaid and reason.kind not in _ITSELF
 
 
@@ -88,7 +90,7 @@ def kept_away(cluster: Cluster) -> Iterator[Outcome]:
         yield Outcome(applies=False, note="no Kubernetes found on these hosts")
         return
     missing = [*cluster.missing("pending"), *cluster.missing("nodes")]
-    nodes = excluded.nodes_of(cluster)
+    nodes = excluded_nodes.nodes_of(cluster)
     if not missing and not all(view.told for view in nodes.views):
         missing.append(_older(cluster))
     if not missing:
@@ -102,14 +104,14 @@ def kept_away(cluster: Cluster) -> Iterator[Outcome]:
 
 
 def _matter(
-    entry: Mapping[str, Any], nodes: excluded.Nodes
+    entry: Mapping[str, Any], nodes: excluded_nodes.Nodes
 ) -> Iterator[tuple[Taint, list[NodeView], Explained]]:
     """Yield each taint that keeps the pod waiting, the nodes with it, and its owner.
 
     Only nodes that the pod could have otherwise count, as far as that is known.
     """
     message = str(entry.get("message") or "")
-    excluded_names = excluded.left_out(entry)
+    excluded_names = excluded_nodes.left_out(entry)
     meant = frozenset(nodes.meant_for(entry))
     groups = [
         (view, nodes.group[view.name]) for view in nodes.views if view.name not in excluded_names
@@ -209,7 +211,7 @@ def _kept_proofs(cluster: Cluster, kept: _Kept, names: list[str]) -> Iterator[Pr
             "api",
             cluster.api_host,
             object=f"Nodes {and_others(list(reason.nodes))}",
-            text=f"excluded: {excluded.worded(reason)}",
+            text=f"excluded: {excluded_nodes.worded(reason)}",
         )
 
 
@@ -224,7 +226,7 @@ def _advice(kept: _Kept) -> tuple[str, str]:
         return advice, ""
     more = ""
     if not kept.plain:
-        more = excluded.besides(kept.others)
+        more = excluded_nodes.besides(kept.others)
     if kept.explained.owner.kind == "lifecycle":
         return "its owner decides", more
     advice = (

@@ -9,40 +9,40 @@ A kernel setting or a module, in a managed file and in the running kernel.
 from __future__ import annotations
 
 from ....module_utils.shared.step_kinds import KERNEL_MODULE
-from ...models import boot as node_boot
-from ...models import persistent_sysctl as lasting_settings
+from ...models import boot as model_boot
+from ...models import persistent_sysctl
 from ...models.boot import NodeBoot, Problem
-from ...parsers import sysctl_d as sysctl_files
+from ...parsers import sysctl_d
 from .. import fencing
 from ..plan import Scene, Step, all_of, label, left_out
-from . import kernel_settings as limits_plan
+from . import kernel_settings
 
 
 def persisted(scene: Scene) -> Step | None:
     """KM520: the setting or the module that the finding names."""
-    node = node_boot.read(scene.document)
+    node = model_boot.read(scene.document)
     one = next(
-        (one for one in node_boot.problems(node) if one.name == scene.finding.component), None
+        (one for one in model_boot.problems(node) if one.name == scene.finding.component), None
     )
-    if one is None or not node_boot.mends(one) or node.limits is None:
+    if one is None or not model_boot.mends(one) or node.limits is None:
         return None
     running = node.number(one.name)
     if one.wanted is None:
         return _module(scene, one)
     if running is None:
         return None
-    later = lasting_settings.later(node.limits, one.name, one.wanted)
-    blocked = limits_plan.until_then(
+    later = persistent_sysctl.later(node.limits, one.name, one.wanted)
+    blocked = kernel_settings.until_then(
         later.blocked or _other_name(node, one), one.name, running, one.wanted
     )
-    return limits_plan.step_of(
+    return kernel_settings.step_of(
         scene, one.name, running, max(running, one.wanted), fencing.why(scene) or blocked, later
     )
 
 
 def _module(scene: Scene, one: Problem) -> Step:
     """A module named in our file, and loaded where it is not."""
-    finding, path = scene.finding, node_boot.FILE
+    finding, path = scene.finding, model_boot.FILE
     where = finding.host or ""
     diff = f"--- {path}\n+++ {path}\n+{one.name}\n" + (
         "the kernel: modprobe " + one.name + "\n" if one.now else ""
@@ -52,7 +52,7 @@ def _module(scene: Scene, one: Problem) -> Step:
         where,
         finding.code,
         KERNEL_MODULE,
-        limits_plan.RISK,
+        kernel_settings.RISK,
         path,
         one.name,
         finding.node,
@@ -67,15 +67,15 @@ def _module(scene: Scene, one: Problem) -> Step:
 
 def _other_name(node: NodeBoot, one: Problem) -> str | None:
     """A line that sets the same under another name, which may be written later than ours."""
-    if one.name != node_boot.IP_FORWARD or node.limits is None:
+    if one.name != model_boot.IP_FORWARD or node.limits is None:
         return None
-    found = sysctl_files.at_boot(node.limits.records, (node_boot.FORWARDING,)).get(
-        node_boot.FORWARDING
+    found = sysctl_d.at_boot(node.limits.records, (model_boot.FORWARDING,)).get(
+        model_boot.FORWARDING
     )
-    if found is None or lasting_settings.taken(found.key, found.value) != 0:
+    if found is None or persistent_sysctl.taken(found.key, found.value) != 0:
         return None
     return (
-        f"{lasting_settings.place(found)} says {found.key} = 0, which is the same setting: take"
+        f"{persistent_sysctl.place(found)} says {found.key} = 0, which is the same setting: take"
         " that line away"
     )
 

@@ -9,18 +9,15 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ....module_utils.shared import restart_impact as pending
-from ....module_utils.shared import step_kinds
+from ....module_utils.shared import restart_impact, step_kinds
 from ....module_utils.shared.consent import PENDING_CHANGES
 from ....module_utils.shared.step_kinds import EDIT_CONFIG, EDIT_MANIFEST, MOVE_OUT, RESTART
-from ...editing import argument as edit
-from ...editing import scalar as edit_scalar
+from ...editing import argument as editing_argument
+from ...editing import scalar as editing_scalar
 from ...editing.draft import EditRefused, Source
 from ...faults.control_plane import members
-from ...models import control_plane, membership
-from ...models import installer as owner
-from ...parsers import pflag as flags
-from ...parsers import pod_manifest as manifest
+from ...models import control_plane, installer, membership
+from ...parsers import pflag, pod_manifest
 from .. import fencing
 from ..plan import Remedy, Scene, Step, all_of, label, left_out
 
@@ -51,11 +48,11 @@ def new_step(
     )
     # Where another tool owns the files this comes first, whatever else stands in the way: it names
     # the place to change.
-    blocked_by = owner.foreign(scene.document) or blocked_by
+    blocked_by = installer.foreign(scene.document) or blocked_by
     left = [path for host in scene.cluster.hosts for path in host.installer]
     notes = [
         more.pop("note", ""),
-        *(owner.note(scene.document, remedy, name, left) for name in concerned),
+        *(installer.note(scene.document, remedy, name, left) for name in concerned),
     ]
     gone = membership.lost(scene.cluster)
     if gone:
@@ -138,7 +135,9 @@ def set_flag(scene: Scene, path: str, flag: str, value: str, elect: bool = False
     """
     record = _manifest(scene.document, path)
     try:
-        made = edit.set_argument(Source.of(record), scene.finding.component or "", flag, value)
+        made = editing_argument.set_argument(
+            Source.of(record), scene.finding.component or "", flag, value
+        )
     except EditRefused as refused:
         return new_step(scene, EDIT_MANIFEST, path, str(refused))
     expect = {**_expectation(scene, "kubelet", {flag: value}, elect), "words": _words(scene, path)}
@@ -171,7 +170,7 @@ def edit_config(scene: Scene) -> Step | None:
         )
     record["path"] = path
     try:
-        made = edit_scalar.set_scalar(Source.of(record), ["leaderElection", "leaderElect"], True)
+        made = editing_scalar.set_scalar(Source.of(record), ["leaderElection", "leaderElect"], True)
     except EditRefused as refused:
         return new_step(scene, EDIT_CONFIG, path, str(refused))
     expect = _expectation(scene, "signal")
@@ -208,7 +207,7 @@ def restart(scene: Scene, config: bool = True) -> Step:
             " of the kubelet is risk 3",
         )
     expect, loads = _expectation(scene, "signal"), []
-    path = flags.string_flag(raw.get("argv") or (), "config")
+    path = pflag.string_flag(raw.get("argv") or (), "config")
     if path and config:
         loads.append(path)
     return new_step(
@@ -338,8 +337,14 @@ def _pending(scene: Scene, expect: Mapping[str, Any], own: list[str]) -> str | N
     given = raw.get("given")
     if given is None:  # evidence of before it was collected
         given = [{"path": config.get("path"), "mtime": config.get("mtime")}] if config else []
-    found = pending.changes(raw, given, expect.get("words"), sorted(expect.get("flags") or ()), own)
-    return pending.sentence(scene.finding.host, scene.finding.component, found) if found else None
+    found = restart_impact.changes(
+        raw, given, expect.get("words"), sorted(expect.get("flags") or ()), own
+    )
+    return (
+        restart_impact.sentence(scene.finding.host, scene.finding.component, found)
+        if found
+        else None
+    )
 
 
 def _manifest(document: Mapping[str, Any], path: str) -> dict[str, Any]:
@@ -390,9 +395,9 @@ def _expectation(
 def _image(scene: Scene) -> str | None:
     for record in control_plane.data(scene.document, "manifests").get("files") or []:
         try:
-            text = manifest.parseable(record.get("text") or "", control_plane.spans(record))
-            containers = manifest.parse(text).containers
-        except manifest.ManifestError:
+            text = pod_manifest.parseable(record.get("text") or "", control_plane.spans(record))
+            containers = pod_manifest.parse(text).containers
+        except pod_manifest.ManifestError:
             continue
         for container in containers:
             if container.component == scene.finding.component:
@@ -437,9 +442,9 @@ def kubeadm_config(scene: Scene) -> Step | None:
             # Secrets in it are masked byte for byte: the splice is done on the true text, where the
             # API is.
             edits.append(
-                edit_scalar.set_extra_arg(Source.of(source), section, "leader-elect", "true")
+                editing_scalar.set_extra_arg(Source.of(source), section, "leader-elect", "true")
             )
-    except (EditRefused, manifest.ManifestError) as refused:
+    except (EditRefused, pod_manifest.ManifestError) as refused:
         return new_step(
             scene, step_kinds.KUBEADM_CONFIG, target, str(refused), risk=1, component=None
         )

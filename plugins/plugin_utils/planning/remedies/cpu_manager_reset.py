@@ -14,34 +14,30 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ....module_utils.shared import consent
-from ....module_utils.shared import restart_impact as pending
+from ....module_utils.shared import consent, restart_impact
 from ....module_utils.shared.managed_files import PINNED_POD as PINNED_POD_FILE
 from ....module_utils.shared.step_kinds import DRAIN, PINNED_POD, UNCORDON, kind_of
 from ....module_utils.shared.step_kinds import RESET_STATE as RESET
 from ....module_utils.shared.step_kinds import START_FORMER as START
-from ...editing import draft as edit_source
-from ...editing import kubelet_config as kubelet_edit
-from ...models import control_plane, membership
-from ...models import cpu_manager as pinning
-from ...models import installer as owner
+from ...editing import draft as editing_draft
+from ...editing import kubelet_config
+from ...models import control_plane, cpu_manager, membership
+from ...models import installer as model_installer
 from ...models.cluster import Cluster
 from ...models.cpu_manager import Node
 from ...models.kubelet import (
     dropin as kubelet_dropin,
 )
 from ...models.kubelet import (
-    refused_configuration as kubelet_refused,
-)
-from ...models.kubelet import (
-    start_state as reset_lent,
+    refused_configuration,
+    start_state,
 )
 from ...models.result import Finding
-from ...models.swap import node as node_swap
-from ...parsers import cpu_manager_state as manager_state
+from ...models.swap import node as swap_node
+from ...parsers import cpu_manager_state
 from .. import fencing, plan
 from ..plan import Scene, Step
-from . import control_plane as remedies
+from . import control_plane as remedie_control_plane
 from .kubelet_dropin import argument_files
 
 RISK = 3
@@ -69,14 +65,14 @@ def asked(scene: Scene) -> Sequence[Step]:
     """
     try:
         same = not _edited(scene).changes
-    except edit_source.EditRefused:
+    except editing_draft.EditRefused:
         same = False
     return [] if same and FORCE not in scene.consent.allow else reset(scene)
 
 
-def _edited(scene: Scene) -> kubelet_edit.Edited:
+def _edited(scene: Scene) -> kubelet_config.Edited:
     wanted = scene.consent.cpu_manager.get(scene.finding.host or "") or {}
-    return kubelet_edit.edited(control_plane.data(scene.document, "kubelet"), wanted)
+    return kubelet_config.edited(control_plane.data(scene.document, "kubelet"), wanted)
 
 
 def reset(scene: Scene) -> Sequence[Step]:
@@ -84,7 +80,7 @@ def reset(scene: Scene) -> Sequence[Step]:
 
     They are the same whichever of its faults the finding names.
     """
-    node = pinning.read(scene.document)
+    node = cpu_manager.read(scene.document)
     if node is None:
         return [_step(scene, RESET, "its state", "its kubelet was not found")]
     if scene.finding.node is None:
@@ -94,9 +90,9 @@ def reset(scene: Scene) -> Sequence[Step]:
         return [_step(scene, RESET, "its state", reason)]
     try:
         edited = _edited(scene)
-    except edit_source.EditRefused as refused:
+    except editing_draft.EditRefused as refused:
         return [_step(scene, RESET, refused.path, str(refused))]
-    after = pinning.read(with_data(scene.document, "kubelet", edited.kubelet)) or node
+    after = cpu_manager.read(with_data(scene.document, "kubelet", edited.kubelet)) or node
     unfit = _never_starts(scene, after)
     if unfit:
         return [_step(scene, RESET, "its state", unfit)]
@@ -108,12 +104,14 @@ def _never_starts(scene: Scene, after: Node) -> str | None:
     if _not_ours(scene):
         return None
     host = scene.finding.host or ""
-    return _unfit(host, after) or kubelet_refused.other_end(host, scene.document)
+    return _unfit(host, after) or refused_configuration.other_end(host, scene.document)
 
 
-def _steps(scene: Scene, node: Node, after: Node, edited: kubelet_edit.Edited) -> Sequence[Step]:
+def _steps(scene: Scene, node: Node, after: Node, edited: kubelet_config.Edited) -> Sequence[Step]:
     """Return start, drain, reset, probe and uncordon, as far as this host needs each of them."""
-    healthy = reset_lent.stands(scene.document, node) or reset_lent.comes_back(scene.document, node)
+    healthy = start_state.stands(scene.document, node) or start_state.comes_back(
+        scene.document, node
+    )
     words, start, undrainable = _way_to_drain(scene, node, healthy)
     blocked = _blocked(scene, healthy)
     if not undrainable and (healthy or WITHOUT not in scene.consent.allow):
@@ -132,7 +130,7 @@ def _way_to_drain(
     silent = _api_down(scene)
     if healthy:
         return (), None, silent
-    words, undrainable = reset_lent.lend(node)
+    words, undrainable = start_state.lend(node)
     if not words:
         return (), None, silent or undrainable
     start, no_room = _start(scene, words)
@@ -140,12 +138,12 @@ def _way_to_drain(
 
 
 def _around_drain(
-    scene: Scene, after: Node, edited: kubelet_edit.Edited, words: Sequence[str]
+    scene: Scene, after: Node, edited: kubelet_config.Edited, words: Sequence[str]
 ) -> list[Step]:
     """Return drain, reset, probe where it is asked for, and uncordon."""
     present = kubelet_dropin.lent(control_plane.data(scene.document, "kubelet"))
     steps = [_drain(scene, bool(words or present)), _reset(scene, after, True, edited)]
-    if plan.PINNED in scene.consent.wishes and after.policy == manager_state.STATIC:
+    if plan.PINNED in scene.consent.wishes and after.policy == cpu_manager_state.STATIC:
         steps.append(_pinned(scene, after))
     return [*steps, _uncordon(scene)]
 
@@ -157,7 +155,7 @@ def _unlent(scene: Scene, words: Sequence[str]) -> str:
     kubelet = control_plane.data(scene.document, "kubelet")
     argv = [*(kubelet.get("argv") or ()), *words]
     document = with_data(scene.document, "kubelet", {**kubelet, "argv": argv})
-    refused = kubelet_refused.read(document).why
+    refused = refused_configuration.read(document).why
     if not refused:
         return ""
     return f"with {' '.join(words)} its kubelet would refuse its configuration ({refused})"
@@ -187,7 +185,10 @@ def _blocked(scene: Scene, healthy: bool) -> str | None:
 def _not_ours(scene: Scene) -> str | None:
     """Why this kubelet is not one that a step may stop and start."""
     host, kubelet = scene.finding.host or "", control_plane.data(scene.document, "kubelet")
-    unit, installer = (kubelet.get("unit") or {}).get("name"), owner.owner_of(scene.document)
+    unit, installer = (
+        (kubelet.get("unit") or {}).get("name"),
+        model_installer.owner_of(scene.document),
+    )
     if installer or unit != UNIT:
         return (
             f"the kubelet of {host} is started by {installer or unit}, which this does not stop and"
@@ -210,12 +211,12 @@ def _unfit(host: str, node: Node) -> str | None:
             " may not start again"
         )
     kept = node.reservation()
-    if node.policy == manager_state.STATIC and kept.number == 0:
+    if node.policy == cpu_manager_state.STATIC and kept.number == 0:
         return (
             f"with the static policy and no CPU reserved the kubelet of {host} would not start:"
             " reserve some first (KM309)"
         )
-    refused = kubelet_refused.cannot_start(host, node)
+    refused = refused_configuration.cannot_start(host, node)
     if refused:
         return refused
     if kept.number is not None and node.online is not None and kept.number >= len(node.online):
@@ -232,7 +233,7 @@ def _swap(scene: Scene) -> str | None:
     One that runs was started before it was switched on, and would not come up again behind its
     drain.
     """
-    found = node_swap.read(scene.document)
+    found = swap_node.read(scene.document)
     if not found.on or not found.refused:
         return None
     host = scene.finding.host or ""
@@ -252,8 +253,8 @@ def _loaded(scene: Scene) -> str | None:
     host, kubelet = scene.finding.host or "", control_plane.data(scene.document, "kubelet")
     configs = (kubelet.get("config"), *(kubelet.get("config_dropins") or ()))
     own = [str(config.get("path")) for config in configs if config]
-    waiting = pending.of_kubelet(kubelet, [*own, kubelet_dropin.ENVIRONMENT])
-    return str(pending.sentence(host, "the kubelet", waiting)) if waiting else None
+    waiting = restart_impact.of_kubelet(kubelet, [*own, kubelet_dropin.ENVIRONMENT])
+    return str(restart_impact.sentence(host, "the kubelet", waiting)) if waiting else None
 
 
 def _lonely(scene: Scene) -> str | None:
@@ -363,7 +364,7 @@ def _start(scene: Scene, words: Sequence[str]) -> tuple[Step | None, str]:
         files, diff = argument_files(
             unit, words, header, kubelet_dropin.DROPIN, kubelet_dropin.ENVIRONMENT
         )
-    except edit_source.EditRefused as refused:
+    except editing_draft.EditRefused as refused:
         return None, str(refused)
     return (
         _step(
@@ -426,7 +427,7 @@ def with_data(
     }
 
 
-def _reset(scene: Scene, node: Node, drained: bool, edited: kubelet_edit.Edited) -> Step:
+def _reset(scene: Scene, node: Node, drained: bool, edited: kubelet_config.Edited) -> Step:
     """Return the reset itself. node: as its next start reads its configuration, edits included."""
     memory, folder = node.seen.get("memory_state"), node.seen.get("root_dir")
     paths = [f"{folder}/cpu_manager_state"]
@@ -435,7 +436,7 @@ def _reset(scene: Scene, node: Node, drained: bool, edited: kubelet_edit.Edited)
     if memory or node.file is None:
         paths.append(f"{folder}/memory_manager_state")
     if memory:
-        policies[paths[-1]] = pinning.memory_policy(node)[0]
+        policies[paths[-1]] = cpu_manager.memory_policy(node)[0]
     files = [{"path": path} for path in (kubelet_dropin.DROPIN, kubelet_dropin.ENVIRONMENT)]
     diff = "".join(f"--- {path}\n+++ kept in the journal\n" for path in paths)
     diff += f"the kubelet is stopped before, and started with the policy {node.policy}\n"
@@ -464,14 +465,14 @@ def _reset(scene: Scene, node: Node, drained: bool, edited: kubelet_edit.Edited)
     )
 
 
-def _lasts(edited: kubelet_edit.Edited) -> str:
+def _lasts(edited: kubelet_config.Edited) -> str:
     """Return which tools would overwrite what was changed.
 
     Never the kubelet-config ConfigMap as the place to keep it, which is every node's.
     """
     paths = {change["path"] for change in edited.changes}
     sentences = {
-        pinning.KUBEADM_FILE: (
+        cpu_manager.KUBEADM_FILE: (
             "kubeadm upgrade node writes it again: keep it in a kubeletconfiguration patch"
             " (--patches, since 1.25), not in the kubelet-config ConfigMap, which is every node's"
         ),
@@ -533,7 +534,7 @@ def _uncordon(scene: Scene) -> Step:
 def _step(
     scene: Scene, remedy: str, target: str, blocked_by: str | None = None, **more: Any
 ) -> Step:
-    return remedies.new_step(
+    return remedie_control_plane.new_step(
         scene,
         remedy,
         target,
@@ -541,7 +542,7 @@ def _step(
         risk=RISK,
         component="kubelet",
         concerned=[],
-        guard=remedies.node_guard(scene),
+        guard=remedie_control_plane.node_guard(scene),
         **more,
     )
 

@@ -15,15 +15,14 @@ from dataclasses import replace
 
 from ....module_utils.shared.consent import LOWER_LIMITS
 from ....module_utils.shared.step_kinds import KERNEL_SETTING
-from ...models import limits as node_limits
-from ...models import persistent_sysctl as lasting_settings
+from ...models import limits as model_limits
+from ...models import persistent_sysctl
 from ...models.cluster import Cluster
 from ...models.persistent_sysctl import Later
 from ...models.result import Finding
 from .. import fencing
 from ..plan import Scene, Step, all_of, label, left_out
-from . import login_limits
-from . import service_limits as unit_limits
+from . import login_limits, service_limits
 
 RISK = 1
 
@@ -33,22 +32,22 @@ def raised(scene: Scene) -> Step | None:
 
     The setting that the finding names, to its target, never below what anything says already.
     """
-    key, limits = scene.finding.component or "", node_limits.read(scene.document)
+    key, limits = scene.finding.component or "", model_limits.read(scene.document)
     running = limits.kernel.get(key)
-    if running is None or key not in node_limits.WATCHED:
+    if running is None or key not in model_limits.WATCHED:
         return None
-    target = int(scene.consent.limits.get(key, node_limits.TARGETS.get(key, 0)))
+    target = int(scene.consent.limits.get(key, model_limits.TARGETS.get(key, 0)))
     if scene.finding.code != PROFILE and _may_lower(scene, limits, key, running, target):
         return None  # the wish for it answers
     exhausted = any(short.key == key for short in limits.shortages())
     value = max(
         [
             running,
-            *lasting_settings.asked_for(limits, key),
+            *persistent_sysctl.asked_for(limits, key),
             target if exhausted or _is_wished(scene) else 0,
         ]
     )
-    later = lasting_settings.later(limits, key, value)
+    later = persistent_sysctl.later(limits, key, value)
     blocked = until_then(later.blocked, key, running, value)
     if exhausted and value <= running:
         blocked = f"{key} is {running} already, and it is used up: {_more(key)}"
@@ -89,7 +88,7 @@ def profiled(scene: Scene) -> Step | None:
 
     Its step, or nothing where it has it, now and after a boot.
     """
-    key, limits = scene.finding.component or "", node_limits.read(scene.document)
+    key, limits = scene.finding.component or "", model_limits.read(scene.document)
     if key in login_limits.TARGETS:
         return login_limits.profile(scene, key, _fenced(scene))
     running = limits.kernel.get(key)
@@ -99,14 +98,14 @@ def profiled(scene: Scene) -> Step | None:
             diff="",
             change=None,
         )
-    target = int(scene.consent.limits.get(key, node_limits.TARGETS[key]))
+    target = int(scene.consent.limits.get(key, model_limits.TARGETS[key]))
     if _may_lower(scene, limits, key, running, target):
         return _lowered(scene, limits, key, running, target)
     return None if _has(limits, key, running, target) else raised(scene)
 
 
 def _may_lower(
-    scene: Scene, limits: node_limits.Limits, key: str, running: int, target: int
+    scene: Scene, limits: model_limits.Limits, key: str, running: int, target: int
 ) -> bool:
     """Whether the kernel has more than the operator's own number, or will have after a boot, and
     that is to be lowered.
@@ -119,14 +118,16 @@ def _may_lower(
         return False
     found = limits.at_boot().get(key)
     return running > target or (
-        found is not None and (lasting_settings.taken(key, found.value) or 0) > target
+        found is not None and (persistent_sysctl.taken(key, found.value) or 0) > target
     )
 
 
-def _lowered(scene: Scene, limits: node_limits.Limits, key: str, running: int, target: int) -> Step:
+def _lowered(
+    scene: Scene, limits: model_limits.Limits, key: str, running: int, target: int
+) -> Step:
     """The setting brought down to this number; what it must not be brought down against."""
-    later = lasting_settings.later(limits, key, target)
-    others = lasting_settings.above(limits, key, target)
+    later = persistent_sysctl.later(limits, key, target)
+    others = persistent_sysctl.above(limits, key, target)
     theirs = (
         f"{others[0]} says more, and is not ours to lower: change that line, or take it away, first"
         if others
@@ -153,12 +154,12 @@ def _lowered(scene: Scene, limits: node_limits.Limits, key: str, running: int, t
     )
 
 
-def _in_use(limits: node_limits.Limits, key: str, target: int) -> str | None:
+def _in_use(limits: model_limits.Limits, key: str, target: int) -> str | None:
     """Why so many are not enough for what is in use, or that this is not known.
 
     A queue's length bounds only what waits in it.
     """
-    if key == node_limits.EVENTS:
+    if key == model_limits.EVENTS:
         return None
     # A try that failed proves more than counting: /proc does not show everybody who holds one.
     short = next(
@@ -172,31 +173,31 @@ def _in_use(limits: node_limits.Limits, key: str, target: int) -> str | None:
     used, whose = limits.in_use(key)
     if used is None:
         return f"how many of {key} are in use is not known: ask with -e kubemend_deep=true, as root"
-    if used >= node_limits.FULL * target:
+    if used >= model_limits.FULL * target:
         return (
             f"{used} of {key} are in use{whose}, for which {target} is not enough: ask for more"
-            f" with -e {node_limits.VARIABLES[key]}=NUMBER"
+            f" with -e {model_limits.VARIABLES[key]}=NUMBER"
         )
     return None
 
 
-def _has(limits: node_limits.Limits, key: str, running: int, target: int) -> bool:
+def _has(limits: model_limits.Limits, key: str, running: int, target: int) -> bool:
     """Whether the kernel has as much, and will have after a boot.
 
     Without a file systemd gives it as many file handles as it can count.
     """
     found = limits.at_boot().get(key)
     lasting = (
-        running == lasting_settings.UNBOUNDED
+        running == persistent_sysctl.UNBOUNDED
         if found is None
-        else (lasting_settings.taken(key, found.value) or 0) >= target
+        else (persistent_sysctl.taken(key, found.value) or 0) >= target
     )
     return running >= target and lasting
 
 
 def _more(key: str) -> str:
     return (
-        f"find out who holds so many, or ask for more with -e {node_limits.VARIABLES[key]}=NUMBER"
+        f"find out who holds so many, or ask for more with -e {model_limits.VARIABLES[key]}=NUMBER"
     )
 
 
@@ -212,7 +213,7 @@ def step_of(
     place, and in the kernel where that has less.
     """
     finding, edit = scene.finding, later.edit
-    where, path = finding.host or "", edit.path if edit else lasting_settings.FILE
+    where, path = finding.host or "", edit.path if edit else persistent_sysctl.FILE
     lines = f"-{edit.old.strip()}\n+{edit.new}\n" if edit else f"+{key} = {value}\n"
     diff = f"--- {path}\n+++ {path}\n{lines}" + (
         f"the kernel: {running} -> {value}\n" if value > running else ""
@@ -249,7 +250,7 @@ def unlocked(scene: Scene) -> Step | None:
 
 def at_limit(scene: Scene) -> Sequence[Step]:
     """KM404: write a managed drop-in for each service, and a managed line for logins."""
-    return unit_limits.steps(scene, _fenced(scene))
+    return service_limits.steps(scene, _fenced(scene))
 
 
 PROFILE = "profile"
@@ -268,7 +269,7 @@ def wishes(clusters: Iterable[Cluster], hosts: Iterable[str], digits: int) -> It
     for of in clusters:
         for host in of.hosts:
             if host.host in hosts:
-                for key in (*node_limits.TARGETS, *login_limits.TARGETS):
+                for key in (*model_limits.TARGETS, *login_limits.TARGETS):
                     yield Finding(
                         PROFILE,
                         "info",

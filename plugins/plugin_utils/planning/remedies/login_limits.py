@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from ....module_utils.shared.managed_files import LOGIN_LIMIT_KEY
 from ....module_utils.shared.step_kinds import FILE_LIMIT
 from ...evidence.document import one_line
-from ...models import limits as node_limits
+from ...models import limits as model_limits
 from ...models.limits import NOFILE, NPROC, PID_MAX, UNLIMITED, Limits
 from ...parsers import limits_conf
 from ...parsers.limits_conf import Entry
@@ -38,7 +38,7 @@ def profile(
 
     Why this host is left alone.
     """
-    limits = node_limits.read(scene.document)
+    limits = model_limits.read(scene.document)
     target, note = corrected(limits, item, int(scene.consent.limits.get(item, TARGETS[item])))
     unread = limits.unread_limits()
     if unread:
@@ -68,7 +68,7 @@ def lowered(scene: Scene, fenced: str | None) -> Step | None:
     """KM406: of every domain whose line asks for more than a process can have, the most that is
     possible, in a line that is read after it.
     """
-    limits = node_limits.read(scene.document)
+    limits = model_limits.read(scene.document)
     most, entries = limits.ceiling(), limits.impossible()
     if most is None or not entries:
         return None
@@ -140,7 +140,7 @@ def _inherited(limits: Limits, item: str) -> tuple[bool, int]:
     if item == NOFILE and sshd:
         return True, UNLIMITED if UNLIMITED in sshd else max(sshd)
     init = limits.seen.get("init")
-    pair = node_limits.pair(init.get(item)) if isinstance(init, Mapping) else None
+    pair = model_limits.pair(init.get(item)) if isinstance(init, Mapping) else None
     return (item == NPROC, pair[1]) if pair else (False, 0)
 
 
@@ -154,7 +154,7 @@ def ceiling(limits: Limits, item: str) -> tuple[int, str] | None:
     init = limits.seen.get("init")
     if not isinstance(init, Mapping) or not isinstance(init.get("cap_sys_resource"), bool):
         return None
-    own = node_limits.pair(init.get(item))
+    own = model_limits.pair(init.get(item))
     if init["cap_sys_resource"]:
         return UNLIMITED, ""
     return (
@@ -174,14 +174,16 @@ def above(limits: Limits, item: str, values: Mapping[str, int]) -> str | None:
         return None
     return (
         f"{item} {most} is above {found[0]} ({found[1]}), which would refuse logins: ask for less"
-        f" with -e {node_limits.VARIABLES[item]}=NUMBER"
+        f" with -e {model_limits.VARIABLES[item]}=NUMBER"
     )
 
 
 def later(limits: Limits, values: Mapping[str, int]) -> str | None:
     """The line of another file that is read after ours and decides."""
     rows = [
-        one for one in node_limits.items(limits.seen.get("limits_files")) if one.get("path") != FILE
+        one
+        for one in model_limits.items(limits.seen.get("limits_files"))
+        if one.get("path") != FILE
     ]
     text = "".join(f"{key} {value}\n" for key, value in values.items())
     ours = {
@@ -232,7 +234,7 @@ def step(
 
 
 def _unused(scene: Scene) -> str:
-    asked = node_limits.read(scene.document).seen.get("pam")
+    asked = model_limits.read(scene.document).seen.get("pam")
     return (
         ""
         if asked or not isinstance(asked, (list, tuple))

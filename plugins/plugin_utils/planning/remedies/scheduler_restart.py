@@ -14,12 +14,12 @@ from dataclasses import replace
 from ....module_utils.shared.consent import SCHEDULER_PAUSE
 from ....module_utils.shared.step_kinds import RESTART_LEADER
 from ...evidence.document import one_line
-from ...faults.scheduling import lost_nodes as scheduling_tree
+from ...faults.scheduling import lost_nodes
 from ...models.api_node import and_others
 from ...models.scheduling import node_tree
 from .. import fencing
 from ..plan import Remedy, Scene, Step, all_of
-from . import control_plane as remedies
+from . import control_plane
 
 NOTE = (
     "it returns when nodes join unevenly again, until the schedulers are upgraded ({cures}); a"
@@ -30,23 +30,25 @@ NOTE = (
 def restart_leader(scene: Scene) -> Step:
     """One step for all nodes that it lost: they come back together."""
     of, finding = scene.cluster, scene.finding
-    note = NOTE.format(cures=scheduling_tree.CURES)
-    lock, host, ready = scheduling_tree.leader(of)
-    free = scheduling_tree.unled(of)
+    note = NOTE.format(cures=lost_nodes.CURES)
+    lock, host, ready = lost_nodes.leader(of)
+    free = lost_nodes.unled(of)
     if free:
         why = (
-            f"{scheduling_tree.SCHEDULER} of {and_others(free)} runs with --leader-elect=false and"
+            f"{lost_nodes.SCHEDULER} of {and_others(free)} runs with --leader-elect=false and"
             " places pods whoever leads, so that which one lost the node is not known: mend KM101"
             " first, or restart that one by hand where no other runs"
         )
-        return remedies.new_step(scene, RESTART_LEADER, finding.component or "", why, note=note)
+        return control_plane.new_step(
+            scene, RESTART_LEADER, finding.component or "", why, note=note
+        )
     if lock is None or host is None:
         told = (
             f"its lock names {one_line(lock.get('holder') or 'nobody', 120)}"
             if lock
             else "no lock tells"
         )
-        return remedies.new_step(
+        return control_plane.new_step(
             scene,
             RESTART_LEADER,
             finding.component or "",
@@ -58,13 +60,13 @@ def restart_leader(scene: Scene) -> Step:
         finding=replace(finding, host=host.host, node=host.node, evidence=()),
         document=scene.of(host.host),
     )
-    made = remedies.restart(there, config=False)
+    made = control_plane.restart(there, config=False)
     change = {
         "kind": RESTART_LEADER,
         "lock": {name: lock.get(name) for name in ("kind", "name")},
         "holder": lock.get("holder"),
         "node": host.node,
-        "pods": scheduling_tree.waiting(of),
+        "pods": lost_nodes.waiting(of),
         "cluster_uid": (of.answer("server") or {}).get("kube_system_uid"),
     }
     return replace(
@@ -75,7 +77,7 @@ def restart_leader(scene: Scene) -> Step:
         change=change,
         note="; ".join(filter(None, (note, made.note))),
         blocked_by=all_of(made.blocked_by, _version(there, host.host), _alone(there, ready)),
-        diff=made.diff + _placements(scheduling_tree.waiting(of)),
+        diff=made.diff + _placements(lost_nodes.waiting(of)),
     )
 
 
@@ -90,7 +92,7 @@ def _version(scene: Scene, host: str) -> str | None:
         process
         for one in scene.cluster.hosts
         if one.host == host and one.control_plane
-        for process in one.control_plane.of(scheduling_tree.SCHEDULER)
+        for process in one.control_plane.of(lost_nodes.SCHEDULER)
     ]
     return (
         None

@@ -24,7 +24,7 @@ from ....module_utils.shared.unit_limits import DROPINS, OURS, UNIT
 from ....module_utils.shared.units import KUBELET_UNITS, RUNTIMES
 from ...evidence.document import one_line
 from ...models import control_plane
-from ...models import limits as node_limits
+from ...models import limits as model_limits
 from ...models.limits import NOFILE, UNLIMITED, Holder, Limits
 from ..plan import Scene, Step, all_of, label, left_out
 from . import login_limits
@@ -48,7 +48,7 @@ SELECT = 1024  # as many as select() can wait for
 WITHOUT = ("runtime", "sshd")  # roles of programs that do not use it
 # where the file of a unit lies that is there again after a boot
 LASTING = ("/etc/", "/usr/", "/lib/", "/run/systemd/generator")
-MORE = f"ask for more with -e {node_limits.VARIABLES[NOFILE]}=NUMBER"
+MORE = f"ask for more with -e {model_limits.VARIABLES[NOFILE]}=NUMBER"
 
 
 def steps(scene: Scene, fenced: str | None) -> Sequence[Step]:
@@ -56,7 +56,7 @@ def steps(scene: Scene, fenced: str | None) -> Sequence[Step]:
 
     Where some of them may be done, those that may not are a note of the others.
     """
-    limits = node_limits.read(scene.document)
+    limits = model_limits.read(scene.document)
     target = int(scene.consent.limits.get(NOFILE, login_limits.TARGETS[NOFILE]))
     full = limits.full()
     services = [
@@ -106,7 +106,7 @@ def _raised(step: Step, full: Sequence[Holder]) -> list[int]:
         for process in processes
         if process["soft"] is not None
         and process["pid"] in opened
-        and opened[process["pid"]] < node_limits.FULL * process["soft"]
+        and opened[process["pid"]] < model_limits.FULL * process["soft"]
     ]
 
 
@@ -133,7 +133,7 @@ class _Service:
 
     def step(self, fenced: str | None) -> Step | None:
         """Return its step, or what blocks it; None where nothing but a restart is left to do."""
-        limit = node_limits.pair(self.unit.get("limit_nofile"))
+        limit = model_limits.pair(self.unit.get("limit_nofile"))
         refused = _refused(self.name, self.holders, limit, self.limits.ceiling(), self.target)
         if refused or limit is None:
             return _step(self.scene, self.name, None, [], refused)
@@ -284,7 +284,7 @@ def _refused(
         return None
     return (
         f"LimitNOFILE={target} is above {most} ({owner}), and {name} would not start with it: ask"
-        f" for less with -e {node_limits.VARIABLES[NOFILE]}=NUMBER"
+        f" for less with -e {model_limits.VARIABLES[NOFILE]}=NUMBER"
     )
 
 
@@ -360,8 +360,8 @@ def _main(unit: Mapping[str, Any], name: str) -> Holder | None:
     main = unit.get("main")
     if not isinstance(main, Mapping):
         return None
-    pid, ticks = node_limits.number(main.get("pid")), node_limits.number(main.get("ticks"))
-    limit = node_limits.pair(main.get("nofile"))
+    pid, ticks = model_limits.number(main.get("pid")), model_limits.number(main.get("ticks"))
+    limit = model_limits.pair(main.get("nofile"))
     if not pid or ticks is None or limit is None:
         return None
     return Holder(
@@ -412,7 +412,7 @@ def _running(limits: Limits, holder: Holder, target: int) -> dict[str, Any]:
 
 def _later(unit: Mapping[str, Any], name: str) -> str | None:
     """Return which drop-in is read after the managed one and decides, or None."""
-    for setting in node_limits.items(unit.get("sets")):
+    for setting in model_limits.items(unit.get("sets")):
         path, text = str(setting.get("path")), str(setting.get("text") or "")
         folder, _slash, file = path.rpartition("/")
         if folder.endswith(".d") and file > OURS and text.startswith("LimitNOFILE="):
@@ -469,7 +469,7 @@ def _of_logins(
 
     None where a session could raise its own (ulimit -Sn), or logins have it from the next on.
     """
-    pam = {setting.get("path") for setting in node_limits.items(limits.seen.get("pam"))}
+    pam = {setting.get("path") for setting in model_limits.items(limits.seen.get("pam"))}
     holders = [
         holder
         for holder in full

@@ -20,11 +20,11 @@ from ....module_utils.shared.step_kinds import UNMASK_KUBELET as UNMASK
 from ....module_utils.shared.unit_enablement import DISABLED, ENABLED, component_of, path_of
 from ....module_utils.shared.units import KUBELET_UNITS, RUNTIMES
 from ...faults.control_plane import manifests
-from ...faults.node import container_runtime as node_runtime
+from ...faults.node import container_runtime
 from ...models import control_plane
-from ...models import unit_start as start_refused
-from ...models.kubelet import refused_configuration as kubelet_refused
-from ...parsers import systemd_unit as kubelet_unit
+from ...models import unit_start as model_unit_start
+from ...models.kubelet import refused_configuration
+from ...parsers import systemd_unit
 from ...parsers.systemd_unit import Unit
 from .. import fencing
 from ..plan import Scene, Step, label, left_out
@@ -33,7 +33,7 @@ UNMASK_RISK = 3
 RISK = {ENABLE: 1, START: 2, ENABLE_RUNTIME: 1, START_RUNTIME: 2}
 # What a start repairs. A unit that systemd starts again and again ends of something else, which
 # has a finding of its own.
-DOWN = frozenset((kubelet_unit.STOPPED, kubelet_unit.FAILED, kubelet_unit.GAVE_UP))
+DOWN = frozenset((systemd_unit.STOPPED, systemd_unit.FAILED, systemd_unit.GAVE_UP))
 
 
 @dataclass(frozen=True)
@@ -186,10 +186,10 @@ def _recovered(scene: Scene, service: Service) -> Sequence[Step]:
     unit = service.unit
     if unit.masked or not (unit.runs or _down(unit)):
         return []
-    is_disabled = kubelet_unit.at_boot(unit).answer == kubelet_unit.NO
-    if is_disabled and not node_runtime.starters(service.facts):
+    is_disabled = systemd_unit.at_boot(unit).answer == systemd_unit.NO
+    if is_disabled and not container_runtime.starters(service.facts):
         return _enabled(scene, service)
-    if _down(unit) and not node_runtime.on_demand(service.facts):
+    if _down(unit) and not container_runtime.on_demand(service.facts):
         return [_start(scene, service)]
     return []
 
@@ -224,19 +224,19 @@ def _unstartable(scene: Scene, service: Service) -> str | None:
 def _refused(scene: Scene, service: Service) -> str | None:
     """Return what systemd would refuse of a start now: what cannot succeed is not planned."""
     if service.enable != ENABLE:
-        return start_refused.now(scene.document, service.facts)
+        return model_unit_start.now(scene.document, service.facts)
     lines = control_plane.lines(control_plane.data(scene.document, "kubelet_end").get("lines"))
     down = [runtime for runtime in _runtimes(scene) if _down(runtime.unit)]
     # started before the kubelet
     first = {runtime.unit.name for runtime in down if not _refused(scene, runtime)}
-    return start_refused.now(scene.document, service.facts, lines, first)
+    return model_unit_start.now(scene.document, service.facts, lines, first)
 
 
 def _unconfigured(scene: Scene, service: Service) -> str | None:
     """Return why a start would end at once: the kubelet refuses its configuration."""
     if service.start != START:
         return None
-    judged = kubelet_refused.read(scene.document)
+    judged = refused_configuration.read(scene.document)
     if not judged.refused:
         return None
     return (
@@ -248,7 +248,7 @@ def _unconfigured(scene: Scene, service: Service) -> str | None:
 def _kubelet(scene: Scene) -> Service:
     facts = control_plane.data(scene.document, "kubelet").get("unit")
     return Service(
-        kubelet_unit.unit(facts), facts if isinstance(facts, Mapping) else {}, ENABLE, START
+        systemd_unit.unit(facts), facts if isinstance(facts, Mapping) else {}, ENABLE, START
     )
 
 
@@ -259,11 +259,11 @@ def _runtimes(scene: Scene) -> list[Service]:
         if isinstance(units, (list, tuple))
         else []
     )
-    return [Service(kubelet_unit.unit(one), one, ENABLE_RUNTIME, START_RUNTIME) for one in found]
+    return [Service(systemd_unit.unit(one), one, ENABLE_RUNTIME, START_RUNTIME) for one in found]
 
 
 def _down(unit: Unit) -> bool:
-    return kubelet_unit.state(unit).kind in DOWN
+    return systemd_unit.state(unit).kind in DOWN
 
 
 def _blocked(scene: Scene, unit: Unit) -> str | None:
@@ -302,7 +302,7 @@ def _not_enabled(unit: Unit) -> str | None:
     if unit.file_state in DISABLED:
         return None
     return (
-        f"{kubelet_unit.at_boot(unit).why}, which systemctl enable does not mend as it should: look"
+        f"{systemd_unit.at_boot(unit).why}, which systemctl enable does not mend as it should: look"
         f" where its file comes from (systemctl cat {unit.name})"
     )
 
@@ -340,14 +340,14 @@ def _ends(scene: Scene) -> bool:
     Its own, and that of what uses it, where a connection has systemd start it.
     """
     return any(
-        service.unit.name == node_runtime.DOCKERD and _down(service.unit)
+        service.unit.name == container_runtime.DOCKERD and _down(service.unit)
         for service in _runtimes(scene)
     )
 
 
 def _effects(service: Service, ends: bool) -> str:
     """What else a start does. ends: whether it may end containers."""
-    notes = [node_runtime.ENDS] if ends else []
+    notes = [container_runtime.ENDS] if ends else []
     if service.start == START:
         notes.append(
             "it takes up its configuration as it is now, and ends pods that were replaced while it"
@@ -361,7 +361,7 @@ def _effects(service: Service, ends: bool) -> str:
             "its unit's files have changed since systemd read them: it starts as they were before,"
             " until systemctl daemon-reload"
         )
-    if kubelet_unit.state(service.unit).kind == kubelet_unit.GAVE_UP:
+    if systemd_unit.state(service.unit).kind == systemd_unit.GAVE_UP:
         notes.append("it ended too often before, and may again: journalctl tells why")
     return "; ".join(notes)
 

@@ -19,8 +19,8 @@ from ....module_utils.shared.step_kinds import kind_of
 from ...editing.draft import Splice, change_of
 from ...evidence.document import one_line
 from ...models import control_plane
-from ...models.swap import generators as swap_makers
-from ...models.swap import node as node_swap
+from ...models.swap import generators
+from ...models.swap import node as swap_node
 from ...models.swap import sources as swap_sources
 from ...models.swap.evidence import TARGET, Seen, Source, Undo
 from ...models.swap.node import NodeSwap
@@ -52,7 +52,7 @@ class Sources:
 
 def off(scene: Scene) -> list[Step]:
     """KM504: the sources one by one, then each swap; or what stands in the way."""
-    node = node_swap.read(scene.document)
+    node = swap_node.read(scene.document)
     here, found = [swap for swap in node.on or () if node.own(swap)], sources(node)
     # a container that only shows the swap of its machine: there is nothing to be done in it
     if not node.refused or (node.on and not here):
@@ -133,7 +133,7 @@ def _emptied(node: NodeSwap, source: Source) -> bool:
     ]
     return not any(
         one.on is not False
-        for one in swap_makers.from_zram(Seen({**node.seen, "files": after}))
+        for one in generators.from_zram(Seen({**node.seen, "files": after}))
         if one.unit == source.unit
     )
 

@@ -17,8 +17,8 @@ from typing import Any
 
 from ....module_utils.shared.journal_names import WORKLOAD
 from ....module_utils.shared.step_kinds import PATCH_WORKLOAD, kind_of
-from ...faults.resource_managers import unpinned_pods as pinning_pods
-from ...models import qos as guaranteed
+from ...faults.resource_managers import unpinned_pods
+from ...models import qos
 from ...models.qos import APP, Subject
 from ..plan import PATCH, Scene, Step, label
 
@@ -40,12 +40,16 @@ def patch(scene: Scene) -> Step | None:
     if PATCH not in scene.consent.wishes:
         return None
     subject = next(
-        (one for one in pinning_pods.judged(scene.cluster) if one.title == scene.finding.component),
+        (
+            one
+            for one in unpinned_pods.judged(scene.cluster)
+            if one.title == scene.finding.component
+        ),
         None,
     )
     if subject is None or not (subject.template or subject.pods[0]).get("expected"):
         return None
-    of, advice = scene.cluster, guaranteed.advise(subject)
+    of, advice = scene.cluster, qos.advise(subject)
     step = Step(
         label(of.api_host or "cluster", PATCH_WORKLOAD, subject.title),
         of.api_host or "",
@@ -81,7 +85,7 @@ def _change(subject: Subject, scene: Scene) -> dict[str, Any] | None:
         "path": subject.title,
         "real": WORKLOAD + path,
         "sha256": template["resources"],
-        "resources": _resources(guaranteed.cure(template).values),
+        "resources": _resources(qos.cure(template).values),
         "cluster_uid": (scene.cluster.answer("server") or {}).get("kube_system_uid"),
     }
 

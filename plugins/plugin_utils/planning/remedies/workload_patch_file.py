@@ -11,8 +11,8 @@ from typing import Any
 
 import yaml
 
-from ...evidence import document as evidence
-from ...faults.resource_managers import unpinned_pods as pinning_pods
+from ...evidence import document
+from ...faults.resource_managers import unpinned_pods
 from ...models.cluster import Cluster
 from ...models.qos import Subject
 from ...models.result import Finding
@@ -35,7 +35,7 @@ def texts(
     for cluster in clusters:
         key = cluster.key[:key_digits] if cluster.key else None
         for subject, patch in (
-            pinning_pods.patches(cluster) if any(one == key for one, dummy in named) else ()
+            unpinned_pods.patches(cluster) if any(one == key for one, dummy in named) else ()
         ):
             if (key, subject.title) in named:
                 found[_name(subject, key, found)] = _text(subject, patch)
@@ -44,7 +44,7 @@ def texts(
 
 def _name(subject: Subject, key: str | None, taken: Mapping[str, str]) -> str:
     """Return <namespace>-<kind>-<name>.yaml, with a digest where it is too long or taken."""
-    name = evidence.file_name(f"{subject.namespace}-{subject.kind.lower()}-{subject.name}", ".yaml")
+    name = document.file_name(f"{subject.namespace}-{subject.kind.lower()}-{subject.name}", ".yaml")
     if len(name) <= LONGEST and name not in taken:
         return name
     digest = hashlib.sha256(f"{key} {subject.title}".encode()).hexdigest()[:8]

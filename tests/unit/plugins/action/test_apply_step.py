@@ -19,14 +19,14 @@ import pytest
 
 from ansible_collections.kubemend.remediation.plugins.action import apply_step
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import (
-    document as evidence,
+    document,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.plan import Step
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import (
-    cluster_lock as locking,
+    cluster_lock as run_cluster_lock,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import (
-    run_files as run_folder,
+    run_files,
 )
 
 RUN, OTHER = "20261121T090000Z-1a2b3c", "20261121T100000Z-4d5e6f"
@@ -112,9 +112,9 @@ def _plan(folder: Path, hosts: dict[str, str]) -> None:
         )
         for identity, host in hosts.items()
     ]
-    (folder / "plan.json").write_text(run_folder.plan_text(RUN, {}, steps))
+    (folder / "plan.json").write_text(run_files.plan_text(RUN, {}, steps))
     if folder.name != "free":
-        locking.note(str(folder), locking.Held("m1", "a", "ok", True, RUN))
+        run_cluster_lock.note(str(folder), run_cluster_lock.Held("m1", "a", "ok", True, RUN))
 
 
 @pytest.fixture(scope="module")
@@ -330,7 +330,7 @@ def test_locks(ran: dict[str, Any]) -> None:
     assert ran["decided"]["msg"].startswith(
         f"run {OTHER} holds the cluster (other; controller {'c' * 32}, process 42; for 60 s more)"
     )
-    assert {one.host for one in locking.noted(str(ran["folder"] / "lock"))} == {
+    assert {one.host for one in run_cluster_lock.noted(str(ran["folder"] / "lock"))} == {
         "held",
         "other",
         "lost",
@@ -349,19 +349,19 @@ def test_check_mode_only_asks_and_leaves_no_line_of_a_step(ran: dict[str, Any]) 
     assert all("'check': True" in head and "'lock': None" in head for head in heads)
     assert not (ran["folder"] / "denied" / "looks.jsonl").exists()
     assert not (ran["folder"] / "unknown" / "looks.jsonl").exists()
-    said = run_folder.read_looks(str(ran["folder"] / "good"))
+    said = run_files.read_looks(str(ran["folder"] / "good"))
     assert {name: (one["state"], one["host"]) for name, one in said.items()} == {
         "01-x": ("failed", "done"),
         "02-x": ("failed", "rolled"),
     }
     # these answer that they are done
     assert "does not answer as a node in check mode does" in said["02-x"]["reason"]
-    assert run_folder.read_looks(str(ran["folder"] / "lost"))["01-x"]["reason"].startswith(
+    assert run_files.read_looks(str(ran["folder"] / "lost"))["01-x"]["reason"].startswith(
         "lost could not be asked: "
     )
     assert (ran["folder"] / "good" / "looks.jsonl").stat().st_mode & 0o777 == 0o600
     assert len((ran["folder"] / "good" / "steps.jsonl").read_text().splitlines()) == 4
-    assert evidence.file_name("m1") == "m1.json"
+    assert document.file_name("m1") == "m1.json"
 
 
 @pytest.mark.parametrize(
@@ -386,7 +386,7 @@ def test_a_node_that_may_take_its_time_is_given_it_in_check_mode_too(
         ),
     )
     step = Step("01-d", "m1", "KM301", "drain", 3, "w1", cluster="a", allowed=True, change=change)
-    (tmp_path / "plan.json").write_text(run_folder.plan_text(RUN, {}, [step]))
+    (tmp_path / "plan.json").write_text(run_files.plan_text(RUN, {}, [step]))
     assert (
         action._look(str(tmp_path), "01-d", "m1", {"kubeconfig": None, "kubectl": None}, {})[
             "state"

@@ -17,14 +17,12 @@ from ansible_collections.kubemend.remediation.plugins.action.cluster_evidence_in
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.cluster import session
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import (
-    document as evidence,
+    document as evidence_document,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.plan import Step
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import (
-    console as terminal,
-)
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import (
-    run_files as run_folder,
+    console,
+    run_files,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.transport.node_action import (
     NodeAction,
@@ -34,7 +32,7 @@ PEMS = {
     name: f"-----BEGIN CERTIFICATE-----\n{name}AAAA\n-----END CERTIFICATE-----\n"
     for name in ("AAAA", "BBBB")
 }
-KEYS = {name: evidence.cluster_key(pem) for name, pem in PEMS.items()}
+KEYS = {name: evidence_document.cluster_key(pem) for name, pem in PEMS.items()}
 
 
 class Asked(ActionModule):
@@ -50,9 +48,9 @@ class Asked(ActionModule):
         self._task = type("Task", (), {"args": {"evidence_dir": str(self.folder), **args}})
         args = {"evidence_dir": str(self.folder), "skip_clusters": [], **args}
         status, reason, answer = self._ask(host, {"skip_clusters": args["skip_clusters"]}, {})
-        document = self.finish(evidence.envelope(host, status, reason, answer), args)
+        document = self.finish(evidence_document.envelope(host, status, reason, answer), args)
         if args["evidence_dir"]:
-            evidence.write(document, args["evidence_dir"], self.SUFFIX)
+            evidence_document.write(document, args["evidence_dir"], self.SUFFIX)
         return document
 
 
@@ -94,8 +92,8 @@ def written(folder):
 
 
 def test_a_host_of_whatever_name_is_no_answer_of_the_api(action, tmp_path):
-    evidence.write(
-        {**evidence.envelope("m1.cluster", "ok", "", {}), "cluster_key": KEYS["AAAA"]},
+    evidence_document.write(
+        {**evidence_document.envelope("m1.cluster", "ok", "", {}), "cluster_key": KEYS["AAAA"]},
         str(tmp_path),
     )
     assert action({"m1.cluster": "AAAA"}).ask("m1.cluster")["status"] == "ok"
@@ -119,7 +117,9 @@ def test_where_no_api_answers_every_host_is_asked_and_says_so(action, tmp_path):
 
 
 def test_a_host_whose_cluster_is_known_and_answered_is_not_asked(action, tmp_path):
-    evidence.write({**evidence.envelope("a2", "ok", ""), "cluster_key": KEYS["AAAA"]}, tmp_path)
+    evidence_document.write(
+        {**evidence_document.envelope("a2", "ok", ""), "cluster_key": KEYS["AAAA"]}, tmp_path
+    )
     asking = action({"a1": "AAAA", "a2": "AAAA"})
     asking.ask("a1")
     assert asking.ask("a2")["status"] == "skipped"
@@ -127,7 +127,7 @@ def test_a_host_whose_cluster_is_known_and_answered_is_not_asked(action, tmp_pat
 
 
 def test_a_host_that_did_not_answer_is_not_asked_again(action, tmp_path):
-    evidence.write(evidence.envelope("a1", "unreachable", "timed out"), tmp_path)
+    evidence_document.write(evidence_document.envelope("a1", "unreachable", "timed out"), tmp_path)
     asking = action({"a1": "AAAA"})
     document = asking.ask("a1")
     assert (document["status"], document["reason"], asking.asked) == (
@@ -146,7 +146,7 @@ def test_a_file_that_is_no_evidence_is_no_answer(action, tmp_path):
 
 def test_a_document_is_evidence_and_holds_no_certificate_of_its_own(action, tmp_path):
     document = action({"a1": "AAAA"}).ask("a1")
-    assert evidence.validate(document)
+    assert evidence_document.validate(document)
     assert "ca" not in document
     assert document["kind"] == "cluster"
 
@@ -162,7 +162,7 @@ def test_a_document_is_evidence_and_holds_no_certificate_of_its_own(action, tmp_
     ],
 )
 def test_node_and_controller_work_out_the_same_key(pem):
-    assert session.cluster_key(pem) == evidence.cluster_key(pem)
+    assert session.cluster_key(pem) == evidence_document.cluster_key(pem)
 
 
 # -- waiting for what a repair recovered
@@ -185,7 +185,7 @@ def waits(tmp_path, monkeypatch):
 
     def run(answers, state="done", ago=0.0, patient=False, remedy="start_kubelet", ssh="ok"):
         one = Step("w1-start", "w1", "KM502", remedy, 2, "kubelet.service", node="w1")
-        (tmp_path / "plan.json").write_text(run_folder.plan_text("r", {}, [one]))
+        (tmp_path / "plan.json").write_text(run_files.plan_text("r", {}, [one]))
         (tmp_path / "steps.jsonl").write_text(json.dumps({"id": one.id, "state": state}) + "\n")
         at = time.time() - ago
         os.utime(tmp_path / "steps.jsonl", (at, at))
@@ -209,7 +209,7 @@ def waits(tmp_path, monkeypatch):
             )
 
         monkeypatch.setattr(NodeAction, "_ask", node)
-        monkeypatch.setattr(terminal, "tell", told.append)
+        monkeypatch.setattr(console, "tell", told.append)
         monkeypatch.setattr(cluster_evidence_info.time, "time", lambda: clock[0])
         monkeypatch.setattr(cluster_evidence_info.time, "monotonic", lambda: clock[0])
         monkeypatch.setattr(

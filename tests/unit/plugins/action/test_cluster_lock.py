@@ -14,17 +14,17 @@ from ansible_collections.kubemend.remediation.plugins.action import cluster_lock
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import lock
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.plan import Step
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import (
-    cluster_lock as locking,
+    cluster_lock as run_cluster_lock,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import (
-    run_files as run_folder,
+    run_files,
 )
 
 RUN = "20261121T090000Z-1a2b3c"
 
 
 def _planned(folder: Path, steps: list[Step]) -> str:
-    (folder / "plan.json").write_text(run_folder.plan_text(RUN, {}, steps))
+    (folder / "plan.json").write_text(run_files.plan_text(RUN, {}, steps))
     return str(folder)
 
 
@@ -107,7 +107,7 @@ def test_a_plan_of_any_length_can_be_locked(
     )
     assert action.run()["held"] is True
     assert asked[0]["seconds"] == lock.MAX_SECONDS
-    said = {one.host: (one.status, one.held, one.reason) for one in locking.noted(folder)}
+    said = {one.host: (one.status, one.held, one.reason) for one in run_cluster_lock.noted(folder)}
     assert said["m1"] == ("ok", True, "")
     assert said["m3"] == (
         "unreachable",
@@ -116,4 +116,4 @@ def test_a_plan_of_any_length_can_be_locked(
     )
     assert said["m2"] == ("error", False, cluster_lock.NOT_ASKED)
     # one of three, until m2 has answered
-    assert locking.decide(locking.noted(folder), RUN)[0] is False
+    assert run_cluster_lock.decide(run_cluster_lock.noted(folder), RUN)[0] is False

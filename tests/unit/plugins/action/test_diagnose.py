@@ -16,20 +16,18 @@ from types import SimpleNamespace
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.action import diagnose
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.bundle import writer as bundle
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import result as model
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning import (
-    check_mode as looks,
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.bundle import writer
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import (
+    result as model_result,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning import (
+    check_mode,
     plan,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports.run_info import Run
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import (
-    run_files as run_folder,
-)
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import (
-    run_plan as planning,
+    run_files,
+    run_plan,
 )
 from tests import schemas
 
@@ -188,7 +186,7 @@ def test_a_file_of_somebody_else_in_the_folder_stays(tmp_path):
 
 
 def fails(*_args):
-    raise bundle.BundleError(
+    raise writer.BundleError(
         "No bundle was written: two hosts would have the same name in it (m1)."
     )
 
@@ -205,7 +203,7 @@ def full(*_args):
     ],
 )
 def test_a_bundle_that_fails_is_the_exit_code_of_the_reports_too(tmp_path, monkeypatch, write, why):
-    monkeypatch.setattr(bundle, "write", write)
+    monkeypatch.setattr(writer, "write", write)
     answer, report = judge_into(tmp_path, bundle=str(tmp_path / "case.tar.gz"), fail_on="critical")
     assert answer["failed"]
     assert why in answer["msg"]
@@ -215,7 +213,7 @@ def test_a_bundle_that_fails_is_the_exit_code_of_the_reports_too(tmp_path, monke
 
 
 def test_a_repair_that_was_consented_to_goes_on_without_its_bundle(tmp_path, monkeypatch):
-    monkeypatch.setattr(bundle, "write", fails)
+    monkeypatch.setattr(writer, "write", fails)
     wanted, _report = judge_into(tmp_path, mode="repair", max_risk=2)
     answer, report = judge_into(
         tmp_path, mode="repair", max_risk=2, bundle=str(tmp_path / "case.tar.gz")
@@ -230,7 +228,7 @@ def test_a_repair_that_was_consented_to_goes_on_without_its_bundle(tmp_path, mon
 def test_a_repair_that_may_do_nothing_is_refused_and_says_what_became_of_its_bundle(
     tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(bundle, "write", fails)
+    monkeypatch.setattr(writer, "write", fails)
     answer, report = judge_into(tmp_path, mode="repair", bundle=str(tmp_path / "case.tar.gz"))
     assert answer["failed"]
     assert answer["steps"] == []
@@ -266,7 +264,7 @@ def test_check_mode_ends_as_the_repair_would_and_says_what_it_cannot_know(tmp_pa
     answer, report = judge_into(tmp_path, "plan", evidence=evidence, max_risk=3)
     assert (report["exit_code"], report["exit_reason"]) == ((2, "refused") if why else (0, "ok"))
     assert bool(answer.get("failed")) == bool(why)
-    predicted = looks.NOT_ASKED.format(which="the steps")
+    predicted = check_mode.NOT_ASKED.format(which="the steps")
     assert any(step["allowed"] for step in report["plan"]) == (predicted in report["notices"])
     assert answer["steps"] == []
     assert not why or (why in answer["msg"] and "would not be done" in answer["msg"])
@@ -299,8 +297,8 @@ def test_check_mode_asks_before_it_reports_and_ends_by_what_the_hosts_say(tmp_pa
     assert first == {"id": "01-m2-kube-controller-manager-edit-manifest", "host": "m2"}
     assert answer["steps"] == []
     assert sorted(path.name for path in tmp_path.iterdir()) == ["plan.json"]
-    run_folder.note_look(str(tmp_path), {**first, "state": "skipped", "reason": ""})
-    run_folder.note_look(
+    run_files.note_look(str(tmp_path), {**first, "state": "skipped", "reason": ""})
+    run_files.note_look(
         str(tmp_path), {**second, "state": "refused", "reason": "the kubelet of m2 is not healthy"}
     )
     answer = diagnose._diagnose({**args, "asked": True}, False)
@@ -334,8 +332,10 @@ def test_the_report_has_the_width_that_ansible_has_and_never_an_endless_one(
     printed = []
     monkeypatch.setattr(diagnose.console, "Display", lambda: SimpleNamespace(columns=columns))
     monkeypatch.setattr(diagnose.console, "show", printed.append)
-    silent = model.HostRow("m2", None, None, "unknown", "unreachable", "words " * 60)
-    diagnose._print(model.Result(hosts=(silent,)), Run("r", "s", "f", "observe", "/r", "0.1.0"))
+    silent = model_result.HostRow("m2", None, None, "unknown", "unreachable", "words " * 60)
+    diagnose._print(
+        model_result.Result(hosts=(silent,)), Run("r", "s", "f", "observe", "/r", "0.1.0")
+    )
     assert limit - 12 < max(len(line) for line in printed[0].splitlines()) <= limit
 
 
@@ -455,7 +455,7 @@ def test_the_pod_in_question_gets_its_timeline_or_a_sentence(replay, operator, r
     [("KM402", ""), ("KM401", " -e kubemend_deep=true"), ("KM404", " -e kubemend_deep=true")],
 )
 def test_the_command_that_repairs_asks_for_what_its_fault_needs(code, more):
-    found = model.Finding(code, "critical", None, "w1", None, "used up", "w1")
+    found = model_result.Finding(code, "critical", None, "w1", None, "used up", "w1")
     step = plan.Step(
         "01-w1",
         "w1",
@@ -470,7 +470,7 @@ def test_the_command_that_repairs_asks_for_what_its_fault_needs(code, more):
         "ansible-playbook -i INVENTORY kubemend.remediation.remediate -e kubemend_faults={0}{1} -e"
         " kubemend_max_risk=1"
     )
-    assert planning.with_command(found, (step,)).command == said.format(code, more)
+    assert run_plan.with_command(found, (step,)).command == said.format(code, more)
 
 
 def test_a_run_compared_with_the_one_before_in_the_same_folder(replay, operator):
@@ -553,7 +553,7 @@ def test_a_node_that_was_brought_back_and_is_not_ready_is_told(node, told):
         "s", "w1", "KM502", "start_kubelet", 2, "kubelet.service", node="w1", allowed=True
     )
     of = SimpleNamespace(answer=lambda name: {"items": [node]})
-    found = planning.not_back(
+    found = run_plan.not_back(
         (step,), ({"id": "s", "state": "done"},), [of, SimpleNamespace(answer=lambda name: None)]
     )
     assert len(found) == bool(told)

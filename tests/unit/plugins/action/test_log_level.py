@@ -13,14 +13,14 @@ import yaml
 
 from ansible_collections.kubemend.remediation.plugins.action import log_level
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture import (
-    outcome as capturing,
+    outcome as capture_outcome,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture import (
-    plan as capture,
+    plan as capture_plan,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture.plan import Plan, Target
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import (
-    cluster_lock as locking,
+    cluster_lock as run_cluster_lock,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import (
     settings,
@@ -80,8 +80,13 @@ def test_what_did_not_come_back_ends_it(tmp_path, status, state, halted):
     answer = (
         {"targets": [{"real": "level:kubelet/w1", "state": state, "reason": ""}]} if state else {}
     )
-    capturing.note(
-        str(tmp_path), "w1", capturing.RAISED, status, "" if status == "ok" else "timed out", answer
+    capture_outcome.note(
+        str(tmp_path),
+        "w1",
+        capture_outcome.RAISED,
+        status,
+        "" if status == "ok" else "timed out",
+        answer,
     )
     assert (log_level._halted(str(tmp_path), made, "w2") is not None) is halted
     assert log_level._halted(str(tmp_path), made, "w1") is None
@@ -129,8 +134,10 @@ def test_the_window_is_waited_for_unless_every_level_was_refused(operator):
         folder = operator.folder / "-".join(("case", *hosts))
         folder.mkdir()
         made = plan(*map(target, hosts))
-        capturing.write(str(folder), capturing.PLAN, capture.dumped(made))
-        locking.note(str(folder), locking.Held("m1", None, "ok", True, made.run_id))
+        capture_outcome.write(str(folder), capture_outcome.PLAN, capture_plan.dumped(made))
+        run_cluster_lock.note(
+            str(folder), run_cluster_lock.Held("m1", None, "ok", True, made.run_id)
+        )
         cases.append(
             {
                 "block": both,

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import console as terminal
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import console
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.transport import patience
 
 # Plays ssh: each question gets the next answer, and is kept.
@@ -224,9 +224,9 @@ def test_progress_goes_where_the_operator_wants_it(
         ("ansible.posix.jsonl", 1),
     ):
         monkeypatch.setattr(
-            terminal.constants.config, "get_config_value", lambda name, callback=callback: callback
+            console.constants.config, "get_config_value", lambda name, callback=callback: callback
         )
-        terminal.show("12 left\n")
+        console.show("12 left\n")
         assert capsys.readouterr()[stream] == "12 left\n"
 
 

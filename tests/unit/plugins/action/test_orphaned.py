@@ -17,31 +17,31 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture import (
-    outcome as capturing,
+    outcome as capture_outcome,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture import (
-    plan as capture,
+    plan as capture_plan,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture.plan import Plan, Target
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.plan import Step
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import (
-    cluster_lock as locking,
+    cluster_lock as run_cluster_lock,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import (
-    revert as reverting,
+    revert as run_revert,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import (
-    run_files as run_folder,
+    run_files,
 )
-from tests.unit.plugins.plugin_utils.run import test_revert as test_reverting
+from tests.unit.plugins.plugin_utils.run import test_revert
 from tests.unit.support.waiting import until
 
-RUN, FORMER, HOSTS = "20261121T090000Z-1a2b3c", test_reverting.OLD, ("w1", "w2")
+RUN, FORMER, HOSTS = "20261121T090000Z-1a2b3c", test_revert.OLD, ("w1", "w2")
 # Whatever the first host is asked for goes well: nothing but the controller's end keeps anybody
 # from the second one.
 ANSWER = {
     "targets": [],
-    "paths": [test_reverting.file("restored", "result")],
+    "paths": [test_revert.file("restored", "result")],
     "components": [],
     "state": "done",
     "reason": "",
@@ -82,7 +82,7 @@ def _wait(what) -> None:
 def asked(tmp_path):
     """Run a task over both hosts, kill ansible-playbook at the first; return who was asked."""
     for host in HOSTS:
-        locking.note(str(tmp_path), locking.Held(host, None, "ok", True, RUN))
+        run_cluster_lock.note(str(tmp_path), run_cluster_lock.Held(host, None, "ok", True, RUN))
 
     def run(task):
         (tmp_path / "ssh").write_text(SSH % json.dumps(ANSWER))
@@ -150,8 +150,10 @@ def test_it_raises_nothing_more_and_still_puts_back(asked, tmp_path, state, host
     targets = tuple(
         Target(host, host, "kubelet", f"level:kubelet/{host}", 0, 4, host) for host in HOSTS
     )
-    capturing.write(
-        str(tmp_path), capturing.PLAN, capture.dumped(Plan(RUN, 60, 4, ("kubelet",), targets))
+    capture_outcome.write(
+        str(tmp_path),
+        capture_outcome.PLAN,
+        capture_plan.dumped(Plan(RUN, 60, 4, ("kubelet",), targets)),
     )
     assert (
         asked(f'log_level: {{state: {state}, report_dir: "{{{{ folder }}}}", run_id: {RUN}}}')
@@ -160,22 +162,22 @@ def test_it_raises_nothing_more_and_still_puts_back(asked, tmp_path, state, host
     if state == "raised":
         assert (
             "ansible-playbook was ended"
-            in capturing.noted(str(tmp_path), "w2", capturing.RAISED).problem
+            in capture_outcome.noted(str(tmp_path), "w2", capture_outcome.RAISED).problem
         )
 
 
 def test_it_reverts_nothing_more(asked, tmp_path):
     """The files of the next host come back when they are requested again."""
     for host in HOSTS:
-        answer = {"runs": [test_reverting.run(FORMER, test_reverting.file())]}
-        reverting.write(
-            str(tmp_path), host, reverting.LISTED, {"status": "ok", "reason": "", "answer": answer}
+        answer = {"runs": [test_revert.run(FORMER, test_revert.file())]}
+        run_revert.write(
+            str(tmp_path), host, run_revert.LISTED, {"status": "ok", "reason": "", "answer": answer}
         )
     assert asked(
         f'revert_run: {{state: reverted, report_dir: "{{{{ folder }}}}", run_id: {RUN}, reverts:'
         f" {FORMER}, hosts: [w1, w2]}}"
     ) == ["w1"]
-    assert [(one.host, one.state) for one in reverting.outcomes(str(tmp_path), HOSTS)] == [
+    assert [(one.host, one.state) for one in run_revert.outcomes(str(tmp_path), HOSTS)] == [
         ("w1", "done")
     ]
 
@@ -199,8 +201,8 @@ def test_it_repairs_nothing_more(asked, tmp_path):
         )
         for host in HOSTS
     ]
-    (tmp_path / "plan.json").write_text(run_folder.plan_text(RUN, {}, steps))
+    (tmp_path / "plan.json").write_text(run_files.plan_text(RUN, {}, steps))
     assert asked('apply_step: {id: "01-{{ item }}", report_dir: "{{ folder }}"}') == ["w1"]
-    assert [(step["id"], step["state"]) for step in run_folder.read_steps(str(tmp_path))] == [
+    assert [(step["id"], step["state"]) for step in run_files.read_steps(str(tmp_path))] == [
         ("01-w1", "done")
     ]

@@ -392,11 +392,11 @@ def test_what_each_kubelet_is_to_be_told(operator):
 
 def test_a_folder_that_another_run_uses_is_left_alone(journal, operator):
     from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import (
-        cluster_lock as locking,
+        cluster_lock as run_cluster_lock,
     )
 
     kept = operator.write("report/plan.json", "{}")
-    owner = {**locking.controller(os.getpid()), "run_id": "20261121T090000Z-1a2b3c"}
+    owner = {**run_cluster_lock.controller(os.getpid()), "run_id": "20261121T090000Z-1a2b3c"}
     operator.write("report/run.json", json.dumps(owner))
     done, result = journal()
     assert done.rc == 2

@@ -28,15 +28,13 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.state import 
     level_target,
     pending_changes,
     revert_plan,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
-    storage as durable,
+    storage,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
-    interrupted_changes as recover,
+    interrupted_changes,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps.revert import (
-    files as revert,
+    files as revert_files,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
     component_endpoints,
@@ -111,7 +109,7 @@ def test_whose_level_it_is(real: str, parts: tuple[str, "str | None"], named: st
     ],
 )
 def test_what_names_no_level_is_never_asked_for(node: Levels, real: str) -> None:
-    with pytest.raises(durable.ChangeError, match="names no log level"):
+    with pytest.raises(storage.ChangeError, match="names no log level"):
         node.up(real)
     assert not node.asked
     assert journal.open_entries(node.root) == []
@@ -133,7 +131,7 @@ def test_raised_and_put_back(node: Levels) -> None:
         60,
     )
     assert journal.former_bytes(item, node.root) == b"2"
-    assert item["intent"]["clock"][0] == durable.clock()[0]
+    assert item["intent"]["clock"][0] == storage.clock()[0]
     assert node.levels[SCHEDULER] == 4
     assert node.raised() == [SCHEDULER]
     assert present(node) == digest(4)
@@ -231,17 +229,17 @@ def test_an_answer_that_tells_nothing_leaves_it_open(node: Levels, answer: Any) 
         node.up()
     assert node.results() == [None]
     assert node.raised() == []
-    with pytest.raises(durable.ChangeError, match="KM902"):
+    with pytest.raises(storage.ChangeError, match="KM902"):
         present(node)
     (pending,) = pending_changes.pending(node.root)
     assert pending["state"] == "unknown"
     assert "cannot be read back" in pending["error"]
     assert pending["temp"] is None
-    (one,) = revert.revert(RUN, node.step(NEXT))
+    (one,) = revert_files.revert(RUN, node.step(NEXT))
     assert (one["result"], one["changed"]) == ("refused", False)
     assert "KM902" in one["reason"]
     del node.answers[SCHEDULER]
-    (ended,) = recover.recover_all(node.step(NEXT))
+    (ended,) = interrupted_changes.recover_all(node.step(NEXT))
     assert (ended["result"], ended["sha256"]) == ("not_done", digest(2))
     assert node.levels[SCHEDULER] == 2
     assert node.results() == ["not_done"]
@@ -257,13 +255,13 @@ def test_killed_between_the_answer_and_the_record(node: Levels, real: str, forme
     node.killed = False
     assert node.levels[real] == 4
     assert node.results() == [None]
-    assert recover.recover_all(node.step(NEXT, check=True))[0]["result"] == "not_done"
+    assert interrupted_changes.recover_all(node.step(NEXT, check=True))[0]["result"] == "not_done"
     assert node.levels[real] == 4
     assert node.results() == [None]
-    assert recover.recover_all(node.step(NEXT))[0]["result"] == "not_done"
+    assert interrupted_changes.recover_all(node.step(NEXT))[0]["result"] == "not_done"
     assert node.levels[real] == former
     assert node.results() == ["not_done"]
-    assert recover.recover_all(node.step(NEXT)) == []
+    assert interrupted_changes.recover_all(node.step(NEXT)) == []
 
 
 def test_what_does_not_answer_stays_open_and_keeps_no_other_from_its_end(node: Levels) -> None:
@@ -272,7 +270,7 @@ def test_what_does_not_answer_stays_open_and_keeps_no_other_from_its_end(node: L
         with pytest.raises(level.LevelError):
             node.up(real, former)
     del node.answers[SCHEDULER]
-    first, second = recover.recover_all(node.step(NEXT))
+    first, second = interrupted_changes.recover_all(node.step(NEXT))
     assert (first["result"], second["result"]) == (
         "not_done",
         None,
@@ -295,7 +293,7 @@ def test_a_putting_back_that_was_interrupted_never_raises_again(
         node.down()
     assert node.results() == ["committed", None]
     assert node.raised() == [real]
-    assert recover.recover_all(node.step(NEXT))[0]["result"] == "not_done"
+    assert interrupted_changes.recover_all(node.step(NEXT))[0]["result"] == "not_done"
     assert node.levels[real] == former
     assert list(node.puts())[1:] == [(real, former)] * 2
     node.down(NEXT)
@@ -335,7 +333,7 @@ def test_an_open_entry_of_a_process_that_is_gone_ends(node: Levels) -> None:
     with pytest.raises(level.LevelError):
         node.up()
     node.argv, asked = None, len(node.asked)
-    assert recover.recover_all(node.step(NEXT))[0]["result"] == "not_done"
+    assert interrupted_changes.recover_all(node.step(NEXT))[0]["result"] == "not_done"
     assert len(node.asked) == asked
 
 
@@ -362,18 +360,18 @@ def test_taken_back_by_revert(node: Levels) -> None:
         digest(2),
         digest(4),
     )
-    (checked,) = revert.revert(RUN, node.step(NEXT, check=True))
+    (checked,) = revert_files.revert(RUN, node.step(NEXT, check=True))
     assert checked["result"] == "restored"
     assert node.levels[SCHEDULER] == 4
     assert node.raised() == [SCHEDULER]
-    (one,) = revert.revert(RUN, node.step(NEXT))
+    (one,) = revert_files.revert(RUN, node.step(NEXT))
     assert (one["result"], one["changed"], one["entry"]) == ("restored", True, f"{NEXT}/001-raise")
     assert node.levels[SCHEDULER] == 2
     assert node.raised() == []
     asked = len(node.asked)
-    (one,) = revert.revert(RUN, node.step(NEXT))
+    (one,) = revert_files.revert(RUN, node.step(NEXT))
     assert (one["result"], one["changed"]) == ("already", False)
-    (one,) = revert.revert(NEXT, node.step(THIRD))
+    (one,) = revert_files.revert(NEXT, node.step(THIRD))
     assert (one["result"], one["changed"]) == (
         "kept",
         False,
@@ -400,7 +398,7 @@ def test_a_level_raised_twice_by_one_run_is_put_back_once_more(node: Levels) -> 
     assert node.raised() == [SCHEDULER]
     assert present(node, 2) == digest(5)
     assert present(node) == digest(2)
-    assert revert.revert(RUN, node.step(NEXT))[0]["result"] == "restored"
+    assert revert_files.revert(RUN, node.step(NEXT))[0]["result"] == "restored"
     assert node.levels[SCHEDULER] == 2
     assert node.raised() == []
 
@@ -408,10 +406,10 @@ def test_a_level_raised_twice_by_one_run_is_put_back_once_more(node: Levels) -> 
 def test_a_revert_that_is_not_answered_is_refused_and_can_be_tried_again(node: Levels) -> None:
     node.up()
     node.answers[SCHEDULER] = LOST
-    assert revert.revert(RUN, node.step(NEXT))[0]["result"] == "refused"
+    assert revert_files.revert(RUN, node.step(NEXT))[0]["result"] == "refused"
     assert node.raised() == [SCHEDULER]
     del node.answers[SCHEDULER]
-    assert revert.revert(RUN, node.step(NEXT))[0]["result"] == "restored"
+    assert revert_files.revert(RUN, node.step(NEXT))[0]["result"] == "restored"
 
 
 # Over a real port of 127.0.0.1.

@@ -17,42 +17,32 @@ import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.capture import (
     kubelet_level,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.capture import (
-    level_by_restart as level_restart,
+    level_by_restart,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import (
-    registry as spec,
+    registry,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import devices
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import (
-    journal as collector,
+    journal as node_journal,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.shared import step_times
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
     journal,
     lock,
     pending_changes,
+    raised_levels,
     revert_plan,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
-    raised_levels as level_raised,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
-    step_record as proof,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
-    verbosity_expiry as level_time,
+    step_record,
+    verbosity_expiry,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.state.storage import ChangeError
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
-    executor as apply_step,
+    executor as step_executor,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
     kubelet_restart,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
-    recovery as resume,
+    recovery,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps.revert import (
     run as revert_run,
@@ -113,14 +103,14 @@ def test_an_end_that_is_not_recorded_makes_no_failure_of_what_was_done(
         raise ChangeError("how it ended was not recorded: no space")
 
     with monkeypatch.context() as patch:
-        patch.setattr(proof, "end", full)
+        patch.setattr(step_record, "end", full)
         state, why = node.raise_level()
         assert state == "proven"
         assert why.startswith("how it ended was not recorded: no space")
         assert node.argv[-1] == "--v=4"
         assert node.left() == ["kubelet"]
-    proof.end(RUN, "raise-kubelet", proof.PROVEN, root=node.root)
-    monkeypatch.setattr(proof, "end", full)
+    step_record.end(RUN, "raise-kubelet", step_record.PROVEN, root=node.root)
+    monkeypatch.setattr(step_record, "end", full)
     done = node.revert()
     assert [(one["path"], one["result"]) for one in done["paths"]] == [
         (str(node.env), "restored")
@@ -412,7 +402,7 @@ def test_files_that_are_back_while_the_process_is_not(node: Node) -> None:
     node.raise_level()
     node.env.write_text('KUBE_LOG_LEVEL="--v=2"\nOTHER=1\n')
     assert node.left() == ["kubelet"]
-    assert level_raised.raised_kubelet_runs(node.record())
+    assert raised_levels.raised_kubelet_runs(node.record())
     assert node.revert()["components"][0]["proven"] is True
     assert node.argv[-1] == "--v=2"
     assert node.left() == []
@@ -437,8 +427,8 @@ def test_interrupted_it_is_taken_back(node: Node, loaded: bool) -> None:
         node.pid, node.argv = FIRST, ["/usr/bin/kubelet", "--config=/c", "--v=2"]
     node.forget_proof()
     assert node.left() == ["kubelet"]
-    assert [one["step"] for one in proof.unproven(node.root)] == ["raise-kubelet"]
-    done = apply_step.work(
+    assert [one["step"] for one in step_record.unproven(node.root)] == ["raise-kubelet"]
+    done = step_executor.work(
         {
             "run_id": NEXT,
             "root": node.root,
@@ -452,7 +442,7 @@ def test_interrupted_it_is_taken_back(node: Node, loaded: bool) -> None:
     assert node.argv[-1] == "--v=2"
     assert node.commands == ["restart"] * (2 if loaded else 1)
     assert node.left() == []
-    assert proof.unproven(node.root) == []
+    assert step_record.unproven(node.root) == []
 
 
 def test_interrupted_where_it_may_not_restart_it_waits(
@@ -461,7 +451,7 @@ def test_interrupted_where_it_may_not_restart_it_waits(
     node.raise_level()
     node.forget_proof()
     monkeypatch.setattr(devices, "running", lambda: {"uid-1"})
-    done = apply_step.work(
+    done = step_executor.work(
         {
             "run_id": NEXT,
             "root": node.root,
@@ -471,7 +461,7 @@ def test_interrupted_where_it_may_not_restart_it_waits(
     )
     assert done["state"] == "failed"
     assert "pods with devices run" in done["reason"]
-    assert [one["step"] for one in proof.unproven(node.root)] == ["raise-kubelet"]
+    assert [one["step"] for one in step_record.unproven(node.root)] == ["raise-kubelet"]
     assert b"--v=4" in node.env.read_bytes()
 
 
@@ -481,7 +471,7 @@ def test_a_revert_that_was_interrupted_is_finished(node: Node) -> None:
     node.forget_proof("revert-kubelet", NEXT)
     node.argv[-1] = "--v=4"
     assert pending_changes.pending(node.root) == []
-    done = apply_step.work(
+    done = step_executor.work(
         {
             "run_id": "20261121T110000Z-777777",
             "root": node.root,
@@ -491,23 +481,23 @@ def test_a_revert_that_was_interrupted_is_finished(node: Node) -> None:
     )
     assert done["state"] == "done"
     assert node.argv[-1] == "--v=2"
-    assert proof.unproven(node.root) == []
+    assert step_record.unproven(node.root) == []
 
 
 def test_the_service_takes_it_back_once_and_under_the_lock(node: Node) -> None:
     node.raise_level()
     step = journal.Step(RUN, "restore", "levels", "asked for", node.root)
-    assert level_restart.take_back(step, 1) == [("kubelet", "restored", "")]
-    assert level_restart.take_back(step, 2) == []
+    assert level_by_restart.take_back(step, 1) == [("kubelet", "restored", "")]
+    assert level_by_restart.take_back(step, 2) == []
     assert node.argv[-1] == "--v=2"
 
 
 def levels(node: Node, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What evidence says is still raised."""
-    monkeypatch.setattr(collector, "ROOT", node.root)
+    monkeypatch.setattr(node_journal, "ROOT", node.root)
     return [
         (one["overdue"], one["by_hand"])
-        for one in collector.collect(spec.Context({}, [], {}))["levels"]
+        for one in node_journal.collect(registry.Context({}, [], {}))["levels"]
     ]
 
 
@@ -544,9 +534,9 @@ def test_what_keeps_a_level_up(
         "plan_revert",
         lambda run_id, root: [{"path": str(node.env), "state": state} for state in states],
     )
-    monkeypatch.setattr(proof, "unproven", lambda root: [node.record()] if unproven else [])
+    monkeypatch.setattr(step_record, "unproven", lambda root: [node.record()] if unproven else [])
     assert node.left() == (["kubelet"] if ours else [])
-    assert level_raised.edited(RUN, node.root) == []
+    assert raised_levels.edited(RUN, node.root) == []
 
 
 @pytest.mark.parametrize("restarts", [True, False])
@@ -561,12 +551,12 @@ def test_a_file_that_was_edited_meanwhile_keeps_the_level_up_and_says_so(
     edit(node, "OTHER=1", "OTHER=2", restarts)
     step = journal.Step(RUN, "restore", "levels", "asked for", node.root)
     told = f"{node.env} was edited meanwhile: take --v=4 out by hand (before it was: --v=2)"
-    assert level_restart.take_back(step, 1) == [("kubelet", "by_hand", told)]
+    assert level_by_restart.take_back(step, 1) == [("kubelet", "by_hand", told)]
     assert node.left() == []
     assert lock.read(node.root) is None
     assert levels(node, monkeypatch) == [(True, told)]
     assert "OTHER=2" in node.env.read_text()
-    done = apply_step.work(
+    done = step_executor.work(
         {
             "run_id": NEXT,
             "root": node.root,
@@ -595,9 +585,9 @@ def test_only_the_last_run_that_raised_it_is_named(
         )[0]
         == "proven"
     )
-    assert level_raised.edited(RUN, node.root) == []
+    assert raised_levels.edited(RUN, node.root) == []
     assert len(levels(node, monkeypatch)) == 1
-    level_restart.take_back(journal.Step(NEXT, "restore", "levels", "asked for", node.root), 1)
+    level_by_restart.take_back(journal.Step(NEXT, "restore", "levels", "asked for", node.root), 1)
     assert levels(node, monkeypatch) == []
 
 
@@ -605,14 +595,14 @@ def test_an_edit_that_took_the_level_out(node: Node, monkeypatch: pytest.MonkeyP
     node.raise_level()
     edit(node, "--v=4", "--v=7", False)
     step = journal.Step(RUN, "restore", "levels", "asked for", node.root)
-    ((component, state, why),) = level_restart.take_back(step, 1)
+    ((component, state, why),) = level_by_restart.take_back(step, 1)
     assert (component, state) == (
         "kubelet",
         "by_hand",
     )
     assert "kubelet still runs with it: restart it by hand" in why
     node._systemctl("restart")
-    assert level_restart.take_back(step, 2) == [
+    assert level_by_restart.take_back(step, 2) == [
         ("kubelet", "restored", f"{node.env} was edited meanwhile: kubelet runs at level 7 now")
     ]
     assert levels(node, monkeypatch) == []
@@ -624,7 +614,7 @@ def test_one_of_two_files_that_was_edited_does_not_keep_the_level_up(
     node.raise_level(node.beside())
     (node.path / "one" / "made").write_text("theirs, --v=4\n")
     step = journal.Step(RUN, "restore", "levels", "asked for", node.root)
-    ((component, state, why),) = level_restart.take_back(step, 1)
+    ((component, state, why),) = level_by_restart.take_back(step, 1)
     assert (component, state) == ("kubelet", "restored")
     assert "runs at level 2 now" in why
     assert node.argv[-1] == "--v=2"
@@ -645,18 +635,18 @@ def test_one_of_two_files_that_was_edited_does_not_keep_the_level_up(
 )
 def test_whether_a_file_gives_a_level(tmp_path: Path, text: str, held: bool) -> None:
     (tmp_path / "file").write_text(text)
-    assert level_raised._gives(str(tmp_path / "file"), "4") is held
-    assert not level_raised._gives(str(tmp_path / "none"), "4")
+    assert raised_levels._gives(str(tmp_path / "file"), "4") is held
+    assert not raised_levels._gives(str(tmp_path / "none"), "4")
 
 
 def test_the_service_finishes_first_what_was_interrupted(node: Node) -> None:
     node.raise_level()
     node.forget_proof()
     step = journal.Step(RUN, "restore", "levels", "asked for", node.root)
-    assert level_restart.take_back(step, 1) == [("kubelet", "restored", "")]
+    assert level_by_restart.take_back(step, 1) == [("kubelet", "restored", "")]
     assert node.argv[-1] == "--v=2"
     assert node.left() == []
-    assert proof.unproven(node.root) == []
+    assert step_record.unproven(node.root) == []
 
 
 def test_an_end_that_was_not_recorded_is_not_waited_for(
@@ -670,27 +660,27 @@ def test_an_end_that_was_not_recorded_is_not_waited_for(
     too.
     """
     node.raise_level()
-    end, slept = proof.end, list[float]()
+    end, slept = step_record.end, list[float]()
 
     def refused(*dummy: Any, **more: Any) -> None:
         raise ChangeError("how step revert-kubelet-1 ended was not recorded")
 
-    for module in (level_restart, resume):
+    for module in (level_by_restart, recovery):
         monkeypatch.setattr(module, "time", Sleeper(slept))
-    monkeypatch.setattr(proof, "end", refused)
+    monkeypatch.setattr(step_record, "end", refused)
     step = journal.Step(RUN, "restore", "levels", "asked for", node.root)
-    ((component, state, why),) = level_restart.take_back(step, 1)
+    ((component, state, why),) = level_by_restart.take_back(step, 1)
     assert (component, state) == ("kubelet", "restored")
     assert why.startswith("how step revert-kubelet-1 ended was not recorded")
     assert "KM902" in why
     assert node.argv[-1] == "--v=2"
     assert node.left() == ["kubelet"]
-    monkeypatch.setattr(proof, "end", end)
-    assert level_restart.take_back(step, 2)[0][1] == "restored"
+    monkeypatch.setattr(step_record, "end", end)
+    assert level_by_restart.take_back(step, 2)[0][1] == "restored"
     assert not slept
     assert node.argv[-1] == "--v=2"
     assert node.left() == []
-    assert proof.unproven(node.root) == []
+    assert step_record.unproven(node.root) == []
 
 
 def test_a_program_that_is_at_work_is_waited_for(
@@ -699,16 +689,16 @@ def test_a_program_that_is_at_work_is_waited_for(
     node.raise_level()
     node.forget_proof()
     slept: list[float] = []
-    monkeypatch.setattr(level_restart, "time", Sleeper(slept))
+    monkeypatch.setattr(level_by_restart, "time", Sleeper(slept))
     path = Path(node.root) / "journal" / RUN / "proof-raise-kubelet.json"
     other = os.getppid()
     by = {
         "pid": other,
         "boot_id": Path("/proc/sys/kernel/random/boot_id").read_text().strip(),
-        "ticks": proof.ticks(other),
+        "ticks": step_record.ticks(other),
     }
     path.write_text(json.dumps({**json.loads(path.read_text()), "by": by}))
-    level_restart._wait(journal.Step(RUN, "restore", "levels", "asked for", node.root))
+    level_by_restart._wait(journal.Step(RUN, "restore", "levels", "asked for", node.root))
     assert len(slept) == step_times.BACK_OFF / 0.5
 
 
@@ -718,12 +708,12 @@ def test_the_service_says_why_it_could_not_and_holds_no_lock_for_it(
     node.raise_level()
     monkeypatch.setattr(devices, "running", lambda: {"uid-1"})
     step = journal.Step(RUN, "restore", "levels", "asked for", node.root)
-    ((component, state, why),) = level_restart.take_back(step, 1)
+    ((component, state, why),) = level_by_restart.take_back(step, 1)
     assert (component, state) == ("kubelet", "failed")
     assert "pods with devices run" in why
     assert node.left() == ["kubelet"]
     assert lock.read(node.root) is None
-    assert level_restart.take_back(step, 2, allow=["kubelet_restart"]) == [
+    assert level_by_restart.take_back(step, 2, allow=["kubelet_restart"]) == [
         ("kubelet", "restored", "")
     ]
 
@@ -738,12 +728,12 @@ def test_what_did_not_come_up_again_is_told_to_whoever_asks_later(
     node.raise_level()
     node.deaf = True
     step = journal.Step(RUN, "restore", "levels", "asked for", node.root)
-    ((_dummy, state, why),) = level_restart.take_back(step, 1)
+    ((_dummy, state, why),) = level_by_restart.take_back(step, 1)
     assert state == "failed"
     assert "was not proven after its files were restored" in why
     node.pid += 1  # another process by now, and not what it should be
     assert node.left() == []
-    assert level_restart.take_back(step, 0) == [("kubelet", "failed", why)]
+    assert level_by_restart.take_back(step, 0) == [("kubelet", "failed", why)]
 
 
 def test_repairing_runs_lift_what_their_operator_lifts(
@@ -754,11 +744,11 @@ def test_repairing_runs_lift_what_their_operator_lifts(
     step = {"id": "restore", "remedy": "restore_levels", "host": "w1", "guard": {"allow": []}}
     assert (
         "kubelet_restart"
-        in apply_step.work({"run_id": NEXT, "root": node.root, "lock": None, "step": step})[
+        in step_executor.work({"run_id": NEXT, "root": node.root, "lock": None, "step": step})[
             "reason"
         ]
     )
-    done = apply_step.work(
+    done = step_executor.work(
         {
             "run_id": "20261121T110000Z-777777",
             "root": node.root,
@@ -782,13 +772,13 @@ def test_repairing_runs_lift_what_their_operator_lifts(
 def test_evidence_names_it_and_whether_its_time_is_over(
     node: Node, monkeypatch: pytest.MonkeyPatch, until: Any, overdue: bool
 ) -> None:
-    monkeypatch.setattr(collector, "ROOT", node.root)
-    monkeypatch.setattr(level_time, "boot", lambda: ("b", 1000.0))
+    monkeypatch.setattr(node_journal, "ROOT", node.root)
+    monkeypatch.setattr(verbosity_expiry, "boot", lambda: ("b", 1000.0))
     node.raise_level()
     if until:
         (Path(node.root) / "levels").mkdir()
         (Path(node.root) / "levels" / f"{RUN}.json").write_text(json.dumps(until))
-    (one,) = collector._by_restart()
+    (one,) = node_journal._by_restart()
     assert one == {
         "path": "log level of kubelet",
         "real": "level:kubelet",
@@ -804,4 +794,4 @@ def test_evidence_names_it_and_whether_its_time_is_over(
     }
     assert (one["until"] is None) is (until is None)
     node.revert()
-    assert collector._by_restart() == []
+    assert node_journal._by_restart() == []

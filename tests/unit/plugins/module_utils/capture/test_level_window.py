@@ -17,42 +17,33 @@ from typing import Any
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.capture import (
-    klog_level as level,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.capture import (
-    level_by_restart as level_restart,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.capture import (
-    level_window as log_level,
+    klog_level,
+    level_by_restart,
+    level_window,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import (
-    registry as spec,
+    registry,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import (
-    journal as collector,
+    journal as node_journal,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
     journal,
     level_target,
     lock,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
-    storage as durable,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
-    verbosity_expiry as level_time,
+    storage,
+    verbosity_expiry,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
-    executor as apply_step,
+    executor as step_executor,
 )
-from ansible_collections.kubemend.remediation.plugins.module_utils.system import command
-from ansible_collections.kubemend.remediation.plugins.module_utils.system import detached as outlive
+from ansible_collections.kubemend.remediation.plugins.module_utils.system import command, detached
 from tests.unit.support.fake_verbosity import KUBELET, NEXT, RUN, SCHEDULER, Killed, Levels
 
 MANAGER = "level:kube-controller-manager"
 UNIT = f"kubemend-levels-{RUN}.service"
 PROGRAM = b"print('put back')\n"
-LOST = level.LevelError("it does not answer")
+LOST = klog_level.LevelError("it does not answer")
 
 
 class Ended(Exception):
@@ -71,13 +62,13 @@ class Host(Levels):
         self.boot, self.uptime, self.naps = "boot-1", 5000.0, 100
         self.slept: list[float] = []
         self.at_sleep = lambda: None
-        monkeypatch.setattr(log_level, "UNITS", str(self.units))
-        monkeypatch.setattr(log_level, "STARTS", 0)
+        monkeypatch.setattr(level_window, "UNITS", str(self.units))
+        monkeypatch.setattr(level_window, "STARTS", 0)
         monkeypatch.setattr(command, "run", self._run)
         self.init = 7  # when the init of this node started
-        monkeypatch.setattr(durable, "clock", lambda: [self.boot, self.uptime])
-        monkeypatch.setattr(level_time.proof, "ticks", lambda pid: {1: self.init}[pid])
-        monkeypatch.setattr(log_level.time, "sleep", self._sleep)
+        monkeypatch.setattr(storage, "clock", lambda: [self.boot, self.uptime])
+        monkeypatch.setattr(verbosity_expiry.step_record, "ticks", lambda pid: {1: self.init}[pid])
+        monkeypatch.setattr(level_window.time, "sleep", self._sleep)
         lock.acquire(RUN, {}, 600, root=self.root)
 
     def _run(self, argv: list[str], *dummy: Any, **more: Any) -> str:
@@ -145,7 +136,7 @@ def states(answer: dict[str, Any]) -> list[tuple[str, str]]:
 def test_the_service_is_there_before_the_first_level_is_raised(host: Host) -> None:
     seen: list[Any] = []
     host.at_put = lambda real: seen.append((host.armed(), host.until(), list(host.commands)))
-    answer = log_level.raise_levels(host.params())
+    answer = level_window.raise_levels(host.params())
     assert answer == {
         "targets": [
             {"real": SCHEDULER, "state": "raised", "reason": ""},
@@ -159,7 +150,7 @@ def test_the_service_is_there_before_the_first_level_is_raised(host: Host) -> No
     # should we be killed now
     assert until == {
         "boot": "boot-1/7",
-        "uptime": 5000.0 + 60 + log_level.budget([{}, {}]),
+        "uptime": 5000.0 + 60 + level_window.budget([{}, {}]),
         "complete": False,
     }
     assert host.until() == {"boot": "boot-1/7", "uptime": 5060.0, "complete": True}
@@ -180,7 +171,7 @@ def test_the_service_is_there_before_the_first_level_is_raised(host: Host) -> No
 )
 def test_without_the_service_nothing_is_raised(host: Host, state: str) -> None:
     host.state = state
-    answer = log_level.raise_levels(host.params())
+    answer = level_window.raise_levels(host.params())
     assert states(answer) == [(SCHEDULER, "refused"), (KUBELET, "refused")]
     assert "does not start" in answer["error"]
     assert UNIT in answer["error"]
@@ -197,7 +188,7 @@ def test_systemctl_that_fails_is_no_service_either(
         raise command.CommandError("systemctl was not found")
 
     monkeypatch.setattr(command, "run", fails)
-    answer = log_level.raise_levels(host.params())
+    answer = level_window.raise_levels(host.params())
     assert "systemctl was not found" in answer["error"]
     assert not host.asked
     assert host.armed() == [False] * 4
@@ -206,8 +197,8 @@ def test_systemctl_that_fails_is_no_service_either(
 def test_where_the_service_cannot_be_written_nothing_is_raised(
     host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log_level, "UNITS", "/proc/nowhere")
-    answer = log_level.raise_levels(host.params())
+    monkeypatch.setattr(level_window, "UNITS", "/proc/nowhere")
+    answer = level_window.raise_levels(host.params())
     assert "cannot be written to /proc/nowhere" in answer["error"]
     assert host.root not in answer["error"]
     assert not host.asked
@@ -223,7 +214,7 @@ def test_where_the_service_cannot_be_written_nothing_is_raised(
 )
 def test_without_the_lock_nothing_is_raised(host: Host, lose: Any) -> None:
     lose(host)
-    answer = log_level.raise_levels(host.params())
+    answer = level_window.raise_levels(host.params())
     assert answer["error"]
     assert not host.asked
     assert host.armed() == [False] * 4
@@ -232,7 +223,7 @@ def test_without_the_lock_nothing_is_raised(host: Host, lose: Any) -> None:
 
 def test_a_lock_that_has_run_out_is_none(host: Host) -> None:
     host.uptime += 601
-    answer = log_level.raise_levels(host.params())
+    answer = level_window.raise_levels(host.params())
     assert "has run out" in answer["error"]
     assert not host.asked
     assert host.armed() == [False] * 4
@@ -241,15 +232,15 @@ def test_a_lock_that_has_run_out_is_none(host: Host) -> None:
 def test_a_lock_that_is_gone_on_the_way_ends_the_raising(
     host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    raise_one = log_level._raise_one
+    raise_one = level_window._raise_one
 
     def last(*what: Any) -> Any:
         answer = raise_one(*what)
         lock.release(RUN, host.root)
         return answer
 
-    monkeypatch.setattr(log_level, "_raise_one", last)
-    answer = log_level.raise_levels(host.params())
+    monkeypatch.setattr(level_window, "_raise_one", last)
+    answer = level_window.raise_levels(host.params())
     assert states(answer) == [(SCHEDULER, "raised"), (KUBELET, "refused")]
     assert "does not hold the lock" in answer["targets"][1]["reason"]
     assert host.raised() == [SCHEDULER]
@@ -259,7 +250,7 @@ def test_a_lock_that_is_gone_on_the_way_ends_the_raising(
 
 def test_all_refused_leave_no_service(host: Host) -> None:
     host.answers.update({SCHEDULER: (404, ""), KUBELET: (403, "Forbidden")})
-    answer = log_level.raise_levels(host.params())
+    answer = level_window.raise_levels(host.params())
     assert states(answer) == [(SCHEDULER, "refused"), (KUBELET, "refused")]
     assert "HTTP 403 Forbidden" in answer["targets"][1]["reason"]
     assert host.armed() == [False] * 4
@@ -269,7 +260,7 @@ def test_all_refused_leave_no_service(host: Host) -> None:
 
 def test_one_refused_keeps_no_other_from_being_raised(host: Host) -> None:
     host.answers[SCHEDULER] = 404, ""
-    assert states(log_level.raise_levels(host.params())) == [
+    assert states(level_window.raise_levels(host.params())) == [
         (SCHEDULER, "refused"),
         (KUBELET, "raised"),
     ]
@@ -280,11 +271,11 @@ def test_one_refused_keeps_no_other_from_being_raised(host: Host) -> None:
 def test_what_was_perhaps_raised_keeps_its_service(host: Host) -> None:
     """The answer was lost: the level may have been set, and the controller may never come back."""
     host.answers[SCHEDULER] = LOST
-    assert states(log_level.raise_levels(host.params((SCHEDULER, 2)))) == [(SCHEDULER, "unsure")]
+    assert states(level_window.raise_levels(host.params((SCHEDULER, 2)))) == [(SCHEDULER, "unsure")]
     assert host.armed() == [True] * 4
     assert host.results() == [None]
     del host.answers[SCHEDULER]
-    assert states(log_level.restore(host.params())) == [(SCHEDULER, "restored")]
+    assert states(level_window.restore(host.params())) == [(SCHEDULER, "restored")]
     assert host.results() == ["not_done"]
     assert list(host.puts())[-1] == (SCHEDULER, 2)
     assert host.armed() == [False] * 4
@@ -292,7 +283,7 @@ def test_what_was_perhaps_raised_keeps_its_service(host: Host) -> None:
 
 def test_a_disk_that_fills_up_keeps_what_was_raised_and_its_service(host: Host) -> None:
     host.answers[KUBELET] = OSError(28, "No space left on device")
-    assert states(log_level.raise_levels(host.params())) == [
+    assert states(level_window.raise_levels(host.params())) == [
         (SCHEDULER, "raised"),
         (KUBELET, "unsure"),
     ]
@@ -302,45 +293,50 @@ def test_a_disk_that_fills_up_keeps_what_was_raised_and_its_service(host: Host) 
 
 def test_a_failure_on_the_way_keeps_what_was_raised_and_its_service(host: Host) -> None:
     host.answers[KUBELET] = RuntimeError("nobody knows")
-    answer = log_level.raise_levels(host.params())
+    answer = level_window.raise_levels(host.params())
     assert states(answer) == [(SCHEDULER, "raised"), (KUBELET, "unsure")]
     assert "RuntimeError: nobody knows" in answer["error"]
     assert host.armed() == [True] * 4
     assert host.until()["complete"] is False
     del host.answers[KUBELET]
-    assert [state for dummy, state in states(log_level.restore(host.params()))] == ["restored"] * 2
+    assert [state for dummy, state in states(level_window.restore(host.params()))] == [
+        "restored"
+    ] * 2
     assert host.armed() == [False] * 4
 
 
 def test_what_another_run_raised_is_refused_and_named(host: Host) -> None:
-    log_level.raise_levels(host.params((SCHEDULER, 2)))
+    level_window.raise_levels(host.params((SCHEDULER, 2)))
     lock.release(RUN, host.root)
     lock.acquire(NEXT, {}, 60, root=host.root)
-    answer = log_level.raise_levels(host.params(run_id=NEXT))
+    answer = level_window.raise_levels(host.params(run_id=NEXT))
     assert states(answer) == [(SCHEDULER, "refused"), (KUBELET, "raised")]
     reason = answer["targets"][0]["reason"]
     assert f"kube-scheduler was raised by run {RUN} and not put back yet" in reason
     assert f"kubemend_run_id={RUN}" in reason
     assert list(host.puts()).count((SCHEDULER, 4)) == 1
     # each its own
-    assert states(log_level.restore(host.params(run_id=NEXT))) == [(KUBELET, "restored")]
+    assert states(level_window.restore(host.params(run_id=NEXT))) == [(KUBELET, "restored")]
     assert host.raised() == [SCHEDULER]
     assert host.armed() == [True] * 4
     assert host.armed(NEXT) == [False] * 4
 
 
 def test_putting_back_is_idempotent_and_needs_no_lock(host: Host) -> None:
-    log_level.raise_levels(host.params())
+    level_window.raise_levels(host.params())
     lock.release(RUN, host.root)
     lock.acquire(NEXT, {}, 60, root=host.root)
-    answer = log_level.restore({"run_id": RUN, "root": host.root})
+    answer = level_window.restore({"run_id": RUN, "root": host.root})
     assert states(answer) == [(SCHEDULER, "restored"), (KUBELET, "restored")]
     assert answer["error"] is None
     assert (host.levels[SCHEDULER], host.levels[KUBELET]) == (2, 0)
     assert host.armed() == [False] * 4
     assert host.commands[-1] == ["systemctl", "stop", "--no-block", UNIT]
     asked = len(host.asked)
-    assert log_level.restore({"run_id": RUN, "root": host.root}) == {"targets": [], "error": None}
+    assert level_window.restore({"run_id": RUN, "root": host.root}) == {
+        "targets": [],
+        "error": None,
+    }
     assert len(host.asked) == asked
 
 
@@ -348,14 +344,14 @@ def test_what_is_back_and_cannot_be_recorded_is_back(
     host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A full disk: the level itself is down, and the service stays until the journal says so."""
-    log_level.raise_levels(host.params((SCHEDULER, 2)))
+    level_window.raise_levels(host.params((SCHEDULER, 2)))
     begin = journal.begin
 
     def full(*dummy: Any) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(journal, "begin", full)
-    (one,) = log_level.restore(host.params())["targets"]
+    (one,) = level_window.restore(host.params())["targets"]
     assert (one["state"], host.levels[SCHEDULER]) == ("restored", 2)
     assert "the level of kube-scheduler is back, but" in one["reason"]
     assert f"{host.root}/journal/{RUN}" in one["reason"]
@@ -363,39 +359,39 @@ def test_what_is_back_and_cannot_be_recorded_is_back(
     assert host.armed() == [True] * 4
     assert host.raised() == [SCHEDULER]
     monkeypatch.setattr(journal, "begin", begin)
-    assert log_level.restore(host.params())["targets"][0]["reason"] == ""
+    assert level_window.restore(host.params())["targets"][0]["reason"] == ""
     assert host.armed() == [False] * 4
 
 
 def test_the_service_does_not_stop_itself(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
-    log_level.raise_levels(host.params())
-    text = log_level.files.text
+    level_window.raise_levels(host.params())
+    text = level_window.files.text
     monkeypatch.setattr(
-        log_level.files,
+        level_window.files,
         "text",
         lambda path: f"0::/system.slice/{UNIT}\n" if path == "/proc/self/cgroup" else text(path),
     )
-    log_level.restore(host.params())
+    level_window.restore(host.params())
     assert host.armed() == [False] * 4
     assert not any("stop" in argv for argv in host.commands)
 
 
 def test_what_cannot_be_put_back_keeps_its_service(host: Host) -> None:
-    log_level.raise_levels(host.params())
+    level_window.raise_levels(host.params())
     host.answers[SCHEDULER] = 500, "no"
-    answer = log_level.restore(host.params())
+    answer = level_window.restore(host.params())
     assert states(answer) == [(SCHEDULER, "failed"), (KUBELET, "restored")]
     assert "HTTP 500 no" in answer["targets"][0]["reason"]
     assert host.raised() == [SCHEDULER]
     assert host.armed() == [True] * 4
     del host.answers[SCHEDULER]
-    assert states(log_level.restore(host.params())) == [(SCHEDULER, "restored")]
+    assert states(level_window.restore(host.params())) == [(SCHEDULER, "restored")]
     assert host.armed() == [False] * 4
 
 
 def test_somebody_faster_is_not_undone(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
-    log_level.raise_levels(host.params((SCHEDULER, 2)))
-    left, first = log_level._left, []
+    level_window.raise_levels(host.params((SCHEDULER, 2)))
+    left, first = level_window._left, []
 
     def stale(step: Any) -> Any:
         if not first:
@@ -404,19 +400,19 @@ def test_somebody_faster_is_not_undone(host: Host, monkeypatch: pytest.MonkeyPat
             return first
         return left(step)
 
-    monkeypatch.setattr(log_level, "_left", stale)
+    monkeypatch.setattr(level_window, "_left", stale)
     lock.release(RUN, host.root)
     asked = len(host.asked)
     # the other's
-    assert log_level.restore(host.params())["targets"] == []
+    assert level_window.restore(host.params())["targets"] == []
     assert len(host.asked) == asked + 1
 
 
 def test_run_answers_through_a_process_of_its_own(host: Host) -> None:
-    assert states(log_level.run(host.params())) == [(SCHEDULER, "raised"), (KUBELET, "raised")]
+    assert states(level_window.run(host.params())) == [(SCHEDULER, "raised"), (KUBELET, "raised")]
     assert host.raised() == [SCHEDULER, KUBELET]
     assert not host.asked
-    assert states(log_level.run(host.params(state="restored"))) == [
+    assert states(level_window.run(host.params(state="restored"))) == [
         (SCHEDULER, "restored"),
         (KUBELET, "restored"),
     ]
@@ -424,8 +420,8 @@ def test_run_answers_through_a_process_of_its_own(host: Host) -> None:
 
 
 def test_run_of_one_that_is_killed_says_so(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outlive, "run", lambda *dummy: None)
-    answer = log_level.run(host.params())
+    monkeypatch.setattr(detached, "run", lambda *dummy: None)
+    answer = level_window.run(host.params())
     assert answer["targets"] == []
     assert "put back in time" in answer["error"]
 
@@ -433,7 +429,9 @@ def test_run_of_one_that_is_killed_says_so(host: Host, monkeypatch: pytest.Monke
 def test_probing_changes_nothing(host: Host) -> None:
     host.answers[SCHEDULER] = 404, ""
     host.answers[MANAGER] = LOST
-    answer = log_level.run(host.params((SCHEDULER, 2), (MANAGER, 0), (KUBELET, 0), state="probed"))
+    answer = level_window.run(
+        host.params((SCHEDULER, 2), (MANAGER, 0), (KUBELET, 0), state="probed")
+    )
     assert states(answer) == [(SCHEDULER, "absent"), (MANAGER, "refused"), (KUBELET, "offered")]
     assert "without profiling" in answer["targets"][0]["reason"]
     assert "does not answer" in answer["targets"][1]["reason"]
@@ -454,7 +452,7 @@ def test_nothing_is_restarted_after_one_that_did_not_come_back(
         seen.append(target["component"])
         return "unsure", "it did not come back"
 
-    monkeypatch.setattr(level_restart, "raise_one", raise_one)
+    monkeypatch.setattr(level_by_restart, "raise_one", raise_one)
     params = host.params((MANAGER, 0), (SCHEDULER, 2), (KUBELET, 0))
     params["targets"] = [
         (
@@ -464,7 +462,7 @@ def test_nothing_is_restarted_after_one_that_did_not_come_back(
         )
         for one in params["targets"]
     ]
-    answer = log_level.raise_levels(params)
+    answer = level_window.raise_levels(params)
     assert states(answer) == [
         (MANAGER, "unsure"),
         (SCHEDULER, "refused"),
@@ -480,40 +478,40 @@ def test_nothing_is_restarted_after_one_that_did_not_come_back(
 def test_nothing_is_restarted_without_the_service_or_after_another_hosts(
     host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(level_restart, "raise_one", lambda *dummy: pytest.fail("it was"))
+    monkeypatch.setattr(level_by_restart, "raise_one", lambda *dummy: pytest.fail("it was"))
     params = host.params((SCHEDULER, 2))
     params["targets"][0].update(component="kube-scheduler", step={"remedy": "edit_manifest"})
     assert (
         "what was restarted on m1"
-        in log_level.raise_levels(
+        in level_window.raise_levels(
             dict(params, halt="nothing more, because of what was restarted on m1")
         )["targets"][0]["reason"]
     )
-    monkeypatch.setattr(log_level, "_is_armed", lambda step: False)
+    monkeypatch.setattr(level_window, "_is_armed", lambda step: False)
     assert (
         "everything was put back meanwhile"
-        in log_level.raise_levels(params)["targets"][0]["reason"]
+        in level_window.raise_levels(params)["targets"][0]["reason"]
     )
 
 
 def expire(host: Host) -> dict[str, Any]:
-    return log_level.expire({"run_id": RUN, "root": host.root})
+    return level_window.expire({"run_id": RUN, "root": host.root})
 
 
 def test_the_service_waits_until_the_time_is_over(host: Host) -> None:
-    log_level.raise_levels(host.params())
+    level_window.raise_levels(host.params())
     host.at_sleep = lambda: (
         host.uptime >= 5060 or (len(host.raised()) == 2 or pytest.fail("too early"))
     )
     assert expire(host) == {}
     assert sum(host.slept) == 60
-    assert host.slept[-1] <= log_level.AGAIN
+    assert host.slept[-1] <= level_window.AGAIN
     assert (host.levels[SCHEDULER], host.levels[KUBELET]) == (2, 0)
     assert host.armed() == [False] * 4
 
 
 def test_after_another_boot_it_waits_for_nothing(host: Host) -> None:
-    log_level.raise_levels(host.params())
+    level_window.raise_levels(host.params())
     host.boot, host.uptime = "boot-2", 12.0
     assert expire(host) == {}
     assert host.slept == []
@@ -522,7 +520,7 @@ def test_after_another_boot_it_waits_for_nothing(host: Host) -> None:
 
 
 def test_a_node_that_is_a_container_was_started_again_when_its_init_is_another(host: Host) -> None:
-    log_level.raise_levels(host.params())
+    level_window.raise_levels(host.params())
     host.init = 8
     assert expire(host) == {}
     assert host.slept == []
@@ -543,7 +541,7 @@ def test_a_node_that_is_a_container_was_started_again_when_its_init_is_another(h
 def test_where_nobody_can_tell_the_time_it_waits_for_nothing(
     host: Host, text: "str | None"
 ) -> None:
-    log_level.raise_levels(host.params())
+    level_window.raise_levels(host.params())
     path = Path(host.root) / "levels" / f"{RUN}.json"
     if text is None:
         path.unlink()
@@ -555,8 +553,8 @@ def test_where_nobody_can_tell_the_time_it_waits_for_nothing(
 
 
 def test_it_ends_early_when_nothing_is_left(host: Host) -> None:
-    log_level.raise_levels(host.params())
-    host.at_sleep = lambda: log_level.restore(host.params())
+    level_window.raise_levels(host.params())
+    host.at_sleep = lambda: level_window.restore(host.params())
     assert expire(host) == {}
     assert len(host.slept) == 1
 
@@ -565,13 +563,13 @@ def test_it_does_not_end_before_all_is_raised(host: Host) -> None:
     """It is started before the first level is raised, and finds nothing then."""
     with pytest.raises(Killed):
         host.at_put = lambda real: killed()
-        log_level.raise_levels(host.params())
+        level_window.raise_levels(host.params())
     assert host.until()["complete"] is False
     with journal.opened(host.root, RUN) as fd:
         for name in os.listdir(fd):
             os.unlink(name, dir_fd=fd)
     assert expire(host) == {}
-    assert sum(host.slept) == pytest.approx(60 + log_level.budget([{}, {}]))
+    assert sum(host.slept) == pytest.approx(60 + level_window.budget([{}, {}]))
 
 
 def killed() -> None:
@@ -581,7 +579,7 @@ def killed() -> None:
 def test_killed_while_raising_it_is_put_back_by_the_service(host: Host) -> None:
     host.killed = True
     with pytest.raises(Killed):
-        log_level.raise_levels(host.params())
+        level_window.raise_levels(host.params())
     host.killed = False
     assert host.levels[SCHEDULER] == 4
     assert host.results() == [None]
@@ -592,12 +590,12 @@ def test_killed_while_raising_it_is_put_back_by_the_service(host: Host) -> None:
 
 
 def test_what_fails_is_tried_again_until_it_succeeds(host: Host) -> None:
-    log_level.raise_levels(host.params())
+    level_window.raise_levels(host.params())
     host.answers[KUBELET] = LOST
     host.boot = "boot-2"
     host.at_sleep = lambda: host.answers.pop(KUBELET) if len(host.slept) == 3 else None
     assert expire(host) == {}
-    assert host.slept == [log_level.AGAIN] * 3
+    assert host.slept == [level_window.AGAIN] * 3
     assert host.levels[KUBELET] == 0
     assert not host.raised()
 
@@ -605,21 +603,21 @@ def test_what_fails_is_tried_again_until_it_succeeds(host: Host) -> None:
 def test_it_survives_that_another_process_changes_the_node(
     host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    log_level.raise_levels(host.params())
-    host.boot, exclusive = "boot-2", durable.exclusive
+    level_window.raise_levels(host.params())
+    host.boot, exclusive = "boot-2", storage.exclusive
 
     def another(*dummy: Any) -> None:
-        raise durable.ChangeError("another process changes this node")
+        raise storage.ChangeError("another process changes this node")
 
-    monkeypatch.setattr(durable, "exclusive", another)
-    host.at_sleep = lambda: monkeypatch.setattr(durable, "exclusive", exclusive)
+    monkeypatch.setattr(storage, "exclusive", another)
+    host.at_sleep = lambda: monkeypatch.setattr(storage, "exclusive", exclusive)
     assert expire(host) == {}
     assert len(host.slept) == 1
     assert not host.raised()
 
 
 def test_it_goes_on_for_as_long_as_it_takes(host: Host) -> None:
-    log_level.raise_levels(host.params())
+    level_window.raise_levels(host.params())
     host.boot, host.naps, host.answers[KUBELET] = "boot-2", 30, LOST
     with pytest.raises(Ended):
         expire(host)
@@ -646,12 +644,12 @@ def test_it_goes_on_for_as_long_as_it_takes(host: Host) -> None:
 def test_evidence_names_what_is_raised_and_what_is_overdue(
     host: Host, monkeypatch: pytest.MonkeyPatch, boot: str, later: float, overdue: bool
 ) -> None:
-    log_level.raise_levels(host.params((SCHEDULER, 2)))
-    monkeypatch.setattr(collector, "ROOT", host.root)
+    level_window.raise_levels(host.params((SCHEDULER, 2)))
+    monkeypatch.setattr(node_journal, "ROOT", host.root)
     monkeypatch.setattr(level_target.raised, "__defaults__", (host.root,))
     host.boot, host.uptime = boot, 5000.0 + later
     begin = time.time()
-    (one,) = collector.collect(spec.Context({}, [], {}))["levels"]
+    (one,) = node_journal.collect(registry.Context({}, [], {}))["levels"]
     assert one == {
         "run_id": RUN,
         "entry": "001-raise",
@@ -671,15 +669,15 @@ def test_evidence_names_what_is_raised_and_what_is_overdue(
         < calendar.timegm(time.strptime(one["until"], "%Y-%m-%dT%H:%M:%SZ"))
         < time.time() + left + 2
     )
-    log_level.restore(host.params())
-    assert collector.collect(spec.Context({}, [], {}))["levels"] == []
+    level_window.restore(host.params())
+    assert node_journal.collect(registry.Context({}, [], {}))["levels"] == []
 
 
 def test_evidence_of_a_node_whose_levels_were_never_raised(
     host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(collector, "ROOT", host.root)
-    assert collector.collect(spec.Context({}, [], {}))["levels"] == []
+    monkeypatch.setattr(node_journal, "ROOT", host.root)
+    assert node_journal.collect(registry.Context({}, [], {}))["levels"] == []
 
 
 def repair(host: Host, **more: Any) -> dict[str, Any]:
@@ -693,7 +691,7 @@ def repair(host: Host, **more: Any) -> dict[str, Any]:
         "change": None,
         "expect": None,
     }
-    return apply_step.work(
+    return step_executor.work(
         {
             "run_id": NEXT,
             "step": step,
@@ -707,8 +705,8 @@ def repair(host: Host, **more: Any) -> dict[str, Any]:
 
 
 def test_the_repair_puts_back_what_a_run_left(host: Host) -> None:
-    log_level.raise_levels(host.params())
-    assert apply_step.budget({"remedy": "restore_levels"}) > 2 * log_level.EACH
+    level_window.raise_levels(host.params())
+    assert step_executor.budget({"remedy": "restore_levels"}) > 2 * level_window.EACH
     answer = repair(host)
     assert (answer["state"], answer["changed"], answer["reason"]) == ("done", True, ""), answer
     assert not host.raised()
@@ -718,7 +716,7 @@ def test_the_repair_puts_back_what_a_run_left(host: Host) -> None:
 
 
 def test_the_repair_says_what_it_could_not_put_back(host: Host) -> None:
-    log_level.raise_levels(host.params())
+    level_window.raise_levels(host.params())
     host.answers[KUBELET] = LOST
     answer = repair(host)
     assert (answer["state"], answer["changed"]) == ("failed", True)
@@ -731,7 +729,7 @@ def test_what_a_run_left_that_was_killed_before_it_raised_anything_goes(tmp_path
     units, folder = tmp_path / "units", tmp_path / "root" / "levels"
     folder.mkdir(parents=True)
     units.mkdir()
-    monkeypatch.setattr(log_level, "UNITS", str(units))
+    monkeypatch.setattr(level_window, "UNITS", str(units))
     monkeypatch.setattr(command, "run", lambda argv, *dummy: "")
     ours, dead, busy = (
         "20261121T090000Z-aaaaaa",
@@ -743,8 +741,8 @@ def test_what_a_run_left_that_was_killed_before_it_raised_anything_goes(tmp_path
             (folder / name).write_text("")
         (units / (f"kubemend-levels-{run_id}.service")).write_text("")
     (units / "kubelet.service").write_text("")
-    monkeypatch.setattr(log_level, "_anything", lambda step: step.run_id == busy)
-    log_level.sweep(ours, str(tmp_path / "root"))
+    monkeypatch.setattr(level_window, "_anything", lambda step: step.run_id == busy)
+    level_window.sweep(ours, str(tmp_path / "root"))
     assert not [path for path in (*folder.iterdir(), *units.iterdir()) if dead in path.name]
     assert (
         len(
@@ -763,26 +761,28 @@ def test_what_a_run_left_that_was_killed_before_it_raised_anything_goes(tmp_path
 def test_a_record_that_cannot_be_read_may_be_a_level_that_is_up(tmp_path, monkeypatch):
     """So nothing says that all is put back, and the service that does it stays."""
     run_id = "20261121T080000Z-bbbbbb"
-    folder = tmp_path / log_level.journal.FOLDER / run_id
+    folder = tmp_path / level_window.journal.FOLDER / run_id
     folder.mkdir(parents=True, mode=0o700)
-    record = folder / (log_level.raised_levels.PREFIX + "kubelet.json")
+    record = folder / (level_window.raised_levels.PREFIX + "kubelet.json")
     record.write_text("{")
     service = tmp_path / "levels" / (run_id + ".py")
     service.parent.mkdir()
     service.write_text("")
-    monkeypatch.setattr(log_level, "UNITS", str(tmp_path / "units"))
+    monkeypatch.setattr(level_window, "UNITS", str(tmp_path / "units"))
     monkeypatch.setattr(command, "run", lambda argv, *dummy: "")
-    assert log_level.raised_levels.unread(run_id, str(tmp_path))
-    assert log_level.raised_levels.records(run_id, str(tmp_path)) == []
-    answer = log_level.restore({"run_id": run_id, "root": str(tmp_path), "state": "restored"})
+    assert level_window.raised_levels.unread(run_id, str(tmp_path))
+    assert level_window.raised_levels.records(run_id, str(tmp_path)) == []
+    answer = level_window.restore({"run_id": run_id, "root": str(tmp_path), "state": "restored"})
     assert answer["targets"] == []
     assert "is not known" in answer["error"]
     assert f"kubemend-levels-{run_id}.service" in answer["error"]
     assert service.exists()
     record.unlink()
-    assert log_level.raised_levels.unread(run_id, str(tmp_path)) is None
+    assert level_window.raised_levels.unread(run_id, str(tmp_path)) is None
     assert (
-        log_level.restore({"run_id": run_id, "root": str(tmp_path), "state": "restored"})["error"]
+        level_window.restore({"run_id": run_id, "root": str(tmp_path), "state": "restored"})[
+            "error"
+        ]
         is None
     )
     assert not service.exists()

@@ -19,18 +19,14 @@ from typing import Any
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.capture import (
-    klog_level as level,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.capture import (
-    scheduler_dump as cache_dump,
+    klog_level,
+    scheduler_dump,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi.client import ApiError
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
     journal,
     lock,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
-    step_record as proof,
+    step_record,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
     component_process,
@@ -75,7 +71,7 @@ class Scheduler:
             "instances",
             lambda component: [
                 component_process.Instance(
-                    one.pid, proof.ticks(one.pid), procfs.argv(one.pid), {"pod_uid": "u"}
+                    one.pid, step_record.ticks(one.pid), procfs.argv(one.pid), {"pod_uid": "u"}
                 )
                 for one in self.children
                 if one.poll() is None
@@ -84,7 +80,7 @@ class Scheduler:
         return {"pid": child.pid, "started_at": procfs.started_at(child.pid), "argv": argv}
 
     def ask(self, known: "dict[str, Any]", run_id: str = RUN) -> "dict[str, Any]":
-        return cache_dump.run(
+        return scheduler_dump.run(
             {"state": "dumped", "run_id": run_id, "root": self.root, "process": known, "alive": 0.5}
         )
 
@@ -117,8 +113,8 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     def reached(via: Any, seconds: float) -> Any:
         yield made, {}
 
-    monkeypatch.setattr(cache_dump, "reached", reached)
-    monkeypatch.setattr(level.Levels, "metrics", lambda self, component, names: made.metrics)
+    monkeypatch.setattr(scheduler_dump, "reached", reached)
+    monkeypatch.setattr(klog_level.Levels, "metrics", lambda self, component, names: made.metrics)
     return made
 
 
@@ -239,14 +235,14 @@ def test_nothing_is_journalled(scheduler: Scheduler) -> None:
 
 
 def ready(known: "dict[str, Any]") -> "dict[str, Any]":
-    return cache_dump.run({"state": "ready", "run_id": RUN, "process": known})
+    return scheduler_dump.run({"state": "ready", "run_id": RUN, "process": known})
 
 
 def test_whether_its_level_can_be_raised(
     scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known, answers = scheduler.start(HEARS), [(406, ""), (404, "not found"), (403, "forbidden")]
-    monkeypatch.setattr(level.Levels, "_ask", lambda dummy, *what: answers.pop(0))
+    monkeypatch.setattr(klog_level.Levels, "_ask", lambda dummy, *what: answers.pop(0))
     found = [ready(known) for dummy in range(3)]
     assert [(one["process"], one["level"]) for one in found] == [
         ("ok", "offered"),
@@ -263,7 +259,7 @@ def test_the_level_of_a_younger_one_beside_it_is_not_its(scheduler: Scheduler) -
     scheduler.start(HEARS)
     monkey = [
         component_process.Instance(
-            one.pid, proof.ticks(one.pid), procfs.argv(one.pid), {"pod_uid": "u"}
+            one.pid, step_record.ticks(one.pid), procfs.argv(one.pid), {"pod_uid": "u"}
         )
         for one in reversed(scheduler.children)
     ]
@@ -293,11 +289,11 @@ def test_one_that_is_gone_is_not_ready(scheduler: Scheduler) -> None:
     ],
 )
 def test_what_catches_a_signal(status: str, caught: bool) -> None:
-    assert cache_dump.catches(status, signal.SIGUSR2) is caught
+    assert scheduler_dump.catches(status, signal.SIGUSR2) is caught
     # of this very process, as the kernel tells it
     before = signal.signal(signal.SIGUSR2, lambda *_heard: None)
     try:
-        assert cache_dump.catches(
+        assert scheduler_dump.catches(
             (Path("/proc") / str(os.getpid()) / "status").read_text(encoding="ascii"),
             signal.SIGUSR2,
         )

@@ -17,12 +17,10 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.collectors im
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import limits
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
     command,
+    json_line,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
-    json_line as jsonline,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
-    systemd as unit,
+    systemd as system_systemd,
 )
 from ansible_collections.kubemend.remediation.plugins.modules import node_evidence_info
 
@@ -183,9 +181,9 @@ def systemd(monkeypatch):
             raise answers[argv[1]]
         return answers[argv[1]]
 
-    monkeypatch.setattr(unit.command, "run", run)
-    monkeypatch.setattr(unit, "_told", {})
-    monkeypatch.setattr(unit, "_states", {})
+    monkeypatch.setattr(system_systemd.command, "run", run)
+    monkeypatch.setattr(system_systemd, "_told", {})
+    monkeypatch.setattr(system_systemd, "_states", {})
     return asked, answers
 
 
@@ -198,7 +196,7 @@ QUESTIONS = (
 
 def test_what_several_ask_systemd_is_asked_once(systemd):
     asked, _answers = systemd
-    unit.learn(unit.ask(QUESTIONS))
+    system_systemd.learn(system_systemd.ask(QUESTIONS))
     assert [argv[1] for argv in asked] == ["show", "is-enabled"]
     assert asked[1][2:] == ["kubelet.service"]
     assert asked[0][4] == "ActiveState,Id,LoadState,Names"
@@ -210,26 +208,26 @@ def test_what_several_ask_systemd_is_asked_once(systemd):
         "swap.target",
     ]
     del asked[:]
-    assert unit.show(*QUESTIONS[0][:2]) == {
+    assert system_systemd.show(*QUESTIONS[0][:2]) == {
         "kubelet.service": {"Id": ["kubelet.service"], "ActiveState": ["active"]}
     }
-    assert list(unit.show(*QUESTIONS[1][:2])) == ["sshd.service", "crio.service"]
-    assert list(unit.show(*QUESTIONS[2][:2])) == ["swap.img.swap"]
-    assert unit.enabled("kubelet.service") == "disabled"
+    assert list(system_systemd.show(*QUESTIONS[1][:2])) == ["sshd.service", "crio.service"]
+    assert list(system_systemd.show(*QUESTIONS[2][:2])) == ["swap.img.swap"]
+    assert system_systemd.enabled("kubelet.service") == "disabled"
     assert not asked
-    unit.show(["kubelet.service"], ("Id",))
-    unit.enabled("crio.service")
+    system_systemd.show(["kubelet.service"], ("Id",))
+    system_systemd.enabled("crio.service")
     assert len(asked) == 2  # another question is put
 
 
 def test_without_states_there_is_still_what_systemd_shows(systemd):
     asked, answers = systemd
     answers["is-enabled"] = command.CommandError("systemctl did not end within 5 s")
-    unit.learn(unit.ask(QUESTIONS))
+    system_systemd.learn(system_systemd.ask(QUESTIONS))
     del asked[:]
-    unit.show(*QUESTIONS[0][:2])
+    system_systemd.show(*QUESTIONS[0][:2])
     with pytest.raises(command.CommandError):
-        unit.enabled("kubelet.service")
+        system_systemd.enabled("kubelet.service")
     assert len(asked) == 1
 
 
@@ -237,9 +235,9 @@ def test_without_states_there_is_still_what_systemd_shows(systemd):
 def test_states_that_cannot_be_told_apart_are_asked_one_by_one(systemd, said):
     asked, answers = systemd
     answers["is-enabled"] = said
-    unit.learn(unit.ask(QUESTIONS))
+    system_systemd.learn(system_systemd.ask(QUESTIONS))
     answers["is-enabled"] = "static\n"
-    assert unit.enabled("kubelet.service") == "static"
+    assert system_systemd.enabled("kubelet.service") == "static"
     assert len(asked) == 3
 
 
@@ -253,7 +251,7 @@ class Asking(Fake):
 
 
 def _shows(context):
-    return sorted(unit._told), len(unit.show(*limits.question()[:2]))
+    return sorted(system_systemd._told), len(system_systemd.show(*limits.question()[:2]))
 
 
 def test_those_that_ask_systemd_wait_for_one_answer(systemd):
@@ -277,10 +275,10 @@ def test_where_systemd_does_not_answer_each_asks_for_itself_and_nobody_else_wait
     _asked, answers = systemd
     answers["show"] = answer
     if answer == "hangs":
-        monkeypatch.setattr(unit, "ask", lambda *given: time.sleep(6000))
+        monkeypatch.setattr(system_systemd, "ask", lambda *given: time.sleep(6000))
     begin = time.monotonic()
     found = _run(
-        Asking("a", lambda context: (sorted(unit._told), 1), asks=True),
+        Asking("a", lambda context: (sorted(system_systemd._told), 1), asks=True),
         Asking("b", lambda context: 2, asks=True),
         Fake("c", lambda context: 3),
     )
@@ -339,7 +337,7 @@ def test_needs_are_chosen_too():
     ],
 )
 def test_json_line(value):
-    line = jsonline.dumps(value)
+    line = json_line.dumps(value)
     assert json.loads(line) == json.loads(json.dumps(value))
     assert line.isascii()
     assert "\n" not in line
@@ -359,7 +357,7 @@ def test_json_line(value):
     ],
 )
 def test_json_is_read_as_json_reads_it(text):
-    assert repr(jsonline.loads(text)) == repr(json.loads(text))
+    assert repr(json_line.loads(text)) == repr(json.loads(text))
 
 
 @pytest.mark.parametrize(
@@ -370,11 +368,11 @@ def test_what_is_no_json_is_refused(text):
     with pytest.raises(ValueError):
         json.loads(text)
     with pytest.raises(ValueError):
-        jsonline.loads(text)
+        json_line.loads(text)
 
 
 def test_json_line_has_no_numbers_that_json_has_not():
-    assert jsonline.dumps([float("nan"), float("inf")]) == "[null,null]"
+    assert json_line.dumps([float("nan"), float("inf")]) == "[null,null]"
 
 
 def test_the_document_is_bounded(monkeypatch):

@@ -11,7 +11,9 @@ import types
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi import client as api
+from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi import (
+    client as kubeapi_client,
+)
 from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi.client import (
     ApiError,
     Client,
@@ -42,7 +44,7 @@ def serve(tmp_path):
     """
     listeners = []
 
-    def start(*script, seconds=120, max_body=api.MAX_BODY):
+    def start(*script, seconds=120, max_body=kubeapi_client.MAX_BODY):
         path, seen, queue = str(tmp_path / "s"), [], list(script)
         listener = socket.socket(socket.AF_UNIX)
         listener.bind(path)
@@ -111,7 +113,7 @@ def naps(monkeypatch):
     """
     asked = []
     monkeypatch.setattr(
-        api,
+        kubeapi_client,
         "time",
         types.SimpleNamespace(
             monotonic=time.monotonic,
@@ -144,7 +146,7 @@ def test_429_for_ever_ends(serve):
     client, seen = serve(*[answer(429, {"kind": "Status", "message": "busy"}, Retry_After="0")] * 9)
     with pytest.raises(ApiError, match="busy"):
         client.get("/x")
-    assert len(seen) == api.MAX_TRIES
+    assert len(seen) == kubeapi_client.MAX_TRIES
 
 
 def test_a_budget_without_retry_after_keeps_its_causes(serve):
@@ -325,12 +327,12 @@ def test_a_table_is_rows_by_their_columns(serve):
         "rows": rows,
     }
     client, _seen = serve(answer(200, first), answer(200, {**first, "metadata": {}, "rows": None}))
-    assert list(client.items("/x", accept=api.TABLE)) == [{"Name": "a", "Node": "w1"}]
+    assert list(client.items("/x", accept=kubeapi_client.TABLE)) == [{"Name": "a", "Node": "w1"}]
 
 
 def test_whoever_asked_for_no_table_gets_none(serve):
     client, _seen = serve(answer(200, {"kind": "Table", "rows": [{"cells": ["a"]}]}))
-    with pytest.raises(api.ApiError, match="no list of objects"):
+    with pytest.raises(kubeapi_client.ApiError, match="no list of objects"):
         list(client.items("/x"))
 
 
@@ -359,7 +361,7 @@ def test_a_list_that_always_expires_ends(serve):
 def test_what_is_no_list_of_objects_is_no_empty_list(serve, answered):
     """Else whoever asked would take it for the proof that there is nothing."""
     client, _seen = serve(answer(200, answered))
-    with pytest.raises(api.ApiError, match="no list of objects"):
+    with pytest.raises(kubeapi_client.ApiError, match="no list of objects"):
         list(client.items("/x"))
 
 
@@ -370,8 +372,8 @@ def test_lists_of_nothing(serve, items):
 
 
 def test_one_line_is_printable_and_bounded():
-    assert api.one_line("a\n\x1b[1mb\t c") == "a [1mb c"
-    assert len(api.one_line("x" * 999)) == 300
+    assert kubeapi_client.one_line("a\n\x1b[1mb\t c") == "a [1mb c"
+    assert len(kubeapi_client.one_line("x" * 999)) == 300
 
 
 def managed(manager="kubectl", fields=None, **more):
@@ -438,7 +440,7 @@ def test_notes_of_managers_are_left_out_and_nothing_else(word):
     ).encode()
     for one in items:
         one["metadata"].pop("managedFields", None)
-    assert json.loads(api._unmanaged(page))["items"] == items
+    assert json.loads(kubeapi_client._unmanaged(page))["items"] == items
 
 
 def test_of_objects_without_a_spec_they_stay():
@@ -447,10 +449,10 @@ def test_of_objects_without_a_spec_they_stay():
         {"metadata": managed()["metadata"]},
     ]
     page = json.dumps({"items": items}, separators=(",", ":")).encode()
-    assert api._unmanaged(page) == page
+    assert kubeapi_client._unmanaged(page) == page
     # nor does an object lose what stands between another's notes and its own
     mixed = json.dumps({"items": [*items, managed()]}, separators=(",", ":")).encode()
-    kept = json.loads(api._unmanaged(mixed))["items"]
+    kept = json.loads(kubeapi_client._unmanaged(mixed))["items"]
     assert kept[:2] == items
     assert "managedFields" not in kept[2]["metadata"]
 

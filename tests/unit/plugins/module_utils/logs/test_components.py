@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.logs import (
-    components as pod_logs,
+    components as log_components,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.logs import (
     sources as log_sources,
@@ -61,9 +61,9 @@ def test_a_static_pod(node: Node) -> None:
     assert (found["status"], found["reason"], found["seconds_back"]) == ("ok", "", 100.0)
     assert node.now <= found["clock_begin"] <= found["clock"] <= time.time()
     assert (
-        json.loads(pod_logs.collect({"components": ["kube-scheduler"], "seconds_back": 100.0}))[
-            "lines"
-        ]
+        json.loads(
+            log_components.collect({"components": ["kube-scheduler"], "seconds_back": 100.0})
+        )["lines"]
         == found["lines"]
     )
 
@@ -84,7 +84,9 @@ def test_since_when_everything_runs(node: Node, monkeypatch: pytest.MonkeyPatch)
     )
     monkeypatch.setattr(procfs, "argv", lambda pid: ["x"] if pid in groups else os.stat("/nowhere"))
     monkeypatch.setattr(procfs, "cgroup", lambda text: {"static": text == "static"})
-    monkeypatch.setattr(pod_logs.files, "text", lambda path: groups[int(path.split("/")[2])] or "")
+    monkeypatch.setattr(
+        log_components.files, "text", lambda path: groups[int(path.split("/")[2])] or ""
+    )
     monkeypatch.setattr(procfs, "started_at", lambda pid: 1000.0 + pid)
     assert node.read(components=["kube-scheduler", "kubelet"])["started"] == {
         "host": 1001.0,
@@ -215,7 +217,7 @@ def test_refused_before_anything_is_read(
     node: Node, monkeypatch: pytest.MonkeyPatch, params: dict, sentence: str
 ) -> None:
     monkeypatch.setattr(os, "fork", lambda: pytest.fail("something was read"))
-    found = pod_logs.read({"components": ["kube-scheduler"], **params})
+    found = log_components.read({"components": ["kube-scheduler"], **params})
     assert found["status"] == "error"
     assert sentence in found["reason"]
     assert found["reason"].endswith(".")

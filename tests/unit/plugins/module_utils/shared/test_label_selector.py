@@ -6,7 +6,7 @@
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.shared import (
-    label_selector as selector,
+    label_selector,
 )
 
 LABELS = {"app": "db", "tier": "back", "example.org/pin": "", "v": "1.2_3-x"}
@@ -43,7 +43,7 @@ LABELS = {"app": "db", "tier": "back", "example.org/pin": "", "v": "1.2_3-x"}
     ],
 )
 def test_which_labels_it_selects(text, met):
-    assert selector.matches(selector.parse(text), LABELS) is met
+    assert label_selector.matches(label_selector.parse(text), LABELS) is met
 
 
 @pytest.mark.parametrize(
@@ -71,4 +71,4 @@ def test_which_labels_it_selects(text, met):
 )
 def test_what_is_none(text):
     with pytest.raises(ValueError):
-        selector.parse(text)
+        label_selector.parse(text)

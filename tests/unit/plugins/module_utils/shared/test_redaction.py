@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.shared import redaction as mask
+from ansible_collections.kubemend.remediation.plugins.module_utils.shared import redaction
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
     files,
 )
@@ -212,7 +212,7 @@ def test_secret(text):
         b"*" * len(part.encode()) if index % 2 else part.encode()
         for index, part in enumerate(text.replace("»", "«").split("«"))
     )
-    masked, spans = mask.data(plain)
+    masked, spans = redaction.data(plain)
     assert _same(masked, expected, plain)
     assert len(masked) == len(plain)
     assert all(set(masked[start:end]) == {ord("*")} for start, end in spans)
@@ -226,11 +226,11 @@ def _same(masked, expected, plain):
 
 @pytest.mark.parametrize("text", HARMLESS.values(), ids=HARMLESS)
 def test_no_secret(text):
-    assert mask.data(text.encode()) == (text.encode(), [])
+    assert redaction.data(text.encode()) == (text.encode(), [])
 
 
 def test_argv():
-    assert mask.argv(["a", "--token", "abc", "--password=x y", "--v", "2"]) == [
+    assert redaction.argv(["a", "--token", "abc", "--password=x y", "--v", "2"]) == [
         "a",
         "--token",
         "***",
@@ -254,7 +254,7 @@ def test_argv():
     ],
 )
 def test_junk_does_not_break_it(junk):
-    masked, _dummy = mask.data(junk)
+    masked, _dummy = redaction.data(junk)
     assert len(masked) == len(junk)
 
 
@@ -270,7 +270,7 @@ def test_junk_does_not_break_it(junk):
     ],
 )
 def test_values_of_environment_variables_stay_whatever_their_name(name, text):
-    assert b"planted" not in mask.data(text.format(name).encode())[0]
+    assert b"planted" not in redaction.data(text.format(name).encode())[0]
 
 
 @pytest.mark.parametrize("key", ["env", '"env"', "'env'", "env "])
@@ -297,11 +297,11 @@ def test_values_of_environment_variables_are_looked_for_whatever_the_key_is_writ
 )
 def test_hostile_depth_costs_no_time_and_hides_nothing(text):
     begin = time.monotonic()
-    masked, _dummy = mask.data(text.encode())
+    masked, _dummy = redaction.data(text.encode())
     assert b"hunter2" not in masked
     assert time.monotonic() - begin < 30
 
 
 def test_arguments_of_kubeadm_are_no_environment():
     text = b'extraArgs:\n- name: leader-elect\n  value: "false"\n'
-    assert mask.data(text) == (text, [])
+    assert redaction.data(text) == (text, [])

@@ -14,9 +14,9 @@ import yaml
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.shared import redaction as mask
+from ansible_collections.kubemend.remediation.plugins.module_utils.shared import redaction
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import (
-    pod_manifest as manifest,
+    pod_manifest,
 )
 
 
@@ -232,16 +232,16 @@ def test_whatever_a_secret_is_written_as(seed):
         before = shape(text)
     except yaml.YAMLError:
         assume(False)
-    masked, spans = mask.data(text.encode())
+    masked, spans = redaction.data(text.encode())
     shown = masked.decode()
     assert len(masked) == len(text.encode())
-    assert mask.data(masked)[0] == masked
+    assert redaction.data(masked)[0] == masked
     assert cut_off(shown, re.findall(r"secret\d+", text)) == [], (
         f"a secret left the node:\n{text}\n{shown}"
     )
     public = re.findall(r"public\d+", text)
     assert cut_off(shown, public) == public, f"more than secrets was masked:\n{text}\n{shown}"
-    assert shape(manifest.parseable(shown, spans)) == before, (
+    assert shape(pod_manifest.parseable(shown, spans)) == before, (
         f"it is another document now:\n{text}\n{shown}"
     )
 
@@ -287,7 +287,7 @@ FRAGMENTS = (
 @given(st.lists(st.sampled_from(FRAGMENTS), max_size=20).map("".join))
 def test_any_text_keeps_its_length_and_its_letters(text):
     data = text.encode()
-    masked, spans = mask.data(data)
+    masked, spans = redaction.data(data)
     shown = bytearray(data)
     for start, end in spans:
         shown[start:end] = b"*" * (end - start)

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.shared import (
-    restart_impact as pending,
+    restart_impact,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
-    runtime_tool as runtime,
+    runtime_tool,
 )
 
 PROCESS = {
@@ -57,12 +57,13 @@ def test_pending(
     more: dict[str, object], files: list[dict[str, object]], words: Any, expected: list[str]
 ) -> None:
     assert (
-        pending.changes({**PROCESS, **more}, files, words, ["leader-elect"], ["/ours"]) == expected
+        restart_impact.changes({**PROCESS, **more}, files, words, ["leader-elect"], ["/ours"])
+        == expected
     )
 
 
 def test_the_sentence() -> None:
-    said = pending.sentence("m2", "kube-scheduler", ["/a is newer than the process", "x"])
+    said = restart_impact.sentence("m2", "kube-scheduler", ["/a is newer than the process", "x"])
     assert (
         said == "a restart of kube-scheduler on m2 would also load changes of others: /a is newer"
         " than the process; x; look at them, then allow it with kubemend_allow:"
@@ -81,7 +82,7 @@ def test_the_sentence() -> None:
     ],
 )
 def test_an_image_s_full_name(image: str, name: str) -> None:
-    assert runtime.normalised(image) == name
+    assert runtime_tool.normalised(image) == name
 
 
 @pytest.mark.parametrize(
@@ -123,17 +124,19 @@ def test_the_runtime_of_a_kubelet(
     socket: str,
     tool: Any,
 ) -> None:
-    monkeypatch.setattr(runtime, "_program", lambda name: "/bin/" + name if name in tools else None)
-    monkeypatch.setattr(runtime, "_is_socket", lambda path: True)
-    found = runtime.find(kubelet)
+    monkeypatch.setattr(
+        runtime_tool, "_program", lambda name: "/bin/" + name if name in tools else None
+    )
+    monkeypatch.setattr(runtime_tool, "_is_socket", lambda path: True)
+    found = runtime_tool.find(kubelet)
     assert (found.socket, found.tool) == (socket, tool)
     if tool is None:
         assert found.has_image("x") is None
 
 
 def test_no_runtime_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runtime, "_is_socket", lambda path: False)
-    with pytest.raises(runtime.RuntimeDown):
-        runtime.find({"argv": []}).demand()
-    with pytest.raises(runtime.RuntimeDown):
-        runtime.Runtime("/nonexistent.sock").demand()
+    monkeypatch.setattr(runtime_tool, "_is_socket", lambda path: False)
+    with pytest.raises(runtime_tool.RuntimeDown):
+        runtime_tool.find({"argv": []}).demand()
+    with pytest.raises(runtime_tool.RuntimeDown):
+        runtime_tool.Runtime("/nonexistent.sock").demand()

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.shared import (
-    systemd_results as unit_steps,
+    systemd_results,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.shared.start_refusal import (
     refusals,
@@ -123,7 +123,7 @@ def test_a_directory_that_is_there_and_may_not_be_entered_stays_a_reason():
 @pytest.mark.parametrize("result", ["exit-code", "start-limit", "start-limit-hit"])
 def test_each_status_of_systemds_own_is_named(status, result):
     found = only(failed(status, result))
-    name = unit_steps.STEPS.get(status, ("",))[0]
+    name = systemd_results.STEPS.get(status, ("",))[0]
     assert str(status) in found.what
     assert name in found.what
     assert (found.now, found.past) == (True, True)

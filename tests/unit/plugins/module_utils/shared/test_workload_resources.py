@@ -18,23 +18,21 @@ from typing import Any
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.shared import (
-    workload_resources as workload,
+    workload_resources,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
     journal,
     revert_plan,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
-    step_record as proof,
+    step_record,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
-    executor as apply_step,
+    executor as step_executor,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import (
-    api_steps as apply_api,
+    api_steps,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps.revert import (
-    files as revert,
+    files as revert_files,
 )
 from tests.unit.support.fake_api import UID, Api, made
 from tests.unit.support.fake_file_change import NEXT, RUN
@@ -84,7 +82,7 @@ AFTER = [
 
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> "Iterator[Api]":
-    monkeypatch.setattr(apply_api, "ROLLOUT_SECONDS", 1)
+    monkeypatch.setattr(api_steps, "ROLLOUT_SECONDS", 1)
     with made(monkeypatch, Api()) as api:
         api.put(PATH, ITEM)
         yield api
@@ -100,7 +98,7 @@ def run(
             "real": journal.WORKLOAD + PATH,
             "resources": WANTED,
             "cluster_uid": UID,
-            "sha256": sha256(workload.text_of(ITEM).encode()).hexdigest(),
+            "sha256": sha256(workload_resources.text_of(ITEM).encode()).hexdigest(),
         },
         **more,
     )
@@ -112,7 +110,7 @@ def run(
         "target": "Deployment shop/db",
         "change": change,
     }
-    return apply_step.work(
+    return step_executor.work(
         {
             "run_id": run_id,
             "step": step,
@@ -124,7 +122,7 @@ def run(
 
 
 def held(fake: Api) -> "list[Any]":
-    return list(json.loads(workload.text_of(fake.objects[PATH])))
+    return list(json.loads(workload_resources.text_of(fake.objects[PATH])))
 
 
 def test_given_and_proven_by_the_rollout(tmp_path: Path, fake: Api) -> None:
@@ -132,11 +130,11 @@ def test_given_and_proven_by_the_rollout(tmp_path: Path, fake: Api) -> None:
     assert (answer["state"], answer["reason"], answer["changed"]) == ("done", "", True)
     assert held(fake) == AFTER
     now = copy.deepcopy(fake.objects[PATH])
-    workload.put(now, workload.text_of(ITEM))
+    workload_resources.put(now, workload_resources.text_of(ITEM))
     now["metadata"].pop("resourceVersion")
     assert now == ITEM  # nothing else of it changed
     assert run(tmp_path, NEXT)["state"] == "refused"
-    assert proof.unproven(str(tmp_path / "kubemend")) == []
+    assert step_record.unproven(str(tmp_path / "kubemend")) == []
 
 
 def test_a_revert_takes_it_back(tmp_path: Path, fake: Api) -> None:
@@ -145,9 +143,11 @@ def test_a_revert_takes_it_back(tmp_path: Path, fake: Api) -> None:
     assert [one["state"] for one in revert_plan.plan_revert(RUN, root)] == ["restore"]
     assert [
         one["result"]
-        for one in revert.revert(RUN, journal.Step(NEXT, "revert", "revert", "asked for", root))
+        for one in revert_files.revert(
+            RUN, journal.Step(NEXT, "revert", "revert", "asked for", root)
+        )
     ] == ["restored"]
-    assert workload.text_of(fake.objects[PATH]) == workload.text_of(ITEM)
+    assert workload_resources.text_of(fake.objects[PATH]) == workload_resources.text_of(ITEM)
 
 
 def test_a_rollout_that_does_not_end_is_taken_back(tmp_path: Path, fake: Api) -> None:
@@ -156,14 +156,14 @@ def test_a_rollout_that_does_not_end_is_taken_back(tmp_path: Path, fake: Api) ->
     assert answer["state"] == "rolled_back"
     assert "1 of 2 pods are recreated" in answer["reason"]
     assert "it has its former resources again" in answer["reason"]
-    assert workload.text_of(fake.objects[PATH]) == workload.text_of(ITEM)
-    assert proof.unproven(str(tmp_path / "kubemend")) == []
+    assert workload_resources.text_of(fake.objects[PATH]) == workload_resources.text_of(ITEM)
+    assert step_record.unproven(str(tmp_path / "kubemend")) == []
 
 
 def test_a_rollout_that_takes_its_time(
     tmp_path: Path, fake: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(apply_api, "ROLLOUT_SECONDS", 120)
+    monkeypatch.setattr(api_steps, "ROLLOUT_SECONDS", 120)
     fake.put(PATH, dict(ITEM, status=dict(ITEM["status"], readyReplicas=1)))
 
     def ready() -> None:
@@ -189,7 +189,7 @@ def test_refused(tmp_path: Path, fake: Api, more: "dict[str, Any]", said: str) -
     assert (
         answer["state"] == "refused"
         and said in answer["reason"]
-        and workload.text_of(fake.objects[PATH]) == workload.text_of(ITEM)
+        and workload_resources.text_of(fake.objects[PATH]) == workload_resources.text_of(ITEM)
     ), answer
 
 
@@ -200,12 +200,14 @@ CRON = {
 
 
 def test_a_cronjobs_template_lies_deeper() -> None:
-    assert json.loads(workload.text_of(CRON)) == [["containers", "a", {}]]
-    assert workload.rolled_out(CRON) is None
-    text = workload.given(workload.text_of(CRON), {"containers": {"a": {"cpu": "1"}}})
-    assert workload.text_of(workload.put(copy.deepcopy(CRON), text)) == text
+    assert json.loads(workload_resources.text_of(CRON)) == [["containers", "a", {}]]
+    assert workload_resources.rolled_out(CRON) is None
+    text = workload_resources.given(
+        workload_resources.text_of(CRON), {"containers": {"a": {"cpu": "1"}}}
+    )
+    assert workload_resources.text_of(workload_resources.put(copy.deepcopy(CRON), text)) == text
     with pytest.raises(ValueError, match="no longer those"):
-        workload.put(copy.deepcopy(CRON), workload.text_of(ITEM))
+        workload_resources.put(copy.deepcopy(CRON), workload_resources.text_of(ITEM))
 
 
 def partitioned(partition: int, updated: int, ready: int = 3) -> "dict[str, Any]":
@@ -263,5 +265,5 @@ def partitioned(partition: int, updated: int, ready: int = 3) -> "dict[str, Any]
     ],
 )
 def test_when_a_rollout_has_ended(item: "dict[str, Any]", why: Any) -> None:
-    found = workload.rolled_out(item)
+    found = workload_resources.rolled_out(item)
     assert found is None if why is None else why in found

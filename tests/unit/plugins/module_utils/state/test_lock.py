@@ -14,9 +14,7 @@ import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
     lock,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
-    storage as durable,
+    storage,
 )
 
 RUN, OTHER, THIRD = "20261121T090000Z-1a2b3c", "20261121T100000Z-4d5e6f", "20261121T110000Z-aaaaaa"
@@ -37,7 +35,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    monkeypatch.setattr(durable, "clock", made)
+    monkeypatch.setattr(storage, "clock", made)
     return made
 
 
@@ -53,7 +51,7 @@ def test_nobody_holds_a_new_node(root: str) -> None:
 
 
 def test_the_real_clock_goes(root: str) -> None:
-    boot, uptime = durable.clock()
+    boot, uptime = storage.clock()
     assert len(boot) == 36
     assert uptime > 0
     assert 59 < lock.acquire(RUN, US, 60, root=root)["remaining"] <= 60
@@ -97,7 +95,7 @@ def test_a_step_sets_its_own_limit(root: str, clock: Clock) -> None:
         lock.renew(RUN, 50, root)
     assert lock.release(RUN, root) is False
     assert lock.release(OTHER, root) is True
-    with pytest.raises(durable.ChangeError, match="it was released"):
+    with pytest.raises(storage.ChangeError, match="it was released"):
         lock.renew(RUN, 50, root)
 
 
@@ -137,7 +135,7 @@ def test_a_clock_that_went_back_gives_no_more_than_was_granted(root: str, clock:
 
 @pytest.mark.parametrize("seconds", [0, -1, float("nan"), float("inf"), lock.MAX_SECONDS + 1])
 def test_limits(root: str, seconds: float) -> None:
-    with pytest.raises(durable.ChangeError, match="lasts between"):
+    with pytest.raises(storage.ChangeError, match="lasts between"):
         lock.acquire(RUN, US, seconds, root=root)
     assert not os.path.exists(root)
 
@@ -148,7 +146,7 @@ def test_the_longest_lock_is_granted_and_renewing_obeys_the_same_limits(
     assert lock.acquire(RUN, US, lock.MAX_SECONDS, root=root)["remaining"] == lock.MAX_SECONDS
     lock.renew(RUN, 60, root)
     for seconds in (0, -1, float("nan"), lock.MAX_SECONDS + 1):
-        with pytest.raises(durable.ChangeError, match="lasts between"):
+        with pytest.raises(storage.ChangeError, match="lasts between"):
             lock.renew(RUN, seconds, root)
     assert lock.read(root)["remaining"] == 60
 
@@ -158,7 +156,7 @@ def test_only_a_run_holds_a_node(root: str, run_id: Any) -> None:
     """What else was written as its holder would be no lock that anybody can read, and block the
     node.
     """
-    with pytest.raises(durable.ChangeError, match="is no run id"):
+    with pytest.raises(storage.ChangeError, match="is no run id"):
         lock.acquire(run_id, US, 60, root=root)
     assert not os.path.exists(root)
 
@@ -172,11 +170,11 @@ def test_a_full_disk_leaves_the_lock_as_it_was(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(durable, "put", full)
-        patch.setattr(durable, "unlink", full)
-        with pytest.raises(durable.ChangeError, match="was not written"):
+        patch.setattr(storage, "put", full)
+        patch.setattr(storage, "unlink", full)
+        with pytest.raises(storage.ChangeError, match="was not written"):
             lock.renew(RUN, 100, root)
-        with pytest.raises(durable.ChangeError, match="was not released"):
+        with pytest.raises(storage.ChangeError, match="was not released"):
             lock.release(RUN, root)
     assert (lock.read(root)["run_id"], lock.read(root)["remaining"]) == (RUN, 60)
 
@@ -208,7 +206,7 @@ def test_a_lock_that_is_none_blocks_and_says_how_to_go_on(root: str, text: str) 
         lambda: lock.read(root),
     ]
     for action in actions:
-        with pytest.raises(durable.ChangeError, match="remove it and run again"):
+        with pytest.raises(storage.ChangeError, match="remove it and run again"):
             action()
 
 
@@ -235,14 +233,14 @@ def test_of_many_at_once_one_gets_it(root: str) -> None:
 
 
 def demanded(run_id: str, root: str, **more: Any) -> None:
-    with durable.exclusive(root) as folder:
+    with storage.exclusive(root) as folder:
         lock.demand(run_id, folder, root, **more)
 
 
 def test_who_may_change_the_node(root: str, clock: Clock) -> None:
     demanded(RUN, root)  # nobody holds it, and nobody has to
     with pytest.raises(
-        durable.ChangeError, match=f"run {RUN} does not hold the lock of this node any more"
+        storage.ChangeError, match=f"run {RUN} does not hold the lock of this node any more"
     ):
         demanded(RUN, root, required=True)
     lock.acquire(RUN, US, 100, root=root)
@@ -258,7 +256,7 @@ def test_a_lock_whose_time_is_over_allows_nothing_and_forbids_it_still(
     lock.acquire(RUN, US, 100, root=root)
     clock.uptime += 100
     with pytest.raises(
-        durable.ChangeError,
+        storage.ChangeError,
         match=f"the lock of run {RUN} on this node has run out; renew it or run again",
     ):
         demanded(RUN, root)

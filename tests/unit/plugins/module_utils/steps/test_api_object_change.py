@@ -18,19 +18,17 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.state import 
     journal,
     pending_changes,
     revert_plan,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
-    step_record as proof,
+    step_record,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.state.storage import ChangeError
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
-    api_object_change as config_map,
+    api_object_change,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
-    executor as apply_step,
+    executor as step_executor,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps.revert import (
-    files as revert,
+    files as revert_files,
 )
 from tests.unit.support.fake_api import SYSTEM, UID, Api, made
 from tests.unit.support.fake_file_change import NEXT, RUN, sha
@@ -84,7 +82,7 @@ class Node:
 
     def work(self, run_id: str = RUN, **more: Any) -> "dict[str, Any]":
         step = dict(STEP, **more.pop("step", {}))
-        return apply_step.run(
+        return step_executor.run(
             dict(
                 {"run_id": run_id, "step": step, "lock": None, "check": False, "root": self.root},
                 **more,
@@ -129,7 +127,7 @@ def test_done_once(node: Node, fake: Api) -> None:
     assert journal.former_bytes(item, node.root) == BEFORE.encode()
     assert node.ends() == ["committed"]
     assert "planted" not in str(first)
-    assert proof.unproven(node.root) == []
+    assert step_record.unproven(node.root) == []
     assert pending_changes.pending(node.root) == []
 
 
@@ -160,7 +158,7 @@ def test_refused(node: Node, fake: Api, change: "dict[str, Any]", said: str) -> 
     )
     assert node.text() == BEFORE
     assert journal.read_run(RUN, node.root) == []
-    assert proof.unproven(node.root) == []
+    assert step_record.unproven(node.root) == []
 
 
 def test_refused_without_the_lock_and_without_an_api(node: Node, fake: Api) -> None:
@@ -186,7 +184,7 @@ def test_somebody_writes_between_reading_and_writing(node: Node, fake: Api) -> N
     assert node.text() == BEFORE
     assert fake.objects[URL]["data"]["ClusterStatus"] == "newer"
     assert node.ends() == ["not_done"]
-    assert proof.unproven(node.root) == []
+    assert step_record.unproven(node.root) == []
 
 
 def test_somebody_writes_right_after(node: Node, fake: Api) -> None:
@@ -226,7 +224,7 @@ def test_an_answer_that_does_not_come_leaves_it_open(
     assert answer["state"] == "done"
     assert node.ends() == [state]
     assert node.text() == held
-    assert proof.unproven(node.root) == []
+    assert step_record.unproven(node.root) == []
     assert pending_changes.pending(node.root) == []
     assert node.recover()["state"] == "done"
 
@@ -242,11 +240,11 @@ def test_interrupted_while_the_api_is_away_stays_open(node: Node, fake: Api) -> 
     assert answer["state"] == "failed"
     assert "still open" in answer["reason"]
     assert node.ends() == [None]
-    assert len(proof.unproven(node.root)) == 1
+    assert len(step_record.unproven(node.root)) == 1
     fake.up, fake.wrong = True, {}
     assert node.recover()["state"] == "done"
     assert node.ends() == ["committed"]
-    assert proof.unproven(node.root) == []
+    assert step_record.unproven(node.root) == []
 
 
 def test_reverted(node: Node, fake: Api) -> None:
@@ -259,36 +257,36 @@ def test_reverted(node: Node, fake: Api) -> None:
         sha(AFTER.encode()),
     )
     for result in ("restored", "already"):
-        (done,) = revert.revert(RUN, node.step())
+        (done,) = revert_files.revert(RUN, node.step())
         assert (done["result"], done["changed"], node.text()) == (
             result,
             result == "restored",
             BEFORE,
         )
     assert fake.objects[URL]["data"]["ClusterStatus"] == "theirs\n"
-    (done,) = revert.revert(NEXT, node.step("20261121T110000Z-aaaaaa"))
+    (done,) = revert_files.revert(NEXT, node.step("20261121T110000Z-aaaaaa"))
     assert (done["result"], node.text()) == ("restored", AFTER)
 
 
 def test_revert_leaves_what_somebody_else_wrote(node: Node, fake: Api) -> None:
     node.work()
     fake.put(URL, dict(ITEM, data={"ClusterConfiguration": "theirs"}))
-    (done,) = revert.revert(RUN, node.step())
+    (done,) = revert_files.revert(RUN, node.step())
     assert (done["result"], done["changed"], node.text()) == ("refused", False, "theirs")
     fake.up = False
-    (done,) = revert.revert(RUN, node.step())
+    (done,) = revert_files.revert(RUN, node.step())
     assert done["result"] == "refused"
     assert "the API does not answer" in done["reason"]
 
 
 def test_check_mode_and_no_change(node: Node, fake: Api) -> None:
     with pytest.raises(ChangeError):
-        config_map.compare_and_swap(dict(WANTED, sha256="0" * 64), node.step(check=True), {})
-    done = config_map.compare_and_swap(WANTED, node.step(check=True), {})
+        api_object_change.compare_and_swap(dict(WANTED, sha256="0" * 64), node.step(check=True), {})
+    done = api_object_change.compare_and_swap(WANTED, node.step(check=True), {})
     assert done["changed"]
     assert done["entry"] is None
     assert node.text() == BEFORE
     assert not any(one.startswith("PUT") for one in fake.seen)
-    done = config_map.compare_and_swap(dict(WANTED, splices=[]), node.step(), {})
+    done = api_object_change.compare_and_swap(dict(WANTED, splices=[]), node.step(), {})
     assert not done["changed"]
     assert journal.read_run(NEXT, node.root) == []

@@ -18,15 +18,13 @@ import pytest
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
     journal,
     lock,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
-    step_record as proof,
+    step_record,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
-    executor as apply_step,
+    executor as step_executor,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
-    health_probe as prove,
+    health_probe,
 )
 from tests.unit.support.fake_step import NEXT, RUN, Node, made
 from tests.unit.support.waiting import until
@@ -43,7 +41,7 @@ def node(monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
 def _records(node: Node) -> list[str]:
     return [
         record["state"]
-        for record in [proof.read(RUN, "01-m2-kube-scheduler-edit", str(node.root))]
+        for record in [step_record.read(RUN, "01-m2-kube-scheduler-edit", str(node.root))]
         if record
     ]
 
@@ -70,7 +68,7 @@ def test_done(node: Node) -> None:
     assert item["end"]["result"] == "committed"
     assert item["intent"]["why"] == "KM101"
     assert _records(node) == ["proven"]
-    assert proof.unproven(str(node.root)) == []
+    assert step_record.unproven(str(node.root)) == []
 
 
 def test_begun_twice_is_done_once(node: Node) -> None:
@@ -125,7 +123,9 @@ def test_component_down(node: Node) -> None:
     assert node.manifest.read_bytes() == former
     assert node.running() == []
     assert _records(node) == ["failed"]
-    assert proof.failures(str(node.root))["kube-scheduler"]["reason"].startswith("component down: ")
+    assert step_record.failures(str(node.root))["kube-scheduler"]["reason"].startswith(
+        "component down: "
+    )
 
 
 def test_the_kubelet_s_back_off_is_waited_for(node: Node) -> None:
@@ -136,14 +136,14 @@ def test_the_kubelet_s_back_off_is_waited_for(node: Node) -> None:
 
 def test_somebody_else_writes_meanwhile(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     (node.state / "stuck").touch()
-    wait = prove.wait
+    wait = health_probe.wait
 
     def meanwhile(*given: Any, **more: Any) -> Any:
         assert RIGHT in node.manifest.read_bytes()
         node.manifest.write_bytes(node.manifest.read_bytes() + b"# mine\n")
         return wait(*given, **more)
 
-    monkeypatch.setattr(prove, "wait", meanwhile)
+    monkeypatch.setattr(health_probe, "wait", meanwhile)
     answer = node.run(node.step(limit=1.5))
     assert answer["state"] == "failed"
     assert "former bytes were not put back" in answer["reason"]
@@ -226,7 +226,7 @@ def test_refused_before_the_write(node: Node, broken: Any, said: str) -> None:
     ), answer
     assert node.manifest.read_bytes() == former
     assert journal.read_run(RUN, str(node.root)) == []
-    assert proof.unproven(str(node.root)) == []
+    assert step_record.unproven(str(node.root)) == []
 
 
 @pytest.mark.parametrize("meanwhile", [_restarted, _reused])
@@ -287,7 +287,7 @@ def test_the_lock_must_be_ours(node: Node) -> None:
     step = node.step()
     assert node.run(step, lock={"seconds": 5})["state"] == "done"
     # as long as the step may last
-    assert lock.read(str(node.root))["seconds"] == apply_step.budget(step)
+    assert lock.read(str(node.root))["seconds"] == step_executor.budget(step)
 
 
 def _with_config(node: Node) -> None:
@@ -359,7 +359,7 @@ def _begin(node: Node, step: dict[str, Any]) -> int:
     if child == 0:
         with open(os.devnull, "w", encoding="ascii") as null:
             os.dup2(null.fileno(), 2)
-        apply_step.work(node.params(step))
+        step_executor.work(node.params(step))
         os._exit(0)
     assert until(
         lambda: (
@@ -376,10 +376,10 @@ def _begin(node: Node, step: dict[str, Any]) -> int:
 def test_killed_between_write_and_proof(node: Node, state: Any, after: str, ends: bytes) -> None:
     (node.state / "stuck").touch()
     child = _begin(node, node.step())
-    assert [one["running"] for one in proof.unproven(str(node.root))] == [True]
+    assert [one["running"] for one in step_record.unproven(str(node.root))] == [True]
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
-    (record,) = proof.unproven(str(node.root))
+    (record,) = step_record.unproven(str(node.root))
     assert (record["running"], record["component"], record["path"]) == (
         False,
         "kube-scheduler",
@@ -400,7 +400,7 @@ def test_killed_between_write_and_proof(node: Node, state: Any, after: str, ends
     answer = node.run(recovery, run_id=NEXT)
     assert answer["state"] == "done" and f"of {RUN}: {after}" in answer["reason"], answer
     assert ends in node.manifest.read_bytes()
-    assert proof.unproven(str(node.root)) == []
+    assert step_record.unproven(str(node.root)) == []
     assert ends.decode() in node.running()[0].argv
     assert (
         node.run({**recovery, "id": "02-m2-recover"}, run_id=NEXT)["reason"]
@@ -412,7 +412,7 @@ def test_the_work_outlives_whoever_asked_for_it(node: Node) -> None:
     step = node.step()
     asking = os.fork()
     if asking == 0:
-        apply_step.run(node.params(step))
+        step_executor.run(node.params(step))
         os._exit(0)
     assert until(lambda: RIGHT in node.manifest.read_bytes())
     os.kill(asking, signal.SIGKILL)
@@ -439,26 +439,26 @@ def test_the_work_outlives_whoever_asked_for_it(node: Node) -> None:
 )
 def test_whether_a_file_speaks_of_a_component(tmp_path: Path, text: str, holds: bool) -> None:
     from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
-        preconditions as guard,
+        preconditions,
     )
 
     path = tmp_path / "x.yaml"
     path.write_bytes(text.encode())
-    assert guard.speaks_of(str(path), "kube-scheduler") is holds
+    assert preconditions.speaks_of(str(path), "kube-scheduler") is holds
 
 
 def test_what_is_wanted() -> None:
-    instance = prove.Instance(
+    instance = health_probe.Instance(
         7, 1, ["kube-scheduler", "--leader_elect=false", "--leader-elect"], {"pod_uid": None}
     )
-    assert prove.Want("kube-scheduler", {"leader-elect": "true"}).misfit(instance) is None
+    assert health_probe.Want("kube-scheduler", {"leader-elect": "true"}).misfit(instance) is None
     assert "runs with --leader-elect" in (
-        prove.Want("kube-scheduler", {"leader-elect": "false"}).misfit(instance) or ""
+        health_probe.Want("kube-scheduler", {"leader-elect": "false"}).misfit(instance) or ""
     )
     assert "former process" in (
-        prove.Want("kube-scheduler", not_identity=(7, 1)).misfit(instance) or ""
+        health_probe.Want("kube-scheduler", not_identity=(7, 1)).misfit(instance) or ""
     )
-    want = prove.Want("kube-scheduler", elect=True)
+    want = health_probe.Want("kube-scheduler", elect=True)
     answer = {"healthz": 200, "check": True, "elect": None, "configz": 403, "error": None}
     assert "refuses us" in (want.lacking(answer, 1) or "")
     assert want.lacking(answer, 60) is None

@@ -11,9 +11,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import step_record as proof
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import step_record
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
-    health_probe as prove,
+    health_probe,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
     component_endpoints,
@@ -27,7 +27,7 @@ OFF = dict(WELL, check=False, elect=False)
 
 
 def one(pid, *flags):
-    return prove.Instance(pid, pid * 10, [NAME, *flags], {"pod_uid": "u"})
+    return health_probe.Instance(pid, pid * 10, [NAME, *flags], {"pod_uid": "u"})
 
 
 class Story:
@@ -42,13 +42,13 @@ class Story:
             [],
         )
         monkeypatch.setattr(
-            prove,
+            health_probe,
             "time",
             SimpleNamespace(monotonic=lambda: round(1000 + self.now, 3), sleep=self.sleep),
         )
-        monkeypatch.setattr(prove, "instances", lambda dummy: self.at(self.runs))
-        monkeypatch.setattr(prove, "starts", lambda dummy: set(self.at(self.logs)))
-        monkeypatch.setattr(prove, "ask", self.ask)
+        monkeypatch.setattr(health_probe, "instances", lambda dummy: self.at(self.runs))
+        monkeypatch.setattr(health_probe, "starts", lambda dummy: set(self.at(self.logs)))
+        monkeypatch.setattr(health_probe, "ask", self.ask)
 
     def sleep(self, seconds):
         self.now = round(self.now + seconds, 3)
@@ -61,7 +61,9 @@ class Story:
         return self.at(self.says)
 
     def wait(self, want=None, end=60, **more):
-        found = prove.wait(want or prove.Want(NAME, elect=True), [], 1000 + end, **more)
+        found = health_probe.wait(
+            want or health_probe.Want(NAME, elect=True), [], 1000 + end, **more
+        )
         return found.ok, found.reason
 
 
@@ -114,7 +116,7 @@ def test_nothing_that_runs_is_none_either(story):
 
 
 def test_the_former_process_is_not_the_one(story):
-    assert story.wait(prove.Want(NAME, not_identity=(7, 70)), end=5) == (
+    assert story.wait(health_probe.Want(NAME, not_identity=(7, 70)), end=5) == (
         False,
         "the former process (pid 7) still runs",
     )
@@ -202,12 +204,12 @@ def test_another_one_that_comes_within_the_two_seconds(story):
     What was shown before it came is not what is there now.
     """
     story.runs = [(0, [one(7)]), (1, [one(8), one(7)])]
-    assert story.wait(prove.Want(NAME, not_identity=(8, 80)), end=5) == (
+    assert story.wait(health_probe.Want(NAME, not_identity=(8, 80)), end=5) == (
         False,
         "another process (pid 8) still runs",
     )
     story.now, story.runs = 0.0, [(0, [one(7)]), (1, [one(8), one(7)]), (4, [one(7)])]
-    assert story.wait(prove.Want(NAME, not_identity=(8, 80)))[0]
+    assert story.wait(health_probe.Want(NAME, not_identity=(8, 80)))[0]
     assert story.now >= 4
 
 
@@ -236,7 +238,7 @@ def test_no_back_off_for_what_runs_or_ended(story, runs):
 
 
 def test_where_only_its_process_counts_it_is_not_asked(story):
-    assert story.wait(prove.Want(NAME, healthy=False))[0]
+    assert story.wait(health_probe.Want(NAME, healthy=False))[0]
     assert story.asked == []
     assert 2 <= story.now < 2.3
 
@@ -260,7 +262,7 @@ def test_where_only_its_process_counts_it_is_not_asked(story):
     ],
 )
 def test_the_command_line_that_is_wanted(want, said):
-    told = prove.Want(NAME, **want).misfit(one(7, "--v=2", "--x", "--y=T"))
+    told = health_probe.Want(NAME, **want).misfit(one(7, "--v=2", "--x", "--y=T"))
     assert said in told if said else told is None
 
 
@@ -282,7 +284,7 @@ def test_the_command_line_that_is_wanted(want, said):
     ],
 )
 def test_what_it_must_have_shown(told, elect, said):
-    lacks = prove.Want(NAME, elect=elect).lacking(told, 60)
+    lacks = health_probe.Want(NAME, elect=elect).lacking(told, 60)
     assert said in lacks if said else lacks is None
 
 
@@ -301,7 +303,7 @@ def test_what_is_no_contradiction(told, elect):
 
     There is time left for it.
     """
-    assert prove.Want(NAME, elect=elect).contrary(told) is None
+    assert health_probe.Want(NAME, elect=elect).contrary(told) is None
 
 
 @pytest.mark.parametrize(
@@ -309,7 +311,7 @@ def test_what_is_no_contradiction(told, elect):
     [(24, 403, True), (24, 401, True), (26, 403, False), (24, 404, False)],
 )
 def test_a_young_one_may_still_refuse_everybody(age, code, refuses):
-    lacks = prove.Want(NAME, elect=True).lacking(dict(WELL, configz=code, elect=None), age)
+    lacks = health_probe.Want(NAME, elect=True).lacking(dict(WELL, configz=code, elect=None), age)
     assert (lacks == "its configz refuses us (HTTP %d)" % code) is refuses
     assert refuses or lacks is None
 
@@ -321,17 +323,17 @@ def test_a_signal_goes_to_that_very_process_only(monkeypatch, child, descriptors
     """
     if not descriptors:
         monkeypatch.delattr(os, "pidfd_open", raising=False)
-    ticks = proof.ticks(child.pid)
-    other = prove.Instance(child.pid, ticks - 1, [], {"pod_uid": None})
-    assert prove.gone(other)
-    assert prove.send(other, signal.SIGKILL) is False
+    ticks = step_record.ticks(child.pid)
+    other = health_probe.Instance(child.pid, ticks - 1, [], {"pod_uid": None})
+    assert health_probe.gone(other)
+    assert health_probe.send(other, signal.SIGKILL) is False
     assert child.poll() is None
-    mine = prove.Instance(child.pid, ticks, [], {"pod_uid": None})
-    assert not prove.gone(mine)
-    assert prove.send(mine, signal.SIGTERM) is True
+    mine = health_probe.Instance(child.pid, ticks, [], {"pod_uid": None})
+    assert not health_probe.gone(mine)
+    assert health_probe.send(mine, signal.SIGTERM) is True
     assert child.wait(10) == -signal.SIGTERM
-    assert prove.gone(mine)
-    assert prove.send(mine, signal.SIGTERM) is False
+    assert health_probe.gone(mine)
+    assert health_probe.send(mine, signal.SIGTERM) is False
 
 
 def test_only_static_pods_of_this_component_the_youngest_first(monkeypatch):
@@ -372,11 +374,14 @@ def test_only_static_pods_of_this_component_the_youngest_first(monkeypatch):
         "ticks",
         lambda pid: {1: 50, 2: 90}.get(pid, None if pid == 7 else 10),
     )
-    assert [(found.pid, found.ticks) for found in prove.instances(NAME)] == [(2, 90), (1, 50)]
+    assert [(found.pid, found.ticks) for found in health_probe.instances(NAME)] == [
+        (2, 90),
+        (1, 50),
+    ]
 
 
 def test_when_it_was_started_and_which_starts_left_a_log(monkeypatch, tmp_path):
-    mine = prove.Instance(os.getpid(), proof.ticks(os.getpid()), [], {"pod_uid": None})
+    mine = health_probe.Instance(os.getpid(), step_record.ticks(os.getpid()), [], {"pod_uid": None})
     assert abs(mine.started_at - component_process.procfs.started_at(os.getpid())) < 1
     assert mine.started_at > 0
     monkeypatch.setattr(component_process, "PODS", str(tmp_path))
@@ -391,7 +396,7 @@ def test_when_it_was_started_and_which_starts_left_a_log(monkeypatch, tmp_path):
     ):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
-    assert sorted(os.path.relpath(path, tmp_path) for path in prove.starts(NAME)) == [
+    assert sorted(os.path.relpath(path, tmp_path) for path in health_probe.starts(NAME)) == [
         "kube-system_kube-scheduler-m2_u/kube-scheduler/0.log",
         "kube-system_kube-scheduler-m2_u/kube-scheduler/1.log",
     ]
@@ -413,7 +418,7 @@ class Served:
         monkeypatch.setattr(
             component_process.tls, "context", lambda certificate, key: (certificate, key)
         )
-        monkeypatch.setattr(component_process.web, "Connection", self.connect)
+        monkeypatch.setattr(component_process.http_client, "Connection", self.connect)
         monkeypatch.setattr(component_endpoints, "configz", lambda answer: answer)
 
     def connect(self, address, port, seconds, context):
@@ -422,7 +427,7 @@ class Served:
 
         def request(path):
             if isinstance(answer, str):
-                raise component_process.web.HttpError(answer)
+                raise component_process.http_client.HttpError(answer)
             return [dict({"leader_election": None}, **answer)]
 
         def close():
@@ -438,7 +443,7 @@ ON = {"status": 200, "leader_election": {"LeaderElect": True}}
 
 
 def said(served_by, component=NAME):
-    told = prove.ask(component, one(7), PAIRS)
+    told = health_probe.ask(component, one(7), PAIRS)
     assert served_by.closed == len([asked for asked in served_by.asked if asked[0] == "configz"])
     return told["port"], told["healthz"], told["check"], told["elect"], told["configz"]
 
@@ -463,7 +468,7 @@ def test_the_door_that_answers(monkeypatch):
         10251,
         None,
     )
-    assert prove.ask(NAME, one(7), [])["configz"] == 200
+    assert health_probe.ask(NAME, one(7), [])["configz"] == 200
     served = Served(
         monkeypatch,
         [("127.0.0.1", 10259, True), ("127.0.0.1", 10251, False)],
@@ -476,9 +481,9 @@ def test_the_door_that_answers(monkeypatch):
 def test_no_door_answers_or_there_is_none(monkeypatch):
     served = Served(monkeypatch, [("127.0.0.1", 10259, True)], {10259: NONE}, {})
     assert said(served) == (10259, None, None, None, None)
-    assert prove.ask(NAME, one(7), PAIRS)["error"] == "refused"
+    assert health_probe.ask(NAME, one(7), PAIRS)["error"] == "refused"
     assert said(Served(monkeypatch, [], {}, {})) == (None, None, None, None, None)
-    assert prove.ask(NAME, one(7), PAIRS)["error"] == "it serves on no port"
+    assert health_probe.ask(NAME, one(7), PAIRS)["error"] == "it serves on no port"
 
 
 @pytest.mark.parametrize(("status", "check"), [(500, True), (401, None), (403, None), (404, None)])
@@ -529,26 +534,32 @@ def test_a_certificate_that_cannot_be_used_is_no_answer(monkeypatch):
 
     def context(*pair):
         if pair == ("cert-a", "key-a"):
-            raise component_process.web.HttpError("no such file")
+            raise component_process.http_client.HttpError("no such file")
         return pair
 
     monkeypatch.setattr(component_process.tls, "context", context)
     monkeypatch.setattr(
-        component_process.web,
+        component_process.http_client,
         "get",
         lambda address, port, path, seconds, pair: {
             "status": 400 if pair is None else 200 if pair == ("cert-b", "key-b") else 401,
             "error": None,
         },
     )
-    assert prove.healthz("10.0.0.1", 6443, PAIRS)["status"] == 200
-    assert prove.healthz("10.0.0.1", 6443, PAIRS[:1]) == {"status": 401, "error": "no such file"}
+    assert health_probe.healthz("10.0.0.1", 6443, PAIRS)["status"] == 200
+    assert health_probe.healthz("10.0.0.1", 6443, PAIRS[:1]) == {
+        "status": 401,
+        "error": "no such file",
+    }
     monkeypatch.setattr(
-        component_process.web,
+        component_process.http_client,
         "get",
         lambda address, port, path, seconds, pair: {"status": 401, "error": pair},
     )
-    assert prove.healthz("127.0.0.1", 10251, PAIRS, secure=False) == {"status": 401, "error": None}
+    assert health_probe.healthz("127.0.0.1", 10251, PAIRS, secure=False) == {
+        "status": 401,
+        "error": None,
+    }
 
 
 @pytest.mark.parametrize(
@@ -562,7 +573,7 @@ def test_a_certificate_that_cannot_be_used_is_no_answer(monkeypatch):
 )
 def test_what_a_step_tells_of_its_proof(told, elect):
     """By its configz where that says it, else by its healthz."""
-    found = prove.Proof()
+    found = health_probe.Proof()
     assert (found.ok, found.seen()) == (
         False,
         {"pid": None, "started_at": None, "elect": None, "healthz": None, "configz": None},

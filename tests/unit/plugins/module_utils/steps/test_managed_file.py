@@ -14,7 +14,7 @@ import pytest
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import journal
 from ansible_collections.kubemend.remediation.plugins.module_utils.state.storage import ChangeError
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
-    managed_file as own_file,
+    managed_file,
 )
 
 RUN = "20261121T090000Z-1a2b3c"
@@ -31,17 +31,17 @@ def step(tmp_path: Path) -> journal.Step:
 
 def test_it_is_made_added_to_and_put_back(tmp_path: Path, step: journal.Step) -> None:
     path = tmp_path / "made.d" / "ours"
-    assert own_file.write(str(path), added, step) is None
+    assert managed_file.write(str(path), added, step) is None
     assert path.read_bytes() == b"ours\n"
-    assert own_file.says(str(path), added)
-    own_file.put_back(str(path), None, step)
+    assert managed_file.says(str(path), added)
+    managed_file.put_back(str(path), None, step)
     assert not path.exists()
-    assert not own_file.says(str(path), added)
+    assert not managed_file.says(str(path), added)
     path.write_bytes(b"theirs\n")
-    assert own_file.write(str(path), added, step) == b"theirs\n"
+    assert managed_file.write(str(path), added, step) == b"theirs\n"
     assert path.read_bytes() == b"theirs\nours\n"
-    assert own_file.write(str(path), added, step) == b"theirs\nours\n"
-    own_file.put_back(str(path), b"theirs\n", step)
+    assert managed_file.write(str(path), added, step) == b"theirs\nours\n"
+    managed_file.put_back(str(path), b"theirs\n", step)
     assert path.read_bytes() == b"theirs\n"
 
 
@@ -56,18 +56,18 @@ def test_what_is_no_file_is_not_one_that_is_missing(
     path = str(tmp_path / "ours")
     make(path)
     for act in (
-        lambda: own_file.read(path),
-        lambda: own_file.write(path, added, step),
-        lambda: own_file.put_back(path, None, step),
+        lambda: managed_file.read(path),
+        lambda: managed_file.write(path, added, step),
+        lambda: managed_file.put_back(path, None, step),
     ):
         with pytest.raises((OSError, ChangeError)):
             act()
-    assert own_file.says(path, added) is False
+    assert managed_file.says(path, added) is False
     assert os.path.lexists(path)
 
 
 def test_one_that_somebody_took_away_is_not_made_again(tmp_path: Path, step: journal.Step) -> None:
     path = tmp_path / "ours"
     with pytest.raises(ChangeError, match="somebody took it away"):
-        own_file.put_back(str(path), b"theirs\n", step)
+        managed_file.put_back(str(path), b"theirs\n", step)
     assert not path.exists()

@@ -11,10 +11,8 @@ from types import SimpleNamespace
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
-    health_probe as prove,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
-    preconditions as guard,
+    health_probe,
+    preconditions,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
     component_process,
@@ -38,13 +36,13 @@ def healthz(monkeypatch, answers):
         status = answers.get(address)
         return {"status": status, "body": "", "error": None if status else "timed out"}
 
-    monkeypatch.setattr(prove, "healthz", told)
+    monkeypatch.setattr(health_probe, "healthz", told)
     return asked
 
 
 def test_another_one_that_is_well_is_enough(monkeypatch):
     asked = healthz(monkeypatch, {"10.0.0.2": 200, "10.0.0.1": 500, "10.0.0.3": 200})
-    guard.another(SERVERS, MINE, ["pair"], "m2")
+    preconditions.another(SERVERS, MINE, ["pair"], "m2")
     assert asked == [("10.0.0.1", 6443, ["pair"], True), ("10.0.0.3", 6443, ["pair"], True)]
 
 
@@ -63,8 +61,8 @@ def test_another_one_that_is_well_is_enough(monkeypatch):
 )
 def test_its_own_answer_does_not_count(monkeypatch, servers, answers, word):
     healthz(monkeypatch, answers)
-    with pytest.raises(guard.Refused) as refused:
-        guard.another(servers, MINE, [], "m2")
+    with pytest.raises(preconditions.Refused) as refused:
+        preconditions.another(servers, MINE, [], "m2")
     assert word in str(refused.value)
     assert "no API server but the one of m2 is well" in str(refused.value)
 
@@ -84,12 +82,14 @@ def test_its_own_answer_does_not_count(monkeypatch, servers, answers, word):
 def test_who_may_ask_a_server_that_lets_nobody_ask(monkeypatch, first, second, wanted):
     given = iter([first, second])
     monkeypatch.setattr(
-        component_process.web,
+        component_process.http_client,
         "get",
         lambda *dummy: {"status": next(given), "body": "", "error": None},
     )
     monkeypatch.setattr(component_process.tls, "context", lambda *pair: pair)
-    assert prove.healthz("10.0.0.1", 6443, [("path", "certificate", "key")])["status"] == wanted
+    assert (
+        health_probe.healthz("10.0.0.1", 6443, [("path", "certificate", "key")])["status"] == wanted
+    )
 
 
 PROCESS = {"pid": 7, "started_at": 1000.0}
@@ -100,8 +100,8 @@ def kubelet(monkeypatch, process=tuple(PROCESS.items()), status=200, error=None)
         "process": process and dict(process),
         "healthz": {"status": status, "url": "http://127.0.0.1:10248/healthz", "error": error},
     }
-    monkeypatch.setattr(guard.kubelet, "collect", lambda context: known)
-    monkeypatch.setattr(guard.procfs, "of_interest", list)
+    monkeypatch.setattr(preconditions.kubelet, "collect", lambda context: known)
+    monkeypatch.setattr(preconditions.procfs, "of_interest", list)
     return known
 
 
@@ -119,17 +119,17 @@ def test_only_a_kubelet_that_is_well_brings_a_component_back(
     monkeypatch, process, status, error, word
 ):
     kubelet(monkeypatch, process, status, error)
-    with pytest.raises(guard.Refused) as refused:
-        guard._kubelet("m2")
+    with pytest.raises(preconditions.Refused) as refused:
+        preconditions._kubelet("m2")
     assert word in str(refused.value)
 
 
 def test_a_kubelet_that_is_well_or_cannot_be_looked_at(monkeypatch):
     known = kubelet(monkeypatch)
-    assert guard._kubelet("m2") is known
-    monkeypatch.setattr(guard.kubelet, "collect", lambda context: {}["process"])
-    with pytest.raises(guard.Refused, match="cannot be looked at"):
-        guard._kubelet("m2")
+    assert preconditions._kubelet("m2") is known
+    monkeypatch.setattr(preconditions.kubelet, "collect", lambda context: {}["process"])
+    with pytest.raises(preconditions.Refused, match="cannot be looked at"):
+        preconditions._kubelet("m2")
 
 
 @pytest.mark.parametrize(
@@ -153,19 +153,20 @@ def test_the_process_of_the_plan_and_no_other_is_ended(monkeypatch, expect, runn
     What the kubelet restarts by a manifest may be another.
     """
     monkeypatch.setattr(
-        prove,
+        health_probe,
         "instances",
         lambda component: [
             SimpleNamespace(pid=pid, started_at=started) for pid, started in running
         ],
     )
     if found:
-        assert guard._process(expect, "kube-scheduler", "m2").pid == found
+        assert preconditions._process(expect, "kube-scheduler", "m2").pid == found
         return
     with pytest.raises(
-        guard.Refused, match="the evidence is old: kube-scheduler on m2 is no longer the process 7"
+        preconditions.Refused,
+        match="the evidence is old: kube-scheduler on m2 is no longer the process 7",
     ):
-        guard._process(expect, "kube-scheduler", "m2")
+        preconditions._process(expect, "kube-scheduler", "m2")
 
 
 @pytest.mark.parametrize(
@@ -202,10 +203,10 @@ def test_the_manifest_that_is_meant_is_the_only_one(tmp_path, files, change, min
         "guard": {"manifest": mine and str(tmp_path / mine)},
     }
     if word is None:
-        guard._only_manifest(step, str(tmp_path), "kube-scheduler", "m2")
+        preconditions._only_manifest(step, str(tmp_path), "kube-scheduler", "m2")
         return
-    with pytest.raises(guard.Refused) as refused:
-        guard._only_manifest(step, str(tmp_path), "kube-scheduler", "m2")
+    with pytest.raises(preconditions.Refused) as refused:
+        preconditions._only_manifest(step, str(tmp_path), "kube-scheduler", "m2")
     assert word in str(refused.value)
 
 
@@ -218,10 +219,10 @@ def test_an_api_server_in_a_pod_of_its_own_network_is_another_clusters():
         "host_network": False,
         "argv": ["kube-apiserver", "--advertise-address=10.244.0.9"],
     }
-    assert guard.own_servers([nested]) == []
-    assert guard.own_servers([nested, *MINE]) == ["10.0.0.2:6443"]
+    assert preconditions.own_servers([nested]) == []
+    assert preconditions.own_servers([nested, *MINE]) == ["10.0.0.2:6443"]
     bound = dict(MINE[0], argv=["kube-apiserver", "--bind-address=0.0.0.0", "--secure-port=7443"])
-    assert guard.own_servers([bound]) == ["127.0.0.1:7443"]
+    assert preconditions.own_servers([bound]) == ["127.0.0.1:7443"]
 
 
 @pytest.mark.parametrize(
@@ -229,21 +230,21 @@ def test_an_api_server_in_a_pod_of_its_own_network_is_another_clusters():
 )
 def test_any_answer_shows_that_an_api_server_is_there(monkeypatch, answers, served):
     monkeypatch.setattr(
-        guard.web,
+        preconditions.http_client,
         "get",
         lambda address, *dummy: {"status": answers.get(address), "error": "timed out"},
     )
     if served:
-        guard.answering(SERVERS, [], "m2")
+        preconditions.answering(SERVERS, [], "m2")
         return
     with pytest.raises(
-        guard.Refused,
+        preconditions.Refused,
         match=(
             "no API server answers from m2 .*10.0.0.1:6443: timed out.*nonsense: no address and"
             " port"
         ),
     ):
-        guard.answering(SERVERS, [], "m2")
+        preconditions.answering(SERVERS, [], "m2")
 
 
 @pytest.mark.parametrize(
@@ -262,20 +263,20 @@ def test_somebody_elses_changes_wait_for_their_owner(monkeypatch, step, own):
     asked, told = [], [{"kind": "file", "path": "/y"}]
     former = SimpleNamespace(pid=1, started_at=1.0, argv=["kube-scheduler", "--config=/conf"])
     monkeypatch.setattr(
-        guard.pending,
+        preconditions.restart_impact,
         "changes",
         lambda process, given, words, flags, mine: asked.append(mine) or told,
     )
     monkeypatch.setattr(
-        guard.pending,
+        preconditions.restart_impact,
         "sentence",
         lambda host, component, found: "pending on {}: {}".format(host, found[0]["path"]),
     )
-    monkeypatch.setattr(guard.instances, "given", lambda *dummy: {})
+    monkeypatch.setattr(preconditions.instances, "given", lambda *dummy: {})
     step = dict(step, expect={"component": "kube-scheduler", "restart": "signal"})
-    with pytest.raises(guard.Refused, match="pending on m2: /y"):
-        guard._pending(step, former, "m2")
+    with pytest.raises(preconditions.Refused, match="pending on m2: /y"):
+        preconditions._pending(step, former, "m2")
     assert asked == [own]
-    guard._pending(dict(step, guard={"allow": ["pending_changes"]}), former, "m2")
+    preconditions._pending(dict(step, guard={"allow": ["pending_changes"]}), former, "m2")
     told.clear()
-    guard._pending(step, former, "m2")
+    preconditions._pending(step, former, "m2")

@@ -11,10 +11,10 @@ from types import SimpleNamespace
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
-    preconditions as guard,
+    preconditions,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
-    runtime_tool as runtime,
+    runtime_tool,
 )
 
 EVERYONE = [{"component": "kube-apiserver"}]
@@ -27,15 +27,17 @@ class Node:
 
     def __init__(self, monkeypatch):
         self.monkeypatch, self.asked, self.former = monkeypatch, {}, FORMER
-        monkeypatch.setattr(guard.procfs, "of_interest", list)
-        monkeypatch.setattr(guard.instances, "collect", lambda context: {"processes": EVERYONE})
+        monkeypatch.setattr(preconditions.procfs, "of_interest", list)
         monkeypatch.setattr(
-            guard.credentials,
+            preconditions.instances, "collect", lambda context: {"processes": EVERYONE}
+        )
+        monkeypatch.setattr(
+            preconditions.credentials,
             "of_components",
             lambda params, everyone: iter([(params["path"], everyone is EVERYONE, None)]),
         )
         for name in [*ALL, "another"]:
-            monkeypatch.setattr(guard, name, self.content(name))
+            monkeypatch.setattr(preconditions, name, self.content(name))
 
     def content(self, name):
         def answer(*given):
@@ -50,9 +52,9 @@ class Node:
 
     def refuses(self, name):
         def refuse(*dummy):
-            raise guard.Refused("because of " + name)
+            raise preconditions.Refused("because of " + name)
 
-        self.monkeypatch.setattr(guard, name, refuse)
+        self.monkeypatch.setattr(preconditions, name, refuse)
 
     def check(self, component="kube-scheduler", restart="kubelet"):
         self.step = {
@@ -60,7 +62,7 @@ class Node:
             "expect": {"component": component, "restart": restart, "image": "i:1"},
             "guard": {"api_servers": ["a:1"]},
         }
-        return guard.check(self.step, {"path": "/pki"})
+        return preconditions.check(self.step, {"path": "/pki"})
 
 
 @pytest.fixture
@@ -89,7 +91,7 @@ def test_each_is_asked_of_what_it_is_about(node):
 @pytest.mark.parametrize("name", ALL)
 def test_one_that_refuses_is_enough(node, name):
     node.refuses(name)
-    with pytest.raises(guard.Refused, match="because of " + name):
+    with pytest.raises(preconditions.Refused, match="because of " + name):
         node.check()
 
 
@@ -97,7 +99,7 @@ def test_an_api_server_goes_away_only_beside_another(node):
     node.check("kube-apiserver")
     assert node.asked["another"] == (node.step["guard"], EVERYONE, [("/pki", True, None)], "m2")
     node.refuses("another")
-    with pytest.raises(guard.Refused, match="because of another"):
+    with pytest.raises(preconditions.Refused, match="because of another"):
         node.check("kube-apiserver")
     assert node.check("kube-controller-manager").former is FORMER
 
@@ -105,7 +107,7 @@ def test_an_api_server_goes_away_only_beside_another(node):
 @pytest.mark.parametrize("component", ["etcd", "kubelet", "", None])
 def test_no_other_component_is_restarted(node, component):
     with pytest.raises(
-        guard.Refused, match="of m2 is not edited or restarted by a step of this kind"
+        preconditions.Refused, match="of m2 is not edited or restarted by a step of this kind"
     ):
         node.check(component)
     assert node.asked == {}
@@ -119,23 +121,23 @@ def test_nothing_is_loaded_where_nothing_is_restarted(node, restart, former):
 
 
 def test_a_step_without_anything_is_refused(node):
-    with pytest.raises(guard.Refused, match="of this host"):
-        guard.check({}, {})
+    with pytest.raises(preconditions.Refused, match="of this host"):
+        preconditions.check({}, {})
 
 
 @pytest.mark.parametrize("name", ["_kubelet", "_runtime", "answering"])
 def test_what_must_work_before_an_interrupted_step_is_proved_or_undone(node, name):
-    assert guard.resume({"host": "m2", "guard": {"api_servers": ["a:1"]}}, {"path": "/pki"}) == [
-        ("/pki", True, None)
-    ]
+    assert preconditions.resume(
+        {"host": "m2", "guard": {"api_servers": ["a:1"]}}, {"path": "/pki"}
+    ) == [("/pki", True, None)]
     assert node.asked == {
         "_kubelet": ("m2",),
         "_runtime": ({"static_pod_path": "/manifests"}, None, None, "m2"),
         "answering": ({"api_servers": ["a:1"]}, EVERYONE, "m2"),
     }
     node.refuses(name)
-    with pytest.raises(guard.Refused, match="because of " + name):
-        guard.resume({}, {"path": "/pki"})
+    with pytest.raises(preconditions.Refused, match="because of " + name):
+        preconditions.resume({}, {"path": "/pki"})
 
 
 def container_runtime(monkeypatch, answers=True, image=True):
@@ -145,10 +147,10 @@ def container_runtime(monkeypatch, answers=True, image=True):
 
     def demand():
         if not answers:
-            raise runtime.RuntimeDown("it took 5 s")
+            raise runtime_tool.RuntimeDown("it took 5 s")
 
     monkeypatch.setattr(
-        guard.runtime,
+        preconditions.runtime_tool,
         "find",
         lambda evidence: SimpleNamespace(demand=demand, has_image=lambda name: image),
     )
@@ -163,8 +165,8 @@ def container_runtime(monkeypatch, answers=True, image=True):
 )
 def test_without_a_runtime_or_the_image_nothing_could_start(monkeypatch, answers, image, said):
     container_runtime(monkeypatch, answers, image)
-    with pytest.raises(guard.Refused) as refused:
-        guard._runtime({}, "i:1", "kube-scheduler", "m2")
+    with pytest.raises(preconditions.Refused) as refused:
+        preconditions._runtime({}, "i:1", "kube-scheduler", "m2")
     assert said in str(refused.value)
 
 
@@ -177,7 +179,7 @@ def test_a_runtime_that_answers(monkeypatch, image, has, notes):
     Where no tool can tell, that is said and no reason to refuse.
     """
     container_runtime(monkeypatch, image=has)
-    assert len(guard._runtime({}, image, "kube-scheduler", "m2")) == notes
+    assert len(preconditions._runtime({}, image, "kube-scheduler", "m2")) == notes
 
 
 @pytest.mark.parametrize(
@@ -192,15 +194,15 @@ def test_a_runtime_that_answers(monkeypatch, image, has, notes):
 )
 def test_whether_a_start_lacks_nothing(monkeypatch, answers, image, has, wanted):
     """Only then is it worth while to wait for the kubelet's back-off."""
-    monkeypatch.setattr(guard, "_kubelet", lambda host: {})
+    monkeypatch.setattr(preconditions, "_kubelet", lambda host: {})
     container_runtime(monkeypatch, answers, has)
-    assert guard.startable(image) is wanted
+    assert preconditions.startable(image) is wanted
 
     def down(host):
-        raise guard.Refused("no kubelet runs")
+        raise preconditions.Refused("no kubelet runs")
 
-    monkeypatch.setattr(guard, "_kubelet", down)
-    assert guard.startable(image) is False
+    monkeypatch.setattr(preconditions, "_kubelet", down)
+    assert preconditions.startable(image) is False
 
 
 def manifest(path, component="kube-scheduler"):
@@ -213,8 +215,8 @@ def test_a_kubelet_without_a_folder_of_static_pods_would_start_nothing(tmp_path)
         ("", "has no folder of static pods"),
         (str(tmp_path / "gone"), "cannot be read"),
     ):
-        with pytest.raises(guard.Refused, match=said):
-            guard._only_manifest({}, folder, "kube-scheduler", "m2")
+        with pytest.raises(preconditions.Refused, match=said):
+            preconditions._only_manifest({}, folder, "kube-scheduler", "m2")
 
 
 @pytest.mark.parametrize(
@@ -226,22 +228,26 @@ def test_a_kubelet_without_a_folder_of_static_pods_would_start_nothing(tmp_path)
     ],
 )
 def test_a_restart_or_another_file_needs_its_one_manifest_too(tmp_path, step):
-    with pytest.raises(guard.Refused, match="no file in .* is a manifest of kube-scheduler"):
-        guard._only_manifest(step, str(tmp_path), "kube-scheduler", "m2")
+    with pytest.raises(
+        preconditions.Refused, match="no file in .* is a manifest of kube-scheduler"
+    ):
+        preconditions._only_manifest(step, str(tmp_path), "kube-scheduler", "m2")
     manifest(tmp_path / "a.yaml")
     (tmp_path / "folder").mkdir()
     (tmp_path / "dangling").symlink_to("nowhere")
-    guard._only_manifest(step, str(tmp_path), "kube-scheduler", "m2")
+    preconditions._only_manifest(step, str(tmp_path), "kube-scheduler", "m2")
     manifest(tmp_path / "b")
-    with pytest.raises(guard.Refused, match="may hold manifests"):
-        guard._only_manifest(step, str(tmp_path), "kube-scheduler", "m2")
+    with pytest.raises(preconditions.Refused, match="may hold manifests"):
+        preconditions._only_manifest(step, str(tmp_path), "kube-scheduler", "m2")
 
 
 def test_what_the_kubelet_starts_from_a_manifest_may_not_run_now(monkeypatch):
-    monkeypatch.setattr(guard.prove, "instances", lambda component: [])
-    assert guard._process({"pid": None}, "kube-scheduler", "m2") is None
+    monkeypatch.setattr(preconditions.health_probe, "instances", lambda component: [])
+    assert preconditions._process({"pid": None}, "kube-scheduler", "m2") is None
     assert (
-        guard._process({"pid": 7, "started_at": 1.0, "restart": "kubelet"}, "kube-scheduler", "m2")
+        preconditions._process(
+            {"pid": 7, "started_at": 1.0, "restart": "kubelet"}, "kube-scheduler", "m2"
+        )
         is None
     )
 
@@ -257,13 +263,15 @@ def test_where_no_api_server_is_named_the_one_of_this_node_is_asked(monkeypatch,
     ]
     asked = []
     monkeypatch.setattr(
-        guard.web, "get", lambda *given: asked.append(given[:2]) or {"status": 401, "error": None}
+        preconditions.http_client,
+        "get",
+        lambda *given: asked.append(given[:2]) or {"status": 401, "error": None},
     )
     others = [
         dict(here[0], component=name, argv=[name, "--bind-address=10.0.0.9"])
         for name in ("kube-scheduler", "etcd")
     ]
-    guard.answering(told, [*others, *here], "m2")
+    preconditions.answering(told, [*others, *here], "m2")
     assert asked == [("10.0.0.2", 6443)]
-    with pytest.raises(guard.Refused, match="none is known and none runs here"):
-        guard.answering(told, others, "m2")
+    with pytest.raises(preconditions.Refused, match="none is known and none runs here"):
+        preconditions.answering(told, others, "m2")

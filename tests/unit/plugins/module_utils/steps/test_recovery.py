@@ -13,24 +13,18 @@ import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.shared import step_kinds
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
-    step_record as proof,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
-    storage as durable,
+    step_record,
+    storage,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
-    executor as apply_step,
+    executor as step_executor,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
-    file_change as change,
+    file_change,
+    health_probe,
+    preconditions,
+    registry,
 )
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
-    health_probe as prove,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
-    preconditions as guard,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps import registry
 from tests.unit.support.fake_file_change import AFTER, BEFORE, NEXT, RUN, Node, sha
 
 
@@ -39,11 +33,11 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
     """Nobody is at work, and whoever would look at the kubelet or a component is found out."""
 
     def never(*dummy: Any, **more: Any) -> Any:
-        raise guard.Refused("the guards were asked")
+        raise preconditions.Refused("the guards were asked")
 
-    monkeypatch.setattr(proof, "alive", lambda record: False)
-    monkeypatch.setattr(guard, "resume", never)
-    monkeypatch.setattr(prove, "terminate", never)
+    monkeypatch.setattr(step_record, "alive", lambda record: False)
+    monkeypatch.setattr(preconditions, "resume", never)
+    monkeypatch.setattr(health_probe, "terminate", never)
     made = Node(tmp_path)
     claimed = {
         "component": "kube-scheduler",
@@ -56,12 +50,12 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
         "guard": {},
         "former": None,
     }
-    assert proof.claim(made.step(), claimed) is None
+    assert step_record.claim(made.step(), claimed) is None
     return made
 
 
 def recovered(node: Node) -> "tuple[str, str]":
-    answer = apply_step.work(
+    answer = step_executor.work(
         {
             "run_id": NEXT,
             "root": str(node.root),
@@ -73,7 +67,7 @@ def recovered(node: Node) -> "tuple[str, str]":
 
 
 def ended(node: Node) -> "tuple[str, Any]":
-    record = proof.read(RUN, node.step().step, str(node.root))
+    record = step_record.read(RUN, node.step().step, str(node.root))
     return record["state"], record.get("reason")
 
 
@@ -101,7 +95,7 @@ def test_killed_behind_the_way_back_nothing_is_done_twice(node: Node) -> None:
     for nothing.
     """
     entry = node.swap()["entry"]
-    change.replace(str(node.file), sha(AFTER), BEFORE, node.step().also(reverts=entry))
+    file_change.replace(str(node.file), sha(AFTER), BEFORE, node.step().also(reverts=entry))
     state, why = recovered(node)
     assert state == "done"
     assert "its former bytes were back already" in why
@@ -112,14 +106,15 @@ def test_killed_behind_the_way_back_nothing_is_done_twice(node: Node) -> None:
 
 def test_a_way_back_that_was_not_written_is_none(node: Node) -> None:
     entry = node.swap()["entry"]
-    with pytest.raises(durable.ChangeError):
-        change.replace(str(node.file), sha(BEFORE), BEFORE, node.step().also(reverts=entry))
+    with pytest.raises(storage.ChangeError):
+        file_change.replace(str(node.file), sha(BEFORE), BEFORE, node.step().also(reverts=entry))
     assert "the guards were asked" in recovered(node)[1]
     assert ended(node)[0] == "awaited"
 
 
 @pytest.mark.parametrize(
-    "error", [guard.Refused("the kubelet is down"), durable.ChangeError("the kubelet is down")]
+    "error",
+    [preconditions.Refused("the kubelet is down"), storage.ChangeError("the kubelet is down")],
 )
 def test_one_of_which_nothing_can_be_told_holds_up_no_other(
     node: Node, monkeypatch: pytest.MonkeyPatch, error: Exception
@@ -140,25 +135,27 @@ def test_one_of_which_nothing_can_be_told_holds_up_no_other(
         "guard": {},
         "former": {"pid": 1, "ticks": 0},
     }
-    assert proof.claim(node.step().also(step="00-m1-restart_leader"), leader) is None
-    monkeypatch.setattr(guard, "resume", refuse)
+    assert step_record.claim(node.step().also(step="00-m1-restart_leader"), leader) is None
+    monkeypatch.setattr(preconditions, "resume", refuse)
     state, why = recovered(node)
     assert (
         state == "failed"
         and f"step 00-m1-restart_leader of {RUN}: refused (the kubelet is down); step " in why
     ), why
     assert ended(node) == ("not_done", "interrupted before it was written")
-    assert [record["step"] for record in proof.unproven(str(node.root))] == ["00-m1-restart_leader"]
+    assert [record["step"] for record in step_record.unproven(str(node.root))] == [
+        "00-m1-restart_leader"
+    ]
 
 
 def test_an_end_that_is_not_recorded_is_told(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is done, and found again by the next run: nobody is to wonder why."""
 
     def full(*dummy: Any, **more: Any) -> None:
-        raise durable.ChangeError("how step x ended was not recorded: no space")
+        raise storage.ChangeError("how step x ended was not recorded: no space")
 
-    monkeypatch.setattr(proof, "end", full)
-    answer = apply_step.work(
+    monkeypatch.setattr(step_record, "end", full)
+    answer = step_executor.work(
         {
             "run_id": NEXT,
             "root": str(node.root),

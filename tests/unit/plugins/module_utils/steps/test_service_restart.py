@@ -20,15 +20,13 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.no
 from ansible_collections.kubemend.remediation.plugins.module_utils.shared import (
     service_restart_rules,
 )
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import step_record as proof
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import step_record
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
-    service_restart as unit_restart,
+    service_restart,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import (
-    service_limit as unit_limit,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import (
-    service_start as kubelet_service,
+    service_limit,
+    service_start,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps.revert import (
     run as revert_run,
@@ -36,9 +34,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.steps.revert 
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
     command,
     procfs,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
-    systemd as unit,
+    systemd,
 )
 from tests.unit.plugins.module_utils.steps.handlers.test_service_limit import (
     APP,
@@ -80,15 +76,15 @@ class Systemd(Node):
         )
         self.others = {OTHER: {"Id": [OTHER], "ActiveState": ["active"]}}
         self.held = set()
-        monkeypatch.setattr(unit, "show", self.show)
+        monkeypatch.setattr(systemd, "show", self.show)
         monkeypatch.setattr(command, "complaint", self.complaint)
         monkeypatch.setattr(devices, "running", lambda *dummy: self.held)
         monkeypatch.setattr(devices, "names", sorted)
         for module, name, value in (
-            (kubelet_service, "STABLE", 0.2),
-            (kubelet_service, "PAUSE", 0.05),
-            (unit_restart, "SECONDS", 3),
-            (unit_limit, "SETTLED", 0.3),
+            (service_start, "STABLE", 0.2),
+            (service_start, "PAUSE", 0.05),
+            (service_restart, "SECONDS", 3),
+            (service_limit, "SETTLED", 0.3),
         ):
             monkeypatch.setattr(module, name, value)
 
@@ -138,7 +134,7 @@ class Systemd(Node):
     def now(self):
         """The pid of the main process, and its soft limit."""
         pid = int(self.block["MainPID"][0])
-        return pid, pid and unit_limit.nofile(pid)[0]
+        return pid, pid and service_limit.nofile(pid)[0]
 
     def restart(self, *allow, line="50", **more):
         step = self.step(line=line)
@@ -246,7 +242,7 @@ def test_a_limit_that_systemd_does_not_give_is_taken_back(node):
 
 
 def test_a_limit_that_nobody_can_read_is_no_proof(node, monkeypatch):
-    monkeypatch.setattr(unit_restart.procfs, "rlimit", lambda *_more: None)
+    monkeypatch.setattr(service_restart.procfs, "rlimit", lambda *_more: None)
     answer = node.restart()
     assert answer["state"] == "rolled_back"
     assert "may have open cannot be read" in answer["reason"]
@@ -255,8 +251,8 @@ def test_a_limit_that_nobody_can_read_is_no_proof(node, monkeypatch):
 
 @pytest.mark.parametrize("name", ["etcd.service", "dbus.service"])
 def test_what_hangs_on_it_is_asked_before_whether_it_is_there(node, name):
-    with pytest.raises(unit_restart.PreconditionFailed, match="more than a service hangs on it"):
-        unit_restart.check(name, "w1", ["service_restart"], str(node.path), [])
+    with pytest.raises(service_restart.PreconditionFailed, match="more than a service hangs on it"):
+        service_restart.check(name, "w1", ["service_restart"], str(node.path), [])
 
 
 def test_a_restart_that_systemd_refuses_leaves_the_former_process(node):
@@ -347,7 +343,7 @@ def test_nobody_says_who_follows_it(node, monkeypatch):
             raise command.CommandError("it took 5 s")
         return node.show(names)
 
-    monkeypatch.setattr(unit, "show", silent)
+    monkeypatch.setattr(systemd, "show", silent)
     assert "does not say which units would be stopped with it" in node.restart()["reason"]
     assert untouched(node)
 
@@ -426,11 +422,11 @@ def test_docker_spares_containers_only_with_live_restore(
     path = tmp_path / "daemon.json"
     if config is not None:
         path.write_text(config)
-    monkeypatch.setattr(unit_restart, "DOCKER_CONFIG", str(path))
+    monkeypatch.setattr(service_restart, "DOCKER_CONFIG", str(path))
     monkeypatch.setattr(procfs, "started_at", lambda pid: 2.0**31)
     monkeypatch.setattr(procfs, "argv", lambda pid: ["dockerd", *argv])
-    assert (unit_restart._lost_by_docker("docker.service", 5) is None) == spared
-    assert unit_restart._lost_by_docker(APP, 5) is None
+    assert (service_restart._lost_by_docker("docker.service", 5) is None) == spared
+    assert service_restart._lost_by_docker(APP, 5) is None
 
 
 def test_devices_of_running_pods_are_not_risked_by_the_reload(node):
@@ -465,7 +461,9 @@ def test_killed_before_systemd_was_asked(node, monkeypatch, line, again):
     systemd knows.
     """
     with monkeypatch.context() as patched:
-        patched.setattr(unit_limit, "_restarted", lambda step, record: (proof.PROVEN, None, {}))
+        patched.setattr(
+            service_limit, "_restarted", lambda step, record: (step_record.PROVEN, None, {})
+        )
         node.restart(line=line)
     if again:
         node.end()
@@ -474,7 +472,7 @@ def test_killed_before_systemd_was_asked(node, monkeypatch, line, again):
     answer, now = node.interrupted(), node.now()
     assert answer["state"] == "done"
     assert "was not restarted" in answer["reason"]
-    assert proof.unproven(node.root) == []
+    assert step_record.unproven(node.root) == []
     assert now[1] == 20
     assert (now[0] != node.pid) == again
     assert node.path.exists() == (line is not None)
@@ -484,18 +482,18 @@ def test_killed_before_systemd_was_asked(node, monkeypatch, line, again):
 def test_killed_before_systemd_began(node):
     node.does = False
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(unit_restart, "wait", lambda *_more: (1, None))
+        patched.setattr(service_restart, "wait", lambda *_more: (1, None))
         node.restart()
     answer = node.interrupted()
     assert answer["state"] == "done"
     assert "was not restarted: what is written counts from its next start" in answer["reason"]
     assert node.now() == (node.pid, 20)
     assert node.path.exists()
-    assert proof.unproven(node.root) == []
+    assert step_record.unproven(node.root) == []
 
 
 def test_nothing_is_restarted_that_no_later_run_would_know_of(node, monkeypatch):
-    monkeypatch.setattr(proof, "tell", lambda *_more: None)
+    monkeypatch.setattr(step_record, "tell", lambda *_more: None)
     answer = node.restart()
     assert answer["state"] == "rolled_back"
     assert "because that cannot be recorded" in answer["reason"]
@@ -512,7 +510,7 @@ def test_one_that_somebody_stopped_since_stays_so(node):
     answer = node.interrupted()
     assert "was stopped since, and stays so" in answer["reason"]
     assert node.asked == before
-    assert proof.unproven(node.root) == []
+    assert step_record.unproven(node.root) == []
 
 
 def test_one_that_runs_with_less_is_not_restarted_by_a_later_run(node):
@@ -537,7 +535,7 @@ def test_a_later_run_risks_no_devices_either(node):
     assert "pods with devices run on w1" in answer["reason"]
     assert node.asked == before
     # and the run after that tries again
-    assert [one["step"] for one in proof.unproven(node.root)] == ["01-raise"]
+    assert [one["step"] for one in step_record.unproven(node.root)] == ["01-raise"]
 
 
 def test_one_that_takes_its_time_to_stop_is_not_said_to_run_as_before(node, monkeypatch):
@@ -571,7 +569,7 @@ def test_one_that_takes_its_time_to_stop_is_not_said_to_run_as_before(node, monk
     ],
 )
 def test_time_spans_as_systemd_prints_them(text, seconds):
-    assert unit_restart.seconds_of(text) == seconds
+    assert service_restart.seconds_of(text) == seconds
 
 
 def test_a_limit_that_is_not_given_costs_no_second_restart(node):
@@ -599,7 +597,7 @@ def test_a_dropin_of_somebody_else_that_systemd_has_not_read_is_named(node, tmp_
     node.path.write_bytes(OURS % 50)
     (node.folder / "50-x.conf").write_text("[Service]\nExecStart=\nExecStart=/bin/false\n")
     node.block["NeedDaemonReload"] = ["yes"]
-    monkeypatch.setattr(unit_restart, "FOLDERS", (str(tmp_path),))
+    monkeypatch.setattr(service_restart, "FOLDERS", (str(tmp_path),))
     answer = node.restart(line=None)
     assert answer["state"] == "refused"
     assert "%s is not loaded yet" % (node.folder / "50-x.conf") in answer["reason"]
@@ -624,14 +622,14 @@ def test_what_a_program_reads_as_a_rule(tmp_path, monkeypatch, name, path, argv)
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("x")
     monkeypatch.setattr(procfs, "argv", lambda pid: [word.format(etc=tmp_path) for word in argv])
-    assert unit_restart.configuration(name, 5, str(tmp_path)) == [str(file)]
+    assert service_restart.configuration(name, 5, str(tmp_path)) == [str(file)]
 
 
 def test_its_own_configuration_that_somebody_changed_is_not_loaded(node, tmp_path, monkeypatch):
     file = tmp_path / "config.toml"
     file.write_text("x")
     os.utime(file, (2**31, 2**31))
-    monkeypatch.setattr(unit_restart, "configuration", lambda name, pid: [str(file)])
+    monkeypatch.setattr(service_restart, "configuration", lambda name, pid: [str(file)])
     assert f"{file} is newer than the process" in node.restart()["reason"]
     assert untouched(node)
 
@@ -639,11 +637,11 @@ def test_its_own_configuration_that_somebody_changed_is_not_loaded(node, tmp_pat
 def test_docker_with_a_file_that_it_has_not_read_does_not_spare(tmp_path, monkeypatch):
     path = tmp_path / "daemon.json"
     path.write_text('{"live-restore": true}')
-    monkeypatch.setattr(unit_restart, "DOCKER_CONFIG", "/nowhere")
+    monkeypatch.setattr(service_restart, "DOCKER_CONFIG", "/nowhere")
     monkeypatch.setattr(procfs, "argv", lambda pid: ["dockerd", "--config-file", str(path)])
     for started, spared in ((2.0**31, True), (5.0, False), (None, False)):
         monkeypatch.setattr(procfs, "started_at", lambda pid, started=started: started)
-        assert (unit_restart._lost_by_docker("docker.service", 5) is None) == spared
+        assert (service_restart._lost_by_docker("docker.service", 5) is None) == spared
 
 
 def test_a_revert_says_what_the_new_process_keeps(node):
@@ -670,7 +668,7 @@ def test_killed_while_it_comes_up(node):
     answer = node.interrupted()
     assert answer["state"] == "done"
     assert "runs with it (pid %d)" % node.now()[0] in answer["reason"]
-    assert proof.unproven(node.root) == []
+    assert step_record.unproven(node.root) == []
 
 
 def test_killed_while_it_does_not_come_up(node):
@@ -683,7 +681,7 @@ def test_killed_while_it_does_not_come_up(node):
     assert node.now()[1] == 20
     assert (
         json.loads((Path(node.root) / "journal" / RUN / "proof-01-raise.json").read_text())["state"]
-        == proof.ROLLED_BACK
+        == step_record.ROLLED_BACK
     )
 
 
@@ -694,7 +692,7 @@ def test_killed_on_its_way_back(node):
     answer = node.interrupted()
     assert "and it runs with that" in answer["reason"]
     assert node.now()[1] == 20
-    assert proof.unproven(node.root) == []
+    assert step_record.unproven(node.root) == []
 
 
 def test_killed_at_the_end_of_its_way_back(node):

@@ -11,7 +11,7 @@ import pytest
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import base
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import boot
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
-    boot_firewall as firewall,
+    boot_firewall,
 )
 from tests.unit.support.fake_files import made
 
@@ -24,7 +24,7 @@ AVC = (
 
 def test_nothing_is_read_where_neither_is_installed(tmp_path):
     # What a removed package leaves behind says ENABLED=yes for ever.
-    assert firewall.collect(made(tmp_path, etc__ufw__ufw__conf="ENABLED=yes\n")) == {}
+    assert boot_firewall.collect(made(tmp_path, etc__ufw__ufw__conf="ENABLED=yes\n")) == {}
 
 
 FIREWALLD = {
@@ -43,7 +43,7 @@ def test_firewalld_of_this_node(tmp_path):
     wants.mkdir()
     (wants / "firewalld.service").symlink_to("/usr/lib/systemd/system/firewalld.service")
     (tmp_path / "run/systemd/units").mkdir(parents=True)
-    found = firewall.collect(root)["firewalld"]
+    found = boot_firewall.collect(root)["firewalld"]
     assert (found["active"], found["enabled"], found["masked"], found["zones"]) == (
         False,
         True,
@@ -68,7 +68,7 @@ def test_firewalld_of_this_node(tmp_path):
     # it leads nowhere, as systemd makes them
     (tmp_path / "run/systemd/units/invocation:firewalld.service").symlink_to("c0ffee")
     (tmp_path / "etc/systemd/system/firewalld.service").symlink_to("/dev/null")
-    found = firewall.collect(root)["firewalld"]
+    found = boot_firewall.collect(root)["firewalld"]
     assert (found["active"], found["masked"]) == (True, True)
 
 
@@ -80,8 +80,8 @@ def test_of_more_files_than_are_read_nothing_is_known(tmp_path):
             **{f"etc__firewalld__zones__z{number}.xml": "<zone/>" for number in range(100)},
         ),
     )
-    found = firewall.collect(root)["firewalld"]["files"]
-    assert len(found) == firewall.MAX_FILES
+    found = boot_firewall.collect(root)["firewalld"]["files"]
+    assert len(found) == boot_firewall.MAX_FILES
     assert (found[0]["text"], found[0]["error"]) == (
         None,
         "one of more than 80 files",
@@ -89,15 +89,15 @@ def test_of_more_files_than_are_read_nothing_is_known(tmp_path):
 
 
 def test_an_old_systemd_has_the_process_alone(tmp_path):
-    assert firewall.active("firewalld.service", str(tmp_path)) is None
+    assert boot_firewall.active("firewalld.service", str(tmp_path)) is None
     made(tmp_path, **{"sys__fs__cgroup__systemd__system.slice__sshd.service__cgroup.procs": "1\n"})
-    assert firewall.active("firewalld.service", str(tmp_path)) is False
-    assert firewall.active("ufw.service", str(tmp_path)) is None
+    assert boot_firewall.active("firewalld.service", str(tmp_path)) is False
+    assert boot_firewall.active("ufw.service", str(tmp_path)) is None
     made(
         tmp_path,
         **{"sys__fs__cgroup__systemd__system.slice__firewalld.service__cgroup.procs": "712\n"},
     )
-    assert firewall.active("firewalld.service", str(tmp_path)) is True
+    assert boot_firewall.active("firewalld.service", str(tmp_path)) is True
 
 
 def test_zones_of_interfaces_and_nothing_else_of_those_files(tmp_path):
@@ -112,7 +112,7 @@ def test_zones_of_interfaces_and_nothing_else_of_those_files(tmp_path):
         },
     )
     unread = []
-    assert firewall.bound(root, unread) == ["internal", "trusted"]
+    assert boot_firewall.bound(root, unread) == ["internal", "trusted"]
     assert unread == []
 
 
@@ -121,7 +121,7 @@ def test_a_profile_that_is_root_s_is_told(tmp_path, monkeypatch):
     folder = "/etc/NetworkManager/system-connections"
     made(tmp_path, **{"etc__NetworkManager__system-connections__a.nmconnection": "zone=trusted\n"})
     (tmp_path / "etc/NetworkManager/system-connections/folder").mkdir()
-    whole, listed = firewall.files.read, firewall.os.listdir
+    whole, listed = boot_firewall.files.read, boot_firewall.os.listdir
 
     def read(path, limit=1, root=None):
         if path.endswith(".nmconnection"):
@@ -133,9 +133,9 @@ def test_a_profile_that_is_root_s_is_told(tmp_path, monkeypatch):
             raise PermissionError(13, "Permission denied")
         return listed(path)
 
-    monkeypatch.setattr(firewall.files, "read", read)
-    monkeypatch.setattr(firewall.os, "listdir", names)
-    assert firewall.collect(root)["firewalld"]["unread"] == [
+    monkeypatch.setattr(boot_firewall.files, "read", read)
+    monkeypatch.setattr(boot_firewall.os, "listdir", names)
+    assert boot_firewall.collect(root)["firewalld"]["unread"] == [
         {"path": "/etc/sysconfig/network-scripts", "error": "denied"},
         {"path": folder + "/a.nmconnection", "error": "denied"},
     ]
@@ -152,15 +152,15 @@ def test_a_script_of_ufw_and_whether_it_runs(tmp_path):
         },
     )
     (tmp_path / "etc/ufw/before.init").chmod(0o750)
-    found = {one["path"]: one for one in firewall.collect(root)["ufw"]["files"]}
+    found = {one["path"]: one for one in boot_firewall.collect(root)["ufw"]["files"]}
     assert found["/etc/ufw/before.init"]["executable"] is True
     assert found["/etc/ufw/after.init"]["error"] == "missing"
     assert found["/etc/ufw/after.rules"]["text"] == "*filter\n"
-    assert set(firewall.RULES + firewall.SCRIPTS) == set(found)
+    assert set(boot_firewall.RULES + boot_firewall.SCRIPTS) == set(found)
     (tmp_path / "etc/ufw/before.init").chmod(0o640)
     assert [
         one["executable"]
-        for one in firewall.collect(root)["ufw"]["files"]
+        for one in boot_firewall.collect(root)["ufw"]["files"]
         if one["path"] == "/etc/ufw/before.init"
     ] == [False]
 
@@ -179,12 +179,12 @@ def test_denials_since_the_boot(tmp_path):
         + "".join(AVC.format(*one) for one in lines)
         + "type=AVC msg=audit(nonsense\n\xff\n"
     )
-    found = firewall.denials(proc, str(log), lambda: 1200.0)
+    found = boot_firewall.denials(proc, str(log), lambda: 1200.0)
     assert (found["count"], found["cut"], found["error"]) == (2, False, None)
     assert [line[19:25] for line in found["lines"]] == ["1000.3", "1001.3"]
-    assert firewall.denials(proc, str(tmp_path / "none"))["error"] == "missing"
-    assert firewall.denials(str(tmp_path / "none"), str(log))["error"] is not None
-    assert firewall.denials(proc, str(tmp_path))["error"] is not None  # a folder
+    assert boot_firewall.denials(proc, str(tmp_path / "none"))["error"] == "missing"
+    assert boot_firewall.denials(str(tmp_path / "none"), str(log))["error"] is not None
+    assert boot_firewall.denials(proc, str(tmp_path))["error"] is not None  # a folder
 
 
 def entry(when):
@@ -218,7 +218,7 @@ def test_after_a_rotation_the_log_before_it_too(tmp_path, logs, expected):
     proc = made(tmp_path / "proc", uptime="600.00 1.00\n")
     for number, text in enumerate(logs):
         (tmp_path / ("audit.log" + (f".{number}" if number else ""))).write_text(text)
-    found = firewall.denials(proc, str(tmp_path / "audit.log"), lambda: 1200.0)
+    found = boot_firewall.denials(proc, str(tmp_path / "audit.log"), lambda: 1200.0)
     assert (found["count"], found["cut"], found["since"]) == expected
     assert found["error"] is None
     assert found["path"] == str(tmp_path / "audit.log")
@@ -228,7 +228,7 @@ def test_a_rotated_log_that_cannot_be_read_is_named(tmp_path):
     proc = made(tmp_path / "proc", uptime="600.00 1.00\n")
     (tmp_path / "audit.log").write_text(entry(700))
     (tmp_path / "audit.log.1").mkdir()
-    found = firewall.denials(proc, str(tmp_path / "audit.log"), lambda: 1200.0)
+    found = boot_firewall.denials(proc, str(tmp_path / "audit.log"), lambda: 1200.0)
     assert found["error"] is not None
     assert found["path"] == str(tmp_path / "audit.log.1")
 
@@ -239,8 +239,8 @@ def test_of_a_long_log_the_end(tmp_path):
     log.write_text(
         "".join(AVC.format(1000, number, "kubelet", "kubelet_t", 0) for number in range(3000))
     )
-    found = firewall.denials(proc, str(log), lambda: 1200.0)
-    assert (len(found["lines"]), found["cut"]) == (firewall.MAX_LINES, True)
+    found = boot_firewall.denials(proc, str(log), lambda: 1200.0)
+    assert (len(found["lines"]), found["cut"]) == (boot_firewall.MAX_LINES, True)
     assert 500 < found["count"] < 3000
     assert ":2999)" in found["lines"][-1]
 

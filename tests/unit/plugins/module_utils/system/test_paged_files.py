@@ -19,7 +19,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.no
     pinning,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
-    preconditions as guard,
+    preconditions,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import files
 
@@ -100,7 +100,7 @@ def test_the_mounts_of_the_host_are_read_whole(monkeypatch, pages, mountinfo):
     monkeypatch.setattr(instances, "given", lambda pid, argv, mounts: asked.append(mounts) or [])
     monkeypatch.setattr(instances.procfs, "argv", lambda pid: ["kube-scheduler"])
     instances.collect(Context({}, [(os.getpid(), "kube-scheduler")], {}))
-    guard._pending(
+    preconditions._pending(
         {"expect": {"component": "kube-scheduler"}},
         SimpleNamespace(pid=os.getpid(), started_at=1.0, argv=["kube-scheduler"]),
         "m2",

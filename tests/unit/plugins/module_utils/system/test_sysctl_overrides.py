@@ -7,7 +7,7 @@ Debian 12 and 13 (networkd) and RHEL 9 (tuned).
 """
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
-    sysctl_overrides as late,
+    sysctl_overrides,
 )
 
 UFW = {
@@ -46,7 +46,7 @@ def told(root, *layouts, **without):
             (root / path).write_text(text)
     for path in without.get("without", ()):
         (root / path).unlink()
-    return late.facts(str(root))
+    return sysctl_overrides.facts(str(root))
 
 
 def rows(found):

@@ -17,22 +17,26 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.bundle import writer as bundle
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.bundle import writer
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.bundle.anonymize import (
-    evidence as anonymous,
+    evidence as anonymize_evidence,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import (
     archive,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import (
-    document as evidence,
+    document as evidence_document,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import (
     sources as evidence_sources,
 )
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import engine as judge
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import (
+    engine as fault_engine,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.result import Finding
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import diff as compare
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import (
+    diff as report_diff,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports.run_info import Run
 
 FOLDER = Path(__file__).resolve().parents[4] / "fixtures" / "recorded"
@@ -44,22 +48,22 @@ def case_of(folder, *, stream=None, part=False, **more):
     def read():
         return evidence_sources.stream([folder])
 
-    judged = judge.judge(read(), deep=True, part=part)
+    judged = fault_engine.judge(read(), deep=True, part=part)
     run = Run(
         run_id="20261121T090000Z-1a2b3c",
         started="2026-11-21T09:00:00Z",
         finished="2026-11-21T09:00:09Z",
         mode="observe",
         report_dir="/home/ops/r",
-        tool_version=evidence.TOOL_VERSION,
+        tool_version=evidence_document.TOOL_VERSION,
         notices=("m1 says hello",),
         **more,
     )
-    return bundle.Case(stream or read, judged, run, None, True, part, "2.20.0")
+    return writer.Case(stream or read, judged, run, None, True, part, "2.20.0")
 
 
 def rows(paths):
-    judged = judge.judge(evidence_sources.stream(paths), deep=True)
+    judged = fault_engine.judge(evidence_sources.stream(paths), deep=True)
     return [
         [
             item.code,
@@ -93,7 +97,7 @@ BOTH = [
 )
 def test_a_replay_of_the_bundle_gives_the_same_verdicts(case, without, tmp_path):
     folder, target = str(FOLDER / case / "evidence"), str(tmp_path / "case.tar.gz")
-    bundle.write(target, case_of(folder), without)
+    writer.write(target, case_of(folder), without)
     assert rows([target]) == rows([folder])
     held = contents(target)
     assert (held["bundle.json"]["schema"], held["bundle.json"]["anonymous"]) == (
@@ -109,8 +113,8 @@ def test_a_replay_of_the_bundle_gives_the_same_verdicts(case, without, tmp_path)
 def test_it_is_for_its_owner_only_and_the_same_each_time_and_replaces_nothing(tmp_path):
     case = case_of(str(FOLDER / "v1.36.3-two-leaders" / "evidence"))
     first, second = tmp_path / "a.tar.gz", tmp_path / "b.tar.gz"
-    bundle.write(str(first), case, False)
-    bundle.write(str(second), case, False)
+    writer.write(str(first), case, False)
+    writer.write(str(second), case, False)
     assert first.read_bytes() == second.read_bytes()
     assert stat.S_IMODE(first.stat().st_mode) == 0o600
     with tarfile.open(first) as held:
@@ -118,8 +122,8 @@ def test_it_is_for_its_owner_only_and_the_same_each_time_and_replaces_nothing(tm
         assert {
             (one.mode, one.uid, one.gid, one.uname, one.mtime, one.isreg()) for one in held
         } == {(0o600, 0, 0, "", 0, True)}
-    with pytest.raises(bundle.BundleError, match="came to be while the run was going on"):
-        bundle.write(str(first), case, False)
+    with pytest.raises(writer.BundleError, match="came to be while the run was going on"):
+        writer.write(str(first), case, False)
     assert first.read_bytes() == second.read_bytes()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.tar.gz", "b.tar.gz"]
 
@@ -128,7 +132,7 @@ def test_two_bundles_do_not_tell_that_they_are_of_the_same_hosts(tmp_path):
     case = case_of(str(FOLDER / "v1.36.3-two-leaders" / "evidence"))
     found = []
     for name in ("a", "b"):
-        bundle.write(str(tmp_path / name), case, True)
+        writer.write(str(tmp_path / name), case, True)
         document = next(evidence_sources.stream([tmp_path / name]))
         found.append(
             document["collectors"]["system"]["data"]["addresses"]
@@ -160,11 +164,11 @@ def test_planted_secrets_and_names_are_in_no_member(tmp_path):
                 else ()
             ):
                 file["text"] += f"\n# token: {SECRET}\n# env: [{{name: DB, value: {SECRET}}}]\n"
-        evidence.write(
+        evidence_document.write(
             document, folder, ".cluster.json" if document.get("kind") == "cluster" else ".json"
         )
     for name, without in (("plain", False), ("anonymous", True)):
-        bundle.write(str(tmp_path / name), case_of(str(folder)), without)
+        writer.write(str(tmp_path / name), case_of(str(folder)), without)
         told = json.dumps(contents(tmp_path / name))
         assert SECRET not in told
         assert "ops/r" not in told
@@ -180,7 +184,7 @@ def test_what_a_run_captured_and_what_it_is_compared_with_stay_with_the_operator
     earlier = Finding(
         "KM101", "critical", None, "m2", None, f"leads on m2.acme.com, password={SECRET}"
     )
-    compared = compare.Comparison(
+    compared = report_diff.Comparison(
         "r",
         "f",
         gone=(earlier,),
@@ -194,7 +198,7 @@ def test_what_a_run_captured_and_what_it_is_compared_with_stay_with_the_operator
         "files": {"dump": "/home/ops/r/capture/m1.txt"},
     }
     case = case_of(folder, captures=(captured,), compared=compared, fail_on="critical")
-    bundle.write(str(tmp_path / "a"), case, without)
+    writer.write(str(tmp_path / "a"), case, without)
     held = contents(tmp_path / "a")
     told = json.dumps(held)
     assert SECRET not in told
@@ -211,13 +215,13 @@ def test_what_a_run_captured_and_what_it_is_compared_with_stay_with_the_operator
 def test_evidence_that_would_say_something_else_makes_no_bundle(tmp_path, monkeypatch):
     folder = str(FOLDER / "v1.36.3-two-leaders" / "evidence")
     monkeypatch.setattr(
-        anonymous.Anonymizer, "document", lambda self, given: {**given, "collectors": {}}
+        anonymize_evidence.Anonymizer, "document", lambda self, given: {**given, "collectors": {}}
     )
     with pytest.raises(
-        bundle.BundleError,
+        writer.BundleError,
         match=r"would not give the same verdicts \(KM101.*without kubemend_bundle_anonymous",
     ) as caught:
-        bundle.write(str(tmp_path / "a"), case_of(folder), True)
+        writer.write(str(tmp_path / "a"), case_of(folder), True)
     assert "\n" not in str(caught.value)
     assert not list(tmp_path.iterdir())
 
@@ -228,7 +232,7 @@ def test_what_cannot_be_written_leaves_nothing(tmp_path, monkeypatch):
 
     monkeypatch.setattr(archive, "packed", full)
     with pytest.raises(OSError, match="No space"):
-        bundle.write(
+        writer.write(
             str(tmp_path / "a"), case_of(str(FOLDER / "v1.36.3-healthy" / "evidence")), False
         )
     assert not list(tmp_path.iterdir())
@@ -239,25 +243,25 @@ def test_a_file_system_without_links(tmp_path, monkeypatch):
         raise PermissionError(1, "Operation not permitted")
 
     monkeypatch.setattr(os, "link", none)
-    bundle.write(str(tmp_path / "a"), case_of(str(FOLDER / "v1.36.3-healthy" / "evidence")), False)
+    writer.write(str(tmp_path / "a"), case_of(str(FOLDER / "v1.36.3-healthy" / "evidence")), False)
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
 def test_objections(tmp_path):
     (tmp_path / "there").write_text("x")
     (tmp_path / "dangling").symlink_to("nowhere")
-    assert "exists already; it is not overwritten" in bundle.objection(str(tmp_path / "there"))
-    assert "exists already" in bundle.objection(str(tmp_path / "dangling"))
-    assert "exists already" in bundle.objection(str(tmp_path))
-    assert "is no folder" in bundle.objection(str(tmp_path / "there" / "a"))
-    assert "is no folder" in bundle.objection(str(tmp_path / "none" / "a"))
-    assert bundle.objection(str(tmp_path / "a")) is None
+    assert "exists already; it is not overwritten" in writer.objection(str(tmp_path / "there"))
+    assert "exists already" in writer.objection(str(tmp_path / "dangling"))
+    assert "exists already" in writer.objection(str(tmp_path))
+    assert "is no folder" in writer.objection(str(tmp_path / "there" / "a"))
+    assert "is no folder" in writer.objection(str(tmp_path / "none" / "a"))
+    assert writer.objection(str(tmp_path / "a")) is None
 
 
 def test_the_command_that_reads_it():
     case = case_of(str(FOLDER / "v1.36.3-healthy" / "evidence"))
     assert (
-        bundle.command("/a b", case)
+        writer.command("/a b", case)
         == "ansible-playbook kubemend.remediation.replay -e kubemend_evidence='/a b' -e"
         " kubemend_deep=true"
     )
@@ -265,8 +269,8 @@ def test_the_command_that_reads_it():
 
 def test_a_slice_is_read_again_as_a_slice(tmp_path):
     case = case_of(str(FOLDER / "v1.36.3-healthy" / "evidence"), part=True)
-    assert bundle.command("/a", case).endswith(" -e kubemend_deep=true -e kubemend_slice=true")
-    bundle.write(str(tmp_path / "a"), case, False)
+    assert writer.command("/a", case).endswith(" -e kubemend_deep=true -e kubemend_slice=true")
+    writer.write(str(tmp_path / "a"), case, False)
     first = contents(tmp_path / "a")["bundle.json"]
     assert first["part"] is True
     assert "-e kubemend_slice=true" in first["replay"]

@@ -11,21 +11,19 @@ import json
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.system import systemd as unit
+from ansible_collections.kubemend.remediation.plugins.module_utils.system import systemd
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture import (
-    kubelet_verbosity as capture_kubelet,
+    kubelet_verbosity,
+    restart_steps,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture import (
-    outcome as capturing,
+    outcome as capture_outcome,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture import (
-    plan as capture,
-)
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture import (
-    restart_steps as capture_restart,
+    plan as capture_plan,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import (
-    cluster_lock as locking,
+    cluster_lock as run_cluster_lock,
 )
 
 RUN = "20261121T090000Z-1a2b3c"
@@ -57,7 +55,7 @@ def with_unit(world, names, text=None, host="w1", behind=(), **more):
 
     The variables of ExecStart, with their values from the file.
     """
-    values = unit.environment_file(text or "")
+    values = systemd.environment_file(text or "")
     kubelet = world.data(host, "kubelet")
     kubelet["unit"] = {
         "name": "kubelet.service",
@@ -80,9 +78,11 @@ def with_unit(world, names, text=None, host="w1", behind=(), **more):
 def made(world, allow=("capture_restart",)):
     documents = [*world.documents.values(), world.api]
     targets = [
-        one for one in capture.plan(RUN, documents, ("kubelet",), 4, 60).targets if one.on == "w1"
+        one
+        for one in capture_plan.plan(RUN, documents, ("kubelet",), 4, 60).targets
+        if one.on == "w1"
     ]
-    return capture_restart.add(
+    return restart_steps.add(
         [(one, "it has no endpoint") for one in targets], documents, allow, RUN
     )
 
@@ -300,9 +300,9 @@ def test_the_collectors_variables_are_those_of_a_real_unit():
         "ExecStart": ["{ path=/k ; argv[]=/k $A ${B} $C x$$y ; ignore_errors=no }"],
         "EnvironmentFiles": ["/e (ignore_errors=yes)"],
     }
-    assert unit.split_variables(block) == ["A", "C"]
-    assert unit.environment_paths(block) == ["/e"]
-    assert capture_kubelet.VARIABLE == "KUBE_LOG_LEVEL"
+    assert systemd.split_variables(block) == ["A", "C"]
+    assert systemd.environment_paths(block) == ["/e"]
+    assert kubelet_verbosity.VARIABLE == "KUBE_LOG_LEVEL"
 
 
 PLAY = f"""
@@ -340,24 +340,26 @@ def test_a_capture_that_devices_forbid_is_refused_and_not_bad_input(world, opera
     for one in runs:
         for name, document in (("w1", world.documents["w1"]), ("a.cluster", world.api)):
             operator.write(f"{one['folder']}/evidence/{name}.json", json.dumps(document))
-        capturing.note(
+        capture_outcome.note(
             one["folder"],
             "m1",
-            capturing.PROBED,
+            capture_outcome.PROBED,
             "ok",
             "",
             {"targets": [{"real": real, "state": "absent", "reason": "it is off"}]},
         )
-        capturing.note(
+        capture_outcome.note(
             one["folder"],
             "w1",
-            capturing.RAISED,
+            capture_outcome.RAISED,
             "ok",
             "",
             {"targets": [{"real": real, "state": "refused", "reason": devices}]},
         )
-        capturing.note(one["folder"], "w1", capturing.RESTORED, "ok", "", {"targets": []})
-        locking.note(one["folder"], locking.Held("m1", None, "ok", True, RUN))
+        capture_outcome.note(
+            one["folder"], "w1", capture_outcome.RESTORED, "ok", "", {"targets": []}
+        )
+        run_cluster_lock.note(one["folder"], run_cluster_lock.Held("m1", None, "ok", True, RUN))
     done = operator.run(
         str(operator.write("play.yml", PLAY)), "-e", json.dumps({"runs": runs}), inventory=None
     )

@@ -16,10 +16,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture import (
-    outcome as capturing,
+    outcome as capture_outcome,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture import (
-    plan as capture,
+    plan as capture_plan,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture.outcome import (
     PROBED,
@@ -27,9 +27,11 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture.outco
     RESTORED,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture.plan import Plan, Target
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import capture as report
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import (
+    capture as report_capture,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import (
-    cluster_lock as locking,
+    cluster_lock as run_cluster_lock,
 )
 from tests import schemas
 from tests.unit.plugins.plugin_utils.capture.test_log_merge import NOW, document, line
@@ -60,7 +62,7 @@ def says(real, state, reason=""):
 
 
 def note(folder, suffix, *targets, error=None, status="ok", reason="", host="m1"):
-    return capturing.note(
+    return capture_outcome.note(
         str(folder),
         host,
         suffix,
@@ -73,7 +75,7 @@ def note(folder, suffix, *targets, error=None, status="ok", reason="", host="m1"
 @pytest.fixture
 def folder(tmp_path):
     """A capture that went well, over a cluster that we hold."""
-    locking.note(str(tmp_path), locking.Held("m1", None, "ok", True, RUN))
+    run_cluster_lock.note(str(tmp_path), run_cluster_lock.Held("m1", None, "ok", True, RUN))
     note(tmp_path, RAISED, says(SCHEDULER, "raised"), says(KUBELET, "raised"))
     note(tmp_path, RESTORED, says(SCHEDULER, "restored"), says(KUBELET, "restored"))
     (tmp_path / "capture" / "logs").mkdir(parents=True, exist_ok=True)
@@ -87,12 +89,12 @@ def folder(tmp_path):
 def became(folder, *targets):
     return [
         (one.target.real, one.raised, one.restored, one.reason)
-        for one in capturing.became(str(folder), targets or (FIRST, SECOND))
+        for one in capture_outcome.became(str(folder), targets or (FIRST, SECOND))
     ]
 
 
 def verdict(folder, made=None):
-    done = report.make(str(folder), made or plan(), WIDE)
+    done = report_capture.make(str(folder), made or plan(), WIDE)
     return done.reason, done.sentence
 
 
@@ -202,7 +204,7 @@ def test_where_nothing_can_be_written_nothing_was_raised_and_nothing_is_tried(fo
     why = "nothing was changed: the folder /var/lib/kubemend belongs to somebody else"
     note(folder, RAISED, says(SCHEDULER, "refused", why), error=why)
     note(folder, RESTORED, error=why)
-    made = report.make(str(folder), plan(FIRST), WIDE)
+    made = report_capture.make(str(folder), plan(FIRST), WIDE)
     assert f"  m1 kube-scheduler: not raised: {why}\n" in made.text
     assert "goes on trying" not in made.text
     assert made.reason == "refused"
@@ -242,7 +244,9 @@ def test_what_was_never_begun(tmp_path):
 
 
 def test_a_cluster_that_another_run_holds(tmp_path):
-    locking.note(str(tmp_path), locking.Held("m1", None, "ok", False, OTHER, "held"))
+    run_cluster_lock.note(
+        str(tmp_path), run_cluster_lock.Held("m1", None, "ok", False, OTHER, "held")
+    )
     found, sentence = verdict(tmp_path)
     assert found == "refused"
     assert OTHER in sentence
@@ -254,30 +258,34 @@ def test_without_targets_no_lock_is_needed(tmp_path):
 
 def test_what_can_be_raised_is_what_its_host_offers(folder):
     note(folder, PROBED, says(SCHEDULER, "offered"), says(KUBELET, "refused", "it is off"))
-    assert capturing.offered(str(folder), plan()) == (
+    assert capture_outcome.offered(str(folder), plan()) == (
         (FIRST,),
         (),
         ("kubelet of w1 stays at level 0: it is off",),
     )
     note(folder, PROBED, status="unreachable", reason="timed out")
-    assert capturing.offered(str(folder), plan())[2] == (
+    assert capture_outcome.offered(str(folder), plan())[2] == (
         "kube-scheduler of m1 stays at level 2: timed out",
         "kubelet of w1 stays at level 0: timed out",
     )
     (folder / "capture" / "m1.probed.json").unlink()
-    assert capturing.offered(str(folder), plan(FIRST)) == (
+    assert capture_outcome.offered(str(folder), plan(FIRST)) == (
         (),
         (),
         ("kube-scheduler of m1 stays at level 2: it was not asked",),
     )
     note(folder, PROBED, says(SCHEDULER, "absent", "it has none"), says(KUBELET, "offered"))
-    assert capturing.offered(str(folder), plan()) == ((SECOND,), ((FIRST, "it has none"),), ())
+    assert capture_outcome.offered(str(folder), plan()) == (
+        (SECOND,),
+        ((FIRST, "it has none"),),
+        (),
+    )
 
 
 @pytest.mark.parametrize("state", ["", "raised", "OFFERED", None, True])
 def test_only_that_word_is_an_offer(folder, state):
     note(folder, PROBED, says(SCHEDULER, state))
-    assert capturing.offered(str(folder), plan(FIRST))[0] == ()
+    assert capture_outcome.offered(str(folder), plan(FIRST))[0] == ()
 
 
 LEAVES = (
@@ -308,9 +316,9 @@ SHAPES = st.recursive(
 @given(SHAPES, SHAPES)
 def test_no_shape_of_an_answer_does_any_harm(folder, first, second):
     for suffix, answer in ((PROBED, first), (RAISED, first), (RESTORED, second)):
-        capturing.note(str(folder), "m1", suffix, "ok", "", answer)
-    capturing.offered(str(folder), plan())
-    made = report.make(str(folder), plan(), WIDE)
+        capture_outcome.note(str(folder), "m1", suffix, "ok", "", answer)
+    capture_outcome.offered(str(folder), plan())
+    made = report_capture.make(str(folder), plan(), WIDE)
     assert not set(EVIL) & set("\x1b\x07\r\u202e") & set(made.text)
 
 
@@ -340,12 +348,14 @@ def test_files_are_for_their_owner_and_stay_in_the_folder(tmp_path, host):
     (path,) = (tmp_path / "capture").iterdir()
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
-    assert capturing.noted(str(tmp_path), host, RAISED) == capturing.Answer(host, {}, "")
+    assert capture_outcome.noted(str(tmp_path), host, RAISED) == capture_outcome.Answer(
+        host, {}, ""
+    )
 
 
 def test_the_plan_is_kept(tmp_path):
-    capturing.write(str(tmp_path), capturing.PLAN, capture.dumped(plan()))
-    assert capturing.read_plan(str(tmp_path)) == plan()
+    capture_outcome.write(str(tmp_path), capture_outcome.PLAN, capture_plan.dumped(plan()))
+    assert capture_outcome.read_plan(str(tmp_path)) == plan()
 
 
 # The report.
@@ -363,7 +373,7 @@ def test_the_report(folder):
             )
         )
     )
-    made = report.make(
+    made = report_capture.make(
         str(folder), plan(refused=("api of m1 is full",), notes=("m2: timed out",)), WIDE
     )
     assert (made.reason, made.lines) == ("ok", 2)
@@ -414,8 +424,8 @@ def test_the_report_is_as_wide_as_the_terminal_but_for_what_is_copied(folder, wi
     target = replace(FIRST, step={"id": "raise-kube-scheduler", "diff": "-" + "word " * 40})
     plans = plan(target, SECOND, notes=("note " * 60,))
     made, shown = (
-        report.make(str(folder), plans, width),
-        report.planned(plans, False, NOW + 90, width),
+        report_capture.make(str(folder), plans, width),
+        report_capture.planned(plans, False, NOW + 90, width),
     )
     for text in (made.text, shown):
         long = [line for line in text.splitlines() if len(line) > width]
@@ -435,7 +445,7 @@ def test_the_report_is_as_wide_as_the_terminal_but_for_what_is_copied(folder, wi
 def test_the_report_of_what_was_not_put_back(folder):
     note(folder, RESTORED, says(SCHEDULER, "failed", "HTTP 500"))
     note(folder, RAISED, says(SCHEDULER, "raised"), says(KUBELET, "refused", "no"))
-    text = report.make(str(folder), plan(), WIDE).text
+    text = report_capture.make(str(folder), plan(), WIDE).text
     assert (
         "  m1 kube-scheduler: 2 -> 4, NOT PUT BACK: HTTP 500; a service on m1 goes on trying\n"
         in text
@@ -457,13 +467,15 @@ def test_nothing_that_acts_on_a_terminal_reaches_the_report(folder):
     (logs / "m2.json").write_text(json.dumps({**document(EVIL), "status": "error", "reason": EVIL}))
     note(folder, RESTORED, says(SCHEDULER, "failed", EVIL), error=EVIL)
     evil = Target("m1", "m1", EVIL, SCHEDULER, 2, 4, EVIL)
-    made = report.make(str(folder), plan(evil, SECOND, refused=(EVIL,), notes=(EVIL,)), WIDE)
+    made = report_capture.make(
+        str(folder), plan(evil, SECOND, refused=(EVIL,), notes=(EVIL,)), WIDE
+    )
     for text in (
         made.text,
         (folder / "report.txt").read_text(),
         (folder / "capture" / "lines.txt").read_text(),
         (folder / "report.json").read_text(),
-        report.planned(plan(evil, notes=(EVIL,)), False, NOW + 90),
+        report_capture.planned(plan(evil, notes=(EVIL,)), False, NOW + 90),
     ):
         assert "evil" in text
         assert not set("\x1b\x07\r\u202e") & set(text)
@@ -477,7 +489,7 @@ def test_nothing_that_acts_on_a_terminal_reaches_the_report(folder):
     ],
 )
 def test_what_is_shown_before(check, head):
-    text = report.planned(plan(notes=("m2: timed out",)), check, NOW + 90)
+    text = report_capture.planned(plan(notes=("m2: timed out",)), check, NOW + 90)
     assert text.startswith(head)
     assert (
         "  m1 kube-scheduler: 2 -> 4\n  w1 kubelet: 0 -> 4 (asked through m1)\n  m2: timed out\n"
@@ -490,7 +502,7 @@ def test_what_is_shown_for_whoever_interrupts_it():
 
     The run, until when, and how to take it back at once.
     """
-    *_others, last, command = report.planned(plan(), False, NOW + 90, WIDE).splitlines()
+    *_others, last, command = report_capture.planned(plan(), False, NOW + 90, WIDE).splitlines()
     assert (
         last == f"Run {RUN}: should this be interrupted, the levels go back by themselves at about"
         " 2026-11-21T20:02:32Z, or at once with"
@@ -499,22 +511,24 @@ def test_what_is_shown_for_whoever_interrupts_it():
         command
         == f"  ansible-playbook -i INVENTORY kubemend.remediation.revert -e kubemend_run_id={RUN}"
     )
-    assert "interrupted" not in report.planned(plan(), True, NOW)
+    assert "interrupted" not in report_capture.planned(plan(), True, NOW)
 
 
 def test_what_a_restart_of_a_kubelet_does_to_rejected_pods_is_shown():
     restarted = replace(SECOND, step={"id": "raise-kubelet"})
-    assert "ContainerStatusUnknown" in report.planned(
+    assert "ContainerStatusUnknown" in report_capture.planned(
         plan(restarted, needles=("job-a",)), True, NOW
     )
-    assert "ContainerStatusUnknown" not in report.planned(
+    assert "ContainerStatusUnknown" not in report_capture.planned(
         plan(restarted), True, NOW
-    ) + report.planned(plan(needles=("job-a",)), True, NOW)
+    ) + report_capture.planned(plan(needles=("job-a",)), True, NOW)
 
 
 def test_what_is_shown_where_nothing_is_raised():
     assert (
-        report.planned(Plan(RUN, 60, 4, ("kubelet",), refused=("because",)), False, NOW + 90)
+        report_capture.planned(
+            Plan(RUN, 60, 4, ("kubelet",), refused=("because",)), False, NOW + 90
+        )
         == "No level has to be raised; what is logged now is captured.\n  because\n"
     )
 
@@ -529,7 +543,7 @@ def test_the_report_of_a_file_that_was_edited_meanwhile(folder):
         "/m.yaml was edited meanwhile: take --v=4 out by hand (before it was: --v=2)",
     )
     note(folder, RESTORED, says(SCHEDULER, "by_hand", why))
-    made = report.make(str(folder), plan(target), WIDE)
+    made = report_capture.make(str(folder), plan(target), WIDE)
     assert f"  m1 kube-scheduler: 2 -> 4, NOT PUT BACK: {why}\n" in made.text
     assert (made.reason, made.sentence) == (
         "failed",
@@ -550,7 +564,7 @@ def test_the_report_says_what_was_restarted(folder, again):
         *([{**says(SCHEDULER, "restored"), "at": "2026-11-21T20:01:09Z"}] if again else []),
     )
     text, last = (
-        report.make(str(folder), plan(target), WIDE).text,
+        report_capture.make(str(folder), plan(target), WIDE).text,
         ("at 2026-11-21T20:01:09Z" if again else "by a service of its host"),
     )
     assert (
@@ -570,7 +584,9 @@ def test_the_report_of_an_edit_that_took_the_level_out(folder):
         RESTORED,
         says(SCHEDULER, "restored", "/m.yaml was edited meanwhile: it runs at level 7 now"),
     )
-    made = report.make(str(folder), plan(replace(FIRST, step={"id": "raise-kube-scheduler"})), WIDE)
+    made = report_capture.make(
+        str(folder), plan(replace(FIRST, step={"id": "raise-kube-scheduler"})), WIDE
+    )
     assert (
         "  m1 kube-scheduler: 2 -> 4, not raised any more: /m.yaml was edited meanwhile: it runs at"
         " level 7 now\n" in made.text
@@ -586,7 +602,7 @@ def since(folder, node, **started):
 
 
 def noticed(folder, *targets):
-    made = report.make(str(folder), replace(plan(*targets), begun=NOW - 60), WIDE)
+    made = report_capture.make(str(folder), replace(plan(*targets), begun=NOW - 60), WIDE)
     return made, json.loads((folder / "report.json").read_text())["notices"]
 
 

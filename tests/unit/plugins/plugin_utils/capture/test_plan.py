@@ -12,11 +12,15 @@ import json
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture import plan as capture
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import engine as judge
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture import (
+    plan as capture_plan,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import (
+    engine as fault_engine,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning import plan
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import (
-    maintenance as remedies,
+    maintenance,
 )
 
 SCHEDULER, MANAGER, API = "kube-scheduler", "kube-controller-manager", "kube-apiserver"
@@ -27,7 +31,7 @@ UID = "11111111-0000-0000-0000-00000000000a"
 
 def planned(world, components=ALL, level=4, pod=None):
     api = [world.api] if world.api else []
-    return capture.plan(
+    return capture_plan.plan(
         RUN, copy.deepcopy([*world.documents.values(), *api]), tuple(components), level, 60, pod
     )
 
@@ -55,10 +59,10 @@ def pod(world, status="ok", **data):
 )
 def test_what_may_log_the_bodies_of_requests_needs_consent(components, level, allow, word):
     if word is None:
-        assert capture.demand(components, level, allow) is None
+        assert capture_plan.demand(components, level, allow) is None
         return
-    with pytest.raises(capture.CaptureError, match=word) as error:
-        capture.demand(components, level, allow)
+    with pytest.raises(capture_plan.CaptureError, match=word) as error:
+        capture_plan.demand(components, level, allow)
     assert "kubemend_allow=body_logging" in str(error.value)
     assert "Secrets" in str(error.value)
 
@@ -78,7 +82,7 @@ def test_what_may_log_the_bodies_of_requests_needs_consent(components, level, al
     ],
 )
 def test_the_level_of_a_command_line(argv, level):
-    assert capture.of_argv(argv) == level
+    assert capture_plan.of_argv(argv) == level
 
 
 def verbosity(value):
@@ -126,7 +130,7 @@ def verbosity(value):
     ],
 )
 def test_the_level_of_a_kubelet(kubelet, level):
-    assert capture.kubelet_level(kubelet) == level
+    assert capture_plan.kubelet_level(kubelet) == level
 
 
 def folder(free=2**40, inodes=10**6, path="/var/log/pods"):
@@ -155,7 +159,7 @@ def folder(free=2**40, inodes=10**6, path="/var/log/pods"):
     ],
 )
 def test_where_too_little_is_free(folders, sentence):
-    assert capture.full({"folders": folders}) == sentence
+    assert capture_plan.full({"folders": folders}) == sentence
 
 
 def test_each_component_by_its_own_host_and_kubelets_through_the_host_of_the_api(world):
@@ -373,7 +377,7 @@ def test_nobody_answers(world):
     for name in world.documents:
         world.silence(name)
     with pytest.raises(
-        capture.CaptureError,
+        capture_plan.CaptureError,
         match="No host gave evidence, so that nothing is captured .m1: timed out; m2: timed out; ",
     ):
         planned(world)
@@ -408,7 +412,7 @@ def test_a_pod_narrows_kubelets_and_says_what_lines_must_hold(world):
         "job-a-b9k1z",
         "u2",
         "job-a-none",
-        *capture.DEVICE_LINES,
+        *capture_plan.DEVICE_LINES,
     )
     # that one has nothing to do with the pod
     assert made.logging["m1"] == tuple(name for name in ALL if name != "kubelet")
@@ -477,20 +481,20 @@ def test_a_pod_that_is_nowhere_yet_narrows_nothing(world):
     )
     made = planned(world, ["kubelet"], pod="default/web-1")
     assert len(made.targets) == 4
-    assert made.needles == ("web-1", UID, *capture.DEVICE_LINES)
+    assert made.needles == ("web-1", UID, *capture_plan.DEVICE_LINES)
     assert "is on no node yet" in made.notes[-1]
 
 
 @pytest.mark.parametrize("owner", [None, "x", {"kind": "Job"}, {"kind": "Job", "name": None}])
 def test_an_owner_without_a_name_is_no_needle(world, owner):
     pod(world, name="web-1", uid=None, owner=owner, pod=None, siblings=None)
-    assert planned(world, pod="default/web-1").needles == ("web-1", *capture.DEVICE_LINES)
+    assert planned(world, pod="default/web-1").needles == ("web-1", *capture_plan.DEVICE_LINES)
 
 
 def test_a_pod_that_is_not_there_ends_it(world):
     pod(world, "absent")
     with pytest.raises(
-        capture.CaptureError,
+        capture_plan.CaptureError,
         match="kubemend_pod is default/no, but no API of these hosts knows such a pod",
     ) as error:
         planned(world, pod="default/no")
@@ -510,10 +514,12 @@ def test_a_pod_that_one_of_two_clusters_does_not_know(world, status, ends):
     )
     documents = [*world.documents.values(), other, world.api, api]
     if ends:
-        with pytest.raises(capture.CaptureError, match="no API of these hosts knows such a pod"):
-            capture.plan(RUN, documents, ALL, 4, 60, "default/web-1")
+        with pytest.raises(
+            capture_plan.CaptureError, match="no API of these hosts knows such a pod"
+        ):
+            capture_plan.plan(RUN, documents, ALL, 4, 60, "default/web-1")
     else:
-        assert capture.plan(RUN, documents, ALL, 4, 60, "default/web-1").needles[0] == "web-1"
+        assert capture_plan.plan(RUN, documents, ALL, 4, 60, "default/web-1").needles[0] == "web-1"
 
 
 @pytest.mark.parametrize("status", ["error", "timeout", "denied", None])
@@ -521,7 +527,7 @@ def test_a_pod_of_which_the_api_says_nothing(world, status):
     if status:
         pod(world, status)
     made = planned(world, ["kubelet"], pod="default/web-1")
-    assert made.needles == ("web-1", *capture.DEVICE_LINES)
+    assert made.needles == ("web-1", *capture_plan.DEVICE_LINES)
     assert len(made.targets) == 4
     assert made.notes == (
         (
@@ -539,7 +545,7 @@ def test_without_a_pod_every_line_is_wanted(world):
 def test_the_plan_survives_json(world):
     world.silence("m2")
     made = planned(world)
-    again = capture.loaded(json.loads(json.dumps(capture.dumped(made))))
+    again = capture_plan.loaded(json.loads(json.dumps(capture_plan.dumped(made))))
     assert again == made
     assert again.raising == made.raising
     assert isinstance(again.targets, tuple)
@@ -563,7 +569,7 @@ def test_the_plan_survives_json(world):
 )
 def test_what_is_no_plan(document):
     with pytest.raises((ValueError, KeyError, TypeError)):
-        capture.loaded(document)
+        capture_plan.loaded(document)
 
 
 # KM903: what a capture left behind.
@@ -637,14 +643,14 @@ def test_putting_back_is_planned_with_risk_1(world, max_risk, allowed):
         "data": {"levels": [level(True), level(True, entry="002-raise")]},
     }
     documents = copy.deepcopy(world.documents)
-    result, found = judge.examine([*documents.values(), world.api])
+    result, found = fault_engine.examine([*documents.values(), world.api])
     steps = plan.plan(
         result.findings,
         found,
         documents.__getitem__,
         plan.Consent(max_risk),
-        remedies.REMEDIES,
-        judge.KEY_DIGITS,
+        maintenance.REMEDIES,
+        fault_engine.KEY_DIGITS,
         None,
     )
     assert [(step.host, step.code, step.remedy, step.risk, step.allowed) for step in steps] == [
@@ -665,15 +671,15 @@ def test_what_only_a_hand_can_take_back_is_planned_so(world, alone):
         "data": {"levels": [theirs] if alone else [theirs, level(True)]},
     }
     documents = copy.deepcopy(world.documents)
-    result, found = judge.examine([*documents.values(), world.api])
+    result, found = fault_engine.examine([*documents.values(), world.api])
     assert told in {finding.remedy for finding in result.findings if finding.code == "KM903"}
     (step,) = plan.plan(
         result.findings,
         found,
         documents.__getitem__,
         plan.Consent(2),
-        remedies.REMEDIES,
-        judge.KEY_DIGITS,
+        maintenance.REMEDIES,
+        fault_engine.KEY_DIGITS,
         None,
     )
     assert (step.blocked_by, step.risk, "restart" in step.diff) == (

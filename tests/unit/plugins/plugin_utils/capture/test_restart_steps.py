@@ -13,10 +13,10 @@ import base64
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture import (
-    plan as capture,
+    plan as capture_plan,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture import (
-    restart_steps as capture_restart,
+    restart_steps,
 )
 
 MANAGER, ALLOW = "kube-controller-manager", ("capture_restart",)
@@ -25,8 +25,8 @@ RUN = "20261121T090000Z-1a2b3c"
 
 def made(world, *components, allow=ALLOW, host="m2"):
     documents = [*world.documents.values(), *([world.api] if world.api else [])]
-    targets = capture.plan(RUN, documents, components, 4, 60).targets
-    return capture_restart.add(
+    targets = capture_plan.plan(RUN, documents, components, 4, 60).targets
+    return restart_steps.add(
         [(one, "it has no endpoint") for one in targets if one.on == host], documents, allow, RUN
     )
 
@@ -114,7 +114,7 @@ def test_a_component_of_no_manifest_is_refused(world):
 
 
 def test_nothing_to_raise_asks_nothing():
-    assert capture_restart.add([], [], ALLOW, RUN) == ((), ())
+    assert restart_steps.add([], [], ALLOW, RUN) == ((), ())
 
 
 SERVER = "kube-apiserver"

@@ -11,16 +11,18 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture import (
-    scheduler as scheduler_capture,
+    scheduler as capture_scheduler,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture.outcome import Became
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture.plan import Target
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import engine as judge
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import (
+    engine as fault_engine,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.scheduling import (
     cache_dump,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import (
-    scheduler_capture as report,
+    scheduler_capture as report_scheduler_capture,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports.text_page import (
     Page,
@@ -52,9 +54,11 @@ def struck(world):
 
 
 def chosen(world, level=4):
-    hosts = [judge.extract(document) for document in world.documents.values()]
-    return scheduler_capture.choose(
-        judge.assembled(hosts, [world.api] if world.api else []), level, judge.KEY_DIGITS
+    hosts = [fault_engine.extract(document) for document in world.documents.values()]
+    return capture_scheduler.choose(
+        fault_engine.assembled(hosts, [world.api] if world.api else []),
+        level,
+        fault_engine.KEY_DIGITS,
     )
 
 
@@ -93,7 +97,7 @@ def test_the_one_that_holds_the_lock_is_captured(lost):
     assert one["heard"] == [
         {"message": SHORT, "waiting": ["kube-system/agent-x"], "targets": ["m3"]}
     ]
-    assert scheduler_capture.wish(one, 60).startswith(
+    assert capture_scheduler.wish(one, 60).startswith(
         "the log level of kube-scheduler of m2 0 -> 4 for 60 s"
     )
 
@@ -178,7 +182,7 @@ def test_of_an_unknown_version_nobody_knows_what_the_signal_does(lost):
 def test_a_vendors_build_is_captured_and_proves_nothing_by_itself(lost):
     versions(lost, "v1.18.4-tke.5")
     (one,), _notes = chosen(lost)
-    found = scheduler_capture.result(
+    found = capture_scheduler.result(
         {**one, "process_is": "ok", "sent": True}, None, of_1_14(*NODES), RUN, {}
     )
     assert one["faulty"] is None
@@ -214,13 +218,13 @@ def became(host, raised=True, restored=True, reason="", trying=False):
 
 def rendered(found):
     page = Page(200, plain)
-    report.render(page, found)
+    report_scheduler_capture.render(page, found)
     return "\n".join(page.lines)
 
 
 def test_what_it_proves_and_where_the_files_are(lost):
     (one,), _notes = chosen(lost)
-    found = scheduler_capture.result(
+    found = capture_scheduler.result(
         done(one), became("m1"), of_1_14(*NODES), RUN, {"dump": "/r/d.txt", "matters": "/r/m.txt"}
     )
     assert found["nodes"] == {
@@ -266,20 +270,20 @@ def test_a_node_that_may_have_been_tried_is_not_named(lost):
     )
     lost.data("api", "pending")["items"].reverse()
     (one,), _notes = chosen(lost)
-    found = scheduler_capture.result(done(one), None, of_1_14(*NODES), RUN, {})
+    found = capture_scheduler.result(done(one), None, of_1_14(*NODES), RUN, {})
     assert (found["verdict"], found["targets"], found["message"]) == (
         cache_dump.SHORT,
         ["m3"],
         SHORT,
     )
     one["heard"] = one["heard"][:1]
-    assert scheduler_capture.result(done(one), None, of_1_14(*NODES), RUN, {})["targets"] == []
+    assert capture_scheduler.result(done(one), None, of_1_14(*NODES), RUN, {})["targets"] == []
 
 
 def test_a_message_that_was_logged_meanwhile_counts_too(lost):
     (one,), _notes = chosen(lost)
     one["heard"][0]["message"] = "0/3 nodes are available: 3 Too many pods."
-    found = scheduler_capture.result(
+    found = capture_scheduler.result(
         done(one),
         None,
         [*of_1_14(*NODES), f"x Unable to schedule a/b: no fit: {SHORT}; waiting"],
@@ -312,7 +316,7 @@ def test_a_message_that_was_logged_meanwhile_counts_too(lost):
 )
 def test_what_failed_is_said(lost, more, lines, dump, level):
     (one,), _notes = chosen(lost)
-    found = scheduler_capture.result(done(one, **more), became("m1"), lines, RUN, {})
+    found = capture_scheduler.result(done(one, **more), became("m1"), lines, RUN, {})
     assert found["dump"]["reason"] == dump
     assert found["level"]["reason"] == level
     assert found["verdict"] == cache_dump.UNKNOWN
@@ -342,7 +346,7 @@ def test_what_failed_is_said(lost, more, lines, dump, level):
 )
 def test_what_became_of_its_level(lost, more, level, text):
     (one,), _notes = chosen(lost)
-    found = scheduler_capture.result(done(one, **more), level, of_1_14(*NODES), RUN, {})
+    found = capture_scheduler.result(done(one, **more), level, of_1_14(*NODES), RUN, {})
     assert found["level"]["reason"] == text
     assert text in rendered(found)
     assert found["verdict"] == cache_dump.SHORT
@@ -356,7 +360,7 @@ def test_only_what_can_be_raised_at_run_time_is_planned(lost):
         ("refused", 0, 0),
         ("offered", 4, 0),
     ):
-        plan = scheduler_capture.levels([done(one, offered=offered, former=former)], RUN, 60, 5.0)
+        plan = capture_scheduler.levels([done(one, offered=offered, former=former)], RUN, 60, 5.0)
         assert len(plan.targets) == count
         assert not any(target.step for target in plan.targets)
         assert plan.logging == {"m1": ("kube-scheduler",)}
@@ -366,6 +370,6 @@ def test_only_what_can_be_raised_at_run_time_is_planned(lost):
 def test_where_the_list_of_nodes_is_cut_nothing_is_compared(lost):
     lost.api["collectors"]["nodes"]["truncated"] = True
     (one,), _notes = chosen(lost)
-    found = scheduler_capture.result(done(one), None, of_1_14(*NODES), RUN, {})
+    found = capture_scheduler.result(done(one), None, of_1_14(*NODES), RUN, {})
     assert one["nodes"] is None
     assert found["verdict"] == cache_dump.UNKNOWN

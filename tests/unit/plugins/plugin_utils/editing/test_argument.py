@@ -13,10 +13,10 @@ import hashlib
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.editing import (
-    argument as edit,
+    argument as editing_argument,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.editing import (
-    scalar as edit_scalar,
+    scalar as editing_scalar,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.editing.argument import (
     EditRefused,
@@ -24,7 +24,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.editing.argum
     set_argument,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import (
-    pod_manifest as manifest,
+    pod_manifest,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.safe_io import yaml_nodes
 
@@ -42,12 +42,12 @@ def both_parsers(request, monkeypatch):
     return request.param
 
 
-def checked(result: edit.Edit, before: str) -> str:
+def checked(result: editing_argument.Edit, before: str) -> str:
     """Return the text afterwards; the splices must make it from the bytes before."""
     data = before.encode()
     for splice in result.splices:
         assert data[splice.start : splice.end] == splice.old
-    assert edit.apply(data, result.splices).decode() == result.text
+    assert editing_argument.apply(data, result.splices).decode() == result.text
     assert result.sha256 == hashlib.sha256(data).hexdigest()
     assert bool(result.diff) == result.changed == (result.text != before)
     return result.text
@@ -386,17 +386,17 @@ JSON = (
 
 def test_the_place_of_an_argument_behind_a_byte_order_mark(both_parsers):
     for text in (HEAD + OK, "# é😀\n" + HEAD + OK):
-        place = manifest.parse("\ufeff" + text).containers[0].arguments[1]
+        place = pod_manifest.parse("\ufeff" + text).containers[0].arguments[1]
         assert text[place.start : place.end] == "--leader-elect=false"
 
 
 def test_masked_text_parses_with_every_place_kept():
     source, _data = masked(HEAD + SECRET, "éhunter2")
-    with pytest.raises(manifest.ManifestError):
-        manifest.parse(source.text)
-    read = manifest.parseable(source.text, source.masked)
+    with pytest.raises(pod_manifest.ManifestError):
+        pod_manifest.parse(source.text)
+    read = pod_manifest.parseable(source.text, source.masked)
     assert len(read) == len(source.text)
-    assert manifest.parse(read).containers[0].argv[1] == "--leader-elect=false"
+    assert pod_manifest.parse(read).containers[0].argv[1] == "--leader-elect=false"
 
 
 def test_json(both_parsers):
@@ -466,7 +466,7 @@ def masked(text: str, *secrets: str) -> tuple[Source, bytes]:
 def test_a_masked_secret_stays_what_it_is():
     source, data = masked(HEAD + SECRET, "éhunter2")
     result = set_argument(source, "kube-scheduler", FLAG, "true")
-    assert edit.apply(data, result.splices) == data.replace(
+    assert editing_argument.apply(data, result.splices) == data.replace(
         b"--leader-elect=false", b"--leader-elect=true"
     )
     assert result.sha256 == hashlib.sha256(data).hexdigest()
@@ -694,8 +694,8 @@ def test_anchors_and_cycles_elsewhere_do_no_harm():
 
 
 def scalar(before: str, path: tuple[str, ...], value, **more) -> str:
-    text = checked(edit_scalar.set_scalar(before, path, value, **more), before)
-    assert not edit_scalar.set_scalar(text, path, value, **more).changed
+    text = checked(editing_scalar.set_scalar(before, path, value, **more), before)
+    assert not editing_scalar.set_scalar(text, path, value, **more).changed
     return text
 
 
@@ -799,22 +799,22 @@ def test_a_boolean_that_holds(text):
 )
 def test_scalar_refused(text, why):
     with pytest.raises(EditRefused, match=why):
-        edit_scalar.set_scalar(text, ELECT, True)
+        editing_scalar.set_scalar(text, ELECT, True)
 
 
 def test_scalar_of_another_kind():
     with pytest.raises(EditRefused, match="its kind is A, not B"):
-        edit_scalar.set_scalar("kind: A\n", ELECT, True, kind="B")
+        editing_scalar.set_scalar("kind: A\n", ELECT, True, kind="B")
     with pytest.raises(EditRefused, match="its kind is missing"):
-        edit_scalar.set_scalar("x: A\n", ELECT, True, kind="B")
+        editing_scalar.set_scalar("x: A\n", ELECT, True, kind="B")
 
 
 def test_a_masked_scalar_elsewhere_and_here():
     source, data = masked("token: hunter2\nleaderElection:\n  leaderElect: false\n", "hunter2")
-    result = edit_scalar.set_scalar(source, ELECT, True)
-    assert edit.apply(data, result.splices) == data.replace(b"false", b"true")
+    result = editing_scalar.set_scalar(source, ELECT, True)
+    assert editing_argument.apply(data, result.splices) == data.replace(b"false", b"true")
     with pytest.raises(EditRefused, match="a secret stands"):
-        edit_scalar.set_scalar(source, ("token",), "x")
+        editing_scalar.set_scalar(source, ("token",), "x")
 
 
 # --- kubeadm's extraArgs ---
@@ -883,10 +883,10 @@ V3, V4 = (
 )
 def test_extra_arg(before, after):
     assert (
-        checked(edit_scalar.set_extra_arg(before, "scheduler", "leader-elect", "true"), before)
+        checked(editing_scalar.set_extra_arg(before, "scheduler", "leader-elect", "true"), before)
         == after
     )
-    assert not edit_scalar.set_extra_arg(after, "scheduler", "leader-elect", "true").changed
+    assert not editing_scalar.set_extra_arg(after, "scheduler", "leader-elect", "true").changed
 
 
 @pytest.mark.parametrize(
@@ -905,4 +905,4 @@ def test_extra_arg(before, after):
 )
 def test_extra_arg_refused(text, why):
     with pytest.raises(EditRefused, match=why):
-        edit_scalar.set_extra_arg(text, "scheduler", "leader-elect", "true")
+        editing_scalar.set_extra_arg(text, "scheduler", "leader-elect", "true")

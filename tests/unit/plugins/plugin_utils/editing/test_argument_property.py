@@ -24,7 +24,9 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.editing import argument as edit
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.editing import (
+    argument as editing_argument,
+)
 
 ASKED = os.environ.get("KUBEMEND_EXAMPLES")
 PROFILE = {
@@ -333,7 +335,7 @@ def cases(draw: st.DrawFn) -> Case:
     return yaml_case(rnd, flag, value, hazard)
 
 
-def evidence(case: Case) -> tuple[edit.Source, bytes]:
+def evidence(case: Case) -> tuple[editing_argument.Source, bytes]:
     """Return the file as the evidence shows it, and its true bytes."""
     data, spans = case.text.encode(), []
     for secret in case.secrets:
@@ -354,7 +356,7 @@ def evidence(case: Case) -> tuple[edit.Source, bytes]:
         "sha256": hashlib.sha256(data).hexdigest(),
         "masked": spans,
     }
-    return edit.Source.of(record), data
+    return editing_argument.Source.of(record), data
 
 
 def expected(case: Case) -> tuple[dict[str, list[object]], bool]:
@@ -481,14 +483,14 @@ def check(case: Case) -> str:
     source, data = evidence(case)
     component = "kube-proxy" if case.hazard == "none runs it" else "kube-scheduler"
     try:
-        result = edit.set_argument(source, component, case.flag, case.value)
-    except edit.EditRefused as refused:
+        result = editing_argument.set_argument(source, component, case.flag, case.value)
+    except editing_argument.EditRefused as refused:
         check_refusal(case, refused)
         return "refused"
     assert case.hazard in (None, *harmless(case)), f"{case.hazard} was not refused:\n{case.text}"
     proven(case, result, data)
-    again = edit.set_argument(
-        edit.Source(result.text, source.path, "ab" * 32, moved(source, result)),
+    again = editing_argument.set_argument(
+        editing_argument.Source(result.text, source.path, "ab" * 32, moved(source, result)),
         component,
         case.flag,
         case.value,
@@ -515,7 +517,9 @@ def harmless(case: Case) -> tuple[str, ...]:
     )
 
 
-def moved(source: edit.Source, result: edit.Edit) -> tuple[tuple[int, int], ...]:
+def moved(
+    source: editing_argument.Source, result: editing_argument.Edit
+) -> tuple[tuple[int, int], ...]:
     def shift(place: int) -> int:
         return place + sum(
             len(splice.new) - len(splice.old) for splice in result.splices if splice.end <= place
@@ -524,10 +528,10 @@ def moved(source: edit.Source, result: edit.Edit) -> tuple[tuple[int, int], ...]
     return tuple((shift(start), shift(end)) for start, end in source.masked)
 
 
-def proven(case: Case, result: edit.Edit, data: bytes) -> None:
+def proven(case: Case, result: editing_argument.Edit, data: bytes) -> None:
     for splice in result.splices:
         assert data[splice.start : splice.end] == splice.old
-    after = edit.apply(data, result.splices)
+    after = editing_argument.apply(data, result.splices)
     lists, differs = expected(case)
     assert result.changed == differs == (after != data), case.text
     before, now = first(data), first(after)

@@ -11,7 +11,7 @@ import hashlib
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.editing import (
-    kubelet_config as kubelet_edit,
+    kubelet_config as editing_kubelet_config,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.editing.draft import EditRefused
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.kubelet import (
@@ -72,14 +72,14 @@ def applied(text, change):
     ],
 )
 def test_in_the_file(text, after):
-    found = kubelet_edit.edited(kubelet(text), STATIC)
+    found = editing_kubelet_config.edited(kubelet(text), STATIC)
     (change,) = found.changes
     made = applied(text, change)
     assert made == found.kubelet["config"]["text"]
     assert after is None or made == after
     config = kubelet_config.read({**kubelet(text), "config": record("/c.yaml", made)})
     assert {
-        key: config.setting(key, flag).value for key, flag in kubelet_edit.FLAGS.items()
+        key: config.setting(key, flag).value for key, flag in editing_kubelet_config.FLAGS.items()
     } == STATIC
     assert all(line in made for line in text.splitlines() if line.startswith("#"))
     assert found.diff.startswith("--- /c.yaml")
@@ -97,18 +97,18 @@ def test_in_the_file(text, after):
     ],
 )
 def test_a_list_that_is_taken_away(text, after):
-    found = kubelet_edit.edited(kubelet(text), {"reservedSystemCPUs": ""})
+    found = editing_kubelet_config.edited(kubelet(text), {"reservedSystemCPUs": ""})
     assert [applied(text, change) for change in found.changes] == ([after] if text != after else [])
     assert found.told == ("reservedSystemCPUs: none (was 0-1)" if text != after else "")
 
 
 def test_what_is_so_already_changes_nothing():
-    found = kubelet_edit.edited(
+    found = editing_kubelet_config.edited(
         kubelet(HEAD + "cpuManagerPolicy: static\nreservedSystemCPUs: '0'\n"), STATIC
     )
     assert (found.changes, found.diff) == ((), "")
     assert (
-        kubelet_edit.edited(
+        editing_kubelet_config.edited(
             kubelet(HEAD, "--cpu-manager-policy=static", "--reserved-cpus=0"), STATIC
         ).changes
         == ()
@@ -116,7 +116,7 @@ def test_what_is_so_already_changes_nothing():
 
 
 def test_a_drop_in_that_has_the_last_word_is_the_place():
-    found = kubelet_edit.edited(
+    found = editing_kubelet_config.edited(
         kubelet(HEAD + "reservedSystemCPUs: '0'\n", dropin=HEAD + "cpuManagerPolicy: none\n"),
         STATIC,
     )
@@ -129,8 +129,8 @@ def test_a_secret_in_the_way_is_not_overwritten():
     begin = evidence["config"]["text"].index("xxxx")
     evidence["config"]["masked"] = [[begin, begin + 4]]
     with pytest.raises(EditRefused, match="a secret stands"):
-        kubelet_edit.edited(evidence, STATIC)
-    assert kubelet_edit.edited(evidence, {"cpuManagerPolicy": "static"}).changes
+        editing_kubelet_config.edited(evidence, STATIC)
+    assert editing_kubelet_config.edited(evidence, {"cpuManagerPolicy": "static"}).changes
 
 
 @pytest.mark.parametrize("behind", ["", "other: hunter2\nport: 1\n"])
@@ -142,7 +142,7 @@ def test_a_masked_scalar_is_no_broken_yaml(behind):
         text=masked,
         masked=[[at, at + 7] for at in range(len(masked)) if masked.startswith("*******", at)],
     )
-    found = kubelet_edit.edited(evidence, STATIC)
+    found = editing_kubelet_config.edited(evidence, STATIC)
     after = true.replace("none", "static").replace("'1'", "'0'")
     assert applied(true, found.changes[0]) == after
     assert (
@@ -168,5 +168,5 @@ def test_a_masked_scalar_is_no_broken_yaml(behind):
 )
 def test_what_cannot_be_changed_is_refused_with_its_place(evidence, words):
     with pytest.raises(EditRefused) as refused:
-        kubelet_edit.edited(evidence, STATIC)
+        editing_kubelet_config.edited(evidence, STATIC)
     assert all(word in str(refused.value) for word in words), refused.value

@@ -23,7 +23,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence impo
     archive,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import (
-    document as evidence,
+    document as evidence_document,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import (
     sources as evidence_sources,
@@ -33,7 +33,9 @@ FIRST = json.dumps({"schema": archive.SCHEMA}).encode()
 
 
 def document(host="m1", **more):
-    return json.dumps({**evidence.envelope(host, "unreachable", "no answer"), **more}).encode()
+    return json.dumps(
+        {**evidence_document.envelope(host, "unreachable", "no answer"), **more}
+    ).encode()
 
 
 def tar(*members, end=b"", form=tarfile.USTAR_FORMAT):
@@ -64,7 +66,7 @@ def path(tmp_path):
 def refused(path, data):
     path.write_bytes(data)
     before = sorted(path.parent.parent.rglob("*"))
-    with pytest.raises(evidence.EvidenceError) as caught:
+    with pytest.raises(evidence_document.EvidenceError) as caught:
         list(evidence_sources.stream([path]))
     assert sorted(path.parent.parent.rglob("*")) == before
     told = str(caught.value)
@@ -104,10 +106,10 @@ def test_folders_and_bundles_are_merged(path, tmp_path):
             )
         )
     )
-    evidence.write(
-        evidence.envelope("m1", "unreachable", "later, but no answer"), tmp_path / "folder"
+    evidence_document.write(
+        evidence_document.envelope("m1", "unreachable", "later, but no answer"), tmp_path / "folder"
     )
-    evidence.write(evidence.envelope("w1", "ok", ""), tmp_path / "folder")
+    evidence_document.write(evidence_document.envelope("w1", "ok", ""), tmp_path / "folder")
     found = {
         one["host"]: one["status"] for one in evidence_sources.stream([tmp_path / "folder", path])
     }
@@ -116,7 +118,7 @@ def test_folders_and_bundles_are_merged(path, tmp_path):
 
 def test_names_that_ustar_has_no_room_for(path):
     host = "h" * 63 + "." + "d" * 63 + ".example.com"
-    name = archive.member_name(evidence.file_name(host))
+    name = archive.member_name(evidence_document.file_name(host))
     assert len(name) <= archive.LONGEST
     with open(path, "wb") as file:
         archive.packed(
@@ -124,7 +126,7 @@ def test_names_that_ustar_has_no_room_for(path):
                 *GOOD,
                 (name, document(host)),
                 (
-                    archive.member_name(evidence.file_name(host, ".cluster.json")),
+                    archive.member_name(evidence_document.file_name(host, ".cluster.json")),
                     document(host, kind="cluster"),
                 ),
             ],
@@ -291,9 +293,9 @@ def test_bombs(path, monkeypatch):
 
 def test_a_fifo_or_a_device_instead_of_a_file_is_not_opened(path):
     os.mkfifo(path)
-    with pytest.raises(evidence.EvidenceError, match="no such folder or bundle"):
+    with pytest.raises(evidence_document.EvidenceError, match="no such folder or bundle"):
         list(evidence_sources.stream([path]))
-    with pytest.raises(evidence.EvidenceError, match="no such folder or bundle"):
+    with pytest.raises(evidence_document.EvidenceError, match="no such folder or bundle"):
         list(evidence_sources.stream(["/dev/zero"]))
 
 
@@ -307,5 +309,5 @@ def test_any_bytes_are_refused_or_read(tmp_path_factory, noise, place):
         path.write_bytes(data)
         try:
             list(evidence_sources.stream([path]))
-        except evidence.EvidenceError as error:
+        except evidence_document.EvidenceError as error:
             assert str(error).isprintable()

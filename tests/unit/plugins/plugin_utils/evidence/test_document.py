@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import (
-    document as evidence,
+    document as evidence_document,
 )
 
 
@@ -46,7 +46,7 @@ def certificate(*common_names: str) -> str:
 
 def document(**more: Any) -> dict[str, Any]:
     return {
-        "schema": evidence.SCHEMA,
+        "schema": evidence_document.SCHEMA,
         "host": "m1",
         "status": "ok",
         "collected_at": "2026-11-21T09:00:00Z",
@@ -61,7 +61,7 @@ def kubelet(text: str, pem: str | None = None, ca: str | None = None) -> dict[st
         "client_certificate": {"pem": pem},
         "ca": {"pem": ca} if ca else None,
     }
-    return evidence.envelope(
+    return evidence_document.envelope(
         "m1", "ok", "", {"collectors": {"kubelet": {"status": "ok", "data": data}}}
     )
 
@@ -73,7 +73,7 @@ def test_the_node_and_its_cluster_are_proven_by_certificates() -> None:
         f"clusters:\n- cluster:\n    certificate-authority-data: {embedded}\n    server:"
         " https://x\n  name: k\n"
     )
-    found = evidence.finalise(kubelet(text, certificate("system:node:worker-1")), ["node"])
+    found = evidence_document.finalise(kubelet(text, certificate("system:node:worker-1")), ["node"])
     digests = sorted(
         hashlib.sha256(
             x509.load_pem_x509_certificate(pem.encode()).public_bytes(Encoding.DER)
@@ -82,7 +82,7 @@ def test_the_node_and_its_cluster_are_proven_by_certificates() -> None:
     )
     assert found["cluster_key"] == hashlib.sha256("".join(digests).encode()).hexdigest()
     assert (found["node"], found["groups"]) == ("worker-1", ["node"])
-    by_file = evidence.finalise(
+    by_file = evidence_document.finalise(
         kubelet("clusters:\n- cluster: {certificate-authority: /ca.crt}\n", None, other + authority)
     )
     assert (by_file["cluster_key"], by_file["node"]) == (found["cluster_key"], None)
@@ -102,7 +102,7 @@ def test_the_node_and_its_cluster_are_proven_by_certificates() -> None:
     ],
 )
 def test_no_proof_from_a_kubeconfig_of_another_shape(text: str) -> None:
-    found = evidence.finalise(
+    found = evidence_document.finalise(
         kubelet(text, "-----BEGIN CERTIFICATE-----\nQUJD\n-----END CERTIFICATE-----\n")
     )
     assert found["cluster_key"] is None
@@ -111,7 +111,7 @@ def test_no_proof_from_a_kubeconfig_of_another_shape(text: str) -> None:
 
 @pytest.mark.parametrize("names", [("admin",), ("system:nodes:x",), ()])
 def test_only_a_kubelets_name_is_a_node(names: tuple[str, ...]) -> None:
-    assert evidence.finalise(kubelet("", certificate(*names)))["node"] is None
+    assert evidence_document.finalise(kubelet("", certificate(*names)))["node"] is None
 
 
 @pytest.mark.parametrize(
@@ -124,8 +124,14 @@ def test_only_a_kubelets_name_is_a_node(names: tuple[str, ...]) -> None:
     ],
 )
 def test_junk_proves_nothing(junk: dict[str, Any]) -> None:
-    found = evidence.finalise(evidence.envelope("m1", "ok", "", {"collectors": junk}))
-    assert (found["node"], found["cluster_key"], evidence.role_of(found)) == (None, None, "unknown")
+    found = evidence_document.finalise(
+        evidence_document.envelope("m1", "ok", "", {"collectors": junk})
+    )
+    assert (found["node"], found["cluster_key"], evidence_document.role_of(found)) == (
+        None,
+        None,
+        "unknown",
+    )
 
 
 def test_the_node_cannot_speak_for_the_controller() -> None:
@@ -137,14 +143,14 @@ def test_the_node_cannot_speak_for_the_controller() -> None:
         "schema": "x",
         "reason": "a\x1b[2J\nb",
     }
-    found = evidence.envelope("m1", "ok", "", said)
+    found = evidence_document.envelope("m1", "ok", "", said)
     assert (
         found["host"],
         found["node"],
         found["cluster_key"],
         found["groups"],
         found["schema"],
-    ) == ("m1", None, None, [], evidence.SCHEMA)
+    ) == ("m1", None, None, [], evidence_document.SCHEMA)
     assert found["reason"] == "a [2J b"
 
 
@@ -250,7 +256,12 @@ def test_role(role: str, collectors: dict[str, tuple[str, Any]]) -> None:
     records = {
         name: {"status": status, "data": data} for name, (status, data) in collectors.items()
     }
-    assert evidence.role_of(evidence.envelope("m1", "ok", "", {"collectors": records})) == role
+    assert (
+        evidence_document.role_of(
+            evidence_document.envelope("m1", "ok", "", {"collectors": records})
+        )
+        == role
+    )
 
 
 @pytest.mark.parametrize(
@@ -266,7 +277,7 @@ def test_role(role: str, collectors: dict[str, tuple[str, Any]]) -> None:
     ],
 )
 def test_any_name_is_one_file(tmp_path: Path, host: str, name: str) -> None:
-    written = evidence.write(document(host=host), tmp_path / "evidence")
+    written = evidence_document.write(document(host=host), tmp_path / "evidence")
     path = tmp_path / "evidence" / (name if not name.startswith("..") else "%2E" + name[1:])
     assert [one.name for one in (tmp_path / "evidence").iterdir()] == [path.name]
     assert written == {
@@ -276,7 +287,7 @@ def test_any_name_is_one_file(tmp_path: Path, host: str, name: str) -> None:
     }
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
-    assert evidence.read(path)["host"] == host
+    assert evidence_document.read(path)["host"] == host
 
 
 def _nested(depth: int) -> Any:
@@ -304,8 +315,8 @@ def _nested(depth: int) -> Any:
 )
 def test_what_is_no_evidence_is_refused_by_name(tmp_path: Path, broken: Any, reason: str) -> None:
     (tmp_path / "m1.json").write_text(json.dumps(broken))
-    with pytest.raises(evidence.EvidenceError) as caught:
-        evidence.read(tmp_path / "m1.json")
+    with pytest.raises(evidence_document.EvidenceError) as caught:
+        evidence_document.read(tmp_path / "m1.json")
     assert str(caught.value).startswith(f"{tmp_path / 'm1.json'}: ")
     assert reason in str(caught.value)
 
@@ -313,13 +324,13 @@ def test_what_is_no_evidence_is_refused_by_name(tmp_path: Path, broken: Any, rea
 @pytest.mark.parametrize("data", [b"", b"{", b"\xff", b"[" * 100000])
 def test_what_is_no_json_is_refused(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "a.json").write_bytes(data)
-    with pytest.raises(evidence.EvidenceError, match="no JSON, or cut"):
-        evidence.read(tmp_path / "a.json")
+    with pytest.raises(evidence_document.EvidenceError, match="no JSON, or cut"):
+        evidence_document.read(tmp_path / "a.json")
 
 
 def test_stub(tmp_path: Path) -> None:
-    evidence.write_stub(tmp_path, "w9", ["node"])
-    found = evidence.read(tmp_path / "w9.json")
+    evidence_document.write_stub(tmp_path, "w9", ["node"])
+    found = evidence_document.read(tmp_path / "w9.json")
     assert (found["status"], found["groups"], found["collectors"]) == ("not_asked", ["node"], {})
 
 
@@ -335,9 +346,9 @@ DEEP = [
 def test_a_kubeconfig_however_deep_ends_nobody(text: str) -> None:
     """Libyaml composes by recursion in C: were it let, this process would be gone."""
     authority = certificate("kubernetes")
-    assert evidence.finalise(kubelet(text, None, authority))["cluster_key"] == evidence.cluster_key(
-        authority
-    )
+    assert evidence_document.finalise(kubelet(text, None, authority))[
+        "cluster_key"
+    ] == evidence_document.cluster_key(authority)
 
 
 def test_merge_keys_of_a_kubeconfig_are_not_followed() -> None:
@@ -346,7 +357,7 @@ def test_merge_keys_of_a_kubeconfig_are_not_followed() -> None:
         for number in range(1, 12)
     )
     begin = time.process_time()
-    assert evidence.finalise(kubelet("a0: &a0 {k: v}\n" + text))["cluster_key"] is None
+    assert evidence_document.finalise(kubelet("a0: &a0 {k: v}\n" + text))["cluster_key"] is None
     assert time.process_time() - begin < 5
 
 
@@ -354,9 +365,9 @@ def test_merge_keys_of_a_kubeconfig_are_not_followed() -> None:
 def test_an_authority_that_is_not_embedded_is_the_files(empty: str) -> None:
     authority = certificate("kubernetes")
     text = f"clusters:\n- cluster: {{certificate-authority-data: {empty}}}\n"
-    assert evidence.finalise(kubelet(text, None, authority))["cluster_key"] == evidence.cluster_key(
-        authority
-    )
+    assert evidence_document.finalise(kubelet(text, None, authority))[
+        "cluster_key"
+    ] == evidence_document.cluster_key(authority)
 
 
 def test_a_certificate_of_an_unknown_version_proves_nothing() -> None:
@@ -366,12 +377,12 @@ def test_a_certificate_of_an_unknown_version_proves_nothing() -> None:
     pem = f"-----BEGIN CERTIFICATE-----\n{odd}\n-----END CERTIFICATE-----\n"
     with pytest.raises(x509.InvalidVersion):
         x509.load_pem_x509_certificate(pem.encode())
-    assert evidence.finalise(kubelet("", pem))["node"] is None
+    assert evidence_document.finalise(kubelet("", pem))["node"] is None
 
 
 def test_what_is_no_number_is_not_written(tmp_path: Path) -> None:
-    with pytest.raises(evidence.EvidenceError, match="a number without a value"):
-        evidence.write(
+    with pytest.raises(evidence_document.EvidenceError, match="a number without a value"):
+        evidence_document.write(
             document(collectors={"system": {"status": "ok", "data": {"x": float("inf")}}}), tmp_path
         )
     assert not list(tmp_path.iterdir())

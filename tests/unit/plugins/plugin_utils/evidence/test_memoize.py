@@ -10,14 +10,14 @@ from __future__ import annotations
 import contextlib
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import (
-    memoize as remember,
+    memoize,
 )
 
 
 def test_the_same_evidence_is_read_once_and_another_anew():
     read = []
 
-    @remember.last
+    @memoize.last
     def name(document):
         """What it is for."""
         read.append(document)
@@ -37,7 +37,7 @@ def test_the_same_evidence_is_read_once_and_another_anew():
 
 
 def test_evidence_that_is_gone_is_not_taken_for_what_stands_at_its_place():
-    @remember.last
+    @memoize.last
     def name(document):
         return document["name"]
 
@@ -49,7 +49,7 @@ def test_evidence_that_is_gone_is_not_taken_for_what_stands_at_its_place():
 def test_what_could_not_be_read_is_tried_again():
     tried = []
 
-    @remember.last
+    @memoize.last
     def name(document):
         tried.append(1)
         return document["name"]

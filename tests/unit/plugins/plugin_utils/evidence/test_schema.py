@@ -16,23 +16,25 @@ import pytest
 
 from ansible_collections.kubemend.remediation.plugins.action import diagnose
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture import (
-    outcome as capturing,
+    outcome as capture_outcome,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture import (
-    scheduler as scheduler_capture,
+    scheduler as capture_scheduler,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import (
-    document as evidence,
+    document as evidence_document,
 )
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import engine as judge
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import result as model
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import (
+    engine as fault_engine,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import (
+    result as model_result,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.scheduling import (
     cache_dump,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import (
-    run_files as run_folder,
-)
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import (
+    run_files,
     settings,
 )
 from tests import schemas
@@ -88,18 +90,18 @@ def captured(folder):
     """
     (one,), notes = chosen(struck(World()))
     found = [
-        scheduler_capture.result(
+        capture_scheduler.result(
             done(one),
             became("m1"),
             of_1_14("m1", "m2", "m3", "w1"),
             RUN,
             {"dump": "/r/d.txt", "lines": "/r/l.txt"},
         ),
-        scheduler_capture.result(one, None, [], RUN, {}),
+        capture_scheduler.result(one, None, [], RUN, {}),
     ]
-    capturing.write(
+    capture_outcome.write(
         str(folder),
-        scheduler_capture.DOCUMENT,
+        capture_scheduler.DOCUMENT,
         {"captures": [one], "notes": notes, "results": found},
     )
 
@@ -113,7 +115,7 @@ def rich(tmp_path_factory):
     folder, where = tmp_path_factory.mktemp("rich"), FOLDER / "v1.18.4-two-leaders" / "evidence"
     captured(folder)
     reported(where, folder, "repair", max_risk=2)
-    steps = run_folder.read_plan(str(folder))
+    steps = run_files.read_plan(str(folder))
     (folder / "steps.jsonl").write_text(
         "".join(json.dumps({"id": step.id, "state": "done"}) + "\n" for step in steps[:1])
     )
@@ -157,17 +159,17 @@ def test_the_schemas_are_schemas(name):
 def test_their_words_are_those_of_the_code():
     properties, parts = (schemas.schema("report")[name] for name in ("properties", "$defs"))
     assert properties["schema"]["const"] == diagnose.json_report.SCHEMA
-    assert set(parts["verdict"]["properties"]["verdict"]["enum"]) == set(model.VERDICTS)
-    assert tuple(parts["finding"]["properties"]["severity"]["enum"]) == model.SEVERITIES
+    assert set(parts["verdict"]["properties"]["verdict"]["enum"]) == set(model_result.VERDICTS)
+    assert tuple(parts["finding"]["properties"]["severity"]["enum"]) == model_result.SEVERITIES
     modes = {name.replace("verify", "repair") for name in diagnose.SPEC["mode"]["choices"]}
     assert set(properties["mode"]["enum"]) == modes | {"capture", "revert"}
     envelope = schemas.schema("evidence")
-    assert set(envelope["properties"]["status"]["enum"]) == set(evidence.STATUSES)
+    assert set(envelope["properties"]["status"]["enum"]) == set(evidence_document.STATUSES)
     assert set(envelope["$defs"]["record"]["properties"]["status"]["enum"]) == set(
-        evidence.COLLECTOR_STATUSES
+        evidence_document.COLLECTOR_STATUSES
     )
-    assert set(evidence.ENVELOPE) <= set(envelope["properties"])
-    assert set(evidence.REQUIRED) <= set(envelope["required"])
+    assert set(evidence_document.ENVELOPE) <= set(envelope["properties"])
+    assert set(evidence_document.REQUIRED) <= set(envelope["required"])
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -191,7 +193,7 @@ def test_a_run_that_captured_schedulers(tmp_path):
     ]
     assert set(
         schemas.schema("report")["$defs"]["scheduler_capture"]["properties"]["verdict"]["enum"]
-    ) == set(scheduler_capture.ORDER)
+    ) == set(capture_scheduler.ORDER)
 
 
 def test_a_run_of_a_slice(tmp_path):
@@ -263,11 +265,13 @@ def test_all_evidence_that_was_recorded_is_in_the_envelope():
 
 
 def test_evidence_of_who_was_not_asked_and_of_who_did_not_answer(tmp_path):
-    evidence.write_stub(tmp_path, "m1", ["control_plane"], "192.0.2.1")
+    evidence_document.write_stub(tmp_path, "m1", ["control_plane"], "192.0.2.1")
     schemas.checked("evidence", json.loads((tmp_path / "m1.json").read_text()))
     schemas.checked(
         "evidence",
-        evidence.finalise(evidence.envelope("m1", "unreachable", "timed out\x1b"), ["node"]),
+        evidence_document.finalise(
+            evidence_document.envelope("m1", "unreachable", "timed out\x1b"), ["node"]
+        ),
     )
 
 
@@ -291,4 +295,6 @@ def test_evidence_with_a_field_that_is_new_or_missing_fails():
 
 def test_every_fault_code_is_one_of_the_schemas():
     pattern = schemas.schema("report")["$defs"]["code"]
-    assert all(jsonschema.Draft202012Validator(pattern).is_valid(code) for code in judge.CATALOGUE)
+    assert all(
+        jsonschema.Draft202012Validator(pattern).is_valid(code) for code in fault_engine.CATALOGUE
+    )

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import (
-    document as evidence,
+    document as evidence_document,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import (
     sources as evidence_sources,
@@ -20,7 +20,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence impo
 
 def document(**more: Any) -> dict[str, Any]:
     return {
-        "schema": evidence.SCHEMA,
+        "schema": evidence_document.SCHEMA,
         "host": "m1",
         "status": "ok",
         "collected_at": "2026-11-21T09:00:00Z",
@@ -31,7 +31,7 @@ def document(**more: Any) -> dict[str, Any]:
 
 def test_all_of_a_folder_whatever_its_hosts_are_called(tmp_path: Path) -> None:
     for host in ("../../etc/passwd", ".hidden", "m1"):
-        evidence.write(document(host=host), tmp_path / "evidence")
+        evidence_document.write(document(host=host), tmp_path / "evidence")
     assert sorted(one["host"] for one in evidence_sources.stream([tmp_path])) == [
         "../../etc/passwd",
         ".hidden",
@@ -41,7 +41,7 @@ def test_all_of_a_folder_whatever_its_hosts_are_called(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["{", "", "[]", "{}", '{"schema": "kubemend.evidence/9"}', "\x00"])
 def test_a_file_that_is_no_evidence_costs_its_host(tmp_path: Path, text: str) -> None:
-    evidence.write(document(), tmp_path)
+    evidence_document.write(document(), tmp_path)
     (tmp_path / "w%2F1.json").write_text(text)
     (tmp_path / "m2.cluster.json").write_text(text)
     notices: list[str] = []
@@ -63,10 +63,10 @@ def test_a_file_that_is_no_evidence_costs_its_host(tmp_path: Path, text: str) ->
 
 def test_a_broken_file_counts_less_than_any_answer_and_more_than_none(tmp_path: Path) -> None:
     for folder in ("a", "b"):
-        evidence.write(document(host="m2"), tmp_path / folder)
+        evidence_document.write(document(host="m2"), tmp_path / folder)
     (tmp_path / "a" / "m1.json").write_text("{")
     for status, expected in (("unreachable", "unreachable"), ("ok", "ok"), ("not_asked", "error")):
-        evidence.write(document(status=status), tmp_path / "b")
+        evidence_document.write(document(status=status), tmp_path / "b")
         assert {
             one["host"]: one["status"]
             for one in evidence_sources.stream([tmp_path / "a", tmp_path / "b"])
@@ -76,13 +76,13 @@ def test_a_broken_file_counts_less_than_any_answer_and_more_than_none(tmp_path: 
 def test_where_no_file_is_evidence_the_first_is_named(tmp_path: Path) -> None:
     for name in ("m1.json", "m2.json"):
         (tmp_path / name).write_text("{")
-    with pytest.raises(evidence.EvidenceError, match="m1.json: no JSON"):
+    with pytest.raises(evidence_document.EvidenceError, match="m1.json: no JSON"):
         list(evidence_sources.stream([tmp_path]))
 
 
 def test_folders_are_merged(tmp_path: Path) -> None:
     def put(folder: str, host: str, status: str, hour: int) -> None:
-        evidence.write(
+        evidence_document.write(
             document(
                 host=host, status=status, collected_at=f"2026-11-21T{hour:02}:00:00Z", reason=folder
             ),
@@ -108,8 +108,8 @@ def test_a_plan_looks_through_the_folders_once_and_reads_a_file_that_is_alone_on
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for host in ("m1", "m2"):
-        evidence.write(document(host=host), tmp_path / "a")
-    evidence.write(
+        evidence_document.write(document(host=host), tmp_path / "a")
+    evidence_document.write(
         document(host="m2", collected_at="2026-11-22T00:00:00Z", reason="later"), tmp_path / "b"
     )
     listed, read = [], []
@@ -127,13 +127,13 @@ def test_a_plan_looks_through_the_folders_once_and_reads_a_file_that_is_alone_on
 
 
 def test_cluster_and_node_evidence_of_one_host_are_two(tmp_path: Path) -> None:
-    evidence.write(document(), tmp_path)
-    evidence.write(document(kind="cluster"), tmp_path, ".cluster.json")
+    evidence_document.write(document(), tmp_path)
+    evidence_document.write(document(kind="cluster"), tmp_path, ".cluster.json")
     assert [one.get("kind") for one in evidence_sources.stream([tmp_path])] == ["cluster", None]
 
 
 def test_nothing_there(tmp_path: Path) -> None:
-    with pytest.raises(evidence.EvidenceError, match="no evidence"):
+    with pytest.raises(evidence_document.EvidenceError, match="no evidence"):
         list(evidence_sources.stream([tmp_path]))
-    with pytest.raises(evidence.EvidenceError, match="no such folder"):
+    with pytest.raises(evidence_document.EvidenceError, match="no such folder"):
         list(evidence_sources.stream([tmp_path / "x"]))

@@ -16,12 +16,14 @@ from typing import Any
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import (
-    document as evidence,
+    document as evidence_document,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import CATALOGUE
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import engine as judge
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import (
+    engine as fault_engine,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning import plan
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import run_plan as planning
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import run_plan
 
 FOLDER = Path(__file__).resolve().parents[4] / "fixtures" / "recorded"
 CASES = sorted(path.name for path in FOLDER.iterdir() if path.is_dir())
@@ -80,7 +82,7 @@ LIES = tuple(
 
 def documents(case: str) -> list[dict[str, Any]]:
     return [
-        evidence.read(path)
+        evidence_document.read(path)
         for path in sorted((FOLDER / case).rglob("*.json"))
         if path.name != "expected.json"
     ]
@@ -88,7 +90,7 @@ def documents(case: str) -> list[dict[str, Any]]:
 
 def changes(sound: list[dict[str, Any]]) -> dict[tuple[str, str, str, str], str]:
     """(fault, host, remedy, target) of each step that would be done, by what it changes."""
-    result, clusters = judge.examine(sound, deep=True)
+    result, clusters = fault_engine.examine(sound, deep=True)
     by_host = {
         document["host"]: document for document in sound if document.get("kind") != "cluster"
     }
@@ -97,8 +99,8 @@ def changes(sound: list[dict[str, Any]]) -> dict[tuple[str, str, str, str], str]
         clusters,
         lambda host: by_host.get(host, {}),
         EVERYTHING,
-        planning.REMEDIES,
-        judge.KEY_DIGITS,
+        run_plan.REMEDIES,
+        fault_engine.KEY_DIGITS,
     )
     return {
         (step.code, step.host, step.remedy, step.target): json.dumps(step.change, sort_keys=True)
@@ -129,7 +131,7 @@ def test_there_are_steps_to_compare() -> None:
     assert sum(bool(changes(documents(case))) for case in CASES) > 5
 
 
-@pytest.mark.parametrize("code", sorted(set(planning.REMEDIES) & set(CATALOGUE)))
+@pytest.mark.parametrize("code", sorted(set(run_plan.REMEDIES) & set(CATALOGUE)))
 def test_a_fault_that_is_repaired_is_judged_by_more_than_logs(code: str) -> None:
     fault = CATALOGUE[code]
     assert set(fault.needs) - LOGS or fault.cluster_needs, (
@@ -145,7 +147,7 @@ def test_what_a_plan_mends_has_a_proof_that_is_no_log(case: str) -> None:
     """
     sound = documents(case)
     codes = {key[0] for key in changes(sound)}
-    for finding in judge.judge(sound, deep=True).findings:
+    for finding in fault_engine.judge(sound, deep=True).findings:
         if finding.code in codes:
             assert {proof.kind for proof in finding.evidence} - {"log"}, (
                 f"{finding.code} of {finding.host} is shown by logs only"

@@ -20,12 +20,14 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import (
-    document as evidence,
+    document as evidence_document,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import (
     sources as evidence_sources,
 )
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import engine as judge
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import (
+    engine as fault_engine,
+)
 
 RECORDED = Path(__file__).resolve().parents[4] / "fixtures" / "recorded"
 CLUSTERS = {"old": ("v1.18.4-two-leaders", 97), "new": ("v1.36.3-kubelet-stopped", 99)}
@@ -89,9 +91,9 @@ def sliced(documents: list[dict], count: int, base: Path, limited: bool) -> list
         mine = set(hosts[number::count])
         for document in documents:
             if document["host"] in mine:
-                evidence.write(document, folder, suffix(document))
+                evidence_document.write(document, folder, suffix(document))
             elif limited and suffix(document) == ".json":
-                evidence.write_stub(
+                evidence_document.write_stub(
                     folder, document["host"], document["groups"], document.get("address")
                 )
     return slices
@@ -106,7 +108,7 @@ def documents():
 
 @pytest.fixture(scope="module")
 def whole(documents, tmp_path_factory):
-    return judge.judge(
+    return fault_engine.judge(
         evidence_sources.stream(sliced(documents, 1, tmp_path_factory.mktemp("whole"), False)),
         deep=True,
     )
@@ -121,7 +123,7 @@ def test_the_fleet_has_what_was_recorded(whole):
 
 @pytest.mark.parametrize(("count", "limited"), [(2, True), (8, False)])
 def test_slices_merge_to_the_verdicts_of_one_run(documents, whole, count, limited, tmp_path):
-    merged = judge.judge(
+    merged = fault_engine.judge(
         evidence_sources.stream(sliced(documents, count, tmp_path, limited)), deep=True
     )
     assert merged == whole
@@ -132,21 +134,21 @@ def test_a_slice_alone_says_of_its_hosts_what_all_say_and_nothing_of_whole_clust
 ):
     """A master that is in another slice would else be one that was forgotten (KM112)."""
     for folder in sliced(documents, 8, tmp_path, False):
-        alone = judge.judge(evidence_sources.stream([folder]), deep=True, part=True)
+        alone = fault_engine.judge(evidence_sources.stream([folder]), deep=True, part=True)
         hosts = {row.host for row in alone.hosts}
         mine = [
             item
             for item in whole.verdicts
-            if item.host in hosts and judge.CATALOGUE[item.code].cluster is None
+            if item.host in hosts and fault_engine.CATALOGUE[item.code].cluster is None
         ]
         assert {(item.code, item.host, item.component, item.verdict) for item in mine} <= {
             (item.code, item.host, item.component, item.verdict) for item in alone.verdicts
         }
         assert {item.code for item in alone.verdicts} | {item.code for item in alone.findings} <= {
-            code for code, fault in judge.CATALOGUE.items() if fault.cluster is None
+            code for code, fault in fault_engine.CATALOGUE.items() if fault.cluster is None
         }
         assert {item.code for item in alone.not_judged if item.reason == "slice"} == {
-            code for code, fault in judge.CATALOGUE.items() if fault.cluster
+            code for code, fault in fault_engine.CATALOGUE.items() if fault.cluster
         }
 
 
@@ -156,8 +158,8 @@ def test_a_slice_that_was_run_again_counts_as_it_was_the_last_time(documents, wh
     (lost,) = [one for one in documents if one["host"] == "new-m1" and one.get("kind") != "cluster"]
     again = tmp_path / "again"
     again.mkdir()
-    evidence.write(
+    evidence_document.write(
         {**lost, "status": "unreachable", "reason": "no route to host", "collectors": {}}, again
     )
-    assert judge.judge(evidence_sources.stream([*slices, again]), deep=True) == whole
-    assert judge.judge(evidence_sources.stream([again]), deep=True) != whole
+    assert fault_engine.judge(evidence_sources.stream([*slices, again]), deep=True) == whole
+    assert fault_engine.judge(evidence_sources.stream([again]), deep=True) != whole

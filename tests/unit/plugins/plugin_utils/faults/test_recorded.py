@@ -22,7 +22,9 @@ import pytest
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import (
     sources as evidence_sources,
 )
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import engine as judge
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import (
+    engine as fault_engine,
+)
 
 FOLDER = Path(__file__).resolve().parents[4] / "fixtures" / "recorded"
 CASES = sorted(path.name for path in FOLDER.iterdir() if path.is_dir()) if FOLDER.is_dir() else []
@@ -30,7 +32,9 @@ CASES = sorted(path.name for path in FOLDER.iterdir() if path.is_dir()) if FOLDE
 
 def rows(case: str) -> list[list]:
     """Every verdict that says something, and every finding's place."""
-    result = judge.judge(evidence_sources.stream([str(FOLDER / case / "evidence")]), deep=True)
+    result = fault_engine.judge(
+        evidence_sources.stream([str(FOLDER / case / "evidence")]), deep=True
+    )
     told = [
         [
             item.verdict,
@@ -71,7 +75,7 @@ def test_something_was_recorded():
     assert CASES
 
 
-@pytest.mark.parametrize("code", sorted(judge.CATALOGUE))
+@pytest.mark.parametrize("code", sorted(fault_engine.CATALOGUE))
 def test_every_fault_was_judged_both_ways_on_real_evidence(code):
     """A fault's predicate must have said present, clear and unknown of evidence that a real
     cluster gave.

@@ -125,9 +125,13 @@ def test_a_time_of_another_shape_has_no_age(since):
 
 def test_the_difference_of_two_hosts(world):
     world.data("m2", "system")["clock"] -= 100.0
-    from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import engine as judge
+    from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import (
+        engine as fault_engine,
+    )
 
-    (found,) = [one for one in judge.examine([*world.documents.values(), world.api])[1] if one.key]
+    (found,) = [
+        one for one in fault_engine.examine([*world.documents.values(), world.api])[1] if one.key
+    ]
     hosts = {host.host: host for host in found.hosts}
     low, high = ages.difference(found, hosts["m2"])
     assert low < -99

@@ -13,7 +13,9 @@ import json
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import engine as judge
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import (
+    engine as fault_engine,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.kubelet import (
     dropin as kubelet_dropin,
 )
@@ -96,11 +98,11 @@ class Node:
             self.document["collectors"][name] = {"status": "ok", "data": data}
 
     def verdicts(self):
-        found = judge.judge([copy.deepcopy(self.document)], CODES, deep=True)
+        found = fault_engine.judge([copy.deepcopy(self.document)], CODES, deep=True)
         return {item.code: item.verdict for item in found.verdicts}
 
     def findings(self):
-        return judge.judge([copy.deepcopy(self.document)], CODES, deep=True).findings
+        return fault_engine.judge([copy.deepcopy(self.document)], CODES, deep=True).findings
 
     def present(self):
         return [item.code for item in self.findings()]

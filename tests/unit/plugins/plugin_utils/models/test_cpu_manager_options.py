@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import (
-    cpu_manager_options as cpu_options,
+    cpu_manager_options,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.cpu_manager_options import (
     CACHE,
@@ -38,7 +38,7 @@ ALPHA_ON = {"CPUManagerPolicyAlphaOptions": "true", "CPUManagerPolicyBetaOptions
 
 
 def misfits(options, gates=None, release=(1, 36), policy="static", topology=""):
-    return cpu_options.misfits(
+    return cpu_manager_options.misfits(
         policy, dict.fromkeys(options, "true"), gates or {}, release, topology
     )
 
@@ -46,7 +46,7 @@ def misfits(options, gates=None, release=(1, 36), policy="static", topology=""):
 @pytest.mark.parametrize("release", SOURCES)
 def test_stages(release):
     alpha, beta, stable = SOURCES[release]
-    for option in cpu_options.STAGES:
+    for option in cpu_manager_options.STAGES:
         told = [bool(misfits([option], gates, release)) for gates in ({}, OFF, ALPHA_ON)]
         wanted = (
             [False] * 3
@@ -105,13 +105,13 @@ def test_options_that_exclude_each_other(pair, excluded):
         " and ".join(pair) + " excluding each other"
         in misfits(pair, ALPHA_ON | {"CPUManagerPolicyBetaOptions": "true"})
     ) == excluded
-    assert not cpu_options.misfits(
+    assert not cpu_manager_options.misfits(
         "static", {pair[0]: "true", pair[1]: "F"}, {"AllAlpha": "true"}, (1, 36)
     )
 
 
 def test_a_release_that_is_not_known_is_given_the_benefit_of_the_doubt():
-    assert not any(misfits([option], OFF, None) for option in cpu_options.STAGES)
+    assert not any(misfits([option], OFF, None) for option in cpu_manager_options.STAGES)
     assert not misfits(["any"], {}, None)
     assert "takes no cpuManagerPolicyOptions (full-pcpus-only)" in misfits(
         [FULL], {}, None, policy="none"

@@ -38,15 +38,11 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.swap.p
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import (
     limits_conf,
     swap_files,
-)
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import (
-    sysctl_d as sysctl_files,
-)
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import (
-    systemd_unit as kubelet_unit,
+    sysctl_d,
+    systemd_unit,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import (
-    swap as swap_plan,
+    swap as remedie_swap,
 )
 from tests.unit.plugins.plugin_utils.models.swap.test_sources import CLEAN
 
@@ -210,8 +206,8 @@ def test_kernel_settings(machine, monkeypatch):
         "/etc/sysctl.d/99-sysctl.conf",
         "../sysctl.conf",
     )
-    assert sysctl_files.unreadable(records) == []
-    for read in (sysctl_files.at_boot, sysctl_files.by_hand):
+    assert sysctl_d.unreadable(records) == []
+    for read in (sysctl_d.at_boot, sysctl_d.by_hand):
         assert {
             key: one.value for key, one in read(records, WATCHED).items()
         } == machine.known.sysctl
@@ -254,7 +250,7 @@ def test_swap_and_where_it_comes_from(machine):
     assert [(undo.kind, undo.target) for undo in source.undo] == [
         ("comment", f"/etc/fstab:{number}")
     ]
-    found = swap_plan.sources(
+    found = remedie_swap.sources(
         NodeSwap(seen, [running], later, Wanted(True, False, "NoSwap"), False)
     )
     partition = known.on[1] == "partition"
@@ -278,8 +274,8 @@ def test_the_kubelets_unit_while_it_is_down(machine):
         found["exec_main_status"],
         found["need_daemon_reload"],
     ) == (0, machine.known.restarts, 0, False)
-    one = kubelet_unit.unit(found)
-    assert (kubelet_unit.state(one).kind, kubelet_unit.at_boot(one).answer, one.family) == (
+    one = systemd_unit.unit(found)
+    assert (systemd_unit.state(one).kind, systemd_unit.at_boot(one).answer, one.family) == (
         "stopped",
         "no",
         "kubelet",

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import installer as owner
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import installer
 
 SCHEDULER, MANAGER = "kube-scheduler", "kube-controller-manager"
 # exe, unit and command line of the kubelet, as each of these installers starts it.
@@ -150,11 +150,11 @@ def document(kubelet=None, paths=(), running=True):
 def test_the_kubelet_of_another_tool_is_known_whatever_a_former_installer_left(
     kubelet, name, place, running, paths
 ):
-    said = owner.foreign(document(kubelet, paths, running))
+    said = installer.foreign(document(kubelet, paths, running))
     assert said is not None
     assert said.startswith(f"{name} owns these files")
     assert place in said
-    assert owner.note(document(kubelet, paths, running), "edit_manifest", MANAGER) == ""
+    assert installer.note(document(kubelet, paths, running), "edit_manifest", MANAGER) == ""
 
 
 @pytest.mark.parametrize("kubelet", [KUBEADM, KUBESPRAY], ids=["kubeadm", "kubespray"])
@@ -162,7 +162,7 @@ def test_the_kubelet_of_another_tool_is_known_whatever_a_former_installer_left(
 def test_what_others_left_beside_a_running_kubeadm_or_kubespray_kubelet_owns_nothing(
     kubelet, leftover
 ):
-    assert owner.foreign(document(kubelet, leftover)) is None
+    assert installer.foreign(document(kubelet, leftover)) is None
 
 
 @pytest.mark.parametrize(
@@ -170,31 +170,31 @@ def test_what_others_left_beside_a_running_kubeadm_or_kubespray_kubelet_owns_not
 )
 def test_folders_count_where_no_kubelet_says_more(leftover, name):
     for said in (
-        owner.foreign(document(None, [leftover])),
-        owner.foreign(document(BY_HAND, [leftover])),
+        installer.foreign(document(None, [leftover])),
+        installer.foreign(document(BY_HAND, [leftover])),
     ):
         assert said is not None
         assert said.startswith(name)
-    assert owner.foreign(document(None, [leftover, "/etc/kubernetes/kubelet.env"])) is None
+    assert installer.foreign(document(None, [leftover, "/etc/kubernetes/kubelet.env"])) is None
 
 
 def test_a_cluster_built_by_hand_belongs_to_nobody_else():
-    assert owner.foreign(document(BY_HAND)) is None
+    assert installer.foreign(document(BY_HAND)) is None
 
 
 def test_kubesprays_variable_is_named_with_its_value():
     sprayed = document(KUBESPRAY)
-    assert 'leader-elect: "true" there in kube_kubeadm_controller_extra_args' in owner.note(
+    assert 'leader-elect: "true" there in kube_kubeadm_controller_extra_args' in installer.note(
         sprayed, "edit_manifest", MANAGER
     )
-    assert 'leader-elect: "true" there in kube_kubeadm_scheduler_extra_args' in owner.note(
+    assert 'leader-elect: "true" there in kube_kubeadm_scheduler_extra_args' in installer.note(
         sprayed, "edit_manifest", SCHEDULER
     )
-    assert "leaderElect: true there in kube_scheduler_leader_elect_extra_opts" in owner.note(
+    assert "leaderElect: true there in kube_scheduler_leader_elect_extra_opts" in installer.note(
         sprayed, "edit_config", SCHEDULER
     )
     for remedy in ("restart", "move_out", "recover"):
-        assert owner.note(sprayed, remedy, SCHEDULER) == ""
+        assert installer.note(sprayed, remedy, SCHEDULER) == ""
 
 
 @pytest.mark.parametrize(
@@ -208,17 +208,19 @@ def test_kubesprays_variable_is_named_with_its_value():
 def test_hosts_of_real_clusters(case, sprayed):
     folder = Path(__file__).resolve().parents[4] / "fixtures" / "recorded" / case / "evidence"
     recorded = json.loads((folder / "m2.json").read_text(encoding="utf-8"))
-    assert owner.foreign(recorded) is None
-    assert bool(owner.note(recorded, "edit_config", SCHEDULER)) is sprayed
+    assert installer.foreign(recorded) is None
+    assert bool(installer.note(recorded, "edit_config", SCHEDULER)) is sprayed
 
 
 def test_a_kubeadm_host_that_kubespray_left_files_on_is_not_kubesprays():
     left = ["/etc/kubernetes/kubelet.env", "/etc/kubernetes/kubelet-config.yaml"]
-    assert owner.note(document(KUBEADM, left), "edit_manifest", MANAGER) == ""
-    assert owner.note(document(None, left), "edit_manifest", MANAGER) != ""
+    assert installer.note(document(KUBEADM, left), "edit_manifest", MANAGER) == ""
+    assert installer.note(document(None, left), "edit_manifest", MANAGER) != ""
 
 
 def test_a_step_of_no_host_goes_by_what_the_hosts_of_its_cluster_have():
     left = ["/etc/kubernetes/admin.conf", "/etc/kubernetes/kubelet.env"]
-    assert "kube_kubeadm_scheduler_extra_args" in owner.note({}, "kubeadm_config", SCHEDULER, left)
-    assert owner.note({}, "kubeadm_config", SCHEDULER, left[:1]) == ""
+    assert "kube_kubeadm_scheduler_extra_args" in installer.note(
+        {}, "kubeadm_config", SCHEDULER, left
+    )
+    assert installer.note({}, "kubeadm_config", SCHEDULER, left[:1]) == ""

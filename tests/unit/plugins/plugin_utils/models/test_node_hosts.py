@@ -11,17 +11,19 @@ import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import installer
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import (
-    document as evidence,
+    document,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import (
     sources as evidence_sources,
 )
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import engine as judge
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import (
+    engine as fault_engine,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import (
     node_hosts,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import (
-    result as model,
+    result as model_result,
 )
 from tests.unit.plugins.plugin_utils.faults.test_recorded import FOLDER
 
@@ -64,7 +66,7 @@ def test_a_worker_that_no_host_of_the_run_is(world):
     result = world.judge()
     assert found(result, "KM904") == ["w1"]
     assert found(result, "KM112") == []
-    assert covered(result) == model.Coverage(
+    assert covered(result) == model_result.Coverage(
         covered(result).cluster, 4, 3, (("w1", node_hosts.NO_HOST),)
     )
 
@@ -123,7 +125,7 @@ def test_a_host_left_out_by_limit_is_named_so(world):
 
 def test_a_host_left_out_by_kubemend_hosts_is_named_so(world):
     world.silence("w1", "not_asked")
-    world.documents["w1"]["reason"] = evidence.NOT_NAMED
+    world.documents["w1"]["reason"] = document.NOT_NAMED
     assert covered(world.judge()).left == (("w1", node_hosts.PATTERN),)
 
 
@@ -146,7 +148,7 @@ def test_nodes_of_another_shape_cost_nothing_else(world, items):
 
 
 def test_hosts_of_the_inventory_outside_the_run():
-    one = model.Coverage(
+    one = model_result.Coverage(
         "k", 3, 1, (("w1", node_hosts.NO_HOST), ("w2", node_hosts.NO_HOST), ("w3", "unreachable"))
     )
     outside = {
@@ -167,7 +169,7 @@ def test_a_recorded_cluster_without_the_host_at_fault_names_it():
         for path in sorted((FOLDER / "v1.36.3-address-gone" / "evidence").glob("*.json"))
         if path.name != "w1.json"
     ]
-    result = judge.judge(evidence_sources.stream(paths), deep=True)
+    result = fault_engine.judge(evidence_sources.stream(paths), deep=True)
     assert found(result, "KM904") == ["w1"]
     assert ("w1", node_hosts.NO_HOST) in covered(result).left
 
@@ -286,7 +288,7 @@ def judged(result):
 def test_a_host_of_which_everything_was_judged(world):
     left = {item.code for item in world.judge().not_judged if item.cluster}
     whole = world.judge()
-    assert whole.faults == sum(fault.tier == "core" for fault in judge.CATALOGUE.values())
+    assert whole.faults == sum(fault.tier == "core" for fault in fault_engine.CATALOGUE.values())
     assert all(count <= whole.faults - len(left) for count in judged(whole).values())
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import (
-    pressure as node_pressure,
+    pressure,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.kubelet import (
     config as kubelet_config,
@@ -107,13 +107,13 @@ def config(text, *argv):
     ],
 )
 def test_the_thresholds_of_a_kubelet(text, argv, found):
-    told = list(node_pressure.thresholds(config(text, *argv)))
+    told = list(pressure.thresholds(config(text, *argv)))
     assert {one.signal: one.value for one in told} == found
     assert {one.kind for one in told} == {"evictionHard"}
 
 
 def test_a_soft_threshold_stands_beside_the_hard_ones():
-    told = list(node_pressure.thresholds(config("evictionSoft:\n  nodefs.available: 30%\n")))
+    told = list(pressure.thresholds(config("evictionSoft:\n  nodefs.available: 30%\n")))
     assert ("evictionSoft", "30%", 2) in {
         (one.kind, one.value, one.setting.line) for one in told if one.setting
     }
@@ -280,4 +280,4 @@ def test_evidence_of_another_shape(world, data):
     [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (5 * GIB, "5.0 GiB"), (2**63, "8192.0 PiB")],
 )
 def test_sizes(count, text):
-    assert node_pressure.size(count) == text
+    assert pressure.size(count) == text

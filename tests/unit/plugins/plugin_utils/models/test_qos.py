@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import qos as guaranteed
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import qos
 
 
 def one(name="app", kind="app", cpu=(None, None), memory=(None, None), **more):
@@ -62,8 +62,8 @@ def pod(*containers, owner=("Deployment", "d"), name="p", **more):
 
 
 def advice(*items):
-    (subject,) = guaranteed.subjects({"items": items})
-    return guaranteed.advise(subject)
+    (subject,) = qos.subjects({"items": items})
+    return qos.advise(subject)
 
 
 def patched(found):
@@ -95,7 +95,7 @@ def patched(found):
     ],
 )
 def test_the_container_and_the_field_at_fault_are_named(container, words):
-    assert guaranteed.said(guaranteed.lacks(item(APP, container))) == words
+    assert qos.said(qos.lacks(item(APP, container))) == words
 
 
 @pytest.mark.parametrize(
@@ -312,14 +312,14 @@ def test_expectation_beyond_whole_cpus():
         expected=True,
     )
     assert (
-        guaranteed.said(guaranteed.lacks(fraction))
+        qos.said(qos.lacks(fraction))
         == "container idle: no limits.cpu; container app: limits.cpu 1500m is no whole number"
     )
-    assert guaranteed.target(fraction) is None
+    assert qos.target(fraction) is None
 
 
 def test_owners_are_put_together():
-    found = guaranteed.subjects(
+    found = qos.subjects(
         {
             "items": [
                 item(APP, INIT),

@@ -12,7 +12,9 @@ import copy
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import engine as judge
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import (
+    engine as fault_engine,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.limits import (
     FILE_MAX,
     INSTANCES,
@@ -20,7 +22,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.limits
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning import plan
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import (
-    kernel_settings as limits_plan,
+    kernel_settings,
 )
 from tests.unit.support.fake_limits import holder, record, well
 
@@ -201,7 +203,7 @@ def test_files_that_contradict_each_other_stay_their_hosts(world, nodes):
 
 def test_a_plan_has_one_step(world, nodes):
     used_up(nodes)
-    result, clusters = judge.examine(
+    result, clusters = fault_engine.examine(
         [*copy.deepcopy(list(world.documents.values())), world.api], frozenset({"KM402"})
     )
     steps = plan.plan(
@@ -209,8 +211,8 @@ def test_a_plan_has_one_step(world, nodes):
         clusters,
         world.documents.__getitem__,
         plan.Consent(max_risk=1),
-        limits_plan.REMEDIES,
-        judge.KEY_DIGITS,
+        kernel_settings.REMEDIES,
+        fault_engine.KEY_DIGITS,
     )
     assert [(step.host, step.component) for step in steps] == [("m1", INSTANCES)]
     assert set(steps[0].nodes) == {"m2", "m3", "w1"}
@@ -220,7 +222,7 @@ def test_what_is_used_up_and_does_not_last_is_one_step(world, nodes):
     raised(nodes, "200")
     used_up(nodes)
     walked(world, "w1", holder(77, "python3", instances=90))
-    result, clusters = judge.examine(
+    result, clusters = fault_engine.examine(
         [*copy.deepcopy(list(world.documents.values())), world.api], frozenset({"KM402", "KM407"})
     )
     assert {(item.code, item.host) for item in result.findings} == {
@@ -232,8 +234,8 @@ def test_what_is_used_up_and_does_not_last_is_one_step(world, nodes):
         clusters,
         world.documents.__getitem__,
         plan.Consent(max_risk=1),
-        limits_plan.REMEDIES,
-        judge.KEY_DIGITS,
+        kernel_settings.REMEDIES,
+        fault_engine.KEY_DIGITS,
     )
     assert [step.host for step in steps] == ["w1"]
 

@@ -23,7 +23,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.timeli
     of_clusters,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import (
-    json_report as report_json,
+    json_report,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import (
     text as report_text,
@@ -516,7 +516,7 @@ def test_the_text_is_aligned_and_marks_siblings_and_days():
 
 
 def test_the_report_for_programs():
-    report = report_json.render(
+    report = json_report.render(
         Result(),
         run(
             Timeline(
@@ -555,7 +555,7 @@ def test_the_report_for_programs():
             ],
         }
     ]
-    assert report_json.render(Result(), run())["timelines"] == []
+    assert json_report.render(Result(), run())["timelines"] == []
 
 
 JUNK = st.recursive(
@@ -596,7 +596,7 @@ SHAPE = st.recursive(
 def test_no_shape_of_evidence_makes_it_crash(data, lines):
     told = describe(data, lines)
     report_text.render(Result(), run(told))
-    json.dumps(report_json.render(Result(), run(told)))
+    json.dumps(json_report.render(Result(), run(told)))
     of_clusters(
         [
             Cluster("k", [], {"pod": {"status": "ok", "data": data}}),

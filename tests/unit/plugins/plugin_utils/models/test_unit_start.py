@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import engine as judge
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import (
+    engine as fault_engine,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import (
-    unit_start as start_refused,
+    unit_start as model_unit_start,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning import plan
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import (
-    services as node_plan,
+    services,
 )
 from tests.unit.plugins.plugin_utils.faults.node.test_container_runtime import Node as Runtime
 from tests.unit.support.fake_kubelet_messages import entry, fatal, klog, systemd
@@ -147,14 +149,14 @@ class Node:
 
     def steps(self, *allow, risk=2):
         documents = self.world.documents
-        result, clusters = judge.examine([*documents.values(), self.world.api], faults=CODES)
+        result, clusters = fault_engine.examine([*documents.values(), self.world.api], faults=CODES)
         return plan.plan(
             result.findings,
             clusters,
             documents.__getitem__,
             plan.Consent(risk, frozenset(allow)),
-            node_plan.REMEDIES,
-            judge.KEY_DIGITS,
+            services.REMEDIES,
+            fault_engine.KEY_DIGITS,
         )
 
 
@@ -171,7 +173,7 @@ def test_it_is_named_and_no_start_is_planned(node, record, facts, said):
     assert "no cause that is known" not in found.summary
     steps = node.steps()
     assert not any(step.allowed for step in steps)
-    assert [step for step in steps if step.remedy == node_plan.START and said in step.blocked_by]
+    assert [step for step in steps if step.remedy == services.START and said in step.blocked_by]
     assert node.verdicts() == {**dict.fromkeys(OWN, "clear"), "KM502": "present"}
 
 
@@ -214,14 +216,14 @@ def test_the_line_that_sets_it_is_shown(node, record, facts, said):
 )
 def test_what_systemd_would_accept_now_is_started(node, record, facts):
     (step,) = node.set(record, facts).steps()
-    assert (step.remedy, step.allowed, step.blocked_by) == (node_plan.START, True, None)
+    assert (step.remedy, step.allowed, step.blocked_by) == (services.START, True, None)
 
 
 def test_a_start_that_would_be_refused_now_is_told_with_what_happened(node):
     facts = {**checked("ConditionPathExists=/gone"), "condition_result": True}
     found = node.set(IDLE, facts).finding()
     assert "it was stopped" in found.summary
-    assert start_refused.WOULD_NOT in found.summary
+    assert model_unit_start.WOULD_NOT in found.summary
     assert "ConditionPathExists=/gone" in found.summary
     assert not node.steps()[0].allowed
 
@@ -231,12 +233,12 @@ def test_enabling_alone_is_planned_and_says_that_it_starts_nothing(node):
     node.set({**record, "unit_file_state": "disabled"}, facts)
     enable, start = node.steps()
     assert (enable.remedy, enable.allowed, enable.risk) == (
-        node_plan.ENABLE,
+        services.ENABLE,
         True,
         1,
     )
     assert "alone does not start" in enable.note
-    assert (start.remedy, start.allowed) == (node_plan.START, False)
+    assert (start.remedy, start.allowed) == (services.START, False)
     assert said in start.blocked_by
     assert said in node.finding("KM501").remedy
 
@@ -268,13 +270,13 @@ def test_a_runtime_that_the_same_plan_starts_is_no_reason_against_its_kubelet(wo
     )
     node.set(unit={**lost, "main_pid": 0}, asked=False, calls={})
     assert [(step.remedy, step.allowed) for step in node.steps()] == [
-        (node_plan.START_RUNTIME, True),
-        (node_plan.START, True),
+        (services.START_RUNTIME, True),
+        (services.START, True),
     ]
     node.set(unit={**lost, "exec_main_status": 226, "main_pid": 0}, asked=False, calls={})
     assert [(step.remedy, step.allowed) for step in node.steps()] == [
-        (node_plan.START_RUNTIME, False),
-        (node_plan.START, False),
+        (services.START_RUNTIME, False),
+        (services.START, False),
     ]
 
 
@@ -404,7 +406,7 @@ def test_a_runtime_is_judged_alike(world, record, facts, said):
     assert "it was stopped" not in node.finding().summary
     (step,) = node.steps()
     assert not step.allowed
-    assert said in step.blocked_by or step.remedy == node_plan.ENABLE_RUNTIME
+    assert said in step.blocked_by or step.remedy == services.ENABLE_RUNTIME
 
 
 @pytest.mark.parametrize(

@@ -13,12 +13,14 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import engine as judge
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import (
+    engine as fault_engine,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import writes
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning import plan
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import text
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports.run_info import Run
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import run_plan as planning
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import run_plan
 
 CLOCK = 1_800_000_000.0
 NOW, OLD, FRESH = (
@@ -437,15 +439,15 @@ def test_kubelets_that_are_not_heard_get_no_other_cause(world):
 
 
 def planned(world: Any, risk: int = 2) -> list[plan.Step]:
-    result, clusters = judge.examine([*world.documents.values(), world.api])
+    result, clusters = fault_engine.examine([*world.documents.values(), world.api])
     return list(
         plan.plan(
             result.findings,
             clusters,
             lambda host: world.documents[host],
             plan.Consent(risk),
-            planning.REMEDIES,
-            judge.KEY_DIGITS,
+            run_plan.REMEDIES,
+            fault_engine.KEY_DIGITS,
         )
     )
 

@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import (
-    cpu_manager_state as manager_state,
+    cpu_manager_state,
 )
 
-cpu_state = manager_state.cpu_state
+cpu_state = cpu_manager_state.cpu_state
 
 POD, OTHER = "777870b5-c64f-42f5-9296-688b9dc212ba", "fb15e10a-b6a5-4aaa-8fcd-76c1aa64e6fd"
 # Written by kubelets.
@@ -124,8 +124,8 @@ LEVELLED = (
     "text", [LEVELLED, '{"policyName":"static","defaultCpuSet":"0-1","checksum":653018852}']
 )
 def test_a_kubelet_that_could_pin_pods_has_another_checksum(text):
-    assert cpu_state(text).checksum == manager_state.RIGHT
-    assert cpu_state(text.replace('"0', '"1', 1)).checksum == manager_state.WRONG
+    assert cpu_state(text).checksum == cpu_manager_state.RIGHT
+    assert cpu_state(text.replace('"0', '"1', 1)).checksum == cpu_manager_state.WRONG
 
 
 @pytest.mark.parametrize("more", ["podEntries", "data", "dataChecksum"])
@@ -134,12 +134,17 @@ def test_a_newer_format_is_not_judged(more):
     assert (state.problem, state.policy, state.checksum, state.more) == (
         "",
         "static",
-        manager_state.UNKNOWN,
+        cpu_manager_state.UNKNOWN,
         (more,),
     )
 
 
-CHECKSUMS = (manager_state.RIGHT, manager_state.WRONG, manager_state.ABSENT, manager_state.UNKNOWN)
+CHECKSUMS = (
+    cpu_manager_state.RIGHT,
+    cpu_manager_state.WRONG,
+    cpu_manager_state.ABSENT,
+    cpu_manager_state.UNKNOWN,
+)
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
     lambda inner: (

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import (
-    errno_message as errno_words,
+    errno_message,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers.errno_message import (
     about,
@@ -115,6 +115,6 @@ def test_whatever_stands_before_it_a_disk_has_a_path(before, errno, behind):
     found = about(before + errno + behind)
     assert (
         found is None
-        or found.kind != errno_words.DISK
+        or found.kind != errno_message.DISK
         or (found.path.startswith("/") and found.path in before)
     )

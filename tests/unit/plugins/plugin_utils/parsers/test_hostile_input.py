@@ -37,13 +37,9 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.no
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.logs import lines as log_lines
 from ansible_collections.kubemend.remediation.plugins.module_utils.shared import (
-    label_selector as selector,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.shared import (
+    label_selector,
     quantity,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.shared import (
-    redaction as mask,
+    redaction,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps.drain import (
     plan as drain_plan,
@@ -51,83 +47,61 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.steps.drain i
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
     cri,
     files,
+    http_client,
+    json_line,
     procfs,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
-    http_client as web,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
-    json_line as jsonline,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
-    systemd as unit,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
-    yaml_scalars as kubeconfig,
+    systemd,
+    yaml_scalars,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.bundle import redact
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.editing import argument as edit
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import (
-    document as evidence,
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.editing import (
+    argument as editing_argument,
 )
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import engine as judge
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import (
+    document as evidence_document,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import (
+    engine as fault_engine,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import taints
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.kubelet import (
-    client_certificate as kubelet_certificate,
+    client_certificate,
+    exit_cause,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.kubelet import (
     config as kubelet_config,
-)
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.kubelet import (
-    exit_cause as kubelet_death,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.scheduling import (
     cache_dump,
     node_tree,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.scheduling import (
-    message as scheduling_reasons,
+    message as scheduling_message,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import (
-    admission_message as rejection,
-)
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import (
-    cpu_manager_state as manager_state,
-)
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import (
+    admission_message,
+    cpu_manager_state,
     cpuset,
     klog,
     limits_conf,
+    modules_load_fstab,
+    pflag,
+    pod_manifest,
+    runtime_journal,
     swap_files,
-)
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import (
-    modules_load_fstab as boot_files,
-)
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import (
-    pflag as flags,
-)
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import (
-    pod_manifest as manifest,
-)
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import (
-    runtime_journal as runtime_words,
-)
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import (
-    sysctl_d as sysctl_files,
-)
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import (
-    systemd_unit as kubelet_unit,
-)
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import (
-    unit_journal as kubelet_starts,
+    sysctl_d,
+    systemd_unit,
+    unit_journal,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning import (
-    node_ready_wait as brought_back,
+    node_ready_wait,
 )
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import diff as compare
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import (
+    diff as report_diff,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.run.settings import SettingsError
 
-PLUGINS = Path(evidence.__file__).parents[2]
+PLUGINS = Path(evidence_document.__file__).parents[2]
 EXAMPLES = 1000 if os.environ.get("KUBEMEND_TEST_FULL") == "1" else 25
 SLOW = 2.0  # seconds of CPU for the longest of these inputs
 MARKS = "\n \t\"'\\{}[]()<>:;,=/#@%&*!|-_.~$\0\x1b\r\u2028\x85²٣é\u202e0123456789abcEeIinx"
@@ -226,52 +200,58 @@ NONE = type(None)
 PARSERS = (
     # controller
     Parser(
-        evidence.decoded,
+        evidence_document.decoded,
         (st.one_of(TEXT, BYTES),),
         (object,),
         (ValueError, RecursionError, OverflowError),
     ),
-    Parser(evidence.validate, (JUNK,), (dict,), (evidence.EvidenceError,)),
-    Parser(evidence.cluster_key, (TEXT,), (str, NONE)),
+    Parser(evidence_document.validate, (JUNK,), (dict,), (evidence_document.EvidenceError,)),
+    Parser(evidence_document.cluster_key, (TEXT,), (str, NONE)),
     Parser(
-        evidence.one_line, (st.one_of(TEXT, JUNK.filter(lambda value: not isinstance(value, int))),)
+        evidence_document.one_line,
+        (st.one_of(TEXT, JUNK.filter(lambda value: not isinstance(value, int))),),
     ),
-    Parser(evidence.shell_name, (TEXT, st.just("x"))),
-    Parser(flags.parse_bool, (TEXT,), (bool, NONE)),
-    Parser(flags.parse_version, (TEXT,), (tuple, NONE)),
-    Parser(flags.normalise, (TEXT,)),
-    Parser(flags.shell_words, (TEXT,), (list,)),
-    Parser(flags.component_of, (LINES, TEXT), (str, NONE)),
-    Parser(flags.string_flag, (LINES, st.just("config")), (str, NONE)),
-    Parser(manifest.parse, (TEXT,), (manifest.Manifest,), (manifest.ManifestError,)),
-    Parser(lambda text: list(manifest.scalars(text)), (TEXT,), (list,), (manifest.ManifestError,)),
+    Parser(evidence_document.shell_name, (TEXT, st.just("x"))),
+    Parser(pflag.parse_bool, (TEXT,), (bool, NONE)),
+    Parser(pflag.parse_version, (TEXT,), (tuple, NONE)),
+    Parser(pflag.normalise, (TEXT,)),
+    Parser(pflag.shell_words, (TEXT,), (list,)),
+    Parser(pflag.component_of, (LINES, TEXT), (str, NONE)),
+    Parser(pflag.string_flag, (LINES, st.just("config")), (str, NONE)),
+    Parser(pod_manifest.parse, (TEXT,), (pod_manifest.Manifest,), (pod_manifest.ManifestError,)),
     Parser(
-        edit.set_argument,
+        lambda text: list(pod_manifest.scalars(text)),
+        (TEXT,),
+        (list,),
+        (pod_manifest.ManifestError,),
+    ),
+    Parser(
+        editing_argument.set_argument,
         (
             TEXT,
             st.just("kube-scheduler"),
             st.just("--leader-elect"),
             st.sampled_from(["true", None]),
         ),
-        (edit.Edit,),
-        (edit.EditRefused,),
+        (editing_argument.Edit,),
+        (editing_argument.EditRefused,),
     ),
     Parser(cpuset.parse, (TEXT,), (frozenset,), (cpuset.CpusetError,)),
-    Parser(manager_state.cpu_state, (TEXT,), (manager_state.CpuState,)),
+    Parser(cpu_manager_state.cpu_state, (TEXT,), (cpu_manager_state.CpuState,)),
     Parser(kubelet_config.cpus, (TEXT,), (Fraction, NONE)),
     Parser(klog.parse, (TEXT,), (klog.Line,)),
-    Parser(scheduling_reasons.parse, (st.one_of(TEXT, JUNK),), (scheduling_reasons.Message,)),
-    Parser(rejection.refusal, (TEXT, TEXT), (rejection.Refusal,)),
+    Parser(scheduling_message.parse, (st.one_of(TEXT, JUNK),), (scheduling_message.Message,)),
+    Parser(admission_message.refusal, (TEXT, TEXT), (admission_message.Refusal,)),
     Parser(taints.told, (st.one_of(TEXT, JUNK),), (tuple,)),
     Parser(taints.read, (JUNK,), (taints.Taint, NONE)),
     Parser(cache_dump.parse, (LINES,), (cache_dump.Dump,)),
     Parser(node_tree.algorithm, (st.one_of(TEXT, JUNK),), (str, NONE)),
     Parser(node_tree.defect, (st.one_of(TEXT, JUNK),), (bool, NONE)),
-    Parser(kubelet_starts.starts, (LINES,), (list,)),
-    Parser(kubelet_death.death, (LINES, JUNK), (kubelet_death.Death, NONE)),
-    Parser(kubelet_unit.unit, (JUNK,), (kubelet_unit.Unit,)),
+    Parser(unit_journal.starts, (LINES,), (list,)),
+    Parser(exit_cause.death, (LINES, JUNK), (exit_cause.Death, NONE)),
+    Parser(systemd_unit.unit, (JUNK,), (systemd_unit.Unit,)),
     Parser(
-        kubelet_certificate.read,
+        client_certificate.read,
         (
             st.builds(
                 _evidence,
@@ -287,23 +267,23 @@ PARSERS = (
                 ),
             ),
         ),
-        (kubelet_certificate.Validity, NONE),
+        (client_certificate.Validity, NONE),
     ),
     Parser(
-        runtime_words.told,
+        runtime_journal.told,
         (
             st.fixed_dictionaries(
                 {"said": st.one_of(LINES, JUNK), "exec_main_status": JUNK, "result": JUNK}
             ),
         ),
-        (runtime_words.Words,),
+        (runtime_journal.Words,),
     ),
     Parser(
-        runtime_words.damaged,
+        runtime_journal.damaged,
         (st.one_of(JUNK, st.fixed_dictionaries({"path": JUNK, "valid": st.booleans()})),),
     ),
     Parser(
-        brought_back.waiting,
+        node_ready_wait.waiting,
         (
             st.one_of(
                 JUNK,
@@ -319,26 +299,26 @@ PARSERS = (
         (dict,),
     ),
     Parser(limits_conf.entries, (JUNK,), (list,)),
-    Parser(boot_files.modules, (JUNK,), (list,)),
-    Parser(boot_files.mounts, (JUNK,), (list,)),
-    Parser(sysctl_files.number, (st.one_of(TEXT, JUNK),), (int, NONE)),
-    Parser(sysctl_files.canonical, (TEXT,)),
-    Parser(sysctl_files.at_boot, (JUNK, st.just(["fs.file-max"])), (dict,)),
+    Parser(modules_load_fstab.modules, (JUNK,), (list,)),
+    Parser(modules_load_fstab.mounts, (JUNK,), (list,)),
+    Parser(sysctl_d.number, (st.one_of(TEXT, JUNK),), (int, NONE)),
+    Parser(sysctl_d.canonical, (TEXT,)),
+    Parser(sysctl_d.at_boot, (JUNK, st.just(["fs.file-max"])), (dict,)),
     Parser(swap_files.active, (st.one_of(TEXT, JUNK),), (list, NONE)),
     Parser(swap_files.fstab, (JUNK,), (tuple,)),
     Parser(swap_files.unescaped, (TEXT,)),
     Parser(swap_files.words, (st.one_of(TEXT, JUNK),), (list, NONE)),
     Parser(redact.text, (TEXT,)),
-    Parser(compare.parse, (BYTES, st.just("x")), (compare.Earlier,), (SettingsError,)),
+    Parser(report_diff.parse, (BYTES, st.just("x")), (report_diff.Earlier,), (SettingsError,)),
     # nodes
-    Parser(mask.data, (BYTES,), (tuple,)),
-    Parser(mask.argv, (LINES,), (list,)),
+    Parser(redaction.data, (BYTES,), (tuple,)),
+    Parser(redaction.argv, (LINES,), (list,)),
     Parser(files.certificates, (TEXT,), (str, NONE)),
-    Parser(jsonline.dumps, (JUNK,), (str,), (ValueError,)),
-    Parser(kubeconfig.top, (TEXT, st.just("clusters")), (str, list, NONE)),
-    Parser(kubeconfig.anywhere, (TEXT, st.just("server")), (str, list, NONE)),
-    Parser(kubeconfig.scalar, (TEXT,), (str, NONE)),
-    Parser(kubeconfig.os_release, (TEXT,), (dict,)),
+    Parser(json_line.dumps, (JUNK,), (str,), (ValueError,)),
+    Parser(yaml_scalars.top, (TEXT, st.just("clusters")), (str, list, NONE)),
+    Parser(yaml_scalars.anywhere, (TEXT, st.just("server")), (str, list, NONE)),
+    Parser(yaml_scalars.scalar, (TEXT,), (str, NONE)),
+    Parser(yaml_scalars.os_release, (TEXT,), (dict,)),
     Parser(procfs.component, (TEXT, LINES), (str, NONE)),
     Parser(procfs.cgroup, (TEXT,), (dict,)),
     Parser(procfs.session, (TEXT,), (str, NONE)),
@@ -348,10 +328,10 @@ PARSERS = (
     Parser(procfs.flag, (LINES, st.just("config")), (str, NONE)),
     Parser(procfs.start_of, (TEXT, TEXT, st.just(1.8e9), st.just(100)), (float, NONE)),
     Parser(procfs.host_path, (st.just("/etc/x"), TEXT, TEXT), (str, NONE)),
-    Parser(unit.parse, (TEXT,), (list,)),
-    Parser(unit.words, (TEXT,), (list,)),
-    Parser(unit.joined, (TEXT,), (list,)),
-    Parser(unit.environment_file, (TEXT,), (dict,)),
+    Parser(systemd.parse, (TEXT,), (list,)),
+    Parser(systemd.words, (TEXT,), (list,)),
+    Parser(systemd.joined, (TEXT,), (list,)),
+    Parser(systemd.environment_file, (TEXT,), (dict,)),
     Parser(cri.status, (BYTES,), (int, NONE)),
     Parser(boot.mounts, (TEXT, st.just(("/", "/var"))), (list,)),
     Parser(limits.file_nr, (TEXT,), (int, list, dict, NONE)),
@@ -367,13 +347,13 @@ PARSERS = (
     Parser(scheduler_log.events, (st.lists(BYTES, max_size=6),), (tuple,)),
     Parser(etcd.split, (TEXT,), (list,)),
     Parser(etcd.parsed, (TEXT,), (tuple,)),
-    Parser(etcd.members, (BYTES,), (dict,), (web.HttpError,)),
+    Parser(etcd.members, (BYTES,), (dict,), (http_client.HttpError,)),
     Parser(log_lines.seconds, (TEXT,), (float, int, NONE)),
     Parser(log_lines.written, (BYTES,), (tuple, NONE)),
     Parser(log_lines.entry, (BYTES,), (tuple, NONE)),
     Parser(log_lines.unusable, (TEXT,), (str, NONE)),
     Parser(quantity.parse, (st.one_of(TEXT, JUNK),), (Fraction, NONE)),
-    Parser(selector.parse, (TEXT,), (list,), (ValueError,)),
+    Parser(label_selector.parse, (TEXT,), (list,), (ValueError,)),
     Parser(drain_plan.moment, (TEXT,), (float, int, NONE)),
 )
 # Parsers with a property test of their own that asks more, or none of what a node says.
@@ -452,13 +432,13 @@ def test_each_of_the_long_ones(parser: Parser) -> None:
 def test_whatever_a_node_answers_is_written_and_judged(
     collectors: dict[str, Any], duration: Any, at: Any
 ) -> None:
-    document = evidence.envelope(
+    document = evidence_document.envelope(
         "m1", "ok", "", {"collectors": collectors, "duration_ms": duration, "collected_at": at}
     )
-    accepted = evidence.accepted(evidence.finalise(document, ["node"]))
-    assert evidence.validate(accepted)["host"] == "m1"
+    accepted = evidence_document.accepted(evidence_document.finalise(document, ["node"]))
+    assert evidence_document.validate(accepted)["host"] == "m1"
     assert accepted["groups"] == ["node"]
-    result = judge.judge([accepted])
+    result = fault_engine.judge([accepted])
     assert {row.host for row in result.hosts} == {"m1"}
 
 
@@ -487,11 +467,11 @@ def test_the_bound_of_values_lets_pass_what_collectors_bring() -> None:
     dense = json.dumps(
         {"processes": [{"pid": number, "fd": [1, 2, 3], "comm": "x"} for number in range(100000)]}
     )
-    assert len(evidence.decoded(dense)["processes"]) == 100000
+    assert len(evidence_document.decoded(dense)["processes"]) == 100000
     for bomb in (
         '[{"":0}' + ',{"":0}' * 1000000 + "]",
         "[[]" + ",[]" * 2000000 + "]",
         '["ab"' + ',"ab"' * 4000000 + "]",
     ):
         with pytest.raises(OverflowError):
-            evidence.decoded(bomb)
+            evidence_document.decoded(bomb)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import (
-    modules_load_fstab as boot_files,
+    modules_load_fstab,
 )
 
 
@@ -75,11 +75,11 @@ DEBIAN = record(
     ],
 )
 def test_modules(records, named):
-    assert [(one.name, one.line) for one in boot_files.modules(records)] == named
+    assert [(one.name, one.line) for one in modules_load_fstab.modules(records)] == named
 
 
 def test_a_place_is_where_an_operator_edits_it():
-    (one,) = boot_files.modules([DEBIAN])
+    (one,) = modules_load_fstab.modules([DEBIAN])
     assert one.place == "/etc/modules-load.d/modules.conf:3 (/etc/modules)"
 
 
@@ -90,10 +90,10 @@ def test_what_was_not_read():
         record("/etc/modules", **denied),
         record(USR, kind="directory", **denied),
     ]
-    assert boot_files.unread(files) == [f"{ETC}/a.conf", USR]
+    assert modules_load_fstab.unread(files) == [f"{ETC}/a.conf", USR]
     # it is hidden
     assert (
-        boot_files.unread(
+        modules_load_fstab.unread(
             [
                 record(f"{ETC}/a.conf", "a\n"),
                 record(f"{USR}/a.conf", **denied),
@@ -103,7 +103,7 @@ def test_what_was_not_read():
         == []
     )
     assert (
-        boot_files.unread(
+        modules_load_fstab.unread(
             [DEBIAN, record(f"{ETC}/b.conf", None, kind="symlink", link="../gone", error="missing")]
         )
         == []
@@ -128,7 +128,7 @@ LINES = st.sampled_from(
 
 @given(
     st.dictionaries(
-        st.tuples(st.sampled_from(boot_files.FOLDERS), NAMES), st.lists(LINES, max_size=4)
+        st.tuples(st.sampled_from(modules_load_fstab.FOLDERS), NAMES), st.lists(LINES, max_size=4)
     )
 )
 def test_modules_by_a_second_reading(files):
@@ -137,7 +137,7 @@ def test_modules_by_a_second_reading(files):
     for name in sorted({name for dummy, name in files}):
         if name.startswith(".") or not name.endswith(".conf"):
             continue
-        folder = next(folder for folder in boot_files.FOLDERS if (folder, name) in files)
+        folder = next(folder for folder in modules_load_fstab.FOLDERS if (folder, name) in files)
         for number, line in enumerate(files[folder, name], 1):
             if line.strip() and line.strip()[0] not in "#;" and " " not in line.strip():
                 expected.append(
@@ -147,7 +147,9 @@ def test_modules_by_a_second_reading(files):
         record(posixpath.join(*key), "\n".join(lines))
         for key, lines in sorted(files.items(), reverse=True)
     ]
-    assert [(one.path, one.line, one.name) for one in boot_files.modules(records)] == expected
+    assert [
+        (one.path, one.line, one.name) for one in modules_load_fstab.modules(records)
+    ] == expected
 
 
 @given(
@@ -165,8 +167,8 @@ def test_modules_by_a_second_reading(files):
     )
 )
 def test_whatever_comes_as_records(records):
-    assert isinstance(boot_files.modules(records), list)
-    assert isinstance(boot_files.unread(records), list)
+    assert isinstance(modules_load_fstab.modules(records), list)
+    assert isinstance(modules_load_fstab.unread(records), list)
 
 
 @pytest.mark.parametrize(
@@ -190,7 +192,7 @@ def test_whatever_comes_as_records(records):
     ],
 )
 def test_fstab(line, mount):
-    found = boot_files.mounts(record("/etc/fstab", "# first\n" + line + "\n"))
+    found = modules_load_fstab.mounts(record("/etc/fstab", "# first\n" + line + "\n"))
     assert [(one.what, one.point, one.type, one.options) for one in found] == (
         [mount] if mount else []
     )
@@ -209,11 +211,15 @@ def test_fstab(line, mount):
 )
 def test_noauto(options, is_off):
     assert (
-        boot_files.mounts(record("/etc/fstab", f"/dev/sdb /var ext4 {options} 0 0"))[0].noauto
+        modules_load_fstab.mounts(record("/etc/fstab", f"/dev/sdb /var ext4 {options} 0 0"))[
+            0
+        ].noauto
         is is_off
     )
 
 
 @given(st.text(max_size=200))
 def test_whatever_fstab_says(text):
-    assert all(one.point.startswith("/") for one in boot_files.mounts(record("/etc/fstab", text)))
+    assert all(
+        one.point.startswith("/") for one in modules_load_fstab.mounts(record("/etc/fstab", text))
+    )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import pflag as flags
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import pflag
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers impor
     ],
 )
 def test_bool_flag(argv, value):
-    found = flags.bool_flag(["kube-scheduler", *argv], "leader-elect")
+    found = pflag.bool_flag(["kube-scheduler", *argv], "leader-elect")
     assert found is not None
     assert found.value is value
     assert bool(found.problem) is (value is None)
@@ -41,7 +41,7 @@ def test_bool_flag(argv, value):
     "argv", [[], ["-leader-elect=false"], ["--leader-elect-lease-duration=15s"], ["--"]]
 )
 def test_bool_flag_that_is_not_there(argv):
-    assert flags.bool_flag(argv, "leader-elect") is None
+    assert pflag.bool_flag(argv, "leader-elect") is None
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_bool_flag_that_is_not_there(argv):
     ],
 )
 def test_string_flag(argv, value):
-    assert flags.string_flag(argv, "config") == value
+    assert pflag.string_flag(argv, "config") == value
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_string_flag(argv, value):
     ],
 )
 def test_component_of(argv, fallbacks, component):
-    assert flags.component_of(argv, *fallbacks) == component
+    assert pflag.component_of(argv, *fallbacks) == component
 
 
 @pytest.mark.parametrize(
@@ -88,4 +88,4 @@ def test_component_of(argv, fallbacks, component):
     ],
 )
 def test_parse_version(text, version):
-    assert flags.parse_version(text) == version
+    assert pflag.parse_version(text) == version

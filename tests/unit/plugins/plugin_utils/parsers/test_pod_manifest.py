@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import (
-    pod_manifest as manifest,
+    pod_manifest,
 )
 
 POD = (
@@ -38,7 +38,7 @@ POD = (
     ],
 )
 def test_words_of_every_form(listed, words):
-    container = manifest.parse(POD + listed).containers[0]
+    container = pod_manifest.parse(POD + listed).containers[0]
     assert container.words[0] == words
     assert container.component == "kube-scheduler"
     assert container.version == (1, 20)
@@ -48,17 +48,19 @@ def test_the_place_of_an_argument_is_exact():
     text = (
         POD + '    command:\n    - kube-scheduler\n    - é\n    - "--leader-elect=false"   # off\n'
     )
-    argument = manifest.parse(text).containers[0].arguments[2]
+    argument = pod_manifest.parse(text).containers[0].arguments[2]
     assert text[argument.start : argument.end] == '"--leader-elect=false"'
     assert text.splitlines()[argument.line - 1].strip().startswith('- "--leader-elect')
 
 
 def test_only_the_first_document_counts():
-    assert manifest.parse(POD + "    command: [a]\n---\nkind: Other\n").containers[0].argv == ["a"]
+    assert pod_manifest.parse(POD + "    command: [a]\n---\nkind: Other\n").containers[0].argv == [
+        "a"
+    ]
 
 
 def test_json_is_yaml():
-    found = manifest.parse(
+    found = pod_manifest.parse(
         '{"kind": "Pod", "metadata": {"name": "s"}, "spec": {"containers": [{"name":'
         ' "kube-scheduler","command": ["kube-scheduler", "--leader-elect=false"]}]}}'
     )
@@ -79,8 +81,8 @@ def test_json_is_yaml():
     ],
 )
 def test_what_the_kubelet_drops(text, problem, line):
-    with pytest.raises(manifest.ManifestError) as caught:
-        manifest.parse(text)
+    with pytest.raises(pod_manifest.ManifestError) as caught:
+        pod_manifest.parse(text)
     assert problem in caught.value.problem
     if line:
         assert caught.value.line == line
@@ -91,5 +93,5 @@ def test_aliases_that_explode_are_refused():
         f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 9) if n else 'x, x, x, x, x, x, x, x, x'}]\n"
         for n in range(9)
     )
-    with pytest.raises(manifest.ManifestError, match="more than"):
-        list(manifest.scalars(levels))
+    with pytest.raises(pod_manifest.ManifestError, match="more than"):
+        list(pod_manifest.scalars(levels))

@@ -18,9 +18,7 @@ from hypothesis import strategies as st
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import (
     conf_lines,
-)
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import (
-    sysctl_d as sysctl_files,
+    sysctl_d,
 )
 
 WATCHES, INSTANCES, PID_MAX = (
@@ -53,8 +51,8 @@ def both(text: str, key: str) -> tuple[str | None, str | None]:
     """(at boot, by hand) for one file."""
     files = [record("/etc/sysctl.d/50-a.conf", text)]
     found = [
-        read(files, [key]).get(sysctl_files.canonical(key))
-        for read in (sysctl_files.at_boot, sysctl_files.by_hand)
+        read(files, [key]).get(sysctl_d.canonical(key))
+        for read in (sysctl_d.at_boot, sysctl_d.by_hand)
     ]
     return tuple(one and one.value for one in found)
 
@@ -127,17 +125,17 @@ UBUNTU_22_04 = [
     ids=["debian-12", "rhel-7", "rhel-9", "ubuntu-22.04"],
 )
 def test_a_fresh_machine(files, expected):
-    for read in (sysctl_files.at_boot, sysctl_files.by_hand):
+    for read in (sysctl_d.at_boot, sysctl_d.by_hand):
         assert {key: found.value for key, found in read(files, LIMITS).items()} == expected
-    assert sysctl_files.unreadable(files) == []
+    assert sysctl_d.unreadable(files) == []
 
 
 def test_rhel_9_spares_all_from_the_glob():
     keys = [f"net.ipv4.conf.{name}.rp_filter" for name in ("all", "default", "eth0", "eth0/7")]
-    for read in (sysctl_files.at_boot, sysctl_files.by_hand):
+    for read in (sysctl_d.at_boot, sysctl_d.by_hand):
         found = read(RHEL_9, [*keys, "net.ipv4.ping_group_range", "kernel.sysrq"])
         assert sorted(found) == sorted([*keys[1:], "net.ipv4.ping_group_range", "kernel.sysrq"])
-        assert found[keys[2]] == sysctl_files.Setting(
+        assert found[keys[2]] == sysctl_d.Setting(
             keys[2], "2", "/usr/lib/sysctl.d/50-default.conf", 3
         )
         assert found["net.ipv4.ping_group_range"].value == "0 2147483647"
@@ -153,13 +151,13 @@ def test_the_link_beats_a_file_that_sorts_before_it():
         record("/etc/sysctl.d/99-kubernetes.conf", f"{WATCHES} = 524288\n"),
     ]
     lost = (("/etc/sysctl.d/99-kubernetes.conf", 1, "524288"),)
-    assert sysctl_files.at_boot(files, LIMITS) == {
-        WATCHES: sysctl_files.Setting(
+    assert sysctl_d.at_boot(files, LIMITS) == {
+        WATCHES: sysctl_d.Setting(
             WATCHES, "65536", "/etc/sysctl.d/99-sysctl.conf", 2, "/etc/sysctl.conf", lost
         )
     }
-    assert sysctl_files.by_hand(files, LIMITS) == {
-        WATCHES: sysctl_files.Setting(WATCHES, "65536", "/etc/sysctl.conf", 2, None, lost)
+    assert sysctl_d.by_hand(files, LIMITS) == {
+        WATCHES: sysctl_d.Setting(WATCHES, "65536", "/etc/sysctl.conf", 2, None, lost)
     }
 
 
@@ -168,9 +166,9 @@ def test_without_a_link_sysctl_conf_holds_by_hand_only():
         record("/etc/sysctl.conf", f"{INSTANCES}=8192\n"),
         record("/etc/sysctl.d/zz.conf", f"{INSTANCES}=256\n"),
     ]
-    assert sysctl_files.at_boot(files, LIMITS)[INSTANCES].value == "256"
-    assert sysctl_files.by_hand(files, LIMITS)[INSTANCES].value == "8192"
-    assert sysctl_files.by_hand(files, LIMITS)[INSTANCES].overrides == (
+    assert sysctl_d.at_boot(files, LIMITS)[INSTANCES].value == "256"
+    assert sysctl_d.by_hand(files, LIMITS)[INSTANCES].value == "8192"
+    assert sysctl_d.by_hand(files, LIMITS)[INSTANCES].overrides == (
         ("/etc/sysctl.d/zz.conf", 1, "256"),
     )
 
@@ -187,10 +185,8 @@ def test_without_a_link_sysctl_conf_holds_by_hand_only():
 )
 def test_a_file_in_etc_masks_its_namesake(mask):
     for files in ([mask, *DEBIAN_12], [*DEBIAN_12, mask]):
-        assert (
-            sysctl_files.at_boot(files, [PID_MAX]) == sysctl_files.by_hand(files, [PID_MAX]) == {}
-        )
-        assert sysctl_files.unreadable(files) == []
+        assert sysctl_d.at_boot(files, [PID_MAX]) == sysctl_d.by_hand(files, [PID_MAX]) == {}
+        assert sysctl_d.unreadable(files) == []
 
 
 def test_names_sort_across_folders():
@@ -202,15 +198,15 @@ def test_names_sort_across_folders():
         record("/etc/sysctl.d/README", "fs.file-max=5"),
         record("/opt/sysctl.d/99-e.conf", "fs.file-max=6"),
     ]
-    found = sysctl_files.at_boot(files, ["fs.file-max"])["fs.file-max"]
+    found = sysctl_d.at_boot(files, ["fs.file-max"])["fs.file-max"]
     assert (found.value, found.path) == ("4", "/usr/local/lib/sysctl.d/9-d.conf")
     assert [value for _path, _line, value in found.overrides] == ["1", "3", "2"]
 
 
 def test_systemd_passes_over_a_hidden_file():
     files = [record("/etc/sysctl.d/.a.conf", "fs.nr_open=7")]
-    assert sysctl_files.at_boot(files, LIMITS) == {}
-    assert sysctl_files.by_hand(files, LIMITS)["fs.nr_open"].value == "7"
+    assert sysctl_d.at_boot(files, LIMITS) == {}
+    assert sysctl_d.by_hand(files, LIMITS)["fs.nr_open"].value == "7"
 
 
 @pytest.mark.parametrize(
@@ -278,7 +274,7 @@ def test_what_only_order_and_exclusions_decide(text, boot, hand):
 
 
 def test_an_explicit_one_tells_of_the_glob_that_it_beats():
-    found = sysctl_files.at_boot(
+    found = sysctl_d.at_boot(
         [record("/etc/sysctl.d/a.conf", f"{INSTANCES}=1\nfs.inotify.*=2\n{INSTANCES}=3\n")],
         [INSTANCES],
     )[INSTANCES]
@@ -299,7 +295,7 @@ def test_an_explicit_one_tells_of_the_glob_that_it_beats():
     ],
 )
 def test_a_key_has_one_name(key, name):
-    assert sysctl_files.canonical(key) == name
+    assert sysctl_d.canonical(key) == name
 
 
 def test_a_file_counts_once():
@@ -307,17 +303,17 @@ def test_a_file_counts_once():
         record("/etc/sysctl.d/a.conf", "fs.nr_open=1"),
         record("/etc/sysctl.d/a.conf", "fs.nr_open=2"),
     ]
-    assert sysctl_files.at_boot(files, LIMITS)["fs.nr_open"].value == "1"
+    assert sysctl_d.at_boot(files, LIMITS)["fs.nr_open"].value == "1"
     files = [record("/etc/sysctl.conf", "fs.nr_open=1"), record("/etc/sysctl.conf", "fs.nr_open=2")]
-    assert sysctl_files.by_hand(files, LIMITS)["fs.nr_open"].overrides == ()
+    assert sysctl_d.by_hand(files, LIMITS)["fs.nr_open"].overrides == ()
 
 
 def test_only_what_is_asked_for():
     files = [record("/etc/sysctl.d/a.conf", "net.ipv4.conf.*.rp_filter=1\nfs.nr_open=2\n")]
-    assert sysctl_files.at_boot(files, ["fs/nr_open"]) == {
-        "fs.nr_open": sysctl_files.Setting("fs.nr_open", "2", "/etc/sysctl.d/a.conf", 2)
+    assert sysctl_d.at_boot(files, ["fs/nr_open"]) == {
+        "fs.nr_open": sysctl_d.Setting("fs.nr_open", "2", "/etc/sysctl.d/a.conf", 2)
     }
-    assert sysctl_files.at_boot(files, []) == {}
+    assert sysctl_d.at_boot(files, []) == {}
 
 
 @pytest.mark.parametrize(
@@ -338,9 +334,9 @@ def test_only_what_is_asked_for():
 )
 def test_what_is_not_known_is_said(more, why):
     for path in ("/etc/sysctl.d/50-a.conf", "/etc/sysctl.conf"):
-        assert sysctl_files.unreadable([record(path, **more)]) == ([(path, why)] if why else [])
+        assert sysctl_d.unreadable([record(path, **more)]) == ([(path, why)] if why else [])
     masked = [record("/etc/sysctl.d/50-a.conf"), record("/lib/sysctl.d/50-a.conf", **more)]
-    assert sysctl_files.unreadable(masked) == []
+    assert sysctl_d.unreadable(masked) == []
 
 
 @pytest.mark.parametrize(
@@ -378,19 +374,19 @@ def test_what_is_not_known_is_said(more, why):
     ],
 )
 def test_a_number_is_what_the_kernel_takes(text, value):
-    assert sysctl_files.number(text) == value
+    assert sysctl_d.number(text) == value
 
 
 @given(st.integers(-(2**62), 2**64 - 1))
 def test_a_number_comes_back_in_each_base(value):
     sign, size = "-" * (value < 0), abs(value)
     texts = [f"{sign}{size}", f"{sign}{size:#x}"] + [f"{sign}0{size:o}"] * (size < 2**50)
-    assert {sysctl_files.number(text) for text in texts} == {value}
+    assert {sysctl_d.number(text) for text in texts} == {value}
 
 
 @given(st.text("0123456789abcdefxX-+ \n", max_size=24))
 def test_any_number_is_one_to_strtoul_too(text):
-    value = sysctl_files.number(text)
+    value = sysctl_d.number(text)
     if value is not None:
         digits = text.strip().lstrip("-")
         assert value == (-1) ** ("-" in text) * int(
@@ -400,7 +396,7 @@ def test_any_number_is_one_to_strtoul_too(text):
 
 FILES = st.dictionaries(
     st.tuples(
-        st.sampled_from(sysctl_files.FOLDERS),
+        st.sampled_from(sysctl_d.FOLDERS),
         st.sampled_from(["10-a.conf", "50-b.conf", "9.conf", "B.conf", "a.conf"]),
     ),
     st.lists(st.tuples(st.sampled_from(LIMITS), st.integers(0, 9)), max_size=4),
@@ -416,7 +412,7 @@ def test_the_last_of_the_files_that_count(files, rnd):
     """
     expected: dict[str, list[str]] = {}
     for name in sorted({name for _folder, name in files}):
-        folder = next(folder for folder in sysctl_files.FOLDERS if (folder, name) in files)
+        folder = next(folder for folder in sysctl_d.FOLDERS if (folder, name) in files)
         for key, value in files[folder, name]:
             expected.setdefault(key, []).append(str(value))
     records = [
@@ -424,7 +420,7 @@ def test_the_last_of_the_files_that_count(files, rnd):
         for (folder, name), lines in files.items()
     ]
     rnd.shuffle(records)
-    for read in (sysctl_files.at_boot, sysctl_files.by_hand):
+    for read in (sysctl_d.at_boot, sysctl_d.by_hand):
         found = read(records, LIMITS)
         assert {
             key: [value for _path, _line, value in one.overrides] + [one.value]
@@ -461,9 +457,9 @@ HOSTILE = st.fixed_dictionaries(
 
 @given(st.one_of(JUNK, HOSTILE, st.lists(st.one_of(JUNK, HOSTILE), max_size=4)))
 def test_nothing_that_a_node_says_raises(records):
-    for read in (sysctl_files.at_boot, sysctl_files.by_hand):
+    for read in (sysctl_d.at_boot, sysctl_d.by_hand):
         for key, found in read(records, ["kn.az", "a/k"]).items():
             assert key == found.key
             assert key in ("kn.az", "a.k")
             assert found.line > 0
-    assert all(isinstance(path, str) and why for path, why in sysctl_files.unreadable(records))
+    assert all(isinstance(path, str) and why for path, why in sysctl_d.unreadable(records))

@@ -12,25 +12,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import engine as judge
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import (
-    limits as node_limits,
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import (
+    engine as fault_engine,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import (
-    persistent_sysctl as lasting_settings,
+    limits as model_limits,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import (
+    persistent_sysctl,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import (
-    sysctl_d as sysctl_files,
-)
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import (
-    sysctl_overrides as sysctl_late,
+    sysctl_d,
+    sysctl_overrides,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning import plan
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import (
-    boot as boot_plan,
+    boot as remedie_boot,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import (
-    kernel_settings as limits_plan,
+    kernel_settings,
 )
 from tests.unit.plugins.plugin_utils.faults.node.test_boot import Node as BootNode
 from tests.unit.support.fake_limits import Node as LimitsNode
@@ -39,12 +39,12 @@ from tests.unit.support.fake_limits import record
 FORWARD, ALL, INSTANCES, FILE_MAX = (
     "net.ipv4.ip_forward",
     "net.ipv4.conf.all.forwarding",
-    node_limits.INSTANCES,
-    node_limits.FILE_MAX,
+    model_limits.INSTANCES,
+    model_limits.FILE_MAX,
 )
 CONF, OURS, UFW, PROFILE = (
     "/etc/sysctl.d/50-app.conf",
-    lasting_settings.FILE,
+    persistent_sysctl.FILE,
     "/etc/ufw/sysctl.conf",
     "/usr/lib/tuned/mine/tuned.conf",
 )
@@ -73,7 +73,7 @@ GLOBAL = "/etc/systemd/networkd.conf"
 
 def boots(text, late):
     """Return {key: (value, path, line, who)}."""
-    found = sysctl_late.at_boot(late, sysctl_files.at_boot([record(CONF, text)], KEYS), KEYS)
+    found = sysctl_overrides.at_boot(late, sysctl_d.at_boot([record(CONF, text)], KEYS), KEYS)
     return {key: (one.value, one.path, one.line, one.who) for key, one in found.items()}
 
 
@@ -201,7 +201,7 @@ NAMES = st.sampled_from(
     )
 )
 def test_nothing_that_a_node_says_breaks_it(late):
-    sysctl_late.unread(late)
+    sysctl_overrides.unread(late)
     assert {FORWARD} <= boots(f"{FORWARD}=1\n", late).keys() | {FORWARD}
 
 
@@ -236,7 +236,7 @@ def test_what_ufw_undoes_is_raised_in_its_line(limited):
     )
     assert [(proof.path, proof.line) for proof in found.evidence] == [(CONF, 1), (UFW, 1)]
     documents = limited.world.documents
-    result, clusters = judge.examine(
+    result, clusters = fault_engine.examine(
         [*documents.values(), limited.world.api], faults=frozenset(("KM407",))
     )
     (step,) = plan.plan(
@@ -244,8 +244,8 @@ def test_what_ufw_undoes_is_raised_in_its_line(limited):
         clusters,
         documents.__getitem__,
         plan.Consent(1),
-        limits_plan.REMEDIES,
-        judge.KEY_DIGITS,
+        kernel_settings.REMEDIES,
+        fault_engine.KEY_DIGITS,
     )
     assert (step.allowed, step.target, step.change["line"]) == (
         True,
@@ -293,4 +293,4 @@ def test_forwarding_that_networkd_brings_is_no_loss(booted):
     assert booted.judged("KM520")[0] == "present"
     booted.limits["late"] = networkd(row("IPForward", "yes", NETWORK))
     assert booted.judged("KM520")[0] == "clear"
-    assert boot_plan.REMEDIES
+    assert remedie_boot.REMEDIES

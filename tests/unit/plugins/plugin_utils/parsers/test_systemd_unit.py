@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import (
-    systemd_unit as kubelet_unit,
+    systemd_unit,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers.systemd_unit import (
     at_boot,
@@ -365,16 +365,16 @@ FACTS = st.dictionaries(
     | st.lists(st.text(max_size=3)),
 )
 KINDS = {
-    kubelet_unit.RUNNING,
-    kubelet_unit.STARTING,
-    kubelet_unit.LOOPING,
-    kubelet_unit.GAVE_UP,
-    kubelet_unit.FAILED,
-    kubelet_unit.STOPPED,
-    kubelet_unit.STOPPING,
-    kubelet_unit.FENCED,
-    kubelet_unit.ABSENT,
-    kubelet_unit.UNKNOWN,
+    systemd_unit.RUNNING,
+    systemd_unit.STARTING,
+    systemd_unit.LOOPING,
+    systemd_unit.GAVE_UP,
+    systemd_unit.FAILED,
+    systemd_unit.STOPPED,
+    systemd_unit.STOPPING,
+    systemd_unit.FENCED,
+    systemd_unit.ABSENT,
+    systemd_unit.UNKNOWN,
 }
 
 

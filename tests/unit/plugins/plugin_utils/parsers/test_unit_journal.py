@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import (
-    unit_journal as kubelet_starts,
+    unit_journal,
 )
 
 PROFILE = settings(deadline=None, database=None, derandomize=True, max_examples=150)
@@ -27,7 +27,7 @@ def systemd(text):
 
 
 def shape(lines):
-    return [([said.text for said in one.lines], one.exit) for one in kubelet_starts.starts(lines)]
+    return [([said.text for said in one.lines], one.exit) for one in unit_journal.starts(lines)]
 
 
 # systemd 219 (minikube#11966), 237 (minikube#4172), 241 (minikube#5660), 249 and newer
@@ -115,17 +115,15 @@ def test_only_the_manager_speaks_for_the_unit():
 
 
 def test_the_newest_lines_are_kept():
-    found = kubelet_starts.starts(
-        [line(str(number)) for number in range(kubelet_starts.MAX_LINES + 5)]
-    )
-    assert [found[0].lines[0].text, len(found[0].lines)] == ["5", kubelet_starts.MAX_LINES]
+    found = unit_journal.starts([line(str(number)) for number in range(unit_journal.MAX_LINES + 5)])
+    assert [found[0].lines[0].text, len(found[0].lines)] == ["5", unit_journal.MAX_LINES]
 
 
 @PROFILE
 @given(st.lists(st.text(alphabet="ab\" \\'0", max_size=8), min_size=1, max_size=5))
 def test_what_is_quoted_is_hidden_and_kept(names):
     text = " x ".join(json.dumps(name) for name in names)
-    said, parts = kubelet_starts.masked(text)
+    said, parts = unit_journal.masked(text)
     assert said == " x ".join(f'"{number}"' for number in range(len(names)))
     assert [json.loads(f'"{part}"') for part in parts] == names
 
@@ -133,6 +131,6 @@ def test_what_is_quoted_is_hidden_and_kept(names):
 @PROFILE
 @given(st.text(alphabet='ab"\\\0 5', max_size=30))
 def test_every_number_in_quotes_is_ours(text):
-    said, parts = kubelet_starts.masked(text)
+    said, parts = unit_journal.masked(text)
     assert said.split('"')[1::2] == [str(number) for number in range(len(parts))]
     assert said.count('"') == 2 * len(parts)

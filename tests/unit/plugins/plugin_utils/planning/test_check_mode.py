@@ -11,10 +11,10 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning import (
-    check_mode as looks,
+    check_mode,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.plan import Step
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import phrases as words
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import phrases
 
 SCHEDULER, MANAGER = "kube-scheduler", "kube-controller-manager"
 
@@ -39,7 +39,9 @@ def step(remedy, host="m1", component=None, node=None, allowed=True, **more):
 
 
 def names(*steps):
-    return [f"{one.remedy} {one.node or one.component or one.host}" for one in looks.asked(steps)]
+    return [
+        f"{one.remedy} {one.node or one.component or one.host}" for one in check_mode.asked(steps)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -130,8 +132,8 @@ def test_asked(steps, asked):
 
 def test_no_more_than_an_operator_waits_for():
     assert (
-        len(looks.asked(step("kernel_setting", f"w{number}") for number in range(500)))
-        == looks.MOST
+        len(check_mode.asked(step("kernel_setting", f"w{number}") for number in range(500)))
+        == check_mode.MOST
     )
 
 
@@ -165,26 +167,26 @@ def test_a_refusal_is_a_step_of_the_report_and_the_end_of_the_run():
         **said(0, "refused", "the kubelet of m1 is not healthy"),
         **said(1, reason="3 pods would be evicted from w1"),
     }
-    (done,) = looks.refused(PLAN, answers)
+    (done,) = check_mode.refused(PLAN, answers)
     assert (done["id"], done["state"]) == (PLAN[0].id, "refused")
-    assert looks.outcome(PLAN, answers) == (
+    assert check_mode.outcome(PLAN, answers) == (
         2,
         "refused",
         f"step {PLAN[0].id} on m1 would be refused: the kubelet of m1 is not healthy",
     )
-    assert words.state_of(PLAN[0], done, "plan") == (
+    assert phrases.state_of(PLAN[0], done, "plan") == (
         "would be refused",
         "the kubelet of m1 is not healthy",
     )
-    assert words.state_of(PLAN[0], done, "verify")[0] == "refused"
-    assert words.state_of(PLAN[2], None, "plan")[0] == "will be done"
-    assert looks.outcome(PLAN, said(0, "failed", "x"))[1] == "failed"
-    assert looks.outcome(PLAN, said(0)) is None
-    assert looks.outcome(PLAN, {}) is None
+    assert phrases.state_of(PLAN[0], done, "verify")[0] == "refused"
+    assert phrases.state_of(PLAN[2], None, "plan")[0] == "will be done"
+    assert check_mode.outcome(PLAN, said(0, "failed", "x"))[1] == "failed"
+    assert check_mode.outcome(PLAN, said(0)) is None
+    assert check_mode.outcome(PLAN, {}) is None
 
 
 def test_who_reads_is_told_what_was_asked_and_what_was_not():
-    two, drain, rest = looks.notices(
+    two, drain, rest = check_mode.notices(
         PLAN, {**said(0), **said(1, reason="3 pods would be evicted from w1")}
     )
     assert drain == f"{PLAN[1].id}: 3 pods would be evicted from w1"
@@ -195,12 +197,14 @@ def test_who_reads_is_told_what_was_asked_and_what_was_not():
     )
     assert rest.startswith(f"Check mode predicts {PLAN[2].id} from the evidence.")
     assert PLAN[3].id not in rest
-    (only,) = looks.notices(PLAN[:1], said(0))
+    (only,) = check_mode.notices(PLAN[:1], said(0))
     assert only.startswith("Check mode asked the host of one step what would refuse it now")
-    assert looks.notices(PLAN, {})[0].startswith("Check mode predicts the steps from the evidence.")
-    assert looks.notices(PLAN[3:], {}) == ()
+    assert check_mode.notices(PLAN, {})[0].startswith(
+        "Check mode predicts the steps from the evidence."
+    )
+    assert check_mode.notices(PLAN[3:], {}) == ()
     many = tuple(step("kernel_setting", f"w{number}") for number in range(30))
-    assert " and 19 more from" in looks.notices(many, {many[0].id: {"state": "skipped"}})[1]
+    assert " and 19 more from" in check_mode.notices(many, {many[0].id: {"state": "skipped"}})[1]
 
 
 @pytest.mark.parametrize(
@@ -212,4 +216,4 @@ def test_who_reads_is_told_what_was_asked_and_what_was_not():
     ],
 )
 def test_the_words_of_check_mode_are_left_out(reason, told):
-    assert looks.said(reason) == told
+    assert check_mode.said(reason) == told

@@ -18,12 +18,14 @@ import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.shared import step_kinds
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning import (
-    check_mode as looks,
+    check_mode,
 )
 from tests.fault_injection import clusters, nodes
 from tests.fault_injection.judged import RUN
 
-PREDICTED = {kind.name for kind in step_kinds.KINDS.values() if kind.check_mode in looks.PREDICTED}
+PREDICTED = {
+    kind.name for kind in step_kinds.KINDS.values() if kind.check_mode in check_mode.PREDICTED
+}
 SCENES = {**nodes.SCENES, **clusters.SCENES}
 ASKED = {name: scene for name, scene in SCENES.items() if not set(scene.kinds) & PREDICTED}
 ANOTHER = "a" * 64

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning import (
-    node_ready_wait as brought_back,
+    node_ready_wait,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.plan import Step
 
@@ -34,7 +34,7 @@ def step(remedy, code="KM502", node="w1"):
 )
 def test_which_steps_bring_a_kubelet_back(remedy, code, counts):
     one = step(remedy, code)
-    assert brought_back.nodes([one], [{"id": one.id, "state": "done"}]) == (
+    assert node_ready_wait.nodes([one], [{"id": one.id, "state": "done"}]) == (
         {"w1"} if counts else set()
     )
 
@@ -42,7 +42,7 @@ def test_which_steps_bring_a_kubelet_back(remedy, code, counts):
 def test_only_what_is_done_counts_and_only_a_node_that_is_proven():
     one, other = step("start_kubelet"), step("start_kubelet", node=None)
     assert (
-        brought_back.nodes(
+        node_ready_wait.nodes(
             [one, other], [{"id": one.id, "state": "failed"}, {"id": other.id, "state": "done"}]
         )
         == set()
@@ -77,11 +77,13 @@ def test_only_what_is_done_counts_and_only_a_node_that_is_proven():
     ],
 )
 def test_what_is_not_back_yet(item, left):
-    found = brought_back.waiting([{"name": "w1", **item}, {"name": "w2", "ready": "False"}], ["w1"])
+    found = node_ready_wait.waiting(
+        [{"name": "w1", **item}, {"name": "w2", "ready": "False"}], ["w1"]
+    )
     assert found == ({"w1": left} if left else {})
-    assert brought_back.told(found) == (f"w1: {left}" if left else "")
+    assert node_ready_wait.told(found) == (f"w1: {left}" if left else "")
 
 
 @pytest.mark.parametrize("items", [None, 7, "w1", [7, None, {"name": ["w1"]}], []])
 def test_a_node_that_the_api_does_not_list_is_not_waited_for(items):
-    assert brought_back.waiting(items, ["w1"]) == {}
+    assert node_ready_wait.waiting(items, ["w1"]) == {}

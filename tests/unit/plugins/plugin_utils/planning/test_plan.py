@@ -9,12 +9,14 @@ import copy
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import engine as judge
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import (
+    engine as fault_engine,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import (
     cluster,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import (
-    result as model,
+    result as model_result,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning import plan
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import (
@@ -27,14 +29,14 @@ SCHEDULER, MANAGER = "kube-scheduler", "kube-controller-manager"
 
 def planned(world, max_risk=0, allow=(), probe=None):
     documents = copy.deepcopy(world.documents)
-    result, found = judge.examine([*documents.values(), world.api])
+    result, found = fault_engine.examine([*documents.values(), world.api])
     return plan.plan(
         result.findings,
         found,
         documents.__getitem__,
         plan.Consent(max_risk, frozenset(allow)),
         {**control_plane.REMEDIES, **maintenance.REMEDIES},
-        judge.KEY_DIGITS,
+        fault_engine.KEY_DIGITS,
         probe,
     )
 
@@ -81,7 +83,7 @@ def test_a_hosts_evidence_is_read_once_however_many_findings_it_has(world):
     for host in ("m1", "m2", "m3"):
         break_election(world, host)
     documents, asked = copy.deepcopy(world.documents), []
-    result, found = judge.examine([*documents.values(), world.api])
+    result, found = fault_engine.examine([*documents.values(), world.api])
 
     def document_of(host):
         asked.append(host)
@@ -93,7 +95,7 @@ def test_a_hosts_evidence_is_read_once_however_many_findings_it_has(world):
         document_of,
         plan.Consent(2),
         {**control_plane.REMEDIES, **maintenance.REMEDIES},
-        judge.KEY_DIGITS,
+        fault_engine.KEY_DIGITS,
     )
     assert len(steps) == 6
     assert sorted(asked) == ["m1", "m2", "m3"]
@@ -163,8 +165,8 @@ def test_what_a_run_of_ours_left_is_ended_on_a_node_that_is_cordoned(world):
     }
     cordon(world, "m2")
     document = copy.deepcopy(world.documents["m2"])
-    of = judge.examine([*world.documents.values(), world.api])[1][0]
-    finding = model.Finding("KM902", "critical", of.key, "m2", MANAGER, "interrupted", "m2")
+    of = fault_engine.examine([*world.documents.values(), world.api])[1][0]
+    finding = model_result.Finding("KM902", "critical", of.key, "m2", MANAGER, "interrupted", "m2")
     assert (
         maintenance.recover(plan.Scene(finding, of, document, plan.Consent(2))).blocked_by is None
     )
@@ -519,7 +521,7 @@ def test_our_cordon_that_was_left_behind_goes_last_of_what_lies_in_the_api(world
     assert steps[1].change["node"] == "w1"
     assert steps[1].risk == 1
     assert steps[1].node == "w1"
-    result = judge.examine([*world.documents.values(), world.api])[0]
+    result = fault_engine.examine([*world.documents.values(), world.api])[0]
     finding = next(item for item in result.findings if item.code == "KM903")
     assert (finding.host, finding.severity) == (
         "w1",
@@ -530,7 +532,7 @@ def test_our_cordon_that_was_left_behind_goes_last_of_what_lies_in_the_api(world
 
 def km903(world):
     """(hosts found, verdicts, whether it was not judged)."""
-    result = judge.examine([*world.documents.values(), world.api])[0]
+    result = fault_engine.examine([*world.documents.values(), world.api])[0]
     verdicts = {item.verdict for item in result.verdicts if item.code == "KM903"} - {
         "not_applicable"
     }
@@ -616,7 +618,9 @@ def test_no_probe_of_a_cluster_in_which_nothing_is_repaired():
             f"{name} of {of}",
         )
 
-    found = [model.Finding("KM101", "critical", key, "m1", SCHEDULER, "off") for key in risks]
+    found = [
+        model_result.Finding("KM101", "critical", key, "m1", SCHEDULER, "off") for key in risks
+    ]
     steps = plan.plan(
         found,
         clusters,

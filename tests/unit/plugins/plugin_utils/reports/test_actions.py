@@ -15,14 +15,14 @@ import pytest
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture.outcome import Became
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture.plan import Plan, Target
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import (
-    actions as unjudged,
+    actions as report_actions,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import (
     junit,
     revert,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports.run_info import Run
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import revert as reverting
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import revert as run_revert
 from tests import schemas
 
 HOSTILE = "<script>alert(1)</script> {{ 7*7 }} \x1b[2J \u202e ]]> & \ud800"
@@ -66,7 +66,7 @@ def test_each_level_and_each_hosts_lines_of_a_capture():
         logging={"w1": ("kubelet",), "m1": ("kubelet",), "m9": ()},
     )
     of = run(outcome=(2, "failed", "the level was not put back"))
-    found = suites(unjudged.of_capture(of, plan, done, frozenset(["w1"])), of)
+    found = suites(report_actions.of_capture(of, plan, done, frozenset(["w1"])), of)
     assert set(found) == {"w1", "m1", f"run {RUN}"}
     assert {
         name: None if part is None else (part.tag, part.get("type"))
@@ -86,22 +86,22 @@ def test_each_level_and_each_hosts_lines_of_a_capture():
 
 
 def listings():
-    file = reverting.File(
+    file = run_revert.File(
         "/etc/kubernetes/manifests/kube-scheduler.yaml", "restore", "", "kube-scheduler"
     )
-    kept = reverting.File("/var/lib/kubelet/cpu_manager_state", "kept", "never put back")
+    kept = run_revert.File("/var/lib/kubelet/cpu_manager_state", "kept", "never put back")
     return (
-        reverting.Listing(
-            "m1", "ok", runs=(reverting.Undoable(RUN, None, None, (), (file, kept)),)
+        run_revert.Listing(
+            "m1", "ok", runs=(run_revert.Undoable(RUN, None, None, (), (file, kept)),)
         ),
-        reverting.Listing("m2", "unreachable", "timed out"),
+        run_revert.Listing("m2", "unreachable", "timed out"),
     )
 
 
 def test_what_can_be_undone():
     of = run("revert")
-    report = reverting.Report(listings(), None, reverting.Choice(None), not_asked=("w9",))
-    found = suites(unjudged.of_revert(of, report, (revert.WOULD, revert.BECAME)), of)
+    report = run_revert.Report(listings(), None, run_revert.Choice(None), not_asked=("w9",))
+    found = suites(report_actions.of_revert(of, report, (revert.WOULD, revert.BECAME)), of)
     assert found["m2"]["journal"].tag == "error"
     assert found["m2"]["journal"].get("type") == "unreachable"
     assert "kube-scheduler.yaml: can be restored" in found["m1"]["journal"].text
@@ -112,14 +112,14 @@ def test_what_can_be_undone():
 @pytest.mark.parametrize(("state", "proven"), [("done", True), ("failed", False)])
 def test_what_became_of_each_file(state, proven):
     files = (
-        reverting.File("/etc/a", "restored"),
-        reverting.File(
+        run_revert.File("/etc/a", "restored"),
+        run_revert.File(
             "/etc/b",
             "already" if state == "done" else "refused",
             "" if state == "done" else "theirs",
         ),
     )
-    done = reverting.Done(
+    done = run_revert.Done(
         "m1",
         state,
         "" if state == "done" else "theirs",
@@ -127,8 +127,8 @@ def test_what_became_of_each_file(state, proven):
         ({"component": "kubelet", "proven": proven, "reason": ""},),
     )
     of = run("revert", None if state == "done" else (2, "failed", "the revert failed"))
-    report = reverting.Report(listings(), RUN, reverting.Choice(RUN, ("m1",)), (done,))
-    found = suites(unjudged.of_revert(of, report, (revert.WOULD, revert.BECAME)), of)
+    report = run_revert.Report(listings(), RUN, run_revert.Choice(RUN, ("m1",)), (done,))
+    found = suites(report_actions.of_revert(of, report, (revert.WOULD, revert.BECAME)), of)
     failures = {
         name
         for suite in found.values()
@@ -148,7 +148,7 @@ def test_both_show_hostile_words_as_text(tmp_path):
         junit.Case(HOSTILE, HOSTILE, "failure", "critical", HOSTILE, (HOSTILE,)),
         junit.Case(None, HOSTILE, lines=(HOSTILE,)),
     ]
-    unjudged.write(str(tmp_path), ("html", "junit"), of, f"Capture\n  {HOSTILE}\n", cases)
+    report_actions.write(str(tmp_path), ("html", "junit"), of, f"Capture\n  {HOSTILE}\n", cases)
     page, text = (
         (tmp_path / name).read_text(encoding="utf-8") for name in ("report.html", "junit.xml")
     )
@@ -164,12 +164,12 @@ def test_both_show_hostile_words_as_text(tmp_path):
     assert "critical</li>" not in page
     assert "0 hosts" not in page
     assert (tmp_path / "report.html").stat().st_mode & 0o777 == 0o600
-    unjudged.write(str(tmp_path), (), of, "", ())
+    report_actions.write(str(tmp_path), (), of, "", ())
     assert not list(tmp_path.iterdir())
 
 
 def test_a_file_of_somebody_else_stays(tmp_path):
     (tmp_path / "report.html").write_text("mine")
-    unjudged.write(str(tmp_path), ("junit",), run(), "x", ())
+    report_actions.write(str(tmp_path), ("junit",), run(), "x", ())
     assert (tmp_path / "report.html").read_text() == "mine"
     assert (tmp_path / "junit.xml").exists()

@@ -12,7 +12,9 @@ import pytest
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import (
     sources as evidence_sources,
 )
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import engine as judge
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import (
+    engine as fault_engine,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import node_hosts
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.result import (
     UNPROVEN,
@@ -29,17 +31,11 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.result
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.plan import Step
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import (
-    conclusion as said,
-)
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import (
+    conclusion,
     html,
+    json_report,
+    phrases,
     text,
-)
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import (
-    json_report as report_json,
-)
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import (
-    phrases as words,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports.run_info import (
     Run,
@@ -63,7 +59,7 @@ def run(mode="observe", **more):
 
 
 def about(result, run_data=None):
-    return said.about_hosts(result.hosts, result.findings, result, run_data or run())
+    return conclusion.about_hosts(result.hosts, result.findings, result, run_data or run())
 
 
 def faces(result, run_data=None):
@@ -72,11 +68,11 @@ def faces(result, run_data=None):
 
 
 def test_a_clean_audit_says_so_in_every_face():
-    sentence = said.conclusion(CLEAN, run())
+    sentence = conclusion.conclusion(CLEAN, run())
     assert sentence == "No problems found: 97 faults judged on 2 hosts."
-    assert about(CLEAN) == {said.HEALTHY: ["m1", "w1"]}
+    assert about(CLEAN) == {conclusion.HEALTHY: ["m1", "w1"]}
     assert all(sentence in face for face in faces(CLEAN))
-    assert report_json.render(CLEAN, run())["conclusion"] == sentence
+    assert json_report.render(CLEAN, run())["conclusion"] == sentence
 
 
 @pytest.mark.parametrize(
@@ -104,7 +100,7 @@ def test_a_clean_audit_says_so_in_every_face():
 )
 def test_what_is_not_known_takes_the_claim_away(spoiled):
     result = replace(CLEAN, **spoiled)
-    sentence = said.conclusion(result, run())
+    sentence = conclusion.conclusion(result, run())
     assert sentence
     assert "No problems found" not in sentence
     assert all(
@@ -117,8 +113,8 @@ def test_what_is_not_known_takes_the_claim_away(spoiled):
     "chosen", [{"faults": frozenset(["KM101"])}, {"symptom": Symptom("s", "S", ("KM101",))}]
 )
 def test_a_part_of_the_catalogue_makes_nobody_healthy(chosen):
-    assert said.conclusion(CLEAN, run(**chosen)) == ""
-    assert said.HEALTHY not in about(CLEAN, run(**chosen))
+    assert conclusion.conclusion(CLEAN, run(**chosen)) == ""
+    assert conclusion.HEALTHY not in about(CLEAN, run(**chosen))
     assert all(
         "healthy" not in face and "No problems" not in face for face in faces(CLEAN, run(**chosen))
     )
@@ -126,10 +122,10 @@ def test_a_part_of_the_catalogue_makes_nobody_healthy(chosen):
 
 def test_findings_for_information_are_no_problem_and_others_are():
     told = replace(CLEAN, findings=(Finding("KM410", "info", KEY, "w1", None, "s"),))
-    assert said.conclusion(told, run()).startswith("No problems found")
-    assert about(told) == {said.HEALTHY: ["m1"]}
+    assert conclusion.conclusion(told, run()).startswith("No problems found")
+    assert about(told) == {conclusion.HEALTHY: ["m1"]}
     assert (
-        said.conclusion(
+        conclusion.conclusion(
             replace(told, findings=(Finding("KM410", "warning", KEY, "w1", None, "s"),)), run()
         )
         == ""
@@ -153,43 +149,46 @@ def test_a_critical_finding_of_the_whole_cluster_leaves_no_host_healthy():
         ),
     )
     assert list(about(result)) == ["no finding (97 of 97 faults judged)"]
-    assert said.HEALTHY in about(
+    assert conclusion.HEALTHY in about(
         replace(result, findings=(replace(result.findings[0], severity="warning"),))
     )
 
 
 def test_hosts_that_were_judged_less_are_told_how_much():
     result = replace(CLEAN, hosts=(CLEAN.hosts[0], replace(CLEAN.hosts[1], judged=36)))
-    assert about(result) == {said.HEALTHY: ["m1"], "no finding (36 of 97 faults judged)": ["w1"]}
+    assert about(result) == {
+        conclusion.HEALTHY: ["m1"],
+        "no finding (36 of 97 faults judged)": ["w1"],
+    }
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_no_recorded_cluster_is_healthy_by_one_fault(case):
     chosen = frozenset(["KM101"])
-    result = judge.judge(evidence_sources.stream([str(FOLDER / case / "evidence")]), chosen)
-    assert said.HEALTHY not in about(result, run("replay", faults=chosen))
-    assert not said.conclusion(result, run("replay", faults=chosen))
+    result = fault_engine.judge(evidence_sources.stream([str(FOLDER / case / "evidence")]), chosen)
+    assert conclusion.HEALTHY not in about(result, run("replay", faults=chosen))
+    assert not conclusion.conclusion(result, run("replay", faults=chosen))
 
 
 @pytest.mark.parametrize("key", [None, UNPROVEN])
 def test_a_host_of_no_proven_cluster_is_not_healthy(key):
     hosts = tuple(replace(row, cluster=key) for row in CLEAN.hosts)
     result = replace(CLEAN, hosts=hosts, coverage=())
-    assert said.HEALTHY not in about(result)
-    assert "No problems found" not in said.conclusion(result, run())
+    assert conclusion.HEALTHY not in about(result)
+    assert "No problems found" not in conclusion.conclusion(result, run())
 
 
 def test_the_line_of_what_was_audited():
     one = Coverage(KEY, 6, 3, (("w1", node_hosts.NO_HOST), ("w2", "limit"), ("w3", "group")))
-    line = said.covered(one, run())
+    line = conclusion.covered(one, run())
     assert line.startswith(
         "Nodes in the API: 6; audited: 3; not in this inventory: w1; not asked (--limit): w2; "
     )
     assert line.endswith(": w3")
-    assert "inventory: w1" not in said.covered(one, run("replay"))
-    assert "w1" in said.covered(one, run("replay"))
-    assert said.covered(replace(one, cluster=None, left=()), run()) == ""
-    document = report_json.render(replace(CLEAN, coverage=(one,)), run(outside=(("lb1", "group"),)))
+    assert "inventory: w1" not in conclusion.covered(one, run("replay"))
+    assert "w1" in conclusion.covered(one, run("replay"))
+    assert conclusion.covered(replace(one, cluster=None, left=()), run()) == ""
+    document = json_report.render(replace(CLEAN, coverage=(one,)), run(outside=(("lb1", "group"),)))
     assert document["coverage"][0]["left"][1] == {"name": "w2", "reason": "limit"}
     assert document["outside"] == [{"host": "lb1", "reason": "group"}]
 
@@ -202,11 +201,11 @@ def test_an_error_shows_its_text_and_the_way_out_once_for_each_host_and_collecto
         Lack(KEY, "m1", "nodes", "timeout", ""),
         Lack(KEY, "m1", "x", "absent", ""),
     )
-    lines = said.reasons(lacks)
+    lines = conclusion.reasons(lacks)
     assert len(lines) == 3
     assert sum("no systemd" in line for line in lines) == 1
     assert all(
-        said.WAYS_OUT[status] in line
+        conclusion.WAYS_OUT[status] in line
         for status, line in zip(("denied", "error", "timeout"), lines, strict=True)
     )
     result = replace(
@@ -217,7 +216,7 @@ def test_an_error_shows_its_text_and_the_way_out_once_for_each_host_and_collecto
     shown, page = faces(result)
     assert shown.index("UNKNOWN") < shown.index("no systemd")
     assert "no systemd" in page
-    document = report_json.render(result, run())["lacks"]
+    document = json_report.render(result, run())["lacks"]
     assert [(one["host"], one["reason"], bool(one["way_out"])) for one in document][:2] == [
         ("w1", "no systemd", True),
         ("w2", "no systemd", True),
@@ -243,14 +242,18 @@ def test_judging_keeps_what_collectors_said(world):
         "timeout",
         "30 s were not enough",
     )
-    assert said.reasons([found["w1", "swap"]])
+    assert conclusion.reasons([found["w1", "swap"]])
     world.api.update(status="error", reason="connection refused", collectors={})
     assert any(one.reason == "connection refused" for one in world.judge().lacks)
 
 
 def test_what_no_host_of_the_run_is_reads_as_that():
-    assert words.join_missing([Missing("w1", "inventory", "absent")]) == "w1 (no host of this run)"
-    assert "absent" not in words.join_missing([Missing(words.CONTROL_PLANE, "inventory", "absent")])
+    assert (
+        phrases.join_missing([Missing("w1", "inventory", "absent")]) == "w1 (no host of this run)"
+    )
+    assert "absent" not in phrases.join_missing(
+        [Missing(phrases.CONTROL_PLANE, "inventory", "absent")]
+    )
 
 
 def test_advice_carries_a_risk_only_where_a_step_does_it():
@@ -265,9 +268,9 @@ def test_advice_carries_a_risk_only_where_a_step_does_it():
         risk=0,
     )
     step = Step("01-x", "w1", "KM312", "reset", 3, "t", cluster=KEY)
-    assert said.remedy_risk(one, ()) == "manual"
-    assert said.remedy_risk(one, (step,)) == "risk 3"
-    assert said.remedy_risk(one, (replace(step, host="w2"),)) == "manual"
+    assert conclusion.remedy_risk(one, ()) == "manual"
+    assert conclusion.remedy_risk(one, (step,)) == "risk 3"
+    assert conclusion.remedy_risk(one, (replace(step, host="w2"),)) == "manual"
     result = replace(CLEAN, findings=(one,))
     plans = (Step("01-y", "w1", "KM312", "none", 0, "t", cluster=KEY, blocked_by="why"),)
     assert all(
@@ -279,8 +282,8 @@ def test_advice_carries_a_risk_only_where_a_step_does_it():
 def test_a_plan_that_only_needs_another_playbook_says_so():
     step = Step("01-x", "w1", "KM101", "edit", 2, "t", cluster=KEY, allowed=True)
     for mode in ("observe", "replay"):
-        state, why = words.state_of(step, None, mode)
+        state, why = phrases.state_of(step, None, mode)
         assert state == "not done"
         assert "kubemend.remediation.remediate" in why
-    assert words.state_of(step, None, "repair")[0] == "to do"
-    assert words.state_of(step, None, "plan")[0] == "will be done"
+    assert phrases.state_of(step, None, "repair")[0] == "to do"
+    assert phrases.state_of(step, None, "plan")[0] == "will be done"

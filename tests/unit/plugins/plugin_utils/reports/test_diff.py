@@ -10,12 +10,14 @@ import json
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import (
-    document as evidence,
+    document,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import (
     sources as evidence_sources,
 )
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import engine as judge
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import (
+    engine as fault_engine,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.result import (
     Finding,
     HostRow,
@@ -25,12 +27,10 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.result
     Verdict,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import (
-    diff as compare,
+    diff as report_diff,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import (
-    json_report as report_json,
-)
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import (
+    json_report,
     text,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports.run_info import (
@@ -73,13 +73,13 @@ def saw(code="KM101", verdict="clear", host=None, component=SCHEDULER, cluster=K
 
 
 def earlier(*findings, verdicts=()):
-    report = report_json.render(Result(findings=findings, verdicts=verdicts), run())
-    return compare.parse(json.dumps(report).encode(), "report.json")
+    report = json_report.render(Result(findings=findings, verdicts=verdicts), run())
+    return report_diff.parse(json.dumps(report).encode(), "report.json")
 
 
 def compared(before, result):
-    told = compare.compare(before, result)
-    report = schemas.checked("report", report_json.render(result, run(compared=told)))
+    told = report_diff.compare(before, result)
+    report = schemas.checked("report", json_report.render(result, run(compared=told)))
     assert report["compared"] == told.shown()
     return told
 
@@ -257,9 +257,9 @@ def test_only_unknown_verdicts_that_are_new_count():
 )
 def test_what_fails_the_run_is_what_is_new(level, before, code):
     result = Result(verdicts=(saw(verdict="present"),), findings=(found(),))
-    with_it = run(fail_on=level, compared=compare.compare(earlier(*before), result))
+    with_it = run(fail_on=level, compared=report_diff.compare(earlier(*before), result))
     assert exit_of(result, with_it) == ((2, "threshold") if code else (0, "ok"))
-    assert report_json.render(result, with_it)["exit_code"] == code
+    assert json_report.render(result, with_it)["exit_code"] == code
 
 
 def test_the_terminal_says_what_became_of_them():
@@ -269,14 +269,14 @@ def test_the_terminal_says_what_became_of_them():
         findings=(found(), found(host="m2")),
     )
     before = earlier(found(), found("KM502", component="kubelet"), found(host="m3"))
-    report = text.render(result, run(compared=compare.compare(before, result)), 80)
+    report = text.render(result, run(compared=report_diff.compare(before, result)), 80)
     assert (
         "compared with run 20261121T090000Z-1a2b3c, which ended 2026-11-21T09:00:09Z:\n  new: KM101"
         " m2 kube-scheduler\n  gone: KM502 m1 kubelet\n  unchanged: KM101 m1 kube-scheduler\n  not"
         " judged now: KM101 m3 kube-scheduler (m3 did not answer)\n" in report
     )
     assert "  new: nothing\n" in text.render(
-        Result(), run(compared=compare.compare(earlier(), Result())), 80
+        Result(), run(compared=report_diff.compare(earlier(), Result())), 80
     )
     assert "compared" not in text.render(result, run(), 80)
 
@@ -285,10 +285,10 @@ def test_a_host_that_falls_silent_loses_nothing():
     """Recorded: two masters without election, then one of them does not answer."""
     folder = FOLDER / "v1.18.4-two-leaders" / "evidence"
     documents = list(evidence_sources.stream([str(folder)]))
-    first = judge.judge(documents, deep=True)
+    first = fault_engine.judge(documents, deep=True)
     lost = next(item.host for item in first.findings if item.code == "KM101")
-    silent = evidence.envelope(lost, "unreachable", "timed out")
-    second = judge.judge(
+    silent = document.envelope(lost, "unreachable", "timed out")
+    second = fault_engine.judge(
         [
             (
                 {**silent, "groups": ["control_plane"]}
@@ -310,7 +310,7 @@ def test_a_host_that_falls_silent_loses_nothing():
     assert len(same.unchanged) == len({item.id for item in first.findings})
 
 
-GOOD = report_json.render(Result(findings=(found(),), verdicts=(saw(),)), run())
+GOOD = json_report.render(Result(findings=(found(),), verdicts=(saw(),)), run())
 
 
 @pytest.mark.parametrize(
@@ -361,7 +361,7 @@ def test_what_cannot_be_compared_is_one_sentence(tmp_path, data, sentence):
     if data is not None:
         path.write_text(data)
     with pytest.raises(SettingsError) as error:
-        compare.read(str(path))
+        report_diff.read(str(path))
     said = str(error.value)
     assert said.startswith("kubemend_compare_to is ")
     assert said.endswith(": " + sentence)
@@ -370,8 +370,8 @@ def test_what_cannot_be_compared_is_one_sentence(tmp_path, data, sentence):
 
 def test_a_folder_of_a_run_will_do_and_no_other(tmp_path):
     with pytest.raises(SettingsError, match=r"that folder has no report\.json"):
-        compare.read(str(tmp_path))
+        report_diff.read(str(tmp_path))
     (tmp_path / "report.json").write_text(json.dumps(GOOD))
-    assert compare.parse(compare.read(str(tmp_path)), "x").findings[0].id == found().id
+    assert report_diff.parse(report_diff.read(str(tmp_path)), "x").findings[0].id == found().id
     with pytest.raises(SettingsError, match="that is no file"):
-        compare.read("/dev/null")
+        report_diff.read("/dev/null")

@@ -17,9 +17,11 @@ from html.parser import HTMLParser
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import result as model
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import (
+    result as model_result,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import (
-    diff as compare,
+    diff as report_diff,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import (
     html,
@@ -265,7 +267,7 @@ def test_unknown_is_never_clear_in_the_matrix_and_a_silent_host_never_clean():
     assert silent
     assert not silent & {name for row in table.rows if row.kind == "clean" for name in row.hosts}
     assert all("unknown" in said[host].values() for host in silent)
-    clean = matrix.make((model.HostRow("a", "a", "k", "worker", "unreachable"),), {})
+    clean = matrix.make((model_result.HostRow("a", "a", "k", "worker", "unreachable"),), {})
     assert [(row.kind, row.status) for row in clean.rows] == [("host", "unreachable")]
 
 
@@ -274,19 +276,23 @@ def test_rows_that_do_not_fit_are_counted():
         f"h{n:04}": {f"KM{100 + bit}": "warning" for bit in range(10) if n >> bit & 1}
         for n in range(1, 1000)
     }
-    table = matrix.make([model.HostRow(host, None, "k", "worker", "ok") for host in said], said)
+    table = matrix.make(
+        [model_result.HostRow(host, None, "k", "worker", "ok") for host in said], said
+    )
     assert len(table.rows) == matrix.ROWS
     assert table.hidden == 999 - matrix.ROWS
     assert sum(len(row.hosts) for row in table.rows) + table.hidden == 999
 
 
 def test_an_empty_result_says_so():
-    words = Page(html.render(model.Result(), fleet.run(steps=0, entries=0, symptom=False))).words
+    words = Page(
+        html.render(model_result.Result(), fleet.run(steps=0, entries=0, symptom=False))
+    ).words
     assert "kubemend: audit" in words
     assert "nothing is known of it but its name" in words
-    healthy = model.Result(
-        hosts=(model.HostRow("w1", "w1", "k", "worker", "ok"),),
-        verdicts=(model.Verdict("KM101", "k", "clear"),),
+    healthy = model_result.Result(
+        hosts=(model_result.HostRow("w1", "w1", "k", "worker", "ok"),),
+        verdicts=(model_result.Verdict("KM101", "k", "clear"),),
     )
     words = Page(html.render(healthy, fleet.run(symptom=False))).words
     assert "Nothing is present or unknown on 1 host: no finding (0 of 0 faults judged)." in words
@@ -317,7 +323,7 @@ def test_an_earlier_report_and_captures_are_told_in_the_words_of_the_terminal():
     run = replace(
         fleet.run(str),
         captures=(capture,),
-        compared=compare.Comparison("R0", "2026-11-20T00:00:00Z", new=result.findings[:1]),
+        compared=report_diff.Comparison("R0", "2026-11-20T00:00:00Z", new=result.findings[:1]),
     )
     page = Page(html.render(result, run))
     assert "compared with run R0, which ended 2026-11-20T00:00:00Z" in page.words

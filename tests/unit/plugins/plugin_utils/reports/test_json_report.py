@@ -21,7 +21,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.result
     Verdict,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import (
-    json_report as report_json,
+    json_report,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports.run_info import (
     Run,
@@ -75,7 +75,7 @@ def run(fail_on="never", **more):
 
 
 def test_the_fields_are_those_of_the_interface():
-    report = report_json.render(RESULT, run())
+    report = json_report.render(RESULT, run())
     assert set(report) >= {
         "schema",
         "tool_version",
@@ -157,7 +157,7 @@ def test_the_fields_are_those_of_the_interface():
 
 
 def test_it_is_json_and_ascii_whatever_a_node_said():
-    written = json.dumps(report_json.render(RESULT, run()))
+    written = json.dumps(json_report.render(RESULT, run()))
     assert written.isascii()
     assert "\x1b" not in written
     assert json.loads(written)["run_id"] == "r"
@@ -168,8 +168,8 @@ def test_it_is_json_and_ascii_whatever_a_node_said():
 )
 def test_in_pieces_it_is_the_same_text(result):
     whole = run(symptom=Symptom("duplicate_pods", "Twice", ("KM101",)), notices=("two\nlines",))
-    pieces = list(report_json.pieces(result, whole))
-    assert "".join(pieces) == json.dumps(report_json.render(result, whole), indent=1)
+    pieces = list(json_report.pieces(result, whole))
+    assert "".join(pieces) == json.dumps(json_report.render(result, whole), indent=1)
     assert max(map(len, pieces)) < 2000
 
 
@@ -186,7 +186,7 @@ def test_no_more_than_one_verdict_is_written_at_a_time():
                 asked.append(item)
                 yield item
 
-    pieces = report_json.pieces(replace(RESULT, verdicts=Verdicts(RESULT.verdicts)), run())
+    pieces = json_report.pieces(replace(RESULT, verdicts=Verdicts(RESULT.verdicts)), run())
     while '"verdicts"' not in next(pieces):
         pass
     before = len(asked)  # the summary counts them all
@@ -195,7 +195,7 @@ def test_no_more_than_one_verdict_is_written_at_a_time():
 
 
 def test_the_symptom_names_its_causes():
-    report = report_json.render(
+    report = json_report.render(
         RESULT, run(symptom=Symptom("duplicate_pods", "Twice", ("KM101", "KM102")))
     )
     assert report["symptom"]["name"] == "duplicate_pods"
@@ -220,5 +220,5 @@ WARNING = Result(verdicts=RESULT.verdicts[:1], findings=RESULT.findings[1:2])
 def test_the_threshold_counts_what_it_names_and_worse(result, reached, fail_on):
     expected = (2, "threshold") if fail_on in reached else (0, "ok")
     assert exit_of(result, run(fail_on)) == expected
-    report = report_json.render(result, run(fail_on))
+    report = json_report.render(result, run(fail_on))
     assert (report["exit_code"], report["exit_reason"]) == expected

@@ -14,7 +14,9 @@ import pytest
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import (
     sources as evidence_sources,
 )
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import engine as judge
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import (
+    engine as fault_engine,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.result import (
     Finding,
     HostRow,
@@ -25,12 +27,10 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.result
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.plan import Step
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import (
-    diff as compare,
+    diff as report_diff,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import (
-    json_report as report_json,
-)
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import (
+    json_report,
     junit,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports.run_info import Run
@@ -238,10 +238,10 @@ def test_beside_an_earlier_report():
         verdicts=(PRESENT, Verdict("KM502", KEY, "clear", "w1", "kubelet")),
         findings=(OFF,),
     )
-    before = compare.parse(
-        json.dumps(report_json.render(Result(findings=(OFF, gone, left)), run())).encode(), "x"
+    before = report_diff.parse(
+        json.dumps(json_report.render(Result(findings=(OFF, gone, left)), run())).encode(), "x"
     )
-    root = written(now, compared=compare.compare(before, now))
+    root = written(now, compared=report_diff.compare(before, now))
     assert " (unchanged since run 20261121T090000Z-1a2b3c)" in case(root, "m1", TITLE).findtext(
         "failure"
     )
@@ -254,7 +254,7 @@ def test_beside_an_earlier_report():
         == "not judged now (w9 was not asked): KM502 w9 kubelet: was down too"
     )
     assert "(new since" in case(
-        written(now, compared=compare.compare(compare.Earlier("r", "f"), now)), "m1", TITLE
+        written(now, compared=report_diff.compare(report_diff.Earlier("r", "f"), now)), "m1", TITLE
     ).findtext("failure")
 
 
@@ -286,10 +286,10 @@ def test_whatever_a_node_says_is_text_and_xml():
         verdicts=(Verdict("KM101", HOSTILE, "present", None, HOSTILE), lack),
         findings=(item,),
     )
-    earlier = compare.Earlier(
+    earlier = report_diff.Earlier(
         HOSTILE, HOSTILE, (Finding("KM9", "info", HOSTILE, "x", HOSTILE, HOSTILE),)
     )
-    root = written(result, compared=compare.compare(earlier, result))
+    root = written(result, compared=report_diff.compare(earlier, result))
     whole = "".join(root.itertext()) + "".join(
         value for element in root.iter() for value in element.attrib.values()
     )
@@ -323,7 +323,9 @@ def test_a_long_text_is_cut_and_says_where_it_is_whole():
 
 @pytest.mark.parametrize("case_name", CASES)
 def test_every_recorded_incident_in_junit(case_name):
-    result = judge.judge(evidence_sources.stream([str(FOLDER / case_name / "evidence")]), deep=True)
+    result = fault_engine.judge(
+        evidence_sources.stream([str(FOLDER / case_name / "evidence")]), deep=True
+    )
     root = written(result)
     hosts = [item.host for item in result.hosts]
     assert [item.get("name") for item in root][: len(hosts)] == hosts

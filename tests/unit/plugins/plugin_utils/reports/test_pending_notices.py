@@ -12,9 +12,11 @@ import pytest
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import (
     sources as evidence_sources,
 )
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import engine as judge
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import (
+    engine as fault_engine,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import (
-    pending_notices as pending_told,
+    pending_notices,
 )
 
 RECORDED = Path(__file__).resolve().parents[4] / "fixtures" / "recorded"
@@ -31,8 +33,10 @@ FORBIDDEN = (
 )
 
 
-def told(world, symptom=pending_told.SYMPTOM):
-    return pending_told.told(judge.examine([*world.documents.values(), world.api])[1], symptom)
+def told(world, symptom=pending_notices.SYMPTOM):
+    return pending_notices.told(
+        fault_engine.examine([*world.documents.values(), world.api])[1], symptom
+    )
 
 
 def asked(world, phase="Pending", node=None, **more):
@@ -120,11 +124,11 @@ def test_the_api_is_down(world):
 
 
 def test_the_api_of_a_real_cluster_is_down():
-    (sentence,), wrong = pending_told.told(
-        judge.examine(evidence_sources.stream([str(RECORDED / "v1.36.3-api-down" / "evidence")]))[
-            1
-        ],
-        pending_told.SYMPTOM,
+    (sentence,), wrong = pending_notices.told(
+        fault_engine.examine(
+            evidence_sources.stream([str(RECORDED / "v1.36.3-api-down" / "evidence")])
+        )[1],
+        pending_notices.SYMPTOM,
     )
     assert sentence.startswith("the API does not answer (m3: /etc/kubernetes/admin.conf (https://")
     assert "connection refused" in sentence
@@ -160,7 +164,7 @@ def test_each_reason_and_the_nodes_that_it_excludes(world):
         message="0/4 nodes are available: 1 Insufficient cpu, 3 node(s) had untolerated taint(s).",
         off=[],
     )
-    for symptom in (None, pending_told.SYMPTOM):
+    for symptom in (None, pending_notices.SYMPTOM):
         assert told(world, symptom) == (
             (
                 (

@@ -15,9 +15,11 @@ import pytest
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import (
     sources as evidence_sources,
 )
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import engine as judge
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import (
+    engine as fault_engine,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import (
-    taint_notices as taints_told,
+    taint_notices,
 )
 
 RECORDED = Path(__file__).resolve().parents[4] / "fixtures" / "recorded"
@@ -29,7 +31,7 @@ CAF = {"key": "caf", "value": "log", "effect": "NoExecute"}
 
 
 def told(documents, symptom="node_unreachable"):
-    return taints_told.told(judge.examine(documents)[1], symptom)
+    return taint_notices.told(fault_engine.examine(documents)[1], symptom)
 
 
 def node(world, name="w1", ready="Unknown", **more):
@@ -88,7 +90,7 @@ def test_a_fleet_is_told_by_its_first_nodes(world):
 
 def test_what_nobody_foresaw_ends_no_run(world, monkeypatch):
     documents = node(world, taints=UNREACHABLE)
-    monkeypatch.setattr(taints_told, "views", lambda cluster: [None])
+    monkeypatch.setattr(taint_notices, "views", lambda cluster: [None])
     assert told(documents)[0].startswith("nothing can be told of the taints of nodes: ")
 
 

@@ -12,7 +12,9 @@ import pytest
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import (
     sources as evidence_sources,
 )
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import engine as judge
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import (
+    engine as fault_engine,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.result import (
     ClusterRow,
     Finding,
@@ -24,13 +26,9 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.result
     Verdict,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import (
-    phrases as words,
-)
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import (
+    phrases,
     text,
-)
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import (
-    text_page as page,
+    text_page,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports.run_info import (
     Run,
@@ -441,7 +439,7 @@ def test_proofs_of_every_kind():
     ],
 )
 def test_escape(raw, shown):
-    assert page.escape(raw) == shown
+    assert text_page.escape(raw) == shown
 
 
 def test_no_field_reaches_the_page_raw():
@@ -510,12 +508,16 @@ def test_recorded_incidents_fit_into_80_columns(case):
 
     Evidence, commands, and words that are longer.
     """
-    result = judge.judge(evidence_sources.stream([str(RECORDED / case / "evidence")]), deep=True)
+    result = fault_engine.judge(
+        evidence_sources.stream([str(RECORDED / case / "evidence")]), deep=True
+    )
     report = text.render(
-        result, run(titles={code: fault.title for code, fault in judge.CATALOGUE.items()})
+        result, run(titles={code: fault.title for code, fault in fault_engine.CATALOGUE.items()})
     )
     whole = {
-        f"  {page.escape(line)}" for item in result.findings for line in words.proof_lines(item)
+        f"  {text_page.escape(line)}"
+        for item in result.findings
+        for line in phrases.proof_lines(item)
     }
     long = [line for line in report.splitlines() if len(line) > 79 and line not in whole]
     assert [

@@ -16,12 +16,10 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.state import 
     cluster_lock,
     journal,
     lock,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
-    step_record as proof,
+    step_record,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import (
-    cluster_lock as locking,
+    cluster_lock as run_cluster_lock,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.run.cluster_lock import Held
 
@@ -91,31 +89,33 @@ def _full(host: str) -> Held:
     ],
 )
 def test_decision(answers: list[Held], held: bool, said: str) -> None:
-    assert locking.decide(answers, RUN, "a")[0] is held
-    assert said in locking.decide(answers, RUN)[1]
+    assert run_cluster_lock.decide(answers, RUN, "a")[0] is held
+    assert said in run_cluster_lock.decide(answers, RUN)[1]
 
 
 def test_each_cluster_for_itself() -> None:
     answers = [_mine("m1"), _mine("m2"), _theirs("n1", "b"), _theirs("n2", "b"), _mine("n3", "b")]
-    assert locking.decide(answers, RUN, "a") == (True, "")
-    assert locking.decide(answers, RUN, "b")[0] is False
+    assert run_cluster_lock.decide(answers, RUN, "a") == (True, "")
+    assert run_cluster_lock.decide(answers, RUN, "b")[0] is False
     # a host of which nothing is known may belong to either
-    assert locking.decide([_mine("m1"), _mine("m2"), _silent("x"), _silent("y")], RUN, "a")[
-        1
-    ].startswith("only 2 of 4")
+    assert run_cluster_lock.decide(
+        [_mine("m1"), _mine("m2"), _silent("x"), _silent("y")], RUN, "a"
+    )[1].startswith("only 2 of 4")
 
 
 def test_answers_are_kept(tmp_path: Path) -> None:
     for one in (_mine("m1"), _theirs("m2"), _silent("we/ird")):
-        locking.note(str(tmp_path), one)
-    locking.note(str(tmp_path), _theirs("m1"))
-    assert {item.host: item for item in locking.noted(str(tmp_path))} == {
+        run_cluster_lock.note(str(tmp_path), one)
+    run_cluster_lock.note(str(tmp_path), _theirs("m1"))
+    assert {item.host: item for item in run_cluster_lock.noted(str(tmp_path))} == {
         "m1": _theirs("m1"),
         "m2": _theirs("m2"),
         "we/ird": _silent("we/ird"),
     }
     (tmp_path / "locks" / "m1.json").write_text("{")
-    assert [item.status for item in locking.noted(str(tmp_path)) if item.host == "m1"] == ["error"]
+    assert [item.status for item in run_cluster_lock.noted(str(tmp_path)) if item.host == "m1"] == [
+        "error"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_answers_are_kept(tmp_path: Path) -> None:
     ],
 )
 def test_a_node_is_not_believed(answer: dict[str, Any], by: str | None, held: bool) -> None:
-    found = locking.said("m1", "a", "ok", "", answer, RUN)
+    found = run_cluster_lock.said("m1", "a", "ok", "", answer, RUN)
     assert (found.by, found.held) == (by, held)
 
 
@@ -141,10 +141,10 @@ def test_what_a_node_says_of_the_holder() -> None:
         "lock": {"run_id": OTHER, "controller": owner, "remaining": 3.5},
         "message": "a\nb",
     }
-    found = locking.said("m1", "a", "ok", "", answer, RUN)
+    found = run_cluster_lock.said("m1", "a", "ok", "", answer, RUN)
     assert (found.machine, found.pid, found.remaining, found.reason) == (None, None, 3, "a b")
     assert (
-        locking.said(
+        run_cluster_lock.said(
             "m1",
             "a",
             "ok",
@@ -159,26 +159,26 @@ def test_what_a_node_says_of_the_holder() -> None:
 def test_whether_a_controller_is_gone() -> None:
     process = subprocess.Popen(["sleep", "60"])
     try:
-        owner = locking.controller(process.pid)
-        me = locking.controller(os.getpid())
+        owner = run_cluster_lock.controller(process.pid)
+        me = run_cluster_lock.controller(os.getpid())
         assert owner["started"]
-        assert not locking.gone(owner, me)
+        assert not run_cluster_lock.gone(owner, me)
         # another process has its number now
-        assert locking.gone({**owner, "started": owner["started"] + 1}, me)
+        assert run_cluster_lock.gone({**owner, "started": owner["started"] + 1}, me)
     finally:
         process.kill()
         process.wait()
-    assert locking.gone(owner, me)
-    assert not locking.gone({**owner, "boot_id": "elsewhere", "machine_id": MACHINE}, me)
-    assert not locking.gone(
+    assert run_cluster_lock.gone(owner, me)
+    assert not run_cluster_lock.gone({**owner, "boot_id": "elsewhere", "machine_id": MACHINE}, me)
+    assert not run_cluster_lock.gone(
         {**owner, "boot_id": "elsewhere", "machine_id": None}, {**me, "machine_id": None}
     )
-    assert not locking.gone(
+    assert not run_cluster_lock.gone(
         {**owner, "boot_id": "before", "machine_id": MACHINE, "host": "its-clone"},
         {**me, "machine_id": MACHINE},
     )
     # this machine was rebooted
-    assert locking.gone(
+    assert run_cluster_lock.gone(
         {**owner, "boot_id": "before", "machine_id": MACHINE}, {**me, "machine_id": MACHINE}
     )
 
@@ -230,8 +230,8 @@ def test_a_step_that_is_still_at_work_keeps_its_lock_and_everybody_out(
     cluster_lock.run(params)
     # the step's own program, which is another than those that ask for the lock
     with monkeypatch.context() as patch:
-        patch.setattr(proof.os, "getpid", os.getppid)
-        proof.claim(
+        patch.setattr(step_record.os, "getpid", os.getppid)
+        step_record.claim(
             journal.Step(RUN, "01-m1-x", "edit", "KM101", root, False, True),
             {"component": "kube-scheduler"},
         )
@@ -250,10 +250,10 @@ def test_a_step_that_is_still_at_work_keeps_its_lock_and_everybody_out(
             RUN,
         )
         assert "01-m1-x" in refused["message"]
-        found = locking.said("m1", "a", "ok", "", refused, OTHER)
+        found = run_cluster_lock.said("m1", "a", "ok", "", refused, OTHER)
         assert found.working == RUN
         assert not found.held
-    proof.end(RUN, "01-m1-x", proof.PROVEN, root=root)
+    step_record.end(RUN, "01-m1-x", step_record.PROVEN, root=root)
     assert cluster_lock.run({**params, "state": "released"})["changed"] is True
     assert lock.read(root) is None
 
@@ -311,20 +311,20 @@ def test_another_runs_step_at_work_is_no_reason_to_keep_ours(
     root = str(tmp_path / "kubemend")
     params = {"run_id": RUN, "seconds": 60, "state": "acquired", "root": root}
     with monkeypatch.context() as patch:
-        patch.setattr(proof.os, "getpid", os.getppid)
-        proof.claim(
+        patch.setattr(step_record.os, "getpid", os.getppid)
+        step_record.claim(
             journal.Step(RUN, "01-m1-x", "edit", "KM101", root), {"component": "kube-scheduler"}
         )
     assert cluster_lock.run(params)["held"] is True
-    proof.end(RUN, "01-m1-x", proof.PROVEN, root=root)
+    step_record.end(RUN, "01-m1-x", step_record.PROVEN, root=root)
     with monkeypatch.context() as patch:
-        patch.setattr(proof, "alive", lambda record: False)
-        proof.claim(
+        patch.setattr(step_record, "alive", lambda record: False)
+        step_record.claim(
             journal.Step(RUN, "02-m1-y", "edit", "KM101", root), {"component": "kube-scheduler"}
         )
         assert cluster_lock.run({**params, "run_id": OTHER, "take": RUN})["held"] is True
     with monkeypatch.context() as patch:
-        patch.setattr(proof, "alive", lambda record: True)
+        patch.setattr(step_record, "alive", lambda record: True)
         assert cluster_lock.run({**params, "run_id": OTHER, "state": "released"}) == {
             "held": False,
             "changed": True,
@@ -339,10 +339,10 @@ def test_without_a_cluster_no_majority_outweighs_another_run() -> None:
         [_mine(name, None) for name in ("b1", "b2", "b3", "a3")],
         [_theirs(name, None) for name in ("a1", "a2")],
     )
-    held, said = locking.decide([*ours, *theirs], RUN)
+    held, said = run_cluster_lock.decide([*ours, *theirs], RUN)
     assert held is False
     assert said.startswith(f"run {OTHER} holds the cluster (a1, a2;")
-    assert locking.decide(ours, RUN) == (True, "")
+    assert run_cluster_lock.decide(ours, RUN) == (True, "")
 
 
 def test_who_is_changed_names_the_cluster_that_must_be_held(tmp_path: Path) -> None:
@@ -354,21 +354,21 @@ def test_who_is_changed_names_the_cluster_that_must_be_held(tmp_path: Path) -> N
         _mine("b2", "b"),
         Held("w1", "b", "ok", True, RUN, member=False),
     ):
-        locking.note(str(tmp_path), answer)
-    assert locking.holds(str(tmp_path), RUN, "w1") == (True, "")
-    assert locking.holds(str(tmp_path), RUN, "b1") == (True, "")
-    assert locking.holds(str(tmp_path), RUN, "a1")[0] is False
+        run_cluster_lock.note(str(tmp_path), answer)
+    assert run_cluster_lock.holds(str(tmp_path), RUN, "w1") == (True, "")
+    assert run_cluster_lock.holds(str(tmp_path), RUN, "b1") == (True, "")
+    assert run_cluster_lock.holds(str(tmp_path), RUN, "a1")[0] is False
 
 
 def test_a_node_that_is_only_changed_is_no_part_of_the_majority() -> None:
     """Three masters are another run's, four workers this one's: no run has the cluster."""
     workers = [Held(f"w{number}", "a", "ok", True, RUN, member=False) for number in range(4)]
-    assert locking.decide([*map(_theirs, ("m1", "m2", "m3")), *workers], RUN)[0] is False
-    assert locking.decide(
+    assert run_cluster_lock.decide([*map(_theirs, ("m1", "m2", "m3")), *workers], RUN)[0] is False
+    assert run_cluster_lock.decide(
         [_mine("m1"), Held("w1", "a", "ok", False, OTHER, "held", member=False)], RUN
     ) == (True, "")
     assert (
-        locking.decide(
+        run_cluster_lock.decide(
             [
                 _mine("m1"),
                 Held("w1", "a", "ok", False, None, "at work", working=OTHER, member=False),
@@ -377,8 +377,8 @@ def test_a_node_that_is_only_changed_is_no_part_of_the_majority() -> None:
         )[0]
         is False
     )
-    assert locking.said("w1", "a", "ok", "", {}, RUN, False).member is False
-    assert locking.said("w1", "a", "unreachable", "", {}, RUN, False).member is False
+    assert run_cluster_lock.said("w1", "a", "ok", "", {}, RUN, False).member is False
+    assert run_cluster_lock.said("w1", "a", "unreachable", "", {}, RUN, False).member is False
 
 
 @pytest.mark.parametrize("name", ["journal", "work"])
@@ -394,7 +394,7 @@ def test_a_node_that_is_only_changed_is_no_part_of_the_majority() -> None:
 def test_evidence_whose_lock_nobody_holds_any_more(
     name: str, owner: dict[str, Any] | None, take: str | None, held: bool
 ) -> None:
-    me = locking.controller(os.getpid())
+    me = run_cluster_lock.controller(os.getpid())
     lock = {
         "run_id": RUN,
         "held": True,
@@ -407,5 +407,8 @@ def test_evidence_whose_lock_nobody_holds_any_more(
         }
     }
     assert (
-        locking.without_gone(document, me, take)["collectors"][name]["data"]["lock"]["held"] is held
+        run_cluster_lock.without_gone(document, me, take)["collectors"][name]["data"]["lock"][
+            "held"
+        ]
+        is held
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import (
-    inventory_groups as groups,
+    inventory_groups,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.run.settings import (
     VARIABLES,
@@ -20,11 +20,14 @@ CP, NODE = "kubemend_control_plane_group", "kubemend_node_group"
 
 
 def used(cp="kube_control_plane", node="kube_node", given=()):
-    return [groups.Used(CP, cp, CP in given), groups.Used(NODE, node, NODE in given)]
+    return [
+        inventory_groups.Used(CP, cp, CP in given),
+        inventory_groups.Used(NODE, node, NODE in given),
+    ]
 
 
 def said(inventory, outside=(), by_pattern=False, **more):
-    return groups.notices(used(**more), inventory, outside, "masters", by_pattern)
+    return inventory_groups.notices(used(**more), inventory, outside, "masters", by_pattern)
 
 
 @pytest.mark.parametrize("name", ["kube_nodes", "kube-node", "Kube_Node", "kube_nod", "kube-nodes"])

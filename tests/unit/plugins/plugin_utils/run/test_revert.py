@@ -11,11 +11,11 @@ import pytest
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.result import Result
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import (
-    json_report as report_json,
+    json_report,
+    revert,
 )
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import revert
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports.run_info import Run
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import revert as reverting
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import revert as run_revert
 from tests import schemas
 
 OLD, NEW, UNDO = "20261121T090000Z-1a2b3c", "20261121T100000Z-4d5e6f", "20261121T110000Z-aaaaaa"
@@ -51,8 +51,8 @@ def run(run_id: str, *files: dict[str, Any], **more: Any) -> dict[str, Any]:
 
 def said(
     host: str, *runs: dict[str, Any], status: str = "ok", reason: str = ""
-) -> reverting.Listing:
-    return reverting.listing(
+) -> run_revert.Listing:
+    return run_revert.listing(
         host, status, reason, {"runs": list(runs), "truncated": False, "busy": False, "error": None}
     )
 
@@ -79,7 +79,7 @@ def last(text: str) -> str:
 def test_which_run_and_where(
     wanted: str | None, runs: list[tuple[str, str, str]], chosen: tuple[str | None, tuple[str, ...]]
 ) -> None:
-    choice = reverting.choose(
+    choice = run_revert.choose(
         [said(host, run(run_id, file(state))) for host, run_id, state in runs], wanted
     )
     assert (choice.run_id, choice.hosts, choice.problem) == (*chosen, "")
@@ -89,12 +89,12 @@ def test_the_last_is_no_revert_but_one_can_be_named() -> None:
     listings = [
         said("m1", run(UNDO, file(), reverts=[NEW]), run(NEW, file("already")), run(OLD, file()))
     ]
-    assert reverting.choose(listings, "last").run_id == OLD
-    assert reverting.choose(listings, UNDO).hosts == ("m1",)
+    assert run_revert.choose(listings, "last").run_id == OLD
+    assert run_revert.choose(listings, UNDO).hosts == ("m1",)
 
 
 def test_an_unknown_run_is_named_with_the_known_and_the_silent() -> None:
-    choice = reverting.choose(
+    choice = run_revert.choose(
         [said("m1", run(OLD, file())), said("m2", status="unreachable", reason="timed out")], NEW
     )
     assert choice.hosts == ()
@@ -105,22 +105,22 @@ def test_an_unknown_run_is_named_with_the_known_and_the_silent() -> None:
     )
     assert (
         "has anything left to restore"
-        in reverting.choose([said("m1", run(OLD, file("already")))], "last").problem
+        in run_revert.choose([said("m1", run(OLD, file("already")))], "last").problem
     )
-    assert "none is known" in reverting.choose([], OLD).problem
+    assert "none is known" in run_revert.choose([], OLD).problem
 
 
 def test_a_run_that_changed_no_file_is_said_to_be_one() -> None:
     listings = [
-        reverting.listing("m1", "ok", "", {"runs": [], "empty": [NEW, 3, "x"]}),
+        run_revert.listing("m1", "ok", "", {"runs": [], "empty": [NEW, 3, "x"]}),
         said("m2", run(OLD, file())),
     ]
     assert listings[0].empty == (NEW,)
     assert (
-        reverting.choose(listings, NEW).problem
+        run_revert.choose(listings, NEW).problem
         == f"there is nothing to revert of run {NEW}: it changed no file on m1, such as a restart"
     )
-    assert reverting.choose(listings, OLD).problem == ""
+    assert run_revert.choose(listings, OLD).problem == ""
 
 
 @pytest.mark.parametrize(
@@ -134,9 +134,9 @@ def test_a_run_that_changed_no_file_is_said_to_be_one() -> None:
     ],
 )
 def test_nodes_are_not_believed(answer: Any) -> None:
-    found = reverting.listing("m1", "ok", "", answer)
+    found = run_revert.listing("m1", "ok", "", answer)
     assert not [one for item in found.runs for one in item.files]
-    assert reverting.outcome("m1", "ok", "", answer).state == "failed"
+    assert run_revert.outcome("m1", "ok", "", answer).state == "failed"
 
 
 @pytest.mark.parametrize(
@@ -179,10 +179,10 @@ def test_nodes_are_not_believed(answer: Any) -> None:
     ],
 )
 def test_what_became_of_it(answer: dict[str, Any], state: str, reason: str) -> None:
-    done = reverting.outcome("m1", "ok", "", answer)
+    done = run_revert.outcome("m1", "ok", "", answer)
     assert done.state == state
     assert reason in done.reason
-    assert reverting.outcome("m1", "unreachable", "gone", {}).state == "failed"
+    assert run_revert.outcome("m1", "unreachable", "gone", {}).state == "failed"
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_somebody_elses_bytes_alone_stop_no_other_host(
         "changed": True,
         **more,
     }
-    assert reverting.outcome("m1", "ok", "", answer).alone is alone
+    assert run_revert.outcome("m1", "ok", "", answer).alone is alone
 
 
 def test_the_list() -> None:
@@ -216,7 +216,7 @@ def test_the_list() -> None:
         said("w1", status="unreachable", reason="timed out"),
     ]
     text = revert.render(
-        reverting.Report(listings, None, reverting.choose(listings, None), not_asked=["m3"])
+        run_revert.Report(listings, None, run_revert.choose(listings, None), not_asked=["m3"])
     )
     assert text.index(NEW) < text.index(OLD)
     assert f"undo: {revert.COMMAND}{NEW}" in text
@@ -233,7 +233,7 @@ def test_the_list() -> None:
     ):
         assert words in text
     assert "No run of kubemend" in revert.render(
-        reverting.Report([said("m1")], None, reverting.Choice(None))
+        run_revert.Report([said("m1")], None, run_revert.Choice(None))
     )
 
 
@@ -255,9 +255,9 @@ def test_the_report_of_what_the_guards_would_refuse() -> None:
             3,
         ],
     }
-    listings = [reverting.listing("m1", "ok", "", answer)]
+    listings = [run_revert.listing("m1", "ok", "", answer)]
     text = revert.render(
-        reverting.Report(listings, OLD, reverting.choose(listings, OLD), check=True)
+        run_revert.Report(listings, OLD, run_revert.choose(listings, OLD), check=True)
     )
     assert (
         "m1 kubelet may not be started again now, so that its files would stay: pods with devices"
@@ -272,12 +272,12 @@ def test_the_report() -> None:
         said("m1", run(OLD, file())),
         said("m2", run(OLD, file("\x1b", path="/a\x1b[2J"), file(path="/b\x1b[2J"))),
     ]
-    choice = reverting.choose(listings, "last")
-    checked = reverting.Report(listings, "last", choice, check=True)
+    choice = run_revert.choose(listings, "last")
+    checked = run_revert.Report(listings, "last", choice, check=True)
     assert "kubemend: 2 files would be restored" in revert.render(checked)
-    assert reverting.verdict(checked) == ("ok", "")
+    assert run_revert.verdict(checked) == ("ok", "")
     done = [
-        reverting.outcome(
+        run_revert.outcome(
             "m1",
             "ok",
             "",
@@ -290,7 +290,7 @@ def test_the_report() -> None:
             },
         )
     ]
-    report = reverting.Report(listings, "last", choice, done)
+    report = run_revert.Report(listings, "last", choice, done)
     text = revert.render(report)
     assert "m1: failed" in text
     assert "kube-scheduler is NOT proven: it is down" in text
@@ -298,20 +298,21 @@ def test_the_report() -> None:
     assert "\x1b" not in text
     assert text.count("  m2 /b") == 1
     assert "/a" not in text
-    assert reverting.verdict(report) == (
+    assert run_revert.verdict(report) == (
         "failed",
         f"the revert of run {OLD} on m1 is failed: it is down",
     )
     assert "it is down" in last(text)
-    good = reverting.outcome(
+    good = run_revert.outcome(
         "m1", "ok", "", {"components": [], "paths": [file("restored", "result")], "changed": True}
     )
     assert (
         "was not taken back on m2"
-        in reverting.verdict(reverting.Report(listings, "last", choice, [good]))[1]
+        in run_revert.verdict(run_revert.Report(listings, "last", choice, [good]))[1]
     )
     assert (
-        reverting.verdict(reverting.Report(listings, "last", choice, stopped="held"))[0] == "locked"
+        run_revert.verdict(run_revert.Report(listings, "last", choice, stopped="held"))[0]
+        == "locked"
     )
 
 
@@ -322,7 +323,7 @@ def test_the_report_for_programs() -> None:
         said("w1", status="unreachable", reason="timed out"),
     ]
     done = [
-        reverting.outcome(
+        run_revert.outcome(
             "m1",
             "ok",
             "",
@@ -332,13 +333,13 @@ def test_the_report_for_programs() -> None:
                 "components": [{"component": "kube-scheduler", "proven": True, "reason": None}],
             },
         ),
-        reverting.outcome("m2", "unreachable", "gone", None),
+        run_revert.outcome("m2", "unreachable", "gone", None),
     ]
     for wanted, outcomes in ((None, []), (OLD, []), (OLD, done), ("last", [])):
-        report = reverting.Report(
-            listings, wanted, reverting.choose(listings, wanted), outcomes, not_asked=["m3"]
+        report = run_revert.Report(
+            listings, wanted, run_revert.choose(listings, wanted), outcomes, not_asked=["m3"]
         )
-        whole = report_json.render(Result(), Run(UNDO, "", "", "revert", "/r", "0.1.0"))
+        whole = json_report.render(Result(), Run(UNDO, "", "", "revert", "/r", "0.1.0"))
         told = schemas.checked("report", {**whole, "revert": revert.for_programs(report)})["revert"]
         assert told["not_asked"] == ["m3"]
         assert [one["host"] for one in told["hosts"]] == [
@@ -372,7 +373,7 @@ def test_it_fits_into_80_columns_but_for_what_is_copied() -> None:
         said("m2", status="error", reason=why),
     ]
     done = [
-        reverting.outcome(
+        run_revert.outcome(
             "m1",
             "ok",
             "",
@@ -385,7 +386,7 @@ def test_it_fits_into_80_columns_but_for_what_is_copied() -> None:
     ]
     for wanted, outcomes in ((None, []), (OLD, []), (OLD, done), (NEW, [])):
         text = revert.render(
-            reverting.Report(listings, wanted, reverting.choose(listings, wanted), outcomes)
+            run_revert.Report(listings, wanted, run_revert.choose(listings, wanted), outcomes)
         )
         assert (
             max(
@@ -402,18 +403,18 @@ def test_it_fits_into_80_columns_but_for_what_is_copied() -> None:
 
 def test_files_of_the_run(tmp_path: Any) -> None:
     folder = str(tmp_path)
-    reverting.write(
+    run_revert.write(
         folder,
         "m1",
-        reverting.LISTED,
+        run_revert.LISTED,
         {"status": "ok", "reason": "", "answer": {"runs": [run(OLD, file())]}},
     )
-    reverting.write(folder, "m1", reverting.BEGUN, {})
+    run_revert.write(folder, "m1", run_revert.BEGUN, {})
     (tmp_path / "revert" / "m2.json").write_text("{")
-    found, missing = reverting.listings(folder, ["m1", "m2", "m3"])
+    found, missing = run_revert.listings(folder, ["m1", "m2", "m3"])
     assert [item.status for item in found] == ["ok", "error"]
     assert missing == ("m3",)
-    assert [(item.host, item.state) for item in reverting.outcomes(folder, ["m1", "m2"])] == [
+    assert [(item.host, item.state) for item in run_revert.outcomes(folder, ["m1", "m2"])] == [
         ("m1", "failed")
     ]
     assert (tmp_path / "revert" / "m1.json").stat().st_mode & 0o777 == 0o600
@@ -422,12 +423,12 @@ def test_files_of_the_run(tmp_path: Any) -> None:
 def test_a_host_that_could_not_be_asked_is_no_host_without_a_part() -> None:
     """The newest run may lie there, and what it would have taken back was not."""
     listings = [said("m1", run(OLD, file())), said("m2", status="unreachable", reason="timed out")]
-    assert "m2 could not be asked" in reverting.choose(listings, "last").problem
-    choice = reverting.choose(listings, OLD)
-    good = reverting.outcome(
+    assert "m2 could not be asked" in run_revert.choose(listings, "last").problem
+    choice = run_revert.choose(listings, OLD)
+    good = run_revert.outcome(
         "m1", "ok", "", {"components": [], "paths": [file("restored", "result")], "changed": True}
     )
-    reason, sentence = reverting.verdict(reverting.Report(listings, OLD, choice, [good]))
+    reason, sentence = run_revert.verdict(run_revert.Report(listings, OLD, choice, [good]))
     assert reason == "failed"
     assert "m2 could not be asked" in sentence
-    assert reverting.verdict(reverting.Report(listings, OLD, choice, check=True)) == ("ok", "")
+    assert run_revert.verdict(run_revert.Report(listings, OLD, choice, check=True)) == ("ok", "")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.safe_io import (
-    atomic_file as private_files,
+    atomic_file,
 )
 
 
@@ -19,7 +19,7 @@ def test_whoever_reads_the_former_one_reads_it_to_its_end(tmp_path):
     path.write_text("former")
     path.chmod(0o644)
     with open(path, encoding="utf-8") as reader:
-        private_files.replace(path, ["new", "er\ud800"])
+        atomic_file.replace(path, ["new", "er\ud800"])
         assert reader.read() == "former"
     assert path.read_text() == "newer\\ud800"
     assert path.stat().st_mode & 0o777 == 0o600
@@ -35,7 +35,7 @@ def test_one_that_is_not_written_to_its_end_leaves_the_former(tmp_path, error):
     path = tmp_path / "report.txt"
     path.write_text("former")
     with pytest.raises(type(error)):
-        private_files.replace(path, pieces())
+        atomic_file.replace(path, pieces())
     assert path.read_text() == "former"
     assert list(tmp_path.iterdir()) == [path]
 
@@ -43,7 +43,7 @@ def test_one_that_is_not_written_to_its_end_leaves_the_former(tmp_path, error):
 def test_what_lies_there_is_replaced_and_not_followed(tmp_path):
     (tmp_path / "theirs").write_text("theirs")
     (tmp_path / "report.txt").symlink_to(tmp_path / "theirs")
-    private_files.replace(tmp_path / "report.txt", ["ours"])
+    atomic_file.replace(tmp_path / "report.txt", ["ours"])
     assert (tmp_path / "theirs").read_text() == "theirs"
     assert (tmp_path / "report.txt").read_text() == "ours"
 
@@ -51,14 +51,14 @@ def test_what_lies_there_is_replaced_and_not_followed(tmp_path):
 def test_one_that_is_killed_before_the_last_moment_leaves_nothing_beside_it(tmp_path, monkeypatch):
     """Whoever ends the controller meanwhile leaves the former one, and nothing beside it."""
     path = tmp_path / "report.txt"
-    private_files.replace(path, ["former\n"])
+    atomic_file.replace(path, ["former\n"])
 
     def killed(*_paths):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(private_files.os, "replace", killed)
+    monkeypatch.setattr(atomic_file.os, "replace", killed)
     with pytest.raises(KeyboardInterrupt):
-        private_files.replace(path, ["new\n"])
+        atomic_file.replace(path, ["new\n"])
     assert path.read_text() == "former\n"
     assert list(tmp_path.iterdir()) == [path]
     assert path.stat().st_mode & 0o777 == 0o600

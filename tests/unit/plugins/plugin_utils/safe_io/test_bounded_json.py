@@ -14,7 +14,7 @@ import time
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.safe_io import (
-    bounded_json as json_text,
+    bounded_json,
 )
 
 LINE = json.dumps(
@@ -33,9 +33,9 @@ def test_a_log_in_json_is_no_bomb() -> None:
         }
     )
     assert 15_000_000 < len(text) < 20_000_000
-    assert json_text._cost(text.count('"'), text) > json_text.MAX_WEIGHT
+    assert bounded_json._cost(text.count('"'), text) > bounded_json.MAX_WEIGHT
     begin = time.process_time()
-    assert len(json_text.decoded(text)["lines"]) > 10000
+    assert len(bounded_json.decoded(text)["lines"]) > 10000
     assert time.process_time() - begin < 10
 
 
@@ -51,7 +51,7 @@ BOMBS = [
 @pytest.mark.parametrize("text", BOMBS, ids=range(len(BOMBS)))
 def test_a_bomb_is_refused_before_it_is_parsed(text: str) -> None:
     with pytest.raises(OverflowError):
-        json_text.decoded(text)
+        bounded_json.decoded(text)
 
 
 @pytest.mark.parametrize("value", ['"', "\\", '\\"', '["\\\\"]', "{[" * 9, '\\\\\\"', "x\\n\n"])
@@ -59,5 +59,5 @@ def test_a_bomb_is_refused_before_it_is_parsed(text: str) -> None:
 def test_only_what_is_outside_of_strings_is_counted(
     monkeypatch: pytest.MonkeyPatch, value: str, chunk: int
 ) -> None:
-    monkeypatch.setattr(json_text, "CHUNK", chunk)
-    assert json_text._weight(json.dumps({value: [value, value], "b": {}})) == 4 * 2 + 2 + 4
+    monkeypatch.setattr(bounded_json, "CHUNK", chunk)
+    assert bounded_json._weight(json.dumps({value: [value, value], "b": {}})) == 4 * 2 + 2 + 4

@@ -21,7 +21,7 @@ import pytest
 
 from ansible_collections.kubemend.remediation.plugins.action import node_evidence_info
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import (
-    document as evidence,
+    document as evidence_document,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.transport import node_program
 
@@ -378,14 +378,14 @@ def test_whatever_goes_wrong_with_an_answer_is_an_error_of_its_host(
     class Unforeseen(Exception):
         pass
 
-    whole = getattr(evidence, name)
+    whole = getattr(evidence_document, name)
 
     def breaks(document: dict[str, Any], *args: Any) -> Any:
         if document["collectors"]:
             raise Unforeseen("by\x1b chance")
         return whole(document, *args)
 
-    monkeypatch.setattr(evidence, name, breaks)
+    monkeypatch.setattr(evidence_document, name, breaks)
     _as_error(
         tmp_path,
         Answered(tmp_path, {"system": {"status": "ok", "data": {}}}).run(),

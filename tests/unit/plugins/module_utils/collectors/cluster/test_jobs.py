@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.cluster import (
-    jobs as collect_jobs,
+    jobs as cluster_jobs,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi.client import ApiError
 
@@ -38,7 +38,7 @@ class Answers:
 
 
 def collect(**lists):
-    return collect_jobs.collect(Answers(**lists), lambda error: error.status == "timeout")
+    return cluster_jobs.collect(Answers(**lists), lambda error: error.status == "timeout")
 
 
 def job(name="j", parallelism=1, completions=1, **status):
@@ -99,7 +99,7 @@ def event(reason, name, second, owner="j"):
 
 
 def at(second):
-    return collect_jobs.iso(1_800_000_000 + second)
+    return cluster_jobs.iso(1_800_000_000 + second)
 
 
 CREATE, DELETE = "SuccessfulCreate", "SuccessfulDelete"
@@ -228,7 +228,7 @@ def test_newer_events_and_rejected_pods_are_understood():
         "eventTime": "2026-01-01T00:00:00.123456Z",
         "series": {"count": 4, "lastObservedTime": "2026-01-01T00:01:00.000000Z"},
     }
-    assert collect_jobs.event_of(newer) == {
+    assert cluster_jobs.event_of(newer) == {
         "reason": CREATE,
         "message": "Created pod: x",
         "first": "2026-01-01T00:00:00.123456Z",
@@ -236,14 +236,14 @@ def test_newer_events_and_rejected_pods_are_understood():
         "count": 4,
         "pod": "x",
     }
-    rejected = collect_jobs.pod_of(
+    rejected = cluster_jobs.pod_of(
         pod("a", 0, phase="Failed", conditions=[{"lastTransitionTime": at(1)}])
     )
     assert rejected["finished_at"] == at(1)
 
 
 def test_the_worst_are_kept_when_there_are_too_many():
-    count = collect_jobs.MAX_ITEMS
+    count = cluster_jobs.MAX_ITEMS
     jobs = [job(f"b{number}", succeeded=2) for number in range(3)]
     jobs[1:1] = [job(f"k{number}") for number in range(2 * count + 5)]
     events = [event(DELETE, "x", 5, f"k{number}") for number in range(2 * count + 5)]
@@ -258,7 +258,7 @@ def test_the_worst_are_kept_when_there_are_too_many():
 def test_what_was_read_before_the_time_limit_still_counts(path):
     jobs = [job(), job("k")]
     pods = [pod("a", 0), pod("b", 0), pod("c", 0)]
-    data, truncated = collect_jobs.collect(
+    data, truncated = cluster_jobs.collect(
         Answers(
             jobs,
             pods,
@@ -277,7 +277,7 @@ def test_any_other_error_costs_the_collector():
             raise ApiError("denied", "GET /x: HTTP 403")
 
     with pytest.raises(ApiError):
-        collect_jobs.collect(Refusing([job()]), lambda error: error.status == "timeout")
+        cluster_jobs.collect(Refusing([job()]), lambda error: error.status == "timeout")
 
 
 def test_a_rejected_pod_ended_as_it_began():
@@ -286,9 +286,9 @@ def test_a_rejected_pod_ended_as_it_began():
     Its replacement is no surplus.
     """
     status = {"phase": "Failed", "reason": "UnexpectedAdmissionError", "startTime": at(3)}
-    assert collect_jobs.pod_of({"metadata": {}, "status": status})["finished_at"] == at(3)
+    assert cluster_jobs.pod_of({"metadata": {}, "status": status})["finished_at"] == at(3)
     assert (
-        collect_jobs.pod_of({"metadata": {}, "status": dict(status, phase="Running")})[
+        cluster_jobs.pod_of({"metadata": {}, "status": dict(status, phase="Running")})[
             "finished_at"
         ]
         is None

@@ -11,13 +11,13 @@ import json
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.cluster import (
-    jobs as collect_jobs,
+    jobs as cluster_jobs,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.cluster import (
-    pod as collect_pod,
+    pod as cluster_pod,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.cluster import (
-    rejected as collect_rejected,
+    rejected as cluster_rejected,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import files
 
@@ -36,12 +36,12 @@ POD = {
 @pytest.mark.parametrize(
     "found",
     [
-        lambda: collect_rejected.plugin_of(POD),
-        lambda: collect_rejected.pod_of(POD),
-        lambda: collect_pod._container(STATUS, False),
-        lambda: collect_pod._short({"message": SAID}, "message"),
-        lambda: collect_pod.event_of(EVENT),
-        lambda: collect_jobs.event_of(EVENT),
+        lambda: cluster_rejected.plugin_of(POD),
+        lambda: cluster_rejected.pod_of(POD),
+        lambda: cluster_pod._container(STATUS, False),
+        lambda: cluster_pod._short({"message": SAID}, "message"),
+        lambda: cluster_pod.event_of(EVENT),
+        lambda: cluster_jobs.event_of(EVENT),
     ],
     ids=[
         "last words of a plugin",

@@ -11,13 +11,13 @@ import json
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.cluster import (
-    nodes as collect_nodes,
+    nodes as cluster_nodes,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.cluster import (
-    pending as collect_pending,
+    pending as cluster_pending,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi import (
-    node_affinity as node_match,
+    node_affinity,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi.client import ApiError
 
@@ -69,14 +69,14 @@ def pod(
 
 
 def collect(*items):
-    return collect_pending.collect(
+    return cluster_pending.collect(
         Answers(*items), lambda error: isinstance(error, ApiError) and error.status == "timeout"
     )
 
 
 def test_one_list_of_pending_pods_is_asked_for():
     answers = Answers()
-    assert collect_pending.collect(answers, lambda error: False) == (
+    assert cluster_pending.collect(answers, lambda error: False) == (
         {"items": [], "total": 0, "read": 0, "taken": 0, "unseen": [], "gated": [], "bound": []},
         False,
     )
@@ -137,7 +137,7 @@ def test_what_a_pod_asks_for_and_what_the_largest_node_has():
         "n1": {"cpu": 4000, "memory": 2**33, "hugepages-2Mi": 0},
         "n2": {"cpu": 8000, "memory": 2**32},
     }
-    data, _dummy = collect_pending.collect(
+    data, _dummy = cluster_pending.collect(
         Answers(asking, pod("b")), lambda error: False, allocatable=has
     )
     assert data["items"][0]["asks"] == {
@@ -150,7 +150,7 @@ def test_what_a_pod_asks_for_and_what_the_largest_node_has():
     assert data["largest"] == {"cpu": 8000, "memory": 2**33, "hugepages-2Mi": 0}
     assert (
         len(
-            collect_pending.asks_of(
+            cluster_pending.asks_of(
                 {
                     "containers": [
                         {"resources": {"limits": {f"x.y/{one}": "1" for one in range(99)}}}
@@ -161,7 +161,7 @@ def test_what_a_pod_asks_for_and_what_the_largest_node_has():
         == 20
     )
     assert (
-        "largest" not in collect_pending.collect(Answers(), lambda error: False, allocatable=has)[0]
+        "largest" not in cluster_pending.collect(Answers(), lambda error: False, allocatable=has)[0]
     )
 
 
@@ -170,13 +170,13 @@ def test_it_is_bounded():
         *[pod(f"p{number}", owner=f"o{number}", message="m" * 9000) for number in range(300)]
     )
     assert cut
-    assert len(data["items"]) == collect_pending.MAX_ITEMS
+    assert len(data["items"]) == cluster_pending.MAX_ITEMS
     assert data["total"] == 300
     assert len(json.dumps(data)) < 600000
-    assert max(len(one["message"]) for one in data["items"]) == collect_pending.MAX_TEXT
-    data, cut = collect(*[pod("p")] * (collect_pending.MAX_READ + 9))
+    assert max(len(one["message"]) for one in data["items"]) == cluster_pending.MAX_TEXT
+    data, cut = collect(*[pod("p")] * (cluster_pending.MAX_READ + 9))
     assert cut
-    assert data["total"] == collect_pending.MAX_READ
+    assert data["total"] == cluster_pending.MAX_READ
     data, _dummy = collect(pod("p", tolerations=[{"key": f"k{number}"} for number in range(99)]))
     assert data["items"][0]["tolerations"] is None
 
@@ -190,7 +190,7 @@ def test_what_was_read_until_the_time_limit_proves_something():
 
 
 def test_taints():
-    found = collect_nodes.taints_of(
+    found = cluster_nodes.taints_of(
         {
             "spec": {
                 "taints": [
@@ -214,11 +214,11 @@ def test_taints():
             "added": "2027-01-15T08:00:00Z",
         },
     ]
-    assert collect_nodes.taints_of({}) == []
-    assert collect_nodes.taints_of({"spec": {"taints": "x"}}) == []
+    assert cluster_nodes.taints_of({}) == []
+    assert cluster_nodes.taints_of({"spec": {"taints": "x"}}) == []
     assert (
-        len(collect_nodes.taints_of({"spec": {"taints": [{"key": "k"}] * 99}}))
-        == collect_nodes.MAX_TAINTS
+        len(cluster_nodes.taints_of({"spec": {"taints": [{"key": "k"}] * 99}}))
+        == cluster_nodes.MAX_TAINTS
     )
 
 
@@ -239,7 +239,7 @@ def test_of_the_conditions_what_is_not_well_and_ready():
         condition("Ready", "True"),
         condition("KernelDeadlock", "True"),
     ]
-    found = collect_nodes.conditions_of({"status": {"conditions": given}})
+    found = cluster_nodes.conditions_of({"status": {"conditions": given}})
     assert [(one["type"], one["status"]) for one in found] == [
         ("DiskPressure", "True"),
         ("PIDPressure", "Unknown"),
@@ -247,7 +247,7 @@ def test_of_the_conditions_what_is_not_well_and_ready():
     ]
     assert all(len(one["reason"]) == 80 and one["since"] == "2027-01-15T08:00:00Z" for one in found)
     assert len(json.dumps(found)) < 700
-    assert collect_nodes.conditions_of({}) == []
+    assert cluster_nodes.conditions_of({}) == []
     assert not any("message" in one for one in found)
 
 
@@ -256,7 +256,7 @@ def test_of_the_conditions_what_is_not_well_and_ready():
     [
         (
             {"type": "Ready", "status": "False", "message": "m" * 9000},
-            "m" * collect_nodes.MAX_MESSAGE,
+            "m" * cluster_nodes.MAX_MESSAGE,
         ),
         ({"type": "Ready", "status": "False"}, ""),
         ({"type": "Ready", "status": "False", "message": None}, ""),
@@ -265,7 +265,7 @@ def test_of_the_conditions_what_is_not_well_and_ready():
     ],
 )
 def test_the_message_of_a_node_that_says_that_it_is_not_ready(given, kept):
-    (found,) = collect_nodes.conditions_of({"status": {"conditions": [given]}})
+    (found,) = cluster_nodes.conditions_of({"status": {"conditions": [given]}})
     assert found.get("message") == kept
 
 
@@ -275,14 +275,14 @@ def test_leases_come_by_one_list_or_not_at_all():
         {"metadata": {"name": "w1"}, "spec": {"renewTime": "2027-01-15T08:00:00.000000Z"}},
         {"metadata": {"name": "gone"}, "spec": {}},
     )
-    collect_nodes.leased(answers, nodes)
+    cluster_nodes.leased(answers, nodes)
     assert nodes == [
         {"name": "w1", "lease": "2027-01-15T08:00:00.000000Z", "lease_duration_s": None},
         {"name": "w2"},
     ]
-    assert answers.asked == [(collect_nodes.LEASES, None)]
+    assert answers.asked == [(cluster_nodes.LEASES, None)]
     nodes = [{"name": "w1"}]
-    collect_nodes.leased(
+    cluster_nodes.leased(
         Answers(
             {"metadata": {"name": "w1"}, "spec": {"renewTime": "x"}}, ApiError("denied", "no", 403)
         ),
@@ -290,8 +290,8 @@ def test_leases_come_by_one_list_or_not_at_all():
     )
     assert nodes == [{"name": "w1"}]
     answers = Answers()
-    collect_nodes.leased(
-        answers, [{"name": str(number)} for number in range(collect_nodes.MAX_LEASED + 1)]
+    cluster_nodes.leased(
+        answers, [{"name": str(number)} for number in range(cluster_nodes.MAX_LEASED + 1)]
     )
     assert not answers.asked
 
@@ -329,7 +329,7 @@ def field(*values, **more):
     ],
 )
 def test_the_node_that_a_pod_is_meant_for(terms, node):
-    assert collect_pending.target_of(meant("a", *terms)) == node
+    assert cluster_pending.target_of(meant("a", *terms)) == node
     assert collect(meant("a", *terms))[0]["items"][0]["targets"] == ([["a", node]] if node else [])
 
 
@@ -337,11 +337,11 @@ def test_pods_of_a_daemonset_are_one_entry_with_their_nodes():
     data, _dummy = collect(
         *[
             meant(f"p{number}", field(f"n{number}"))
-            for number in range(collect_pending.MAX_TARGETS + 9)
+            for number in range(cluster_pending.MAX_TARGETS + 9)
         ]
     )
     assert len(data["items"]) == 1
-    assert len(data["items"][0]["targets"]) == collect_pending.MAX_TARGETS
+    assert len(data["items"][0]["targets"]) == cluster_pending.MAX_TARGETS
     assert data["items"][0]["targets"][1] == ["p1", "n1"]
 
 
@@ -363,7 +363,7 @@ def test_a_pod_that_does_not_ask_for_its_own_node_any_more(labels, unfit):
     """
     item = meant("a", field("m3"))
     item["spec"]["nodeSelector"] = {"disk": "ssd"}
-    data, _dummy = collect_pending.collect(
+    data, _dummy = cluster_pending.collect(
         Answers(item, meant("b", field("m3"))), lambda error: False, labels=labels
     )
     assert [one.get("unfit", False) for one in data["items"]] == (
@@ -392,7 +392,7 @@ def test_pods_that_nobody_looked_at_are_counted_by_their_scheduler():
         (one["scheduler"], one["pods"], len(one["names"]), one["since"]) for one in data["unseen"]
     ] == [
         ("other", 1, 1, "2027-01-15T08:00:00Z"),
-        ("volcano", 9, collect_pending.MAX_NAMES, "2027-01-15T08:00:22Z"),
+        ("volcano", 9, cluster_pending.MAX_NAMES, "2027-01-15T08:00:22Z"),
     ]
     assert not cut
     assert data["total"] == 1
@@ -416,10 +416,10 @@ def test_pods_that_somebody_looked_at_or_nobody_is_to(item):
 
 def test_names_of_schedulers_are_bounded():
     data, cut = collect(
-        *[bare("p", "s%03d" % number) for number in range(collect_pending.MAX_SCHEDULERS + 5)]
+        *[bare("p", "s%03d" % number) for number in range(cluster_pending.MAX_SCHEDULERS + 5)]
     )
     assert cut
-    assert len(data["unseen"]) == collect_pending.MAX_SCHEDULERS
+    assert len(data["unseen"]) == cluster_pending.MAX_SCHEDULERS
 
 
 # Whose turn it is: a gate's owner, a kubelet, nobody
@@ -472,7 +472,7 @@ def test_a_node_that_may_have_joined_since_they_were_listed_is_asked_for_by_its_
 
     answers = Nodes(*[bare(name, nodeName=name) for name in ("w1", "joined", "gone", "refused")])
     listed = None if nodes is None else dict.fromkeys(nodes, {})
-    rows = collect_pending.collect(answers, lambda error: False, labels=listed)[0]["bound"]
+    rows = cluster_pending.collect(answers, lambda error: False, labels=listed)[0]["bound"]
     assert sorted(one["node"] for one in rows if one.get("absent")) == absent
     assert all(path != "/api/v1/nodes/w1" for path, _query in answers.asked)
 
@@ -504,7 +504,7 @@ def test_events_speak_where_the_pod_does_not():
         {},
         {"involvedObject": {}, "message": "x"},
     ]
-    data, cut = collect_pending.collect(answers, lambda error: False)
+    data, cut = cluster_pending.collect(answers, lambda error: False)
     assert not cut
     assert [(one["names"], one["message"], one["since"]) for one in data["items"]] == [
         (["a"], TEXT, "2027-01-15T08:00:00Z"),
@@ -521,12 +521,12 @@ def test_events_speak_where_the_pod_does_not():
 def test_events_that_may_not_be_read_cost_nothing_and_are_not_asked_for_without_need():
     answers = Answers(bare("b"), pod("c", message=""))
     answers.events = [ApiError("denied", "no", 403)]
-    data, cut = collect_pending.collect(answers, lambda error: False)
+    data, cut = cluster_pending.collect(answers, lambda error: False)
     assert not cut
     assert len(data["unseen"]) == 1
     assert [one["message"] for one in data["items"]] == [""]
     answers = Answers(pod("a"), bare("b", nodeName="w1"))
-    collect_pending.collect(answers, lambda error: False)
+    cluster_pending.collect(answers, lambda error: False)
     assert len(answers.asked) == 1
 
 
@@ -534,7 +534,7 @@ def test_events_that_may_not_be_read_cost_nothing_and_are_not_asked_for_without_
 def test_the_pod_that_was_asked_for_is_an_entry_of_its_own(asked):
     mine = pod("a")
     mine["metadata"]["uid"] = "u-a"
-    data, _dummy = collect_pending.collect(
+    data, _dummy = cluster_pending.collect(
         Answers(pod("b"), mine, pod("c")), lambda error: False, asked
     )
     assert [(one["names"], one.get("asked")) for one in data["items"]] == [
@@ -547,7 +547,7 @@ def test_the_pod_that_was_asked_for_is_an_entry_of_its_own(asked):
         (bare("a", schedulingGates=[{"name": "g"}]), "gated"),
     ):
         item["metadata"]["uid"] = "u-a"
-        rows = collect_pending.collect(Answers(item), lambda error: False, asked)[0][name]
+        rows = cluster_pending.collect(Answers(item), lambda error: False, asked)[0][name]
         assert [one["asked"] for one in rows] == [True]
 
 
@@ -598,20 +598,22 @@ def by(key, operator, *values):
     ],
 )
 def test_which_nodes_a_pod_does_not_ask_for(spec, off):
-    assert node_match.Matcher(LABELS).left_out(spec) == off
-    assert node_match.Matcher(None).left_out(spec) is None
+    assert node_affinity.Matcher(LABELS).left_out(spec) == off
+    assert node_affinity.Matcher(None).left_out(spec) is None
 
 
 def test_of_many_nodes_only_the_pod_that_was_asked_for_is_compared():
-    matcher = node_match.Matcher({f"w{number}": {} for number in range(node_match.MAX_NODES + 1)})
+    matcher = node_affinity.Matcher(
+        {f"w{number}": {} for number in range(node_affinity.MAX_NODES + 1)}
+    )
     assert matcher.left_out(chosen({"a": "b"})) is None
-    assert len(matcher.left_out(chosen({"a": "b"}), True)) == node_match.MAX_NODES + 1
+    assert len(matcher.left_out(chosen({"a": "b"}), True)) == node_affinity.MAX_NODES + 1
 
 
 def test_an_entry_says_which_nodes_it_does_not_ask_for():
     mine = pod("a")
     mine["spec"]["nodeSelector"] = {"zone": "a"}
-    data, _dummy = collect_pending.collect(
+    data, _dummy = cluster_pending.collect(
         Answers(mine, pod("b"), meant("c", field("m1"))), lambda error: False, None, LABELS
     )
     assert [one["off"] for one in data["items"]] == [["w1", "w2"], [], None]
@@ -635,26 +637,26 @@ def test_which_nodes_are_full_is_only_asked_where_a_scheduler_says_so():
 
     answers, room = Crowd(), {"w1": 2, "w2": 2, "w3": 0, "w4": None}
     answers.message = "0/4 nodes are available: 2 Too many pods."
-    data, cut = collect_pending.collect(answers, lambda error: False, None, None, room)
+    data, cut = cluster_pending.collect(answers, lambda error: False, None, None, room)
     assert not cut
     assert data["full"] == ["w1", "w3"]
     assert len(answers.asked) == 2
-    assert collect_pending.collect(answers, lambda error: False)[0]["full"] is None
+    assert cluster_pending.collect(answers, lambda error: False)[0]["full"] is None
     answers.message, answers.asked = TEXT, []
-    assert "full" not in collect_pending.collect(answers, lambda error: False, None, None, room)[0]
+    assert "full" not in cluster_pending.collect(answers, lambda error: False, None, None, room)[0]
     assert len(answers.asked) == 1
 
 
 def test_of_more_pods_than_are_read_nobody_knows(monkeypatch):
-    monkeypatch.setattr(collect_pending, "MAX_PLACED", 1)
+    monkeypatch.setattr(cluster_pending, "MAX_PLACED", 1)
     assert (
-        collect_pending.full_nodes(
+        cluster_pending.full_nodes(
             Answers(bare("a", nodeName="w1"), bare("b", nodeName="w1")), {"w1": 1}
         )
         is None
     )
-    assert collect_pending.full_nodes(Answers(ApiError("denied", "no", 403)), {"w1": 1}) is None
+    assert cluster_pending.full_nodes(Answers(ApiError("denied", "no", 403)), {"w1": 1}) is None
 
 
 def test_a_table_without_nodes_tells_of_no_node():
-    assert collect_pending.full_nodes(Answers({"Name": "a"}), {"w1": 1}) is None
+    assert cluster_pending.full_nodes(Answers({"Name": "a"}), {"w1": 1}) is None

@@ -9,10 +9,8 @@ Those that look meant for pinning and get none, in few words.
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.cluster import (
-    config_maps as collect_configs,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.cluster import (
-    pinnable as collect_pinning,
+    config_maps,
+    pinnable,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi.client import ApiError
 
@@ -115,7 +113,7 @@ def workload(kind, name, given, of_pods=None, **meta):
 
 
 def collect(*objects, expected=None, **more):
-    return collect_pinning.collect(
+    return pinnable.collect(
         Answers(*objects, **more), expected, lambda error: error.status == "timeout"
     )
 
@@ -306,7 +304,7 @@ def test_the_topmost_owner(owner, labels, single, found):
 
 def test_owners_are_asked_for_once():
     api = Answers(*(pod(f"p{number}", BAD, ("Job", "j"), node=f"w{number}") for number in range(5)))
-    collect_pinning.collect(api, None, lambda error: False)
+    pinnable.collect(api, None, lambda error: False)
     assert len([path for path in api.asked if path.endswith("/jobs/j")]) == 1
 
 
@@ -473,20 +471,18 @@ def test_what_was_read_until_the_time_limit_counts(path, kept):
     assert cut
     assert [(item["kind"], item["name"]) for item in data["items"]] == kept
     with pytest.raises(ApiError):
-        collect_pinning.collect(Answers(*objects, fail={path: 0}), None, lambda error: False)
+        pinnable.collect(Answers(*objects, fail={path: 0}), None, lambda error: False)
 
 
 def test_too_many_are_cut():
-    many = [pod(f"p{number}", BAD) for number in range(collect_pinning.MAX_ITEMS + 1)]
+    many = [pod(f"p{number}", BAD) for number in range(pinnable.MAX_ITEMS + 1)]
     data, cut = collect(*many)
     assert cut
-    assert len(data["items"]) == collect_pinning.MAX_ITEMS
-    many = [
-        workload("Deployment", f"d{number}", BAD) for number in range(collect_pinning.MAX_ITEMS + 1)
-    ]
+    assert len(data["items"]) == pinnable.MAX_ITEMS
+    many = [workload("Deployment", f"d{number}", BAD) for number in range(pinnable.MAX_ITEMS + 1)]
     data, cut = collect(*many)
     assert cut
-    assert len(data["items"]) == collect_pinning.MAX_ITEMS
+    assert len(data["items"]) == pinnable.MAX_ITEMS
 
 
 @pytest.mark.parametrize(
@@ -509,7 +505,7 @@ def test_the_kubelets_configmap_of_the_release(version, name):
             }
         }
     )
-    (item,) = collect_configs.kubelet(api, version)["items"]
+    (item,) = config_maps.kubelet(api, version)["items"]
     assert (item["name"], item["resource_version"], item["size"]) == (
         name,
         "7",
@@ -520,4 +516,4 @@ def test_the_kubelets_configmap_of_the_release(version, name):
     assert "cpuManagerPolicy: static" in item["text"]
     assert item["masked"]
     with pytest.raises(ApiError, match="holds no kubelet"):
-        collect_configs.kubelet(Answers(single={path: {"metadata": {}, "data": {}}}), version)
+        config_maps.kubelet(Answers(single={path: {"metadata": {}, "data": {}}}), version)

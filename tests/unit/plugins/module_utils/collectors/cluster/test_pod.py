@@ -11,7 +11,7 @@ import json
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.cluster import (
-    pod as collect_pod,
+    pod as cluster_pod,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi.client import (
     ApiError,
@@ -203,7 +203,7 @@ def job(**more):
 
 
 def collect(api, asked="n/a", rejected=()):
-    data, cut = collect_pod.collect(
+    data, cut = cluster_pod.collect(
         api, asked, lambda: list(rejected), lambda error: getattr(error, "status", "") == "timeout"
     )
     json.dumps(data)
@@ -378,7 +378,7 @@ def test_events_are_asked_of_the_nearest_siblings_only():
         for path, query in api.asked
         if path.endswith("/events")
     ]
-    assert len(asked) == 2 + collect_pod.PER_POD
+    assert len(asked) == 2 + cluster_pod.PER_POD
     assert "b29" in asked
     assert "b0" not in asked
 
@@ -395,8 +395,8 @@ def test_siblings_and_events_are_bounded(monkeypatch):
         Api([pod("a"), *many], [event("a", "r", f"{number}") for number in range(600)], job())
     )
     assert cut
-    assert len(data["siblings"]) == collect_pod.MAX_SIBLINGS
-    assert len(data["events"]) == collect_pod.MAX_EVENTS
+    assert len(data["siblings"]) == cluster_pod.MAX_SIBLINGS
+    assert len(data["events"]) == cluster_pod.MAX_EVENTS
     assert data["siblings_total"] == 300
     assert data["siblings"][0]["created"] == "2026-11-21T20:00:00Z"
 

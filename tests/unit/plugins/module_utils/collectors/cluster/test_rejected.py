@@ -9,7 +9,7 @@ And what is kept of them and of the others on their nodes.
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.cluster import (
-    rejected as collect_rejected,
+    rejected as cluster_rejected,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi.client import ApiError
 
@@ -81,7 +81,7 @@ def pod(name, phase="Failed", reason="UnexpectedAdmissionError", message=TEXT, l
 
 
 def collect(*args, **more):
-    return collect_rejected.collect(Answers(*args, **more), lambda error: error.status == "timeout")
+    return cluster_rejected.collect(Answers(*args, **more), lambda error: error.status == "timeout")
 
 
 @pytest.mark.parametrize(
@@ -209,8 +209,8 @@ def test_only_few_logs_are_read_and_none_of_those_that_are_well():
         plugin("well", ready=True, state={"running": {}})
     ]
     api = Answers([pod("a")], around, logs={LOG % "p0": ["why"], LOG % "well": ["no"]})
-    data, _dummy = collect_rejected.collect(api, lambda error: False)
-    assert sum("/log?" in path for path in api.asked) == collect_rejected.MAX_LOGS
+    data, _dummy = cluster_rejected.collect(api, lambda error: False)
+    assert sum("/log?" in path for path in api.asked) == cluster_rejected.MAX_LOGS
     assert not any("well" in path for path in api.asked)
     assert [one["containers"][0]["message"] for one in data["nodes"]["w1"]["plugins"]] == [
         "why"
@@ -225,8 +225,8 @@ def test_requests_are_those_of_the_scheduler():
         "containers": [container("1"), container("2")],
         "initContainers": [container("5"), container("1", restartPolicy="Always"), {}],
     }
-    assert collect_rejected.requests(spec) == {"x.example/d": 5}
-    assert collect_rejected.requests({"containers": [container("3"), container("4")]}) == {
+    assert cluster_rejected.requests(spec) == {"x.example/d": 5}
+    assert cluster_rejected.requests({"containers": [container("3"), container("4")]}) == {
         "x.example/d": 7
     }
 
@@ -252,22 +252,22 @@ def test_compute_resources_are_those_that_a_kubelet_counts():
         ],
         "overhead": {"cpu": "10m", "memory": "1Ki"},
     }
-    assert collect_rejected.compute(spec) == {
+    assert cluster_rejected.compute(spec) == {
         "cpu": 1050 + 10,
         "memory": 65 * 2**20 + 1 + 1024,
         "pods": 1,
     }
-    assert collect_rejected.compute(dict(spec, resources={"requests": {"cpu": "3"}}))["cpu"] == 3010
+    assert cluster_rejected.compute(dict(spec, resources={"requests": {"cpu": "3"}}))["cpu"] == 3010
     huge = {"containers": [{"resources": {"limits": {"hugepages-2Mi": "64Mi"}}}] * 2}
-    assert collect_rejected.compute(huge) == {
+    assert cluster_rejected.compute(huge) == {
         "hugepages-2Mi": 2**27,
         "pods": 1,
     }
-    assert collect_rejected.COMPUTE.match("OutOfhugepages-2Mi")
+    assert cluster_rejected.COMPUTE.match("OutOfhugepages-2Mi")
     assert (
-        collect_rejected.compute({})
+        cluster_rejected.compute({})
         == {"pods": 1}
-        == collect_rejected.compute({"containers": [{"resources": {"requests": {"cpu": "much"}}}]})
+        == cluster_rejected.compute({"containers": [{"resources": {"requests": {"cpu": "much"}}}]})
     )
 
 
@@ -323,8 +323,8 @@ def test_owners_that_cannot_be_read_cost_nothing_else():
     api = Answers(
         [pod(f"p{number}", meta=owned("Job", f"u-{number}", f"o-{number}")) for number in range(40)]
     )
-    collect_rejected.collect(api, lambda error: False)
-    assert sum("/jobs/" in path for path in api.asked) == collect_rejected.MAX_OWNERS
+    cluster_rejected.collect(api, lambda error: False)
+    assert sum("/jobs/" in path for path in api.asked) == cluster_rejected.MAX_OWNERS
 
 
 def test_the_time_limit_keeps_what_was_read_and_says_so():
@@ -343,7 +343,7 @@ def test_only_the_newest_of_very_many_are_kept():
     ]
     data, cut = collect(many)
     assert (data["total"], data["nodes"]["w1"]["rejected"]) == (1000, 1000)
-    assert len(data["items"]) == collect_rejected.MAX_ITEMS
+    assert len(data["items"]) == cluster_rejected.MAX_ITEMS
     assert data["items"][0]["created"] == "2027-01-15T16:39:00Z"
     assert cut
 
@@ -353,7 +353,7 @@ def test_resources_of_a_node():
         "capacity": {"cpu": "2", "nvidia.com/gpu": "2", "x.example/d": "1"},
         "allocatable": {"nvidia.com/gpu": "1"},
     }
-    assert collect_rejected.resources_of({"status": status}) == {
+    assert cluster_rejected.resources_of({"status": status}) == {
         "nvidia.com/gpu": [2, 1],
         "x.example/d": [1, 0],
     }
@@ -391,7 +391,7 @@ def written(*entries, **status):
     ],
 )
 def test_when_it_was_rejected(item, at):
-    assert collect_rejected.rejected_at(item) == at
+    assert cluster_rejected.rejected_at(item) == at
 
 
 def event(uid="u-a", reason="UnexpectedAdmissionError", **more):
@@ -443,7 +443,7 @@ def test_events_are_only_asked_for_when_a_time_lacks():
         (pod("x", spec={"containers": []}), 0),
     ):
         answers = Answers([item])
-        collect_rejected.collect(answers, lambda error: False)
+        cluster_rejected.collect(answers, lambda error: False)
         assert (
             len([one for one in answers.asked if one.startswith("involvedObject.kind=Pod,reason=")])
             == asked
@@ -456,7 +456,7 @@ def test_devices_that_it_had():
 
     two = {"name": "x.example/d", "resources": [{"resourceID": "a"}, {"resourceID": "b"}]}
     one = {"name": "x.example/d", "resources": [{"resourceID": "c"}]}
-    assert collect_rejected.had(
+    assert cluster_rejected.had(
         {
             "containerStatuses": [
                 container(two),
@@ -470,4 +470,4 @@ def test_devices_that_it_had():
         {"containerStatuses": [1, container(1, {"name": 1}, {"name": "a/b", "resources": {}})]},
         {"containerStatuses": [{"allocatedResourcesStatus": {}}]},
     ):
-        assert collect_rejected.had(odd) == {}
+        assert cluster_rejected.had(odd) == {}

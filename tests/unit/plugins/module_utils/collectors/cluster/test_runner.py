@@ -19,18 +19,18 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.cluster import (
-    runner as cluster,
+    runner as cluster_runner,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.cluster import session
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import journal
 from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi import (
-    client as api,
+    client as kubeapi_client,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi import (
-    kubeconfig as configs,
+    kubeconfig as kubeapi_kubeconfig,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi import (
-    proxy as api_proxy,
+    proxy as kubeapi_proxy,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.shared import collector_names
 from ansible_collections.kubemend.remediation.plugins.module_utils.shared.cluster_key import (
@@ -51,10 +51,10 @@ CODES = [(403, "denied"), (404, "absent"), (500, "error")]
 @pytest.fixture(autouse=True)
 def patience(monkeypatch):
     """Return a stand-in for kubectl is an interpreter that has to start."""
-    monkeypatch.setattr(api_proxy, "PROBE_SECONDS", 60)
+    monkeypatch.setattr(kubeapi_proxy, "PROBE_SECONDS", 60)
 
 
-class Recorded(api.Client):
+class Recorded(kubeapi_client.Client):
     """A door whose proxy is a file of recorded answers: the same requests, no process."""
 
     def __init__(
@@ -106,19 +106,21 @@ def ask(tmp_path, monkeypatch):
         stand_in(config, version, tmp_path, **(facts or {}))
         if not process:
             monkeypatch.setattr(session, "Door", Recorded)
-            monkeypatch.setattr(configs, "view", lambda _kubectl, path, _deadline: (URL, CA))
-        return cluster.collect(
+            monkeypatch.setattr(
+                kubeapi_kubeconfig, "view", lambda _kubectl, path, _deadline: (URL, CA)
+            )
+        return cluster_runner.collect(
             {"kubectl": kubectl_of(tmp_path), "kubeconfig": str(config), "timeout": 60, **params}
         )
 
     base = "/run" if os.access("/run", os.W_OK) else "/tmp"
     before = set(os.listdir(base))
-    monkeypatch.setattr(cluster, "REREAD_SECONDS", 0.01)
+    monkeypatch.setattr(cluster_runner, "REREAD_SECONDS", 0.01)
     yield run
     assert not [
         name
         for name in set(os.listdir(base)) - before
-        if name.startswith(f"{api_proxy.FOLDER}{os.getpid()}-")
+        if name.startswith(f"{kubeapi_proxy.FOLDER}{os.getpid()}-")
     ]
     pids = tmp_path / "pids"
     for pid in pids.read_text().split() if pids.exists() else []:
@@ -339,7 +341,7 @@ def test_an_error_of_the_proxy_tells_no_clock(ask):
     document = ask(facts={"codes": {"/api/v1/nodes": 500}}, process=True)
     assert document["collectors"]["nodes"]["status"] == "error"
     assert document["collectors"]["server"]["data"]["clock"]["date"]
-    assert api.Client("/nonexistent", api.Deadline(1)).clock is None
+    assert kubeapi_client.Client("/nonexistent", kubeapi_client.Deadline(1)).clock is None
 
 
 def test_no_lease_api_before_its_time(ask):
@@ -401,7 +403,7 @@ def test_an_api_that_is_down_leaves_a_document_that_says_why(ask):
 
 
 def test_the_local_api_server_answers_where_the_load_balancer_does_not(ask, monkeypatch):
-    monkeypatch.setattr(configs, "local_server", lambda: "https://10.0.0.1:6443")
+    monkeypatch.setattr(kubeapi_kubeconfig, "local_server", lambda: "https://10.0.0.1:6443")
     document = ask(facts={"broken": {URL: "dial tcp: i/o timeout"}})
     assert document["status"] == "ok"
     assert document["collectors"]["server"]["data"]["url"] == "https://10.0.0.1:6443"
@@ -411,8 +413,8 @@ def test_the_next_kubeconfig_where_the_first_has_expired(tmp_path, monkeypatch):
     paths = [tmp_path / name for name in ("admin.conf", "missing.conf", "kubelet.conf")]
     stand_in(paths[0], "v1.36.3", tmp_path, codes={"/version": 401})
     stand_in(paths[2], "v1.36.3", tmp_path, codes={"/api/v1/nodes": 403})
-    monkeypatch.setattr(configs, "KUBECONFIGS", [str(path) for path in paths])
-    document = cluster.collect({"kubectl": kubectl_of(tmp_path), "timeout": 60})
+    monkeypatch.setattr(kubeapi_kubeconfig, "KUBECONFIGS", [str(path) for path in paths])
+    document = cluster_runner.collect({"kubectl": kubectl_of(tmp_path), "timeout": 60})
     assert document["collectors"]["server"]["data"]["kubeconfig"] == str(paths[2])
     assert statuses(document)["nodes"] == "denied"
 
@@ -469,7 +471,10 @@ def test_a_certificate_without_the_address_is_asked_by_the_service_name(ask):
 def test_the_local_api_server_is_found_in_its_manifest(tmp_path, text, url):
     (tmp_path / "kube-apiserver.yaml").write_text(text)
     assert (
-        configs.local_server([str(tmp_path / "none"), str(tmp_path / "kube-apiserver.yaml")]) == url
+        kubeapi_kubeconfig.local_server(
+            [str(tmp_path / "none"), str(tmp_path / "kube-apiserver.yaml")]
+        )
+        == url
     )
 
 
@@ -512,7 +517,7 @@ def test_no_proxy_outlives_its_door(tmp_path, number):
     assert until(lambda: not lives(proxy)), "the proxy is still there"
     if number == signal.SIGKILL:  # nobody could remove the folder; the next run does
         assert os.path.exists(where)
-        with api_proxy.folder():
+        with kubeapi_proxy.folder():
             pass
     assert not os.path.exists(where)
 
@@ -521,10 +526,12 @@ def test_a_proxy_that_cannot_start_says_why(tmp_path):
     config = tmp_path / "admin.conf"
     stand_in(config, "v1.36.3", tmp_path, fail="unknown flag: --nonsense")
     with (
-        api_proxy.folder() as where,
-        api_proxy.Door(where, "0", kubectl_of(tmp_path), str(config), api.Deadline(120)) as door,
+        kubeapi_proxy.folder() as where,
+        kubeapi_proxy.Door(
+            where, "0", kubectl_of(tmp_path), str(config), kubeapi_client.Deadline(120)
+        ) as door,
     ):
-        with pytest.raises(api.ApiError, match="unknown flag: --nonsense"):
+        with pytest.raises(kubeapi_client.ApiError, match="unknown flag: --nonsense"):
             door.get("/version")
 
 

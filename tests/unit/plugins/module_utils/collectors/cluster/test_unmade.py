@@ -6,7 +6,7 @@
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.cluster import (
-    unmade as collect_unmade,
+    unmade,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi.client import ApiError
 
@@ -71,13 +71,13 @@ def owner(wanted=2, has=0, uid="u", **more):
 
 
 def collect(answers, nodes=()):
-    return collect_unmade.collect(
+    return unmade.collect(
         answers, lambda error: error.status == "timeout", None if nodes is None else list(nodes)
     )
 
 
 def test_an_owner_that_lacks_pods_is_told_of_by_its_newest_event():
-    again = collect_unmade.AGAIN
+    again = unmade.AGAIN
     answers = Answers(
         [
             event(last="2027-01-15T08:00:01Z"),
@@ -139,18 +139,18 @@ def test_an_owner_that_is_gone_or_has_its_pods_is_not(found):
     ],
 )
 def test_how_many_pods_it_lacks(kind, spec, status, counts):
-    assert collect_unmade.lacking({"spec": spec, "status": status}, kind) == counts
+    assert unmade.lacking({"spec": spec, "status": status}, kind) == counts
 
 
 def test_it_is_bounded(monkeypatch):
     many = [
         event(name="rs%03d" % number, last="2027-01-15T08:%02d:00Z" % (number % 60))
-        for number in range(collect_unmade.MAX_OWNERS + 5)
+        for number in range(unmade.MAX_OWNERS + 5)
     ]
     answers = Answers(many)
     assert collect(answers)[1]
-    assert len(answers.asked) == 1 + collect_unmade.MAX_OWNERS
-    monkeypatch.setattr(collect_unmade, "MAX_EVENTS", 3)
+    assert len(answers.asked) == 1 + unmade.MAX_OWNERS
+    monkeypatch.setattr(unmade, "MAX_EVENTS", 3)
     answers = Answers(many)
     assert collect(answers)[1]
     assert len(answers.asked) == 4
@@ -257,12 +257,12 @@ def test_a_status_that_is_late_proves_nothing():
 def test_pods_of_a_few_nodes_are_asked_for_once_each():
     answers = Answers(daemonsets=[daemonset(strays=1), daemonset(strays=1)])
     data, cut = collect(
-        answers, [node("w%02d" % number, CAF) for number in range(collect_unmade.MAX_NODES + 3)]
+        answers, [node("w%02d" % number, CAF) for number in range(unmade.MAX_NODES + 3)]
     )
     assert data["unlooked"] == 3
     assert not cut
-    assert len(answers.asked) == 2 + collect_unmade.MAX_NODES + 1
-    assert [len(one["nodes"]) for one in data["daemonsets"]] == [collect_unmade.MAX_NODES] * 2
+    assert len(answers.asked) == 2 + unmade.MAX_NODES + 1
+    assert [len(one["nodes"]) for one in data["daemonsets"]] == [unmade.MAX_NODES] * 2
 
 
 def test_a_pod_that_waits_for_its_node_is_there():

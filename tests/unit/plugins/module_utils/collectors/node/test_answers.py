@@ -25,9 +25,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.no
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
     files,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
-    http_client as web,
+    http_client,
 )
 
 
@@ -87,7 +85,7 @@ def _chunked(*parts):
     ],
 )
 def test_http(server, pieces, status, body):
-    assert web.get("127.0.0.1", server(*pieces, pause=0.01), "/", 120) == {
+    assert http_client.get("127.0.0.1", server(*pieces, pause=0.01), "/", 120) == {
         "status": status,
         "body": body,
         "error": None,
@@ -104,7 +102,7 @@ def test_http(server, pieces, status, body):
     ],
 )
 def test_http_that_is_none(server, pieces, error):
-    assert web.get("127.0.0.1", server(*pieces), "/", 120)["error"] in (
+    assert http_client.get("127.0.0.1", server(*pieces), "/", 120)["error"] in (
         error,
         "Connection reset by peer",
     )
@@ -112,18 +110,21 @@ def test_http_that_is_none(server, pieces, error):
 
 def test_http_that_drips_ends_at_its_deadline(server):
     begin = time.monotonic()
-    assert web.get("127.0.0.1", server(*[b"H"] * 3000, pause=0.1), "/", 0.5)["error"] == "timed out"
+    assert (
+        http_client.get("127.0.0.1", server(*[b"H"] * 3000, pause=0.1), "/", 0.5)["error"]
+        == "timed out"
+    )
     assert time.monotonic() - begin < 100  # of 300
 
 
 def test_http_refused():
-    assert web.get("127.0.0.1", 1, "/", 120)["error"] == "Connection refused"
+    assert http_client.get("127.0.0.1", 1, "/", 120)["error"] == "Connection refused"
 
 
 @pytest.mark.parametrize("port", [102480, 65536])
 def test_a_port_that_is_none_is_no_answer(port):
     """A typo in healthzPort ends the kubelet; it must not end what tells of it."""
-    assert "port must be 0-65535" in web.get("127.0.0.1", port, "/", 120)["error"]
+    assert "port must be 0-65535" in http_client.get("127.0.0.1", port, "/", 120)["error"]
     found = kubelet._healthz(["kubelet"], [f"healthzPort: {port}\n"])
     assert found["status"] is None
     assert found["url"] == f"http://127.0.0.1:{port}/healthz"
@@ -140,7 +141,9 @@ def test_metrics_are_read_line_by_line(server):
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
         + _chunked(*[body[at : at + 7] for at in range(0, len(body), 7)])
     )
-    kept = web.Connection("127.0.0.1", port, 120).request("/metrics", keep=component_http.METRICS)
+    kept = http_client.Connection("127.0.0.1", port, 120).request(
+        "/metrics", keep=component_http.METRICS
+    )
     assert kept == (200, b'leader_election_master_status{name="a"} 1')
 
 

@@ -17,7 +17,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.ba
     Failed,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import etcd
-from ansible_collections.kubemend.remediation.plugins.module_utils.system import http_client as web
+from ansible_collections.kubemend.remediation.plugins.module_utils.system import http_client
 
 MEMBERS = {
     "header": {"cluster_id": "7"},
@@ -274,7 +274,7 @@ def test_what_is_kept_is_bounded():
     assert len(told["errors"]) == etcd.MAX_ERRORS
     assert all("\n" not in one and len(one) <= etcd.MAX_TEXT for one in told["errors"])
     for broken in (b"", b"7", b"[" * 100000):
-        with pytest.raises(web.HttpError):
+        with pytest.raises(http_client.HttpError):
             etcd.alarms(broken)
 
 

@@ -11,18 +11,16 @@ import pytest
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import base
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import kubelet
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
-    systemd as unit,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
-    yaml_scalars as kubeconfig,
+    systemd,
+    yaml_scalars,
 )
 
 FIXTURES = Path(__file__).resolve().parents[5] / "fixtures"
 
 
 def test_unit_of_a_real_node(capture):
-    blocks = unit.parse(capture("systemctl-show.txt"))
-    found, missing = [unit.unit(block) for block in blocks]
+    blocks = systemd.parse(capture("systemctl-show.txt"))
+    found, missing = [systemd.unit(block) for block in blocks]
     assert missing is None
     assert found["name"] == "kubelet.service"
     assert found["active_state"] == "active"
@@ -34,12 +32,12 @@ def test_unit_of_a_real_node(capture):
 
 def test_command_line_of_a_stopped_kubelet(capture):
     """Systemd's own view of the unit, with the environment files of the node."""
-    block = unit.parse(capture("systemctl-show.txt"))[0]
+    block = systemd.parse(capture("systemctl-show.txt"))[0]
     files = {
         "/var/lib/kubelet/kubeadm-flags.env": capture("kubeadm-flags.env"),
         "/etc/default/kubelet": "KUBELET_EXTRA_ARGS=--v=4 --x='a b'\n",
     }
-    argv = unit.command_line(block, files.get)
+    argv = systemd.command_line(block, files.get)
     assert argv[:4] == [
         "/usr/bin/kubelet",
         "--bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf",
@@ -56,7 +54,7 @@ def test_command_line_of_kubesprays_stopped_kubelet_is_that_of_the_running_one()
     A line that goes on inside quotes, variables that nothing sets.
     """
     capture = FIXTURES / "node" / "v1.36.3" / "kubespray"
-    block = unit.parse((capture / "systemctl-show.txt").read_text(encoding="utf-8"))[0]
+    block = systemd.parse((capture / "systemctl-show.txt").read_text(encoding="utf-8"))[0]
     variables = {
         "/etc/kubernetes/kubelet.env": (capture / "kubelet.env").read_text(encoding="utf-8")
     }
@@ -64,7 +62,7 @@ def test_command_line_of_kubesprays_stopped_kubelet_is_that_of_the_running_one()
         FIXTURES / "recorded" / "v1.36.3-kubespray-scheduler-config-file" / "evidence" / "m3.json"
     ).read_text(encoding="utf-8")
     running = json.loads(recorded)["collectors"]["kubelet"]["data"]
-    assert unit.command_line(block, variables.get) == running["process"]["argv"]
+    assert systemd.command_line(block, variables.get) == running["process"]["argv"]
     assert (running["unit"]["fragment_path"], running["unit"]["drop_in_paths"]) == (
         "/etc/systemd/system/kubelet.service",
         [],
@@ -85,7 +83,7 @@ def test_command_line_of_kubesprays_stopped_kubelet_is_that_of_the_running_one()
     ],
 )
 def test_environment_file(text, expected):
-    assert unit.environment_file(text) == expected
+    assert systemd.environment_file(text) == expected
 
 
 def test_values_of_variables_that_are_no_words_of_the_kubelets_stay_on_the_node(tmp_path):
@@ -147,8 +145,8 @@ def test_braces_are_one_word_and_dollars_are_kept():
         "ExecStart": ["{ path=/k ; argv[]=/k ${A} $A x$$y ${NO} ; ignore_errors=no }"],
         "Environment": ['"A=b c"'],
     }
-    assert unit.command_line(block, lambda path: None) == ["/k", "b c", "b", "c", "x$y", ""]
-    assert unit.command_line({}, None) == []
+    assert systemd.command_line(block, lambda path: None) == ["/k", "b c", "b", "c", "x$y", ""]
+    assert systemd.command_line({}, None) == []
 
 
 @pytest.mark.parametrize(
@@ -183,7 +181,7 @@ def test_variables_as_systemd_shows_them(shown, expected):
         ),
     }
     assert (
-        unit.environment(
+        systemd.environment(
             {"Environment": [shown], "FragmentPath": ["/u"], "DropInPaths": ["/d /gone"]}, texts.get
         )
         == expected
@@ -205,11 +203,11 @@ def test_an_old_systemd_ends_no_unit_after_its_files():
             " (ignore_errors=no)\nId=x\n\n\nMainPID=5\nId=y\\x2dz\n"
         ),
     ):
-        first, second = unit.parse(text)
+        first, second = systemd.parse(text)
         assert first["Id"] == ["x"]
-        assert unit.environment_paths(first) == ["/a", "/b"]
+        assert systemd.environment_paths(first) == ["/a", "/b"]
         assert second == {"MainPID": ["5"], "Id": ["y\\x2dz"]}
-    assert len(unit.parse("EnvironmentFile=/a\n\n\nId=y\n")) == 2
+    assert len(systemd.parse("EnvironmentFile=/a\n\n\nId=y\n")) == 2
 
 
 CONFIG = "staticPodPath: /etc/kubernetes/manifests\n"
@@ -237,7 +235,7 @@ def test_static_pod_path(flag, texts, expected):
 
 def test_static_pod_path_of_a_real_node(capture):
     assert (
-        kubeconfig.top(capture("kubelet-config.yaml"), "staticPodPath")
+        yaml_scalars.top(capture("kubelet-config.yaml"), "staticPodPath")
         == "/etc/kubernetes/manifests"
     )
 
@@ -259,7 +257,7 @@ def test_static_pod_path_of_a_real_node(capture):
     ],
 )
 def test_scalar_anywhere(text, key, expected):
-    assert kubeconfig.anywhere(text, key) == expected
+    assert yaml_scalars.anywhere(text, key) == expected
 
 
 def test_dropins_in_the_kubelets_order(tmp_path):

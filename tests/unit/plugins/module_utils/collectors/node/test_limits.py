@@ -31,9 +31,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.system import
     command,
     files,
     procfs,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
-    systemd as unit,
+    systemd,
 )
 
 # /proc/PID/limits of a container's first process, Linux 5.10
@@ -541,14 +539,14 @@ def test_no_text_raises(text):
     limits.file_nr(text)
     limits.threads("1 1 1 1/" + text)
     limits.settings("/x", "[Service]\n" + text)
-    for block in unit.parse(f"Id=x\nExecMainStatus={text}\nLimitNOFILE={text}\n"):
+    for block in systemd.parse(f"Id=x\nExecMainStatus={text}\nLimitNOFILE={text}\n"):
         limits.limit_nofile(block)
-        unit.unit(block)
+        systemd.unit(block)
 
 
 @given(st.lists(st.sampled_from(["a", "b \\", "#c \\", "", "  d"])))
 def test_every_line_is_of_one_logical_line(lines):
-    found = unit.joined("\n".join(lines))
+    found = systemd.joined("\n".join(lines))
     kept = [line for line in lines if not line.startswith("#")]
     assert (
         " ".join(text for dummy, text in found).split() == " ".join(kept).replace("\\", "").split()

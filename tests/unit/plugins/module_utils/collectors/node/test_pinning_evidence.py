@@ -17,7 +17,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.no
     pinning,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
-    reserved_cgroups as reserved,
+    reserved_cgroups,
 )
 
 ID = "5a264048b04d476b86bc1eaab133f342a4517f5c554da4472aa53e165975bc2c"
@@ -372,7 +372,7 @@ def test_the_machine_tells_its_numa_nodes_and_its_memory(tmp_path):
     ],
 )
 def test_the_folder_that_systemd_has_for_a_cgroup(name, path):
-    assert reserved.systemd_path(name) == path
+    assert reserved_cgroups.systemd_path(name) == path
 
 
 def told(**texts):
@@ -389,7 +389,7 @@ def test_whether_the_cgroups_that_are_named_are_there(tmp_path):
         for number, name in enumerate(("cpu", "memory", "devices"))
     )
     tree(tmp_path, {"cpu/kube/tasks": "", "memory/kube/tasks": "", "cpu/half/tasks": ""})
-    found = reserved.cgroups(
+    found = reserved_cgroups.cgroups(
         told(config="kubeReservedCgroup: /kube\nsystemReservedCgroup: /half\n"), lines
     )
     assert [(one["name"], one["driver"], one["path"]) for one in found] == [
@@ -404,19 +404,20 @@ def test_whether_the_cgroups_that_are_named_are_there(tmp_path):
         [],
         [f"{tmp_path}/cpu/kube.slice", f"{tmp_path}/memory/kube.slice"],
     ]
-    one, _dummy = reserved.cgroups(
+    one, _dummy = reserved_cgroups.cgroups(
         told(config="kubeReservedCgroup: /a\n", dropin="kubeReservedCgroup: /b\n"), lines
     )
     assert one["name"] == "/b"
-    one, _dummy = reserved.cgroups(
+    one, _dummy = reserved_cgroups.cgroups(
         told(config="kubeReservedCgroup: /a\n", argv=["--kube-reserved-cgroup=/c"]), lines
     )
     assert one["name"] == "/c"
     assert (
-        reserved.cgroups(told(config="kubeReservedCgroup: ../x y\n"), lines)
-        == reserved.cgroups(told(), lines)
+        reserved_cgroups.cgroups(told(config="kubeReservedCgroup: ../x y\n"), lines)
+        == reserved_cgroups.cgroups(told(), lines)
         == []
     )
     assert [
-        one["missing"] for one in reserved.cgroups(told(config="kubeReservedCgroup: /a\n"), "")
+        one["missing"]
+        for one in reserved_cgroups.cgroups(told(config="kubeReservedCgroup: /a\n"), "")
     ] == [None, None]

@@ -14,7 +14,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.no
     runtime,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import (
-    service_start as kubelet_service,
+    service_start,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
     command,
@@ -406,7 +406,7 @@ def test_cri_dockerd_as_kubespray_names_it(node, state):
     ]
     assert found["asked"] is (state == "active")
     assert found["units"][1]["trigger"]["name"] == "cri-dockerd.socket"
-    assert "cri-dockerd.service" in kubelet_service.RUNTIMES
+    assert "cri-dockerd.service" in service_start.RUNTIMES
     assert "cri-dockerd.service" in kubelet_log.RUNTIMES
 
 

@@ -21,12 +21,10 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.collectors im
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import swap
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
     command,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
-    systemd as unit,
+    systemd,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.swap import (
-    generators as swap_makers,
+    generators,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.swap import (
     sources as swap_sources,
@@ -74,9 +72,9 @@ MAPS = "7f00-7f01 r--p 00000000 08:01 393 %s\n"
 
 
 def test_the_controller_and_the_node_know_the_same_services_files_and_folders():
-    assert set(swap.SERVICES) == {name for one in swap_makers.SERVICES for name in one.units}
-    assert set(swap.FILES) == {one.file for one in swap_makers.SERVICES} | set(swap_makers.SCRIPTS)
-    assert swap.GENERATORS == swap_makers.GENERATORS
+    assert set(swap.SERVICES) == {name for one in generators.SERVICES for name in one.units}
+    assert set(swap.FILES) == {one.file for one in generators.SERVICES} | set(generators.SCRIPTS)
+    assert swap.GENERATORS == generators.GENERATORS
 
 
 def test_paths():
@@ -126,7 +124,7 @@ def test_memory():
 
 
 def test_units_of_systemd():
-    blocks = {one["Id"][0]: one for one in unit.parse(V252)}
+    blocks = {one["Id"][0]: one for one in systemd.parse(V252)}
     told = swap_files.units(swap.units(blocks))
     assert [(one.name, one.state, one.load) for one in told] == [
         ("dev-disk-by\\x2duuid-f9fe.swap", "generated", "loaded"),
@@ -299,7 +297,7 @@ def test_this_machine():
 
 def test_one_question_to_systemd_and_none_without(monkeypatch):
     asked = []
-    monkeypatch.setattr(unit, "show", lambda *given: asked.append(given) or {})
+    monkeypatch.setattr(systemd, "show", lambda *given: asked.append(given) or {})
     monkeypatch.setattr(swap.os.path, "isdir", lambda path: path == "/run/systemd/system")
     assert swap.collect(base.Context({}, [], {}))["units"] == []
     assert len(asked) == 1
@@ -313,7 +311,7 @@ def test_a_systemd_that_does_not_answer_is_not_one_without_swap(monkeypatch):
     def fails(*dummy):
         raise command.CommandError("systemctl did not end within 5 s")
 
-    monkeypatch.setattr(unit, "show", fails)
+    monkeypatch.setattr(systemd, "show", fails)
     monkeypatch.setattr(swap.os.path, "isdir", lambda path: path == "/run/systemd/system")
     context = base.Context({}, [], {})
     found = swap.collect(context)
@@ -328,4 +326,4 @@ def test_no_text_raises(text):
     swap.memory(text)
     swap.cmdline(text)
     swap.version(swap.LIBRARY + text)
-    swap.units({one.get("Id", [""])[0]: one for one in unit.parse(text)})
+    swap.units({one.get("Id", [""])[0]: one for one in systemd.parse(text)})

@@ -13,16 +13,12 @@ import pytest
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import base
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import unit_start
 from ansible_collections.kubemend.remediation.plugins.module_utils.shared import (
-    start_refusal as unit_refusal,
+    start_refusal,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
     command,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
-    systemd as unit,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
-    unit_conditions as unit_checks,
+    systemd,
+    unit_conditions,
 )
 
 SHOW = """\
@@ -76,7 +72,7 @@ class System:
             SHOW,
         )
         monkeypatch.setattr(command, "run", self.run)
-        monkeypatch.setattr(unit, "_told", {})
+        monkeypatch.setattr(systemd, "_told", {})
 
     def run(self, argv, seconds=5, limit=0):
         self.asked.append(argv)
@@ -130,7 +126,7 @@ def test_what_systemd_says_of_a_unit_and_of_one_that_it_needs(system):
         other["active_state"],
         other["needs"],
     ) == ("lab.service", "Requires", True, "failed", [])
-    assert unit_refusal.now({}, found).what.endswith("/nope is missing")
+    assert start_refusal.now({}, found).what.endswith("/nope is missing")
 
 
 def test_units_that_run_are_not_asked(system):
@@ -204,11 +200,11 @@ def test_the_line_by_which_a_unit_is_needed(system, tmp_path):
 
 
 def test_conditions_as_busctl_prints_them():
-    assert unit_checks.rows_of(CONDITIONS) == [
+    assert unit_conditions.rows_of(CONDITIONS) == [
         ("ConditionPathExists", False, True, "/a b\\x20c", False),
         ("ConditionKernelVersion", True, False, ">1", None),
     ]
-    assert unit_checks.rows_of("a(sbbsi) 0\n") == []
+    assert unit_conditions.rows_of("a(sbbsi) 0\n") == []
     for text in (
         "",
         "a(sbbsi) 2",
@@ -217,12 +213,12 @@ def test_conditions_as_busctl_prints_them():
         'a(sbbsi) x "a"',
         CONDITIONS[:60],
     ):
-        assert unit_checks.rows_of(text) is None
+        assert unit_conditions.rows_of(text) is None
 
 
 def test_the_name_of_an_object():
-    assert unit_checks.label("kubelet.service") == "kubelet_2eservice"
-    assert unit_checks.label("4-a.mount") == "_34_2da_2emount"
+    assert unit_conditions.label("kubelet.service") == "kubelet_2eservice"
+    assert unit_conditions.label("4-a.mount") == "_34_2da_2emount"
 
 
 def test_without_busctl_the_units_files_are_read(system, tmp_path):
@@ -289,16 +285,16 @@ def test_what_can_be_looked_at_is_looked_at_now(tmp_path, kind, name, met):
     (tmp_path / "program").chmod(0o755)
     (tmp_path / "folder").mkdir()
     (tmp_path / "link").symlink_to("/gone-for-good")
-    assert unit_checks.holds_now(kind, os.path.join(str(tmp_path), name))[0] is met
+    assert unit_conditions.holds_now(kind, os.path.join(str(tmp_path), name))[0] is met
 
 
 def test_what_may_not_be_seen_is_not_known(monkeypatch):
     def denied(_path):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setitem(unit_checks.TESTS, "PathExists", denied)
-    assert unit_checks.holds_now("PathExists", "/x")[0] is None
-    assert unit_checks.holds_now("PathExists", "relative")[0] is None
+    monkeypatch.setitem(unit_conditions.TESTS, "PathExists", denied)
+    assert unit_conditions.holds_now("PathExists", "/x")[0] is None
+    assert unit_conditions.holds_now("PathExists", "relative")[0] is None
 
 
 # -- paths
@@ -408,14 +404,16 @@ def test_the_file_behind_a_mask_is_read(system, tmp_path, monkeypatch):
 def test_the_mount_unit_of_the_root_is_no_option(monkeypatch):
     """Systemctl takes -.mount for an option and shows nothing at all."""
     asked = []
-    monkeypatch.setattr(unit.command, "run", lambda argv, seconds: asked.append(argv) or "")
-    unit._shown(["-.mount", "a.service"], ["Id"], 1)
-    unit._shown(["a.service"], ["Id"], 1)
+    monkeypatch.setattr(systemd.command, "run", lambda argv, seconds: asked.append(argv) or "")
+    systemd._shown(["-.mount", "a.service"], ["Id"], 1)
+    systemd._shown(["a.service"], ["Id"], 1)
     assert asked[0][-3:] == ["--", "-.mount", "a.service"]
     assert "--" not in asked[1]
 
 
 def test_the_value_of_an_environment_condition_stays_on_the_node():
-    row = unit_checks._check(("ConditionEnvironment", False, False, "API_TOKEN=abcdef0123", 1), {})
+    row = unit_conditions._check(
+        ("ConditionEnvironment", False, False, "API_TOKEN=abcdef0123", 1), {}
+    )
     assert "abcdef0123" not in repr(row)
     assert "API_TOKEN=" in row["text"]

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps.drain import (
-    eviction as drain,
+    eviction,
 )
 from tests.unit.support.fake_drain import (
     FREE,
@@ -271,7 +271,7 @@ def test_a_budget_that_never_frees(tmp_path: Path, fake: Cluster) -> None:
 def test_a_request_that_gets_no_answer_does_not_unsay_the_budget(
     tmp_path: Path, fake: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(drain, "REQUEST", 1)
+    monkeypatch.setattr(eviction, "REQUEST", 1)
     hung = []
     fake.add(pod("web", labels={"app": "web"}))
     fake.budgets = [budget("web", "web")]
@@ -298,7 +298,7 @@ def test_retry_after_is_kept(
 
     How long it waited is no less, and more by as much as the machine is slow.
     """
-    meaning = drain.disruption.meaning
+    meaning = eviction.disruption_budgets.meaning
 
     def told(error: Any) -> Any:
         answer = meaning(error)
@@ -307,7 +307,7 @@ def test_retry_after_is_kept(
             waits.write(f"{answer[1]}\n")
         return answer
 
-    monkeypatch.setattr(drain.disruption, "meaning", told)
+    monkeypatch.setattr(eviction.disruption_budgets, "meaning", told)
     fake.add(pod("a"))
     fake.refusals = [
         (429, ({"kind": "Status", "message": "busy"}, {"Retry-After": "1"})),
@@ -443,7 +443,7 @@ def test_what_always_comes_back_is_named(tmp_path: Path, fake: Cluster) -> None:
 def test_a_thousand_pods_leave_side_by_side(
     tmp_path: Path, fake: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(drain, "POLL", 0.5)
+    monkeypatch.setattr(eviction, "POLL", 0.5)
     fake.add(*[pod("p%04d" % number) for number in range(1000)])
     fake.ends = 0.2
     answer = run(tmp_path, timeout=900)
@@ -451,7 +451,7 @@ def test_a_thousand_pods_leave_side_by_side(
     assert "1000 pods evicted" in answer["reason"]
     assert len(answer["reason"]) < 1000
     assert len(fake.evicted()) == 1000
-    assert 1 < fake.most <= drain.PARALLEL
+    assert 1 < fake.most <= eviction.PARALLEL
 
 
 @pytest.mark.parametrize(("minor", "policy"), [("36", "v1"), ("18+", "v1beta1"), ("17", "v1beta1")])

@@ -19,10 +19,10 @@ import pytest
 from ansible_collections.kubemend.remediation.plugins.module_utils.shared import step_kinds
 from ansible_collections.kubemend.remediation.plugins.module_utils.state.storage import ChangeError
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
-    executor as apply_step,
+    executor as step_executor,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps.drain import (
-    eviction as drain,
+    eviction,
 )
 from tests.unit.support.fake_drain import (
     FREE,
@@ -138,7 +138,7 @@ def test_an_answer_about_the_cordon_that_gets_lost(tmp_path: Path, fake: Cluster
 def begun_and_killed(tmp_path: Path, when: Any, **more: Any) -> None:
     child = os.fork()
     if not child:
-        apply_step.work(params(tmp_path, timeout=600, **more))
+        step_executor.work(params(tmp_path, timeout=600, **more))
         os._exit(0)
     came = until(when)
     os.kill(child, signal.SIGKILL)
@@ -219,7 +219,7 @@ DENIED = status(
 def test_an_api_server_that_has_just_started_knows_no_rights_yet(
     tmp_path: Path, fake: Cluster, monkeypatch: pytest.MonkeyPatch, patience: int, state: str
 ) -> None:
-    monkeypatch.setattr(drain, "DENIED_SECONDS", patience)
+    monkeypatch.setattr(eviction, "DENIED_SECONDS", patience)
     fake.add(pod("a"))
     fake.refusals = [DENIED, DENIED]
     answer = run(tmp_path)
@@ -280,7 +280,10 @@ def test_whoever_waits_is_told_how_far_it_is(tmp_path: Path, fake: Cluster) -> N
     fake.ends = 6000
     asked, answer, told = 0, {"state": step_kinds.RUNNING}, []
     while answer["state"] == step_kinds.RUNNING and asked < 400:
-        answer, asked = apply_step.run(dict(params(tmp_path, timeout=600), patience=0.4)), asked + 1
+        answer, asked = (
+            step_executor.run(dict(params(tmp_path, timeout=600), patience=0.4)),
+            asked + 1,
+        )
         told.append(answer["reason"])
         if "w1: 12 pods left" in told and asked > 2:
             fake.let_go()
@@ -295,10 +298,10 @@ def test_whoever_waits_is_told_why_it_stays_open(
         until((tmp_path / "asked-twice").exists)
         raise ChangeError("the API is away", changed=True)
 
-    monkeypatch.setattr(drain.Drain, "run", left_alone)
+    monkeypatch.setattr(eviction.Drain, "run", left_alone)
     asked, answer = 0, {"state": step_kinds.RUNNING}
     while answer["state"] == step_kinds.RUNNING and asked < 400:
-        answer, asked = apply_step.run(dict(params(tmp_path), patience=0.3)), asked + 1
+        answer, asked = step_executor.run(dict(params(tmp_path), patience=0.3)), asked + 1
         if asked == 2:
             (tmp_path / "asked-twice").touch()
         with contextlib.suppress(ChildProcessError):

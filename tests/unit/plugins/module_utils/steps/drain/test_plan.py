@@ -10,10 +10,10 @@ import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi.client import ApiError
 from ansible_collections.kubemend.remediation.plugins.module_utils.shared import (
-    cordon_annotation as cordon_mark,
+    cordon_annotation,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps.drain import (
-    disruption_budgets as disruption,
+    disruption_budgets,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps.drain import (
     plan as drain_plan,
@@ -209,7 +209,7 @@ def test_nodes_that_are_refused(
 
 def test_an_annotation_without_a_cordon_is_no_cordon_of_ours() -> None:
     assert (
-        cordon_mark.cordon_of(dict(node("w1"), metadata={"name": "w1", "annotations": OURS}))
+        cordon_annotation.cordon_of(dict(node("w1"), metadata={"name": "w1", "annotations": OURS}))
         is None
     )
 
@@ -293,8 +293,8 @@ def test_how_many_nodes_may_be_out(
     ],
 )
 def test_selectors(selector: Any, matches: bool) -> None:
-    assert disruption.selects(selector, {"app": "a"}) is matches
-    assert disruption.selects({}, {"app": "a"}, all_if_empty=False) is False
+    assert disruption_budgets.selects(selector, {"app": "a"}) is matches
+    assert disruption_budgets.selects({}, {"app": "a"}, all_if_empty=False) is False
 
 
 @pytest.mark.parametrize(
@@ -315,7 +315,7 @@ def test_selectors(selector: Any, matches: bool) -> None:
 def test_what_a_budget_says_by_its_numbers(
     item: "dict[str, Any]", made: "dict[str, Any]", said: "str | None"
 ) -> None:
-    found = disruption.would_block(Pod(item), [Budget(budget("p", "a", **made))])
+    found = disruption_budgets.would_block(Pod(item), [Budget(budget("p", "a", **made))])
     assert (
         found is None
         if said is None
@@ -327,11 +327,11 @@ def test_budgets_without_numbers() -> None:
     fresh = budget("p", "a", 1)
     fresh["metadata"]["generation"] = 2
     assert "has not counted its pods yet" in str(
-        disruption.would_block(Pod(pod("a")), [Budget(fresh)])
+        disruption_budgets.would_block(Pod(pod("a")), [Budget(fresh)])
     )
     # what it has of the others is old too
     assert "has not counted its pods yet" in str(
-        disruption.would_block(Pod(pod("a", ready=False)), [Budget(fresh)])
+        disruption_budgets.would_block(Pod(pod("a", ready=False)), [Budget(fresh)])
     )
     failed = budget("p", "a")
     failed["status"]["conditions"] = [
@@ -343,7 +343,7 @@ def test_budgets_without_numbers() -> None:
         }
     ]
     assert "cannot count its pods: found no controller" in str(
-        disruption.would_block(Pod(pod("a")), [Budget(failed)])
+        disruption_budgets.would_block(Pod(pod("a")), [Budget(failed)])
     )
 
 
@@ -372,9 +372,12 @@ def test_budgets_that_let_go_some_at_a_time() -> None:
     pods = [Pod(pod(name, labels={"app": "a"})) for name in "xyz"]
     assert (
         "covers 3 of these pods and allows 2 at a time"
-        in disruption.tight(pods, [Budget(budget("p", "a", 2))])[0]
+        in disruption_budgets.tight(pods, [Budget(budget("p", "a", 2))])[0]
     )
-    assert disruption.tight(pods, [Budget(budget("p", "a", 3)), Budget(budget("q", "a", 0))]) == []
+    assert (
+        disruption_budgets.tight(pods, [Budget(budget("p", "a", 3)), Budget(budget("q", "a", 0))])
+        == []
+    )
 
 
 def error(answer: "tuple[int, Any]", retry_after: "str | None" = None) -> ApiError:
@@ -417,11 +420,11 @@ def error(answer: "tuple[int, Any]", retry_after: "str | None" = None) -> ApiErr
 def test_what_an_answer_means(
     answer: "tuple[int, Any]", retry: "str | None", kind: str, seconds: float
 ) -> None:
-    assert disruption.meaning(error(answer, retry))[:2] == (kind, seconds)
+    assert disruption_budgets.meaning(error(answer, retry))[:2] == (kind, seconds)
 
 
 def test_no_answer_is_no_knowledge() -> None:
-    assert disruption.meaning(ApiError("timeout", "no answer"))[0] == "unsure"
+    assert disruption_budgets.meaning(ApiError("timeout", "no answer"))[0] == "unsure"
 
 
 @pytest.mark.parametrize(

@@ -18,18 +18,14 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
-    file_target as target,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
+    file_target,
     journal,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
-    storage as durable,
+    storage,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
-    interrupted_changes as recover,
+    interrupted_changes,
 )
-from tests.unit.support import fake_file_change as change_node
+from tests.unit.support import fake_file_change
 from tests.unit.support.fake_file_change import AFTER, BEFORE, NEXT, RUN, Node
 
 ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
@@ -96,7 +92,7 @@ def test_an_attribute_that_cannot_be_kept_refuses(
     node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        target,
+        file_target,
         "xattrs_of",
         lambda fd: (
             {}
@@ -123,7 +119,7 @@ def test_immutable(node: Node, flag: str, what: str) -> None:
     try:
         # names may be made there but not replaced, so ours cannot be taken away either
         if (what, flag) == ("folder", "a"):
-            with pytest.raises(durable.ChangeError, match="chattr"):
+            with pytest.raises(storage.ChangeError, match="chattr"):
                 node.swap()
             assert node.bytes() == BEFORE
             assert node.pending()[0]["state"] == "before"
@@ -132,7 +128,7 @@ def test_immutable(node: Node, flag: str, what: str) -> None:
             node.refused("chattr +i or +a", str(node.file))
     finally:
         subprocess.run(["chattr", "-" + flag, path], check=True)
-    recover.recover_all(node.step(NEXT))
+    interrupted_changes.recover_all(node.step(NEXT))
     assert not node.dotfiles()
     assert not node.pending()
     node.swap(NEXT)
@@ -147,7 +143,7 @@ def full() -> Iterator[Callable[[Path, str], None]]:
             saved = {
                 path.name: (path.read_bytes(), path.stat().st_mode) for path in folder.iterdir()
             }
-            stack.enter_context(change_node.tmpfs(folder, options))
+            stack.enter_context(fake_file_change.tmpfs(folder, options))
             for name, (data, mode) in saved.items():
                 (folder / name).write_bytes(data)
                 (folder / name).chmod(stat.S_IMODE(mode))
@@ -192,11 +188,11 @@ def test_full_disk_that_holds_everything(node: Node) -> None:
     for pages in range(4, 16):
         base = node.base / str(pages)
         base.mkdir()
-        with change_node.tmpfs(base, f"size={pages * 4}k,mode=700"):
+        with fake_file_change.tmpfs(base, f"size={pages * 4}k,mode=700"):
             small = Node(base)
             try:
                 outcomes.append(small.swap()["changed"])
-            except durable.ChangeError:
+            except storage.ChangeError:
                 outcomes.append(False)
             assert small.bytes() == (AFTER if outcomes[-1] else BEFORE)
             assert not small.dotfiles()
@@ -213,7 +209,7 @@ def test_full_disk_that_holds_everything(node: Node) -> None:
 def test_read_only_filesystem(node: Node, where: str) -> None:
     folder = node.folder if where == "manifests" else node.root
     folder.mkdir(0o700, exist_ok=True)
-    with change_node.mounted("--bind", str(folder), str(folder)):
+    with fake_file_change.mounted("--bind", str(folder), str(folder)):
         subprocess.run(["mount", "-o", "remount,ro,bind", folder], check=True)
         node.refused("read-only", "mount it writable")
     assert node.results() in ([], ["not_done"])
@@ -221,7 +217,7 @@ def test_read_only_filesystem(node: Node, where: str) -> None:
 
 @ROOT_ONLY
 def test_a_folder_that_is_a_mount_of_its_own(node: Node) -> None:
-    with change_node.tmpfs(node.folder, "size=1m"):
+    with fake_file_change.tmpfs(node.folder, "size=1m"):
         node.file.write_bytes(BEFORE)
         node.file.chmod(0o600)
         node.swap()
@@ -233,7 +229,7 @@ def test_a_folder_that_is_a_mount_of_its_own(node: Node) -> None:
 def test_a_bind_mounted_file(node: Node) -> None:
     other = node.base / "other.yaml"
     other.write_bytes(BEFORE)
-    with change_node.mounted("--bind", str(other), str(node.file)):
+    with fake_file_change.mounted("--bind", str(other), str(node.file)):
         node.refused(
             "mount of its own (a bind-mounted file)", "change the file that is mounted there"
         )

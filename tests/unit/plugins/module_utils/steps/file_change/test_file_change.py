@@ -14,20 +14,14 @@ from typing import Any
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
-    file_target as target,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
+    file_target,
     journal,
     lock,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
-    storage as durable,
+    storage,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
-    file_change as change,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
-    interrupted_changes as recover,
+    file_change,
+    interrupted_changes,
 )
 from tests.unit.support.fake_file_change import AFTER, BEFORE, NEXT, RUN, SPLICES, Node, sha
 
@@ -92,7 +86,7 @@ def test_nothing_to_do_is_nothing_done(
 ) -> None:
     before = node.file.stat()
     assert (
-        change.compare_and_swap(str(node.file), sha(BEFORE), splices, node.step())["changed"]
+        file_change.compare_and_swap(str(node.file), sha(BEFORE), splices, node.step())["changed"]
         is False
     )
     assert node.file.stat().st_ino == before.st_ino
@@ -102,7 +96,7 @@ def test_nothing_to_do_is_nothing_done(
 def test_several_splices_in_any_order(node: Node) -> None:
     end = len(BEFORE)
     splices = [(end, end, b"", b"\n"), *SPLICES, (0, 0, b"", b"# top\r\n"), (0, 5, b"spec:", b"")]
-    change.compare_and_swap(str(node.file), sha(BEFORE), splices, node.step())
+    file_change.compare_and_swap(str(node.file), sha(BEFORE), splices, node.step())
     assert node.bytes() == b"# top\r\n" + AFTER[5:] + b"\n"
 
 
@@ -121,7 +115,9 @@ def test_splices_that_do_not_fit(node: Node, splices: Any) -> None:
     node.refused(
         "was not changed",
         str(node.file),
-        action=lambda: change.compare_and_swap(str(node.file), sha(BEFORE), splices, node.step()),
+        action=lambda: file_change.compare_and_swap(
+            str(node.file), sha(BEFORE), splices, node.step()
+        ),
     )
     assert not journal.run_ids(str(node.root))
 
@@ -196,7 +192,7 @@ REFUSALS: list[tuple[str, Callable[[Node], Any], tuple[str, ...]]] = [
         lambda node: (node.root.mkdir(0o700), (node.root / "lock").write_text("{")),
         ("cannot be read", "remove it"),
     ),
-    ("too large", lambda node: os.truncate(node.file, target.MAX_SIZE + 1), ("larger than",)),
+    ("too large", lambda node: os.truncate(node.file, file_target.MAX_SIZE + 1), ("larger than",)),
 ]
 
 
@@ -211,7 +207,7 @@ def test_refuses_in_one_sentence(
         node.refused(*words)
         assert not node.runs()
     else:
-        with pytest.raises(durable.ChangeError, match=words[0]):
+        with pytest.raises(storage.ChangeError, match=words[0]):
             node.swap()
 
 
@@ -219,7 +215,7 @@ def test_refuses_in_one_sentence(
 def test_only_plain_absolute_paths(node: Node, path: Any) -> None:
     node.refused(
         "only a plain absolute path",
-        action=lambda: change.compare_and_swap(path, sha(BEFORE), SPLICES, node.step()),
+        action=lambda: file_change.compare_and_swap(path, sha(BEFORE), SPLICES, node.step()),
     )
 
 
@@ -227,15 +223,15 @@ def test_only_plain_absolute_paths(node: Node, path: Any) -> None:
 def test_a_digest_is_demanded(node: Node, expected: Any) -> None:
     node.refused(
         "sha256 that it should have is missing",
-        action=lambda: change.compare_and_swap(str(node.file), expected, SPLICES, node.step()),
+        action=lambda: file_change.compare_and_swap(str(node.file), expected, SPLICES, node.step()),
     )
     node.refused(
         "sha256 that it should have is missing",
-        action=lambda: change.replace(str(node.file), expected, AFTER, node.step()),
+        action=lambda: file_change.replace(str(node.file), expected, AFTER, node.step()),
     )
     node.refused(
         "sha256 that it should have is missing",
-        action=lambda: change.move_out(str(node.file), expected, node.step()),
+        action=lambda: file_change.move_out(str(node.file), expected, node.step()),
     )
 
 
@@ -249,7 +245,9 @@ def test_never_writes_our_own_folder(node: Node) -> None:
     record = next(node.root.glob("journal/*/*.json"))
     node.refused(
         "belongs to kubemend itself",
-        action=lambda: change.replace(str(record), sha(record.read_bytes()), b"", node.step(NEXT)),
+        action=lambda: file_change.replace(
+            str(record), sha(record.read_bytes()), b"", node.step(NEXT)
+        ),
     )
 
 
@@ -262,12 +260,12 @@ def test_must_hold_needs_the_lock(node: Node) -> None:
 
 def test_another_process_at_work_is_waited_for(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     node.root.mkdir(0o700)
-    monkeypatch.setattr(durable.exclusive.__wrapped__, "__defaults__", (0.1, "nothing was changed"))
-    with open(node.root / durable.FLOCK, "wb") as held:
+    monkeypatch.setattr(storage.exclusive.__wrapped__, "__defaults__", (0.1, "nothing was changed"))
+    with open(node.root / storage.FLOCK, "wb") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        assert durable.busy(str(node.root))
+        assert storage.busy(str(node.root))
         node.refused("nothing was changed: another process changes this node")
-    assert not durable.busy(str(node.root))
+    assert not storage.busy(str(node.root))
     node.swap()
 
 
@@ -276,7 +274,7 @@ def test_check_mode_makes_nothing(node: Node) -> None:
     assert (result["changed"], result["sha256_after"], result["entry"]) == (True, sha(AFTER), None)
     assert node.bytes() == BEFORE
     assert not node.root.exists()
-    change.create_file(
+    file_change.create_file(
         str(node.base / "drop-in" / "x.conf"), b"x", node.step(check=True), make_folder=True
     )
     assert not (node.base / "drop-in").exists()
@@ -297,7 +295,7 @@ def test_a_linked_manifest_stays_a_link(node: Node) -> None:
 
 def test_a_linked_folder_is_followed(node: Node) -> None:
     (node.base / "link").symlink_to(node.folder)
-    result = change.compare_and_swap(
+    result = file_change.compare_and_swap(
         str(node.base / "link" / node.file.name), sha(BEFORE), SPLICES, node.step()
     )
     assert node.bytes() == AFTER
@@ -351,11 +349,11 @@ def test_somebody_else_between_read_and_write(
         return answer
 
     monkeypatch.setattr(journal, "begin", meanwhile)
-    with pytest.raises(durable.ChangeError, match="somebody else changed it") as error:
+    with pytest.raises(storage.ChangeError, match="somebody else changed it") as error:
         (
             node.swap()
             if action == "edit"
-            else change.move_out(str(node.file), sha(BEFORE), node.step())
+            else file_change.move_out(str(node.file), sha(BEFORE), node.step())
         )
     assert not error.value.changed
     theirs = node.bytes()
@@ -376,19 +374,19 @@ def test_the_content_is_compared_even_where_no_time_tells(
         return answer
 
     monkeypatch.setattr(journal, "begin", meanwhile)
-    monkeypatch.setattr(target, "_identity", lambda status: status.st_ino)
-    with pytest.raises(durable.ChangeError, match="somebody else changed it"):
+    monkeypatch.setattr(file_target, "_identity", lambda status: status.st_ino)
+    with pytest.raises(storage.ChangeError, match="somebody else changed it"):
         node.swap()
     assert b"t3rceS" in (node.bytes() or b"")
 
 
 def test_create(node: Node) -> None:
     path = node.base / "kubelet.service.d" / "90-kubemend.conf"
-    with pytest.raises(durable.ChangeError, match="does not exist"):
-        change.create_file(str(path), b"[Service]\n", node.step())
+    with pytest.raises(storage.ChangeError, match="does not exist"):
+        file_change.create_file(str(path), b"[Service]\n", node.step())
     os.umask(0o077)
-    attributes = change.Attributes(0o644, os.getuid(), os.getgid())
-    result = change.create_file(
+    attributes = file_change.Attributes(0o644, os.getuid(), os.getgid())
+    result = file_change.create_file(
         str(path), b"[Service]\n", node.step(), attributes, make_folder=True
     )
     os.umask(0o022)
@@ -402,17 +400,19 @@ def test_create(node: Node) -> None:
     assert (result["sha256_before"], result["sha256_after"]) == (None, sha(b"[Service]\n"))
     node.refused(
         "there is such a file already",
-        action=lambda: change.create_file(str(path), b"", node.step()),
+        action=lambda: file_change.create_file(str(path), b"", node.step()),
     )
     link = node.base / "link"
     link.symlink_to("nowhere")
-    node.refused("symbolic link", action=lambda: change.create_file(str(link), b"", node.step()))
+    node.refused(
+        "symbolic link", action=lambda: file_change.create_file(str(link), b"", node.step())
+    )
     assert not (node.base / "nowhere").exists()
 
 
 @pytest.mark.parametrize(
     ("attributes", "mode"),
-    [(None, 0o644), (change.Attributes(0o600), 0o600), (change.Attributes(0o755), 0o755)],
+    [(None, 0o644), (file_change.Attributes(0o600), 0o600), (file_change.Attributes(0o755), 0o755)],
 )
 def test_a_new_file_is_roots_and_readable_unless_it_is_said_otherwise(
     node: Node, monkeypatch: pytest.MonkeyPatch, attributes: Any, mode: int
@@ -421,53 +421,56 @@ def test_a_new_file_is_roots_and_readable_unless_it_is_said_otherwise(
     given: list[tuple[int, int]] = []
     monkeypatch.setattr(os, "fchown", lambda fd, uid, gid: given.append((uid, gid)))
     path = node.folder / "new.conf"
-    change.create_file(str(path), b"x", node.step(), attributes)
+    file_change.create_file(str(path), b"x", node.step(), attributes)
     assert (stat.S_IMODE(path.stat().st_mode), given) == (mode, [(0, 0)])
 
 
 def test_nothing_is_made_where_a_file_was_to_be_changed(node: Node) -> None:
     """Whoever changes a file has seen one: its absence is no state to begin from."""
     node.file.unlink()
-    node.refused("sha256", action=lambda: change.replace(str(node.file), None, AFTER, node.step()))
+    node.refused(
+        "sha256", action=lambda: file_change.replace(str(node.file), None, AFTER, node.step())
+    )
     assert not os.listdir(node.folder)
 
 
 def test_create_does_not_replace_what_comes_meanwhile(
     node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write = target.write_temporary
+    write = file_target.write_temporary
     path = node.folder / "new"
 
     def meanwhile(*args: Any) -> None:
         write(*args)
         path.write_bytes(b"theirs")
 
-    monkeypatch.setattr(target, "write_temporary", meanwhile)
-    attributes = change.Attributes(0o600, os.getuid(), os.getgid())
+    monkeypatch.setattr(file_target, "write_temporary", meanwhile)
+    attributes = file_change.Attributes(0o600, os.getuid(), os.getgid())
     node.refused(
         "made meanwhile",
-        action=lambda: change.create_file(str(path), b"ours", node.step(), attributes),
+        action=lambda: file_change.create_file(str(path), b"ours", node.step(), attributes),
     )
     assert path.read_bytes() == b"theirs"
     assert node.results() == ["not_done"]
 
 
 def test_move_out_keeps_everything(node: Node) -> None:
-    node.refused("sha256", action=lambda: change.move_out(str(node.file), None, node.step()))
-    result = change.move_out(str(node.file), sha(BEFORE), node.step())
+    node.refused("sha256", action=lambda: file_change.move_out(str(node.file), None, node.step()))
+    result = file_change.move_out(str(node.file), sha(BEFORE), node.step())
     assert not os.listdir(node.folder)
     assert result["sha256_after"] is None
     assert journal.former_bytes(journal.read_run(RUN, str(node.root))[0], str(node.root)) == BEFORE
     node.file.symlink_to(node.base / "other")
     (node.base / "other").write_bytes(BEFORE)
     node.refused(
-        "symbolic link", action=lambda: change.move_out(str(node.file), sha(BEFORE), node.step())
+        "symbolic link",
+        action=lambda: file_change.move_out(str(node.file), sha(BEFORE), node.step()),
     )
 
 
 @pytest.mark.parametrize("step", ["", "a/../b", "\u00e9" * 200, ".", "x" * 300, "a b\n\0", 7])
 def test_any_step_id_is_a_file_name(node: Node, step: Any) -> None:
-    change.compare_and_swap(str(node.file), sha(BEFORE), SPLICES, node.step().also(step=step))
+    file_change.compare_and_swap(str(node.file), sha(BEFORE), SPLICES, node.step().also(step=step))
     (item,) = journal.read_run(RUN, str(node.root))
     assert item["intent"]["step"] == step
     assert len(item["entry"]) < 180
@@ -477,7 +480,7 @@ def test_any_step_id_is_a_file_name(node: Node, step: Any) -> None:
 def test_entries_are_numbered(node: Node) -> None:
     texts = [BEFORE + b"%d" % number for number in range(12)]
     for old, new in zip([BEFORE, *texts], texts):
-        change.replace(str(node.file), sha(old), new, node.step())
+        file_change.replace(str(node.file), sha(old), new, node.step())
     entries = [item["entry"] for item in journal.read_run(RUN, str(node.root))]
     assert [int(entry[:3]) for entry in entries] == list(range(1, 13))
     (run,) = node.runs()
@@ -500,10 +503,10 @@ def test_a_change_after_an_interrupted_one_is_refused(
     node.refused(
         "was interrupted",
         "KM902",
-        action=lambda: change.replace(str(node.file), sha(AFTER), BEFORE, node.step(NEXT)),
+        action=lambda: file_change.replace(str(node.file), sha(AFTER), BEFORE, node.step(NEXT)),
     )
-    recover.recover_all(node.step(NEXT))
-    change.replace(str(node.file), sha(AFTER), BEFORE, node.step(NEXT))
+    interrupted_changes.recover_all(node.step(NEXT))
+    file_change.replace(str(node.file), sha(AFTER), BEFORE, node.step(NEXT))
 
 
 def _power_cut(*dummy: Any) -> None:
@@ -535,9 +538,9 @@ def test_a_folder_that_was_made_for_nothing_goes_again(
         refuse()
 
     for broken, left in ((refuse, False), (beside, True)):
-        monkeypatch.setattr(target, "write_temporary", broken)
-        with pytest.raises(durable.ChangeError, match="ausearch"):
-            change.create_file(str(path), b"x", node.step(), make_folder=True)
+        monkeypatch.setattr(file_target, "write_temporary", broken)
+        with pytest.raises(storage.ChangeError, match="ausearch"):
+            file_change.create_file(str(path), b"x", node.step(), make_folder=True)
         assert path.parent.exists() is left
         assert not path.exists()
 
@@ -548,7 +551,7 @@ def test_a_folder_that_is_there_is_used_as_it_is(
     """Neither its mode is changed, nor is it taken away where nothing came to lie in it."""
     folder = node.base / "drop-in"
     folder.mkdir(0o700)
-    change.create_file(str(folder / "x.conf"), b"x", node.step(), make_folder=True)
+    file_change.create_file(str(folder / "x.conf"), b"x", node.step(), make_folder=True)
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert os.listdir(folder) == ["x.conf"]
     (folder / "x.conf").unlink()
@@ -556,35 +559,37 @@ def test_a_folder_that_is_there_is_used_as_it_is(
     def refuse(*dummy: object) -> None:
         raise OSError(errno.EACCES, "Permission denied")
 
-    monkeypatch.setattr(target, "write_temporary", refuse)
-    with pytest.raises(durable.ChangeError):
-        change.create_file(str(folder / "x.conf"), b"x", node.step(), make_folder=True)
+    monkeypatch.setattr(file_target, "write_temporary", refuse)
+    with pytest.raises(storage.ChangeError):
+        file_change.create_file(str(folder / "x.conf"), b"x", node.step(), make_folder=True)
     assert folder.is_dir()
 
 
 def test_only_the_folder_itself_is_made_and_it_is_on_the_disk_before_its_file(
     node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(durable.ChangeError, match="was not made"):
-        change.create_file(
+    with pytest.raises(storage.ChangeError, match="was not made"):
+        file_change.create_file(
             str(node.base / "no" / "drop-in" / "x.conf"), b"x", node.step(), make_folder=True
         )
     assert not (node.base / "no").exists()
-    done, sync, write = [], durable.sync_folder, target.write_temporary
+    done, sync, write = [], storage.sync_folder, file_target.write_temporary
     monkeypatch.setattr(
-        durable, "sync_folder", lambda path, *more: done.append(path) or sync(path, *more)
+        storage, "sync_folder", lambda path, *more: done.append(path) or sync(path, *more)
     )
     monkeypatch.setattr(
-        target, "write_temporary", lambda *given: done.append("its bytes") or write(*given)
+        file_target, "write_temporary", lambda *given: done.append("its bytes") or write(*given)
     )
-    change.create_file(str(node.base / "drop-in" / "x.conf"), b"x", node.step(), make_folder=True)
+    file_change.create_file(
+        str(node.base / "drop-in" / "x.conf"), b"x", node.step(), make_folder=True
+    )
     assert done.index(str(node.base)) < done.index("its bytes")
 
 
 def _interrupted(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ended by somebody, neither refused nor failed, once its intent is on the disk."""
     with monkeypatch.context() as patch:
-        patch.setattr(target, "write_temporary", _power_cut)
+        patch.setattr(file_target, "write_temporary", _power_cut)
         with pytest.raises(KeyboardInterrupt):
             node.swap()
 
@@ -602,7 +607,7 @@ def test_an_open_change_of_another_file_is_in_nobodys_way(
     other = node.base / "other.conf"
     other.write_bytes(b"x")
     _interrupted(node, monkeypatch)
-    change.replace(str(other), sha(b"x"), b"y", node.step(NEXT))
+    file_change.replace(str(other), sha(b"x"), b"y", node.step(NEXT))
     assert other.read_bytes() == b"y"
     assert len(node.pending()) == 1
 
@@ -620,13 +625,13 @@ def test_an_open_change_of_which_nobody_knows_what_it_changed_is_in_everybodys(
     node.refused(
         "was interrupted",
         "KM902",
-        action=lambda: change.replace(str(other), sha(b"x"), b"y", node.step(NEXT)),
+        action=lambda: file_change.replace(str(other), sha(b"x"), b"y", node.step(NEXT)),
     )
     assert other.read_bytes() == b"x"
 
 
 def test_a_file_of_several_names_is_moved_out_by_one_of_them(node: Node) -> None:
     os.link(node.file, node.base / "second")
-    change.move_out(str(node.file), sha(BEFORE), node.step())
+    file_change.move_out(str(node.file), sha(BEFORE), node.step())
     assert not node.file.exists()
     assert (node.base / "second").read_bytes() == BEFORE

@@ -19,15 +19,13 @@ import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import journal, lock
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
-    file_change as change,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
-    interrupted_changes as recover,
+    file_change,
+    interrupted_changes,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps.revert import (
-    files as revert,
+    files as revert_files,
 )
-from tests.unit.support import fake_file_change as change_node
+from tests.unit.support import fake_file_change
 from tests.unit.support.fake_file_change import (
     AFTER,
     BEFORE,
@@ -42,7 +40,7 @@ from tests.unit.support.fake_file_change import (
 
 pytestmark = needs_strace
 THIRD = "20261121T110000Z-aaaaaa"
-ATTRIBUTES = change.Attributes(0o640, os.getuid(), os.getgid())
+ATTRIBUTES = file_change.Attributes(0o640, os.getuid(), os.getgid())
 ERRORS = {
     "write": "ENOSPC",
     "openat": "ENOSPC",
@@ -69,15 +67,15 @@ def _nothing(node: Node) -> None:
 
 
 def _create(node: Node, run_id: str = RUN) -> Any:
-    return change.create_file(str(node.file), BEFORE, node.step(run_id), ATTRIBUTES)
+    return file_change.create_file(str(node.file), BEFORE, node.step(run_id), ATTRIBUTES)
 
 
 def _remove(node: Node, run_id: str = RUN) -> Any:
-    return change.move_out(str(node.file), sha(BEFORE), node.step(run_id))
+    return file_change.move_out(str(node.file), sha(BEFORE), node.step(run_id))
 
 
 def _revert(node: Node, run_id: str = NEXT) -> Any:
-    return [one["result"] for one in revert.revert(RUN, node.step(run_id))]
+    return [one["result"] for one in revert_files.revert(RUN, node.step(run_id))]
 
 
 def _interrupted(node: Node) -> None:
@@ -97,7 +95,11 @@ SCENES = {
     "revert": Scene(Node.swap, _revert, AFTER, BEFORE, lambda node: _revert(node, THIRD)),
     "revert of a removal": Scene(_remove, _revert, None, BEFORE, lambda node: _revert(node, THIRD)),
     "recover": Scene(
-        _interrupted, lambda node: recover.recover_all(node.step(NEXT)), AFTER, AFTER, _nothing
+        _interrupted,
+        lambda node: interrupted_changes.recover_all(node.step(NEXT)),
+        AFTER,
+        AFTER,
+        _nothing,
     ),
 }
 
@@ -149,7 +151,7 @@ def healed(node: Node, scene: Scene) -> None:
                 len(_committed(scene)) :
             ]
         )
-    recover.recover_all(node.step(THIRD))
+    interrupted_changes.recover_all(node.step(THIRD))
     assert node.bytes() == held
     assert not node.pending()
     assert not node.dotfiles()
@@ -210,7 +212,9 @@ def test_failing_anywhere(base: Path, name: str) -> None:
         healed(node, scene)
 
 
-def _on_disk(calls: list[change_node.Call]) -> Iterator[tuple[change_node.Call, set[str]]]:
+def _on_disk(
+    calls: list[fake_file_change.Call],
+) -> Iterator[tuple[fake_file_change.Call, set[str]]]:
     """Each rename, link or removal with what a power cut at that moment might lose.
 
     Files' bytes and folders' names.
@@ -238,7 +242,7 @@ def _on_disk(calls: list[change_node.Call]) -> Iterator[tuple[change_node.Call, 
             dirty.add(paths[0])
         elif call.name == "fsync":
             dirty.discard(paths[0])
-    yield change_node.Call("end", ""), dirty
+    yield fake_file_change.Call("end", ""), dirty
 
 
 @pytest.mark.parametrize("name", ["swap", "create", "remove", "revert"])
@@ -310,6 +314,6 @@ def test_a_lock_disturbed_anywhere(base: Path, name: str, how: str) -> None:
         last = lock.acquire(RUN, {"pid": 1}, 60, take=NEXT, root=str(node.root))
         assert last["held"]
         assert lock.read(str(node.root))["run_id"] == RUN
-        recover.recover_all(node.step(RUN))
+        interrupted_changes.recover_all(node.step(RUN))
         assert lock.release(RUN, root=str(node.root))
         assert node.own() == ["flock"]

@@ -21,26 +21,20 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.state import 
     journal,
     lock,
     revert_plan,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
-    step_record as proof,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
-    storage as durable,
+    step_record,
+    storage,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
-    executor as apply_step,
+    executor as step_executor,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
     kubelet_restart,
+    preconditions,
     registry,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
-    preconditions as guard,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps.base import Step
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import (
-    cpu_manager_reset as manager_reset,
+    cpu_manager_reset,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps.revert import (
     run as revert_run,
@@ -84,24 +78,24 @@ class Node:
             "environment_files": [],
             "need_daemon_reload": False,
         }
-        ticks = proof.ticks
+        ticks = step_record.ticks
         monkeypatch.setattr(
-            proof,
+            step_record,
             "ticks",
             lambda pid: ticks(pid) if pid < FIRST else pid * 10 if pid == self.pid else None,
         )
         self.clock = Clock()
-        for module in (kubelet_restart, manager_reset):
+        for module in (kubelet_restart, cpu_manager_reset):
             monkeypatch.setattr(module, "time", self.clock)
         monkeypatch.setattr(kubelet_restart, "Kubelet", self._look)
         monkeypatch.setattr(kubelet_restart, "_systemctl", self._systemctl)
         for module, names in (
             (kubelet_restart, {"STABLE": 0.05, "PAUSE": 0.01, "SECONDS": 0.4}),
-            (manager_reset, {"PAUSE": 0.01, "STOPPING": 0.3, "WRITTEN": 0.3}),
+            (cpu_manager_reset, {"PAUSE": 0.01, "STOPPING": 0.3, "WRITTEN": 0.3}),
         ):
             for name, value in names.items():
                 monkeypatch.setattr(module, name, value)
-        monkeypatch.setattr(guard, "answering", lambda *dummy: None)
+        monkeypatch.setattr(preconditions, "answering", lambda *dummy: None)
         monkeypatch.setattr(devices, "running", set)
 
     def _look(self) -> Any:
@@ -331,7 +325,7 @@ def edited(node: Node) -> "tuple[Path, dict[str, Any]]":
         {
             "kind": "splice",
             "path": str(config),
-            "sha256": durable.digest(data),
+            "sha256": storage.digest(data),
             "splices": [encoded],
         }
     ]
@@ -398,7 +392,7 @@ def test_a_file_that_was_edited_meanwhile_stays_and_the_kubelet_starts(node: Nod
             "pods with devices run on w1 (uid-1)",
         ),
         (lambda node, patch: patch.setattr(kubelet_restart, "demand_start", _refuse), "swap is on"),
-        (lambda node, patch: patch.setattr(guard, "answering", _refuse), "swap is on"),
+        (lambda node, patch: patch.setattr(preconditions, "answering", _refuse), "swap is on"),
     ],
 )
 def test_what_forbids_it_changes_nothing(
@@ -415,7 +409,7 @@ def test_what_forbids_it_changes_nothing(
 
 
 def _refuse(*dummy: Any) -> None:
-    raise guard.Refused("swap is on")
+    raise preconditions.Refused("swap is on")
 
 
 def test_one_that_runs_by_those_words_already_is_good_as_it_is(node: Node) -> None:
@@ -460,12 +454,12 @@ def test_killed_while_it_was_lent(
     node.do(node.lend())
     if killed_at == "write":
         node.pid = 0
-    answer = apply_step.work(node.forget("01-start"))
+    answer = step_executor.work(node.forget("01-start"))
     assert answer["state"] == "done"
     assert told in answer["reason"]
     assert node.lent() is lent
     assert node.policies() == policies
-    assert proof.unproven(node.root) == []
+    assert step_record.unproven(node.root) == []
 
 
 @pytest.mark.parametrize("running", [True, False])
@@ -475,14 +469,14 @@ def test_killed_while_it_was_reset_the_kubelet_is_not_left_stopped(
     node.do(node.reset())
     if not running:
         node.pid = 0
-    answer = apply_step.work(node.forget("03-reset"))
+    answer = step_executor.work(node.forget("03-reset"))
     assert answer["state"] == "done"
     assert node.pid
     assert ("runs again" in answer["reason"]) is not running
-    assert proof.unproven(node.root) == []
+    assert step_record.unproven(node.root) == []
     node.broken = True
     node.pid = 0
-    answer = apply_step.work(node.forget("03-reset"))
+    answer = step_executor.work(node.forget("03-reset"))
     assert answer["state"] == "failed"
     assert "did not start again" in answer["reason"]
 
@@ -500,7 +494,7 @@ def test_the_same_step_is_not_begun_twice(node: Node) -> None:
         "check": False,
         "step": {**node.reset(), "code": ["KM301"]},
     }
-    assert apply_step.work(params)["state"] == "done"  # the answer of the first
+    assert step_executor.work(params)["state"] == "done"  # the answer of the first
 
 
 def test_under_the_lock_of_its_run_only(node: Node) -> None:
@@ -513,7 +507,7 @@ def test_under_the_lock_of_its_run_only(node: Node) -> None:
         "step": {**node.reset(), "code": ["KM301"]},
     }
     before = node.state.read_bytes()
-    assert apply_step.work(params)["state"] == "refused"
+    assert step_executor.work(params)["state"] == "refused"
     assert node.commands == []
     assert node.state.read_bytes() == before
 
@@ -526,7 +520,7 @@ def test_check_mode_changes_nothing(node: Node) -> None:
         "check": True,
         "step": {**node.reset(), "code": ["KM301"]},
     }
-    assert apply_step.work(params)["state"] == "skipped"
+    assert step_executor.work(params)["state"] == "skipped"
     assert node.commands == []
     assert not os.path.exists(node.root)
 
@@ -582,8 +576,8 @@ def test_a_control_plane_node_asks_for_another_one_at_the_last_moment(
 ) -> None:
     node.do(node.lend())
     asked = []
-    monkeypatch.setattr(guard, "own_servers", lambda everyone: servers)
-    monkeypatch.setattr(guard, "usable", lambda params, dummy: asked.append(params) or [])
+    monkeypatch.setattr(preconditions, "own_servers", lambda everyone: servers)
+    monkeypatch.setattr(preconditions, "usable", lambda params, dummy: asked.append(params) or [])
     state, why = node.do(
         {**node.reset(), "guard": {"allow": allow, "api_servers": ["10.0.0.1:6443"]}},
         kubeconfig="/root/mine.conf",
@@ -600,7 +594,7 @@ def test_a_revert_of_a_reset_that_lent_nothing_touches_nothing(node: Node) -> No
     assert done["error"] is None
     assert node.commands == commands
     assert {one["result"] for one in done["paths"]} == {"kept"}
-    assert proof.unproven(node.root) == []
+    assert step_record.unproven(node.root) == []
 
 
 def test_killed_before_its_state_was_moved(node: Node) -> None:
@@ -608,10 +602,10 @@ def test_killed_before_its_state_was_moved(node: Node) -> None:
     node.do(wanted)
     node.pid = 0
     node.state.write_text(json.dumps({"policyName": "none"}))
-    answer = apply_step.work(node.forget("03-reset"))
+    answer = step_executor.work(node.forget("03-reset"))
     assert answer["state"] == "done"
     assert "that is judged anew" in answer["reason"]
-    assert proof.unproven(node.root) == []
+    assert step_record.unproven(node.root) == []
 
 
 def test_systemctl_that_hangs(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -649,7 +643,7 @@ def test_one_that_answers_and_is_not_to_be_seen_is_not_waited_for(
         return found
 
     monkeypatch.setattr(kubelet_restart, "Kubelet", hidden)
-    assert manager_reset._settled("w1").healthy
+    assert cpu_manager_reset._settled("w1").healthy
 
 
 def test_an_interrupted_reset_whose_kubelet_is_about_to_end(node: Node) -> None:
@@ -658,7 +652,7 @@ def test_an_interrupted_reset_whose_kubelet_is_about_to_end(node: Node) -> None:
     node.do(wanted)
     node.state.write_text(json.dumps({"policyName": "none"}))
     node.pid, node.ends = FIRST, node.clock.time() + 0.3
-    answer = apply_step.work(node.forget("03-reset"))
+    answer = step_executor.work(node.forget("03-reset"))
     assert answer["state"] == "done"
     assert "was not moved yet" in answer["reason"]
     assert not node.pid
@@ -681,16 +675,16 @@ def test_a_drop_in_that_cannot_be_taken_back_now_is_taken_back_by_the_next_run(
     assert "not taken back" in why
     assert "KM902" in why
     assert node.env.exists()
-    assert proof.read(RUN, "01-start", node.root)["state"] == proof.AWAITED
+    assert step_record.read(RUN, "01-start", node.root)["state"] == step_record.AWAITED
     with monkeypatch.context() as during:  # neither can the next run: then the one after it does
         during.setattr(
-            manager_reset, "_remove_arguments", lambda *dummy, **more: "No space left on device"
+            cpu_manager_reset, "_remove_arguments", lambda *dummy, **more: "No space left on device"
         )
-        again = apply_step.work(node.forget("01-start"))
+        again = step_executor.work(node.forget("01-start"))
     assert again["state"] == "failed"
     assert "No space left" in again["reason"]
-    assert proof.read(RUN, "01-start", node.root)["state"] == proof.AWAITED
-    done = apply_step.work(node.forget("01-start"))
+    assert step_record.read(RUN, "01-start", node.root)["state"] == step_record.AWAITED
+    done = step_executor.work(node.forget("01-start"))
     assert (
         done["state"] == "done"
         and "its drop-in is gone again" in done["reason"]

@@ -13,16 +13,14 @@ from typing import Any
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
-    step_record as proof,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
-    storage as durable,
+    step_record,
+    storage,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
-    executor as apply_step,
+    executor as step_executor,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import (
-    delete_rejected_pods as clean_up,
+    delete_rejected_pods,
 )
 from tests.unit.support.fake_api import UID, Api, made
 from tests.unit.support.fake_file_change import RUN
@@ -32,7 +30,7 @@ PODS, JOBS = "/api/v1/namespaces/n/pods/", "/apis/batch/v1/namespaces/n/jobs/"
 
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> "Iterator[Api]":
-    monkeypatch.setattr(clean_up, "GONE", 1)
+    monkeypatch.setattr(delete_rejected_pods, "GONE", 1)
     with made(monkeypatch) as one:
         yield one
 
@@ -84,7 +82,7 @@ def run(tmp_path: Path, *names: str) -> "dict[str, Any]":
         "target": "rejected pods of w1",
         "change": change,
     }
-    return apply_step.run(
+    return step_executor.run(
         {
             "run_id": RUN,
             "step": step,
@@ -111,7 +109,7 @@ def test_what_may_go_goes_and_is_kept(tmp_path: Path, fake: Api) -> None:
         answer["state"] == "done" and "6 pods deleted" in answer["reason"] and answer["changed"]
     ), answer
     assert left(fake) == set()
-    assert proof.unproven(str(tmp_path / "kubemend")) == []
+    assert step_record.unproven(str(tmp_path / "kubemend")) == []
     kept = json.loads(
         (tmp_path / "kubemend" / "journal" / RUN / "pod-u-bare.json").read_text(encoding="utf-8")
     )
@@ -135,7 +133,7 @@ def test_what_must_stay_stays_and_says_why(tmp_path: Path, fake: Api) -> None:
 
 
 def test_many_that_stay_hide_none_that_somebody_must_look_at() -> None:
-    done = clean_up.Done()
+    done = delete_rejected_pods.Done()
     done.gone = ["n/a"]
     done.kept = {
         "n/job-%02d" % number: (
@@ -152,7 +150,7 @@ def test_many_that_stay_hide_none_that_somebody_must_look_at() -> None:
         }
     )
     done.stuck = {"n/z": "it was deleted and is not gone"}
-    text = clean_up.told(done)
+    text = delete_rejected_pods.told(done)
     assert text.startswith(
         "1 pods deleted; n/z stays: it was deleted and is not gone; n/y stays: it is none; "
         "n/v, n/w, n/x stay: its owner is strange; n/job-00, "
@@ -215,7 +213,7 @@ def test_an_api_that_refuses_before_anything_was_deleted_leaves_no_open_step(
         "refused",
         False,
     ) and "none was deleted" in answer["reason"], answer
-    assert proof.unproven(str(tmp_path / "kubemend")) == []
+    assert step_record.unproven(str(tmp_path / "kubemend")) == []
     assert left(fake) == {"first"}
 
 
@@ -257,20 +255,20 @@ def test_a_lock_or_a_journal_that_fails_after_the_first_does_not_say_that_nothin
 ) -> None:
     put(fake, "first")
     put(fake, "second")
-    keep = clean_up._keep
+    keep = delete_rejected_pods._keep
 
     def refuse(item: Any, step: Any) -> None:
         if item["metadata"]["name"] == "second":
-            raise durable.ChangeError(sentence)
+            raise storage.ChangeError(sentence)
         keep(item, step)
 
-    monkeypatch.setattr(clean_up, "_keep", refuse)
+    monkeypatch.setattr(delete_rejected_pods, "_keep", refuse)
     answer = run(tmp_path, "first", "second")
     assert (answer["state"], answer["changed"]) == ("failed", True) and answer["reason"].startswith(
         said
     ), answer
     assert left(fake) == {"second"}
-    assert [one["ended_so"] for one in proof.unproven(str(tmp_path / "kubemend"))] == [
+    assert [one["ended_so"] for one in step_record.unproven(str(tmp_path / "kubemend"))] == [
         answer["reason"]
     ]
 
@@ -281,14 +279,14 @@ def test_nor_is_anything_left_open_where_they_fail_before_the_first(
     put(fake, "first")
 
     def refuse(item: Any, step: Any) -> None:
-        raise durable.ChangeError("nothing was changed: the lock of run X on this node has run out")
+        raise storage.ChangeError("nothing was changed: the lock of run X on this node has run out")
 
-    monkeypatch.setattr(clean_up, "_keep", refuse)
+    monkeypatch.setattr(delete_rejected_pods, "_keep", refuse)
     answer = run(tmp_path, "first")
     assert (answer["state"], answer["changed"], answer["reason"]) == (
         "refused",
         False,
         "nothing was changed: the lock of run X on this node has run out",
     )
-    assert proof.unproven(str(tmp_path / "kubemend")) == []
+    assert step_record.unproven(str(tmp_path / "kubemend")) == []
     assert left(fake) == {"first"}

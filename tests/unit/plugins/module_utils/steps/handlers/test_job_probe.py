@@ -11,15 +11,13 @@ from typing import Any
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi.client import ApiError
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import step_record as proof
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import step_record
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
-    executor as apply_step,
+    executor as step_executor,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import (
-    job_probe as probe,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import (
-    pinning_probe as pinned_pod,
+    job_probe,
+    pinning_probe,
 )
 from tests.unit.support.fake_api import SYSTEM, UID, Api, made
 from tests.unit.support.fake_file_change import NEXT, RUN
@@ -44,8 +42,8 @@ NODE = {
 
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> "Iterator[Api]":
-    monkeypatch.setattr(probe, "PATIENCE", 0.2)
-    monkeypatch.setattr(probe, "GONE", 1)
+    monkeypatch.setattr(job_probe, "PATIENCE", 0.2)
+    monkeypatch.setattr(job_probe, "GONE", 1)
     with made(monkeypatch) as one:
         yield one
 
@@ -58,7 +56,7 @@ def run(tmp_path: Path, run_id: str = RUN, **more: Any) -> "dict[str, Any]":
         "check": False,
         "root": str(tmp_path / "kubemend"),
     }
-    return apply_step.run(params)
+    return step_executor.run(params)
 
 
 def left(fake: Api) -> "list[str]":
@@ -80,7 +78,7 @@ def test_pods_are_counted_and_removed(
     answer = run(tmp_path)
     assert answer["state"] == state and said in answer["reason"] and answer["changed"], answer
     assert left(fake) == []
-    assert proof.unproven(str(tmp_path / "kubemend")) == []
+    assert step_record.unproven(str(tmp_path / "kubemend")) == []
     assert sum(one.startswith("POST") for one in fake.seen) == 1
     assert run(tmp_path)["state"] == state
     assert sum(one.startswith("POST") for one in fake.seen) == 1
@@ -128,18 +126,18 @@ def test_what_an_interrupted_probe_left_is_removed(tmp_path: Path, fake: Api) ->
     assert answer["state"] == "failed"
     assert "KM902" in answer["reason"]
     assert len(left(fake)) == 2
-    (record,) = proof.unproven(str(tmp_path / "kubemend"))
+    (record,) = step_record.unproven(str(tmp_path / "kubemend"))
     assert record["remedy"] == "probe"
     recover = {"id": "01-m1-recover", "remedy": "recover", "change": None}
     answer = run(tmp_path, NEXT, **recover)
     assert answer["state"] == "failed"
-    assert len(proof.unproven(str(tmp_path / "kubemend"))) == 1
+    assert len(step_record.unproven(str(tmp_path / "kubemend"))) == 1
     fake.wrong.clear()
     answer = run(tmp_path, "20261121T110000Z-aaaaaa", **recover)
     assert answer["state"] == "done"
     assert "nothing of the probe is left" in answer["reason"]
     assert left(fake) == []
-    assert proof.unproven(str(tmp_path / "kubemend")) == []
+    assert step_record.unproven(str(tmp_path / "kubemend")) == []
 
 
 def test_a_pinned_pod_of_ours_is_no_pod_of_the_probe(tmp_path: Path, fake: Api) -> None:
@@ -147,7 +145,7 @@ def test_a_pinned_pod_of_ours_is_no_pod_of_the_probe(tmp_path: Path, fake: Api) 
 
     Its kubelet would bring it back as often as it is deleted.
     """
-    meta = json.loads(pinned_pod.manifest("pause", 2).decode())["metadata"]
+    meta = json.loads(pinning_probe.manifest("pause", 2).decode())["metadata"]
     fake.put(
         SYSTEM + "/pods/kubemend-pinned-w1",
         {"metadata": dict(meta, name="kubemend-pinned-w1", uid="mirror")},
@@ -174,11 +172,11 @@ def test_a_job_that_cannot_be_removed_by_name_keeps_nothing_else_from_being_swep
     def refused(*dummy: Any) -> None:
         raise ApiError("error", "DELETE: HTTP 500", 500)
 
-    monkeypatch.setattr(probe, "_observed", observed)
-    monkeypatch.setattr(probe, "_job", lambda *dummy: {})
-    monkeypatch.setattr(probe, "_place", lambda *dummy: (None, None))
-    monkeypatch.setattr(probe, "_delete", refused)
-    monkeypatch.setattr(probe, "sweep", lambda api: swept.append(1))
+    monkeypatch.setattr(job_probe, "_observed", observed)
+    monkeypatch.setattr(job_probe, "_job", lambda *dummy: {})
+    monkeypatch.setattr(job_probe, "_place", lambda *dummy: (None, None))
+    monkeypatch.setattr(job_probe, "_delete", refused)
+    monkeypatch.setattr(job_probe, "sweep", lambda api: swept.append(1))
     with pytest.raises(ApiError, match="HTTP 500"):
-        probe.probe(None, RUN)
+        job_probe.probe(None, RUN)
     assert len(swept) == 2  # before it and after it

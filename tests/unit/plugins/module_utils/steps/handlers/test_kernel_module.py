@@ -17,12 +17,10 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.no
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
     journal,
     lock,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
-    step_record as proof,
+    step_record,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
-    executor as apply_step,
+    executor as step_executor,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import (
     kernel_module,
@@ -67,7 +65,7 @@ class Node:
         }
 
     def do(self, name=NAME, check=False):
-        return apply_step.work(
+        return step_executor.work(
             {
                 "run_id": RUN,
                 "root": self.root,
@@ -81,7 +79,7 @@ class Node:
         """As if the program had been killed before it wrote how the step ended."""
         path = Path(self.root) / "journal" / RUN / "proof-01-load.json"
         path.write_text(json.dumps({**json.loads(path.read_text()), "state": "awaited", "by": {}}))
-        return apply_step.work(
+        return step_executor.work(
             {
                 "run_id": NEXT,
                 "root": self.root,
@@ -150,7 +148,7 @@ def test_one_that_cannot_be_loaded_leaves_the_file_as_it_was(node, before):
     assert "FATAL: Module br_netfilter not found" in answer["reason"]
     assert "is as it was" in answer["reason"]
     assert (node.path.read_text() if node.path.exists() else None) == before
-    assert proof.unproven(node.root) == []
+    assert step_record.unproven(node.root) == []
 
 
 @pytest.mark.parametrize("name", ["evil", "", "../x", "-r", None, "br_netfilter -r"])
@@ -168,7 +166,7 @@ def test_a_file_that_is_none_is_left(node):
     assert answer["state"] == "refused"
     assert "nothing was loaded" in answer["reason"]
     assert node.asked == []
-    assert proof.unproven(node.root) == []
+    assert step_record.unproven(node.root) == []
 
 
 @pytest.mark.parametrize(
@@ -184,7 +182,7 @@ def test_killed_between_the_file_and_the_kernel(node, written, told, loaded):
     assert answer["state"] == "done"
     assert told in answer["reason"]
     assert node.loaded[NAME] == loaded
-    assert proof.unproven(node.root) == []
+    assert step_record.unproven(node.root) == []
 
 
 @pytest.mark.parametrize(
@@ -202,8 +200,8 @@ def test_one_that_was_interrupted_and_cannot_be_loaded_leaves_the_file_as_it_was
     assert "no" in answer["reason"]
     assert f"{node.path} is as it was" in answer["reason"]
     assert (node.path.read_text() if node.path.exists() else None) == before
-    assert proof.unproven(node.root) == []
-    assert proof.of_run(RUN, node.root)[0]["state"] == proof.ROLLED_BACK
+    assert step_record.unproven(node.root) == []
+    assert step_record.of_run(RUN, node.root)[0]["state"] == step_record.ROLLED_BACK
     runs = revert_run.run({"state": "listed", "root": node.root})["runs"]
     # last means none of it
     assert not [
@@ -223,7 +221,7 @@ def test_what_somebody_wrote_since_is_left_and_the_way_out_is_told(node):
     assert f"{node.path} names it" in answer["reason"]
     assert "take that line away" in answer["reason"]
     assert node.path.read_text() == text
-    assert proof.unproven(node.root) == []
+    assert step_record.unproven(node.root) == []
 
 
 def test_under_the_lock_of_its_run_and_never_in_check_mode(node):
@@ -238,7 +236,7 @@ def test_under_the_lock_of_its_run_and_never_in_check_mode(node):
         "check": False,
         "step": node.step(),
     }
-    assert apply_step.work(params)["state"] == "refused"
+    assert step_executor.work(params)["state"] == "refused"
     assert node.asked == []
     assert not node.path.exists()
 

@@ -17,18 +17,14 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.no
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
     journal,
     lock,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
-    step_record as proof,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
-    storage as durable,
+    step_record,
+    storage,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
-    executor as apply_step,
+    executor as step_executor,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
-    preconditions as guard,
+    preconditions,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import (
     kernel_setting,
@@ -82,7 +78,7 @@ class Node:
         }
 
     def do(self, settings=None, run_id=RUN, check=False):
-        return apply_step.work(
+        return step_executor.work(
             {
                 "run_id": run_id,
                 "root": self.root,
@@ -96,7 +92,7 @@ class Node:
         """As if the program had been killed before it wrote how the step ended."""
         path = Path(self.root) / "journal" / RUN / "proof-01-raise.json"
         path.write_text(json.dumps({**json.loads(path.read_text()), "state": "awaited", "by": {}}))
-        return apply_step.work(
+        return step_executor.work(
             {
                 "run_id": NEXT,
                 "root": self.root,
@@ -175,7 +171,7 @@ def test_a_setting_that_is_gone_meanwhile(node):
     node.do()
     node.place(KEY).unlink()
     assert "was not brought to 8192" in node.forget()["reason"]
-    assert proof.read(RUN, "01-raise", node.root)["state"] == "failed"
+    assert step_record.read(RUN, "01-raise", node.root)["state"] == "failed"
 
 
 def test_what_cannot_be_lowered_again_is_said(node, monkeypatch):
@@ -239,7 +235,7 @@ def test_a_file_that_is_none_is_left(node):
     assert answer["state"] == "refused"
     assert "the kernel was told nothing" in answer["reason"]
     assert node.value() == 128
-    assert proof.unproven(node.root) == []
+    assert step_record.unproven(node.root) == []
 
 
 @pytest.mark.parametrize(
@@ -255,7 +251,7 @@ def test_killed_between_the_file_and_the_kernel(node, written, told, value):
     assert answer["state"] == "done"
     assert told in answer["reason"]
     assert node.value() == value
-    assert proof.unproven(node.root) == []
+    assert step_record.unproven(node.root) == []
 
 
 def test_killed_and_somebody_else_wrote_the_file(node):
@@ -264,7 +260,7 @@ def test_killed_and_somebody_else_wrote_the_file(node):
     node.path.write_text(f"{KEY} = 500\n")
     assert "nothing of it was written" in node.forget()["reason"]
     assert node.value() == 128
-    assert proof.read(RUN, "01-raise", node.root)["state"] == "not_done"
+    assert step_record.read(RUN, "01-raise", node.root)["state"] == "not_done"
 
 
 def test_the_same_step_is_not_done_twice(node):
@@ -286,7 +282,7 @@ def test_under_the_lock_of_its_run_and_never_in_check_mode(node):
         "check": False,
         "step": node.step(),
     }
-    assert apply_step.work(params)["state"] == "refused"
+    assert step_executor.work(params)["state"] == "refused"
     assert node.value() == 128
     assert not node.path.exists()
 
@@ -448,7 +444,7 @@ def test_whatever_the_file_holds_every_other_line_stays_and_the_values_are_there
 
 
 def test_a_name_is_checked_before_it_is_a_path():
-    with pytest.raises(guard.Refused):
+    with pytest.raises(preconditions.Refused):
         kernel_setting.place("fs.inotify/../../etc")
 
 
@@ -459,17 +455,17 @@ def test_what_was_done_is_told_where_it_cannot_be_recorded(node, monkeypatch):
     """
 
     def full(*dummy, **more):
-        raise durable.ChangeError("how step 01-raise ended was not recorded: no space")
+        raise storage.ChangeError("how step 01-raise ended was not recorded: no space")
 
     with monkeypatch.context() as patched:
-        patched.setattr(proof, "end", full)
+        patched.setattr(step_record, "end", full)
         answer = node.do()
     assert (answer["state"], answer["changed"], node.value()) == ("done", True, 8192)
     assert "not recorded" in answer["reason"]
     assert "KM902" in answer["reason"]
-    assert len(proof.unproven(node.root)) == 1
+    assert len(step_record.unproven(node.root)) == 1
     assert node.forget()["state"] == "done"
-    assert proof.unproven(node.root) == []
+    assert step_record.unproven(node.root) == []
 
 
 # A line of somebody else's file
@@ -573,7 +569,7 @@ def test_an_interrupted_raise_of_a_line_is_ended(foreign, written, state):
     if not written:
         foreign.path.write_bytes(OTHERS if written is False else b"somebody else's\n")
     foreign.forget()
-    assert proof.read(RUN, "01-raise", foreign.root)["state"] == state
+    assert step_record.read(RUN, "01-raise", foreign.root)["state"] == state
     assert foreign.value() == (8192 if written else 128)
 
 
@@ -583,7 +579,7 @@ def test_an_interrupted_raise_of_a_line_is_ended(foreign, written, state):
 def lower(node, value=64, running=128, **more):
     step = node.step({KEY: value})
     step["change"].update({"lower": True, "running": running})
-    return apply_step.work(
+    return step_executor.work(
         dict({"run_id": RUN, "root": node.root, "lock": None, "check": False, "step": step}, **more)
     )
 
@@ -635,14 +631,14 @@ def test_killed_and_changed_by_somebody_since_is_left(node, now):
         in node.forget()["reason"]
     )
     assert node.value() == now
-    assert proof.read(RUN, "01-raise", node.root)["state"] == "failed"
+    assert step_record.read(RUN, "01-raise", node.root)["state"] == "failed"
 
 
 def test_killed_and_its_setting_is_gone(node):
     lower(node)
     node.place(KEY).unlink()
     assert "cannot be read" in node.forget()["reason"]
-    assert proof.read(RUN, "01-raise", node.root)["state"] == "failed"
+    assert step_record.read(RUN, "01-raise", node.root)["state"] == "failed"
 
 
 def test_a_revert_raises_again_what_was_lowered_without_any_word(node):

@@ -15,15 +15,13 @@ from hypothesis import given, strategies
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
     lock,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
-    step_record as proof,
+    step_record,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
-    executor as apply_step,
+    executor as step_executor,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import (
-    login_limit as file_limit,
+    login_limit,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps.revert import (
     run as revert_run,
@@ -40,8 +38,8 @@ class Node:
         self.path, self.root = path / "limits.d" / "99-zz-kubemend.conf", str(path / "kubemend")
         self.init = {"nofile": [1024, 4096], "nproc": [100, 5000], "cap_sys_resource": True}
         self.kernel = {"fs.nr_open": "1048576"}
-        monkeypatch.setattr(file_limit.limits, "init", lambda: self.init)
-        monkeypatch.setattr(file_limit.limits, "kernel", lambda: self.kernel)
+        monkeypatch.setattr(login_limit.limits, "init", lambda: self.init)
+        monkeypatch.setattr(login_limit.limits, "kernel", lambda: self.kernel)
 
     def step(self, lines=None):
         return {
@@ -59,7 +57,7 @@ class Node:
         }
 
     def do(self, lines=None, run_id=RUN, **more):
-        return apply_step.work(
+        return step_executor.work(
             {
                 "run_id": run_id,
                 "root": self.root,
@@ -74,7 +72,7 @@ class Node:
         """As if the program had been killed before it wrote how the step ended."""
         path = Path(self.root) / "journal" / RUN / "proof-01-raise.json"
         path.write_text(json.dumps({**json.loads(path.read_text()), "state": "awaited", "by": {}}))
-        return apply_step.work(
+        return step_executor.work(
             {
                 "run_id": NEXT,
                 "root": self.root,
@@ -92,7 +90,7 @@ def node(tmp_path, monkeypatch):
 def test_written_with_its_header_for_everybody_to_read(node):
     answer = node.do()
     assert (answer["state"], answer["reason"], answer["changed"]) == ("done", "", True)
-    assert node.path.read_text() == file_limit.HEADER.decode() + f"{ALL} 655360\n{ROOT} 655360\n"
+    assert node.path.read_text() == login_limit.HEADER.decode() + f"{ALL} 655360\n{ROOT} 655360\n"
     assert node.path.stat().st_mode & 0o777 == 0o644
 
 
@@ -133,7 +131,7 @@ def test_what_would_lock_out_is_refused_at_the_last_moment(node, lines, init, ke
     assert answer["state"] == "refused"
     assert said in answer["reason"]
     assert not node.path.parent.exists()
-    assert proof.unproven(node.root) == []
+    assert step_record.unproven(node.root) == []
 
 
 @pytest.mark.parametrize(
@@ -177,7 +175,7 @@ def test_nothing_else_is_written(node, key):
 def test_a_file_that_is_none_is_left(node):
     node.path.mkdir(parents=True)
     assert node.do()["state"] == "refused"
-    assert proof.unproven(node.root) == []
+    assert step_record.unproven(node.root) == []
 
 
 @pytest.mark.parametrize(
@@ -190,14 +188,14 @@ def test_killed_before_its_end_was_written(node, written, told):
     answer = node.forget()
     assert answer["state"] == "done"
     assert told in answer["reason"]
-    assert proof.unproven(node.root) == []
+    assert step_record.unproven(node.root) == []
 
 
 def test_killed_and_somebody_else_wrote_the_file(node):
     node.do()
     node.path.write_text(f"{ALL} 5\n")
     assert "nothing of it was written" in node.forget()["reason"]
-    assert proof.read(RUN, "01-raise", node.root)["state"] == "not_done"
+    assert step_record.read(RUN, "01-raise", node.root)["state"] == "not_done"
 
 
 def test_under_the_lock_of_its_run_once_and_never_in_check_mode(node):
@@ -239,8 +237,8 @@ def test_a_revert_brings_the_former_bytes_back(node, former):
 )
 def test_whatever_the_file_holds_every_other_line_stays_and_the_last_of_each_is_ours(present):
     lines = {ALL: 7, ROOT: 8}
-    made = file_limit.merged(present, lines)
-    assert file_limit.merged(made, lines) == made
+    made = login_limit.merged(present, lines)
+    assert login_limit.merged(made, lines) == made
     rows = [row.partition(b"#")[0].decode("utf-8", "replace").split() for row in made.splitlines()]
     for key, value in lines.items():
         assert [row[3] for row in rows if len(row) > 3 and " ".join(row[:3]) == key][-1] == str(

@@ -15,22 +15,18 @@ import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
     journal,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
-    step_record as proof,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
-    storage as durable,
+    step_record,
+    storage,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
-    preconditions as guard,
+    preconditions,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps.base import Step
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import (
-    pinning_probe as pinned_pod,
+    pinning_probe,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
-    runtime_tool as runtime,
+    runtime_tool,
 )
 
 RUN, POD, IMAGE = (
@@ -77,7 +73,7 @@ def state(default="0,2-3", entries=None):
     ],
 )
 def test_what_counts_as_alone(text, own, count, given, why):
-    found, reason = pinned_pod.alone(text, own, count)
+    found, reason = pinning_probe.alone(text, own, count)
     assert found == given
     assert reason is None if why is None else why in reason
 
@@ -91,11 +87,11 @@ def test_what_counts_as_alone(text, own, count, given, why):
     ],
 )
 def test_threads_of_a_core(rows, count):
-    assert pinned_pod.threads(rows) == count
+    assert pinning_probe.threads(rows) == count
 
 
 def test_the_pod_is_guaranteed_and_fetches_nothing():
-    (container,) = json.loads(pinned_pod.manifest(IMAGE, 2))["spec"]["containers"]
+    (container,) = json.loads(pinning_probe.manifest(IMAGE, 2))["spec"]["containers"]
     assert (
         container["resources"]["requests"]
         == container["resources"]["limits"]
@@ -108,7 +104,7 @@ def test_the_pod_is_guaranteed_and_fetches_nothing():
 
 
 def test_the_pod_may_do_nothing():
-    pod = json.loads(pinned_pod.manifest(IMAGE, 1))
+    pod = json.loads(pinning_probe.manifest(IMAGE, 1))
     assert (pod["metadata"]["name"], pod["metadata"]["namespace"]) == (
         "kubemend-pinned",
         "kube-system",
@@ -140,8 +136,8 @@ def test_the_pod_may_do_nothing():
     ],
 )
 def test_which_container_is_ours(monkeypatch: pytest.MonkeyPatch, listed: Any, found: Any) -> None:
-    monkeypatch.setattr(pinned_pod.pinning, "collect", lambda context: {"containers": listed})
-    assert pinned_pod._container({}) == found
+    monkeypatch.setattr(pinning_probe.pinning, "collect", lambda context: {"containers": listed})
+    assert pinning_probe._container({}) == found
 
 
 class Node:
@@ -154,30 +150,30 @@ class Node:
             folder / "cpu_manager_state",
         )
         self.file, self.healthy, self.images, self.pins, self.stuck = (
-            self.static / pinned_pod.FILE,
+            self.static / pinning_probe.FILE,
             True,
             [IMAGE, "x:1"],
             True,
             False,
         )
-        monkeypatch.setattr(pinned_pod, "EVERY", 0)
-        monkeypatch.setattr(pinned_pod, "RUNS", 0.05)
-        monkeypatch.setattr(pinned_pod, "GONE", 0.05)
+        monkeypatch.setattr(pinning_probe, "EVERY", 0)
+        monkeypatch.setattr(pinning_probe, "RUNS", 0.05)
+        monkeypatch.setattr(pinning_probe, "GONE", 0.05)
         monkeypatch.setattr(
-            pinned_pod.kubelet_restart,
+            pinning_probe.kubelet_restart,
             "look",
             lambda host: SimpleNamespace(
                 healthy=self.healthy, evidence={"static_pod_path": str(self.static)}
             ),
         )
         monkeypatch.setattr(
-            pinned_pod.runtime, "find", lambda evidence: SimpleNamespace(images=self.names)
+            pinning_probe.runtime_tool, "find", lambda evidence: SimpleNamespace(images=self.names)
         )
-        monkeypatch.setattr(pinned_pod, "_container", lambda evidence: self.container())
+        monkeypatch.setattr(pinning_probe, "_container", lambda evidence: self.container())
 
     def names(self) -> list[str]:
         if self.images is None:
-            raise runtime.RuntimeDown("no answer")
+            raise runtime_tool.RuntimeDown("no answer")
         return self.images
 
     def container(self):
@@ -202,7 +198,7 @@ class Node:
             },
         }
         context = journal.Step(RUN, "04-pinned", "pinned", "KM301", self.root)
-        found, why, _seen = pinned_pod.ProbePinning().run(Step(context, wanted, "w1"))
+        found, why, _seen = pinning_probe.ProbePinning().run(Step(context, wanted, "w1"))
         return found, why or ""
 
 
@@ -214,7 +210,7 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
 def test_shown_and_gone_again(node: Node) -> None:
     assert node.do() == ("proven", "a pod of ours had CPUs 1 alone")
     assert not node.static.exists()
-    assert proof.unproven(node.root) == []
+    assert step_record.unproven(node.root) == []
     assert node.do()[0] == "failed"  # the same step once more: a connection that was made twice
 
 
@@ -228,7 +224,7 @@ def test_where_whole_cores_are_given_one_thread_proves_nothing(
     node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        pinned_pod.pinning,
+        pinning_probe.pinning,
         "topology",
         lambda: [[0, 0, 0, 0], [1, 0, 0, 0], [2, 1, 0, 0], [3, 1, 0, 0]],
     )
@@ -266,7 +262,7 @@ def test_refused_before_anything_is_written(node: Node, change: dict[str, Any], 
     assert found == "not_done"
     assert why in said
     assert not node.file.exists()
-    assert proof.read(RUN, "04-pinned", node.root) is None
+    assert step_record.read(RUN, "04-pinned", node.root) is None
 
 
 def test_somebody_elses_file_is_left(node: Node) -> None:
@@ -282,7 +278,7 @@ def test_a_kubelet_without_a_folder_of_static_pods(
     node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        pinned_pod.kubelet_restart,
+        pinning_probe.kubelet_restart,
         "look",
         lambda host: SimpleNamespace(healthy=True, evidence={"static_pod_path": None}),
     )
@@ -295,14 +291,17 @@ def test_killed_and_something_else_lies_there_now(node: Node) -> None:
     What is no file of ours is named.
     """
     node.static.mkdir()
-    node.file.write_bytes(pinned_pod.manifest(IMAGE, 1))
+    node.file.write_bytes(pinning_probe.manifest(IMAGE, 1))
     (node.static / "other.yaml").write_text("{}")
     record = {"host": "w1", "path": str(node.file), "made": True}
     step = journal.Step(RUN, "r", "recover", "KM902", node.root)
-    assert pinned_pod.ProbePinning().recover(record, step) == ("not_done", "its test pod is gone")
+    assert pinning_probe.ProbePinning().recover(record, step) == (
+        "not_done",
+        "its test pod is gone",
+    )
     assert (node.static / "other.yaml").exists()
     node.file.mkdir()
-    found, why = pinned_pod.ProbePinning().recover(record, step)
+    found, why = pinning_probe.ProbePinning().recover(record, step)
     # it stays open: the run after this one tries again
     assert found is None
     assert "is still there" in why
@@ -312,9 +311,9 @@ def test_killed_and_something_else_lies_there_now(node: Node) -> None:
 @pytest.mark.parametrize("made", [True, False])
 def test_killed_while_it_ran(node: Node, made: bool) -> None:
     node.static.mkdir()
-    node.file.write_bytes(pinned_pod.manifest(IMAGE, 1))
+    node.file.write_bytes(pinning_probe.manifest(IMAGE, 1))
     record = {"host": "w1", "path": str(node.file), "made": made}
-    assert pinned_pod.ProbePinning().recover(
+    assert pinning_probe.ProbePinning().recover(
         record, journal.Step(RUN, "r", "recover", "KM902", node.root)
     ) == (
         "not_done",
@@ -326,12 +325,12 @@ def test_killed_while_it_ran(node: Node, made: bool) -> None:
 
 def test_nothing_is_known_of_the_kubelet_then(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(host: str) -> None:
-        raise guard.Refused("nothing was changed")
+        raise preconditions.Refused("nothing was changed")
 
     node.static.mkdir()
     node.file.write_text("{}")
-    monkeypatch.setattr(pinned_pod.kubelet_restart, "look", refuse)
-    found, why = pinned_pod.ProbePinning().recover(
+    monkeypatch.setattr(pinning_probe.kubelet_restart, "look", refuse)
+    found, why = pinning_probe.ProbePinning().recover(
         {"host": "w1", "path": str(node.file)},
         journal.Step(RUN, "r", "recover", "KM902", node.root),
     )
@@ -349,22 +348,22 @@ def test_a_pod_whose_file_lies_there_still_is_taken_away_by_the_next_run(
 
     The kubelet runs it all the same, and nobody else would end it.
     """
-    whole = getattr(pinned_pod.change, broken)
+    whole = getattr(pinning_probe.file_change, broken)
 
     def failing(*args: Any, **more: Any) -> None:
         if broken == "create_file":
             whole(*args, **more)
-        raise durable.ChangeError("the disk failed", changed=broken == "create_file")
+        raise storage.ChangeError("the disk failed", changed=broken == "create_file")
 
     with monkeypatch.context() as patched:
-        patched.setattr(pinned_pod.change, broken, failing)
+        patched.setattr(pinning_probe.file_change, broken, failing)
         found, why = node.do()
         assert found == "failed"
         assert "the disk failed" in why
         assert "KM902" in why
         assert node.file.exists()
-    (record,) = proof.unproven(node.root)
-    assert pinned_pod.ProbePinning().recover(
+    (record,) = step_record.unproven(node.root)
+    assert pinning_probe.ProbePinning().recover(
         record, journal.Step(RUN, "r", "recover", "KM902", node.root)
     ) == (
         "not_done",

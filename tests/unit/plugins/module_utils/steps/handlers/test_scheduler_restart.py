@@ -21,25 +21,21 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.shared import
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
     journal,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
-    step_record as proof,
+    step_record,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
-    executor as apply_step,
+    executor as step_executor,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
-    health_probe as prove,
+    health_probe,
+    preconditions,
+    registry,
 )
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
-    preconditions as guard,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps import registry
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps.base import Step
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import (
     scheduler_restart,
 )
-from tests.unit.support import fake_step as step_node
+from tests.unit.support import fake_step
 from tests.unit.support.waiting import Clock, until
 
 RUN, STEP = "20261122T101010Z-abcdef", "01-m1-kube-scheduler-restart-leader"
@@ -91,12 +87,14 @@ class Node:
         monkeypatch.setattr(scheduler_restart, "time", self.clock)
         for name, value in (("LEADS", 0.05), ("PLACED", 0.05), ("EVERY", 0.01)):
             monkeypatch.setattr(scheduler_restart, name, value)
-        monkeypatch.setattr(guard, "check", lambda step, params: guard.Scene(self.former, [], []))
-        monkeypatch.setattr(guard, "resume", lambda step, params: [])
-        monkeypatch.setattr(scheduler_restart.config_map, "reached", self.reached)
-        monkeypatch.setattr(prove, "terminate", self.end)
-        monkeypatch.setattr(prove, "instances", lambda component: self.running)
-        monkeypatch.setattr(prove, "wait", self.wait)
+        monkeypatch.setattr(
+            preconditions, "check", lambda step, params: preconditions.Scene(self.former, [], [])
+        )
+        monkeypatch.setattr(preconditions, "resume", lambda step, params: [])
+        monkeypatch.setattr(scheduler_restart.api_object_change, "reached", self.reached)
+        monkeypatch.setattr(health_probe, "terminate", self.end)
+        monkeypatch.setattr(health_probe, "instances", lambda component: self.running)
+        monkeypatch.setattr(health_probe, "wait", self.wait)
 
     @contextlib.contextmanager
     def reached(self, via, seconds=0):
@@ -115,7 +113,7 @@ class Node:
             FORMER.identity,
             True,
         )
-        found = prove.Proof()
+        found = health_probe.Proof()
         found.ok, found.reason, found.instance = (
             self.well,
             None if self.well else "no process of kube-scheduler runs",
@@ -188,10 +186,10 @@ def node(tmp_path, monkeypatch):
 
 def test_another_one_leads_and_the_pod_is_placed(node):
     state, why, seen = node.do()
-    assert (state, why) == (proof.PROVEN, "m2 leads now, and the pod shop/agent-x is placed")
+    assert (state, why) == (step_record.PROVEN, "m2 leads now, and the pod shop/agent-x is placed")
     assert node.ended == [10]
     assert seen["pid"] == 11
-    record = proof.read(RUN, STEP, node.root)
+    record = step_record.read(RUN, STEP, node.root)
     assert (record["state"], record["component"], record["kind"], record["former"]["pid"]) == (
         "proven",
         "kube-scheduler",
@@ -199,13 +197,13 @@ def test_another_one_leads_and_the_pod_is_placed(node):
         10,
     )
     # the same step once more: a connection that was made twice
-    assert node.do(holder="m2_b")[0] == proof.FAILED
+    assert node.do(holder="m2_b")[0] == step_record.FAILED
     assert node.ended == [10]
 
 
 def test_the_same_node_may_lead_again(node):
     node.takes = "m1_c"
-    assert node.do()[:2] == (proof.PROVEN, "m1 leads now, and the pod shop/agent-x is placed")
+    assert node.do()[:2] == (step_record.PROVEN, "m1 leads now, and the pod shop/agent-x is placed")
 
 
 def test_of_several_pods_and_of_one_that_is_gone(node):
@@ -226,18 +224,18 @@ def test_of_several_pods_and_of_one_that_is_gone(node):
 def test_nobody_would_take_over(node, pods):
     node.pods = pods
     state, why, _seen = node.do()
-    assert state == proof.NOT_DONE
+    assert state == step_record.NOT_DONE
     assert "no other kube-scheduler is ready" in why
     assert "kubemend_allow: [scheduler_pause]" in why
     assert node.ended == []
-    assert proof.read(RUN, STEP, node.root) is None
-    assert node.do(allow=["scheduler_pause"])[0] == proof.PROVEN
+    assert step_record.read(RUN, STEP, node.root) is None
+    assert node.do(allow=["scheduler_pause"])[0] == step_record.PROVEN
 
 
 def test_another_one_leads_already(node):
     node.holder = "m3_z"
     state, why, _seen = node.do()
-    assert state == proof.NOT_DONE
+    assert state == step_record.NOT_DONE
     assert "does not lead any more (m3_z does)" in why
     assert node.ended == []
 
@@ -245,7 +243,7 @@ def test_another_one_leads_already(node):
 def test_the_api_does_not_answer_before_it(node):
     node.away = [True]
     state, why, _seen = node.do()
-    assert state == proof.NOT_DONE
+    assert state == step_record.NOT_DONE
     assert "who leads is not known" in why
     assert node.ended == []
 
@@ -254,9 +252,9 @@ def test_another_one_leads_since_and_the_pod_is_placed(node):
     """As after another step of the run that edited the manifest of the one that led."""
     node.holder, node.here = "m3_z", True
     state, why, _seen = node.do()
-    assert state == proof.PROVEN
+    assert state == step_record.PROVEN
     assert node.ended == []
-    assert proof.read(RUN, STEP, node.root)["state"] == "proven"
+    assert step_record.read(RUN, STEP, node.root)["state"] == "proven"
     assert (
         why == "another kube-scheduler leads since the evidence was collected, and nothing was"
         " restarted: m3 leads now, and the pod shop/agent-x is placed"
@@ -271,9 +269,9 @@ def replaced(node, monkeypatch):
     """
 
     def refuse(step, params):
-        raise guard.Refused("the evidence is old")
+        raise preconditions.Refused("the evidence is old")
 
-    monkeypatch.setattr(guard, "check", refuse)
+    monkeypatch.setattr(preconditions, "check", refuse)
     node.running, node.here = [NEW], True
     return node
 
@@ -283,16 +281,16 @@ def test_the_lock_of_one_that_has_ended_is_waited_for(replaced, monkeypatch):
         scheduler_restart.time, "sleep", lambda seconds: setattr(replaced, "holder", "m1_c")
     )
     state, why, _seen = replaced.do(pid=10)
-    assert state == proof.PROVEN
+    assert state == step_record.PROVEN
     assert "nothing was restarted: m1 leads now" in why
     assert replaced.ended == []
 
 
 def test_nobody_else_leads_in_time(replaced):
-    assert replaced.do(pid=10)[:2] == (proof.NOT_DONE, "the evidence is old")
-    assert proof.read(RUN, STEP, replaced.root) is None
+    assert replaced.do(pid=10)[:2] == (step_record.NOT_DONE, "the evidence is old")
+    assert step_record.read(RUN, STEP, replaced.root) is None
     replaced.away = [True] * 1000
-    assert replaced.do(pid=10)[:2] == (proof.NOT_DONE, "the evidence is old")
+    assert replaced.do(pid=10)[:2] == (step_record.NOT_DONE, "the evidence is old")
 
 
 @pytest.mark.parametrize(
@@ -310,7 +308,7 @@ def test_nobody_else_leads_in_time(replaced):
 def test_a_pod_that_waits_for_another_reason_is_served(node, said):
     node.places, node.messages[1] = False, "0/4 nodes are available: " + said
     state, why, _seen = node.do()
-    assert state == proof.PROVEN
+    assert state == step_record.PROVEN
     assert why == (
         "m2 leads now, and the pod shop/agent-x is looked at with all 4 nodes now, and waits for"
         " another reason: " + node.messages[1]
@@ -341,14 +339,14 @@ def test_a_pod_that_waits_for_another_reason_is_served(node, said):
 def test_a_message_that_does_not_speak_of_all_nodes_is_none(node, before, after):
     node.places, node.messages = False, [before, after]
     state, why, _seen = node.do()
-    assert state == proof.FAILED
+    assert state == step_record.FAILED
     assert "these pods still wait" in why
 
 
 def test_some_are_placed_and_some_wait_for_another_reason():
     told = {"pods": [["shop", "a", "m3"], ["shop", "b", "m3"]]}
     assert scheduler_restart._ended(told, "m2_b", [], ["the pod shop/b waits"]) == (
-        proof.PROVEN,
+        step_record.PROVEN,
         "m2 leads now, and one pod is placed; the pod shop/b waits",
     )
 
@@ -361,21 +359,21 @@ def test_it_does_not_run_any_more(node):
 
 def test_what_the_guards_refuse(node, monkeypatch):
     def refuse(step, params):
-        raise guard.Refused("the kubelet of m1 is not healthy")
+        raise preconditions.Refused("the kubelet of m1 is not healthy")
 
-    monkeypatch.setattr(guard, "check", refuse)
-    assert node.do()[:2] == (proof.NOT_DONE, "the kubelet of m1 is not healthy")
+    monkeypatch.setattr(preconditions, "check", refuse)
+    assert node.do()[:2] == (step_record.NOT_DONE, "the kubelet of m1 is not healthy")
 
 
 def test_the_api_that_is_away_for_a_moment_is_asked_again(node):
     node.away = [False, True]
-    assert node.do()[0] == proof.PROVEN
+    assert node.do()[0] == step_record.PROVEN
 
 
 def test_the_api_that_stays_away(node):
     node.away = [False] + [True] * 100
     state, why, _seen = node.do()
-    assert state == proof.FAILED
+    assert state == step_record.FAILED
     assert "whether the pods are placed is not known" in why
     assert node.ended == [10]
 
@@ -392,15 +390,20 @@ def test_the_api_that_stays_away(node):
 def test_what_is_no_cure_fails(node, more, why):
     vars(node).update(more)
     state, said, _seen = node.do()
-    assert state == proof.FAILED
+    assert state == step_record.FAILED
     assert why in said
-    assert proof.read(RUN, STEP, node.root)["state"] == "failed"
+    assert step_record.read(RUN, STEP, node.root)["state"] == "failed"
 
 
 @pytest.mark.parametrize("kind", ["Lease", "Endpoints"])
 @pytest.mark.parametrize(
     ("lasts", "state"),
-    [(15, proof.FAILED), (None, proof.FAILED), ("x", proof.FAILED), (16.5, proof.PROVEN)],
+    [
+        (15, step_record.FAILED),
+        (None, step_record.FAILED),
+        ("x", step_record.FAILED),
+        (16.5, step_record.PROVEN),
+    ],
 )
 def test_a_lock_that_lasts_longer_is_waited_for_longer(node, monkeypatch, kind, lasts, state):
     """And the pods get their time from then on."""
@@ -415,12 +418,12 @@ def test_a_lock_that_lasts_longer_is_waited_for_longer(node, monkeypatch, kind, 
     monkeypatch.setattr(node.clock, "sleep", sleep)
     found, why, _seen = node.do(lock={"kind": kind, "name": "kube-scheduler"})
     assert found == state
-    assert ("m2 leads now" in why) is (state == proof.PROVEN)
-    assert ("nobody leads after 0 s" in why) is (state == proof.FAILED)
+    assert ("m2 leads now" in why) is (state == step_record.PROVEN)
+    assert ("nobody leads after 0 s" in why) is (state == step_record.FAILED)
 
 
 def test_older_kinds_of_locks(node):
-    assert node.do(lock={"kind": "Endpoints", "name": "kube-scheduler"})[0] == proof.PROVEN
+    assert node.do(lock={"kind": "Endpoints", "name": "kube-scheduler"})[0] == step_record.PROVEN
     assert scheduler_restart.holder(node, {"kind": "ConfigMap", "name": "kube-scheduler"}) is None
 
 
@@ -429,12 +432,14 @@ RECORD = {"host": "m1", "limit": 1, "expect": {}, "former": {"pid": 10, "ticks":
 
 def test_killed_before_anything_was_ended(node):
     assert scheduler_restart.RestartLeader().recover(RECORD, None) == (
-        proof.NOT_DONE,
+        step_record.NOT_DONE,
         "kube-scheduler of m1 was not restarted",
     )
 
 
-@pytest.mark.parametrize(("well", "state"), [(True, proof.PROVEN), (False, proof.FAILED)])
+@pytest.mark.parametrize(
+    ("well", "state"), [(True, step_record.PROVEN), (False, step_record.FAILED)]
+)
 def test_killed_after_it(node, well, state):
     node.running, node.well = [NEW], well
     assert scheduler_restart.RestartLeader().recover(RECORD, None)[0] == state
@@ -473,19 +478,19 @@ def real(monkeypatch):
     """Real processes: a kubelet that starts a scheduler again as soon as its image is there,
     which goes with the scheduler's end.
     """
-    with step_node.made(monkeypatch) as one:
+    with fake_step.made(monkeypatch) as one:
         one.write_manifest(["--leader-elect=true"])  # who leads elects
         wait(lambda: [item for item in one.running() if "--leader-elect=true" in item.argv])
         one.wait_healthy()
         (one.former,) = one.running()
-        cluster, terminate = Cluster(one.former.pid), prove.terminate
+        cluster, terminate = Cluster(one.former.pid), health_probe.terminate
 
         def end(instance):
             (one.state / "image").unlink()
             terminate(instance)
 
-        monkeypatch.setattr(scheduler_restart.config_map, "reached", cluster.reached)
-        monkeypatch.setattr(prove, "terminate", end)
+        monkeypatch.setattr(scheduler_restart.api_object_change, "reached", cluster.reached)
+        monkeypatch.setattr(health_probe, "terminate", end)
         one.wanted = one.step(
             b"secure-port",
             b"secure-port",
@@ -519,7 +524,7 @@ def begun(real, work):
         work(real.params(real.wanted))
         os._exit(0)
     wait(lambda: not real.running())
-    assert proof.read(step_node.RUN, STEP, str(real.root))["state"] == proof.AWAITED
+    assert step_record.read(fake_step.RUN, STEP, str(real.root))["state"] == step_record.AWAITED
     return child
 
 
@@ -539,8 +544,8 @@ RECOVERY = {
 
 
 def test_killed_between_the_end_of_the_former_and_its_proof(real):
-    ended(begun(real, apply_step.work))
-    (record,) = proof.unproven(str(real.root))
+    ended(begun(real, step_executor.work))
+    (record,) = step_record.unproven(str(real.root))
     assert (record["running"], record["remedy"], record["former"]["pid"]) == (
         False,
         "restart_leader",
@@ -548,16 +553,16 @@ def test_killed_between_the_end_of_the_former_and_its_proof(real):
     )
     (real.state / "image").touch()
     recovery = dict(RECOVERY, guard=real.wanted["guard"])
-    answer = real.run(recovery, run_id=step_node.NEXT)
+    answer = real.run(recovery, run_id=fake_step.NEXT)
     assert (answer["state"], answer["reason"]) == (
         "done",
-        f"step {STEP} of {step_node.RUN}: done (it runs again)",
+        f"step {STEP} of {fake_step.RUN}: done (it runs again)",
     )
     assert [one.identity != real.former.identity for one in real.running()] == [True]
-    assert proof.unproven(str(real.root)) == []
-    assert proof.read(step_node.RUN, STEP, str(real.root))["ended_by"] == step_node.NEXT
+    assert step_record.unproven(str(real.root)) == []
+    assert step_record.read(fake_step.RUN, STEP, str(real.root))["ended_by"] == fake_step.NEXT
     assert (
-        real.run(dict(recovery, id="02-m2-recover"), run_id=step_node.NEXT)["reason"]
+        real.run(dict(recovery, id="02-m2-recover"), run_id=fake_step.NEXT)["reason"]
         == "nothing was interrupted"
     )
 
@@ -565,19 +570,21 @@ def test_killed_between_the_end_of_the_former_and_its_proof(real):
 def test_killed_and_it_does_not_come_back(real, monkeypatch):
     monkeypatch.setattr(step_times, "BACK_OFF", 5)
     real.wanted["limit"] = 3
-    ended(begun(real, apply_step.work))
-    answer = real.run(dict(RECOVERY, guard=real.wanted["guard"]), run_id=step_node.NEXT)
+    ended(begun(real, step_executor.work))
+    answer = real.run(dict(RECOVERY, guard=real.wanted["guard"]), run_id=fake_step.NEXT)
     assert answer["state"] == "failed"
     assert "component down: kube-scheduler of m2 does not run" in answer["reason"]
-    assert proof.read(step_node.RUN, STEP, str(real.root))["state"] == proof.FAILED
+    assert step_record.read(fake_step.RUN, STEP, str(real.root))["state"] == step_record.FAILED
 
 
 def test_it_proves_itself_without_whoever_asked_for_it(real):
     """As when the controller is killed: the work is in a session of its own."""
-    ended(begun(real, apply_step.run))
+    ended(begun(real, step_executor.run))
     (real.state / "image").touch()
-    wait(lambda: proof.read(step_node.RUN, STEP, str(real.root))["state"] == proof.PROVEN)
-    assert proof.unproven(str(real.root)) == []
+    wait(
+        lambda: step_record.read(fake_step.RUN, STEP, str(real.root))["state"] == step_record.PROVEN
+    )
+    assert step_record.unproven(str(real.root)) == []
     answer = real.run(real.wanted)  # who asks again is told
     assert (answer["state"], answer["reason"]) == (
         "done",
@@ -589,6 +596,6 @@ def test_the_program_knows_the_step():
     assert "restart_leader" in step_kinds.in_plans()
     assert isinstance(registry.handler_of("restart_leader"), scheduler_restart.RestartLeader)
     assert (
-        apply_step.budget({"remedy": "restart_leader", "expect": {"restart": "signal"}})
+        step_executor.budget({"remedy": "restart_leader", "expect": {"restart": "signal"}})
         > step_times.BACK_OFF + scheduler_restart.PLACED
     )

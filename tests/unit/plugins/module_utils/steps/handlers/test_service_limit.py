@@ -19,22 +19,18 @@ from hypothesis import given, strategies
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import limits
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
     lock,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
-    step_record as proof,
+    step_record,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.state.storage import ChangeError
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
-    executor as apply_step,
+    executor as step_executor,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
-    preconditions as guard,
+    preconditions,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import (
-    login_limit as file_limit,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import (
-    service_limit as unit_limit,
+    login_limit,
+    service_limit,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps.revert import (
     run as revert_run,
@@ -47,7 +43,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.system import
 
 RUN, NEXT = "20261121T090000Z-1a2b3c", "20261121T100000Z-4d5e6f"
 APP, GROUP = "app.service", "/system.slice/app.service"
-OURS = unit_limit.HEADER + b"[Service]\nLimitNOFILE=%d\n"
+OURS = service_limit.HEADER + b"[Service]\nLimitNOFILE=%d\n"
 SLEEPS = (
     "import resource, sys, time; resource.setrlimit(resource.RLIMIT_NOFILE, (20, 60)); print(1,"
     " flush=True); time.sleep(600)"
@@ -84,10 +80,12 @@ class Node:
             },
             {"fs.nr_open": "1048576"},
         )
-        monkeypatch.setattr(file_limit.limits, "init", lambda: self.init)
-        monkeypatch.setattr(file_limit.limits, "kernel", lambda: self.kernel)
-        monkeypatch.setattr(unit_limit.unit, "show", lambda names, properties: {APP: self.block})
-        monkeypatch.setattr(unit_limit.SetServiceLimit, "proc", str(self.proc))
+        monkeypatch.setattr(login_limit.limits, "init", lambda: self.init)
+        monkeypatch.setattr(login_limit.limits, "kernel", lambda: self.kernel)
+        monkeypatch.setattr(
+            service_limit.systemd, "show", lambda names, properties: {APP: self.block}
+        )
+        monkeypatch.setattr(service_limit.SetServiceLimit, "proc", str(self.proc))
 
     def group(self, own, first="0::/init.scope\n"):
         for pid, text in ((self.pid, own), (1, first)):
@@ -122,7 +120,7 @@ class Node:
         }
 
     def do(self, step=None, run_id=RUN, **more):
-        return apply_step.work(
+        return step_executor.work(
             dict(
                 {
                     "run_id": run_id,
@@ -139,7 +137,7 @@ class Node:
         """As if the program had been killed before it wrote how the step ended."""
         path = Path(self.root) / "journal" / RUN / "proof-01-raise.json"
         path.write_text(json.dumps(dict(json.loads(path.read_text()), state="awaited", by={})))
-        return apply_step.work(
+        return step_executor.work(
             {
                 "run_id": NEXT,
                 "root": self.root,
@@ -297,7 +295,7 @@ def test_a_later_process_of_its_number_is_not_told(node):
     assert answer["state"] == "refused"
     assert node.has() == [20, 60]
     assert not node.folder.exists()
-    assert proof.unproven(node.root) == []
+    assert step_record.unproven(node.root) == []
 
 
 @pytest.mark.parametrize(
@@ -348,7 +346,7 @@ def test_a_systemd_that_does_not_answer(node, monkeypatch):
     def silent(names, properties):
         raise command.CommandError("it took 5 s")
 
-    monkeypatch.setattr(unit_limit.unit, "show", silent)
+    monkeypatch.setattr(service_limit.systemd, "show", silent)
     assert "does not say what app.service is" in node.do()["reason"]
     assert not node.folder.exists()
 
@@ -380,7 +378,7 @@ def test_what_else_our_file_holds_stays(node):
 def test_a_file_that_is_none_is_left(node):
     node.path.mkdir(parents=True)
     assert node.do()["state"] == "refused"
-    assert proof.unproven(node.root) == []
+    assert step_record.unproven(node.root) == []
     assert node.has() == [20, 60]
 
 
@@ -394,7 +392,7 @@ def test_killed_before_its_end_was_written(node, written, told):
     answer = node.forget()
     assert answer["state"] == "done"
     assert told in answer["reason"]
-    assert proof.unproven(node.root) == []
+    assert step_record.unproven(node.root) == []
 
 
 def test_under_the_lock_of_its_run_once_and_never_in_check_mode(node):
@@ -471,8 +469,8 @@ def test_a_process_that_ended_has_nothing_to_lower(node):
     ).map(b"\n".join)
 )
 def test_whatever_the_file_holds_our_limit_is_its_last_and_in_its_section(present):
-    made = unit_limit.merged(present, "50")
-    assert unit_limit.merged(made, "50") == made
+    made = service_limit.merged(present, "50")
+    assert service_limit.merged(made, "50") == made
     assert made.endswith(b"LimitNOFILE=50\n")
     assert [row for row in made.splitlines() if row.strip().startswith(b"[")][
         -1
@@ -480,14 +478,14 @@ def test_whatever_the_file_holds_our_limit_is_its_last_and_in_its_section(presen
 
 
 def test_groups_that_are_strange():
-    assert unit_limit.within(2**22 + 1, GROUP) is False
-    with pytest.raises(guard.Refused):
-        unit_limit._require_settable("", None, "", "w1")
+    assert service_limit.within(2**22 + 1, GROUP) is False
+    with pytest.raises(preconditions.Refused):
+        service_limit._require_settable("", None, "", "w1")
 
 
 def test_a_process_that_cannot_be_looked_at_is_not_said_to_have_ended(node, monkeypatch):
     step = node.step()
-    monkeypatch.setattr(unit_limit, "nofile", lambda *dummy: None)
+    monkeypatch.setattr(service_limit, "nofile", lambda *dummy: None)
     answer = node.do(step)
     assert answer["state"] == "done"
     assert (
@@ -501,7 +499,7 @@ def test_a_process_that_cannot_be_looked_at_is_not_said_to_have_ended(node, monk
 def test_a_later_process_that_got_its_number_meanwhile_keeps_its_limit(node):
     """Between the guards and the telling, where the number may have gone to anybody."""
     one = dict(node.step()["change"]["processes"][0], ticks=procfs.ticks(node.pid) - 1)
-    seen, refused = unit_limit.run([one], str(node.proc))
+    seen, refused = service_limit.run([one], str(node.proc))
     assert seen == []
     assert refused == ["process %d has ended" % node.pid]
     assert node.has() == [20, 60]
@@ -511,16 +509,16 @@ def test_a_file_that_was_written_and_not_committed_is_no_step_that_was_not_done(
     def broken(*dummy):
         raise ChangeError("it holds its new bytes, but that cannot be committed", changed=True)
 
-    monkeypatch.setattr(unit_limit.managed_file, "write", broken)
+    monkeypatch.setattr(service_limit.managed_file, "write", broken)
     answer = node.do()
     assert answer["state"] == "failed"
     assert "cannot be committed" in answer["reason"]
     assert node.has() == [20, 60]
-    assert proof.read(RUN, "01-raise", node.root)["state"] == "failed"
+    assert step_record.read(RUN, "01-raise", node.root)["state"] == "failed"
 
 
 def test_a_systemd_that_knows_nothing_of_the_unit(node, monkeypatch):
-    monkeypatch.setattr(unit_limit.unit, "show", lambda names, properties: {})
+    monkeypatch.setattr(service_limit.systemd, "show", lambda names, properties: {})
     answer = node.do()
     assert answer["state"] == "refused"
     assert "has no unit app.service that could be started" in answer["reason"]

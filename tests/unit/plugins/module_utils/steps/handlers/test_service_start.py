@@ -18,21 +18,17 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.state import 
     journal,
     lock,
     revert_plan,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
-    step_record as proof,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
-    storage as durable,
+    step_record,
+    storage,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
-    executor as apply_step,
+    executor as step_executor,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
     kubelet_restart,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import (
-    service_start as kubelet_service,
+    service_start,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps.revert import (
     run as revert_run,
@@ -129,7 +125,7 @@ class Node:
             lambda host: SimpleNamespace(**{**vars(found), "pid": self.beside}),
         )
         for name, value in (("STABLE", 0.2), ("PAUSE", 0.01), ("START_SECONDS", 60)):
-            monkeypatch.setattr(kubelet_service, name, value)
+            monkeypatch.setattr(service_start, name, value)
 
     def set(self, **changes):
         self.unit.set(**changes)
@@ -148,7 +144,7 @@ class Node:
             "expect": {"component": "kubelet"},
             "change": {
                 "kind": remedy,
-                "path": kubelet_service.path_of(UNIT),
+                "path": service_start.path_of(UNIT),
                 "unit": UNIT,
                 "former": "disabled",
                 **more,
@@ -156,7 +152,7 @@ class Node:
         }
 
     def do(self, remedy, run_id=RUN, check=False, **more):
-        return apply_step.work(
+        return step_executor.work(
             {
                 "run_id": run_id,
                 "root": self.root,
@@ -173,7 +169,7 @@ class Node:
         return self.do("start_kubelet", **more)
 
     def recover(self):
-        return apply_step.work(
+        return step_executor.work(
             {
                 "run_id": NEXT,
                 "root": self.root,
@@ -238,7 +234,7 @@ def test_enabled_without_a_reload_and_started(node):
     ],
 )
 def test_no_start_that_systemd_would_refuse(node, monkeypatch, facts, starts):
-    monkeypatch.setattr(kubelet_service.unit_start, "every", lambda names: [facts])
+    monkeypatch.setattr(service_start.unit_start, "every", lambda names: [facts])
     answer = node.start()
     assert (answer["state"] == "done") is starts
     assert bool(node.get("asked")) is starts
@@ -247,9 +243,9 @@ def test_no_start_that_systemd_would_refuse(node, monkeypatch, facts, starts):
 
 def test_a_systemd_that_does_not_say_what_it_refuses_is_asked_to_start(node, monkeypatch):
     def silent(names):
-        raise kubelet_service.command.CommandError("systemctl: it said nothing")
+        raise service_start.command.CommandError("systemctl: it said nothing")
 
-    monkeypatch.setattr(kubelet_service.unit_start, "every", silent)
+    monkeypatch.setattr(service_start.unit_start, "every", silent)
     assert node.start()["state"] == "done"
 
 
@@ -392,7 +388,7 @@ def test_what_does_not_come_up_is_said_and_left_to_systemd(
     node, monkeypatch, changes, healthz, said
 ):
     if not changes.get("ends"):
-        monkeypatch.setattr(kubelet_service, "START_SECONDS", 2)
+        monkeypatch.setattr(service_start, "START_SECONDS", 2)
     node.set(**changes)
     node.healthz = healthz or node.healthz
     answer = node.start()
@@ -446,7 +442,7 @@ def test_an_interrupted_enable_is_found_and_ended(node, enabled, state, result, 
     node.set(enabled=enabled)
     answer = node.forget("enable_kubelet", entry=True)
     assert answer["state"] == "done" and reason in answer["reason"], answer
-    assert proof.read(RUN, "01-enable_kubelet", node.root)["state"] == state
+    assert step_record.read(RUN, "01-enable_kubelet", node.root)["state"] == state
     assert journal.read_run(RUN, node.root)[0]["end"]["result"] == result
     assert node.get("asked") == ["enable --no-reload " + UNIT]  # nothing is done anew
 
@@ -465,7 +461,7 @@ def test_an_interrupted_start_is_ended(node, changes, state, ended):
     node.set(**changes)
     answer = node.forget("start_kubelet")
     assert answer["state"] == state
-    assert proof.read(RUN, "01-start_kubelet", node.root)["state"] == ended
+    assert step_record.read(RUN, "01-start_kubelet", node.root)["state"] == ended
     assert answer["changed"] == (ended == "proven"), "nothing was done, so that nothing changed"
 
 
@@ -475,7 +471,7 @@ def test_what_nobody_can_tell_stays_open(node):
     answer = node.forget("enable_kubelet", entry=True)
     assert answer["state"] == "failed"
     assert "still open" in answer["reason"]
-    assert proof.read(RUN, "01-enable_kubelet", node.root)["state"] == "awaited"
+    assert step_record.read(RUN, "01-enable_kubelet", node.root)["state"] == "awaited"
     assert journal.open_entries(node.root)
     node.set(load="loaded")
     assert node.recover()["state"] == "done"
@@ -500,8 +496,8 @@ def test_every_digest_is_of_what_is_enabled_says(node):
     node.enable()
     (item,) = journal.read_run(RUN, node.root)
     assert (item["intent"]["sha256_before"], item["intent"]["sha256_after"]) == (
-        durable.digest(b"disabled\n"),
-        durable.digest(b"enabled\n"),
+        storage.digest(b"disabled\n"),
+        storage.digest(b"enabled\n"),
     )
     assert journal.former_bytes(item, node.root) == b"disabled\n"
     assert item["intent"]["real"] == "unit:kubelet.service"
@@ -551,7 +547,7 @@ def test_a_runtime_is_enabled_and_started_whatever_the_kubelet_says(runtime):
         "start --no-block " + CONTAINERD,
     ]
     assert set(runtime.paths) == {"/run/containerd/containerd.sock"}
-    assert proof.read(RUN, "01-start_runtime", runtime.root)["component"] == "containerd"
+    assert step_record.read(RUN, "01-start_runtime", runtime.root)["component"] == "containerd"
 
 
 def test_a_runtime_is_proven_by_its_socket(runtime, monkeypatch):
@@ -560,7 +556,7 @@ def test_a_runtime_is_proven_by_its_socket(runtime, monkeypatch):
     assert len(runtime.paths) > 4
     runtime.set(active="inactive")
     runtime.said = ["Connection refused"]
-    monkeypatch.setattr(kubelet_service, "START_SECONDS", 1)
+    monkeypatch.setattr(service_start, "START_SECONDS", 1)
     answer = runtime.do("start_runtime", run_id=NEXT, unit=CONTAINERD)
     assert (answer["state"], answer["changed"]) == ("failed", True)
     assert answer["reason"].startswith(

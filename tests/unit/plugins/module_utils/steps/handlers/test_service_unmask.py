@@ -17,18 +17,14 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.no
 from ansible_collections.kubemend.remediation.plugins.module_utils.shared import step_kinds
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
     journal,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
-    step_record as proof,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
-    storage as durable,
+    step_record,
+    storage,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
-    executor as apply_step,
+    executor as step_executor,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import (
-    service_start as kubelet_service,
+    service_start,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps.revert import (
     run as revert_run,
@@ -122,12 +118,12 @@ class Node:
                 **more,
             ),
         }
-        return apply_step.work(
+        return step_executor.work(
             {"run_id": run_id, "root": self.root, "lock": None, "check": check, "step": step}
         )
 
     def recover(self):
-        return apply_step.work(
+        return step_executor.work(
             {
                 "run_id": NEXT,
                 "root": self.root,
@@ -166,7 +162,7 @@ def test_the_link_goes_and_systemd_is_told(node):
         None,
     )
     assert journal.former_bytes(item, node.root) == b"/dev/null"
-    assert item["intent"]["sha256_before"] == durable.digest(b"/dev/null")
+    assert item["intent"]["sha256_before"] == storage.digest(b"/dev/null")
 
 
 def test_a_mask_under_run_is_taken_away_there(node):
@@ -208,7 +204,7 @@ def test_what_was_enabled_and_unmasked_is_taken_back_together(node):
             "daemon-reload)", "enable | disable) echo ${1}d >enabled ;;\ndaemon-reload)"
         )
     )
-    assert kubelet_service.switch(UNIT, durable.digest(b"disabled\n"), "enabled", step)["changed"]
+    assert service_start.switch(UNIT, storage.digest(b"disabled\n"), "enabled", step)["changed"]
     assert node.take_back() == ["restored", "restored"]
     assert node.get("enabled") == "disabled"
     assert node.etc.is_symlink()
@@ -295,7 +291,9 @@ def test_an_interrupted_one_is_found_and_ended(node, done):
     answer = node.recover()
     assert answer["state"] == "done"
     assert ("is unmasked" if done else "is masked still") in answer["reason"]
-    assert proof.read(RUN, "01-unmask", node.root)["state"] == ("proven" if done else "not_done")
+    assert step_record.read(RUN, "01-unmask", node.root)["state"] == (
+        "proven" if done else "not_done"
+    )
     assert journal.read_run(RUN, node.root)[0]["end"]["result"] == (
         "committed" if done else "not_done"
     )
@@ -312,7 +310,7 @@ def test_an_interrupted_one_is_ended_without_a_reload_beside_devices(node, held)
     node.held, before = held, node.get("asked")
     assert "is unmasked" in node.recover()["reason"]
     assert node.get("asked") == before
-    assert proof.read(RUN, "01-unmask", node.root)["state"] == "proven"
+    assert step_record.read(RUN, "01-unmask", node.root)["state"] == "proven"
 
 
 def test_what_somebody_put_in_its_place_stays_open(node):
@@ -352,14 +350,14 @@ def test_where_the_mask_lies(tmp_path):
 
 
 def test_a_mask_that_is_gone_and_cannot_be_committed_is_told_to_systemd(node, monkeypatch):
-    sync = durable.sync_folder
+    sync = storage.sync_folder
 
     def full(path):
         if path == str(node.etc.parent):
             raise OSError(28, "No space left on device")
         sync(path)
 
-    monkeypatch.setattr(durable, "sync_folder", full)
+    monkeypatch.setattr(storage, "sync_folder", full)
     answer = node.do()
     assert (answer["state"], answer["changed"]) == (
         "failed",

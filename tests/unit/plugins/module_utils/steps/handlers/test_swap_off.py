@@ -14,13 +14,11 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
-    step_record as proof,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
-    storage as durable,
+    step_record,
+    storage,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
-    executor as apply_step,
+    executor as step_executor,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
     file_change as change,
@@ -68,7 +66,7 @@ class Node:
         return (self.path / "called").read_text() if (self.path / "called").exists() else ""
 
     def work(self, remedy, change, step="01-swap", run_id=RUN, check=False):
-        return apply_step.work(
+        return step_executor.work(
             {
                 "run_id": run_id,
                 "root": self.root,
@@ -116,7 +114,7 @@ class Node:
         """As if the program had been killed before it wrote how the step ended."""
         path = Path(self.root) / "journal" / RUN / (f"proof-{step}.json")
         path.write_text(json.dumps({**json.loads(path.read_text()), "state": "awaited", "by": {}}))
-        return apply_step.work(
+        return step_executor.work(
             {
                 "run_id": NEXT,
                 "root": self.root,
@@ -181,7 +179,7 @@ def test_switched_off_and_proven(node):
     assert (answer["state"], answer["reason"], answer["changed"]) == ("done", "", True)
     assert answer["seen"]["off"] == "/swapfile"
     assert node.called == "/swapfile\n"
-    assert proof.read(RUN, "01-swap", node.root)["state"] == "proven"
+    assert step_record.read(RUN, "01-swap", node.root)["state"] == "proven"
 
 
 def test_swap_that_is_off_already_is_not_touched(node):
@@ -272,7 +270,7 @@ def test_what_was_killed_is_ended_by_what_is_there(node):
     answer = node.forget()
     assert answer["state"] == "done"
     assert "/swapfile is off" in answer["reason"]
-    assert proof.read(RUN, "01-swap", node.root)["state"] == "proven"
+    assert step_record.read(RUN, "01-swap", node.root)["state"] == "proven"
 
 
 def test_what_was_killed_before_it_was_off_is_not_done_by_the_next(node):
@@ -282,7 +280,7 @@ def test_what_was_killed_before_it_was_off_is_not_done_by_the_next(node):
     assert answer["state"] == "done"
     assert "is still on" in answer["reason"]
     assert node.called == "/swapfile\n"
-    assert proof.read(RUN, "01-swap", node.root)["state"] == "not_done"
+    assert step_record.read(RUN, "01-swap", node.root)["state"] == "not_done"
 
 
 @pytest.mark.parametrize("entry", [None, {"end": None}, {"end": {"result": "abandoned"}}])
@@ -295,7 +293,7 @@ def test_what_nobody_can_read_after_a_kill_is_not_proven(node):
     node.off()
     (node.proc / "swaps").write_text("nonsense")
     assert "cannot be read" in node.forget()["reason"]
-    assert proof.read(RUN, "01-swap", node.root)["state"] == "failed"
+    assert step_record.read(RUN, "01-swap", node.root)["state"] == "failed"
 
 
 @pytest.mark.parametrize(("changed", "state"), [(True, "failed"), (False, "not_done")])
@@ -303,14 +301,14 @@ def test_a_file_that_may_have_been_written_is_no_file_that_was_not(
     node, monkeypatch, changed, state
 ):
     def fails(*dummy):
-        raise durable.ChangeError("the disk is full", changed=changed)
+        raise storage.ChangeError("the disk is full", changed=changed)
 
     monkeypatch.setattr(change, "compare_and_swap", fails)
     assert "the disk is full" in node.comment()["reason"]
-    assert proof.read(RUN, "01-swap", node.root)["state"] == state
+    assert step_record.read(RUN, "01-swap", node.root)["state"] == state
 
 
 def test_a_file_whose_step_was_killed(node):
     node.comment()
     assert "is written" in node.forget()["reason"]
-    assert proof.read(RUN, "01-swap", node.root)["state"] == "proven"
+    assert step_record.read(RUN, "01-swap", node.root)["state"] == "proven"

@@ -15,38 +15,32 @@ from typing import Any
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import (
-    registry as spec,
+    registry,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import (
-    journal as collector,
+    journal as node_journal,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
     journal,
     lock,
     revert_plan,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
-    step_record as proof,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
-    storage as durable,
+    step_record,
+    storage,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
-    file_change as change,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
-    interrupted_changes as recover,
+    file_change,
+    interrupted_changes,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps.revert import (
-    files as revert,
+    files as revert_files,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
-    json_line as jsonline,
+    json_line,
 )
 from tests.unit.support.fake_file_change import AFTER, BEFORE, NEXT, RUN, Node, sha
 
 THIRD = "20261121T110000Z-aaaaaa"
-OURS = change.Attributes(0o640, os.getuid(), os.getgid())
+OURS = file_change.Attributes(0o640, os.getuid(), os.getgid())
 
 
 @pytest.fixture
@@ -85,7 +79,7 @@ def test_the_file_itself_tells(node: Node, held: "bytes | None", state: str, res
         None,
     )
     for dummy in range(2):
-        done = recover.recover(item, node.step(NEXT))
+        done = interrupted_changes.recover(item, node.step(NEXT))
         assert (done["result"], done["path"], done["sha256"]) == (result, str(node.file), sha(held))
     assert node.bytes() == held
     assert not node.pending()
@@ -99,7 +93,7 @@ def test_recovery_in_check_mode_only_tells(node: Node) -> None:
     temp = interrupt(node)
     temp.write_bytes(b"half")
     before = node.own()
-    assert recover.recover_all(node.step(NEXT, check=True))[0]["result"] == "committed"
+    assert interrupted_changes.recover_all(node.step(NEXT, check=True))[0]["result"] == "committed"
     assert temp.exists()
     assert node.own() == before
 
@@ -108,7 +102,7 @@ def test_recovery_needs_the_lock_too(node: Node) -> None:
     interrupt(node)
     lock.acquire(THIRD, {}, 60, root=str(node.root))
     with pytest.raises(lock.LockHeld):
-        recover.recover(node.pending()[0], node.step(NEXT))
+        interrupted_changes.recover(node.pending()[0], node.step(NEXT))
     assert node.pending()
 
 
@@ -122,14 +116,14 @@ def test_an_unreadable_intent_blocks_and_is_named(node: Node, text: str) -> None
     assert item["error"]
     assert item["intent"] is None
     for action in (
-        lambda: recover.recover_all(node.step(NEXT)),
-        lambda: revert.revert(RUN, node.step(NEXT)),
+        lambda: interrupted_changes.recover_all(node.step(NEXT)),
+        lambda: revert_files.revert(RUN, node.step(NEXT)),
     ):
-        with pytest.raises(durable.ChangeError, match=item["entry"].replace("%", ".")):
+        with pytest.raises(storage.ChangeError, match=item["entry"].replace("%", ".")):
             action()
     node.refused(
         "interrupted",
-        action=lambda: change.replace(str(node.file), sha(AFTER), BEFORE, node.step(NEXT)),
+        action=lambda: file_change.replace(str(node.file), sha(AFTER), BEFORE, node.step(NEXT)),
     )
     assert node.runs()[0]["unreadable"] == 1
 
@@ -140,14 +134,14 @@ def test_what_the_killed_leave_in_our_own_folder_is_swept(node: Node) -> None:
     for path in (run / "002-x.before", run / ".002-x.end.json.tmp", node.root / ".lock.tmp"):
         path.write_bytes(b"")
     (node.root / "journal" / THIRD).mkdir(0o700)
-    recover.recover_all(node.step(NEXT))
+    interrupted_changes.recover_all(node.step(NEXT))
     names = node.own()
     assert len(names) == 6
     assert not [name for name in names if "002" in name or name.endswith(".tmp")]
 
 
 def _revert(node: Node, run_id: str = RUN, by: str = NEXT, **more: Any) -> list[str]:
-    return [one["result"] for one in revert.revert(run_id, node.step(by), **more)]
+    return [one["result"] for one in revert_files.revert(run_id, node.step(by), **more)]
 
 
 def test_a_run_is_taken_back_and_that_too(node: Node) -> None:
@@ -177,7 +171,9 @@ def test_what_was_never_written_is_not_taken_back(node: Node) -> None:
     """Somebody else wrote the same later: it is theirs."""
     interrupt(node)
     node.file.write_bytes(BEFORE)
-    assert [one["result"] for one in recover.recover_all(node.step(NEXT))] == ["not_done"]
+    assert [one["result"] for one in interrupted_changes.recover_all(node.step(NEXT))] == [
+        "not_done"
+    ]
     node.file.write_bytes(AFTER)
     assert revert_plan.plan_revert(RUN, str(node.root)) == []
     assert _revert(node, by=THIRD) == []
@@ -187,7 +183,7 @@ def test_what_was_never_written_is_not_taken_back(node: Node) -> None:
 def test_revert_in_check_mode_changes_nothing(node: Node) -> None:
     node.swap()
     before = node.own()
-    assert revert.revert(RUN, node.step(NEXT, check=True))[0]["changed"] is True
+    assert revert_files.revert(RUN, node.step(NEXT, check=True))[0]["changed"] is True
     assert node.bytes() == AFTER
     assert node.own() == before
 
@@ -203,10 +199,10 @@ def test_a_run_takes_its_own_step_back(node: Node) -> None:
 
 def test_somebody_elses_bytes_are_shown_and_kept(node: Node) -> None:
     other = node.folder / "other.yaml"
-    change.create_file(str(other), b"ours", node.step(), OURS)
+    file_change.create_file(str(other), b"ours", node.step(), OURS)
     node.swap()
     node.file.write_bytes(b"theirs")
-    refused, restored = revert.revert(RUN, node.step(NEXT))
+    refused, restored = revert_files.revert(RUN, node.step(NEXT))
     assert (refused["result"], restored["result"]) == ("refused", "restored")
     for digest in (sha(b"theirs"), sha(AFTER), sha(BEFORE)):
         assert digest in refused["reason"]
@@ -226,7 +222,7 @@ def test_what_was_put_back_and_changed_again_by_a_later_run_is_no_conflict(
     """
     node.swap()
     _revert(node, by=by)
-    change.replace(str(node.file), sha(BEFORE), AFTER if same else b"later", node.step(THIRD))
+    file_change.replace(str(node.file), sha(BEFORE), AFTER if same else b"later", node.step(THIRD))
     (one,) = revert_plan.plan_revert(RUN, str(node.root))
     assert (one["state"], one["reason"]) == (
         "undone",
@@ -249,7 +245,7 @@ def test_what_was_put_back_and_changed_by_somebody_since(node: Node) -> None:
 
 def test_several_changes_of_a_file_count_as_one(node: Node) -> None:
     node.swap()
-    change.replace(str(node.file), sha(AFTER), b"last", node.step())
+    file_change.replace(str(node.file), sha(AFTER), b"last", node.step())
     assert _revert(node) == ["restored"]
     assert node.bytes() == BEFORE
     assert _revert(node) == ["already"]
@@ -258,7 +254,7 @@ def test_several_changes_of_a_file_count_as_one(node: Node) -> None:
 def test_changes_with_somebody_elses_between_are_stretches(node: Node) -> None:
     node.swap()
     node.file.write_bytes(b"theirs")
-    change.replace(str(node.file), sha(b"theirs"), b"last", node.step())
+    file_change.replace(str(node.file), sha(b"theirs"), b"last", node.step())
     states = [
         (one["state"], one["sha256_former"]) for one in revert_plan.plan_revert(RUN, str(node.root))
     ]
@@ -271,9 +267,9 @@ def test_changes_with_somebody_elses_between_are_stretches(node: Node) -> None:
 
 def test_created_and_removed_files(node: Node) -> None:
     created = node.folder / "created"
-    change.create_file(str(created), b"x", node.step(), OURS)
+    file_change.create_file(str(created), b"x", node.step(), OURS)
     os.setxattr(node.file, "user.note", b"kept")
-    change.move_out(str(node.file), sha(BEFORE), node.step())
+    file_change.move_out(str(node.file), sha(BEFORE), node.step())
     assert _revert(node) == ["restored", "restored"]
     assert not created.exists()
     assert node.bytes() == BEFORE
@@ -281,7 +277,7 @@ def test_created_and_removed_files(node: Node) -> None:
     assert stat.S_IMODE(node.file.stat().st_mode) == 0o640
     assert _revert(node) == ["already", "already"]
     created.write_bytes(b"theirs")
-    again = revert.revert(RUN, node.step(THIRD))
+    again = revert_files.revert(RUN, node.step(THIRD))
     assert [one["result"] for one in again] == [
         "already",
         "already",
@@ -293,22 +289,22 @@ def test_created_and_removed_files(node: Node) -> None:
 def test_what_is_never_put_back_and_what_was_not_asked_for(node: Node) -> None:
     state = node.folder / "cpu_manager_state"
     state.write_bytes(b"old")
-    change.replace(str(state), sha(b"old"), b"new", node.step(keep="pods have run since"))
+    file_change.replace(str(state), sha(b"old"), b"new", node.step(keep="pods have run since"))
     node.swap()
     assert _revert(node, only=[str(state)]) == ["kept"]
     assert node.bytes() == AFTER
-    assert revert.revert(RUN, node.step(NEXT))[-1]["reason"] == "pods have run since"
+    assert revert_files.revert(RUN, node.step(NEXT))[-1]["reason"] == "pods have run since"
     assert state.read_bytes() == b"new"
     assert node.bytes() == BEFORE
 
 
 def test_an_interrupted_change_is_ended_before_it_is_taken_back(node: Node) -> None:
     interrupt(node)
-    (one,) = revert.revert(RUN, node.step(NEXT))
+    (one,) = revert_files.revert(RUN, node.step(NEXT))
     assert one["result"] == "refused"
     assert "KM902" in one["reason"]
     assert node.bytes() == AFTER
-    recover.recover_all(node.step(NEXT))
+    interrupted_changes.recover_all(node.step(NEXT))
     assert _revert(node) == ["restored"]
     assert node.bytes() == BEFORE
 
@@ -318,7 +314,7 @@ def test_damaged_former_bytes_are_never_written(node: Node) -> None:
     kept = next(node.root.glob("journal/*/*.before"))
     for damaged in (BEFORE[:-1] + b"x", BEFORE[:-1], BEFORE + b"x"):
         kept.write_bytes(damaged)
-        (one,) = revert.revert(RUN, node.step(NEXT))
+        (one,) = revert_files.revert(RUN, node.step(NEXT))
         assert one["result"] == "refused"
         assert kept.name in one["reason"]
         assert node.bytes() == AFTER
@@ -327,18 +323,18 @@ def test_damaged_former_bytes_are_never_written(node: Node) -> None:
 
 
 def test_an_unknown_run(node: Node) -> None:
-    with pytest.raises(durable.ChangeError, match="knows no run " + RUN):
+    with pytest.raises(storage.ChangeError, match="knows no run " + RUN):
         revert_plan.plan_revert(RUN, str(node.root))
 
 
 def _collect(node: Node, monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr(collector, "ROOT", str(node.root))
-    context = spec.Context({}, [], {})
-    return json.loads(jsonline.dumps(collector.collect(context))), context
+    monkeypatch.setattr(node_journal, "ROOT", str(node.root))
+    context = registry.Context({}, [], {})
+    return json.loads(json_line.dumps(node_journal.collect(context))), context
 
 
 def test_a_node_without_a_journal(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(spec.Absent):
+    with pytest.raises(registry.Absent):
         _collect(node, monkeypatch)
     assert not node.root.exists()
 
@@ -374,31 +370,35 @@ def test_a_node_tells_and_makes_nothing(node: Node, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize(
     ("later", "runs", "told"),
-    [(None, [], True), (None, [(7, "kube-scheduler")], False), (proof.PROVEN, [], False)],
+    [(None, [], True), (None, [(7, "kube-scheduler")], False), (step_record.PROVEN, [], False)],
 )
 def test_a_node_tells_of_a_component_that_is_down_since_a_step_failed(
     node: Node, monkeypatch: pytest.MonkeyPatch, later: "str | None", runs: "list[Any]", told: bool
 ) -> None:
     """Not where it runs again, nor where a later step of it went well."""
-    for run_id, state in ((RUN, proof.FAILED), (NEXT, later)):
+    for run_id, state in ((RUN, step_record.FAILED), (NEXT, later)):
         if state:
-            proof.claim(
+            step_record.claim(
                 journal.Step(run_id, "01-m1-x", "edit", "KM101", str(node.root), False, False),
                 {"component": "kube-scheduler", "path": "/a"},
             )
-            proof.end(run_id, "01-m1-x", state, "component down: it ends at once", str(node.root))
-    monkeypatch.setattr(collector, "ROOT", str(node.root))
-    down = collector.collect(spec.Context({}, runs, {}))["down"]
+            step_record.end(
+                run_id, "01-m1-x", state, "component down: it ends at once", str(node.root)
+            )
+    monkeypatch.setattr(node_journal, "ROOT", str(node.root))
+    down = node_journal.collect(registry.Context({}, runs, {}))["down"]
     assert [(one["run_id"], one["component"], one["reason"]) for one in down] == [
         (RUN, "kube-scheduler", "component down: it ends at once")
     ] * told
 
 
 def test_a_node_tells_of_its_newest_runs(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(collector, "MAX_RUNS", 2)
+    monkeypatch.setattr(node_journal, "MAX_RUNS", 2)
     texts = [BEFORE, b"1", b"2", b"3"]
     for number, (old, new) in enumerate(itertools.pairwise(texts)):
-        change.replace(str(node.file), sha(old), new, node.step(f"2026112{number}T090000Z-1a2b3c"))
+        file_change.replace(
+            str(node.file), sha(old), new, node.step(f"2026112{number}T090000Z-1a2b3c")
+        )
     data, context = _collect(node, monkeypatch)
     assert [run["run_id"][7] for run in data["runs"]] == ["1", "2"]
     assert context.truncated

@@ -17,12 +17,8 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.shared import
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
     journal,
     lock,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
-    step_record as proof,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
-    storage as durable,
+    step_record,
+    storage,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps.revert import (
     run as revert_run,
@@ -127,7 +123,7 @@ def test_a_repair_is_taken_back_and_that_too(node: Node) -> None:
         "restore",
     )
     assert oldest["paths"][0]["state"] == "already"
-    assert proof.unproven(str(node.root)) == []
+    assert step_record.unproven(str(node.root)) == []
 
     undone = _back(node, NEXT, THIRD)
     assert _results(undone) == ["restored"] and undone["components"][0]["proven"] is True, undone
@@ -199,7 +195,7 @@ def test_not_proven_is_said_and_not_rolled_forward(
     assert f"kubemend_run_id={NEXT}" in component["reason"]
     assert _results(answer) == ["restored"]
     assert node.manifest.read_bytes() == former
-    assert proof.read(NEXT, "revert-kube-scheduler", str(node.root))["state"] == "failed"
+    assert step_record.read(NEXT, "revert-kube-scheduler", str(node.root))["state"] == "failed"
 
 
 def test_an_end_that_is_not_recorded_ends_no_revert(
@@ -210,9 +206,9 @@ def test_an_end_that_is_not_recorded_ends_no_revert(
     node.run()
 
     def full(*dummy: Any, **more: Any) -> None:
-        raise durable.ChangeError("how it ended was not recorded: no space")
+        raise storage.ChangeError("how it ended was not recorded: no space")
 
-    monkeypatch.setattr(proof, "end", full)
+    monkeypatch.setattr(step_record, "end", full)
     answer = _back(node)
     (component,) = answer["components"]
     assert (_results(answer), answer["error"], component["proven"]) == (
@@ -223,27 +219,27 @@ def test_an_end_that_is_not_recorded_ends_no_revert(
     assert component["reason"].startswith("how it ended was not recorded: no space")
     assert "KM902" in component["reason"]
     assert node.manifest.read_bytes() == former
-    assert proof.unproven(str(node.root))[0]["step"] == "revert-kube-scheduler"
+    assert step_record.unproven(str(node.root))[0]["step"] == "revert-kube-scheduler"
 
 
 def test_an_unfinished_run_or_revert(node: Node) -> None:
     node.run()
     root = str(node.root)
-    record = proof.read(RUN, "01-m2-kube-scheduler-edit", root)
-    proof.end(RUN, record["step"], proof.AWAITED, root=root, by={})
+    record = step_record.read(RUN, "01-m2-kube-scheduler-edit", root)
+    step_record.end(RUN, record["step"], step_record.AWAITED, root=root, by={})
     answer = _back(node)
     assert "was interrupted on m2" in answer["error"]
     assert "KM902" in answer["error"]
     assert not answer["paths"]
-    proof.end(RUN, record["step"], proof.PROVEN, root=root)
+    step_record.end(RUN, record["step"], step_record.PROVEN, root=root)
     _back(node)
-    proof.end(NEXT, "revert-kube-scheduler", proof.AWAITED, root=root, by={})
+    step_record.end(NEXT, "revert-kube-scheduler", step_record.AWAITED, root=root, by={})
     ended = node.run(
         {"id": "00-m2-recover", "host": "m2", "remedy": "recover", "guard": {}}, run_id=THIRD
     )
     assert ended["state"] == "done"
     assert "a revert was interrupted" in ended["reason"]
-    assert proof.unproven(root) == []
+    assert step_record.unproven(root) == []
 
 
 def test_without_the_step_s_record_nobody_knows_what_has_to_run(node: Node) -> None:

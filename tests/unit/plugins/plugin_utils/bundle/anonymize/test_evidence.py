@@ -26,10 +26,10 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.bundle.anonym
     addresses as anonymize_addresses,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.bundle.anonymize import (
-    evidence as anonymous,
+    evidence as anonymize_evidence,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import (
-    document as evidence,
+    document as evidence_document,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import (
     sources as evidence_sources,
@@ -41,7 +41,7 @@ SECRET = b"of the test"
 
 
 def of(*documents, **more):
-    return anonymous.Anonymizer(
+    return anonymize_evidence.Anonymizer(
         [{"host": "h", "collectors": {}, **one} for one in documents] or [more], SECRET
     )
 
@@ -84,7 +84,7 @@ def certificate(name, *others, authority=False):
 @pytest.mark.parametrize("case", SOME)
 def test_nothing_of_a_recorded_cluster_is_left(case):
     documents = list(evidence_sources.stream([str(FOLDER / case / "evidence")]))
-    change = anonymous.Anonymizer(documents, SECRET)
+    change = anonymize_evidence.Anonymizer(documents, SECRET)
     told = "\n".join(json.dumps(change.document(document)) for document in documents)
     for document in documents:
         system = document["collectors"].get("system", {}).get("data") or {}
@@ -106,7 +106,7 @@ def test_nothing_of_a_recorded_cluster_is_left(case):
         )
         if pem and document["node"]:
             assert (
-                evidence._node_name(pem)
+                evidence_document._node_name(pem)
                 == change.text(document["node"])
                 == change.document(document)["node"]
             )

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import (
-    limits as node_limits,
+    limits as model_limits,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.limits import NR_OPEN
 from tests.unit.support.fake_limits import (
@@ -554,7 +554,7 @@ def test_arbitrary_data_costs_no_verdict(data):
     ],
 )
 def test_a_number_of_a_node(value, number):
-    assert node_limits.number(value) == number
+    assert model_limits.number(value) == number
 
 
 def test_a_service_at_its_limit_is_told_with_the_line_that_gives_it(node):

@@ -14,11 +14,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import engine as judge
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import boot as node_boot
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import (
+    engine as fault_engine,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import boot as model_boot
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning import plan
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import (
-    boot as boot_plan,
+    boot as remedie_boot,
 )
 
 FORWARD, BRIDGE = "net.ipv4.ip_forward", "net.bridge.bridge-nf-call-iptables"
@@ -89,14 +91,14 @@ class Node:
         ]
 
     def steps(self, *allow, max_risk=1):
-        result, found = judge.examine([self.document, self.world.api], frozenset({"KM520"}))
+        result, found = fault_engine.examine([self.document, self.world.api], frozenset({"KM520"}))
         return plan.plan(
             result.findings,
             found,
             lambda host: self.document,
             plan.Consent(max_risk, frozenset(allow)),
-            boot_plan.REMEDIES,
-            judge.KEY_DIGITS,
+            remedie_boot.REMEDIES,
+            fault_engine.KEY_DIGITS,
         )
 
 
@@ -694,10 +696,10 @@ def test_nothing_that_a_node_says_raises(seen):
             }.items()
         },
     }
-    assert {one.verdict for one in judge.judge([document], CODES).verdicts} <= {
+    assert {one.verdict for one in fault_engine.judge([document], CODES).verdicts} <= {
         "present",
         "unknown",
         "clear",
         "not_applicable",
     }
-    assert isinstance(node_boot.read(document).unread(), list)
+    assert isinstance(model_boot.read(document).unread(), list)

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.kubelet import (
-    client_certificate as kubelet_certificate,
+    client_certificate,
 )
 from tests.unit.plugins.plugin_utils.faults.node.test_kubelet_down import (
     LOOPS,
@@ -233,13 +233,15 @@ def test_a_value_of_another_type_is_unknown(world, held):
 
 
 def test_a_date_that_cannot_be_asked_for_tells_nothing():
-    assert kubelet_certificate.read({"collectors": {}}) is None
+    assert client_certificate.read({"collectors": {}}) is None
 
 
 def test_a_node_that_the_api_does_not_hear_is_explained_by_it(world):
-    from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import engine as judge
+    from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import (
+        engine as fault_engine,
+    )
 
-    assert ("KM507", None) in judge.CATALOGUE["KM525"].explained_by
+    assert ("KM507", None) in fault_engine.CATALOGUE["KM525"].explained_by
 
 
 def test_a_file_of_another_name_is_left_as_it_was_by_a_kubelet_that_renews_its_own(world):

@@ -13,14 +13,16 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import engine as judge
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import (
+    engine as fault_engine,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.engine import CATALOGUE
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning import plan
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import (
     control_plane as remedies,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import (
-    services as node_plan,
+    services,
 )
 
 CODES = frozenset(("KM508", "KM502"))
@@ -111,7 +113,7 @@ class Node:
         self.told("w1", copy.deepcopy({**WELL, "units": units, **changes}))
 
     def judged(self):
-        result = judge.judge(
+        result = fault_engine.judge(
             [*self.world.documents.values(), self.world.api], faults=CODES, deep=True
         )
         (verdict,) = [item for item in result.verdicts if (item.host, item.code) == ("w1", "KM508")]
@@ -131,14 +133,14 @@ class Node:
 
     def steps(self, *allow, max_risk=2):
         documents = self.world.documents
-        result, clusters = judge.examine([*documents.values(), self.world.api], faults=CODES)
+        result, clusters = fault_engine.examine([*documents.values(), self.world.api], faults=CODES)
         return plan.plan(
             result.findings,
             clusters,
             documents.__getitem__,
             plan.Consent(max_risk, frozenset(allow)),
-            node_plan.REMEDIES,
-            judge.KEY_DIGITS,
+            services.REMEDIES,
+            fault_engine.KEY_DIGITS,
         )
 
 
@@ -608,7 +610,7 @@ def test_no_kubelet_no_runtime_to_judge(node):
     node.told("w1", None, "absent")
     assert node.verdict() == "not_applicable"
     node.world.documents["w1"]["collectors"].pop("runtime")  # evidence of before it was collected
-    result = judge.judge([*node.world.documents.values(), node.world.api], faults=CODES)
+    result = fault_engine.judge([*node.world.documents.values(), node.world.api], faults=CODES)
     assert not [item for item in result.verdicts if (item.host, item.code) == ("w1", "KM508")]
 
 

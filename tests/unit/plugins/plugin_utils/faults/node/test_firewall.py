@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
-    boot_firewall as collect,
+    boot_firewall,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import firewall
 
@@ -138,7 +138,7 @@ def ubuntu(rules="", active=True, enabled=True, **texts):
             "enabled": enabled,
             "masked": False,
             "zones": [],
-            "files": records(*collect.RULES, *collect.SCRIPTS, **files),
+            "files": records(*boot_firewall.RULES, *boot_firewall.SCRIPTS, **files),
         }
     }
 

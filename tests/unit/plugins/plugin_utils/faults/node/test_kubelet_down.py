@@ -13,10 +13,8 @@ from hypothesis import strategies as st
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import symptoms
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.node import (
-    kubelet_down as node_kubelet,
-)
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.node import (
-    kubelet_exit_advice as kubelet_cures,
+    kubelet_down,
+    kubelet_exit_advice,
 )
 from tests.unit.support.fake_kubelet_messages import (
     AGAIN,
@@ -95,7 +93,7 @@ def test_a_kubelet_that_runs(world):
 )
 def test_each_cause_is_one_fault(world, line, status, cause, what):
     verdicts, (found,) = judged(world, {**LOOPS, "exec_main_status": status}, dead(line, status))
-    code = node_kubelet.CODES.get(cause, "KM502")
+    code = kubelet_down.CODES.get(cause, "KM502")
     others = "unknown" if cause == "unknown" else "clear"
     assert said(verdicts) == {
         **dict.fromkeys(OWN, others),
@@ -126,15 +124,15 @@ def test_each_cause_is_one_fault(world, line, status, cause, what):
     ],
 )
 def test_a_cause_that_another_fault_owns_is_named_with_its_code(cause, code):
-    assert code in kubelet_cures.words(cause, "x")
+    assert code in kubelet_exit_advice.words(cause, "x")
 
 
 def test_whatever_fault_a_kubelets_death_names_is_a_cause_of_the_symptom():
     causes = sorted({case[2] for case in CASES} | {"limits", "oom_kill", "executable", "node_name"})
     told = " ".join(
-        kubelet_cures.words(cause, what)
+        kubelet_exit_advice.words(cause, what)
         for cause in causes
-        for what in ("x", kubelet_cures.WATCHES)
+        for what in ("x", kubelet_exit_advice.WATCHES)
     )
     assert "KM403" in told
     assert set(re.findall("KM[0-9]{3}", told)) <= set(symptoms.SYMPTOMS["node_unreachable"].causes)
@@ -547,7 +545,7 @@ def test_credentials_that_a_power_cut_emptied(world, kubelet, code, path):
     ],
 )
 def test_each_file_has_its_own_way_back(path, words):
-    assert words in kubelet_cures.emptied(path, "w1")
+    assert words in kubelet_exit_advice.emptied(path, "w1")
 
 
 def test_a_configuration_of_kubespray_is_not_written_by_kubeadm(world):
@@ -562,7 +560,7 @@ def test_a_configuration_of_kubespray_is_not_written_by_kubeadm(world):
 
 
 def test_the_values_that_protect_kernel_defaults_wants():
-    assert "vm.overcommit_memory=1 kernel.panic=10 " in kubelet_cures.cure(
+    assert "vm.overcommit_memory=1 kernel.panic=10 " in kubelet_exit_advice.cure(
         "kernel_defaults", "vm/overcommit_memory, kernel/panic", "w1", ""
     )
 
@@ -570,11 +568,11 @@ def test_the_values_that_protect_kernel_defaults_wants():
 def test_every_cause_has_a_name():
     for cause in {case[2] for case in CASES} | {"limits", "oom_kill", "executable", "node_name"}:
         for what in ("", "x"):
-            assert kubelet_cures.words(cause, what) not in (
+            assert kubelet_exit_advice.words(cause, what) not in (
                 "",
                 cause,
             )
-            assert "{" not in kubelet_cures.words(cause, what)
+            assert "{" not in kubelet_exit_advice.words(cause, what)
 
 
 # -- whatever a node sends

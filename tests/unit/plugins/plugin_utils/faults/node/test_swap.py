@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.swap import (
-    node as node_swap,
+    node as swap_node,
 )
 from tests.unit.plugins.plugin_utils.models.swap.test_sources import (
     FSTAB_UNIT,
@@ -265,7 +265,7 @@ def test_a_container_shows_the_swap_of_its_machine(world):
     # that of the machine, and the line of fstab; not the file's a second time
     assert found.summary.count("source:") == 2
     assert judged(world, node(fstab=LINE, container=True))[0] == "clear"
-    assert node_swap.read(world.documents["w1"]).coming() == []
+    assert swap_node.read(world.documents["w1"]).coming() == []
 
 
 def test_what_a_node_says_is_printed_on_one_line(world):

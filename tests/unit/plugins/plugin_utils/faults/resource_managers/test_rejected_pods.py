@@ -9,10 +9,12 @@ from datetime import datetime, timezone
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import engine as judge
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import (
+    engine as fault_engine,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning import plan
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import (
-    maintenance as remedies,
+    maintenance,
 )
 
 GPU = "nvidia.com/gpu"
@@ -667,15 +669,15 @@ def test_more_pods_than_are_listed(gpus):
     world = gpus([refused(), refused("later", second=40)])
     world.data("api", "rejected")["nodes"]["w1"]["rejected"] = 4812
     assert "rejected 4812 pods, the newest n/late" in finding(world, "KM320").summary
-    result, clusters = judge.examine([*world.documents.values(), world.api])
+    result, clusters = fault_engine.examine([*world.documents.values(), world.api])
     consent = plan.Consent(1, frozenset(), frozenset([plan.CLEAN_UP]))
     made = plan.plan(
         result.findings,
         clusters,
         world.documents.__getitem__,
         consent,
-        remedies.REMEDIES,
-        judge.KEY_DIGITS,
+        maintenance.REMEDIES,
+        fault_engine.KEY_DIGITS,
     )
     assert next(step.note for step in made if step.remedy == plan.CLEAN_UP).startswith(
         "the newest 2 of 4812, run again for the rest; "
@@ -687,15 +689,15 @@ def test_more_pods_than_are_listed(gpus):
 )
 def test_rejected_pods_are_deleted_on_request_only(gpus, wished, risk, steps):
     world = gpus([refused(), refused("later", second=40)])
-    result, clusters = judge.examine([*world.documents.values(), world.api])
+    result, clusters = fault_engine.examine([*world.documents.values(), world.api])
     consent = plan.Consent(risk, frozenset(), frozenset([plan.CLEAN_UP] if wished else []))
     found = plan.plan(
         result.findings,
         clusters,
         world.documents.__getitem__,
         consent,
-        remedies.REMEDIES,
-        judge.KEY_DIGITS,
+        maintenance.REMEDIES,
+        fault_engine.KEY_DIGITS,
     )
     assert [step.allowed for step in found] == steps
     for step in found:

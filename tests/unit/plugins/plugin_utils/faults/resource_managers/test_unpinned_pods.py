@@ -11,16 +11,16 @@ import stat
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import engine as judge
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import (
+    engine as fault_engine,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning import plan
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import (
-    workload_patch as patch_plan,
-)
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import (
-    workload_patch_file as patch_files,
+    workload_patch,
+    workload_patch_file,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import (
-    report_dir as report_folder,
+    report_dir,
 )
 
 STATE = {
@@ -246,8 +246,8 @@ def test_patches_as_files(nodes):
         item(name="e", manager={"tool": "Helm", "name": "r"}),
         item("StatefulSet", "x" * 250),
     )
-    result, clusters = judge.examine([*world.documents.values(), world.api], deep=True)
-    texts = patch_files.texts(result.findings, clusters, judge.KEY_DIGITS)
+    result, clusters = fault_engine.examine([*world.documents.values(), world.api], deep=True)
+    texts = workload_patch_file.texts(result.findings, clusters, fault_engine.KEY_DIGITS)
     short, long = sorted(texts, key=len)
     assert short == "n-deployment-d.yaml"
     assert len(long) < 255
@@ -259,7 +259,7 @@ def test_patches_as_files(nodes):
         "         requests:\n            cpu: '1'\n            memory: 64Mi\n          limits:\n"
         "            cpu: '1'\n            memory: 64Mi\n"
     )
-    assert patch_files.texts([], clusters, judge.KEY_DIGITS) == {}
+    assert workload_patch_file.texts([], clusters, fault_engine.KEY_DIGITS) == {}
 
 
 def test_the_action_writes_them_for_their_owner_only(nodes, operator):
@@ -289,14 +289,14 @@ def test_the_action_writes_them_for_their_owner_only(nodes, operator):
 
 def test_patches_of_somebody_else_or_changed_stay(tmp_path):
     folder = tmp_path / "patches"
-    assert report_folder.write_patches(folder, {}) == []
+    assert report_dir.write_patches(folder, {}) == []
     assert not folder.exists()
-    assert report_folder.write_patches(folder, {"a.yaml": "a", "b.yaml": "b", "c.yaml": "c"}) == []
+    assert report_dir.write_patches(folder, {"a.yaml": "a", "b.yaml": "b", "c.yaml": "c"}) == []
     (folder / "b.yaml").write_text("mine now", encoding="utf-8")
     (folder / "d.yaml").write_text("mine", encoding="utf-8")
     (folder / "c.yaml").unlink()
     (folder / "c.yaml").symlink_to(folder / "d.yaml")
-    assert report_folder.write_patches(folder, {"b.yaml": "B", "d.yaml": "D", "e.yaml": "E"}) == [
+    assert report_dir.write_patches(folder, {"b.yaml": "B", "d.yaml": "D", "e.yaml": "E"}) == [
         "b.yaml",
         "d.yaml",
     ]
@@ -306,8 +306,8 @@ def test_patches_of_somebody_else_or_changed_stay(tmp_path):
         "d.yaml": "mine",
         "e.yaml": "E",
     }
-    report_folder.remove_patches(folder)
-    report_folder.remove_patches(folder)
+    report_dir.remove_patches(folder)
+    report_dir.remove_patches(folder)
     assert sorted(one.name for one in folder.iterdir()) == ["b.yaml", "c.yaml", "d.yaml"]
 
 
@@ -317,10 +317,10 @@ def test_a_list_of_patches_that_is_none_removes_nothing(tmp_path, text):
     kept.write_text("x", encoding="utf-8")
     folder.mkdir()
     (folder / "a").write_text("x", encoding="utf-8")
-    (folder / report_folder.WRITTEN).write_text(
+    (folder / report_dir.WRITTEN).write_text(
         text.replace("%s", hashlib.sha256(b"x").hexdigest()), encoding="utf-8"
     )
-    assert report_folder.write_patches(folder, {"b": "b"}) == []
+    assert report_dir.write_patches(folder, {"b": "b"}) == []
     assert kept.exists()
     assert (folder / "a").exists()
     assert (folder / "b").exists()
@@ -416,15 +416,15 @@ DIGEST = "a" * 64
 def planned(world, *items, wish=True):
     find(world, *items)
     documents = world.documents
-    result, found = judge.examine([*documents.values(), world.api], deep=True)
+    result, found = fault_engine.examine([*documents.values(), world.api], deep=True)
     consent = plan.Consent(3, wishes=frozenset([plan.PATCH] if wish else []))
     return plan.plan(
         result.findings,
         found,
         documents.__getitem__,
         consent,
-        patch_plan.REMEDIES,
-        judge.KEY_DIGITS,
+        workload_patch.REMEDIES,
+        fault_engine.KEY_DIGITS,
     )
 
 

@@ -16,7 +16,9 @@ import pytest
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import (
     sources as evidence_sources,
 )
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import engine as judge
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import (
+    engine as fault_engine,
+)
 
 REAL = (
     Path(__file__).resolve().parents[5]
@@ -339,7 +341,7 @@ def test_of_a_real_cluster_each_node_is_left_out_once():
 
     Lab-full may have no pod.
     """
-    found = judge.judge(evidence_sources.stream([str(REAL)]), faults=CODES).findings
+    found = fault_engine.judge(evidence_sources.stream([str(REAL)]), faults=CODES).findings
     (claims,) = (one for one in found if one.code == "KM213")
     assert [
         (proof.object, proof.text.split(": ", 1)[1])

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.kubelet import (
-    exit_cause as kubelet_death,
+    exit_cause,
 )
 from tests.unit.support.fake_kubelet_messages import (
     AGAIN,
@@ -29,8 +29,8 @@ from tests.unit.support.fake_kubelet_messages import (
     systemd,
 )
 
-Death = kubelet_death.Death
-death = kubelet_death.death
+Death = exit_cause.Death
+death = exit_cause.death
 
 PROFILE = settings(
     deadline=None,
@@ -59,10 +59,10 @@ def test_last_words(line, status, cause, what):
     assert found.line == line.replace("\t", " ")[:400].strip()
 
 
-@pytest.mark.parametrize(("cause", "pattern"), [one[:2] for one in kubelet_death._TEXTS])
+@pytest.mark.parametrize(("cause", "pattern"), [one[:2] for one in exit_cause._TEXTS])
 def test_every_text_has_a_case_that_it_decides(cause, pattern, monkeypatch):
     monkeypatch.setattr(
-        kubelet_death, "_TEXTS", [one for one in kubelet_death._TEXTS if one[1] is not pattern]
+        exit_cause, "_TEXTS", [one for one in exit_cause._TEXTS if one[1] is not pattern]
     )
     assert any(
         (of(line, status).cause, of(line, status).what) != (known, what)

@@ -11,19 +11,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import engine as judge
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import (
+    engine as fault_engine,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.kubelet import (
-    refused_configuration as kubelet_refused,
+    refused_configuration,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning import plan
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import (
-    control_plane as remedies,
-)
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import (
-    cpu_manager_reset as reset_plan,
-)
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import (
-    services as node_plan,
+    control_plane,
+    cpu_manager_reset,
+    services,
 )
 from tests.unit.support.fake_kubelet_configuration import ACCEPTED, REFUSED
 from tests.unit.support.fake_kubelet_messages import (
@@ -130,7 +128,7 @@ def told(world):
 
 
 def found(world):
-    return kubelet_refused.read(
+    return refused_configuration.read(
         copy.deepcopy(world.documents["w1"])
     )  # readings are remembered by identity
 
@@ -163,9 +161,11 @@ def judged(world):
 
 def planned(world, *allow, wishes=None):
     documents = copy.deepcopy(world.documents)
-    result, clusters = judge.examine([*documents.values(), world.api])
+    result, clusters = fault_engine.examine([*documents.values(), world.api])
     asked = (
-        list(reset_plan.wishes(clusters, ["w1"], judge.KEY_DIGITS)) if wishes is not None else []
+        list(cpu_manager_reset.wishes(clusters, ["w1"], fault_engine.KEY_DIGITS))
+        if wishes is not None
+        else []
     )
     consent = plan.Consent(3, frozenset(allow), cpu_manager={"w1": wishes or {}})
     return plan.plan(
@@ -173,8 +173,8 @@ def planned(world, *allow, wishes=None):
         clusters,
         documents.__getitem__,
         consent,
-        {**remedies.REMEDIES, **reset_plan.REMEDIES, **node_plan.REMEDIES},
-        judge.KEY_DIGITS,
+        {**control_plane.REMEDIES, **cpu_manager_reset.REMEDIES, **services.REMEDIES},
+        fault_engine.KEY_DIGITS,
     )
 
 
@@ -479,7 +479,7 @@ def test_a_cgroup_that_is_not_there_now_forbids_a_drain_and_proves_nothing(told)
     assert judged(world)[0]["KM506"] == "unknown"
     assert not any(step.allowed for step in planned(world, "force_reset", wishes={}))
     world.data("w1", "pinning")["cgroups"][0]["missing"] = []
-    assert found(world) == kubelet_refused.Judged()
+    assert found(world) == refused_configuration.Judged()
 
 
 def test_a_kubelet_that_ended_of_something_else_is_not_drained_for_its_state(told):
@@ -589,13 +589,14 @@ JUNK = st.recursive(
 def test_evidence_of_another_type_is_no_traceback(told, key, value, config):
     world = told(config + CGROUP)
     world.data("w1", "pinning")[key] = value
-    assert isinstance(found(world), kubelet_refused.Judged)
+    assert isinstance(found(world), refused_configuration.Judged)
 
 
 @PROFILE
-@given(text=st.text(max_size=60), key=st.sampled_from(sorted(kubelet_refused.FLAGS)))
+@given(text=st.text(max_size=60), key=st.sampled_from(sorted(refused_configuration.FLAGS)))
 def test_no_value_is_a_traceback(told, text, key):
-    assert isinstance(found(told(f"{key}: {text}\n")), kubelet_refused.Judged)
+    assert isinstance(found(told(f"{key}: {text}\n")), refused_configuration.Judged)
     assert isinstance(
-        found(told("", (f"--{kubelet_refused.FLAGS[key]}={text}",))), kubelet_refused.Judged
+        found(told("", (f"--{refused_configuration.FLAGS[key]}={text}",))),
+        refused_configuration.Judged,
     )

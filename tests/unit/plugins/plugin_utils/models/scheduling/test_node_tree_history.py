@@ -12,9 +12,7 @@ import pytest
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.scheduling import (
     node_tree,
-)
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.scheduling import (
-    node_tree_history as tree_history,
+    node_tree_history,
 )
 
 MASTERS = {f"ss-stg-ma-0{n}": "sh/200002" for n in (1, 2, 3)}
@@ -28,7 +26,7 @@ LOG = [
 
 
 def test_the_incident_by_its_log():
-    found = tree_history.from_log(LOG, [*MASTERS, WORKER[0]])
+    found = node_tree_history.from_log(LOG, [*MASTERS, WORKER[0]])
     assert found.snapshot == (
         "ss-stg-test-01",
         "ss-stg-ma-01",
@@ -56,7 +54,7 @@ def test_the_incident_by_its_log():
     ],
 )
 def test_a_log_that_does_not_tell_all(log):
-    assert tree_history.from_log(log, [*MASTERS, WORKER[0]]) is None
+    assert node_tree_history.from_log(log, [*MASTERS, WORKER[0]]) is None
 
 
 def test_a_node_that_left_is_part_of_it():
@@ -66,23 +64,23 @@ def test_a_node_that_left_is_part_of_it():
         ["remove", "old", "sh/200002"],
         ["round", "", ""],
     ]
-    assert tree_history.from_log(log, [*MASTERS, WORKER[0]]) is not None
+    assert node_tree_history.from_log(log, [*MASTERS, WORKER[0]]) is not None
 
 
 def test_the_incident_by_who_joined():
-    found = tree_history.from_joins(MASTERS, [WORKER])
+    found = node_tree_history.from_joins(MASTERS, [WORKER])
     assert (found.unnamed, found.named) == ({"sh/200002": 1}, frozenset())
 
 
 def test_nobody_joined_or_too_much_to_try():
-    assert tree_history.from_joins(MASTERS, []).unnamed is None
-    assert tree_history.from_joins({}, [WORKER]).unnamed is None
+    assert node_tree_history.from_joins(MASTERS, []).unnamed is None
+    assert node_tree_history.from_joins({}, [WORKER]).unnamed is None
     assert (
-        tree_history.from_joins({f"n{zone}": str(zone) for zone in range(9)}, [WORKER]).unnamed
+        node_tree_history.from_joins({f"n{zone}": str(zone) for zone in range(9)}, [WORKER]).unnamed
         is None
     )
     assert (
-        tree_history.from_joins(
+        node_tree_history.from_joins(
             {f"n{number}": str(number % 5) for number in range(5000)}, [WORKER] * 100
         ).unnamed
         is None
@@ -91,11 +89,13 @@ def test_nobody_joined_or_too_much_to_try():
 
 def test_what_depends_on_the_order_of_zones_is_not_known():
     """Of two zones of one size, a node of either pushes out the last of the later zone, or none."""
-    assert tree_history.from_joins(
+    assert node_tree_history.from_joins(
         {"a": "1", "b": "1", "c": "2", "d": "2"}, [("e", "1")]
-    ) == tree_history.Joined({})
+    ) == node_tree_history.Joined({})
     assert (
-        tree_history.from_joins({"a": "1", "b": "1", "c": "2"}, [("e", "2"), ("f", "3")]).unnamed
+        node_tree_history.from_joins(
+            {"a": "1", "b": "1", "c": "2"}, [("e", "2"), ("f", "3")]
+        ).unnamed
         is None
     )
 
@@ -103,11 +103,13 @@ def test_what_depends_on_the_order_of_zones_is_not_known():
 def test_what_is_known_to_be_lost_rules_out_the_rest():
     later = [WORKER, ("ss-stg-test-02", WORKER[1])]
     # with a round between the two nobody is lost
-    assert tree_history.from_joins(MASTERS, later).unnamed is None
-    assert tree_history.from_joins(MASTERS, later, {"sh/200002": 1}).unnamed == {"sh/200002": 1}
-    assert tree_history.from_joins(MASTERS, later, {"sh/200002": 2}) == tree_history.Joined(
-        None, impossible=True
-    )
+    assert node_tree_history.from_joins(MASTERS, later).unnamed is None
+    assert node_tree_history.from_joins(MASTERS, later, {"sh/200002": 1}).unnamed == {
+        "sh/200002": 1
+    }
+    assert node_tree_history.from_joins(
+        MASTERS, later, {"sh/200002": 2}
+    ) == node_tree_history.Joined(None, impossible=True)
 
 
 def test_what_is_said_holds_for_every_history():
@@ -120,7 +122,7 @@ def test_what_is_said_holds_for_every_history():
         zones = [f"z{n}" for n in range(rng.randint(1, 4))]
         first = {f"n{n}": rng.choice(zones) for n in range(rng.randint(1, 7))}
         later = [(f"x{n}", rng.choice([*zones, "new"])) for n in range(rng.randint(1, 3))]
-        found = tree_history.from_joins(first, later)
+        found = node_tree_history.from_joins(first, later)
         if found.unnamed is None:
             continue
         claims += 1

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.swap import (
-    generators as swap_makers,
+    generators,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.swap.evidence import (
     Source,
@@ -97,10 +97,10 @@ def missing(path: str) -> dict[str, Any]:
 
 
 CLEAN = [
-    *(missing(service.file) for service in swap_makers.SERVICES),
-    *(missing(path) for path in swap_makers.SCRIPTS),
+    *(missing(service.file) for service in generators.SERVICES),
+    *(missing(path) for path in generators.SCRIPTS),
     missing(ZRAM),
-    *(missing(f"{folder}/zram-generator") for folder in swap_makers.GENERATORS),
+    *(missing(f"{folder}/zram-generator") for folder in generators.GENERATORS),
 ]
 
 
@@ -170,7 +170,7 @@ def test_a_file_that_nobody_asked_for_is_not_clear(gone):
     Zram-generator's files count for nothing without it, and it does nothing without them.
     """
     path, rest = CLEAN[gone]["path"], [*CLEAN[:gone], *CLEAN[gone + 1 :]]
-    optional = path in (ZRAM, *swap_makers.SCRIPTS) or path.endswith("/zram-generator")
+    optional = path in (ZRAM, *generators.SCRIPTS) or path.endswith("/zram-generator")
     assert after_boot(node(files=rest)).on is (False if optional else None)
     if optional:
         also = [
@@ -180,7 +180,7 @@ def test_a_file_that_nobody_asked_for_is_not_clear(gone):
             not in (
                 (ZRAM, path)
                 if path.endswith("/zram-generator")
-                else (GENERATOR, *swap_makers.SCRIPTS)
+                else (GENERATOR, *generators.SCRIPTS)
             )
         ]
         assert after_boot(node(files=also)).on is None

@@ -14,7 +14,9 @@ import json
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import engine as judge
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import (
+    engine as fault_engine,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.kubelet import (
     config as kubelet_config,
 )
@@ -24,10 +26,8 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.kubele
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning import plan
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import (
     control_plane,
+    cpu_manager_reset,
     maintenance,
-)
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import (
-    cpu_manager_reset as reset_plan,
 )
 
 NONE = '{"policyName":"none","defaultCpuSet":"","checksum":1353318690}'
@@ -116,14 +116,14 @@ def node(world):
 
 def planned(world, *allow, max_risk=3, **more):
     documents = world.documents
-    result, found = judge.examine([*documents.values(), world.api])
+    result, found = fault_engine.examine([*documents.values(), world.api])
     return plan.plan(
         result.findings,
         found,
         documents.__getitem__,
         plan.Consent(max_risk, frozenset(allow), frozenset(), **more),
-        reset_plan.REMEDIES,
-        judge.KEY_DIGITS,
+        cpu_manager_reset.REMEDIES,
+        fault_engine.KEY_DIGITS,
     )
 
 
@@ -278,7 +278,7 @@ def test_several_faults_of_one_node_are_one_reset(node):
         '{"policyName":"Static"}',
         healthy=True,
     )
-    result, _clusters = judge.examine([*world.documents.values(), world.api])
+    result, _clusters = fault_engine.examine([*world.documents.values(), world.api])
     assert {item.code for item in result.findings} >= {"KM306", "KM310"}
     assert [step.remedy for step in planned(world)] == ALL[1:]
 
@@ -455,15 +455,15 @@ def test_what_was_lent_is_not_the_kubelets_own(node):
 
 def wished(world, settings, *allow):
     documents = world.documents
-    result, found = judge.examine([*documents.values(), world.api])
+    result, found = fault_engine.examine([*documents.values(), world.api])
     consent = plan.Consent(3, frozenset(allow), cpu_manager={"w1": settings})
     return plan.plan(
-        [*result.findings, *reset_plan.wishes(found, ["w1"], judge.KEY_DIGITS)],
+        [*result.findings, *cpu_manager_reset.wishes(found, ["w1"], fault_engine.KEY_DIGITS)],
         found,
         documents.__getitem__,
         consent,
-        {**control_plane.REMEDIES, **maintenance.REMEDIES, **reset_plan.REMEDIES},
-        judge.KEY_DIGITS,
+        {**control_plane.REMEDIES, **maintenance.REMEDIES, **cpu_manager_reset.REMEDIES},
+        fault_engine.KEY_DIGITS,
     )
 
 
@@ -493,8 +493,8 @@ def test_a_node_that_is_as_it_should_be_is_left_alone_unless_it_is_forced(node):
 
 def test_who_asked_for_a_reset_that_nothing_calls_for_is_told_how_to_have_it(node):
     def told(world, *allow):
-        _result, found = judge.examine([*world.documents.values(), world.api])
-        return reset_plan.uncalled(found, ["w1"], wished(world, {}, *allow))
+        _result, found = fault_engine.examine([*world.documents.values(), world.api])
+        return cpu_manager_reset.uncalled(found, ["w1"], wished(world, {}, *allow))
 
     world = node(state(default="0-3", entries={}), STATIC, healthy=True)
     (sentence,) = told(world)
@@ -502,8 +502,12 @@ def test_who_asked_for_a_reset_that_nothing_calls_for_is_told_how_to_have_it(nod
     assert "-e kubemend_allow=force_reset" in sentence
     assert told(world, "force_reset") == ()
     assert told(node(NONE)) == ()
-    _result, found = judge.examine([*world.documents.values(), world.api])
-    assert reset_plan.uncalled(found, [], ()) == reset_plan.uncalled(found, ["elsewhere"], ()) == ()
+    _result, found = fault_engine.examine([*world.documents.values(), world.api])
+    assert (
+        cpu_manager_reset.uncalled(found, [], ())
+        == cpu_manager_reset.uncalled(found, ["elsewhere"], ())
+        == ()
+    )
 
 
 def test_a_node_that_needs_no_reservation_any_more(node):
@@ -690,7 +694,7 @@ def test_what_was_lent_and_nothing_calls_for_any_more(node, text, present):
         {"path": kubelet_dropin.ENVIRONMENT, "text": "# adds: --cpu-manager-policy=none\n"}
     ]
     documents = world.documents
-    result, found = judge.examine([*documents.values(), world.api])
+    result, found = fault_engine.examine([*documents.values(), world.api])
     assert [item.host for item in result.findings if item.code == "KM903"] == (
         ["w1"] if present else []
     )
@@ -699,8 +703,8 @@ def test_what_was_lent_and_nothing_calls_for_any_more(node, text, present):
         found,
         documents.__getitem__,
         plan.Consent(1),
-        {**control_plane.REMEDIES, **maintenance.REMEDIES, **reset_plan.REMEDIES},
-        judge.KEY_DIGITS,
+        {**control_plane.REMEDIES, **maintenance.REMEDIES, **cpu_manager_reset.REMEDIES},
+        fault_engine.KEY_DIGITS,
     )
     assert [(step.remedy, step.risk, step.allowed) for step in steps] == (
         [("unlend", 1, True)] if present else [(one, 3, False) for one in ALL[1:]]
@@ -808,14 +812,14 @@ def test_an_interrupted_reset_may_be_ended_although_the_kubelet_is_down(node):
                 ],
             },
         }
-        result, found = judge.examine([*world.documents.values(), world.api])
+        result, found = fault_engine.examine([*world.documents.values(), world.api])
         steps = plan.plan(
             result.findings,
             found,
             world.documents.__getitem__,
             plan.Consent(2),
             {**control_plane.REMEDIES, **maintenance.REMEDIES},
-            judge.KEY_DIGITS,
+            fault_engine.KEY_DIGITS,
         )
         assert [step.allowed for step in steps if step.remedy == "recover"] == [allowed]
 
@@ -876,7 +880,7 @@ def test_the_plan_says_what_is_asked_for(node):
     ("path", "words"),
     [
         (f"{FOLDER}/config.yaml", "kubeletconfiguration patch"),
-        (reset_plan.KUBESPRAY_FILE, "this host's variables"),
+        (cpu_manager_reset.KUBESPRAY_FILE, "this host's variables"),
         ("/etc/own/kubelet.yaml", ""),
     ],
 )

@@ -9,9 +9,11 @@ from dataclasses import replace
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import engine as judge
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import (
+    engine as fault_engine,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import (
-    limits as node_limits,
+    limits as model_limits,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.limits import (
     EVENTS,
@@ -23,9 +25,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.limits
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning import plan
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import (
-    kernel_settings as limits_plan,
-)
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import (
+    kernel_settings,
     login_limits,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import settings
@@ -99,7 +99,7 @@ class Node:
 
     def steps(self, *allow, max_risk=1, **limits):
         documents = self.world.documents
-        result, found = judge.examine([*documents.values(), self.world.api], deep=True)
+        result, found = fault_engine.examine([*documents.values(), self.world.api], deep=True)
         consent = plan.Consent(
             max_risk,
             frozenset(allow),
@@ -110,8 +110,8 @@ class Node:
             found,
             documents.__getitem__,
             consent,
-            limits_plan.REMEDIES,
-            judge.KEY_DIGITS,
+            kernel_settings.REMEDIES,
+            fault_engine.KEY_DIGITS,
         )
 
     def step(self, *allow, **more):
@@ -129,7 +129,7 @@ def test_control_plane_hosts_come_first_whatever_their_names(world):
 
 
 def key_of(name):
-    return {variable: key for key, variable in node_limits.VARIABLES.items()}["kubemend_" + name]
+    return {variable: key for key, variable in model_limits.VARIABLES.items()}["kubemend_" + name]
 
 
 @pytest.fixture
@@ -204,8 +204,8 @@ def test_the_variable_says_how_much(node, asked, expected):
 
 
 def test_every_variable_is_one():
-    assert set(node_limits.VARIABLES.values()) < set(settings.VARIABLES)
-    assert set(node_limits.VARIABLES) == {*node_limits.TARGETS, *login_limits.TARGETS}
+    assert set(model_limits.VARIABLES.values()) < set(settings.VARIABLES)
+    assert set(model_limits.VARIABLES) == {*model_limits.TARGETS, *login_limits.TARGETS}
 
 
 # Never below
@@ -428,7 +428,9 @@ def test_what_would_not_last_is_written_as_it_is_meant_and_no_further(
 def test_two_findings_of_one_key_are_one_step(node):
     node.sysctl(("/etc/sysctl.d/10-a.conf", f"{INSTANCES} = 512\n"))
     # no file here speaks of ip_forward: KM520
-    result, _clusters = judge.examine(node.world.documents.values(), frozenset({"KM402", "KM407"}))
+    result, _clusters = fault_engine.examine(
+        node.world.documents.values(), frozenset({"KM402", "KM407"})
+    )
     assert {(item.code, item.component) for item in result.findings} == {
         ("KM402", INSTANCES),
         ("KM407", INSTANCES),
@@ -608,7 +610,7 @@ def test_every_word_that_lifts_something_is_one():
 
 def scene(host, **more):
     """more: of the finding."""
-    result, (cluster,) = judge.examine([*host.world.documents.values(), host.world.api])
+    result, (cluster,) = fault_engine.examine([*host.world.documents.values(), host.world.api])
     finding = next(item for item in result.findings if item.code == "KM402")
     return plan.Scene(replace(finding, **more), cluster, host.document, plan.Consent(1))
 
@@ -619,17 +621,17 @@ def test_a_host_that_limit_leaves_out(node):
         replace(host, status="not_asked") if host.host == "w1" else host
         for host in made.cluster.hosts
     ]
-    assert limits_plan.raised(made).blocked_by == "it is done on w1, which --limit leaves out"
+    assert kernel_settings.raised(made).blocked_by == "it is done on w1, which --limit leaves out"
 
 
 @pytest.mark.parametrize("component", [None, NR_OPEN, "kernel.threads-max", "net.ipv4.ip_forward"])
 def test_nothing_else_is_ever_raised(node, component):
     node.seen["kernel"].update({"kernel.threads-max": "5", "net.ipv4.ip_forward": "0"})
-    assert limits_plan.raised(scene(node, component=component)) is None
+    assert kernel_settings.raised(scene(node, component=component)) is None
 
 
 def test_a_host_whose_node_is_not_proven(node):
-    assert limits_plan.raised(scene(node, node=None)).blocked_by is None
+    assert kernel_settings.raised(scene(node, node=None)).blocked_by is None
 
 
 @pytest.mark.parametrize(
@@ -638,4 +640,4 @@ def test_a_host_whose_node_is_not_proven(node):
 def test_an_odd_answer_of_the_api_is_no_answer(node, wrong):
     made = scene(node)
     made.cluster.api = {"nodes": {"status": "ok", "data": wrong}}
-    assert limits_plan.raised(made).blocked_by
+    assert kernel_settings.raised(made).blocked_by

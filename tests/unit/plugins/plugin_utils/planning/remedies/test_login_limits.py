@@ -14,7 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import engine as judge
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import (
+    engine as fault_engine,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.limits import (
     EVENTS,
     FILE_MAX,
@@ -27,12 +29,8 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.limits
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning import plan
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import (
-    cpu_manager_reset as reset_plan,
-)
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import (
-    kernel_settings as limits_plan,
-)
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import (
+    cpu_manager_reset,
+    kernel_settings,
     login_limits,
 )
 from tests.unit.support.fake_limits import LIMITS_D, Node, process, record
@@ -51,18 +49,18 @@ class Asked(Node):
 
     def steps(self, *allow, **limits):
         documents = self.world.documents
-        result, found = judge.examine(
+        result, found = fault_engine.examine(
             [*documents.values(), self.world.api], frozenset({"KM402", "KM407"})
         )
         consent = plan.Consent(1, frozenset(allow), limits=limits, profile=frozenset({"w1"}))
-        wished = limits_plan.wishes(found, consent.profile, judge.KEY_DIGITS)
+        wished = kernel_settings.wishes(found, consent.profile, fault_engine.KEY_DIGITS)
         made = plan.plan(
             [*result.findings, *wished],
             found,
             documents.__getitem__,
             consent,
-            limits_plan.REMEDIES,
-            judge.KEY_DIGITS,
+            kernel_settings.REMEDIES,
+            fault_engine.KEY_DIGITS,
         )
         assert {step.host for step in made} <= {"w1"}
         return {step.component: step for step in made}
@@ -142,10 +140,10 @@ def test_the_variables_say_how_much(node):
 
 def test_hosts_that_did_not_ask_have_none(world):
     node = Asked(world)
-    result, found = judge.examine(
+    result, found = fault_engine.examine(
         [*node.world.documents.values(), node.world.api], frozenset({"KM402"})
     )
-    assert list(limits_plan.wishes(found, (), judge.KEY_DIGITS)) == []
+    assert list(kernel_settings.wishes(found, (), fault_engine.KEY_DIGITS)) == []
     assert result.findings == ()
 
 
@@ -345,14 +343,16 @@ def test_a_host_without_a_kubelet_is_left_to_whoever_names_it(node, status, name
 
 def mended(node, *allow, max_risk=1):
     documents = node.world.documents
-    result, found = judge.examine([*documents.values(), node.world.api], frozenset({"KM406"}))
+    result, found = fault_engine.examine(
+        [*documents.values(), node.world.api], frozenset({"KM406"})
+    )
     steps = plan.plan(
         result.findings,
         found,
         documents.__getitem__,
         plan.Consent(max_risk, frozenset(allow)),
-        limits_plan.REMEDIES,
-        judge.KEY_DIGITS,
+        kernel_settings.REMEDIES,
+        fault_engine.KEY_DIGITS,
     )
     return steps[0] if steps else None
 
@@ -622,7 +622,7 @@ def test_without_its_consent_a_fenced_host_is_not_lowered_either(node):
     assert not node.steps("lower_limits", **{INSTANCES: 4096})[INSTANCES].allowed
 
 
-@pytest.mark.parametrize("code", [limits_plan.PROFILE, reset_plan.ASKED, "KM402"])
+@pytest.mark.parametrize("code", [kernel_settings.PROFILE, cpu_manager_reset.ASKED, "KM402"])
 def test_the_schema_of_a_report_knows_what_a_step_is_for(code):
     known = json.loads(
         (Path(__file__).parents[6] / "docs" / "schema" / "report-1.json").read_text(

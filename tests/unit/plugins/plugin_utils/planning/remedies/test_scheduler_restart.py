@@ -10,16 +10,18 @@ from collections import Counter
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import engine as judge
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import (
+    engine as fault_engine,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.scheduling import (
-    lost_nodes as scheduling_tree,
+    lost_nodes,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.scheduling import (
     node_tree,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning import plan
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import (
-    scheduler_restart as scheduler_plan,
+    scheduler_restart,
 )
 
 SCHEDULER = "kube-scheduler"
@@ -29,14 +31,16 @@ SHORT = "0/4 nodes are available: 3 node(s) didn't match node selector."
 
 def planned(world, max_risk=2, allow=()):
     documents = copy.deepcopy(world.documents)
-    result, found = judge.examine([*documents.values(), world.api], frozenset(("KM201", "KM202")))
+    result, found = fault_engine.examine(
+        [*documents.values(), world.api], frozenset(("KM201", "KM202"))
+    )
     return plan.plan(
         result.findings,
         found,
         documents.__getitem__,
         plan.Consent(max_risk, frozenset(allow)),
-        scheduler_plan.REMEDIES,
-        judge.KEY_DIGITS,
+        scheduler_restart.REMEDIES,
+        fault_engine.KEY_DIGITS,
     )
 
 
@@ -274,8 +278,8 @@ def test_the_advice_is_true():
 
 
 def test_the_advice_names_the_zone():
-    assert "(now sh/1 (3))" in scheduling_tree.order(Counter({"sh/1": 3, "sh/2": 1}))
-    assert "(now" not in scheduling_tree.order(None)
+    assert "(now sh/1 (3))" in lost_nodes.order(Counter({"sh/1": 3, "sh/2": 1}))
+    assert "(now" not in lost_nodes.order(None)
 
 
 @pytest.mark.parametrize(

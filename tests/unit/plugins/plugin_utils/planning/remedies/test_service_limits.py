@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import engine as judge
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import (
+    engine as fault_engine,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.limits import NR_OPEN
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning import plan
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import (
-    kernel_settings as limits_plan,
-)
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import (
+    kernel_settings,
     login_limits,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import (
-    run_files as run_folder,
+    run_files,
 )
 from tests.unit.support.fake_limits import POD, Node, process, unit
 
@@ -54,7 +54,7 @@ class Full(Node):
 
     def steps(self, *allow, max_risk=1, **limits):
         documents = self.world.documents
-        result, found = judge.examine(
+        result, found = fault_engine.examine(
             [*documents.values(), self.world.api], frozenset({"KM404"}), deep=True
         )
         consent = plan.Consent(max_risk, frozenset(allow), limits=limits)
@@ -63,8 +63,8 @@ class Full(Node):
             found,
             documents.__getitem__,
             consent,
-            limits_plan.REMEDIES,
-            judge.KEY_DIGITS,
+            kernel_settings.REMEDIES,
+            fault_engine.KEY_DIGITS,
         )
 
     def step(self, *allow, **limits):
@@ -445,7 +445,7 @@ def test_the_role_that_wants_the_whole_profile_restarts_nothing(node):
     node.seen["init"].update(cap_sys_resource=False)
     consent = plan.Consent(3, frozenset({"service_restart"}), profile=frozenset({"w1"}))
     documents = node.world.documents
-    result, found = judge.examine(
+    result, found = fault_engine.examine(
         [*documents.values(), node.world.api], frozenset({"KM404"}), deep=True
     )
     (step,) = plan.plan(
@@ -453,8 +453,8 @@ def test_the_role_that_wants_the_whole_profile_restarts_nothing(node):
         found,
         documents.__getitem__,
         consent,
-        limits_plan.REMEDIES,
-        judge.KEY_DIGITS,
+        kernel_settings.REMEDIES,
+        fault_engine.KEY_DIGITS,
     )
     assert "restart" not in step.change
     assert step.risk == 1
@@ -617,7 +617,7 @@ def test_what_counts_from_the_next_start_is_no_failure(node, later, code):
         expect={"component": None, "later": later},
     )
     assert (
-        run_folder.outcome([step], [{"id": "01", "state": "done", "reason": ""}], node.result())[0]
+        run_files.outcome([step], [{"id": "01", "state": "done", "reason": ""}], node.result())[0]
         == code
     )
 
@@ -625,13 +625,21 @@ def test_what_counts_from_the_next_start_is_no_failure(node, later, code):
 def test_a_host_that_is_to_have_the_whole_profile_gets_logins_by_their_wish_alone(node):
     node.walk["nofile"] = [full(), full(pid=60, unit=None, session="session-3.scope", uid=1000)]
     documents = node.world.documents
-    result, found = judge.examine(
+    result, found = fault_engine.examine(
         [*documents.values(), node.world.api], frozenset({"KM404"}), deep=True
     )
     consent = plan.Consent(1, profile=frozenset({"w1"}))
-    wished = [*result.findings, *limits_plan.wishes(found, consent.profile, judge.KEY_DIGITS)]
+    wished = [
+        *result.findings,
+        *kernel_settings.wishes(found, consent.profile, fault_engine.KEY_DIGITS),
+    ]
     made = plan.plan(
-        wished, found, documents.__getitem__, consent, limits_plan.REMEDIES, judge.KEY_DIGITS
+        wished,
+        found,
+        documents.__getitem__,
+        consent,
+        kernel_settings.REMEDIES,
+        fault_engine.KEY_DIGITS,
     )
     assert [
         (step.code, step.remedy, step.allowed) for step in made if step.remedy != "kernel_setting"

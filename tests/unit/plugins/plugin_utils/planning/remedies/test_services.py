@@ -9,15 +9,17 @@ from dataclasses import replace
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import engine as judge
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import (
+    engine as fault_engine,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning import plan
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import (
-    services as node_plan,
+    services,
 )
 
 DOWN = {"active_state": "inactive", "sub_state": "dead", "result": "success"}
 ALLOW = "allow it with -e kubemend_allow="
-ENABLE, START = node_plan.ENABLE, node_plan.START
+ENABLE, START = services.ENABLE, services.START
 
 
 class Node:
@@ -37,7 +39,7 @@ class Node:
     def steps(self, *allow, max_risk=2, stopped=()):
         """stopped: hosts of which KM502 is found too."""
         documents = self.world.documents
-        result, clusters = judge.examine(
+        result, clusters = fault_engine.examine(
             [*documents.values(), *([self.world.api] if self.world.api else [])],
             faults=frozenset(("KM501",)),
         )
@@ -51,8 +53,8 @@ class Node:
             clusters,
             documents.__getitem__,
             plan.Consent(max_risk, frozenset(allow)),
-            node_plan.REMEDIES,
-            judge.KEY_DIGITS,
+            services.REMEDIES,
+            fault_engine.KEY_DIGITS,
         )
 
     def told(self, *allow, **more):
@@ -216,7 +218,7 @@ BEHIND = {
     "file": "/usr/lib/systemd/system/kubelet.service",
     "wanted": True,
 }
-UNMASK = node_plan.UNMASK
+UNMASK = services.UNMASK
 
 
 class Masked(Node):
@@ -237,7 +239,7 @@ class Masked(Node):
 
     def steps(self, *allow, max_risk=3, stopped=()):
         documents = self.world.documents
-        result, clusters = judge.examine(
+        result, clusters = fault_engine.examine(
             [*documents.values(), *([self.world.api] if self.world.api else [])],
             faults=frozenset(("KM501", "KM502", "KM503")),
         )
@@ -247,8 +249,8 @@ class Masked(Node):
             clusters,
             documents.__getitem__,
             plan.Consent(max_risk, frozenset(allow)),
-            node_plan.REMEDIES,
-            judge.KEY_DIGITS,
+            services.REMEDIES,
+            fault_engine.KEY_DIGITS,
         )
 
 

@@ -9,7 +9,9 @@ import base64
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import engine as judge
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import (
+    engine as fault_engine,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.swap.evidence import (
     Source,
     Undo,
@@ -21,7 +23,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.swap.s
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning import plan
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import (
-    swap as swap_plan,
+    swap as remedie_swap,
 )
 from tests.unit.plugins.plugin_utils.models.swap.test_sources import (
     FSTAB_UNIT,
@@ -58,14 +60,14 @@ def steps(world, seen, *allow, config="kind: KubeletConfiguration\n", max_risk=3
     if isinstance(seen.get("fstab"), dict):
         seen["fstab"].setdefault("sha256", "f" * 64)
     documents["w1"]["collectors"]["swap"] = {"status": "ok", "data": seen}
-    result, found = judge.examine([*documents.values(), world.api], frozenset({"KM504"}))
+    result, found = fault_engine.examine([*documents.values(), world.api], frozenset({"KM504"}))
     return plan.plan(
         result.findings,
         found,
         documents.__getitem__,
         plan.Consent(max_risk, frozenset(allow)),
-        swap_plan.REMEDIES,
-        judge.KEY_DIGITS,
+        remedie_swap.REMEDIES,
+        fault_engine.KEY_DIGITS,
     )
 
 
@@ -174,10 +176,10 @@ def zram(*changed):
 
 
 def test_zram_generator(world):
-    ours = {"path": swap_plan.ZRAM, "error": "missing"}
-    assert [step.target for step in steps(world, zram(ours))] == [swap_plan.ZRAM, "/dev/zram0"]
+    ours = {"path": remedie_swap.ZRAM, "error": "missing"}
+    assert [step.target for step in steps(world, zram(ours))] == [remedie_swap.ZRAM, "/dev/zram0"]
     assert "zram-generator" in blocked(steps(world, zram()))  # nobody knows whether there is one
-    assert "zram-generator" in blocked(steps(world, zram(record(swap_plan.ZRAM, "[zram0]\n"))))
+    assert "zram-generator" in blocked(steps(world, zram(record(remedie_swap.ZRAM, "[zram0]\n"))))
     dropin = record("/etc/systemd/zram-generator.conf.d/a.conf", "[zram0]\n")
     assert "zram-generator" in blocked(steps(world, zram(ours, dropin)))
 
@@ -304,7 +306,7 @@ def test_a_plan_does_not_rely_on_the_finding(world):
         ("the machine's", {"seen": node(swaps=FILE, container=True)}),
     ):
         steps(world, node(swaps=FILE))
-        result, clusters = judge.examine(
+        result, clusters = fault_engine.examine(
             [*world.documents.values(), world.api], frozenset({"KM504"})
         )
         steps(
@@ -318,8 +320,8 @@ def test_a_plan_does_not_rely_on_the_finding(world):
             clusters,
             world.documents.__getitem__,
             consent,
-            swap_plan.REMEDIES,
-            judge.KEY_DIGITS,
+            remedie_swap.REMEDIES,
+            fault_engine.KEY_DIGITS,
         )
     assert {name: [step.remedy for step in made] for name, made in found.items()} == {
         "same": ["swap_off"],
@@ -330,16 +332,20 @@ def test_a_plan_does_not_rely_on_the_finding(world):
 
 def test_a_limited_run_leaves_others_alone(world):
     steps(world, node(fstab="/swapfile none swap sw 0 0\n", swaps=FILE))
-    result, _found = judge.examine([*world.documents.values(), world.api], frozenset({"KM504"}))
+    result, _found = fault_engine.examine(
+        [*world.documents.values(), world.api], frozenset({"KM504"})
+    )
     world.documents["w1"] = {**world.documents["w1"], "status": "not_asked"}
-    _result, clusters = judge.examine([*world.documents.values(), world.api], frozenset({"KM504"}))
+    _result, clusters = fault_engine.examine(
+        [*world.documents.values(), world.api], frozenset({"KM504"})
+    )
     found = plan.plan(
         result.findings,
         clusters,
         world.documents.__getitem__,
         plan.Consent(3, frozenset()),
-        swap_plan.REMEDIES,
-        judge.KEY_DIGITS,
+        remedie_swap.REMEDIES,
+        fault_engine.KEY_DIGITS,
     )
     assert [step.blocked_by for step in found] == ["it is done on w1, which --limit leaves out"] * 2
 
@@ -361,7 +367,7 @@ def test_what_lasts_is_the_same_change_whether_or_not_the_swap_may_go(world):
 def given(*undo, place="/etc/rc.local:3", device="/dev/x"):
     """What keeps off a source that is undone so."""
     later = Forecast((Source("script", place, device, "x.swap", True, "", undo),))
-    return swap_plan.sources(NodeSwap(node(), [], later, Wanted(True, False, "NoSwap"), False))
+    return remedie_swap.sources(NodeSwap(node(), [], later, Wanted(True, False, "NoSwap"), False))
 
 
 @pytest.mark.parametrize(
@@ -407,8 +413,8 @@ def test_zram_generators_file_is_emptied_for_nothing_else(kind):
             ),
         )
     )
-    seen = {**node(), "files": [{"path": swap_plan.ZRAM, "error": "missing"}, *node()["files"]]}
-    found = swap_plan.sources(NodeSwap(seen, [], later, Wanted(True, False, "NoSwap"), False))
+    seen = {**node(), "files": [{"path": remedie_swap.ZRAM, "error": "missing"}, *node()["files"]]}
+    found = remedie_swap.sources(NodeSwap(seen, [], later, Wanted(True, False, "NoSwap"), False))
     assert found.empty == {}
     assert len(found.hand) == 1
 
@@ -448,7 +454,9 @@ def test_zram_generators_own_file_that_nobody_asked_for(world):
 
 def test_the_swap_goes_only_while_the_kubelets_configuration_is_the_same(world):
     steps(world, node(swaps=FILE))
-    result, found = judge.examine([*world.documents.values(), world.api], frozenset({"KM504"}))
+    result, found = fault_engine.examine(
+        [*world.documents.values(), world.api], frozenset({"KM504"})
+    )
     for dropins, known in (
         (
             [record("/d/1.conf", "", sha256="d" * 64), record("/d/2.conf", "", sha256=None)],
@@ -462,7 +470,7 @@ def test_the_swap_goes_only_while_the_kubelets_configuration_is_the_same(world):
             found,
             world.documents.__getitem__,
             plan.Consent(3, frozenset()),
-            swap_plan.REMEDIES,
-            judge.KEY_DIGITS,
+            remedie_swap.REMEDIES,
+            fault_engine.KEY_DIGITS,
         )
         assert [one["path"] for one in steps_now[-1].change["config"]] == known
