@@ -196,7 +196,7 @@ def _earlier(args: dict[str, Any]) -> report_diff.Earlier | None:
 
 def _evaluate(args: dict[str, Any]) -> _Evaluation:
     unread: list[str] = []
-    seen, clusters = engine.examine(
+    seen, clusters = engine.evaluate_clusters(
         _documents(args, unread), _codes(args), deep=args["deep"], part=args["part"]
     )
     coverage = tuple(node_hosts.placed(row, args["outside"]) for row in seen.coverage)

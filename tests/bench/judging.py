@@ -96,7 +96,7 @@ def _judge(folder: str) -> None:
     )
 
     begin = time.process_time()
-    result = fault_engine.judge(evidence_sources.stream([folder]))
+    result = fault_engine.evaluate(evidence_sources.stream([folder]))
     seconds = time.process_time() - begin
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
     print(json.dumps([seconds, peak, len(result.findings)]))

@@ -82,7 +82,7 @@ def _render(folder: str) -> None:
     )
     from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports.run_info import Run
 
-    judged = fault_engine.judge(evidence_sources.stream([folder]))
+    judged = fault_engine.evaluate(evidence_sources.stream([folder]))
     run = Run(
         run_id="bench",
         started=evidence_document.now(),

@@ -128,16 +128,16 @@ def _election(key: str, host: str, said: Said) -> model_result.Finding:
         said("node"),
         ("KM110",),
         (
-            model_result.Proof(
+            model_result.EvidenceRef(
                 "file",
                 host,
                 path=said("/etc/kubernetes/manifests/kube-scheduler.yaml"),
                 line=17,
                 text=said("- --leader-elect=false"),
             ),
-            model_result.Proof("process", host, pid=1234, argv=argv),
-            model_result.Proof("http", said("m3"), text=said("leaderElect=false")),
-            model_result.Proof(
+            model_result.EvidenceRef("process", host, pid=1234, argv=argv),
+            model_result.EvidenceRef("http", said("m3"), text=said("leaderElect=false")),
+            model_result.EvidenceRef(
                 "api", None, object=said("Lease kube-system/kube-scheduler"), text=said("holder m2")
             ),
         ),
@@ -161,10 +161,10 @@ def _kubelet(key: str, host: str, said: Said) -> model_result.Finding:
         None,
         (),
         (
-            model_result.Proof(
+            model_result.EvidenceRef(
                 "unit", host, object="kubelet.service", text=said("failed (Result: exit-code)")
             ),
-            model_result.Proof(
+            model_result.EvidenceRef(
                 "log",
                 host,
                 path="/var/log/journal",
@@ -190,7 +190,11 @@ def _info(key: str, said: Said) -> model_result.Finding:
         said("Jobs got more pods than asked for"),
         None,
         ("KM101",),
-        (model_result.Proof("api", None, object=said("Job default/once"), text=said("2 pods")),),
+        (
+            model_result.EvidenceRef(
+                "api", None, object=said("Job default/once"), text=said("2 pods")
+            ),
+        ),
     )
 
 

@@ -301,7 +301,7 @@ def verdicts(
                 ),
                 encoding="utf-8",
             )
-    result = fault_engine.judge(evidence_sources.stream([str(folder)]), deep=True)
+    result = fault_engine.evaluate(evidence_sources.stream([str(folder)]), deep=True)
     return {
         (one.code, one.host, one.component): (one.verdict, [str(lack) for lack in one.missing])
         for one in result.verdicts

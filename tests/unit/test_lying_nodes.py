@@ -219,7 +219,7 @@ def verdicts_of_here(documents: list[dict[str, Any]]) -> dict[str, str]:
     nodes = {code for code, fault in fault_engine.CATALOGUE.items() if fault.node} | {"KM905"}
     return {
         one.code: one.verdict
-        for one in fault_engine.judge(documents).verdicts
+        for one in fault_engine.evaluate(documents).verdicts
         if one.host == "here" and one.code in nodes
     }
 

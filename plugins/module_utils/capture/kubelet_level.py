@@ -44,7 +44,7 @@ def raise_level(step, wanted, host):
         record = _record(step, wanted, host, former)
         if step_record.claim(step, record) is not None:
             return step_record.FAILED, "it was begun before (a connection that was made twice)"
-    except (preconditions.Refused, ChangeError) as error:
+    except (preconditions.PreconditionFailed, ChangeError) as error:
         return step_record.NOT_DONE, str(error)
     try:
         for file in wanted["change"]["files"]:
@@ -138,7 +138,7 @@ def _back(step, record, former, reason, restarted):
         return _end(step, step_record.NOT_DONE, reason)
     try:
         now = kubelet_restart.look(record["host"]).identity
-    except preconditions.Refused:
+    except preconditions.PreconditionFailed:
         now = None
     running, problem = _restarted(record["reload"], _unchanged(former.argv), now)
     if running:
@@ -185,7 +185,7 @@ def take_back(record, restore, step, allow):
     facts = {name: record[name] for name in RECORDED}
     facts.update(guard=dict(record.get("guard") or {}, allow=allow), former=None)
     if step_record.claim(step, facts) is not None:
-        raise preconditions.Refused(
+        raise preconditions.PreconditionFailed(
             f"run {step.run_id} has begun this before (a connection that was made twice); list"
             " again to see what became of it"
         )
@@ -206,7 +206,7 @@ def resumed(record, step, allow=()):
     allow = sorted(set(allow).union((record.get("guard") or {}).get("allow") or []))
     try:
         may_restart(record, allow)
-    except preconditions.Refused as error:
+    except preconditions.PreconditionFailed as error:
         return None, str(error)
     refused = _refused(record["of_run"], record, step)
     if refused:
@@ -237,7 +237,7 @@ def _settled(record, allow):
     while True:
         try:
             return may_restart(record, allow)
-        except preconditions.Refused:
+        except preconditions.PreconditionFailed:
             if time.monotonic() >= end:
                 raise
             time.sleep(kubelet_restart.PAUSE)
@@ -256,7 +256,7 @@ def _lowered(record, allow):
     try:
         kubelet_restart.load(record["reload"])
         running = _settled(record, allow)
-    except (preconditions.Refused, command.CommandError) as error:
+    except (preconditions.PreconditionFailed, command.CommandError) as error:
         return False, (
             "the files are back, but the kubelet was not started from them:"
             f" {files.one_line(error)}"

@@ -204,7 +204,7 @@ def _forbidden(raised, allow):
         if record["component"] == kubelet_level.COMPONENT:
             try:
                 kubelet_level.may_restart(record, allow)
-            except preconditions.Refused as error:
+            except preconditions.PreconditionFailed as error:
                 reason = files.one_line(error)
                 return [(other["component"], FAILED, reason) for other in raised]
     return []

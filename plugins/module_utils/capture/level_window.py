@@ -339,7 +339,7 @@ def _note_start(step):
 
 
 def _step(params, name):
-    return journal.Step(
+    return journal.StepContext(
         params["run_id"],
         name,
         "log levels for a capture",

@@ -79,7 +79,7 @@ def ready(params):
 def dumped(params):
     """Send the signal, and return {sent, reason}. Never raises."""
     try:
-        step = journal.Step(
+        step = journal.StepContext(
             params["run_id"],
             "dump",
             "the scheduler's cache dumped for a capture",

@@ -84,7 +84,7 @@ def _die_with_parent():
     return before_exec
 
 
-class Door(Client):
+class ApiProxy(Client):
     """One `kubectl proxy`, started without waiting, so that several start at once.
 
     The first request waits for it.

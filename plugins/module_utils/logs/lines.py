@@ -179,7 +179,7 @@ def unusable(pattern):
     return None
 
 
-class Wanted:
+class LineFilter:
     """Which lines are kept: those that hold one of the needles or that the pattern is found in.
 
     All where neither is given.

@@ -45,7 +45,7 @@ class Sink:
         self.since = since
         self.until = until
         self.deadline = deadline
-        self.wanted = log_lines.Wanted(params.get("needles"), params.get("match"))
+        self.wanted = log_lines.LineFilter(params.get("needles"), params.get("match"))
         self.max_line = params["max_line"]
         self.left = params["max_bytes"]
         self.cleaner = log_lines.Cleaner()

@@ -11,7 +11,7 @@ import time
 from ..kubeapi import kubeconfig
 from ..kubeapi import proxy as kubeapi_proxy
 from ..kubeapi.client import ApiError, Deadline
-from ..kubeapi.proxy import Door
+from ..kubeapi.proxy import ApiProxy
 from ..shared import workload_resources
 from . import journal, storage
 from .storage import ChangeError
@@ -34,7 +34,7 @@ def reached(via, read_only=True, seconds=SECONDS):
     tried, deadline = [], Deadline(seconds)
     with kubeapi_proxy.folder() as directory:
         for config, server in _ways(via):
-            with Door(
+            with ApiProxy(
                 directory,
                 str(len(tried)),
                 kubectl,

@@ -32,7 +32,7 @@ COMMITTED, NOT_DONE, SUPERSEDED = "committed", "not_done", "superseded"
 PENDING, UNREADABLE = "pending", "unreadable"
 
 
-class Step:
+class StepContext:
     """The context of a change: the run, the plan's step, what it does and why.
 
     `check` changes nothing. must_hold: refuse unless the run holds this node's lock; without it no
@@ -69,7 +69,7 @@ class Step:
     def also(self, **changes):
         """Return a copy with other values."""
         values = dict(vars(self), **changes)
-        return Step(
+        return StepContext(
             values.pop("run_id"),
             values.pop("step"),
             values.pop("what"),

@@ -106,7 +106,7 @@ class _Executor:
         self.component = self.expect.get("component")
         self.root = params.get("root") or ROOT
         self.lock = params.get("lock")
-        self.context = journal.Step(
+        self.context = journal.StepContext(
             params["run_id"],
             step["id"],
             "{}: {}".format(step.get("remedy"), step.get("target") or self.change.get("path")),
@@ -329,7 +329,9 @@ class _Executor:
             return self._ended(record, restored, reason, found, entry)
         begin = time.monotonic()
         back = health_probe.wait(
-            health_probe.Want(component, argv=record["former"]["argv"], not_identity=terminated),
+            health_probe.ExpectedState(
+                component, argv=record["former"]["argv"], not_identity=terminated
+            ),
             self.credentials,
             begin + record["limit"],
             hopeless=False,
@@ -453,9 +455,11 @@ def _expected(record, former):
     elect = True if expect.get("elect") else None
     if expect.get("restart"):
         identity = former.identity if former else None
-        return health_probe.Want(record["component"], expect.get("flags"), None, identity, elect)
+        return health_probe.ExpectedState(
+            record["component"], expect.get("flags"), None, identity, elect
+        )
     argv = record["former"]["argv"] if record["former"] else None
-    return health_probe.Want(record["component"], expect.get("flags"), argv, None, elect)
+    return health_probe.ExpectedState(record["component"], expect.get("flags"), argv, None, elect)
 
 
 def _listed(value):

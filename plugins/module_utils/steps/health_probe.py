@@ -31,7 +31,7 @@ DEATHS = 3  # right processes that ended again
 TRUE = ("", "1", "t", "T", "TRUE", "true", "True")
 
 
-class Want:
+class ExpectedState:
     """What is waited for. flags: {name: value, or None for not set}; argv: exactly this.
 
     Not_identity: another process than that.
@@ -100,7 +100,7 @@ def _value(value):
     )
 
 
-class Proof:
+class HealthResult:
     """What came of the waiting: ok or the reason why not.
 
     The last instance, what it said, and when all of it was first shown.
@@ -135,7 +135,7 @@ def wait(want, credentials, end, stable=None, hopeless=True, later=None):
     later: asked once at the end, when nothing runs and nothing ended either, for another end: the
     kubelet may hold back a container that it has started before, and that is no failure.
     """
-    found, state, begin = Proof(), _State(want.component), time.monotonic()
+    found, state, begin = HealthResult(), _State(want.component), time.monotonic()
     stable = STABLE if stable is None else stable
     while True:
         _look(want, credentials, found, state)

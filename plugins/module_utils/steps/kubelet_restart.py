@@ -51,7 +51,7 @@ def look(host):
     try:
         return Kubelet()
     except Exception as error:  # pylint: disable=broad-except
-        raise preconditions.Refused(
+        raise preconditions.PreconditionFailed(
             f"the kubelet of {host} cannot be looked at ({files.one_line(error)}): nothing was"
             " changed"
         )
@@ -66,7 +66,7 @@ def check(host, wanted, allow, own=()):
     _demand_running(found, host)
     expected = (wanted.get("expect") or {}).get("pid")
     if expected is not None and expected != found.pid:
-        raise preconditions.Refused(
+        raise preconditions.PreconditionFailed(
             "the evidence is old: the kubelet of {} is no longer the process {} but {}; {}".format(
                 host, expected, found.pid, preconditions.OLD
             )
@@ -84,7 +84,9 @@ def check(host, wanted, allow, own=()):
     if waiting and only_ours(found.evidence["unit"], own):
         waiting = [impact for impact in waiting if impact != restart_impact.RELOAD]
     if waiting and consent.PENDING_CHANGES not in allow:
-        raise preconditions.Refused(restart_impact.sentence(host, "the kubelet", waiting))
+        raise preconditions.PreconditionFailed(
+            restart_impact.sentence(host, "the kubelet", waiting)
+        )
     return found
 
 
@@ -92,13 +94,13 @@ def _demand_running(found, host):
     """Raise guard.Refused unless the kubelet runs as its unit, and is healthy."""
     unit = found.evidence["unit"] or {}
     if unit.get("name") != UNIT or found.pid is None or unit.get("active_state") != "active":
-        raise preconditions.Refused(
+        raise preconditions.PreconditionFailed(
             f"the kubelet of {host} is not restarted, because it does not run as {UNIT} now"
             " (systemctl status kubelet)"
         )
     if not found.healthy:
         healthz = found.evidence["healthz"]
-        raise preconditions.Refused(
+        raise preconditions.PreconditionFailed(
             "the kubelet of {} is not restarted, because it is not healthy ({}): mend it first"
             " (journalctl -u kubelet)".format(
                 host, healthz["error"] or "HTTP {}".format(healthz["status"])
@@ -110,7 +112,7 @@ def demand_start(found, host):
     """Raise guard.Refused where something would keep the new process from starting."""
     swaps = (files.text("/proc/swaps") or "").splitlines()[1:]
     if swaps and _fails_on_swap(found).lower() in ("", "true", "t", "1"):
-        raise preconditions.Refused(
+        raise preconditions.PreconditionFailed(
             f"the kubelet of {host} is not restarted, because swap is on ({swaps[0].split()[0]})"
             " and it would refuse to start: switch it off first"
         )
@@ -144,13 +146,13 @@ def demand_no_devices(host):
     """No container that holds devices of a plugin runs here, or guard.Refused."""
     held = devices.running()
     if held is None:
-        raise preconditions.Refused(
+        raise preconditions.PreconditionFailed(
             f"whether pods with devices run on {host} cannot be told"
             f" ({os.path.join(devices.FOLDER, devices.CHECKPOINT)} cannot be read), so that its"
             " kubelet is not restarted; allow it with -e kubemend_allow=kubelet_restart"
         )
     if held:
-        raise preconditions.Refused(
+        raise preconditions.PreconditionFailed(
             "pods with devices run on {} ({}): they may lose them when the kubelet restarts; wait"
             " for their end, or allow it with -e kubemend_allow=kubelet_restart".format(
                 host, ", ".join(devices.names(held)[:5])

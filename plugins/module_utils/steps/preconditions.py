@@ -25,10 +25,12 @@ MAX_MANIFEST = 10 * 1024 * 1024
 OLD = "collect evidence and plan again"
 
 
-Refused = PreconditionFailed  # the name by which packages above and beside this one know it
+PreconditionFailed = (
+    PreconditionFailed  # the name by which packages above and beside this one know it
+)
 
 
-class Scene:
+class PreconditionResult:
     """The node as the guards found it.
 
     The component's process before the change, and what may ask components.
@@ -45,7 +47,7 @@ def check(step, params):
     expect, host = step.get("expect") or {}, step.get("host") or "this host"
     component = expect.get("component")
     if component not in component_endpoints.PORTS and component != component_endpoints.API_SERVER:
-        raise Refused(
+        raise PreconditionFailed(
             f"{component} of {host} is not edited or restarted by a step of this kind; do it by"
             " hand"
         )
@@ -60,7 +62,7 @@ def check(step, params):
         another(step.get("guard"), everyone, may_ask, host)
     if expect.get("restart") and former:
         _pending(step, former, host)
-    return Scene(former, may_ask, notes)
+    return PreconditionResult(former, may_ask, notes)
 
 
 def resume(step, params):
@@ -84,7 +86,7 @@ def startable(image):
         here = runtime_tool.find(evidence)
         here.demand()
         return not image or here.has_image(image) is not False
-    except (Refused, runtime_tool.RuntimeDown):
+    except (PreconditionFailed, runtime_tool.RuntimeDown):
         return False
 
 
@@ -98,18 +100,18 @@ def _kubelet(host):
         evidence = kubelet.collect(registry.Context({}, procfs.of_interest(), {}))
     except Exception as error:  # pylint: disable=broad-except
         # whatever is wrong with it, the component would not come back
-        raise Refused(
+        raise PreconditionFailed(
             f"the kubelet of {host} cannot be looked at ({files.one_line(error)}): mend it first,"
             " it has to bring the component back"
         )
     if not evidence["process"]:
-        raise Refused(
+        raise PreconditionFailed(
             f"no kubelet runs on {host}: start it first (systemctl status kubelet), it has to bring"
             " the component back"
         )
     healthz = evidence["healthz"]
     if healthz["status"] != 200:
-        raise Refused(
+        raise PreconditionFailed(
             "the kubelet of {} is not healthy ({}: {}): mend it first (journalctl -u kubelet), it"
             " has to bring the component back".format(
                 host,
@@ -127,12 +129,12 @@ def _runtime(evidence, image, component, host):
         here.demand()
         present = here.has_image(image) if image else None
     except runtime_tool.RuntimeDown as error:
-        raise Refused(
+        raise PreconditionFailed(
             f"the container runtime of {host} does not answer ({files.one_line(error)}): mend it"
             " first, it has to start the component again"
         )
     if present is False:
-        raise Refused(
+        raise PreconditionFailed(
             f"the image {image} of {component} is gone from the runtime of {host}, so that it could"
             f" not start again: bring it back (crictl pull {image}) and run again"
         )
@@ -169,7 +171,7 @@ def _process(expect, component, host):
         if running
         else "none runs now"
     )
-    raise Refused(
+    raise PreconditionFailed(
         "the evidence is old: {} on {} is no longer the process {} ({}); {}".format(
             component, host, expect["pid"], now, OLD
         )
@@ -184,7 +186,7 @@ def _only_manifest(step, folder, component, host):
     moved = change.get("path") if change.get("kind") == MOVE_OUT else None
     mine = (step.get("guard") or {}).get("manifest")
     if not folder:
-        raise Refused(
+        raise PreconditionFailed(
             f"the kubelet of {host} has no folder of static pods, so nothing would start"
             f" {component} again; {OLD}"
         )
@@ -198,7 +200,7 @@ def _only_manifest(step, folder, component, host):
     try:
         names = [name for name in sorted(os.listdir(folder)) if not name.startswith(".")]
     except OSError as error:
-        raise Refused(
+        raise PreconditionFailed(
             f"the folder of static pods {folder} on {host} cannot be read ({files.reason(error)})"
         )
     holding = [
@@ -207,12 +209,12 @@ def _only_manifest(step, folder, component, host):
         if path != moved and speaks_of(path, component)
     ]
     if not holding:
-        raise Refused(
+        raise PreconditionFailed(
             f"no file in {folder} on {host} is a manifest of {component}, so nothing would start it"
             f" again; {OLD}"
         )
     if len(holding) > 1 or (mine and holding != [mine]):
-        raise Refused(
+        raise PreconditionFailed(
             "{} on {} may hold manifests of {} beside the one that is meant: move what does not"
             " belong there out of the folder, and run again".format(
                 " and ".join(path for path in holding if path != mine), host, component
@@ -250,7 +252,7 @@ def answering(guard, everyone, host):
         if answer["status"] is not None:
             return
         silent.append("{}: {}".format(one, answer["error"]))
-    raise Refused(
+    raise PreconditionFailed(
         "no API server answers from {} ({}): manifests and running components stay untouched until"
         " one does".format(host, "; ".join(silent) or "none is known and none runs here")
     )
@@ -272,7 +274,7 @@ def another(guard, everyone, credentials, host):
         if said["status"] == 200:
             return
         told.append("{}: {}".format(one, said["error"] or "HTTP {}".format(said["status"])))
-    raise Refused(
+    raise PreconditionFailed(
         "no API server but the one of {} is well ({}), and it is restarted only while another one"
         " serves: mend that first".format(host, "; ".join(told) or "none is known")
     )
@@ -315,4 +317,4 @@ def _pending(step, former, host):
         process, given, expect.get("words"), sorted(expect.get("flags") or {}), own
     )
     if found:
-        raise Refused(restart_impact.sentence(host, expect["component"], found))
+        raise PreconditionFailed(restart_impact.sentence(host, expect["component"], found))

@@ -190,7 +190,9 @@ def _report(case: Case, packed: Mapping[str, bytes], anonymizer: Anonymizer | No
         evidence_document.validate(json.loads(zlib.decompress(packed[name])))
         for name in sorted(packed)
     )
-    judged, clusters = engine.examine(documents, case.faults, deep=case.deep, part=case.part)
+    judged, clusters = engine.evaluate_clusters(
+        documents, case.faults, deep=case.deep, part=case.part
+    )
     _require_same(case.judged, judged, anonymizer)
     timelines, _lacking = timeline.of_clusters(clusters)
     # Captures contain log lines and name files of the operator, a comparison is about another run:

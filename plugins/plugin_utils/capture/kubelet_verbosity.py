@@ -21,7 +21,7 @@ from ..editing import draft as editing_draft
 from ..models import control_plane
 from ..models.kubelet import dropin as kubelet_dropin
 from ..planning import fencing
-from ..planning.plan import Scene, Step
+from ..planning.plan import RemedyContext, Step
 from ..planning.remedies import control_plane as remedie_control_plane
 from ..planning.remedies.kubelet_dropin import argument_files
 
@@ -34,7 +34,7 @@ ASSIGNMENT = re.compile(rf"(?m)^[ \t]*{VARIABLE}[ \t]*=.*$")
 NUMBER = re.compile(r"(?<=--v[= ])\d+")
 
 
-def raise_kubelet(scene: Scene, level: int, run_id: str) -> Step:
+def raise_kubelet(scene: RemedyContext, level: int, run_id: str) -> Step:
     """Return the step that starts this host's kubelet again with that level."""
     data = control_plane.data(scene.document, "kubelet")
     unit, process = data.get("unit") or {}, data.get("process") or {}
@@ -63,7 +63,7 @@ def raise_kubelet(scene: Scene, level: int, run_id: str) -> Step:
     )
 
 
-def _refusal(scene: Scene, data: Mapping[str, Any]) -> str | None:
+def _refusal(scene: RemedyContext, data: Mapping[str, Any]) -> str | None:
     """Return what forbids the restart, as far as evidence shows it.
 
     The node checks again at the last moment.
@@ -85,7 +85,7 @@ def _refusal(scene: Scene, data: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _not_well(scene: Scene, data: Mapping[str, Any], host: str) -> str | None:
+def _not_well(scene: RemedyContext, data: Mapping[str, Any], host: str) -> str | None:
     """Return why this kubelet, or its API server, is not in a state for a restart, or None."""
     if (data.get("unit") or {}).get("name") != KUBELET_UNIT or not data.get("process"):
         return (
@@ -102,7 +102,7 @@ def _not_well(scene: Scene, data: Mapping[str, Any], host: str) -> str | None:
     return None
 
 
-def _devices(scene: Scene) -> Any:
+def _devices(scene: RemedyContext) -> Any:
     devices = control_plane.data(scene.document, "devices")
     return devices.get("names") or devices.get("running") or ()
 

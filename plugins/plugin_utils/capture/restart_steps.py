@@ -16,8 +16,8 @@ from typing import Any
 from ..faults import engine as fault_engine
 from ..models import cluster as model_cluster
 from ..models import control_plane, membership, writes
-from ..models.result import Finding, Proof
-from ..planning.plan import Consent, Scene, Step
+from ..models.result import EvidenceRef, Finding
+from ..planning.plan import Consent, RemedyContext, Step
 from ..planning.remedies import control_plane as remedie_control_plane
 from . import kubelet_verbosity
 from .plan import Target
@@ -113,7 +113,7 @@ def _scene(
     of: model_cluster.Cluster,
     allow: frozenset[str],
     path: str | None,
-) -> Scene:
+) -> RemedyContext:
     finding = Finding(
         CODE,
         "info",
@@ -122,9 +122,9 @@ def _scene(
         target.component,
         "",
         target.node,
-        evidence=(Proof("file", target.on, path=path),),
+        evidence=(EvidenceRef("file", target.on, path=path),),
     )
-    return Scene(finding, of, document, Consent(2, allow))
+    return RemedyContext(finding, of, document, Consent(2, allow))
 
 
 def _kubelet(

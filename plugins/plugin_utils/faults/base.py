@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 from ..models.cluster import Cluster, Host
-from ..models.result import Missing, Proof
+from ..models.result import EvidenceRef, Missing
 
 
 @dataclass(frozen=True)
-class Hit:
+class Detection:
     """One place where the fault is present.
 
     severity and risk are set only where they differ from the fault's own. command is the one line
@@ -27,7 +27,7 @@ class Hit:
     """
 
     summary: str
-    evidence: tuple[Proof, ...]
+    evidence: tuple[EvidenceRef, ...]
     remedy: str
     host: str | None = None
     node: str | None = None
@@ -40,14 +40,14 @@ class Hit:
     rank: int = 0
 
 
-class Outcome(NamedTuple):
+class CheckResult(NamedTuple):
     """The result of a check for one component or host.
 
     Hits make the fault present; otherwise missing evidence makes it unknown. settled lists the
     `kernel` of hits that this host's files decide for all hosts with its kernel.
     """
 
-    hits: tuple[Hit, ...] = ()
+    hits: tuple[Detection, ...] = ()
     missing: tuple[Missing, ...] = ()
     applies: bool = True
     component: str | None = None
@@ -65,22 +65,22 @@ class Outcome(NamedTuple):
         return "unknown" if self.missing else "clear"
 
 
-CLEAR = Outcome()
+CLEAR = CheckResult()
 
 
-def present(*hits: Hit, **fields: Any) -> Outcome:
+def present(*hits: Detection, **fields: Any) -> CheckResult:
     """Return a result that reports the fault with these hits."""
-    return Outcome(hits, **fields)
+    return CheckResult(hits, **fields)
 
 
-def unknown(*missing: Missing, **fields: Any) -> Outcome:
+def unknown(*missing: Missing, **fields: Any) -> CheckResult:
     """Return a result that names the evidence without which nothing can be decided."""
-    return Outcome((), missing, **fields)
+    return CheckResult((), missing, **fields)
 
 
-def not_applicable(note: str, **fields: Any) -> Outcome:
+def not_applicable(note: str, **fields: Any) -> CheckResult:
     """Return a result for a host or component that the fault cannot occur on."""
-    return Outcome(applies=False, note=note, **fields)
+    return CheckResult(applies=False, note=note, **fields)
 
 
 # The components that each component needs; it exits while they are down.
@@ -96,8 +96,8 @@ def depends(component: str | None, other: str | None) -> bool:
     return other in NEEDS.get(component or "", ())
 
 
-NodeCheck = Callable[[Host, Mapping[str, Any]], Iterable[Outcome]]
-ClusterCheck = Callable[[Cluster], Iterable[Outcome]]
+NodeCheck = Callable[[Host, Mapping[str, Any]], Iterable[CheckResult]]
+ClusterCheck = Callable[[Cluster], Iterable[CheckResult]]
 AnyNodeCheck = TypeVar("AnyNodeCheck", bound=NodeCheck)
 AnyClusterCheck = TypeVar("AnyClusterCheck", bound=ClusterCheck)
 Causes = frozenset[tuple[str, str | None]]

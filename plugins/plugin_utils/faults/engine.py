@@ -34,25 +34,25 @@ from ..models.result import (
     Verdict,
 )
 from . import CATALOGUE
-from .base import Fault, Hit, Outcome, depends, unknown
+from .base import CheckResult, Detection, Fault, depends, unknown
 
 KEY_DIGITS = 16
 FROZEN = f"the cluster accepts no writes ({writes.CODE}): what the API holds is of before"
 NOT_A_NODE = "KM905"
-_Results = list[tuple[Fault, Outcome]]
+_Results = list[tuple[Fault, CheckResult]]
 
 
-def judge(
+def evaluate(
     documents: Iterable[Mapping[str, Any]],
     faults: frozenset[str] | None = None,
     deep: bool = False,
     part: bool = False,
 ) -> Result:
     """Return the verdict of every fault (or of the codes in faults) over evidence documents."""
-    return examine(documents, faults, deep, part)[0]
+    return evaluate_clusters(documents, faults, deep, part)[0]
 
 
-def examine(
+def evaluate_clusters(
     documents: Iterable[Mapping[str, Any]],
     faults: frozenset[str] | None = None,
     deep: bool = False,
@@ -145,13 +145,13 @@ def _node_results(faults: list[Fault], host: Host, document: Mapping[str, Any]) 
     ]
 
 
-def _node_outcomes(fault: Fault, host: Host, document: Mapping[str, Any]) -> Iterable[Outcome]:
+def _node_outcomes(fault: Fault, host: Host, document: Mapping[str, Any]) -> Iterable[CheckResult]:
     if fault.node is None:
         return ()
     return fault.node(host, document)
 
 
-def _completed(fault: Fault, host: Host, outcome: Outcome) -> Outcome:
+def _completed(fault: Fault, host: Host, outcome: CheckResult) -> CheckResult:
     """Return a result with the host and the component that its check did not give."""
     if outcome.host is None:
         outcome = outcome._replace(host=host.host)
@@ -279,7 +279,7 @@ class _ResultBuilder:
             if _may_cause(cause, finding) and _same_place(cause, finding)
         }
 
-    def _enter(self, key: str | None, fault: Fault, outcome: Outcome) -> None:
+    def _enter(self, key: str | None, fault: Fault, outcome: CheckResult) -> None:
         if outcome.verdict == "unknown" and _is_not_asked(outcome):
             self.not_judged.append(NotJudged(fault.code, key, _not_asked_reason(outcome)))
             return
@@ -339,17 +339,17 @@ class _ResultBuilder:
         return {row for row in remaining if row.cluster or row.code not in present}
 
 
-def _is_not_asked(outcome: Outcome) -> bool:
+def _is_not_asked(outcome: CheckResult) -> bool:
     return all(missing.status == "not_asked" for missing in outcome.missing)
 
 
-def _not_asked_reason(outcome: Outcome) -> str:
+def _not_asked_reason(outcome: CheckResult) -> str:
     if any(missing.collector == "host" for missing in outcome.missing):
         return "limit"
     return "tier"
 
 
-def _finding(fault: Fault, key: str | None, hit: Hit) -> Finding:
+def _finding(fault: Fault, key: str | None, hit: Detection) -> Finding:
     risk = fault.risk
     if hit.risk is not None:
         risk = hit.risk
@@ -402,13 +402,13 @@ class _Count:
         self._open: dict[str, set[str]] = {host.host: set() for host in cluster.hosts}
         self.lacking: dict[tuple[str, str, str], None] = {}
 
-    def node(self, host: Host, code: str, outcome: Outcome) -> None:
+    def node(self, host: Host, code: str, outcome: CheckResult) -> None:
         """Count the result of a node check."""
         if outcome.verdict == "unknown":
             self._open[host.host].add(code)
             self._note(outcome)
 
-    def cluster(self, code: str, outcome: Outcome) -> None:
+    def cluster(self, code: str, outcome: CheckResult) -> None:
         """Count the result of a cluster check.
 
         It is open for its own host, else for the hosts that owe evidence, and for all of them if
@@ -421,7 +421,7 @@ class _Count:
                 self._open[name].add(code)
         self._note(outcome)
 
-    def _owing(self, outcome: Outcome) -> list[str]:
+    def _owing(self, outcome: CheckResult) -> list[str]:
         if outcome.verdict == "present":
             # the API may name a server with a value of any type
             return [str(missing.host) for missing in outcome.missing]
@@ -429,7 +429,7 @@ class _Count:
             return list(self._open)
         return [str(outcome.host)]
 
-    def _note(self, outcome: Outcome) -> None:
+    def _note(self, outcome: CheckResult) -> None:
         for missing in outcome.missing:
             if missing.status in ("not_asked", "ok"):
                 continue
@@ -495,7 +495,7 @@ def _lack_reason(cluster: Cluster, host: Host | None, place: str, collector: str
     return ""
 
 
-def _of_cluster(fault: Fault, cluster: Cluster) -> list[Outcome]:
+def _of_cluster(fault: Fault, cluster: Cluster) -> list[CheckResult]:
     if fault.cluster is None:
         return []
     try:
@@ -505,7 +505,7 @@ def _of_cluster(fault: Fault, cluster: Cluster) -> list[Outcome]:
         return [unknown(Missing(place, "judging", "error"), note=unforeseen(error))]
 
 
-def _as_of_now(fault: Fault, cluster: Cluster, outcome: Outcome) -> Outcome:
+def _as_of_now(fault: Fault, cluster: Cluster, outcome: CheckResult) -> CheckResult:
     """Return the result, unknown instead of clear where the API holds only the past.
 
     Clocks that differ are named as the reason.

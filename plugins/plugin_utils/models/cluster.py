@@ -81,7 +81,7 @@ class Host:
 
 
 @dataclass(frozen=True)
-class Stranger:
+class UnlistedMember:
     """A member of the control plane that is no host of the inventory. source: what names it."""
 
     name: str
@@ -102,7 +102,7 @@ class Cluster:
     api_status: str = "not_asked"
     api_reason: str = ""
     collected_at: str = ""
-    strangers: list[Stranger] = field(default_factory=list)
+    strangers: list[UnlistedMember] = field(default_factory=list)
     members: list[Host] = field(default_factory=list)
     unplaced: list[Host] = field(default_factory=list)
     # Node of the API -> which host of the run it is

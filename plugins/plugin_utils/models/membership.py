@@ -15,7 +15,7 @@ from ..evidence.answers.cluster.nodes import Node, Nodes
 from ..evidence.answers.cluster.server import Server
 from ..parsers import pflag
 from . import ages, control_plane, node_hosts
-from .cluster import STALE_LOCK_SECONDS, Cluster, Host, Stranger, timestamp
+from .cluster import STALE_LOCK_SECONDS, Cluster, Host, UnlistedMember, timestamp
 from .control_plane import Process
 from .result import UNPROVEN
 
@@ -158,7 +158,7 @@ def _find_members(cluster: Cluster) -> None:
     nodes = cluster.typed(Nodes).items
     known = _known_hosts(cluster, nodes)
     members = {host.host: host for host in filter(_is_member, cluster.hosts)}
-    strangers: dict[str, Stranger] = {}
+    strangers: dict[str, UnlistedMember] = {}
     named: set[str] = set()
     for aliases, source in _witnesses(cluster, nodes):
         host = _first_known(aliases, known)
@@ -166,7 +166,7 @@ def _find_members(cluster: Cluster) -> None:
             members[host.host] = host
             named.update(known[alias].host for alias in aliases if alias in known)
         elif strangers.keys().isdisjoint(aliases):
-            strangers.update(dict.fromkeys(aliases, Stranger(aliases[0], source)))
+            strangers.update(dict.fromkeys(aliases, UnlistedMember(aliases[0], source)))
     cluster.members = [members[name] for name in sorted(members)]
     cluster.strangers = list({stranger.name: stranger for stranger in strangers.values()}.values())
     # Silent hosts that nothing names: where the inventory calls a host otherwise than its cluster

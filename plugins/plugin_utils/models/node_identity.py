@@ -24,7 +24,7 @@ from . import control_plane
 from .kubelet import config as kubelet_config
 from .kubelet import dropin as kubelet_dropin
 from .kubelet import exit_cause
-from .result import Proof
+from .result import EvidenceRef
 
 NONE, DENIED, ERROR = "none", "denied", "error"
 SHOWN = 5
@@ -69,7 +69,7 @@ class Identity:
     addresses: frozenset[str] | None = None
     more: bool = False
     runs: bool = False
-    places: tuple[Proof, ...] = ()
+    places: tuple[EvidenceRef, ...] = ()
     refused: tuple[str, str] | None = None
     networks: Networks | None = None
 
@@ -173,14 +173,14 @@ def _certificate(document: Mapping[str, Any], kubelet: Mapping[str, Any]) -> str
     return ERROR
 
 
-def _places(host: str, kubelet: Mapping[str, Any]) -> Iterable[Proof]:
+def _places(host: str, kubelet: Mapping[str, Any]) -> Iterable[EvidenceRef]:
     """Return the lines of the unit's environment files that set name or address."""
     unit = kubelet.get("unit")
     found = []
     for record in (unit.get("environment_files") or ()) if isinstance(unit, Mapping) else ():
         if isinstance(record, Mapping) and isinstance(record.get("text"), str):
             found += [
-                Proof(
+                EvidenceRef(
                     "file",
                     host,
                     path=one_line(record.get("path"), 200),

@@ -21,7 +21,7 @@ from ..safe_io import yaml_nodes
 from . import control_plane, limits
 from .kubelet import config as kubelet_config
 from .kubelet.config import KubeletConfig, Setting
-from .result import Proof
+from .result import EvidenceRef
 
 # The signals behind each condition, as pkg/kubelet/eviction of Kubernetes has them.
 SIGNALS = {
@@ -267,7 +267,7 @@ def percent(part: int, whole: int) -> str:
     return f"{100 * part / whole:.1f} %"
 
 
-def told(condition: str, host: str, found: Pressure) -> tuple[list[str], list[Proof]]:
+def told(condition: str, host: str, found: Pressure) -> tuple[list[str], list[EvidenceRef]]:
     """Return what a condition is about in clauses, and the proofs of all that is known of it."""
     rows = list(found.of(condition))
     clauses = [
@@ -290,11 +290,11 @@ def told(condition: str, host: str, found: Pressure) -> tuple[list[str], list[Pr
     return clauses, proofs
 
 
-def _process(host: str, process: Large, uses: str) -> Proof:
-    return Proof("process", host, pid=process.pid, text=f"{process.name}: {uses}")
+def _process(host: str, process: Large, uses: str) -> EvidenceRef:
+    return EvidenceRef("process", host, pid=process.pid, text=f"{process.name}: {uses}")
 
 
-def _large_folders(host: str, found: Pressure, short: set[str]) -> list[Proof]:
+def _large_folders(host: str, found: Pressure, short: set[str]) -> list[EvidenceRef]:
     filesystems = [
         filesystem for filesystem in found.filesystems if filesystem.name in short or not short
     ]
@@ -318,14 +318,14 @@ def _shown(filesystem: Counted) -> list[Large]:
     ]
 
 
-def _folder(host: str, folder: Large, complete: bool) -> Proof:
+def _folder(host: str, folder: Large, complete: bool) -> EvidenceRef:
     text = f"{size(folder.value)} in {folder.files} files"
     if not complete:
         text += ", or more: there was no time to count all"
-    return Proof("file", host, path=folder.name, text=text)
+    return EvidenceRef("file", host, path=folder.name, text=text)
 
 
-def _rest(host: str, found: Pressure, counted: Counted) -> Iterator[Proof]:
+def _rest(host: str, found: Pressure, counted: Counted) -> Iterator[EvidenceRef]:
     """Yield what else is in use, where the folders that were counted are not most of it."""
     name = f"{counted.name}.available"
     where = next(
@@ -337,7 +337,7 @@ def _rest(host: str, found: Pressure, counted: Counted) -> Iterator[Proof]:
         return
     used, held = where.total - where.free, counted.total
     if 2 * held < used:
-        yield Proof(
+        yield EvidenceRef(
             "file",
             host,
             path=where.path,
@@ -359,9 +359,11 @@ def _at(measure: Measure) -> str:
     return ""
 
 
-def _proof(host: str, measure: Measure, bounds: list[Threshold]) -> Proof:
+def _proof(host: str, measure: Measure, bounds: list[Threshold]) -> EvidenceRef:
     listed = ", ".join(map(str, bounds)) or "no threshold"
     text = f"{measure}; threshold: {listed}"
     if measure.path:
-        return Proof("file", host, path=measure.path, text=f"mounted at {measure.mount}: {text}")
-    return Proof("process", host, text=text)
+        return EvidenceRef(
+            "file", host, path=measure.path, text=f"mounted at {measure.mount}: {text}"
+        )
+    return EvidenceRef("process", host, text=text)

@@ -18,7 +18,7 @@ UNPROVEN = "unproven"
 
 
 @dataclass(frozen=True)
-class Proof:
+class EvidenceRef:
     """One pointer to what proves a finding; fields that do not apply are None.
 
     kind: file, process, api, http, unit or log. line: 1-based. text: the line, value or answer, as
@@ -65,7 +65,7 @@ class Finding:
     summary: str
     node: str | None = None
     because: tuple[str, ...] = ()
-    evidence: tuple[Proof, ...] = ()
+    evidence: tuple[EvidenceRef, ...] = ()
     remedy: str | None = None
     risk: int = 0
     command: str | None = None

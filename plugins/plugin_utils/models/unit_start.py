@@ -16,7 +16,7 @@ from ...module_utils.shared import start_refusal, systemd_output
 from ...module_utils.shared.start_refusal import Refusal
 from ..evidence.document import one_line
 from . import control_plane
-from .result import Proof
+from .result import EvidenceRef
 
 WOULD_NOT = "a start now would not succeed: "
 
@@ -68,15 +68,15 @@ def future(refusals: Iterable[Refusal]) -> Refusal | None:
     return next((one for one in refusals if one.now and not one.past), None)
 
 
-def proofs(host: str, unit: str, refusals: Iterable[Refusal]) -> list[Proof]:
+def proofs(host: str, unit: str, refusals: Iterable[Refusal]) -> list[EvidenceRef]:
     """Return the lines of its files and of its journal that show it."""
     found = []
     for one in refusals:
         if one.place is not None:
             path, line, text = one.place
-            found.append(Proof("file", host, path=path, line=line, text=text))
+            found.append(EvidenceRef("file", host, path=path, line=line, text=text))
         if one.line:
-            found.append(Proof("log", host, object=one_line(unit, 80), text=one.line))
+            found.append(EvidenceRef("log", host, object=one_line(unit, 80), text=one.line))
     return list(dict.fromkeys(found))[:4]
 
 

@@ -21,7 +21,7 @@ from . import ages
 from .api_node import NodeView, and_others, views
 from .cluster import Cluster, Host, timestamp
 from .membership import etcd_names
-from .result import Missing, Proof
+from .result import EvidenceRef, Missing
 
 CODE = "KM115"
 # the usual durations; API servers renew theirs every 10 s, and it lasts an hour
@@ -70,7 +70,7 @@ class Etcd:
 
     cause: str = ""
     told: str = ""
-    proofs: tuple[Proof, ...] = ()
+    proofs: tuple[EvidenceRef, ...] = ()
     sure: bool = False
 
 
@@ -85,7 +85,7 @@ class Writes:
     cause: str = ""
     told: str = ""
     since: datetime | None = None
-    proofs: tuple[Proof, ...] = ()
+    proofs: tuple[EvidenceRef, ...] = ()
     missing: tuple[Missing, ...] = ()
     note: str = ""
 
@@ -230,7 +230,7 @@ def _of_servers(cluster: Cluster) -> Iterator[Lease]:
         yield Lease("lease of an API server", max(beats), known, known, BEAT_SECONDS)
 
 
-def _read(cluster: Cluster, found: list[Lease]) -> tuple[Proof, ...]:
+def _read(cluster: Cluster, found: list[Lease]) -> tuple[EvidenceRef, ...]:
     """Return the lease that was renewed last, and how many there are."""
     if not found:
         return ()
@@ -241,7 +241,7 @@ def _read(cluster: Cluster, found: list[Lease]) -> tuple[Proof, ...]:
     else:
         at = ""
     return (
-        Proof(
+        EvidenceRef(
             "api",
             cluster.api_host,
             object=f"the newest of {len(found)} leases: {last.name}",
@@ -369,7 +369,7 @@ def _alarm(
     if kind == NOSPACE and sizes:
         told += f"; {whose}: {and_others(sizes, 3)}"
     proofs = [
-        Proof(
+        EvidenceRef(
             "http",
             host.host,
             object=one_line(status.get("endpoint"), 120),
@@ -444,7 +444,7 @@ def _leaderless(cluster: Cluster, without: list[tuple[Host, Mapping[str, Any]]])
         f" {'knows' if len(here) == 1 else 'know'} no leader"
     )
     proofs = [
-        Proof(
+        EvidenceRef(
             "http",
             host.host,
             object=one_line(status.get("endpoint"), 120),
@@ -501,7 +501,7 @@ def _absent(cluster: Cluster) -> Etcd:
         return Etcd()
     names = and_others([host.host for host in masters])
     proofs = [
-        Proof(
+        EvidenceRef(
             "http",
             host.host,
             object="etcd",

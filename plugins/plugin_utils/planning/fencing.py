@@ -11,12 +11,12 @@ from typing import Any
 from ...module_utils.shared.consent import API_DOWN, FENCED
 from ..models import control_plane, taints
 from ..parsers import systemd_unit
-from .plan import Scene
+from .plan import RemedyContext
 
 ALLOW = "-e kubemend_allow={0}"
 
 
-def why(scene: Scene) -> str | None:
+def why(scene: RemedyContext) -> str | None:
     """Return what forbids changes on this host, with what would allow them, or None."""
     allow = scene.consent.allow
     if masked(scene.document) and FENCED not in allow:
@@ -36,7 +36,7 @@ def why(scene: Scene) -> str | None:
     return f"{fence}; {lifted(scene, FENCED)}" if fence else None
 
 
-def beside_mask(scene: Scene) -> str | None:
+def beside_mask(scene: RemedyContext) -> str | None:
     """Return another sign than a mask that the node was taken out, or why none can be seen.
 
     No mask is removed where there is one: both were meant. What the API has of the node must be
@@ -53,7 +53,7 @@ def beside_mask(scene: Scene) -> str | None:
     return _fence(scene)
 
 
-def lifted(scene: Scene, word: str) -> str:
+def lifted(scene: RemedyContext, word: str) -> str:
     """Return how to allow it, with what is allowed already: a variable replaces its value."""
     return f"allow it with {ALLOW.format(','.join(sorted({*scene.consent.allow, word})))}"
 
@@ -63,7 +63,7 @@ def masked(document: Mapping[str, Any]) -> bool:
     return systemd_unit.unit(control_plane.data(document, "kubelet").get("unit")).masked
 
 
-def _silent(scene: Scene) -> str | None:
+def _silent(scene: RemedyContext) -> str | None:
     """Return why it is not known what the API has of the node, or None."""
     if scene.cluster.api_status != "ok":
         if scene.cluster.api_reason:
@@ -74,7 +74,7 @@ def _silent(scene: Scene) -> str | None:
     return "the API server did not list the nodes"
 
 
-def _nodes(scene: Scene) -> list[Mapping[str, Any]] | None:
+def _nodes(scene: RemedyContext) -> list[Mapping[str, Any]] | None:
     answer = scene.cluster.answer("nodes")
     items = answer.get("items") if isinstance(answer, Mapping) else None
     if not isinstance(items, (list, tuple)):
@@ -82,7 +82,7 @@ def _nodes(scene: Scene) -> list[Mapping[str, Any]] | None:
     return [item for item in items if isinstance(item, Mapping)]
 
 
-def is_held(scene: Scene) -> bool:
+def is_held(scene: RemedyContext) -> bool:
     """Return whether an operator or a tool cordoned the node, and no run of kubemend.
 
     Then it stays cordoned, whatever is done to it.
@@ -98,7 +98,7 @@ def _is_held(node: Mapping[str, Any]) -> bool:
     return not isinstance(cordon, Mapping) or bool(cordon.get("held"))
 
 
-def _fence(scene: Scene) -> str | None:
+def _fence(scene: RemedyContext) -> str | None:
     """Return by which sign in the API the node was taken out, or None."""
     name = scene.finding.node
     if name is None:

@@ -95,7 +95,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Scene:
+class RemedyContext:
     """What a remedy may look at.
 
     The finding, its cluster, and one host's evidence (an empty mapping without a host). of: another
@@ -110,7 +110,7 @@ class Scene:
 
 
 # Several steps of one remedy are done one after the other, or none of them.
-Remedy = Callable[[Scene], Step | Sequence[Step] | None]
+Remedy = Callable[[RemedyContext], Step | Sequence[Step] | None]
 
 
 def plan(
@@ -165,7 +165,7 @@ def _groups(
             continue
         cluster = by_key[finding.cluster]
         document = document_of(finding.host) if finding.host else {}
-        scene = Scene(finding, cluster, document, consent, document_of)
+        scene = RemedyContext(finding, cluster, document, consent, document_of)
         group = _written(cluster, _group(remedy, scene))
         if group:
             groups.append((number, _in_cluster(finding.cluster, group)))
@@ -189,7 +189,7 @@ def _needed(step: Step, earlier: Iterable[Step]) -> Step:
     )
 
 
-def _group(remedy: Remedy, scene: Scene) -> tuple[Step, ...]:
+def _group(remedy: Remedy, scene: RemedyContext) -> tuple[Step, ...]:
     """Return the steps of one finding.
 
     Unforeseen evidence costs this remedy, not the plan and the report of all the other hosts.
@@ -315,7 +315,7 @@ def all_of(*why: str | None) -> str | None:
     return "; besides, ".join(dict.fromkeys(filter(None, why))) or None
 
 
-def left_out(scene: Scene, host: str) -> str | None:
+def left_out(scene: RemedyContext, host: str) -> str | None:
     """What forbids a step on a host that this run did not ask."""
     asked = all(one.status != "not_asked" for one in scene.cluster.hosts if one.host == host)
     return None if asked else f"it is done on {host}, which --limit leaves out"

@@ -202,7 +202,7 @@ def _finding(item: model_result.Finding) -> dict[str, Any]:
     return row
 
 
-def _proof(item: model_result.Proof) -> dict[str, Any]:
+def _proof(item: model_result.EvidenceRef) -> dict[str, Any]:
     argv = None
     if item.argv is not None:
         argv = list(item.argv)

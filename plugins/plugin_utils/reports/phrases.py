@@ -156,11 +156,11 @@ def _group_key(finding: model_result.Finding) -> object:
     )
 
 
-def _has_place(proof: model_result.Proof) -> bool:
+def _has_place(proof: model_result.EvidenceRef) -> bool:
     return bool(proof.path or proof.pid is not None or proof.object)
 
 
-def is_in_summary(finding: model_result.Finding, proof: model_result.Proof) -> bool:
+def is_in_summary(finding: model_result.Finding, proof: model_result.EvidenceRef) -> bool:
     """Return whether a proof adds nothing to the summary of its finding."""
     return not _has_place(proof) and (proof.text or "") in finding.summary
 
@@ -186,7 +186,7 @@ def flags_of(finding: model_result.Finding) -> frozenset[str]:
     return frozenset(names or ("leader-elect",))
 
 
-def pointer(proof: model_result.Proof, flags: frozenset[str]) -> str:
+def pointer(proof: model_result.EvidenceRef, flags: frozenset[str]) -> str:
     """Return one pointer: the place first, then the text or arguments found there."""
     location = " ".join(_locations(proof)) or proof.kind
     if proof.argv:
@@ -198,7 +198,7 @@ def pointer(proof: model_result.Proof, flags: frozenset[str]) -> str:
     return f"{location}: {proof.text}"
 
 
-def _locations(proof: model_result.Proof) -> list[str]:
+def _locations(proof: model_result.EvidenceRef) -> list[str]:
     locations = []
     if proof.object:
         locations.append(proof.object)
@@ -211,7 +211,7 @@ def _locations(proof: model_result.Proof) -> list[str]:
     return locations
 
 
-def _argv(proof: model_result.Proof, flags: frozenset[str]) -> str:
+def _argv(proof: model_result.EvidenceRef, flags: frozenset[str]) -> str:
     """Return the program's name and its relevant arguments.
 
     These are the proof's text, else the arguments named in flags, else all.

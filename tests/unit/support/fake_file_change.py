@@ -60,8 +60,8 @@ class Node:
             self.file.write_bytes(data)
             self.file.chmod(0o640)
 
-    def step(self, run_id: str = RUN, **more: Any) -> journal.Step:
-        return journal.Step(
+    def step(self, run_id: str = RUN, **more: Any) -> journal.StepContext:
+        return journal.StepContext(
             run_id,
             "m1:KM101:kube-scheduler",
             "leader election on",

@@ -155,7 +155,7 @@ class Node:
     def raise_level(self, step: Any = None) -> tuple[str, str]:
         step = step or self.step()
         state, why = kubelet_level.raise_level(
-            journal.Step(RUN, step["id"], "level", "asked for", self.root), step, "w1"
+            journal.StepContext(RUN, step["id"], "level", "asked for", self.root), step, "w1"
         )
         return state, why or ""
 

@@ -157,7 +157,7 @@ class Node:
     def result(self, **options):
         # A copy, as each audit has evidence of its own: what was read of a document is kept as long
         # as the document is the same.
-        return fault_engine.judge(
+        return fault_engine.evaluate(
             [copy.deepcopy(self.document)], frozenset(CODES), **{"deep": True, **options}
         )
 

@@ -74,8 +74,8 @@ class Levels:
                 raise Killed
         return answer
 
-    def step(self, run_id: str = RUN, name: str = "raise", **more: Any) -> journal.Step:
-        return journal.Step(
+    def step(self, run_id: str = RUN, name: str = "raise", **more: Any) -> journal.StepContext:
+        return journal.StepContext(
             run_id, name, "log levels for a capture", "asked for", self.root, **more
         )
 

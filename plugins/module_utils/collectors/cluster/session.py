@@ -6,7 +6,7 @@
 from ...kubeapi import kubeconfig
 from ...kubeapi import proxy as kubeapi_proxy
 from ...kubeapi.client import ApiError, Deadline, one_line
-from ...kubeapi.proxy import Door
+from ...kubeapi.proxy import ApiProxy
 from ...shared.cluster_key import cluster_key
 
 
@@ -26,7 +26,7 @@ class Session:
 
     def open(self, server=None, config=None, tls_server_name=None):
         """Open a proxy to this server, by default the kubeconfig's own; close() ends it."""
-        proxy = Door(
+        proxy = ApiProxy(
             self.directory,
             str(len(self.proxies)),
             self.kubectl,

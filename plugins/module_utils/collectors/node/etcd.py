@@ -86,7 +86,7 @@ def _asked(context, found, endpoints, pairs, process, authority):
                     )
                 else:
                     encryption = None
-                door = Door(address, port, encryption, context)
+                door = EtcdClient(address, port, encryption, context)
                 _told(door, found, url)
                 status, body = door.post(MEMBERS)
                 if status != 200:
@@ -123,7 +123,7 @@ def _told(door, found, url):
         pass  # the errors of the status name alarms too
 
 
-class Door:
+class EtcdClient:
     """One endpoint with one credential.
 
     Each question on a connection of its own, with the prefix of its release.

@@ -186,7 +186,7 @@ def _wait(former, credentials, record, begin):
         return 0
 
     return health_probe.wait(
-        health_probe.Want(COMPONENT, not_identity=former, elect=True),
+        health_probe.ExpectedState(COMPONENT, not_identity=former, elect=True),
         credentials,
         begin + record["limit"],
         later=back_off_end,

@@ -93,7 +93,7 @@ def _run(work):
     """Return (the error or None, whether it may have changed something that is not listed)."""
     try:
         work.run()
-    except (ChangeError, preconditions.Refused) as reason:
+    except (ChangeError, preconditions.PreconditionFailed) as reason:
         return str(reason), getattr(reason, "changed", False)
     except OSError as reason:
         path = files.one_line(reason.filename or "a file of this node")
@@ -150,7 +150,7 @@ class _Revert:
 
     def run(self):
         """Fill `paths` and `components`."""
-        step = journal.Step(
+        step = journal.StepContext(
             self.params["run_id"],
             "revert",
             f"revert of run {self.run_id}",
@@ -159,7 +159,7 @@ class _Revert:
             must_hold=bool(self.params.get("lock")),
         )
         if self.run_id not in journal.run_ids(self.root):
-            raise preconditions.Refused(
+            raise preconditions.PreconditionFailed(
                 f"nothing was changed: the journal of {self.host} knows no run {self.run_id}"
             )
         with step.exclusive():  # this run may change this node
@@ -198,7 +198,7 @@ class _Revert:
                 kubelet_reverter_of(RAISE_KUBELET).may_restart(group[0].record, self.allow)
             else:
                 self._preconditions(component, changes)
-        except (preconditions.Refused, ChangeError) as error:
+        except (preconditions.PreconditionFailed, ChangeError) as error:
             return str(error)
         return None
 
@@ -213,12 +213,12 @@ class _Revert:
         """Refuse while a step runs here, or while the run itself waits to be finished."""
         for record in step_record.unproven(self.root):
             if record["running"]:
-                raise preconditions.Refused(
+                raise preconditions.PreconditionFailed(
                     "nothing was changed: run {} is still at work on {} (step {}); let it end and"
                     " run again".format(record["run_id"], self.host, record["step"])
                 )
             if record["run_id"] == self.run_id:
-                raise preconditions.Refused(
+                raise preconditions.PreconditionFailed(
                     "nothing was changed: step {} of run {} was interrupted on {}; let kubemend"
                     " finish or undo it first (KM902)".format(
                         record["step"], self.run_id, self.host
@@ -286,11 +286,11 @@ class _Revert:
         try:
             start = self._preconditions(component, pending)
             if step_record.claim(step, start.record(self.host, pending[0].path)) is not None:
-                raise preconditions.Refused(
+                raise preconditions.PreconditionFailed(
                     f"run {step.run_id} has begun this before (a connection that was made twice);"
                     " list again to see what became of it"
                 )
-        except (preconditions.Refused, ChangeError) as error:
+        except (preconditions.PreconditionFailed, ChangeError) as error:
             self._refuse(changes, str(error))
             if not changes:
                 self.components.append(_component(component, False, str(error)))
@@ -353,7 +353,7 @@ class _Revert:
 
         try:
             proven, reason = reverter.take_back(record, restore, step, self.allow)
-        except (preconditions.Refused, ChangeError) as error:
+        except (preconditions.PreconditionFailed, ChangeError) as error:
             self._refuse(changes, str(error))
             proven, reason = (None if changes else False), str(error)
         self.components.append(_component(KUBELET, proven, reason, proven is not None))
@@ -456,7 +456,9 @@ class _Start:
         if former and not self.moved:
             not_identity = former.identity
         return health_probe.wait(
-            health_probe.Want(self.component, argv=self._argv(), not_identity=not_identity),
+            health_probe.ExpectedState(
+                self.component, argv=self._argv(), not_identity=not_identity
+            ),
             self.scene.credentials,
             begin + self.limit,
             step_times.WATCHED if self.moved else None,

@@ -100,7 +100,7 @@ def _put_back(value):
     """Restore a value that may be restored, and return what became of it."""
     try:
         problem = value.write()
-    except (OSError, preconditions.Refused) as error:
+    except (OSError, preconditions.PreconditionFailed) as error:
         problem = files.one_line(error)
     now = value.read()
     if now is None or now == value.former:
@@ -138,7 +138,7 @@ def _of_kernel(record, kernel):
         def read():
             try:
                 return kernel_setting.read(key, kernel, record.get("host"))
-            except preconditions.Refused:
+            except preconditions.PreconditionFailed:
                 return None
 
         return read

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 
 from ...models.cluster import Cluster, Host
 from ...models.control_plane import ELECTED, ConfigFile, ControlPlane, FileUse, Process
-from ...models.result import Missing, Proof
+from ...models.result import EvidenceRef, Missing
 from ...parsers import pflag
-from ..base import Hit, Outcome, cluster_check, not_applicable
+from ..base import CheckResult, Detection, cluster_check, not_applicable
 
 FLAG_ON = "- --leader-elect=true"
 NO_MEMBERS = Missing("control plane", "inventory", "absent")
@@ -22,17 +22,17 @@ NO_MEMBERS = Missing("control plane", "inventory", "absent")
 class _Assessment:
     """Hits by code for one component, with what is missing for a clear verdict."""
 
-    hits: dict[str, list[Hit]] = field(default_factory=dict)
+    hits: dict[str, list[Detection]] = field(default_factory=dict)
     missing: list[Missing] = field(default_factory=list)
 
-    def add(self, code: str, hit: Hit) -> None:
+    def add(self, code: str, hit: Detection) -> None:
         """Add one more place where the fault with this code is present."""
         self.hits.setdefault(code, []).append(hit)
 
 
 def election(
     cluster: Cluster, code: str, components: tuple[str, ...] = ELECTED
-) -> Iterator[Outcome]:
+) -> Iterator[CheckResult]:
     """Return the results of one fault of leader election (KM101 to KM105)."""
     for component in components:
         if cluster.key is None:
@@ -43,7 +43,7 @@ def election(
             yield not_applicable(note, component=component)
             continue
         assessment = _assess(cluster, component)
-        yield Outcome(
+        yield CheckResult(
             tuple(assessment.hits.get(code, ())), tuple(assessment.missing), component=component
         )
 
@@ -189,7 +189,7 @@ def _config_decides(process: Process, config: ConfigFile, by_flag: bool) -> bool
     return config.elect is False or bool(config.said and config.problem)
 
 
-def _by_manifest(host: Host, process: Process, use: FileUse) -> Hit:
+def _by_manifest(host: Host, process: Process, use: FileUse) -> Detection:
     return _hit(
         host,
         process.component,
@@ -201,7 +201,7 @@ def _by_manifest(host: Host, process: Process, use: FileUse) -> Hit:
     )
 
 
-def _by_starter(host: Host, process: Process) -> Hit:
+def _by_starter(host: Host, process: Process) -> Detection:
     starter = "its starter"
     if process.unit:
         starter = f"unit {process.unit}"
@@ -217,7 +217,7 @@ def _by_starter(host: Host, process: Process) -> Hit:
     )
 
 
-def _not_restarted(host: Host, process: Process, uses: list[FileUse]) -> Hit:
+def _not_restarted(host: Host, process: Process, uses: list[FileUse]) -> Detection:
     path = "its files"
     if uses:
         path = uses[0].path
@@ -269,12 +269,12 @@ def _config_only(assessment: _Assessment, host: Host, process: Process) -> None:
         assessment.add("KM104", _config_hit(host, process, config, summary))
 
 
-def _config_hit(host: Host, process: Process, config: ConfigFile, summary: str) -> Hit:
+def _config_hit(host: Host, process: Process, config: ConfigFile, summary: str) -> Detection:
     return _hit(
         host,
         process.component,
         summary,
-        Proof(
+        EvidenceRef(
             "file",
             host.host,
             path=config.path,
@@ -289,8 +289,10 @@ def _config_hit(host: Host, process: Process, config: ConfigFile, summary: str) 
     )
 
 
-def _hit(host: Host, component: str, summary: str, *evidence: Proof | None, remedy: str) -> Hit:
-    return Hit(
+def _hit(
+    host: Host, component: str, summary: str, *evidence: EvidenceRef | None, remedy: str
+) -> Detection:
+    return Detection(
         summary,
         tuple(item for item in evidence if item is not None),
         remedy,
@@ -300,21 +302,21 @@ def _hit(host: Host, component: str, summary: str, *evidence: Proof | None, reme
     )
 
 
-def _proof_file(host: Host, use: FileUse) -> Proof:
+def _proof_file(host: Host, use: FileUse) -> EvidenceRef:
     text = None
     if use.flag:
         text = f"- {use.flag.raw}"
-    return Proof("file", host.host, path=use.path, line=use.line, text=text)
+    return EvidenceRef("file", host.host, path=use.path, line=use.line, text=text)
 
 
-def _proof_process(host: Host, process: Process) -> Proof:
-    return Proof("process", host.host, pid=process.pid, argv=process.argv)
+def _proof_process(host: Host, process: Process) -> EvidenceRef:
+    return EvidenceRef("process", host.host, pid=process.pid, argv=process.argv)
 
 
-def _proof_answer(host: Host, process: Process) -> Proof | None:
+def _proof_answer(host: Host, process: Process) -> EvidenceRef | None:
     if process.source not in ("configz", "healthz"):
         return None
-    return Proof("http", host.host, pid=process.pid, text=process.answer)
+    return EvidenceRef("http", host.host, pid=process.pid, text=process.answer)
 
 
 def _flags_of(words: Iterable[str]) -> list[str]:
@@ -332,11 +334,11 @@ def _flags_of(words: Iterable[str]) -> list[str]:
     risk=2,
     needs=("instances", "component_http"),
 )
-def locks_overlap(cluster: Cluster) -> Iterator[Outcome]:
+def locks_overlap(cluster: Cluster) -> Iterator[CheckResult]:
     """KM106: report instances with the same duty whose locks do not exclude each other."""
     for component in ELECTED:
         if cluster.key is None:
-            yield Outcome(applies=False, component=component)
+            yield CheckResult(applies=False, component=component)
             continue
         electing = [
             (host, process) for host in cluster.hosts for process in _electing(host, component)
@@ -348,7 +350,7 @@ def locks_overlap(cluster: Cluster) -> Iterator[Outcome]:
             for host, process in electing
             if _locks(process) is None
         ]
-        yield Outcome(hits, tuple(missing), component=component)
+        yield CheckResult(hits, tuple(missing), component=component)
 
 
 def _electing(host: Host, component: str) -> list[Process]:
@@ -375,7 +377,7 @@ class _Locked:
         return bool(self.locks & other.locks)
 
 
-def _apart(component: str, electing: list[tuple[Host, Process]]) -> Iterator[Hit]:
+def _apart(component: str, electing: list[tuple[Host, Process]]) -> Iterator[Detection]:
     """Yield one hit for each instance whose locks are none of the larger party's."""
     instances = []
     for order, (host, process) in enumerate(electing):
@@ -406,7 +408,7 @@ def _are_apart(instance: _Locked, other: _Locked) -> bool:
     return instance.shares_duty(other) and not instance.excludes(other)
 
 
-def _apart_hit(component: str, instance: _Locked, rival: _Locked) -> Hit:
+def _apart_hit(component: str, instance: _Locked, rival: _Locked) -> Detection:
     return _hit(
         instance.host,
         component,
@@ -496,7 +498,7 @@ def _spell(locks: frozenset[str]) -> str:
     risk=2,
     needs=("kubelet", "manifests", "instances", "component_http"),
 )
-def disabled(cluster: Cluster) -> Iterator[Outcome]:
+def disabled(cluster: Cluster) -> Iterator[CheckResult]:
     """Report an instance that runs without leader election, as its manifest says."""
     return election(cluster, "KM101")
 
@@ -512,7 +514,7 @@ def disabled(cluster: Cluster) -> Iterator[Outcome]:
     risk=2,
     needs=("kubelet", "manifests", "instances", "component_http"),
 )
-def disabled_in_process(cluster: Cluster) -> Iterator[Outcome]:
+def disabled_in_process(cluster: Cluster) -> Iterator[CheckResult]:
     """Report a process without leader election whose manifest enables it."""
     return election(cluster, "KM102")
 
@@ -528,7 +530,7 @@ def disabled_in_process(cluster: Cluster) -> Iterator[Outcome]:
     risk=2,
     needs=("kubelet", "manifests", "instances", "component_http"),
 )
-def disabled_in_manifest(cluster: Cluster) -> Iterator[Outcome]:
+def disabled_in_manifest(cluster: Cluster) -> Iterator[CheckResult]:
     """Report a manifest that disables leader election for the next start."""
     return election(cluster, "KM103")
 
@@ -541,7 +543,7 @@ def disabled_in_manifest(cluster: Cluster) -> Iterator[Outcome]:
     risk=2,
     needs=("kubelet", "manifests", "instances", "component_http"),
 )
-def disabled_in_configuration(cluster: Cluster) -> Iterator[Outcome]:
+def disabled_in_configuration(cluster: Cluster) -> Iterator[CheckResult]:
     """Report a scheduler configuration file that disables leader election."""
     return election(cluster, "KM104", ("kube-scheduler",))
 
@@ -554,6 +556,6 @@ def disabled_in_configuration(cluster: Cluster) -> Iterator[Outcome]:
     risk=2,
     needs=("kubelet", "manifests"),
 )
-def unparsable_flag(cluster: Cluster) -> Iterator[Outcome]:
+def unparsable_flag(cluster: Cluster) -> Iterator[CheckResult]:
     """Report a leader election flag that does not parse."""
     return election(cluster, "KM105")

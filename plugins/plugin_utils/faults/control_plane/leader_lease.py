@@ -18,8 +18,8 @@ from ...models import ages, writes
 from ...models.api_node import SHOWN, NodeView, and_others, views
 from ...models.cluster import STALE_LOCK_SECONDS, Cluster, Host, timestamp
 from ...models.control_plane import ControlPlane, Process
-from ...models.result import Missing, Proof
-from ..base import Hit
+from ...models.result import EvidenceRef, Missing
+from ..base import Detection
 from . import leader_election
 
 # Another instance takes the lock within its lease's duration (15 s) and a retry; a busy machine
@@ -38,13 +38,13 @@ class Role:
 
 def judged(
     cluster: Cluster, role: Role, running: list[tuple[Host, Process]]
-) -> tuple[Mapping[str, Any] | None, list[Hit], list[Missing]]:
+) -> tuple[Mapping[str, Any] | None, list[Detection], list[Missing]]:
     """Return the lock that counts, hits if no instance leads, and what is missing to decide it.
 
     running: its instances with their hosts.
     """
     missing = list(cluster.missing("locks"))
-    hits: list[Hit] = []
+    hits: list[Detection] = []
     unlocked = any(process.elect is False for _host, process in running)
     lock = _lock(cluster, _names(running, role.component))
     place = cluster.api_host or "cluster API"
@@ -179,11 +179,11 @@ def _of_another_clock(cluster: Cluster, holder: NodeView | None, renewed: dateti
     return apart <= LED_SECONDS and writes.state(cluster).refused is False
 
 
-def _stale(cluster: Cluster, role: Role, lock: Mapping[str, Any], places: list[str]) -> Hit:
+def _stale(cluster: Cluster, role: Role, lock: Mapping[str, Any], places: list[str]) -> Detection:
     name = role.component
     renewed_at = one_line(lock.get("renew_time"), 40)
     holder = one_line(lock.get("holder") or "nobody", 120)
-    proof = Proof(
+    proof = EvidenceRef(
         "api",
         cluster.api_host,
         object=f"{one_line(lock.get('kind'), 40)} kube-system/{one_line(lock.get('name'), 80)}",
@@ -200,7 +200,7 @@ def _stale(cluster: Cluster, role: Role, lock: Mapping[str, Any], places: list[s
         by_reason.setdefault(reason, []).append(host.host)
     rows = list(by_reason.items())[:SHOWN]
     reasons = "".join(f"; {and_others(hosts)}: {reason}" for reason, hosts in rows)
-    return Hit(
+    return Detection(
         f"no {role.title} leads since {renewed_at}: {_where_it_runs(cluster, places)}{reasons}",
         proofs,
         f"{_advice(cluster, name, places)}; until one leads, {role.means}",
@@ -239,7 +239,7 @@ def _answered(host: Host) -> bool:
     return host.status == "ok" and host.statuses.get("instances") in ("ok", "absent")
 
 
-def _down_reason(host: Host, name: str) -> tuple[str, Proof]:
+def _down_reason(host: Host, name: str) -> tuple[str, EvidenceRef]:
     """Return why a host runs none of this component, and the evidence of it.
 
     Why a container does not start, or exits at once, is only in its own log.
@@ -253,27 +253,29 @@ def _down_reason(host: Host, name: str) -> tuple[str, Proof]:
     path = f"{_folder(plane)}{name}.yaml"
     if host.statuses.get("manifests") not in ("ok", "absent") or unread:
         reason = "none runs, and whether it has a manifest could not be read"
-        return reason, Proof("file", host.host, path=path, text=reason)
+        return reason, EvidenceRef("file", host.host, path=path, text=reason)
     reason = "it has no manifest"
-    return reason, Proof("file", host.host, path=path, text=f"{reason} of {name}")
+    return reason, EvidenceRef("file", host.host, path=path, text=f"{reason} of {name}")
 
 
-def _reason_in_manifests(host: Host, plane: ControlPlane, name: str) -> tuple[str, Proof] | None:
+def _reason_in_manifests(
+    host: Host, plane: ControlPlane, name: str
+) -> tuple[str, EvidenceRef] | None:
     broken = next((manifest for manifest in plane.broken if manifest.component == name), None)
     if broken:
         reason = f"its manifest does not parse ({one_line(broken.problem, 200)})"
         text = reason
         if broken.text:
             text = f"{reason}: {one_line(broken.text, 200)}"
-        return reason, Proof("file", host.host, path=broken.path, line=broken.line, text=text)
+        return reason, EvidenceRef("file", host.host, path=broken.path, line=broken.line, text=text)
     use = next((use for use in plane.files if use.component == name), None)
     if use is None:
         return None
     if plane.kubelet_problem:
         reason = one_line(plane.kubelet_problem, 200)
-        return reason, Proof("unit", host.host, object="kubelet", text=reason)
+        return reason, EvidenceRef("unit", host.host, object="kubelet", text=reason)
     reason = "its manifest is there, and its container does not start or does not stay up"
-    return reason, Proof("file", host.host, path=use.path, text=reason)
+    return reason, EvidenceRef("file", host.host, path=use.path, text=reason)
 
 
 def _folder(plane: ControlPlane | None) -> str:

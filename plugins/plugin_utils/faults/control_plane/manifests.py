@@ -13,9 +13,9 @@ from ...evidence.document import NEVER_BEGAN, one_line
 from ...models import control_plane
 from ...models.cluster import Cluster, Host
 from ...models.control_plane import FileUse, Process
-from ...models.result import Missing, Proof
+from ...models.result import EvidenceRef, Missing
 from ...parsers import pflag
-from ..base import Hit, Outcome, node_check, present, unknown
+from ..base import CheckResult, Detection, node_check, present, unknown
 
 # The kubelet reads the directory every 20 s and then needs a graceful stop and a start: a younger
 # change is no fault yet.
@@ -41,18 +41,18 @@ def _unread(host: Host) -> tuple[Missing, ...]:
     risk=2,
     needs=("kubelet", "manifests"),
 )
-def broken(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
+def broken(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM107: report manifests that the kubelet cannot read.
 
     It drops such a manifest and stops the component that ran from it.
     """
-    hits: list[Hit] = []
+    hits: list[Detection] = []
     if host.control_plane:
         hits = [_broken_hit(host, manifest) for manifest in host.control_plane.broken]
-    yield Outcome(tuple(hits), _unread(host), _applies(host), host=host.host)
+    yield CheckResult(tuple(hits), _unread(host), _applies(host), host=host.host)
 
 
-def _broken_hit(host: Host, manifest: control_plane.BrokenFile) -> Hit:
+def _broken_hit(host: Host, manifest: control_plane.BrokenFile) -> Detection:
     effect: str = "the kubelet ignores it"
     severity: str | None = "warning"
     if manifest.component:
@@ -60,14 +60,14 @@ def _broken_hit(host: Host, manifest: control_plane.BrokenFile) -> Hit:
     place = manifest.path
     if manifest.line:
         place = f"{manifest.path}:{manifest.line}"
-    proof = Proof(
+    proof = EvidenceRef(
         "file",
         host.host,
         path=manifest.path,
         line=manifest.line,
         text=manifest.text or manifest.problem,
     )
-    return Hit(
+    return Detection(
         f"manifest does not parse ({manifest.problem}): {effect}",
         (proof,),
         f"mend {place}, or move the file out of the folder",
@@ -86,12 +86,12 @@ def _broken_hit(host: Host, manifest: control_plane.BrokenFile) -> Hit:
     risk=2,
     needs=("system", "kubelet", "manifests", "instances"),
 )
-def outdated(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
+def outdated(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM108: report a manifest whose command line is not the one that runs from it."""
     plane = host.control_plane
     missing = list(_unread(host) + host.missing("instances"))
     if plane is None or host.status != "ok":
-        yield Outcome((), tuple(missing), _applies(host), host=host.host)
+        yield CheckResult((), tuple(missing), _applies(host), host=host.host)
         return
     hits = []
     for process in plane.processes:
@@ -106,7 +106,7 @@ def outdated(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     if missing and not hits:
         note = "changed less than a minute ago: the kubelet may still be at it"
     unique = tuple(dict.fromkeys(missing))
-    yield Outcome(tuple(hits), unique, _applies(host), host=host.host, note=note)
+    yield CheckResult(tuple(hits), unique, _applies(host), host=host.host, note=note)
 
 
 def _outdated_manifest(plane: control_plane.ControlPlane, process: Process) -> FileUse | None:
@@ -137,24 +137,24 @@ def _flags(words: Iterable[str]) -> list[str]:
     return [word for word in words if word.startswith("--")]
 
 
-def _outdated(host: Host, use: FileUse, process: Process, reason: str) -> Hit:
+def _outdated(host: Host, use: FileUse, process: Process, reason: str) -> Detection:
     running, wanted = _flags(process.argv), _flags(use.words)
     only_file = [word for word in wanted if word not in running] or wanted[:1]
     only_process = [word for word in running if word not in wanted]
     because = reason or "the kubelet runs; it did not take the change"
     text = f"runs with {' '.join(only_process) or 'none of these'}"
     proofs = [
-        Proof("file", host.host, path=use.path, text=" ".join(only_file)),
-        Proof("process", host.host, pid=process.pid, argv=process.argv, text=text),
+        EvidenceRef("file", host.host, path=use.path, text=" ".join(only_file)),
+        EvidenceRef("process", host.host, pid=process.pid, argv=process.argv, text=text),
     ]
     remedy = (
         "find out why the kubelet did not take the manifest (its log), then let it restart the"
         " component"
     )
     if reason:
-        proofs.append(Proof("unit", host.host, object="kubelet", text=reason))
+        proofs.append(EvidenceRef("unit", host.host, object="kubelet", text=reason))
         remedy = "mend the kubelet first; it loads the manifest when it is back"
-    return Hit(
+    return Detection(
         f"the process is older than its manifest and does not follow it: {because}",
         tuple(proofs),
         remedy,
@@ -172,7 +172,7 @@ def _outdated(host: Host, use: FileUse, process: Process, reason: str) -> Hit:
     risk=2,
     needs=("kubelet", "manifests"),
 )
-def second_manifest(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
+def second_manifest(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM109: report two files of one pod, or of one component.
 
     The kubelet loads every file whose name begins with no dot.
@@ -194,19 +194,22 @@ def second_manifest(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome
         for pod, paths in sorted(others.items())
         if len(paths) > 1
     ]
-    yield Outcome(tuple(hits), _unread(host), _applies(host), host=host.host)
+    yield CheckResult(tuple(hits), _unread(host), _applies(host), host=host.host)
 
 
-def _component_twice(host: Host, component: str, uses: list[FileUse]) -> Hit:
+def _component_twice(host: Host, component: str, uses: list[FileUse]) -> Detection:
     paths = sorted({use.path for use in uses})
     usual = [use.path for use in uses if use.usual]
     stray = [path for path in paths if path not in usual] or paths[1:]
     effect = "the component is started twice"
     if len({use.pod for use in uses}) == 1:
         effect = "one pod from two files: either may win"
-    return Hit(
+    return Detection(
         f"{len(paths)} manifests of {component} in the static pod folder: {effect}",
-        tuple(Proof("file", host.host, path=path, text=_difference(uses, path)) for path in paths),
+        tuple(
+            EvidenceRef("file", host.host, path=path, text=_difference(uses, path))
+            for path in paths
+        ),
         f"move {', '.join(stray)} out of the folder, once you know that the other file is the"
         " right one",
         host.host,
@@ -215,12 +218,12 @@ def _component_twice(host: Host, component: str, uses: list[FileUse]) -> Hit:
     )
 
 
-def _pod_twice(host: Host, pod: str, paths: list[str]) -> Hit:
+def _pod_twice(host: Host, pod: str, paths: list[str]) -> Detection:
     """Report another static pod of two files, as a load balancer before the API servers."""
-    return Hit(
+    return Detection(
         f"{len(paths)} manifests of the pod {one_line(pod, 120)} in the static pod folder: either"
         " may win",
-        tuple(Proof("file", host.host, path=path) for path in paths),
+        tuple(EvidenceRef("file", host.host, path=path) for path in paths),
         f"compare {' and '.join(paths)}, and move the wrong one out of the folder",
         host.host,
         host.node,
@@ -244,13 +247,13 @@ def _difference(uses: list[FileUse], path: str) -> str:
     severity="warning",
     applies="every host that the run asked",
 )
-def unanswered(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
+def unanswered(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM901: report a host that gave no evidence."""
     if host.status == "ok":
-        yield Outcome(host=host.host)
+        yield CheckResult(host=host.host)
         return
     if host.status == "not_asked":
-        yield Outcome((), host.missing("system"), host=host.host)
+        yield CheckResult((), host.missing("system"), host=host.host)
         return
     effect = "gave no evidence"
     if host.status == "unreachable":
@@ -259,14 +262,14 @@ def unanswered(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     advice = "bring the host or its ssh back, or name what stands in its way"
     if reason.startswith(NEVER_BEGAN):
         advice = "put right what the inventory says of it"
-    hit = Hit(
+    hit = Detection(
         f"the host {effect}: {reason}",
-        (Proof("log", host.host, text=reason),),
+        (EvidenceRef("log", host.host, text=reason),),
         f"{advice}; what it runs is unknown until then",
         host.host,
         host.node,
     )
-    yield Outcome((hit,), host=host.host)
+    yield CheckResult((hit,), host=host.host)
 
 
 @node_check(
@@ -277,7 +280,7 @@ def unanswered(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     risk=2,
     needs=("journal",),
 )
-def interrupted(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
+def interrupted(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM902: report a change without its end, or a step that was not verified, in the journal.
 
     While a run works on the host it is unknown.
@@ -289,7 +292,7 @@ def interrupted(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     journal = control_plane.data(document, "journal")
     busy = bool(journal.get("busy"))
     working = [record for record in journal.get("unproven") or () if record.get("running")]
-    hits: list[Hit] = []
+    hits: list[Detection] = []
     if not busy:
         hits = [*_unfinished(host, journal), *_down(host, journal)]
     # What is under way may still fail.
@@ -303,10 +306,10 @@ def interrupted(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
             f" {host.host}"
         )
     applies = host.statuses.get("journal") == "ok"
-    yield Outcome(_together(hits), under_way, applies, host=host.host, note=note)
+    yield CheckResult(_together(hits), under_way, applies, host=host.host, note=note)
 
 
-def _journal_unread(host: Host) -> Outcome | None:
+def _journal_unread(host: Host) -> CheckResult | None:
     """Return the result for a host whose journal was not read, or None."""
     if host.status == "ok" and host.statuses.get("journal") in ("ok", "absent"):
         return None
@@ -315,10 +318,10 @@ def _journal_unread(host: Host) -> Outcome | None:
     missing: tuple[Missing, ...] = ()
     if asked:
         missing = host.missing("journal")
-    return Outcome((), missing, asked, host=host.host)
+    return CheckResult((), missing, asked, host=host.host)
 
 
-def _unfinished(host: Host, journal: Mapping[str, Any]) -> Iterator[Hit]:
+def _unfinished(host: Host, journal: Mapping[str, Any]) -> Iterator[Detection]:
     """Yield a hit for each change without its end, and for each step that was not verified."""
     for record in journal.get("pending") or ():
         text = f"{record.get('what')}: the file is as {record.get('state')} the change"
@@ -328,24 +331,24 @@ def _unfinished(host: Host, journal: Mapping[str, Any]) -> Iterator[Hit]:
             yield _unfinished_hit(host, record, f"step {record.get('step')} was never proven")
 
 
-def _unfinished_hit(host: Host, record: Mapping[str, Any], text: str) -> Hit:
-    return Hit(
+def _unfinished_hit(host: Host, record: Mapping[str, Any], text: str) -> Detection:
+    return Detection(
         f"a change of run {record.get('run_id')} was interrupted",
-        (Proof("file", host.host, path=str(record.get("path") or JOURNAL), text=text),),
+        (EvidenceRef("file", host.host, path=str(record.get("path") or JOURNAL), text=text),),
         "let the next repairing run finish or undo it",
         host.host,
         host.node,
     )
 
 
-def _down(host: Host, journal: Mapping[str, Any]) -> Iterator[Hit]:
+def _down(host: Host, journal: Mapping[str, Any]) -> Iterator[Detection]:
     """Yield a hit for each component that a failed step left down."""
     for record in journal.get("down") or ():
         run, component = record.get("run_id"), record.get("component")
         path = str(record.get("path") or JOURNAL)
-        yield Hit(
+        yield Detection(
             f"step {record.get('step')} of run {run} failed, and {component} does not run",
-            (Proof("file", host.host, path=path, text=str(record.get("reason"))),),
+            (EvidenceRef("file", host.host, path=path, text=str(record.get("reason"))),),
             f"bring {component} back (journalctl -u kubelet, crictl ps -a), or take the run back"
             f" with kubemend.remediation.revert -e kubemend_run_id={run}",
             host.host,
@@ -353,7 +356,7 @@ def _down(host: Host, journal: Mapping[str, Any]) -> Iterator[Hit]:
         )
 
 
-def _together(hits: list[Hit]) -> tuple[Hit, ...]:
+def _together(hits: list[Detection]) -> tuple[Detection, ...]:
     """Join everything that is unfinished to one hit: one repair ends it."""
     if len(hits) < 2:
         return tuple(hits)
@@ -366,7 +369,7 @@ def _together(hits: list[Hit]) -> tuple[Hit, ...]:
     return (replace(first, summary=summary, evidence=proofs),)
 
 
-def cordon_left(cluster: Cluster) -> Iterator[Outcome]:
+def cordon_left(cluster: Cluster) -> Iterator[CheckResult]:
     """KM903: report a node that is cordoned by a kubemend run that does not work any more.
 
     What the hosts report is evaluated by left_behind.
@@ -391,10 +394,10 @@ def _cordoned(
     node: Mapping[str, Any],
     cordon: Mapping[str, Any],
     unasked: tuple[Missing, ...],
-) -> Outcome:
+) -> CheckResult:
     name, run = str(node.get("name")), one_line(cordon.get("run"), 40)
     if unasked:  # its run may be at work from there
-        return Outcome((), unasked)
+        return CheckResult((), unasked)
     if cordon.get("run") in cluster.working:
         note = (
             f"{name} is cordoned by run {run}, which works or holds the lock"
@@ -412,9 +415,9 @@ def _cordoned(
     if node.get("ready") == "True":
         remedy = "let the next repairing run take the cordon away"
     return present(
-        Hit(
+        Detection(
             f"{name} is still cordoned by run {run}",
-            (Proof("api", cluster.api_host or "", object=f"Node {name}", text=text),),
+            (EvidenceRef("api", cluster.api_host or "", object=f"Node {name}", text=text),),
             remedy,
             host=next((host.host for host in cluster.hosts if host.node == name), None),
             node=name,
@@ -422,7 +425,7 @@ def _cordoned(
     )
 
 
-def left_behind(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
+def left_behind(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM903: report a log verbosity that a capture raised, and whose time is over."""
     unread = _journal_unread(host)
     if unread is not None:
@@ -434,17 +437,17 @@ def left_behind(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
         yield unknown(Missing(host.host, "journal", "not_asked"), host=host.host)
         return
     hits = tuple(_raised(host, level) for level in levels or () if level.get("overdue"))
-    yield Outcome(hits, (), host.statuses.get("journal") == "ok", host=host.host)
+    yield CheckResult(hits, (), host.statuses.get("journal") == "ok", host=host.host)
 
 
-def _raised(host: Host, level: Mapping[str, Any]) -> Hit:
+def _raised(host: Host, level: Mapping[str, Any]) -> Detection:
     run = level.get("run_id")
     path = f"{JOURNAL}/{run}/{level.get('entry')}.json"
     revert = f"put it back: kubemend.remediation.revert -e kubemend_run_id={run}"
-    return Hit(
+    return Detection(
         f"the {level.get('path')} is still {level.get('level')} instead of {level.get('former')}"
         f" since run {run}",
-        (Proof("file", host.host, path=path, text=f"raised at {level.get('at')}"),),
+        (EvidenceRef("file", host.host, path=path, text=f"raised at {level.get('at')}"),),
         str(level.get("by_hand") or revert),
         host.host,
         host.node,

@@ -11,9 +11,9 @@ from typing import Any
 
 from ...models import control_plane, node_hosts
 from ...models.cluster import Cluster, Host, timestamp
-from ...models.result import Missing, Proof
+from ...models.result import EvidenceRef, Missing
 from ...parsers import pflag, pod_manifest
-from ..base import Hit, Outcome, causes, cluster_check, not_applicable
+from ..base import CheckResult, Detection, causes, cluster_check, not_applicable
 from .leader_election import silent_members
 
 KUBEADM_CONFIG = "ConfigMap kube-system/kubeadm-config"
@@ -31,7 +31,7 @@ TOGETHER_SECONDS = 5
     risk=1,
     cluster_needs=("kubeadm_config", "nodes"),
 )
-def kubeadm_config(cluster: Cluster) -> Iterator[Outcome]:
+def kubeadm_config(cluster: Cluster) -> Iterator[CheckResult]:
     """KM110: report extraArgs that disable election at the next `kubeadm upgrade`."""
     status = (cluster.api.get("kubeadm_config") or {}).get("status")
     if cluster.key is None or status == "absent":
@@ -47,18 +47,18 @@ def kubeadm_config(cluster: Cluster) -> Iterator[Outcome]:
             hits.append(_kubeadm_hit(component, value, line))
     except pod_manifest.ManifestError:
         missing.append(Missing(cluster.api_host or "cluster API", "kubeadm_config", "error"))
-    yield Outcome(tuple(hits), tuple(missing), note=_silence(cluster))
+    yield CheckResult(tuple(hits), tuple(missing), note=_silence(cluster))
 
 
-def _kubeadm_hit(component: str, value: str, line: int) -> Hit:
-    proof = Proof(
+def _kubeadm_hit(component: str, value: str, line: int) -> Detection:
+    proof = EvidenceRef(
         "api",
         object=KUBEADM_CONFIG,
         path="ClusterConfiguration",
         line=line,
         text=f"leader-elect: {value}",
     )
-    return Hit(
+    return Detection(
         f"kubeadm-config sets leader-elect to {value!r}: the next kubeadm upgrade writes it again",
         (proof,),
         f"in {KUBEADM_CONFIG}, ClusterConfiguration line {line}, set leader-elect to"
@@ -119,10 +119,10 @@ def _silence(cluster: Cluster) -> str:
     needs=("etcd",),
     cluster_needs=("locks", "endpoints"),
 )
-def split_storage(cluster: Cluster) -> Iterator[Outcome]:
+def split_storage(cluster: Cluster) -> Iterator[CheckResult]:
     """KM111: report API servers with different lock objects: they write to different stores."""
     if cluster.key is None:
-        yield Outcome(applies=False)
+        yield CheckResult(applies=False)
         return
     servers = (cluster.answer("locks") or {}).get("servers") or ()
     answering = [server for server in servers if not server.get("error")]
@@ -134,10 +134,10 @@ def split_storage(cluster: Cluster) -> Iterator[Outcome]:
         if server.get("error")
     ]
     missing += silent_members(cluster, "etcd")
-    yield Outcome(tuple(hits[:1]), tuple(dict.fromkeys(missing)))
+    yield CheckResult(tuple(hits[:1]), tuple(dict.fromkeys(missing)))
 
 
-def _different_objects(servers: list[Mapping[str, Any]]) -> Iterator[Hit]:
+def _different_objects(servers: list[Mapping[str, Any]]) -> Iterator[Detection]:
     seen: dict[str, dict[str, str]] = {}
     for server in servers:
         marks = {"Namespace kube-system": server.get("kube_system_uid")}
@@ -149,11 +149,11 @@ def _different_objects(servers: list[Mapping[str, Any]]) -> Iterator[Hit]:
                 seen.setdefault(name, {}).setdefault(uid, str(server.get("address")))
     for name, by_uid in seen.items():
         if len(by_uid) > 1:
-            yield Hit(
+            yield Detection(
                 "API servers show different objects under one name: they store in different places,"
                 " so each lock can have a holder of its own",
                 tuple(
-                    Proof("api", object=name, text=f"{address} shows uid {uid}")
+                    EvidenceRef("api", object=name, text=f"{address} shows uid {uid}")
                     for uid, address in by_uid.items()
                 ),
                 "compare --etcd-servers and --etcd-prefix of the API servers; editing manifests"
@@ -161,7 +161,7 @@ def _different_objects(servers: list[Mapping[str, Any]]) -> Iterator[Hit]:
             )
 
 
-def _different_etcd(cluster: Cluster) -> Iterator[Hit]:
+def _different_etcd(cluster: Cluster) -> Iterator[Detection]:
     stores: dict[tuple[str, str], str] = {}
     for host in cluster.members:
         server = host.etcd.get("api_server") or {}
@@ -170,10 +170,10 @@ def _different_etcd(cluster: Cluster) -> Iterator[Hit]:
                 (host.etcd["cluster_id"], server.get("etcd_prefix") or "/registry"), host.host
             )
     if len(stores) > 1:
-        yield Hit(
+        yield Detection(
             "API servers store in different etcd clusters or under different prefixes",
             tuple(
-                Proof("http", host, text=f"etcd cluster {store[0]}, prefix {store[1]}")
+                EvidenceRef("http", host, text=f"etcd cluster {store[0]}, prefix {store[1]}")
                 for store, host in stores.items()
             ),
             "point every API server to one etcd cluster and prefix; editing manifests does not"
@@ -189,12 +189,12 @@ def _different_etcd(cluster: Cluster) -> Iterator[Hit]:
     needs=("etcd",),
     cluster_needs=("nodes", "endpoints", "locks"),
 )
-def strangers(cluster: Cluster) -> Iterator[Outcome]:
+def strangers(cluster: Cluster) -> Iterator[CheckResult]:
     """KM112: report a control-plane member outside the inventory, whose election is unknown."""
     hits = tuple(
-        Hit(
+        Detection(
             f"{stranger.name} belongs to the control plane and is no host of the inventory",
-            (Proof("api", object=stranger.source),),
+            (EvidenceRef("api", object=stranger.source),),
             f"add {stranger.name} to the inventory and audit again; if it was retired, stop what it"
             " still runs",
             node=stranger.name,
@@ -205,7 +205,7 @@ def strangers(cluster: Cluster) -> Iterator[Outcome]:
     if hits and len(hits) <= len(cluster.unplaced):
         missing += tuple(Missing(host.host, "host", host.status) for host in cluster.unplaced)
         hits = ()
-    yield Outcome(hits, missing, cluster.key is not None, note=_silence(cluster))
+    yield CheckResult(hits, missing, cluster.key is not None, note=_silence(cluster))
 
 
 @cluster_check(
@@ -215,15 +215,15 @@ def strangers(cluster: Cluster) -> Iterator[Outcome]:
     applies="every cluster",
     cluster_needs=("nodes",),
 )
-def unaudited(cluster: Cluster) -> Iterator[Outcome]:
+def unaudited(cluster: Cluster) -> Iterator[CheckResult]:
     """KM904: report a worker's Node that no host of the run is."""
     names = [
         name for name in node_hosts.unhosted(cluster) if name not in cluster.control_plane_nodes
     ]
     hits = tuple(
-        Hit(
+        Detection(
             f"the Node {name} was not audited: no host of this run is it",
-            (Proof("api", object=f"Node {name}"),),
+            (EvidenceRef("api", object=f"Node {name}"),),
             f"add {name} to the inventory, in a group that the run has, and audit again; delete its"
             " Node if the machine is gone",
             node=name,
@@ -235,7 +235,7 @@ def unaudited(cluster: Cluster) -> Iterator[Outcome]:
     if hits and len(hits) <= len(silent):
         missing += tuple(_owed(host) for host in silent)
         hits = ()
-    yield Outcome(hits, missing, cluster.key is not None, note=_silence(cluster))
+    yield CheckResult(hits, missing, cluster.key is not None, note=_silence(cluster))
 
 
 def _owed(host: Host) -> Missing:
@@ -251,7 +251,7 @@ def _owed(host: Host) -> Missing:
     explained_by=causes("KM111")
     | causes("KM101", "KM102", "KM106", component="kube-controller-manager"),
 )
-def surplus_pods(cluster: Cluster) -> Iterator[Outcome]:
+def surplus_pods(cluster: Cluster) -> Iterator[CheckResult]:
     """KM113: report Jobs that got more pods at one time than they asked for.
 
     It is the symptom of a second controller manager.
@@ -267,14 +267,14 @@ def surplus_pods(cluster: Cluster) -> Iterator[Outcome]:
     hits = []
     if bursts:
         proofs = tuple(
-            Proof("api", object=name, text=f"{count} pods created together: {names}")
+            EvidenceRef("api", object=name, text=f"{count} pods created together: {names}")
             for _created, name, count, names in bursts[:5]
         )
         jobs = "1 Job"
         if len(bursts) > 1:
             jobs = f"{len(bursts)} Jobs"
         hits.append(
-            Hit(
+            Detection(
                 f"{jobs} got more pods at one time than asked for",
                 proofs,
                 "repair what creates them twice; the surplus pods are deleted by the Job controller"
@@ -282,7 +282,7 @@ def surplus_pods(cluster: Cluster) -> Iterator[Outcome]:
             )
         )
     missing = cluster.missing("jobs") or cluster.cut("jobs")
-    yield Outcome(tuple(hits), missing, cluster.key is not None, note=_silence(cluster))
+    yield CheckResult(tuple(hits), missing, cluster.key is not None, note=_silence(cluster))
 
 
 def _surplus(job: Mapping[str, Any]) -> list[tuple[datetime, str]]:

@@ -14,9 +14,9 @@ from ...evidence.document import one_line
 from ...models import control_plane
 from ...models.cluster import Host, moment
 from ...models.control_plane import ControlPlane, FileUse, Process
-from ...models.result import Missing, Proof
+from ...models.result import EvidenceRef, Missing
 from ...parsers import pflag
-from ..base import Hit, Outcome, causes, node_check
+from ..base import CheckResult, Detection, causes, node_check
 from .manifests import SETTLE_SECONDS
 
 # After its own start a kubelet brings everything up at once, and what waits for what is not up yet
@@ -52,7 +52,7 @@ _LOST = re.compile(r"leader ?election lost|[Ff]ailed to renew lease|leaderelecti
     | causes("KM114", component="etcd")
     | causes("KM114", component="kube-apiserver"),
 )
-def down(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
+def down(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM114: report a component that does not run or stay up while the kubelet is well."""
     plane = host.control_plane
     problem = ""
@@ -62,7 +62,7 @@ def down(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     if plane is None or problem or missing:
         no_manifests = host.statuses.get("manifests") == "absent" or bool(problem)
         applies = host.status != "ok" or not no_manifests
-        yield Outcome((), missing, applies, host=host.host, note=problem)
+        yield CheckResult((), missing, applies, host=host.host, note=problem)
         return
     exits = {
         row.get("component"): row
@@ -80,7 +80,7 @@ def down(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     if not hits:
         note = "; ".join(doubts)
     missing = tuple(_owed(host, plane, bool(doubts)))
-    yield Outcome(tuple(hits), missing, bool(plane.files), host=host.host, note=note)
+    yield CheckResult(tuple(hits), missing, bool(plane.files), host=host.host, note=note)
 
 
 def _owed(host: Host, plane: ControlPlane, doubtful: bool) -> Iterator[Missing]:
@@ -117,7 +117,7 @@ def _booted(document: Mapping[str, Any]) -> float:
 
 def _evaluated(
     host: Host, plane: ControlPlane, use: FileUse, exits: Mapping[str, Any], booted: float
-) -> tuple[Hit | None, str]:
+) -> tuple[Detection | None, str]:
     """Return the hit of a manifest's component, or why that cannot be decided."""
     started = [
         process.started_at
@@ -149,7 +149,7 @@ def _running_hit(
     exits: Mapping[str, Any],
     started: float,
     booted: float,
-) -> Hit | None:
+) -> Detection | None:
     """Return the hit of a component that runs at the moment, but exits repeatedly, or None."""
     lived = _lived(exits)
     if _exits_at_once(plane, exits, started, lived):
@@ -212,21 +212,21 @@ def _lived(ended: Mapping[str, Any]) -> float | None:
 
 def _hit(
     host: Host, use: FileUse, exits: Mapping[str, Any], effect: str, lived: float | None
-) -> Hit:
+) -> Detection:
     line, kubelet = last_word(_lines(exits)), one_line(exits.get("kubelet") or "", 600)
-    proofs = [Proof("file", host.host, path=use.path, text=_named(use, line))]
+    proofs = [EvidenceRef("file", host.host, path=use.path, text=_named(use, line))]
     if line:
         path = one_line(exits.get("path") or "", 300)
-        proofs.append(Proof("log", host.host, path=path, text=line))
+        proofs.append(EvidenceRef("log", host.host, path=path, text=line))
     elif kubelet:
-        proofs.append(Proof("log", host.host, object="kubelet", text=kubelet))
+        proofs.append(EvidenceRef("log", host.host, object="kubelet", text=kubelet))
     because: tuple[str, ...] = ()
     if use.flag is not None and use.flag.value is None:
         because = ("KM105",)
     state = "is well"
     if host.control_plane and host.control_plane.kubelet_unproven:
         state = "runs"
-    return Hit(
+    return Detection(
         f"its manifest is there and the kubelet {state}, but it"
         f" {effect}{_starts(exits)}{_last_start(lived)}{_message(line or kubelet)}",
         tuple(proofs),

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 from ...models import writes
 from ...models.cluster import Cluster
-from ...models.result import Proof
-from ..base import Hit, Outcome, causes, cluster_check, not_applicable, present, unknown
+from ...models.result import EvidenceRef
+from ..base import CheckResult, Detection, causes, cluster_check, not_applicable, present, unknown
 
 REMEDIES = {
     writes.NOSPACE: (
@@ -50,7 +50,7 @@ REMEDIES = {
     cluster_needs=("nodes", "locks"),
     explained_by=causes("KM107", "KM114", component="etcd"),
 )
-def refused(cluster: Cluster) -> Iterator[Outcome]:
+def refused(cluster: Cluster) -> Iterator[CheckResult]:
     """KM115: report that etcd accepts no writes, or that all leases ended although kubelets run."""
     if cluster.key is None:
         yield not_applicable("no Kubernetes found on these hosts")
@@ -66,6 +66,6 @@ def refused(cluster: Cluster) -> Iterator[Outcome]:
         state.told
         or "every lease of nodes and components has ended, although kubelets that renew one run"
     )
-    proofs = state.proofs or (Proof("api", cluster.api_host, text=reason),)
+    proofs = state.proofs or (EvidenceRef("api", cluster.api_host, text=reason),)
     summary = f"the cluster accepts no writes{since}: {reason}"
-    yield present(Hit(summary, proofs, REMEDIES[state.cause]))
+    yield present(Detection(summary, proofs, REMEDIES[state.cause]))

@@ -27,9 +27,9 @@ from ...models.limits import (
     Limits,
     Shortage,
 )
-from ...models.result import Missing, Proof
+from ...models.result import EvidenceRef, Missing
 from ...parsers import errno_message
-from ..base import Hit, Outcome, node_check
+from ..base import CheckResult, Detection, node_check
 
 SHOWN = 5
 MORE_PIDS = 4194304  # as many as a kernel of 64 bits counts
@@ -61,7 +61,7 @@ WHO = (
     tier="deep",
     sooner=True,
 )
-def one_holder(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
+def one_holder(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM401: report a process that holds most of a user's inotify instances."""
     limits = model_limits.read(document)
     missing = (
@@ -81,7 +81,7 @@ def one_holder(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     risk=1,
     needs=("limits",),
 )
-def too_small(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
+def too_small(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM402: report used up inotify instances of which no process is known to hold most.
 
     If one process does, KM401 reports it, and this fault is not clear.
@@ -105,7 +105,7 @@ def too_small(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     risk=1,
     needs=("limits",),
 )
-def watches(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
+def watches(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM403: report that a user's inotify watches are used up."""
     limits = model_limits.read(document)
     error = model_limits.INOTIFY[INSTANCES][2]
@@ -124,7 +124,7 @@ def watches(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     risk=1,
     needs=("limits",),
 )
-def file_max(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
+def file_max(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM405: report that the machine's file handles are used up."""
     limits = model_limits.read(document)
     handles = model_limits.pair(limits.seen.get("file_nr"))
@@ -140,7 +140,7 @@ def file_max(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     applies="nodes",
     needs=("limits",),
 )
-def pids(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
+def pids(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM411: report that as many threads run as the machine has numbers for.
 
     Each thread has one, a process with one thread too.
@@ -153,7 +153,7 @@ def pids(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     hits = []
     if threads is not None and bound and threads >= model_limits.FULL * bound:
         hits.append(_crowded(host, document, threads, bound, key, limits.most("threads")))
-    yield Outcome(tuple(hits), missing, host=host.host)
+    yield CheckResult(tuple(hits), missing, host=host.host)
 
 
 def _crowded(
@@ -163,7 +163,7 @@ def _crowded(
     bound: int,
     key: str,
     holders: tuple[Holder, ...],
-) -> Hit:
+) -> Detection:
     first, rank = None, 0
     # Containers see only their own processes: the host that sees the largest one is named.
     if holders:
@@ -173,13 +173,13 @@ def _crowded(
         most_of_them = f", {first.threads} of them of {first}"
         advice = f"find out why {first} has so many"
     proofs = [
-        Proof("process", host.host, text=f"/proc/loadavg counts {threads} threads"),
-        Proof("process", host.host, text=f"/proc/sys/{key.replace('.', '/')} is {bound}"),
+        EvidenceRef("process", host.host, text=f"/proc/loadavg counts {threads} threads"),
+        EvidenceRef("process", host.host, text=f"/proc/sys/{key.replace('.', '/')} is {bound}"),
     ]
     proofs += [
         _holder(host, holder, _count(holder.threads, "thread")) for holder in holders[:SHOWN]
     ]
-    return Hit(
+    return Detection(
         f"{threads} threads run on {host.node or host.host}{most_of_them}, and {key} is {bound}:"
         " soon no process and no thread can be started",
         tuple(proofs),
@@ -206,8 +206,8 @@ def _higher(key: str, bound: int) -> str:
     )
 
 
-def _holder(host: Host, holder: Holder, text: str) -> Proof:
-    return Proof("process", host.host, pid=holder.pid, text=f"{holder}: {text}")
+def _holder(host: Host, holder: Holder, text: str) -> EvidenceRef:
+    return EvidenceRef("process", host.host, pid=holder.pid, text=f"{holder}: {text}")
 
 
 def unless(host: Host, known: bool, status: str = "error") -> tuple[Missing, ...]:
@@ -253,14 +253,16 @@ def _outcome(
     shortages: list[Shortage],
     missing: tuple[Missing, ...],
     **more: Any,
-) -> Outcome:
+) -> CheckResult:
     hits = []
     if shortages:
         hits.append(_hit(host, document, limits, shortages))
-    return Outcome(tuple(hits), missing, host=host.host, **more)
+    return CheckResult(tuple(hits), missing, host=host.host, **more)
 
 
-def _hit(host: Host, document: Mapping[str, Any], limits: Limits, shortages: list[Shortage]) -> Hit:
+def _hit(
+    host: Host, document: Mapping[str, Any], limits: Limits, shortages: list[Shortage]
+) -> Detection:
     """Return one hit for all users, because their limit is the same.
 
     Root's comes first, and it alone stops kubelet and runtime.
@@ -276,7 +278,7 @@ def _hit(host: Host, document: Mapping[str, Any], limits: Limits, shortages: lis
         state = "nearly used up"
     if first.key != FILE_MAX and first.uid != 0:
         severity = "warning"
-    return Hit(
+    return Detection(
         f"{first.key}={first.limit} is {state} on {name}{_users(shortages)}{most_of_them}",
         tuple(_proofs(host, document, limits, shortages)),
         _advice(first, first.culprit),
@@ -328,19 +330,19 @@ def _holds(shortage: Shortage, holder: Holder) -> str:
 
 def _proofs(
     host: Host, document: Mapping[str, Any], limits: Limits, shortages: list[Shortage]
-) -> Iterator[Proof]:
+) -> Iterator[EvidenceRef]:
     for shortage in shortages[:SHOWN]:
-        yield Proof("process", host.host, text=shortage.shown)
+        yield EvidenceRef("process", host.host, text=shortage.shown)
         for holder in shortage.holders[:SHOWN]:
             yield _holder(host, holder, _holds(shortage, holder))
     key = shortages[0].key
     unseen = _unseen(host, limits)
     if key != FILE_MAX and unseen:
-        yield Proof("process", host.host, text=unseen)
+        yield EvidenceRef("process", host.host, text=unseen)
     lines = control_plane.data(document, "kubelet_log").get("lines")
     if isinstance(lines, list):
         errors = [line for line in lines if isinstance(line, str) and _is_about(line, SAYS[key])]
-        yield from (Proof("log", host.host, text=line) for line in errors[-2:])
+        yield from (EvidenceRef("log", host.host, text=line) for line in errors[-2:])
 
 
 def _is_about(line: str, kind: str) -> bool:
@@ -397,7 +399,7 @@ def _advice(shortage: Shortage, culprit: Holder | None) -> str:
     risk=1,
     needs=("limits",),
 )
-def lasting(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
+def lasting(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM407: report a setting that a file overrides, a reboot resets, or that was never loaded."""
     limits = model_limits.read(document)
     unread: Sequence[str] = ()
@@ -418,20 +420,20 @@ def lasting(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     note = ""
     if unread:
         note = f"{unread[0]} could not be read"
-    yield Outcome(tuple(hits), missing, host=host.host, note=note, settled=tuple(settled))
+    yield CheckResult(tuple(hits), missing, host=host.host, note=note, settled=tuple(settled))
 
 
 def _lasting_hit(
     host: Host, document: Mapping[str, Any], limits: Limits, setting: persistent_sysctl.Lasting
-) -> Hit:
+) -> Detection:
     proofs = [
-        Proof("file", host.host, path=path, line=line, text=text)
+        EvidenceRef("file", host.host, path=path, line=line, text=text)
         for path, line, text in setting.places
     ]
     if not proofs:
         text = f"/proc/sys/{setting.key.replace('.', '/')} is {setting.running}"
-        proofs.append(Proof("process", host.host, text=text))
-    return Hit(
+        proofs.append(EvidenceRef("process", host.host, text=text))
+    return Detection(
         f"{setting.key} of {host.node or host.host}: {setting.why}",
         tuple(proofs),
         _lasts(limits, setting),

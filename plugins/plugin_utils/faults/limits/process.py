@@ -16,9 +16,9 @@ from ...models import limits as model_limits
 from ...models.cluster import Host
 from ...models.limits import NOFILE as LOGINS
 from ...models.limits import NR_OPEN, UNLIMITED, VARIABLES, Holder, Limits
-from ...models.result import Proof
+from ...models.result import EvidenceRef
 from ...parsers.limits_conf import Entry
-from ..base import Hit, Outcome, node_check
+from ..base import CheckResult, Detection, node_check
 from .kernel import uncounted, unless
 
 SHOWN = 10
@@ -45,7 +45,7 @@ IGNORED = ("optional", "sufficient")  # PAM lets the login go on when such a lin
     risk=3,
     needs=("limits",),
 )
-def full(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
+def full(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM404: report processes that have as many files open as they may."""
     limits = model_limits.read(document)
     holders = limits.full()
@@ -57,10 +57,10 @@ def full(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
         or unless(host, _answered(limits))
         or unless(host, _counted(limits), "denied") + uncounted(host, limits)
     )
-    yield Outcome(tuple(hits), missing, host=host.host)
+    yield CheckResult(tuple(hits), missing, host=host.host)
 
 
-def _full_hit(host: Host, limits: Limits, holders: list[Holder]) -> Hit:
+def _full_hit(host: Host, limits: Limits, holders: list[Holder]) -> Detection:
     first = next((holder for holder in holders if holder.role), holders[0])
     units = limits.units()
     proofs = [_open_files(host, holder) for holder in holders[:SHOWN]]
@@ -70,7 +70,7 @@ def _full_hit(host: Host, limits: Limits, holders: list[Holder]) -> Hit:
     severity = None
     if any(holder.role for holder in holders):
         severity = "critical"
-    return Hit(
+    return Detection(
         f"{first} of {host.node or host.host} has {first.open} of {first.soft} files"
         f" open{_others(len(holders) - 1)}",
         tuple(proofs),
@@ -90,12 +90,12 @@ def _others(count: int) -> str:
     return f", and {count} other processes likewise"
 
 
-def _open_files(host: Host, holder: Holder) -> Proof:
+def _open_files(host: Host, holder: Holder) -> EvidenceRef:
     hard = str(holder.hard)
     if holder.hard == UNLIMITED:
         hard = "unlimited"
     text = f"{holder}: {holder.open} open, soft limit {holder.soft}, hard limit {hard}"
-    return Proof("process", host.host, pid=holder.pid, text=text)
+    return EvidenceRef("process", host.host, pid=holder.pid, text=text)
 
 
 def _more(holder: Holder, unit: Mapping[str, Any] | None) -> str:
@@ -174,14 +174,14 @@ def _counted(limits: Limits) -> bool:
     risk=1,
     needs=("limits",),
 )
-def locked_out(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
+def locked_out(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM406: report limits above what the kernel allows, with which pam_limits refuses logins."""
     limits = model_limits.read(document)
     lines = [line for line in model_limits.items(limits.seen.get("pam")) if _refuses(line)]
     read = isinstance(limits.seen.get("pam"), (list, tuple))
     silent = host.missing("limits") or unless(host, read)
     if silent or not lines:
-        yield Outcome((), silent, host=host.host, applies=bool(silent))
+        yield CheckResult((), silent, host=host.host, applies=bool(silent))
         return
     ceiling, unread, above = limits.ceiling(), limits.unread_limits(), limits.impossible()
     missing = unless(host, ceiling is not None, "denied") + unless(host, not unread)
@@ -189,7 +189,7 @@ def locked_out(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     if above and ceiling:
         forgiving = _is_forgiving(document)
         hits.append(_lockout(host, above, lines, ceiling, forgiving))
-    yield Outcome(tuple(hits), missing, host=host.host, note=_unread_note(unread))
+    yield CheckResult(tuple(hits), missing, host=host.host, note=_unread_note(unread))
 
 
 def _unread_note(paths: Sequence[str]) -> str:
@@ -214,7 +214,7 @@ def _lockout(
     lines: list[Mapping[str, Any]],
     limit: tuple[int, str],
     forgiving: bool,
-) -> Hit:
+) -> Detection:
     """Report the entries above the ceiling, and the lines of PAM that make them count.
 
     Any version refuses a number above the ceiling; "unlimited" is refused only by versions before
@@ -236,7 +236,7 @@ def _lockout(
         severity = "info"
         if certain:
             severity = "warning"
-        return Hit(
+        return Detection(
             f"{name} gives logins of {users} another limit than its files say: {value}, and is"
             " passed over",
             proofs,
@@ -249,7 +249,7 @@ def _lockout(
     severity, version = "warning", ", where its pam_limits is older than 1.5.2"
     if certain:
         severity, version = None, ""
-    return Hit(
+    return Detection(
         f"{name} refuses logins of {users}: {value}{version}",
         proofs,
         f"keep the session that is open, set these to {ceiling} or less there, or let the plan say"
@@ -267,15 +267,15 @@ def _users(domain: str) -> str:
     return domain
 
 
-def _entry(host: Host, entry: Entry) -> Proof:
+def _entry(host: Host, entry: Entry) -> EvidenceRef:
     text = f"{entry.domain} {entry.kind} nofile {entry.value}"
-    return Proof("file", host.host, path=entry.path, line=entry.line, text=text)
+    return EvidenceRef("file", host.host, path=entry.path, line=entry.line, text=text)
 
 
-def _line(host: Host, line: Mapping[str, Any]) -> Proof:
+def _line(host: Host, line: Mapping[str, Any]) -> EvidenceRef:
     number = model_limits.number(line.get("line"))
     path = str(line["path"])
-    return Proof("file", host.host, path=path, line=number, text=str(line["text"]))
+    return EvidenceRef("file", host.host, path=path, line=number, text=str(line["text"]))
 
 
 @node_check(
@@ -285,7 +285,7 @@ def _line(host: Host, line: Mapping[str, Any]) -> Proof:
     applies="nodes whose limits.conf has open files for root or everybody",
     needs=("limits",),
 )
-def services(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
+def services(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM408: report a limit of limits.conf that services do not have, because it is for logins."""
     limits = model_limits.read(document)
     entries = [entry for entry in limits.hard_limits() if entry.domain in ("*", "root")]
@@ -300,7 +300,9 @@ def services(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
         unread = limits.unread_limits()
     missing = host.missing("limits") or unless(host, not unread and _answered(limits))
     applies = bool(highest or missing)
-    yield Outcome(tuple(hits), missing, host=host.host, applies=applies, note=_unread_note(unread))
+    yield CheckResult(
+        tuple(hits), missing, host=host.host, applies=applies, note=_unread_note(unread)
+    )
 
 
 def _has_less(holder: Holder, entry: Entry) -> bool:
@@ -311,12 +313,14 @@ def _has_less(holder: Holder, entry: Entry) -> bool:
     return 0 < holder.hard < _rank(entry)
 
 
-def _services_hit(host: Host, highest: Entry, below: list[Holder]) -> Hit:
+def _services_hit(host: Host, highest: Entry, below: list[Holder]) -> Detection:
     processes = [
-        Proof("process", host.host, pid=holder.pid, text=f"{holder}: hard limit {holder.hard}")
+        EvidenceRef(
+            "process", host.host, pid=holder.pid, text=f"{holder}: hard limit {holder.hard}"
+        )
         for holder in below[:SHOWN]
     ]
-    return Hit(
+    return Detection(
         f"{one_line(highest.path, 80)} of {host.node or host.host} says"
         f" {one_line(highest.value, 40)}, and {below[0]} has {below[0].hard}: it is for logins"
         " only",
@@ -341,7 +345,7 @@ def _rank(entry: Entry) -> float:
     applies="kubelet, runtimes and sshd",
     needs=("limits",),
 )
-def refused(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
+def refused(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM409: report units that do not start because the kernel refuses their limits."""
     limits = model_limits.read(document)
     units = [
@@ -353,14 +357,14 @@ def refused(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     if units:
         hits.append(_refused_hit(host, limits, units))
     missing = host.missing("limits") or unless(host, _answered(limits))
-    yield Outcome(tuple(hits), missing, host=host.host)
+    yield CheckResult(tuple(hits), missing, host=host.host)
 
 
-def _refused_hit(host: Host, limits: Limits, units: list[Mapping[str, Any]]) -> Hit:
-    proofs: list[Proof] = []
+def _refused_hit(host: Host, limits: Limits, units: list[Mapping[str, Any]]) -> Detection:
+    proofs: list[EvidenceRef] = []
     for unit in units:
         text = f"{_word(unit, 'active_state')}, {_word(unit, 'result')}, status=205/LIMITS"
-        proofs.append(Proof("unit", host.host, object=_name(unit), text=text))
+        proofs.append(EvidenceRef("unit", host.host, object=_name(unit), text=text))
         proofs += _set(host, unit, "Limit")
     names = [_name(unit) for unit in units]
     ceiling = limits.ceiling()
@@ -370,7 +374,7 @@ def _refused_hit(host: Host, limits: Limits, units: list[Mapping[str, Any]]) -> 
     place = f"the file where systemctl cat {names[0]} shows it"
     if any(proof.kind == "file" for proof in proofs):
         place = "the file that is named"
-    return Hit(
+    return Detection(
         f"{' and '.join(names)} of {host.node or host.host} cannot start: a limit of the"
         " unit is above what it can have (205/LIMITS)",
         tuple(proofs),
@@ -414,7 +418,7 @@ def _word(unit: Mapping[str, Any], key: str) -> str:
     return one_line(unit.get(key) or "?", 40)
 
 
-def _set(host: Host, unit: Mapping[str, Any], prefix: str) -> list[Proof]:
+def _set(host: Host, unit: Mapping[str, Any], prefix: str) -> list[EvidenceRef]:
     """Return the lines that set a unit's limits, as systemd reads them."""
     lines = [
         line
@@ -432,7 +436,7 @@ def _set(host: Host, unit: Mapping[str, Any], prefix: str) -> list[Proof]:
     needs=("limits",),
     tier="deep",
 )
-def infinite(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
+def infinite(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM410: report a runtime without a limit of open files, which its containers inherit."""
     limits = model_limits.read(document)
     running = [
@@ -447,15 +451,15 @@ def infinite(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     if units:
         hits.append(_infinite_hit(host, units))
     missing = host.missing("limits") or unless(host, _answered(limits) and known)
-    yield Outcome(tuple(hits), missing, host=host.host, applies=bool(running or missing))
+    yield CheckResult(tuple(hits), missing, host=host.host, applies=bool(running or missing))
 
 
-def _infinite_hit(host: Host, units: list[Mapping[str, Any]]) -> Hit:
-    proofs: list[Proof] = []
+def _infinite_hit(host: Host, units: list[Mapping[str, Any]]) -> Detection:
+    proofs: list[EvidenceRef] = []
     for unit in units:
-        default = Proof("unit", host.host, object=_name(unit), text="LimitNOFILE=infinity")
+        default = EvidenceRef("unit", host.host, object=_name(unit), text="LimitNOFILE=infinity")
         proofs += _set(host, unit, "LimitNOFILE") or [default]
-    return Hit(
+    return Detection(
         f"{' and '.join(_name(unit) for unit in units)} of {host.node or host.host} runs with"
         " LimitNOFILE=infinity, and so do its containers",
         tuple(proofs),

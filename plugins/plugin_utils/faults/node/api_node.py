@@ -14,9 +14,9 @@ from ...models import ages
 from ...models.api_node import SHOWN, NodeView, and_others, views
 from ...models.cluster import STALE_LOCK_SECONDS, Cluster, Host, timestamp
 from ...models.control_plane import Process
-from ...models.result import Missing, Proof
+from ...models.result import EvidenceRef, Missing
 from ...models.taints import NO_EXECUTE, NO_SCHEDULE
-from ..base import Hit, Outcome, causes, cluster_check, present, unknown
+from ..base import CheckResult, Detection, causes, cluster_check, present, unknown
 from ..control_plane import leader_lease
 from . import taints as node_taints
 
@@ -40,10 +40,12 @@ LIFECYCLE = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
     explained_by=causes("KM115")
     | causes("KM105", "KM107", "KM114", component="kube-controller-manager"),
 )
-def nobody_leads(cluster: Cluster) -> Iterator[Outcome]:
+def nobody_leads(cluster: Cluster) -> Iterator[CheckResult]:
     """KM511: report that no controller manager renews the lock, or that taints stay."""
     if cluster.key is None:
-        yield Outcome(applies=False, component=MANAGER, note="no Kubernetes found on these hosts")
+        yield CheckResult(
+            applies=False, component=MANAGER, note="no Kubernetes found on these hosts"
+        )
         return
     running = [(host, process) for host in cluster.hosts for process in _managers(host)]
     lock, hits, missing = leader_lease.judged(cluster, ROLE, running)
@@ -90,10 +92,10 @@ def _undone(
     cluster: Cluster,
     leftover: list[tuple[NodeView, Mapping[str, Any]]],
     lock: Mapping[str, Any] | None,
-) -> Hit:
+) -> Detection:
     names = list(dict.fromkeys(view.name for view, _taint in leftover))
     proofs = [
-        Proof(
+        EvidenceRef(
             "api",
             cluster.api_host,
             object=f"Node {view.name}",
@@ -105,7 +107,7 @@ def _undone(
         for view, taint in leftover[:SHOWN]
     ]
     leader = one_line((lock or {}).get("holder") or "nobody that is known", 120)
-    return Hit(
+    return Detection(
         f"taints of the node lifecycle controller stay on {and_others(names)} although the kubelet"
         " posts Ready: that controller is not at work",
         tuple(proofs),
@@ -124,12 +126,12 @@ def _undone(
     current_only=True,
     explained_by=causes("KM115"),
 )
-def node_down(cluster: Cluster) -> Iterator[Outcome]:
+def node_down(cluster: Cluster) -> Iterator[CheckResult]:
     """KM512: report a node whose kubelet is silent, and whose host does not answer either."""
     if cluster.key is None:
-        yield Outcome(applies=False, note="no Kubernetes found on these hosts")
+        yield CheckResult(applies=False, note="no Kubernetes found on these hosts")
         return
-    hits: list[Hit] = []
+    hits: list[Detection] = []
     missing = list(cluster.missing("nodes"))
     gone = [view for view in views(cluster) if view.ready in ("False", "Unknown")]
     for view in gone:
@@ -142,10 +144,10 @@ def node_down(cluster: Cluster) -> Iterator[Outcome]:
     if not missing and any(view.ready is None for view in views(cluster)):
         missing.append(Missing(cluster.api_host or "cluster API", "nodes", "not_asked"))
     hits += _cut_off(cluster, [view for view in gone if view.ready == "Unknown"])
-    yield Outcome(tuple(hits), tuple(missing))
+    yield CheckResult(tuple(hits), tuple(missing))
 
 
-def _down(cluster: Cluster, view: NodeView, host: Host) -> Hit:
+def _down(cluster: Cluster, view: NodeView, host: Host) -> Detection:
     ready = view.condition("Ready") or {}
     time = ready.get("since") or next(_lifecycle_times(view), None)
     text, since = f"Ready is {view.ready}", ""
@@ -157,11 +159,11 @@ def _down(cluster: Cluster, view: NodeView, host: Host) -> Hit:
     state = "its kubelet said that it is not ready"
     if view.ready == "Unknown":
         state = "its kubelet posts nothing"
-    return Hit(
+    return Detection(
         f"{view.name} is down{since}: {state}, and its host does not answer",
         (
-            Proof("api", cluster.api_host, object=f"Node {view.name}", text=text),
-            Proof("log", host.host, text=one_line(host.reason, 200) or host.status),
+            EvidenceRef("api", cluster.api_host, object=f"Node {view.name}", text=text),
+            EvidenceRef("log", host.host, text=one_line(host.reason, 200) or host.status),
         ),
         "look at the machine itself (power, console, the hypervisor or cloud), then at the network"
         " between; its pods are evicted when their tolerations of node.kubernetes.io/unreachable"
@@ -201,14 +203,14 @@ def _runs(view: NodeView) -> bool:
     return view.host.kubelet_started is not None
 
 
-def _cut_off(cluster: Cluster, gone: list[NodeView]) -> list[Hit]:
+def _cut_off(cluster: Cluster, gone: list[NodeView]) -> list[Detection]:
     """Report once the connection between such a group and the API, and not each of its nodes."""
     group = whole(cluster, gone)
     if group is None:
         return []
     title, members = group
     proofs = [
-        Proof(
+        EvidenceRef(
             "api",
             cluster.api_host,
             object=f"Node {view.name}",
@@ -218,7 +220,7 @@ def _cut_off(cluster: Cluster, gone: list[NodeView]) -> list[Hit]:
         if view.host is not None
     ]
     return [
-        Hit(
+        Detection(
             f"{title} ({len(members)}: {and_others([view.name for view in members])}) is NotReady"
             " at once although their kubelets run",
             tuple(proofs),

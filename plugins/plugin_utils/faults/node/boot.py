@@ -12,8 +12,8 @@ from ...evidence.document import one_line
 from ...models import boot as model_boot
 from ...models.boot import Lost, NodeBoot, Problem
 from ...models.cluster import Host
-from ...models.result import Missing, Proof
-from ..base import Hit, Outcome, node_check, not_applicable, present
+from ...models.result import EvidenceRef, Missing
+from ..base import CheckResult, Detection, node_check, not_applicable, present
 
 NO_KUBELET = "no kubelet"
 SWITCHED = {"1": "enforcing", "0": "permissive"}
@@ -27,7 +27,7 @@ SWITCHED = {"1": "enforcing", "0": "permissive"}
     risk=1,
     needs=("system", "kubelet", "boot", "limits"),
 )
-def missing_setting(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
+def missing_setting(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM520: report a module or kernel setting that is missing now or after the next boot."""
     if host.statuses.get("kubelet") == "absent":
         yield not_applicable(NO_KUBELET, host=host.host)
@@ -35,7 +35,7 @@ def missing_setting(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome
     node = model_boot.read(document)
     hits = tuple(_hit(host, problem) for problem in model_boot.problems(node))
     missing, note = _unread(host, node)
-    yield Outcome(hits, missing, host=host.host, note=note)
+    yield CheckResult(hits, missing, host=host.host, note=note)
 
 
 def _unread(host: Host, node: NodeBoot) -> tuple[tuple[Missing, ...], str]:
@@ -57,28 +57,28 @@ def _unread(host: Host, node: NodeBoot) -> tuple[tuple[Missing, ...], str]:
     return (), ""
 
 
-def _hit(host: Host, problem: Problem) -> Hit:
+def _hit(host: Host, problem: Problem) -> Detection:
     state = "will not outlive a reboot"
     if problem.now and problem.wanted is not None:
         state = "is not as Kubernetes needs it"
     elif problem.now:
         state = "is missing"
     proofs = [
-        Proof("file", host.host, path=path, line=line, text=one_line(text, 200))
+        EvidenceRef("file", host.host, path=path, line=line, text=one_line(text, 200))
         for path, line, text in problem.places
     ]
     if problem.wanted is not None:
         value = problem.why.partition(";")[0]
         text = f"/proc/sys/{problem.name.replace('.', '/')}: {value}"
-        proofs.append(Proof("process", host.host, text=one_line(text, 300)))
+        proofs.append(EvidenceRef("process", host.host, text=one_line(text, 300)))
     if not proofs:
-        proofs.append(Proof("file", host.host, path="/proc/modules", text=problem.why))
+        proofs.append(EvidenceRef("file", host.host, path="/proc/modules", text=problem.why))
     severity, risk = "warning", None
     if problem.severe:
         severity = "critical"
     if not model_boot.mends(problem):
         risk = 0
-    return Hit(
+    return Detection(
         f"{problem.name} {state} on {host.node or host.host}: {one_line(problem.why, 400)}",
         tuple(proofs),
         model_boot.cure(problem),
@@ -97,7 +97,7 @@ def _hit(host: Host, problem: Problem) -> Hit:
     applies="nodes with a kubelet",
     needs=("system", "kubelet", "boot", "swap"),
 )
-def lost_filesystem(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
+def lost_filesystem(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM521: report a file system of kubelet, runtime or etcd that is not mounted or read-only."""
     if host.statuses.get("kubelet") == "absent":
         yield not_applicable(NO_KUBELET, host=host.host)
@@ -111,17 +111,17 @@ def lost_filesystem(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome
     if not missing and not node.container and not model_boot.fstab_known(node):
         missing = (Missing(host.host, "swap", "error"),)
     hits = tuple(_lost(host, node, lost) for lost in model_boot.lost(node))
-    yield Outcome(hits, missing, host=host.host)
+    yield CheckResult(hits, missing, host=host.host)
 
 
-def _lost(host: Host, node: NodeBoot, lost: Lost) -> Hit:
+def _lost(host: Host, node: NodeBoot, lost: Lost) -> Detection:
     name, point, used_by = host.node or host.host, one_line(lost.point, 120), ""
     if lost.folders:
         used_by = f" ({one_line(', '.join(lost.folders), 300)})"
     if lost.line is None:
-        return Hit(
+        return Detection(
             f"{point} of {name} is read-only{used_by}: nothing there can write",
-            (Proof("file", host.host, path="/proc/self/mounts", text=lost.mounted),),
+            (EvidenceRef("file", host.host, path="/proc/self/mounts", text=lost.mounted),),
             "find out why: the kernel makes a file system read-only when its disk fails"
             " (journalctl -k), or a boot could not check it (fsck); then mount -o remount,rw"
             f" {point}, and restart what lies there once it is whole",
@@ -134,9 +134,9 @@ def _lost(host: Host, node: NodeBoot, lost: Lost) -> Hit:
         later = "; the kubelet answers nevertheless: the line may be newer than the boot"
         severity = "warning"
     text = one_line(lost.line.text, 200)
-    return Hit(
+    return Detection(
         f"{point} of {name} is not mounted{used_by}, although fstab mounts it at boot{later}",
-        (Proof("file", host.host, path=lost.line.path, line=lost.line.line, text=text),),
+        (EvidenceRef("file", host.host, path=lost.line.path, line=lost.line.line, text=text),),
         f"find out why (systemctl status the unit of {point}, findmnt --verify, whether"
         f" {one_line(lost.line.what, 120)} is there). What lies in the folder now is not what lay"
         " on that file system: stop kubelet and runtime, move it away, mount it, start them",
@@ -154,7 +154,7 @@ def _lost(host: Host, node: NodeBoot, lost: Lost) -> Hit:
     applies="nodes with SELinux",
     needs=("system", "boot"),
 )
-def selinux(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
+def selinux(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM522: report SELinux if it runs in one mode, and a boot makes another."""
     missing, node = host.missing("boot", absent_is_answer=False), model_boot.read(document)
     modes = node.seen.get("selinux")
@@ -164,7 +164,7 @@ def selinux(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     decided = node.container or _selinux_words(node)
     changes = running is not None and not decided and _differs(running, config)
     if missing or running is None or not changes:
-        yield Outcome((), missing, host=host.host, applies=bool(missing or running))
+        yield CheckResult((), missing, host=host.host, applies=bool(missing or running))
         return
     yield present(_selinux_hit(host, running, config), host=host.host)
 
@@ -181,18 +181,18 @@ def _differs(running: str, config: object) -> bool:
     return config in ("enforcing", "permissive", "disabled") and running != config
 
 
-def _selinux_hit(host: Host, running: str, config: Any) -> Hit:
+def _selinux_hit(host: Host, running: str, config: Any) -> Detection:
     effect = "somebody switched it on by hand"
     if config == "enforcing":
         effect = "it will deny what it only reports now"
     elif running == "permissive" and config == "disabled":
         effect = "it will be gone, and with it the labels of files that are written then"
-    return Hit(
+    return Detection(
         f"SELinux of {host.node or host.host} is {running}, and the next boot makes it {config}:"
         f" {effect}",
         (
-            Proof("file", host.host, path="/sys/fs/selinux/enforce", text=running),
-            Proof("file", host.host, path="/etc/selinux/config", text=f"SELINUX={config}"),
+            EvidenceRef("file", host.host, path="/sys/fs/selinux/enforce", text=running),
+            EvidenceRef("file", host.host, path="/etc/selinux/config", text=f"SELINUX={config}"),
         ),
         "decide which of both it is to be: setenforce for now, /etc/selinux/config for the"
         " next boot (ausearch -m avc tells what it denies)",

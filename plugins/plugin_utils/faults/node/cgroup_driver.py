@@ -13,9 +13,9 @@ from ...models import control_plane
 from ...models.cluster import Host
 from ...models.kubelet import config as kubelet_config
 from ...models.kubelet import status as kubelet_status
-from ...models.result import Missing, Proof
+from ...models.result import EvidenceRef, Missing
 from ...parsers import systemd_unit
-from ..base import Hit, Outcome, node_check, present, unknown
+from ..base import CheckResult, Detection, node_check, present, unknown
 
 RECENT = 600.0  # seconds: the kubelet tries each pod again at least every few minutes
 SHOWN = 3
@@ -38,7 +38,7 @@ REFUSALS = (
     tier="deep",
     component="kubelet",
 )
-def refused(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
+def refused(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM524: report a runtime that refuses the cgroups that the kubelet names."""
     refusals = _refusals(document)
     if not refusals:
@@ -92,7 +92,7 @@ def _is_down(document: Mapping[str, Any]) -> bool:
     )
 
 
-def _hit(host: Host, document: Mapping[str, Any], refusals: list[tuple[str, str]]) -> Hit:
+def _hit(host: Host, document: Mapping[str, Any], refusals: list[tuple[str, str]]) -> Detection:
     driver, other = refusals[-1][1], SYSTEMD
     if driver == SYSTEMD:
         other = CGROUPFS
@@ -101,10 +101,10 @@ def _hit(host: Host, document: Mapping[str, Any], refusals: list[tuple[str, str]
     place = ""
     if setting and setting.path and setting.value == other:
         place = f" (the kubelet's stands in {setting.path})"
-    return Hit(
+    return Detection(
         f"no new pod starts on {host.node or host.host}: its runtime has the cgroup driver"
         f" {driver}, and its kubelet {other}",
-        tuple(Proof("log", host.host, text=line) for line, _driver in refusals[-SHOWN:]),
+        tuple(EvidenceRef("log", host.host, text=line) for line, _driver in refusals[-SHOWN:]),
         f"give both the same driver, systemd where systemd runs the machine{place}: SystemdCgroup"
         " in containerd's configuration, cgroup_manager in CRI-O's, cgroupDriver in the kubelet's."
         " Drain the node before whichever of the two is changed: the pods' cgroups move",

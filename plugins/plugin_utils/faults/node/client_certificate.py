@@ -14,16 +14,16 @@ from ...models.cluster import Host
 from ...models.kubelet import client_certificate
 from ...models.kubelet import status as kubelet_status
 from ...models.kubelet.client_certificate import Validity
-from ...models.kubelet.status import Why
-from ...models.result import Missing, Proof
-from ..base import Hit, Outcome, present, unknown
+from ...models.kubelet.status import KubeletStatus
+from ...models.result import EvidenceRef, Missing
+from ..base import CheckResult, Detection, present, unknown
 from . import kubelet_exit_advice, kubelet_unit
 
 CURRENT = "/var/lib/kubelet/pki/kubelet-client-current.pem"
 CLOCK = "compare the node's clock first (timedatectl)"
 
 
-def dated(host: Host, document: Mapping[str, Any], outcome: Outcome) -> Outcome:
+def dated(host: Host, document: Mapping[str, Any], outcome: CheckResult) -> CheckResult:
     """Return the result with what the dates add: the last log lines do not show the certificate."""
     valid, why = client_certificate.read(document), kubelet_status.read(document)
     if valid is not None and why is not None and valid.overdue:
@@ -39,7 +39,7 @@ def dated(host: Host, document: Mapping[str, Any], outcome: Outcome) -> Outcome:
     return outcome
 
 
-def _hit(host: Host, valid: Validity, why: Why) -> Hit:
+def _hit(host: Host, valid: Validity, why: KubeletStatus) -> Detection:
     """Report a certificate: critical if the API refuses it now.
 
     One inside the kubeconfig certainly counts only at the kubelet's next start.
@@ -56,10 +56,10 @@ def _hit(host: Host, valid: Validity, why: Why) -> Hit:
             f"ends in {_span(valid.left.total_seconds())}, and was not renewed, as it is from seven"
             " tenths of its time on"
         )
-    place = Proof("file", host.host, object=path, text=_dates(valid))
+    place = EvidenceRef("file", host.host, object=path, text=_dates(valid))
     if path[:1] == "/":
-        place = Proof("file", host.host, path=path, text=_dates(valid))
-    return Hit(
+        place = EvidenceRef("file", host.host, path=path, text=_dates(valid))
+    return Detection(
         f"the client certificate of the kubelet of {node} {state} ({path}, valid until"
         f" {valid.ends:%Y-%m-%d %H:%M:%S} UTC)",
         (place, kubelet_unit.proof(host, why.unit)),

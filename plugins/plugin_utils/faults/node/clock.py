@@ -15,8 +15,8 @@ from collections.abc import Iterator, Sequence
 from ...models import ages
 from ...models.api_node import and_others
 from ...models.cluster import Cluster, Host
-from ...models.result import Missing, Proof
-from ..base import Hit, Outcome, cluster_check
+from ...models.result import EvidenceRef, Missing
+from ..base import CheckResult, Detection, cluster_check
 
 # seconds: more than any of the bounds of an honest clock, and less than what Kubernetes forgives
 OFF = 30.0
@@ -32,17 +32,17 @@ Bounds = tuple[float, float]
     applies="nodes of a cluster",
     needs=("system",),
 )
-def differing(cluster: Cluster) -> Iterator[Outcome]:
+def differing(cluster: Cluster) -> Iterator[CheckResult]:
     """KM526: report a clock that is surely more than half a minute away from the majority."""
     if cluster.key is None:
-        yield Outcome(applies=False, note="no Kubernetes found on these hosts")
+        yield CheckResult(applies=False, note="no Kubernetes found on these hosts")
         return
     missing = [lack for host in cluster.hosts for lack in _silent(host)]
     known = [(host, host.clock) for host in cluster.hosts if host.clock is not None]
     older = [lack for lack in missing if lack.status == "not_asked"]
     # an older release collected it: other silent hosts could not have shown anything either
     if older and not known:
-        yield Outcome(tuple(_of_servers(cluster)), tuple(older))
+        yield CheckResult(tuple(_of_servers(cluster)), tuple(older))
         return
     majority = agreed([*(bounds for _host, bounds in known), (0.0, 0.0)])
     if majority is None:
@@ -51,17 +51,17 @@ def differing(cluster: Cluster) -> Iterator[Outcome]:
         if apart:
             note = "clocks differ, and no majority of them agrees"
         missing += [Missing(host.host, "system", "error") for host in apart]
-        yield Outcome(tuple(_of_servers(cluster)), tuple(missing), note=note)
+        yield CheckResult(tuple(_of_servers(cluster)), tuple(missing), note=note)
         return
     hits = [
         _hit(host, away(bounds, majority), len(known))
         for host, bounds in known
         if abs(away(bounds, majority)) > OFF
     ]
-    yield Outcome(tuple(hits or _of_servers(cluster)), tuple(missing))
+    yield CheckResult(tuple(hits or _of_servers(cluster)), tuple(missing))
 
 
-def _of_servers(cluster: Cluster) -> Iterator[Hit]:
+def _of_servers(cluster: Cluster) -> Iterator[Detection]:
     """Report that the clocks of the host that read the API and of API servers differ.
 
     No age is known then, and neither is which of them is correct.
@@ -70,7 +70,7 @@ def _of_servers(cluster: Cluster) -> Iterator[Hit]:
     if not clocks.doubt:
         return
     names = sorted(clocks.apart)
-    yield Hit(
+    yield Detection(
         f"the clock of {cluster.api_host}, which reads the API, and that of API servers differ:"
         f" {and_others(names)}; how old leases, locks and pods are is not known",
         tuple(_server_clock(cluster, name, clocks.apart[name]) for name in names),
@@ -81,9 +81,9 @@ def _of_servers(cluster: Cluster) -> Iterator[Hit]:
     )
 
 
-def _server_clock(cluster: Cluster, name: str, seconds: float) -> Proof:
+def _server_clock(cluster: Cluster, name: str, seconds: float) -> EvidenceRef:
     text = f"its Date is {abs(seconds):.0f} s or more {_direction(seconds)} the host that asked"
-    return Proof("http", cluster.api_host, object=name, text=text)
+    return EvidenceRef("http", cluster.api_host, object=name, text=text)
 
 
 def _direction(seconds: float) -> str:
@@ -132,16 +132,16 @@ def away(bounds: Bounds, majority: Bounds) -> float:
     return 0.0
 
 
-def _hit(host: Host, seconds: float, count: int) -> Hit:
+def _hit(host: Host, seconds: float, count: int) -> Detection:
     direction = _direction(seconds)
     text = (
         f"its clock is {abs(seconds):.0f} s or more {direction} what most of {count} hosts"
         " and the controller agree on"
     )
-    return Hit(
+    return Detection(
         f"the clock of {host.node or host.host} is at least {abs(seconds):.0f} s {direction} that"
         " of the others",
-        (Proof("process", host.host, text=text),),
+        (EvidenceRef("process", host.host, text=text),),
         "see why it is not set (timedatectl, chronyc tracking, systemctl status chronyd"
         " systemd-timesyncd), and let it be set slowly: certificates and tokens that were made"
         " meanwhile may be of the future, or have ended",

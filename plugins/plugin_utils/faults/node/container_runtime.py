@@ -17,7 +17,7 @@ from ...models import unit_start as model_unit_start
 from ...models.cluster import Host
 from ...models.kubelet import exit_cause
 from ...models.kubelet import status as kubelet_status
-from ...models.result import Missing, Proof
+from ...models.result import EvidenceRef, Missing
 from ...parsers import (
     pflag,
     runtime_journal,
@@ -26,7 +26,7 @@ from ...parsers import (
 )
 from ...parsers.runtime_journal import Words
 from ...parsers.systemd_unit import Unit
-from ..base import Hit, Outcome, node_check, not_applicable, unknown
+from ..base import CheckResult, Detection, node_check, not_applicable, unknown
 from . import kubelet_unit as node_kubelet_unit
 
 # As the collector has them: collect.runtime and collect.cri.
@@ -63,7 +63,7 @@ ENDS = "dockerd without live-restore, its default, ends containers that still ru
     risk=2,
     needs=("system", "kubelet", "pinning", "runtime", "unit_start"),
 )
-def not_working(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
+def not_working(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM508: report a runtime that does not run, does not answer, or speaks another CRI version."""
     missing = host.missing("kubelet") or host.missing("runtime")
     if missing:
@@ -137,7 +137,7 @@ class Runtime:
         self.on_demand = False  # a socket of systemd starts it
         self.lacking = False
 
-    def result(self) -> Outcome:
+    def result(self) -> CheckResult:
         """Return the one result of the check."""
         if self.kind == EMBEDDED or (not self.alone and not self._there()):
             note = "its runtime is part of another program, and has no unit of its own"
@@ -151,11 +151,11 @@ class Runtime:
             hits += self._of_socket()
         return self._outcome([*hits, *self._emptied()])
 
-    def _outcome(self, hits: Sequence[Hit], note: str = "") -> Outcome:
+    def _outcome(self, hits: Sequence[Detection], note: str = "") -> CheckResult:
         missing: tuple[Missing, ...] = ()
         if self.lacking and not hits:
             missing = (Missing(self.host.host, "runtime", "error"),)
-        return Outcome(
+        return CheckResult(
             tuple(hits),
             missing,
             host=self.host.host,
@@ -163,7 +163,7 @@ class Runtime:
             note=note or "; ".join(self.notes),
         )
 
-    def _not_applicable(self, note: str) -> Outcome:
+    def _not_applicable(self, note: str) -> CheckResult:
         return not_applicable(note, host=self.host.host)
 
     def _component(self) -> str | None:
@@ -171,7 +171,7 @@ class Runtime:
             return self.kind
         return None
 
-    def _unknown(self, reason: str) -> Outcome:
+    def _unknown(self, reason: str) -> CheckResult:
         self.lacking = True
         return self._outcome([], note=reason)
 
@@ -180,7 +180,7 @@ class Runtime:
 
     # -- units
 
-    def _masked(self, unit: Unit, name: str) -> Hit:
+    def _masked(self, unit: Unit, name: str) -> Detection:
         running, severity = "", None
         if unit.runs:
             running, severity = "; its process runs on until it ends", "warning"
@@ -195,7 +195,7 @@ class Runtime:
             severity=severity,
         )
 
-    def _of_unit(self, record: Mapping[str, Any]) -> Iterator[Hit]:
+    def _of_unit(self, record: Mapping[str, Any]) -> Iterator[Detection]:
         """Yield what is wrong with a unit, and note what is not certain."""
         unit, state = systemd_unit.unit(record), systemd_unit.state(systemd_unit.unit(record))
         name = shell_name(unit.name, "UNIT")
@@ -225,7 +225,7 @@ class Runtime:
 
     def _down(
         self, unit: Unit, state: systemd_unit.State, disabled: bool, record: Mapping[str, Any]
-    ) -> Hit:
+    ) -> Detection:
         name = shell_name(unit.name, "UNIT")
         lines = control_plane.lines(record.get("said"))
         refused = model_unit_start.of(self.document, record, lines)
@@ -238,7 +238,7 @@ class Runtime:
             advice = f"{words.cure}; then: {advice}"
         log = []
         if words.line:
-            log.append(Proof("log", self.host.host, object=name, text=words.line))
+            log.append(EvidenceRef("log", self.host.host, object=name, text=words.line))
         proofs = dict.fromkeys(
             (
                 node_kubelet_unit.proof(self.host, unit),
@@ -313,7 +313,7 @@ class Runtime:
 
     # -- socket
 
-    def _of_socket(self) -> list[Hit]:
+    def _of_socket(self) -> list[Detection]:
         """Return what is wrong with how the runtime answers."""
         error = self.evidence.get("error")
         gone = self._dockershim()
@@ -351,7 +351,7 @@ class Runtime:
             return False
         return any(systemd_unit.unit(record).runs for record in self._there())
 
-    def _without_socket(self) -> Hit:
+    def _without_socket(self) -> Detection:
         return self._at_socket(
             "its unit runs, and there is no socket at " + self.path,
             "no socket is there",
@@ -361,7 +361,7 @@ class Runtime:
             f" the socket only a restart of the runtime makes another: {self._leave()}",
         )
 
-    def _of_calls(self) -> list[Hit]:
+    def _of_calls(self) -> list[Detection]:
         calls = _mapping(self.evidence.get("calls"))
         v1, old = calls.get("v1"), calls.get("v1alpha2")
         pleg = self._pleg()
@@ -380,7 +380,7 @@ class Runtime:
             return []
         return self._language(v1, old)
 
-    def _hangs(self, silent: bool, pleg: tuple[str, str] | None) -> Hit:
+    def _hangs(self, silent: bool, pleg: tuple[str, str] | None) -> Detection:
         """Report calls without an answer: a warning, unless the kubelet confirms it.
 
         A busy node may be so slow that one call has no answer.
@@ -390,11 +390,11 @@ class Runtime:
         if silent:
             symptoms.append("answers no call within 2 s")
             text = "nothing within 2 s (runtime.v1.RuntimeService/Version)"
-            proofs.append(Proof("http", self.host.host, object=self.path, text=text))
+            proofs.append(EvidenceRef("http", self.host.host, object=self.path, text=text))
             unwell = self._unwell()
         if pleg:
             symptoms.append(f"the kubelet has had no list of its containers for {pleg[0]}")
-            proofs.append(Proof("log", self.host.host, object="kubelet", text=pleg[1]))
+            proofs.append(EvidenceRef("log", self.host.host, object="kubelet", text=pleg[1]))
         elif unwell:
             symptoms.append("the kubelet's healthz is not well either")
         if unwell:
@@ -423,7 +423,7 @@ class Runtime:
             severity=severity,
         )
 
-    def _unwell(self) -> Proof | None:
+    def _unwell(self) -> EvidenceRef | None:
         """Return the healthz of a kubelet that runs, if it is not well.
 
         A kubelet that exited for another reason shows nothing about its runtime.
@@ -440,7 +440,7 @@ class Runtime:
         code, error = healthz.get("status"), healthz.get("error")
         if code == 200 or error == "switched off" or (code is None and not error):
             return None
-        return Proof(
+        return EvidenceRef(
             "http",
             self.host.host,
             object=one_line(healthz.get("url") or "healthz", 100),
@@ -457,7 +457,7 @@ class Runtime:
             return False
         return pflag.string_flag(argv, "container-runtime") is None
 
-    def _language(self, v1: Any, old: Any) -> list[Hit]:
+    def _language(self, v1: Any, old: Any) -> list[Detection]:
         """Return a hit if kubelet and runtime share no version of the CRI: one of them answered."""
         needs_v1 = self.version and self.version >= ONLY_V1
         if v1 == UNIMPLEMENTED and (needs_v1 or self._death()):
@@ -493,7 +493,7 @@ class Runtime:
             " and the kubelet's version is not known"
         )
 
-    def _no_cri(self) -> Hit:
+    def _no_cri(self) -> Detection:
         """Report a runtime without a CRI, as docker's packages configure containerd."""
         config = _mapping(self.evidence.get("config"))
         disabled = [
@@ -520,10 +520,10 @@ class Runtime:
             f"take {names} out of disabled_plugins in {path} (packages of docker write"
             " it so), and see that its cgroup driver is the kubelet's; then systemctl restart"
             f" {self._unit_name()}: {self._leave()}",
-            Proof("file", self.host.host, path=path, line=line, text=text),
+            EvidenceRef("file", self.host.host, path=path, line=line, text=text),
         )
 
-    def _damaged(self, path: str) -> Hit:
+    def _damaged(self, path: str) -> Detection:
         """Report a containerd that runs without its database, and without all that needs it."""
         return self._at_calls(
             "serves no CRI: its database of containers and images is damaged, as a power cut"
@@ -532,10 +532,12 @@ class Runtime:
             " away (all of it: the snapshots belong to that database) and reboot, which ends the"
             " containers that nobody knows then: containerd begins anew, and images are pulled"
             " again",
-            Proof("file", self.host.host, path=path, text="it has not the header of a database"),
+            EvidenceRef(
+                "file", self.host.host, path=path, text="it has not the header of a database"
+            ),
         )
 
-    def _emptied(self) -> list[Hit]:
+    def _emptied(self) -> list[Detection]:
         """Report a configuration of 0 bytes, which containerd reads without an error."""
         raw = self.evidence.get("emptied")
         if self.kind != CONTAINERD or not isinstance(raw, str) or not raw:
@@ -547,7 +549,7 @@ class Runtime:
                 f"the configuration of containerd on {self.name} is an empty file ({path}), as a"
                 " power cut leaves it: it has its own defaults from its next start on, the cgroup"
                 " driver cgroupfs and no mirrors of registries among them",
-                (Proof("file", self.host.host, path=path, text="0 bytes"),),
+                (EvidenceRef("file", self.host.host, path=path, text="0 bytes"),),
                 "write it again as whoever installs your nodes does (kubespray's playbook; else"
                 f" containerd config default > {path}, with SystemdCgroup = true where the"
                 " kubelet's cgroupDriver is systemd, and your mirrors), compare it with another"
@@ -559,7 +561,7 @@ class Runtime:
             )
         ]
 
-    def _dockershim(self) -> Hit | None:
+    def _dockershim(self) -> Detection | None:
         """Report a kubelet without dockershim that is configured to use docker."""
         if self.kind != DOCKER or not self.version or self.version < NO_DOCKERSHIM:
             return None
@@ -574,13 +576,13 @@ class Runtime:
             None,
             f"the kubelet of {self.name} is told to use docker itself ({flag}), which kubelets from"
             " 1.24 on cannot: cri-dockerd has to be in between",
-            (Proof("process", self.host.host, object="kubelet", text=flag), *self._words()),
+            (EvidenceRef("process", self.host.host, object="kubelet", text=flag), *self._words()),
             "install cri-dockerd and give the kubelet unix:///run/cri-dockerd.sock, or containerd's"
             " unix:///run/containerd/containerd.sock; drain the node before",
             risk=0,
         )
 
-    def _absent(self) -> Hit:
+    def _absent(self) -> Detection:
         unit = one_line(self.records[-1].get("name") or "", 80)
         reason, suffix = "there is no such runtime", ""
         if self.kind == CRI_DOCKER:
@@ -591,8 +593,8 @@ class Runtime:
             f"the kubelet of {self.name} is told to use {self.path}, and {reason}: neither that"
             f" socket nor a unit {unit}",
             (
-                Proof("file", self.host.host, path=self.path, text="missing"),
-                Proof("unit", self.host.host, object=unit, text="not-found"),
+                EvidenceRef("file", self.host.host, path=self.path, text="missing"),
+                EvidenceRef("unit", self.host.host, object=unit, text="not-found"),
             ),
             "install it, or give the kubelet the socket of the runtime that is there"
             f" (--container-runtime-endpoint or containerRuntimeEndpoint){suffix}",
@@ -605,15 +607,15 @@ class Runtime:
         self,
         unit: Unit | None,
         summary: str,
-        proofs: Sequence[Proof],
+        proofs: Sequence[EvidenceRef],
         remedy: str,
         risk: int | None = None,
         severity: str | None = None,
-    ) -> Hit:
+    ) -> Detection:
         component = self._component()
         if unit:
             component = one_line(unit.name, 80).removesuffix(".service")
-        return Hit(
+        return Detection(
             one_line(summary, 800),
             tuple(proofs),
             remedy,
@@ -624,7 +626,7 @@ class Runtime:
             severity=severity,
         )
 
-    def _at_socket(self, problem: str, proof: str, remedy: str) -> Hit:
+    def _at_socket(self, problem: str, proof: str, remedy: str) -> Detection:
         units = [
             node_kubelet_unit.proof(self.host, systemd_unit.unit(record))
             for record in self._there()
@@ -634,14 +636,14 @@ class Runtime:
             f"the container runtime of {self.name} cannot be reached: {problem}",
             (
                 *units,
-                Proof("file", self.host.host, path=self.path, text=one_line(proof, 100)),
+                EvidenceRef("file", self.host.host, path=self.path, text=one_line(proof, 100)),
                 *self._words(),
             ),
             remedy,
             risk=0,
         )
 
-    def _at_calls(self, problem: str, remedy: str, *places: Proof) -> Hit:
+    def _at_calls(self, problem: str, remedy: str, *places: EvidenceRef) -> Detection:
         calls = _mapping(self.evidence.get("calls"))
         answers = ", ".join(
             f"runtime.{name}.RuntimeService: {_answer(calls.get(name))}"
@@ -650,7 +652,7 @@ class Runtime:
         )
         proofs = (
             *places,
-            Proof("http", self.host.host, object=self.path, text=answers),
+            EvidenceRef("http", self.host.host, object=self.path, text=answers),
             *self._words(),
         )
         summary = f"the container runtime of {self.name} {problem}"
@@ -682,11 +684,13 @@ class Runtime:
             )
         return f"{effect} {_LEAVE}"
 
-    def _words(self) -> list[Proof]:
+    def _words(self) -> list[EvidenceRef]:
         death = self._death()
         if death is None or not death.line:
             return []
-        return [Proof("log", self.host.host, object="kubelet", text=one_line(death.line, 400))]
+        return [
+            EvidenceRef("log", self.host.host, object="kubelet", text=one_line(death.line, 400))
+        ]
 
     def _pleg(self) -> tuple[str, str] | None:
         """Return how long a kubelet has missed the runtime's lists, and its log line, or None."""

@@ -16,10 +16,10 @@ from ...models import boot as model_boot
 from ...models import control_plane, installer
 from ...models.cluster import Host
 from ...models.kubelet import config as kubelet_config
-from ...models.result import Missing, Proof
+from ...models.result import EvidenceRef, Missing
 from ...parsers import firewall, pflag
 from ...parsers.firewall import Wall
-from ..base import Hit, Outcome, node_check, not_applicable, present, unknown
+from ..base import CheckResult, Detection, node_check, not_applicable, present, unknown
 from .boot import NO_KUBELET
 
 KUBELET, API = "10250", "6443"
@@ -82,7 +82,7 @@ Gap = tuple[Missing, str]  # what is missing, and a note that names it and advis
     applies="nodes with a kubelet",
     needs=("system", "kubelet", "instances", "etcd", "boot"),
 )
-def shut(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
+def shut(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM527: report firewalld or ufw if it is on, now or after a boot, and blocks needed ports."""
     if host.statuses.get("kubelet") == "absent":
         yield not_applicable(NO_KUBELET, host=host.host)
@@ -94,7 +94,7 @@ def shut(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     if missing:
         yield unknown(*missing, host=host.host)
         return
-    hits: list[Hit] = []
+    hits: list[Detection] = []
     gaps: list[Gap] = []
     walls = firewall.walls(evidence)
     if walls:
@@ -109,7 +109,7 @@ def shut(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
             if gap is not None:
                 gaps.append(gap)
     note = "; ".join(dict.fromkeys(note for _missing, note in gaps if note))
-    yield Outcome(
+    yield CheckResult(
         tuple(hits),
         tuple(dict.fromkeys(missing for missing, _note in gaps)),
         host=host.host,
@@ -119,7 +119,7 @@ def shut(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
 
 def _evaluated(
     host: Host, wall: Wall, ports: Mapping[int, str], advice: str
-) -> tuple[Hit | None, Gap | None]:
+) -> tuple[Detection | None, Gap | None]:
     """Return the hit of one firewall, or what is missing to decide it."""
     answers = {port: wall.lets_in(port) for port in ports}
     closed = {port: ports[port] for port, lets in answers.items() if lets is False}
@@ -284,7 +284,7 @@ def _loopback(address: str) -> bool:
         return False
 
 
-def _hit(host: Host, wall: Wall, closed: Mapping[int, str], advice: str) -> Hit:
+def _hit(host: Host, wall: Wall, closed: Mapping[int, str], advice: str) -> Detection:
     name = host.node or host.host
     users = " and ".join(f"{port}/tcp ({user})" for port, user in sorted(closed.items()))
     ports = ", ".join(f"{port}/tcp" for port in sorted(closed))
@@ -294,11 +294,11 @@ def _hit(host: Host, wall: Wall, closed: Mapping[int, str], advice: str) -> Hit:
     if advice:
         remedy = f"{remedy}. {advice}"
     active = f"active: {_word(wall.active)}, comes with a boot: {_word(wall.comes)}"
-    return Hit(
+    return Detection(
         f"{wall.name} {_state(wall, name)}, and its files let nobody in at {users}; {unseen}",
         (
-            Proof("unit", host.host, object=f"{wall.name}.service", text=active),
-            Proof("file", host.host, path=wall.file, text=f"nothing lets {ports} in"),
+            EvidenceRef("unit", host.host, object=f"{wall.name}.service", text=active),
+            EvidenceRef("file", host.host, path=wall.file, text=f"nothing lets {ports} in"),
         ),
         remedy,
         host=host.host,
@@ -357,7 +357,7 @@ def _word(value: bool | None) -> str:
     applies="nodes on which SELinux enforces",
     needs=("system", "boot"),
 )
-def denied(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
+def denied(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM528: report what SELinux denied to kubelet, runtime or control plane since the boot."""
     missing, node = host.missing("boot", absent_is_answer=False), model_boot.read(document)
     modes = node.seen.get("selinux")
@@ -366,7 +366,7 @@ def denied(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
         enforce = modes.get("enforce")
     if missing or str(enforce) != "1" or node.container:
         known = enforce is not None and not node.container
-        yield Outcome((), missing, host=host.host, applies=bool(missing or known))
+        yield CheckResult((), missing, host=host.host, applies=bool(missing or known))
         return
     denials = node.seen.get("denials")
     if not isinstance(denials, Mapping):
@@ -382,7 +382,7 @@ def denied(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     status, reason = _unheard(denials, len(lines))
     if reason:
         missing = (Missing(host.host, "boot", status),)
-    yield Outcome((), missing, host=host.host, note=one_line(reason, 300))
+    yield CheckResult((), missing, host=host.host, note=one_line(reason, 300))
 
 
 def _unheard(denials: Mapping[str, Any], kept: int) -> tuple[str, str]:
@@ -438,15 +438,16 @@ def _concerns_node(line: str) -> bool:
     return context[2] in SERVICES and _program(fields).startswith(PROGRAMS)
 
 
-def _denied(host: Host, lines: list[str]) -> Hit:
+def _denied(host: Host, lines: list[str]) -> Detection:
     name = host.node or host.host
     programs = dict.fromkeys(
         one_line(_program(_fields(line)) or "?", 40) for line in reversed(lines)
     )
     proofs = [
-        Proof("log", host.host, path=AUDIT, text=one_line(line, 300)) for line in lines[-SHOWN:]
+        EvidenceRef("log", host.host, path=AUDIT, text=one_line(line, 300))
+        for line in lines[-SHOWN:]
     ]
-    return Hit(
+    return Detection(
         f"SELinux of {name} enforces, and has denied something to"
         f" {one_line(', '.join(programs), 200)} since the boot ({len(lines)} of the last denials)",
         tuple(proofs),

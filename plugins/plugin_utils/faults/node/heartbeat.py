@@ -14,8 +14,8 @@ from ...evidence.document import one_line
 from ...models import ages, writes
 from ...models.api_node import NodeView, views
 from ...models.cluster import Cluster, Host
-from ...models.result import Missing, Proof
-from ..base import Hit, Outcome, causes, cluster_check
+from ...models.result import EvidenceRef, Missing
+from ..base import CheckResult, Detection, causes, cluster_check
 from . import api_node
 from . import identity as node_identity
 
@@ -73,10 +73,12 @@ REACHED = (
     current_only=True,
     explained_by=causes("KM115", "KM507", "KM518", "KM526"),
 )
-def unheard(cluster: Cluster) -> Iterator[Outcome]:
+def unheard(cluster: Cluster) -> Iterator[CheckResult]:
     """KM525: report a Node that is not ready although its host answers and its kubelet runs."""
     if cluster.key is None:
-        yield Outcome(applies=False, component="kubelet", note="no Kubernetes found on these hosts")
+        yield CheckResult(
+            applies=False, component="kubelet", note="no Kubernetes found on these hosts"
+        )
         return
     missing, hits = list(cluster.missing("nodes")), []
     away = _away(cluster)
@@ -96,7 +98,7 @@ def unheard(cluster: Cluster) -> Iterator[Outcome]:
             hits.append(hit)
         if lack is not None:
             missing.append(lack)
-    yield Outcome(tuple(hits), tuple(missing), component="kubelet")
+    yield CheckResult(tuple(hits), tuple(missing), component="kubelet")
 
 
 def _away(cluster: Cluster) -> list[NodeView]:
@@ -110,7 +112,9 @@ def _away(cluster: Cluster) -> list[NodeView]:
     return [view for view in not_ready if view.name not in reported]
 
 
-def _evaluated(cluster: Cluster, view: NodeView, host: Host) -> tuple[Hit | None, Missing | None]:
+def _evaluated(
+    cluster: Cluster, view: NodeView, host: Host
+) -> tuple[Detection | None, Missing | None]:
     """Return the hit of a node with a kubelet that runs, or what is missing to decide it."""
     if view.ready == "False":
         message = (view.condition("Ready") or {}).get("message")
@@ -138,7 +142,7 @@ def _words(view: NodeView) -> str:
     )
 
 
-def _silent(cluster: Cluster, view: NodeView, host: Host) -> Hit:
+def _silent(cluster: Cluster, view: NodeView, host: Host) -> Detection:
     way = host.api_way
     reason, advice = _reason(cluster, host)
     since = one_line((view.condition("Ready") or {}).get("since") or "", 40)
@@ -147,14 +151,14 @@ def _silent(cluster: Cluster, view: NodeView, host: Host) -> Hit:
         text, ago = f"Ready is Unknown, since {since}", f" since {since}"
     started = f"the kubelet has been running since {host.kubelet_started}"
     proofs = [
-        Proof("api", cluster.api_host, object=f"Node {view.name}", text=text),
-        Proof("process", host.host, text=started),
+        EvidenceRef("api", cluster.api_host, object=f"Node {view.name}", text=text),
+        EvidenceRef("process", host.host, text=started),
     ]
     if way:
         result = one_line(way.get("error") or "name, connection and certificate are well", 300)
         server = one_line(way.get("server"), 200)
-        proofs.append(Proof("http", host.host, object=server, text=result))
-    return Hit(
+        proofs.append(EvidenceRef("http", host.host, object=server, text=result))
+    return Detection(
         f"the kubelet of {view.name} runs, and the API has heard nothing of it{ago}: {reason}",
         tuple(proofs),
         advice,
@@ -175,12 +179,12 @@ def _reason(cluster: Cluster, host: Host) -> tuple[str, str]:
     return "whether it reaches the API was not looked at", REACHED[1]
 
 
-def _unwell(cluster: Cluster, view: NodeView, host: Host) -> Hit:
+def _unwell(cluster: Cluster, view: NodeView, host: Host) -> Detection:
     message = _words(view) or "it does not say why"
     text = f"Ready is False: {message}"
-    return Hit(
+    return Detection(
         f"the kubelet of {view.name} runs, and says itself that the node is not ready: {message}",
-        (Proof("api", cluster.api_host, object=f"Node {view.name}", text=text),),
+        (EvidenceRef("api", cluster.api_host, object=f"Node {view.name}", text=text),),
         "mend what it names; journalctl -u kubelet tells more",
         host=host.host,
         node=view.name,

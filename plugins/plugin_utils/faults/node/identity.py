@@ -14,9 +14,9 @@ from ...models import node_identity
 from ...models.api_node import NodeView, and_others, views
 from ...models.cluster import Cluster, Host
 from ...models.control_plane import FileUse
-from ...models.result import Missing, Proof
+from ...models.result import EvidenceRef, Missing
 from ...parsers import pflag
-from ..base import Hit, Outcome, cluster_check, not_applicable, present, unknown
+from ..base import CheckResult, Detection, cluster_check, not_applicable, present, unknown
 
 KUBELET = "kubelet"
 # What these flags name must be an address of the machine: a process that is to listen there does
@@ -46,7 +46,7 @@ class _Flag(NamedTuple):
     needs=("system", "kubelet"),
     cluster_needs=("nodes",),
 )
-def renamed(cluster: Cluster) -> Iterator[Outcome]:
+def renamed(cluster: Cluster) -> Iterator[CheckResult]:
     """KM509: report a kubelet whose node name is not that of its client certificate."""
     yield from _each(cluster, _named)
 
@@ -59,14 +59,14 @@ def renamed(cluster: Cluster) -> Iterator[Outcome]:
     needs=("system", "kubelet", "manifests"),
     cluster_needs=("nodes",),
 )
-def moved(cluster: Cluster) -> Iterator[Outcome]:
+def moved(cluster: Cluster) -> Iterator[CheckResult]:
     """KM518: report a node whose known addresses are none of its machine's."""
     yield from _each(cluster, _addressed)
 
 
 def _each(
-    cluster: Cluster, check: Callable[[Cluster, Host, NodeView | None], Outcome]
-) -> Iterator[Outcome]:
+    cluster: Cluster, check: Callable[[Cluster, Host, NodeView | None], CheckResult]
+) -> Iterator[CheckResult]:
     """Yield one result for each host, checking those that have a kubelet of their own."""
     if cluster.key is None:
         yield not_applicable("no Kubernetes found on these hosts", component=KUBELET)
@@ -91,23 +91,23 @@ def _missing(host: Host) -> tuple[Missing, ...]:
     return host.missing("system", absent_is_answer=False)
 
 
-def _clear(host: Host, note: str = "") -> Outcome:
-    return Outcome(host=host.host, component=KUBELET, note=note)
+def _clear(host: Host, note: str = "") -> CheckResult:
+    return CheckResult(host=host.host, component=KUBELET, note=note)
 
 
-def _unknown(host: Host, *missing: Missing, note: str = "") -> Outcome:
+def _unknown(host: Host, *missing: Missing, note: str = "") -> CheckResult:
     return unknown(*missing, host=host.host, component=KUBELET, note=note)
 
 
-def _excluded(host: Host, reason: str) -> Outcome:
+def _excluded(host: Host, reason: str) -> CheckResult:
     return not_applicable(reason, host=host.host, component=KUBELET)
 
 
-def _present(host: Host, hit: Hit) -> Outcome:
+def _present(host: Host, hit: Detection) -> CheckResult:
     return present(hit, host=host.host, component=KUBELET)
 
 
-def _named(cluster: Cluster, host: Host, view: NodeView | None) -> Outcome:
+def _named(cluster: Cluster, host: Host, view: NodeView | None) -> CheckResult:
     known = host.identity
     if known.certificate in (node_identity.DENIED, node_identity.ERROR):
         missing = Missing(host.host, KUBELET, known.certificate)
@@ -148,13 +148,13 @@ def _by(host: Host) -> str:
     return f"the machine's host name, {host.identity.hostname},"
 
 
-def _refused(cluster: Cluster, host: Host, view: NodeView | None) -> Hit:
+def _refused(cluster: Cluster, host: Host, view: NodeView | None) -> Detection:
     known, node = host.identity, host.node or ""
     proofs = _identity(host)
     etcd = ""
     if view is not None:
         text = f"Ready is {view.ready}"
-        proofs.append(Proof("api", cluster.api_host, object=f"Node {view.name}", text=text))
+        proofs.append(EvidenceRef("api", cluster.api_host, object=f"Node {view.name}", text=text))
         if view.control_plane:
             etcd = (
                 "; on a control-plane node etcd's member and certificates carry the former name too"
@@ -162,7 +162,7 @@ def _refused(cluster: Cluster, host: Host, view: NodeView | None) -> Hit:
     severity = None
     if _is_still_ready(host, view):
         severity = "warning"
-    return Hit(
+    return Detection(
         one_line(
             f"the kubelet of {host.host} calls its node {known.name}, by {_by(host)} and its"
             f" certificate is that of {node}: {_refused_state(cluster, host, view)}",
@@ -214,9 +214,9 @@ def _former_name(host: Host) -> str:
     )
 
 
-def _former(host: Host, name: str) -> Hit:
+def _former(host: Host, name: str) -> Detection:
     """Report a kubelet whose name is correct, but which was started under another one."""
-    return Hit(
+    return Detection(
         f"the kubelet of {host.host} runs as {name}, which the API refuses: its name is {host.node}"
         " again, but it was started before that",
         tuple(_identity(host)),
@@ -227,28 +227,28 @@ def _former(host: Host, name: str) -> Hit:
     )
 
 
-def _identity(host: Host) -> list[Proof]:
+def _identity(host: Host) -> list[EvidenceRef]:
     known = host.identity
     certificate, user = "client certificate of the kubelet", f"CN system:node:{host.node}"
     proofs = [
         _own(host, f"node name {known.name}, by {_by(host).rstrip(',')}"),
-        Proof("file", host.host, object=certificate, text=user),
+        EvidenceRef("file", host.host, object=certificate, text=user),
     ]
     proofs += [place for place in known.places if "hostname-override" in (place.text or "")]
     if known.refused:
-        proofs.append(Proof("log", host.host, object=KUBELET, text=known.refused[1]))
+        proofs.append(EvidenceRef("log", host.host, object=KUBELET, text=known.refused[1]))
     return proofs
 
 
-def _own(host: Host, text: str) -> Proof:
+def _own(host: Host, text: str) -> EvidenceRef:
     """Return evidence from the kubelet's process, or from its unit if it does not run."""
     kind = "unit"
     if host.identity.runs:
         kind = "process"
-    return Proof(kind, host.host, object=KUBELET, text=text)
+    return EvidenceRef(kind, host.host, object=KUBELET, text=text)
 
 
-def _addressed(cluster: Cluster, host: Host, view: NodeView | None) -> Outcome:
+def _addressed(cluster: Cluster, host: Host, view: NodeView | None) -> CheckResult:
     known = host.identity
     if known.addresses is None or not known.addresses:
         missing = Missing(host.host, "system", "error")
@@ -310,11 +310,11 @@ def _moved(
     listens: list[_Flag],
     pinned: bool,
     stale: bool,
-) -> Hit:
+) -> Detection:
     known, name = host.identity, host.node or host.host
     changes, advice = _changes(host, view, listens, pinned, stale)
     proofs = [
-        Proof(
+        EvidenceRef(
             "file",
             host.host,
             path=flag.path,
@@ -327,15 +327,17 @@ def _moved(
         proofs.append(_own(host, f"--node-ip={','.join(known.node_ips)}"))
     if view and view.internal:
         text = f"InternalIP {', '.join(view.internal)}; Ready is {view.ready}"
-        proofs.append(Proof("api", cluster.api_host, object=f"Node {view.name}", text=text))
+        proofs.append(EvidenceRef("api", cluster.api_host, object=f"Node {view.name}", text=text))
     addresses = sorted(known.addresses or ())
-    table = Proof("file", host.host, path="/proc/net/fib_trie", text=and_others(addresses, 20))
+    table = EvidenceRef(
+        "file", host.host, path="/proc/net/fib_trie", text=and_others(addresses, 20)
+    )
     component, severity = KUBELET, None
     if listens:
         component = listens[0].component
     elif not pinned:
         severity = "warning"
-    return Hit(
+    return Detection(
         one_line(
             f"the address of {name} changed: {'; '.join(changes)}; the machine has"
             f" {and_others(addresses)}",

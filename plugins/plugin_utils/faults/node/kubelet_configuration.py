@@ -21,10 +21,10 @@ from ...models.kubelet import (
     status as kubelet_status,
 )
 from ...models.kubelet.refused_configuration import Judged, Refusal
-from ...models.kubelet.status import Why
-from ...models.result import Missing, Proof
+from ...models.kubelet.status import KubeletStatus
+from ...models.result import EvidenceRef, Missing
 from ...parsers import systemd_unit
-from ..base import Hit, Outcome, present, unknown
+from ..base import CheckResult, Detection, present, unknown
 from . import kubelet_exit_advice
 from . import kubelet_unit as node_kubelet_unit
 
@@ -32,7 +32,7 @@ LONGEST = 700
 _ENFORCED = {reserved.cgroup: reserved.word for reserved in node_allocatable.RESERVED}
 
 
-def told(host: Host, document: Mapping[str, Any], outcome: Outcome) -> Outcome:
+def told(host: Host, document: Mapping[str, Any], outcome: CheckResult) -> CheckResult:
     """Return the result with what the configuration adds to the kubelet's last log lines."""
     node, why = cpu_manager.read(document), kubelet_status.read(document)
     if node is None or why is None or node.config.problem:
@@ -55,8 +55,12 @@ def told(host: Host, document: Mapping[str, Any], outcome: Outcome) -> Outcome:
 
 
 def _hit(
-    host: Host, document: Mapping[str, Any], why: Why, values: Judged, outcome: Outcome
-) -> Hit:
+    host: Host,
+    document: Mapping[str, Any],
+    why: KubeletStatus,
+    values: Judged,
+    outcome: CheckResult,
+) -> Detection:
     """Make one hit of the values and of the last log lines about a configuration."""
     state = "does not start"
     start = kubelet_exit_advice.started(why.state.kind, shell_name(why.unit.name, "UNIT"))
@@ -79,7 +83,7 @@ def _hit(
     if other:
         summary += f"; and its last words are: {other}"
     keys = " and ".join(sorted({refused.key for refused in values.refused}))
-    return Hit(
+    return Detection(
         one_line(summary, LONGEST),
         (*proofs, *_ends(host, why)),
         one_line(f"correct {keys}{places}: {values.why}; then {start}", LONGEST),
@@ -90,7 +94,9 @@ def _hit(
     )
 
 
-def _by_words(host: Host, document: Mapping[str, Any], why: Why, hit: Hit) -> Hit:
+def _by_words(
+    host: Host, document: Mapping[str, Any], why: KubeletStatus, hit: Detection
+) -> Detection:
     """Return the hit with more about the key of the managers that the last log line names."""
     subject = ""
     if why.death is not None:
@@ -128,7 +134,7 @@ def _by_words(host: Host, document: Mapping[str, Any], why: Why, hit: Hit) -> Hi
     )
 
 
-def _where(proofs: list[Proof]) -> str:
+def _where(proofs: list[EvidenceRef]) -> str:
     """Return the places of the values in parentheses, or ""."""
     places = [_place(proof) for proof in proofs if proof.path]
     if any(not proof.path for proof in proofs):
@@ -138,13 +144,13 @@ def _where(proofs: list[Proof]) -> str:
     return f" ({', '.join(places)})"
 
 
-def _place(proof: Proof) -> str:
+def _place(proof: EvidenceRef) -> str:
     if proof.line:
         return f"{proof.path}:{proof.line}"
     return str(proof.path)
 
 
-def _other(why: Why, values: Judged, outcome: Outcome) -> str:
+def _other(why: KubeletStatus, values: Judged, outcome: CheckResult) -> str:
     """Return what the last log line refuses, if that is something else than these values."""
     if not outcome.hits or why.death is None:
         return ""
@@ -160,7 +166,7 @@ def _is_about(refused: Refusal, subject: str) -> bool:
     return any(setting.value and setting.value in subject for setting in refused.settings)
 
 
-def _ends(host: Host, why: Why) -> list[Proof]:
+def _ends(host: Host, why: KubeletStatus) -> list[EvidenceRef]:
     """Return what systemd reports about the unit, and the log line about a configuration."""
     proofs = [node_kubelet_unit.proof(host, why.unit)]
     death = why.death
@@ -168,5 +174,5 @@ def _ends(host: Host, why: Why) -> list[Proof]:
         return proofs
     if death.cause in (exit_cause.BAD_CONFIGURATION, exit_cause.UNKNOWN):
         unit, line = one_line(why.unit.name, 80), one_line(death.line, 400)
-        proofs.append(Proof("log", host.host, object=unit, text=line))
+        proofs.append(EvidenceRef("log", host.host, object=unit, text=line))
     return proofs

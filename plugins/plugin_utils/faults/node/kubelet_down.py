@@ -20,10 +20,10 @@ from ...models.kubelet import (
     status as kubelet_status,
 )
 from ...models.kubelet.exit_cause import Death
-from ...models.kubelet.status import Why
-from ...models.result import Missing, Proof
+from ...models.kubelet.status import KubeletStatus
+from ...models.result import EvidenceRef, Missing
 from ...parsers import systemd_unit
-from ..base import Hit, Outcome, node_check, not_applicable, present, unknown
+from ..base import CheckResult, Detection, node_check, not_applicable, present, unknown
 from ..limits import kernel as limits_kernel
 from ..limits import process as limits_process
 from . import (
@@ -66,7 +66,7 @@ SHOWN = 5
     risk=2,
     needs=("system", "kubelet", "kubelet_end", "unit_start"),
 )
-def not_running(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
+def not_running(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM502: report a kubelet that does not run, unless a fault of its own is the reason."""
     why = kubelet_status.read(document)
     if why is None:
@@ -86,14 +86,14 @@ def not_running(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
         note = ""
         if why.runs:
             note = "it runs, but not its unit"
-        yield Outcome(host=host.host, component=KUBELET, note=note)
+        yield CheckResult(host=host.host, component=KUBELET, note=note)
 
 
-def _excluded(host: Host, reason: str) -> Outcome:
+def _excluded(host: Host, reason: str) -> CheckResult:
     return not_applicable(reason, host=host.host, component=KUBELET)
 
 
-def _down(host: Host, why: Why, document: Mapping[str, Any]) -> Hit:
+def _down(host: Host, why: KubeletStatus, document: Mapping[str, Any]) -> Detection:
     history, risk = "", None
     if why.state.kind == systemd_unit.LOOPING:
         risk = 0  # systemd starts it again by itself, the plan does not
@@ -108,7 +108,7 @@ def _down(host: Host, why: Why, document: Mapping[str, Any]) -> Hit:
         f"the kubelet of {host.node or host.host} does not run:"
         f" {why.state.why}{history}{kubelet_exit_advice.causes(why)}"
     )
-    return Hit(
+    return Detection(
         one_line(summary, 800),
         _proofs(host, why),
         kubelet_exit_advice.remedy(why, shell_name(why.unit.name, "UNIT")),
@@ -149,7 +149,7 @@ def _because(host: Host, death: Death, document: Mapping[str, Any]) -> tuple[str
     applies="nodes whose kubelet has a unit of systemd",
     needs=("system", "kubelet", "kubelet_end"),
 )
-def flag(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
+def flag(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM505: report a kubelet that does not know a flag or a feature gate."""
     yield from _caused(host, document, "KM505")
 
@@ -161,7 +161,7 @@ def flag(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     applies="nodes whose kubelet has a unit of systemd",
     needs=("system", "kubelet", "kubelet_end", "pinning"),
 )
-def configuration(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
+def configuration(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM506: report a kubelet that refuses its configuration, or would at its next start."""
     (outcome,) = _caused(host, document, "KM506")
     if outcome.applies:
@@ -176,7 +176,7 @@ def configuration(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     applies="nodes whose kubelet has a unit of systemd",
     needs=("system", "kubelet", "kubelet_end"),
 )
-def certificate(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
+def certificate(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM507: report a kubelet whose client certificate is missing, invalid or about to expire."""
     (outcome,) = _caused(host, document, "KM507")
     if outcome.applies and not outcome.hits:
@@ -191,7 +191,7 @@ def certificate(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     applies="nodes whose kubelet has a unit of systemd",
     needs=("system", "kubelet", "kubelet_end"),
 )
-def emptied(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
+def emptied(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM510: report a kubelet of which a file is empty or damaged."""
     yield from _caused(host, document, "KM510")
 
@@ -203,7 +203,7 @@ def emptied(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     applies="nodes whose kubelet has a unit of systemd",
     needs=("system", "kubelet", "kubelet_end"),
 )
-def cgroup_v1(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
+def cgroup_v1(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM515: report a kubelet that refuses a machine with cgroup v1."""
     yield from _caused(host, document, "KM515")
 
@@ -215,7 +215,7 @@ def cgroup_v1(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     applies="nodes whose kubelet has a unit of systemd",
     needs=("system", "kubelet", "kubelet_end"),
 )
-def cgroup_driver(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
+def cgroup_driver(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM516: report a kubelet whose cgroup driver is not the runtime's."""
     yield from _caused(host, document, "KM516")
 
@@ -227,12 +227,12 @@ def cgroup_driver(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     applies="nodes whose kubelet has a unit of systemd",
     needs=("system", "kubelet", "kubelet_end"),
 )
-def kernel_defaults(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
+def kernel_defaults(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM517: report a kubelet that refuses the kernel's settings, and must not change them."""
     yield from _caused(host, document, "KM517")
 
 
-def _caused(host: Host, document: Mapping[str, Any], code: str) -> Iterator[Outcome]:
+def _caused(host: Host, document: Mapping[str, Any], code: str) -> Iterator[CheckResult]:
     """Yield the result of the fault with this code: present if the kubelet's exit shows it.
 
     It is unknown if the kubelet exited and its log has no certain reason.
@@ -253,10 +253,10 @@ def _caused(host: Host, document: Mapping[str, Any], code: str) -> Iterator[Outc
     note = ""
     if not owner:
         missing, note = _lacking(host, why)
-    yield Outcome((), missing, host=host.host, component=KUBELET, note=note)
+    yield CheckResult((), missing, host=host.host, component=KUBELET, note=note)
 
 
-def _lacking(host: Host, why: Why) -> tuple[tuple[Missing, ...], str]:
+def _lacking(host: Host, why: KubeletStatus) -> tuple[tuple[Missing, ...], str]:
     """Return what keeps a cause from being clear, with a note.
 
     A kubelet that exited by itself has a cause, and one must be certain.
@@ -273,12 +273,12 @@ def _lacking(host: Host, why: Why) -> tuple[tuple[Missing, ...], str]:
     return missing, "its last words do not say for certain why it ended"
 
 
-def _stopped(why: Why) -> bool:
+def _stopped(why: KubeletStatus) -> bool:
     """Tell whether a kubelet was stopped in order, or never started: its exit has no cause."""
     return why.state.kind == systemd_unit.STOPPED and why.unit.result == "success"
 
 
-def _owner(why: Why, document: Mapping[str, Any]) -> str:
+def _owner(why: KubeletStatus, document: Mapping[str, Any]) -> str:
     """Return the fault that a kubelet's exit is itself, or "" if none or not certain."""
     if why.death is None:
         return ""
@@ -290,7 +290,7 @@ def _owner(why: Why, document: Mapping[str, Any]) -> str:
     return code
 
 
-def _uncertain_owner(why: Why, death: Death, document: Mapping[str, Any]) -> str:
+def _uncertain_owner(why: KubeletStatus, death: Death, document: Mapping[str, Any]) -> str:
     """Return KM506 if the configuration itself has a value that the kubelet refuses, or ""."""
     if death.cause not in (exit_cause.UNKNOWN, exit_cause.BAD_CONFIGURATION):
         return ""
@@ -299,7 +299,7 @@ def _uncertain_owner(why: Why, death: Death, document: Mapping[str, Any]) -> str
     return ""
 
 
-def _runtime(host: Host, why: Why, document: Mapping[str, Any]) -> str:
+def _runtime(host: Host, why: KubeletStatus, document: Mapping[str, Any]) -> str:
     """Return KM508 if the runtime is the reason, and its return restarts the kubelet, or ""."""
     if why.death is None or not why.death.certain or why.death.cause != exit_cause.RUNTIME:
         return ""
@@ -308,16 +308,18 @@ def _runtime(host: Host, why: Why, document: Mapping[str, Any]) -> str:
     return ""
 
 
-def _death(host: Host, document: Mapping[str, Any], why: Why, death: Death, code: str) -> Hit:
+def _death(
+    host: Host, document: Mapping[str, Any], why: KubeletStatus, death: Death, code: str
+) -> Detection:
     cause, subject, unit = death.cause, death.what, shell_name(why.unit.name, "UNIT")
     node = host.node or host.host
-    places: Sequence[Proof]
+    places: Sequence[EvidenceRef]
     if code == "KM510":
         empty = _emptied(document, cause, subject)
         paths = empty or [subject.partition(": ")[0]]
         summary = f"the kubelet of {node} does not start: {' and '.join(paths)} is empty or damaged"
         advice = "; ".join(kubelet_exit_advice.emptied(path, node) for path in paths)
-        places = [Proof("file", host.host, path=path, text="0 bytes") for path in empty]
+        places = [EvidenceRef("file", host.host, path=path, text="0 bytes") for path in empty]
     else:
         summary = (
             f"the kubelet of {node} does not start: {kubelet_exit_advice.words(cause, subject)}"
@@ -327,7 +329,7 @@ def _death(host: Host, document: Mapping[str, Any], why: Why, death: Death, code
         if places:
             path = places[0].path or ""
         advice = kubelet_exit_advice.cure(cause, subject, node, path)
-    return Hit(
+    return Detection(
         one_line(summary, 400),
         (*places, *_proofs(host, why)),
         f"{advice}; then {kubelet_exit_advice.started(why.state.kind, unit)}",
@@ -374,7 +376,7 @@ def _is_empty_file(record: Mapping[str, Any]) -> bool:
     return record.get("size") == 0 and record.get("kind") in ("file", "symlink")
 
 
-def _places(host: Host, document: Mapping[str, Any], cause: str, subject: str) -> list[Proof]:
+def _places(host: Host, document: Mapping[str, Any], cause: str, subject: str) -> list[EvidenceRef]:
     """Return the lines with the flag or the gate, or where the configuration is wrong."""
     if cause == exit_cause.BAD_CONFIGURATION:
         named = refused_configuration.named(document, subject)
@@ -391,36 +393,36 @@ def _places(host: Host, document: Mapping[str, Any], cause: str, subject: str) -
         files += _items(unit.get("environment_files"))
     if cause == exit_cause.REMOVED_GATE:
         files += [kubelet.get("config"), *_items(kubelet.get("config_dropins"))]
-    proofs: list[Proof] = []
+    proofs: list[EvidenceRef] = []
     for record in _located(files):
         proofs += _lines_with(host, record, word)
     return proofs[:SHOWN]
 
 
-def _configuration_place(host: Host, subject: str) -> list[Proof]:
+def _configuration_place(host: Host, subject: str) -> list[EvidenceRef]:
     path, _separator, rest = subject.partition(": ")
     if path[:1] != "/":
         return []
     line = None
     if rest.startswith("line ") and rest[5:].isdecimal() and len(rest) < 12:
         line = int(rest[5:])
-    return [Proof("file", host.host, path=path, line=line, text=rest or None)]
+    return [EvidenceRef("file", host.host, path=path, line=line, text=rest or None)]
 
 
-def _lines_with(host: Host, record: Mapping[str, Any], word: str) -> list[Proof]:
+def _lines_with(host: Host, record: Mapping[str, Any], word: str) -> list[EvidenceRef]:
     """Return the lines of a file that contain a word, without comments."""
     text = record.get("text")
     if not isinstance(text, str):
         return []
     path = record["path"]
     return [
-        Proof("file", host.host, path=path, line=number, text=one_line(line, 300))
+        EvidenceRef("file", host.host, path=path, line=number, text=one_line(line, 300))
         for number, line in enumerate(text.splitlines(), 1)
         if word in line and not line.lstrip().startswith("#")
     ]
 
 
-def _proofs(host: Host, why: Why) -> tuple[Proof, ...]:
+def _proofs(host: Host, why: KubeletStatus) -> tuple[EvidenceRef, ...]:
     refusals = model_unit_start.proofs(host.host, why.unit.name, why.refused)
     line = ""
     if why.death is not None and why.death.line:
@@ -430,7 +432,7 @@ def _proofs(host: Host, why: Why) -> tuple[Proof, ...]:
     log = []
     if line:
         unit = one_line(why.unit.name, 80)
-        log.append(Proof("log", host.host, object=unit, text=one_line(line, 400)))
+        log.append(EvidenceRef("log", host.host, object=unit, text=one_line(line, 400)))
     return tuple(dict.fromkeys((node_kubelet_unit.proof(host, why.unit), *refusals, *log)))
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ...models import unit_start as model_unit_start
 from ...models.kubelet import exit_cause
-from ...models.kubelet.status import Why
+from ...models.kubelet.status import KubeletStatus
 from ...parsers import systemd_unit, unit_journal
 
 WATCHES = "max_user_watches"
@@ -148,7 +148,7 @@ def words(cause: str, subject: str) -> str:
     return clause.replace("{what}", "?")
 
 
-def remedy(why: Why, unit: str) -> str:
+def remedy(why: KubeletStatus, unit: str) -> str:
     """Return what to do about a kubelet that does not run."""
     start = started(why.state.kind, unit)
     refused = next((refusal for refusal in why.refused if refusal.now), None)
@@ -169,21 +169,21 @@ def remedy(why: Why, unit: str) -> str:
     )
 
 
-def _own(why: Why) -> bool:
+def _own(why: KubeletStatus) -> bool:
     """Tell whether the cause explains more than systemd's step: its limits, or memory."""
     if why.death is None or not why.death.certain:
         return False
     return why.death.cause in (exit_cause.LIMITS, exit_cause.OOM_KILL)
 
 
-def quoted(why: Why) -> str:
+def quoted(why: KubeletStatus) -> str:
     """Return the last log line of a kubelet whose cause is not known, with the log's name."""
     if why.death is None or why.death.cause != exit_cause.UNKNOWN or not why.death.line:
         return ""
     return f"; {unit_journal.quoted(why.death.line, why.unit.name)}"
 
 
-def causes(why: Why) -> str:
+def causes(why: KubeletStatus) -> str:
     """Return why a kubelet does not run, as clauses that follow its state.
 
     What systemd refused comes first, else the kubelet's last log lines.
@@ -197,7 +197,7 @@ def causes(why: Why) -> str:
     return clauses
 
 
-def _died(why: Why, refused: bool) -> str:
+def _died(why: KubeletStatus, refused: bool) -> str:
     """Return the last log lines as clauses; refused: whether systemd's refusal precedes them."""
     if why.death is None:
         return ""

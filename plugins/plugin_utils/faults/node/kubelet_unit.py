@@ -12,9 +12,9 @@ from ...evidence.document import one_line, shell_name
 from ...models import control_plane
 from ...models import unit_start as model_unit_start
 from ...models.cluster import Host
-from ...models.result import Missing, Proof
+from ...models.result import EvidenceRef, Missing
 from ...parsers import systemd_unit
-from ..base import Hit, Outcome, node_check, not_applicable, present, unknown
+from ..base import CheckResult, Detection, node_check, not_applicable, present, unknown
 
 NO_UNIT = "its kubelet has no unit of systemd"
 
@@ -27,7 +27,7 @@ NO_UNIT = "its kubelet has no unit of systemd"
     risk=2,
     needs=("kubelet", "unit_start"),
 )
-def not_enabled(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
+def not_enabled(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM501: report a kubelet whose unit does not start at boot although it is not masked."""
     unit = unit_of(document)
     if unit is None:
@@ -35,7 +35,7 @@ def not_enabled(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
         return
     boot = systemd_unit.at_boot(unit)
     if unit.masked:
-        yield Outcome(host=host.host, component="kubelet", applies=False)
+        yield CheckResult(host=host.host, component="kubelet", applies=False)
     elif boot.answer == systemd_unit.NO:
         hit = _not_enabled(host, document, unit, boot.why)
         yield present(hit, host=host.host, component="kubelet")
@@ -43,16 +43,16 @@ def not_enabled(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
         missing = Missing(host.host, "kubelet", "error")
         yield unknown(missing, host=host.host, component="kubelet", note=boot.why)
     else:
-        yield Outcome(host=host.host, component="kubelet")
+        yield CheckResult(host=host.host, component="kubelet")
 
 
 def _not_enabled(
     host: Host, document: Mapping[str, Any], unit: systemd_unit.Unit, reason: str
-) -> Hit:
+) -> Detection:
     name, node = shell_name(unit.name, "UNIT"), host.node or host.host
     enable = f"systemctl enable --no-reload {name}"
     if unit.runs:
-        return Hit(
+        return Detection(
             f"the kubelet of {node} runs, and will not after the next boot: {reason}",
             (proof(host, unit),),
             enable,
@@ -66,7 +66,7 @@ def _not_enabled(
     start = f", and systemctl start {name}"
     if refused:
         start = f"; that alone does not start it: {refused}"
-    return Hit(
+    return Detection(
         f"the kubelet of {node} is not running, and will not be after the next boot: {reason}",
         (proof(host, unit),),
         f"{enable}{start}",
@@ -84,7 +84,7 @@ def _not_enabled(
     risk=3,
     needs=("kubelet", "unit_start"),
 )
-def masked(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
+def masked(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM503: report a kubelet whose unit is masked."""
     unit = unit_of(document)
     if unit is None:
@@ -92,16 +92,16 @@ def masked(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     elif unit.masked:
         yield present(_masked(host, unit), host=host.host, component="kubelet")
     else:
-        yield Outcome(host=host.host, component="kubelet")
+        yield CheckResult(host=host.host, component="kubelet")
 
 
-def _masked(host: Host, unit: systemd_unit.Unit) -> Hit:
+def _masked(host: Host, unit: systemd_unit.Unit) -> Detection:
     until, running = "", ""
     if unit.file_state == "masked-runtime":
         until = " until the next boot"
     if unit.runs:
         running = "; its process runs on until it ends"
-    return Hit(
+    return Detection(
         f"the kubelet of {host.node or host.host} is masked{until}: somebody took the node"
         f" out on purpose{running}",
         (proof(host, unit),),
@@ -123,7 +123,7 @@ def unit_of(document: Mapping[str, Any]) -> systemd_unit.Unit | None:
     return systemd_unit.unit(facts)
 
 
-def without(host: Host) -> Outcome:
+def without(host: Host) -> CheckResult:
     """Return the result for a host whose evidence names no unit of a kubelet."""
     missing = host.missing("kubelet")
     if missing:
@@ -133,10 +133,10 @@ def without(host: Host) -> Outcome:
     return not_applicable(NO_UNIT, host=host.host)
 
 
-def proof(host: Host, unit: systemd_unit.Unit) -> Proof:
+def proof(host: Host, unit: systemd_unit.Unit) -> EvidenceRef:
     """Return what systemd reports about a unit, as evidence."""
     words = (unit.active, unit.sub, unit.file_state or unit.load)
-    return Proof(
+    return EvidenceRef(
         "unit",
         host.host,
         object=one_line(unit.name, 80),

@@ -14,8 +14,8 @@ from ...models import ages
 from ...models import pressure as model_pressure
 from ...models.api_node import NodeView, and_others, views
 from ...models.cluster import Cluster
-from ...models.result import Missing, Proof
-from ..base import Hit, Outcome, cluster_check
+from ...models.result import EvidenceRef, Missing
+from ..base import CheckResult, Detection, cluster_check
 from . import taints as node_taints
 
 # kubelets since 1.5 with docker, since 1.7 with a CRI; the runtime's own words stand behind
@@ -78,10 +78,10 @@ PRESSURES = {
     cluster_needs=("nodes",),
     current_only=True,
 )
-def uninitialised(cluster: Cluster) -> Iterator[Outcome]:
+def uninitialised(cluster: Cluster) -> Iterator[CheckResult]:
     """KM519: report a kubelet that is NotReady because its runtime has no network for pods."""
     if cluster.key is None:
-        yield Outcome(applies=False, note="no Kubernetes found on these hosts")
+        yield CheckResult(applies=False, note="no Kubernetes found on these hosts")
         return
     hits, missing = [], list(cluster.missing("nodes"))
     for view in views(cluster):
@@ -95,7 +95,7 @@ def uninitialised(cluster: Cluster) -> Iterator[Outcome]:
             missing.append(Missing(cluster.api_host or "cluster API", "nodes", "not_asked"))
         elif _NETWORK.search(ready["message"]):
             hits.append(_uninitialised(cluster, view, ready))
-    yield Outcome(tuple(hits), tuple(dict.fromkeys(missing)))
+    yield CheckResult(tuple(hits), tuple(dict.fromkeys(missing)))
 
 
 def _fresh(cluster: Cluster, view: NodeView) -> bool:
@@ -104,7 +104,7 @@ def _fresh(cluster: Cluster, view: NodeView) -> bool:
     return age is not None and 0 <= age < JOINING
 
 
-def _uninitialised(cluster: Cluster, view: NodeView, ready: Mapping[str, Any]) -> Hit:
+def _uninitialised(cluster: Cluster, view: NodeView, ready: Mapping[str, Any]) -> Detection:
     folder, proofs = _folder(view)
     plugin = _plugin(cluster)
     since, host = "", None
@@ -128,17 +128,17 @@ def _uninitialised(cluster: Cluster, view: NodeView, ready: Mapping[str, Any]) -
     elif plugin is None:
         remedy += _others(cluster, view)
     text = f"{one_line(ready.get('reason'), 80)}: {one_line(ready['message'], 400)}"
-    return Hit(
+    return Detection(
         f"{view.name} is NotReady{since} because it has no network for pods; its folder of CNI"
         f" configuration {folder}",
-        (Proof("api", cluster.api_host, object=f"Node {view.name}", text=text), *proofs),
+        (EvidenceRef("api", cluster.api_host, object=f"Node {view.name}", text=text), *proofs),
         remedy,
         host=host,
         node=view.name,
     )
 
 
-def _folder(view: NodeView) -> tuple[str, list[Proof]]:
+def _folder(view: NodeView) -> tuple[str, list[EvidenceRef]]:
     """Return a clause about the host's CNI directory, and the evidence of it."""
     host = view.host
     if host is None or host.identity.networks is None or host.identity.inside:
@@ -153,7 +153,7 @@ def _folder(view: NodeView) -> tuple[str, list[Proof]]:
         contents = f"has only empty files: {and_others(networks.empty)}"
     elif networks.error:
         contents = "is not there"
-    proof = Proof("file", host.host, path=networks.folder, text=contents)
+    proof = EvidenceRef("file", host.host, path=networks.folder, text=contents)
     return f"{contents} ({networks.folder})", [proof]
 
 
@@ -193,10 +193,10 @@ def _plugin(cluster: Cluster) -> tuple[str, str] | None:
     cluster_needs=("nodes",),
     current_only=True,
 )
-def pressed(cluster: Cluster) -> Iterator[Outcome]:
+def pressed(cluster: Cluster) -> Iterator[CheckResult]:
     """KM523: report a node of which the kubelet posts pressure."""
     if cluster.key is None:
-        yield Outcome(applies=False, note="no Kubernetes found on these hosts")
+        yield CheckResult(applies=False, note="no Kubernetes found on these hosts")
         return
     missing, hits = list(cluster.missing("nodes")), []
     for view in views(cluster):
@@ -210,7 +210,7 @@ def pressed(cluster: Cluster) -> Iterator[Outcome]:
         if not view.told and not missing:
             # an older release collected it
             missing.append(Missing(cluster.api_host or "cluster API", "nodes", "not_asked"))
-    yield Outcome(tuple(hits), tuple(missing))
+    yield CheckResult(tuple(hits), tuple(missing))
 
 
 def _eased(condition: str, pressure: model_pressure.Pressure) -> list[str]:
@@ -229,10 +229,10 @@ def _eased(condition: str, pressure: model_pressure.Pressure) -> list[str]:
     ]
 
 
-def _pressed(cluster: Cluster, view: NodeView, conditions: list[Mapping[str, Any]]) -> Hit:
+def _pressed(cluster: Cluster, view: NodeView, conditions: list[Mapping[str, Any]]) -> Detection:
     resources = [_resource(condition) for condition in conditions]
     advice = [PRESSURES[condition["type"]][2] for condition in conditions]
-    proofs: list[Proof] = []
+    proofs: list[EvidenceRef] = []
     clauses: list[str] = []
     for condition in conditions:
         proofs.append(_condition(cluster, view, condition))
@@ -246,7 +246,7 @@ def _pressed(cluster: Cluster, view: NodeView, conditions: list[Mapping[str, Any
         measured = f"; {'; '.join(clauses)}"
     if view.host:
         host = view.host.host
-    return Hit(
+    return Detection(
         f"{view.name} is short of {' and of '.join(resources)}: its kubelet evicts pods, and no new"
         f" ones come{measured}",
         tuple(proofs),
@@ -265,11 +265,13 @@ def _resource(condition: Mapping[str, Any]) -> str:
     return f"{resource} ({kind})"
 
 
-def _condition(cluster: Cluster, view: NodeView, condition: Mapping[str, Any]) -> Proof:
+def _condition(cluster: Cluster, view: NodeView, condition: Mapping[str, Any]) -> EvidenceRef:
     kind = condition["type"]
     key = f"node.kubernetes.io/{PRESSURES[kind][1]}"
     carried = [node_taints.spelled(taint) for taint in view.taints if str(taint.get("key")) == key]
     text = f"{kind} is True, {condition.get('reason') or 'no reason'}"
     if carried:
         text += f"; carries {', '.join(carried)}"
-    return Proof("api", cluster.api_host, object=f"Node {view.name}", text=one_line(text, 300))
+    return EvidenceRef(
+        "api", cluster.api_host, object=f"Node {view.name}", text=one_line(text, 300)
+    )

@@ -12,11 +12,11 @@ from typing import Any
 from ...evidence.document import one_line
 from ...models import shared_kernel
 from ...models.cluster import Host
-from ...models.result import Missing, Proof
+from ...models.result import EvidenceRef, Missing
 from ...models.swap import node as swap_node
 from ...models.swap.evidence import Source
 from ...models.swap.node import NodeSwap
-from ..base import Hit, Outcome, node_check, present, unknown
+from ..base import CheckResult, Detection, node_check, present, unknown
 
 SHOWN = 5
 TOLERATED = "swap is on, or will be, and the kubelet tolerates it (failSwapOn false)"
@@ -30,20 +30,20 @@ TOLERATED = "swap is on, or will be, and the kubelet tolerates it (failSwapOn fa
     risk=3,
     needs=("kubelet", "swap"),
 )
-def swap_on(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
+def swap_on(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM504: report a kubelet that refuses swap where swap is on or will be."""
     if host.statuses.get("kubelet") == "absent":
-        yield Outcome((), host=host.host, component="kubelet", applies=False, note="no kubelet")
+        yield CheckResult((), host=host.host, component="kubelet", applies=False, note="no kubelet")
         return
     missing = host.missing("kubelet") or host.missing("swap", absent_is_answer=False)
     if missing:
-        yield Outcome((), missing, host=host.host, component="kubelet")
+        yield CheckResult((), missing, host=host.host, component="kubelet")
         return
     node = swap_node.read(document)
     yield _evaluated(host, node, document)
 
 
-def _evaluated(host: Host, node: NodeSwap, document: Mapping[str, Any]) -> Outcome:
+def _evaluated(host: Host, node: NodeSwap, document: Mapping[str, Any]) -> CheckResult:
     swapped = bool(node.on) or bool(node.coming())
     if swapped and node.refused:
         return present(_shared_hit(host, node, document), host=host.host, component="kubelet")
@@ -51,7 +51,7 @@ def _evaluated(host: Host, node: NodeSwap, document: Mapping[str, Any]) -> Outco
         note = ""
         if swapped:
             note = TOLERATED
-        return Outcome(host=host.host, component="kubelet", note=note)
+        return CheckResult(host=host.host, component="kubelet", note=note)
     if swapped:
         return _unknown(host, "kubelet", [*node.wanted.unknown, *node.wanted.fatal])
     if node.on is None:
@@ -61,10 +61,10 @@ def _evaluated(host: Host, node: NodeSwap, document: Mapping[str, Any]) -> Outco
             f"{source.place}: {source.why}" for source in node.later.sources if source.on is None
         ]
         return _unknown(host, "swap", [*node.later.unknown, *unclear])
-    return Outcome(host=host.host, component="kubelet")
+    return CheckResult(host=host.host, component="kubelet")
 
 
-def _shared_hit(host: Host, node: NodeSwap, document: Mapping[str, Any]) -> Hit:
+def _shared_hit(host: Host, node: NodeSwap, document: Mapping[str, Any]) -> Detection:
     """Return the hit with what other hosts share of it.
 
     Swap that is on is the kernel's; the host that has its file is named, which may be one of the
@@ -80,13 +80,13 @@ def _shared_hit(host: Host, node: NodeSwap, document: Mapping[str, Any]) -> Hit:
     return replace(hit, kernel=shared_kernel.token(document, "swap", *paths), rank=rank)
 
 
-def _unknown(host: Host, collector: str, reasons: Iterable[str]) -> Outcome:
+def _unknown(host: Host, collector: str, reasons: Iterable[str]) -> CheckResult:
     missing = Missing(host.host, collector, "error")
     note = one_line("; ".join(list(reasons)[:3]), 300)
     return unknown(missing, host=host.host, component="kubelet", note=note)
 
 
-def _hit(host: Host, node: NodeSwap) -> Hit:
+def _hit(host: Host, node: NodeSwap) -> Detection:
     coming = node.coming()
     named = {source.device for source in coming}
     running = [
@@ -104,7 +104,7 @@ def _hit(host: Host, node: NodeSwap) -> Hit:
         risk = 1
     elif not node.answers:
         severity = None
-    return Hit(
+    return Detection(
         summary,
         tuple(_proofs(host, node, coming)),
         _remedy(node, coming),
@@ -176,12 +176,14 @@ def _source(source: Source) -> str:
     return text
 
 
-def _proofs(host: Host, node: NodeSwap, coming: list[Source]) -> Iterator[Proof]:
+def _proofs(host: Host, node: NodeSwap, coming: list[Source]) -> Iterator[EvidenceRef]:
     active = node.on or ()
     for number, swap in enumerate(active[:SHOWN], 2):
         row = swap.active
         text = f"{row.path} {row.kind} {row.size_kib} KiB, {row.used_kib} KiB used"
-        yield Proof("file", host.host, path="/proc/swaps", line=number, text=one_line(text, 200))
+        yield EvidenceRef(
+            "file", host.host, path="/proc/swaps", line=number, text=one_line(text, 200)
+        )
     sources = dict.fromkeys([*(swap.source for swap in active if swap.source.place), *coming])
     for source in list(sources)[: 2 * SHOWN]:
         yield _place(host, source)
@@ -189,14 +191,16 @@ def _proofs(host: Host, node: NodeSwap, coming: list[Source]) -> Iterator[Proof]
         yield node.setting.proof(host.host)
 
 
-def _place(host: Host, source: Source) -> Proof:
+def _place(host: Host, source: Source) -> EvidenceRef:
     path, colon, line = source.place.rpartition(":")
     text = f"{source.origin}: {source.device or source.unit}"
     if source.why:
         text += f", {source.why}"
     text = one_line(text, 200)
     if source.place.startswith("/") and colon and line.isdigit():
-        return Proof("file", host.host, path=one_line(path, 200), line=int(line), text=text)
+        return EvidenceRef("file", host.host, path=one_line(path, 200), line=int(line), text=text)
     if source.place.startswith("/"):
-        return Proof("file", host.host, path=one_line(source.place, 200), text=text)
-    return Proof("unit", host.host, object=one_line(source.place or source.unit, 120), text=text)
+        return EvidenceRef("file", host.host, path=one_line(source.place, 200), text=text)
+    return EvidenceRef(
+        "unit", host.host, object=one_line(source.place or source.unit, 120), text=text
+    )

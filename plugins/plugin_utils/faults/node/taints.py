@@ -14,11 +14,11 @@ from ...evidence.document import one_line, shell_name
 from ...models import taints
 from ...models.api_node import SHOWN, NodeView, and_others, views
 from ...models.cluster import Cluster
-from ...models.result import Missing, Proof
+from ...models.result import EvidenceRef, Missing
 from ...models.scheduling import excluded_nodes
 from ...models.taint_catalogue import Owner
 from ...models.taints import Explained, Taint
-from ..base import Hit, Outcome, cluster_check
+from ..base import CheckResult, Detection, cluster_check
 
 # What the scheduler counts of nodes that a pod might otherwise have had.
 _ALL = re.compile(r"^0/([0-9]{1,6}) nodes are available")
@@ -84,10 +84,10 @@ def _counts(reason: excluded_nodes.Excluded) -> bool:
     cluster_needs=("pending", "nodes"),
     current_only=True,
 )
-def kept_away(cluster: Cluster) -> Iterator[Outcome]:
+def kept_away(cluster: Cluster) -> Iterator[CheckResult]:
     """KM513: report pods that no node takes because of taints that they do not tolerate."""
     if cluster.key is None:
-        yield Outcome(applies=False, note="no Kubernetes found on these hosts")
+        yield CheckResult(applies=False, note="no Kubernetes found on these hosts")
         return
     missing = [*cluster.missing("pending"), *cluster.missing("nodes")]
     nodes = excluded_nodes.nodes_of(cluster)
@@ -100,7 +100,7 @@ def kept_away(cluster: Cluster) -> Iterator[Outcome]:
         for taint, at, explained in _matter(entry, nodes):
             kept.setdefault(taint, _Kept(explained)).take(entry, at, nodes)
     hits = tuple(_keeps(cluster, kept[taint]) for taint in sorted(kept, key=str))
-    yield Outcome(hits, tuple(missing))
+    yield CheckResult(hits, tuple(missing))
 
 
 def _matter(
@@ -170,7 +170,7 @@ def _named(
             yield named, [], reason.nodes
 
 
-def _keeps(cluster: Cluster, kept: _Kept) -> Hit:
+def _keeps(cluster: Cluster, kept: _Kept) -> Detection:
     owner, name = kept.explained.owner, one_line(kept.explained.taint, 400)
     names = sorted(kept.nodes)
     waiting, where = f"{kept.pods} pods wait", ""
@@ -186,7 +186,7 @@ def _keeps(cluster: Cluster, kept: _Kept) -> Hit:
         view = next(iter(kept.nodes.values()))
         host, node = _host(view), view.name
     advice, more = _advice(kept)
-    return Hit(
+    return Detection(
         f"the taint {name}{where} keeps {_owners(kept)} away: {waiting}; set by {owner.who}:"
         f" {owner.means}",
         tuple(_kept_proofs(cluster, kept, names)),
@@ -197,17 +197,17 @@ def _keeps(cluster: Cluster, kept: _Kept) -> Hit:
     )
 
 
-def _kept_proofs(cluster: Cluster, kept: _Kept, names: list[str]) -> Iterator[Proof]:
+def _kept_proofs(cluster: Cluster, kept: _Kept, names: list[str]) -> Iterator[EvidenceRef]:
     """Yield the nodes with the taint, the pods that wait, and what excludes other nodes."""
     owner = kept.explained.owner
     carries = f"carries {one_line(kept.explained.taint, 400)}: {owner.means}; set by {owner.who}"
     for name in names[:SHOWN]:
-        yield Proof("api", cluster.api_host, object=f"Node {name}", text=carries)
+        yield EvidenceRef("api", cluster.api_host, object=f"Node {name}", text=carries)
     for entry in kept.entries[:SHOWN]:
         message = one_line(entry.get("message"), 300)
-        yield Proof("api", cluster.api_host, object=_pods(entry), text=message)
+        yield EvidenceRef("api", cluster.api_host, object=_pods(entry), text=message)
     for reason in [reason for reason in kept.others if reason.nodes][:SHOWN]:
-        yield Proof(
+        yield EvidenceRef(
             "api",
             cluster.api_host,
             object=f"Nodes {and_others(list(reason.nodes))}",
@@ -273,16 +273,16 @@ def _owner(entry: Mapping[str, Any]) -> str:
     applies="Nodes that the API lists",
     cluster_needs=("nodes",),
 )
-def taken_out(cluster: Cluster) -> Iterator[Outcome]:
+def taken_out(cluster: Cluster) -> Iterator[CheckResult]:
     """KM514: report a node that is cordoned, or that carries a taint by which it was taken out."""
     if cluster.key is None:
-        yield Outcome(applies=False, note="no Kubernetes found on these hosts")
+        yield CheckResult(applies=False, note="no Kubernetes found on these hosts")
         return
     missing, nodes = list(cluster.missing("nodes")), views(cluster)
     if not missing and not all(view.told for view in nodes):
         missing.append(_older(cluster))
     hits = [hit for view in nodes for hit in (*_cordon(cluster, view), *_fences(cluster, view))]
-    yield Outcome(tuple(hits), tuple(missing))
+    yield CheckResult(tuple(hits), tuple(missing))
 
 
 def _older(cluster: Cluster) -> Missing:
@@ -290,7 +290,7 @@ def _older(cluster: Cluster) -> Missing:
     return Missing(cluster.api_host or "cluster API", "nodes", "not_asked")
 
 
-def _cordon(cluster: Cluster, view: NodeView) -> Iterator[Hit]:
+def _cordon(cluster: Cluster, view: NodeView) -> Iterator[Detection]:
     managed = view.ours
     if not view.cordoned or (managed is not None and not managed.get("held")):
         return
@@ -315,9 +315,9 @@ def _cordon(cluster: Cluster, view: NodeView) -> Iterator[Hit]:
         )
         remedy = "whoever drained it uncordons it: node_drain with state uncordoned"
         severity = "info"
-    yield Hit(
+    yield Detection(
         f"{view.name} is cordoned by {owner}{since}: it takes no new pods",
-        (Proof("api", cluster.api_host, object=f"Node {view.name}", text=text),),
+        (EvidenceRef("api", cluster.api_host, object=f"Node {view.name}", text=text),),
         remedy,
         host=_host(view),
         node=view.name,
@@ -325,7 +325,7 @@ def _cordon(cluster: Cluster, view: NodeView) -> Iterator[Hit]:
     )
 
 
-def _fences(cluster: Cluster, view: NodeView) -> Iterator[Hit]:
+def _fences(cluster: Cluster, view: NodeView) -> Iterator[Detection]:
     for taint in view.taints:
         explained = taints.explained(taint)
         if explained is None or not explained.owner.fence or taint.get("key") == taints.CORDON:
@@ -333,16 +333,20 @@ def _fences(cluster: Cluster, view: NodeView) -> Iterator[Hit]:
         yield _fence(cluster, view, taint, explained.owner)
 
 
-def _fence(cluster: Cluster, view: NodeView, taint: Mapping[str, Any], owner: Owner) -> Hit:
+def _fence(cluster: Cluster, view: NodeView, taint: Mapping[str, Any], owner: Owner) -> Detection:
     since, added = "", taint.get("added")
     if added:
         since = f" since {one_line(added, 40)}"
     severity: str | None = "info"
     if owner.kind == "administrator":
         severity = None
-    return Hit(
+    return Detection(
         f"{view.name} is fenced by the taint {spelled(taint)}{since}: {owner.means}",
-        (Proof("api", cluster.api_host, object=f"Node {view.name}", text=f"set by {owner.who}"),),
+        (
+            EvidenceRef(
+                "api", cluster.api_host, object=f"Node {view.name}", text=f"set by {owner.who}"
+            ),
+        ),
         f"nothing here removes it. Who takes it away: {owner.removed_by}. What must not:"
         f" {owner.never}",
         host=_host(view),

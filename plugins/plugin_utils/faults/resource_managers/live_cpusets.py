@@ -12,10 +12,10 @@ from typing import Any
 from ...models import control_plane, cpu_manager
 from ...models.cluster import Host
 from ...models.cpu_manager import Node
-from ...models.result import Missing, Proof
+from ...models.result import EvidenceRef, Missing
 from ...parsers import cpuset
 from ...parsers.cpu_manager_state import CpuState
-from ..base import Hit, Outcome, node_check
+from ..base import CheckResult, Detection, node_check
 from .state_files import path, per_node, pins
 
 # A kubelet applies what it decided once in a reconcile period of 10 s: what was decided since may
@@ -35,14 +35,14 @@ _RUNC = re.compile(r"\brunc version (\d{1,4})\.(\d{1,4})\.(\d{1,4})")
     applies="nodes with the static policy",
     needs=("system", "kubelet", "pinning"),
 )
-def drifted(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
+def drifted(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM308: a container runs on other CPUs than the kubelet's state gives it."""
     yield from (
         _settled(host, document, outcome) for outcome in per_node(_drifted, pins)(host, document)
     )
 
 
-def _settled(host: Host, document: Mapping[str, Any], outcome: Outcome) -> Outcome:
+def _settled(host: Host, document: Mapping[str, Any], outcome: CheckResult) -> CheckResult:
     """Return unknown in place of present where the kubelet may still be applying its decision."""
     if not outcome.hits:
         return outcome
@@ -52,7 +52,7 @@ def _settled(host: Host, document: Mapping[str, Any], outcome: Outcome) -> Outco
     age = _state_age(node, control_plane.data(document, "system").get("clock"))
     if age is None or age >= SETTLE_SECONDS:
         return outcome
-    return Outcome(
+    return CheckResult(
         (),
         (Missing(host.host, "pinning", "timeout"),),
         host=host.host,
@@ -71,14 +71,14 @@ def _state_age(node: Node, clock: Any) -> float | None:
     return None
 
 
-def _drifted(host: Host, node: Node) -> Iterator[Hit]:
+def _drifted(host: Host, node: Node) -> Iterator[Detection]:
     drifts = list(_drifts(node))
     if not drifts:
         return
     proofs = [_drift_proof(host, container, cpus) for container, cpus in drifts[:SHOWN]]
-    yield Hit(
+    yield Detection(
         _drift_summary(host, node, [container for container, dummy in drifts]),
-        (*proofs, Proof("file", host.host, path=path(node))),
+        (*proofs, EvidenceRef("file", host.host, path=path(node))),
         _heals(node),
         host=host.host,
         node=host.node,
@@ -110,11 +110,11 @@ def _is_pinned(node: Node, container: Mapping[str, Any]) -> bool:
     return node.state is not None and _key(node.state, container) in node.state.entries
 
 
-def _drift_proof(host: Host, container: Mapping[str, Any], cpus: cpuset.CPUs) -> Proof:
+def _drift_proof(host: Host, container: Mapping[str, Any], cpus: cpuset.CPUs) -> EvidenceRef:
     pid = container.get("pid")
     if not isinstance(pid, int):
         pid = None
-    return Proof(
+    return EvidenceRef(
         "process",
         host.host,
         pid=pid,
@@ -189,7 +189,7 @@ def _has(container: Mapping[str, Any]) -> cpuset.CPUs | None:
     needs=("system", "kubelet", "pinning", "kubelet_log"),
     tier="deep",
 )
-def unfreezable(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
+def unfreezable(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM311: a cgroup that runc cannot freeze to change its CPUs, or that stays frozen."""
     log = control_plane.data(document, "kubelet_log").get("lines") or ()
     errors = [str(line) for line in log if FREEZE in str(line).lower()]
@@ -201,9 +201,9 @@ def unfreezable(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
         hit = _left_frozen(host, len(frozen), _freeze_proofs(host, errors, seen, frozen))
     else:
         missing = host.missing("kubelet_log") + host.missing("pinning")
-        yield Outcome((), missing, host=host.host)
+        yield CheckResult((), missing, host=host.host)
         return
-    yield Outcome((hit,), host=host.host)
+    yield CheckResult((hit,), host=host.host)
 
 
 def _mappings(items: Iterable[Any] | None) -> list[Mapping[str, Any]]:
@@ -212,15 +212,15 @@ def _mappings(items: Iterable[Any] | None) -> list[Mapping[str, Any]]:
 
 def _freeze_proofs(
     host: Host, errors: list[str], seen: Mapping[str, Any], frozen: list[Mapping[str, Any]]
-) -> tuple[Proof, ...]:
-    proofs = [Proof("log", host.host, text=line) for line in errors[-3:]]
+) -> tuple[EvidenceRef, ...]:
+    proofs = [EvidenceRef("log", host.host, text=line) for line in errors[-3:]]
     proofs += [_frozen(host, container) for container in frozen[:SHOWN]]
     if errors:
         stuck = _mappings(seen.get("stuck"))
         named = [container for container in stuck if _is_named(container, errors)]
         proofs += [_stuck(host, container) for container in (named or stuck)[:SHOWN]]
     if seen.get("runc"):
-        proofs.append(Proof("process", host.host, text=_returned(str(seen["runc"]))))
+        proofs.append(EvidenceRef("process", host.host, text=_returned(str(seen["runc"]))))
     return tuple(proofs)
 
 
@@ -228,8 +228,8 @@ def _is_named(container: Mapping[str, Any], lines: list[str]) -> bool:
     return any(str(container.get("container_id")) in line for line in lines)
 
 
-def _freeze_failure(host: Host, proofs: tuple[Proof, ...]) -> Hit:
-    return Hit(
+def _freeze_failure(host: Host, proofs: tuple[EvidenceRef, ...]) -> Detection:
+    return Detection(
         f"runc could not freeze a container's cgroup on {host.node or host.host}, so that its CPUs"
         f" could not be changed: {NO_RESET}",
         proofs,
@@ -241,12 +241,12 @@ def _freeze_failure(host: Host, proofs: tuple[Proof, ...]) -> Hit:
     )
 
 
-def _left_frozen(host: Host, count: int, proofs: tuple[Proof, ...]) -> Hit:
+def _left_frozen(host: Host, count: int, proofs: tuple[EvidenceRef, ...]) -> Detection:
     name = host.node or host.host
     summary = f"1 container of {name} is frozen: {NO_RESET}"
     if count > 1:
         summary = f"{count} containers of {name} are frozen: {NO_RESET}"
-    return Hit(
+    return Detection(
         summary,
         proofs,
         "where it was not paused on purpose (an old runc leaves cgroups frozen): write THAWED to"
@@ -268,10 +268,10 @@ def _returned(version: str) -> str:
     return f"{version}: it only logs that (since 1.1.8 it returns the error)"
 
 
-def _stuck(host: Host, container: Mapping[str, Any]) -> Proof:
+def _stuck(host: Host, container: Mapping[str, Any]) -> EvidenceRef:
     tasks = container.get("tasks") or ()
     pids = (task[0] for task in tasks if isinstance(task, list) and task)
-    return Proof(
+    return EvidenceRef(
         "process",
         host.host,
         pid=next(pids, None),
@@ -291,7 +291,7 @@ def _tasks(container: Mapping[str, Any]) -> str:
     )
 
 
-def _frozen(host: Host, container: Mapping[str, Any]) -> Proof:
+def _frozen(host: Host, container: Mapping[str, Any]) -> EvidenceRef:
     text = (
         f"{container.get('state')}: container {container.get('container_id')} of pod"
         f" {container.get('pod_uid')}"
@@ -299,4 +299,4 @@ def _frozen(host: Host, container: Mapping[str, Any]) -> Proof:
     tasks = _tasks(container)
     if tasks:
         text += f"; {tasks}"
-    return Proof("file", host.host, path=str(container.get("path")), text=text)
+    return EvidenceRef("file", host.host, path=str(container.get("path")), text=text)

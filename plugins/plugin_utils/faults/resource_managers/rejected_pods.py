@@ -14,9 +14,9 @@ from ....module_utils.shared.pod_rejection import TELLING
 from ...models import devices
 from ...models.cluster import Cluster
 from ...models.devices import GRACE_SECONDS, OWN_SECONDS, Holding, Node, Pod
-from ...models.result import Missing, Proof
+from ...models.result import EvidenceRef, Missing
 from ...parsers.admission_message import DEVICE_KINDS, Refusal
-from ..base import Hit, Outcome, causes, cluster_check
+from ..base import CheckResult, Detection, causes, cluster_check
 
 SHOWN = 5
 SECOND = "%Y-%m-%dT%H:%M:%SZ"
@@ -33,7 +33,7 @@ _WORDS = {
     "pods": "places for pods",
 }
 _LACKED = {"cpu": "CPUs of its own", "smt": "whole physical CPUs"}
-PerNode = Callable[[Node], Iterator[Hit]]
+PerNode = Callable[[Node], Iterator[Detection]]
 
 
 def per_node(
@@ -42,7 +42,7 @@ def per_node(
     own: Callable[[Node], bool] | None = None,
     collector: str = "devices",
     silent: Callable[[Node], bool] | None = None,
-) -> Callable[[Cluster], Iterator[Outcome]]:
+) -> Callable[[Cluster], Iterator[CheckResult]]:
     """Return a check of a cluster that evaluates each node. needs: collectors of the API.
 
     own: whether the node's own evidence, of this collector, decides there. silent: whether the
@@ -57,13 +57,13 @@ def per_node(
         if silent is not None and silent(node):
             yield Missing(cluster.api_host or "cluster API", "rejected", "absent")
 
-    def check(cluster: Cluster) -> Iterator[Outcome]:
+    def check(cluster: Cluster) -> Iterator[CheckResult]:
         missing = _cluster_missing(cluster, needs)
-        hits: list[Hit] = []
+        hits: list[Detection] = []
         for node in devices.nodes(cluster):
             hits += look(node)
             missing += node_missing(cluster, node)
-        yield Outcome(tuple(hits), tuple(dict.fromkeys(missing)), cluster.key is not None)
+        yield CheckResult(tuple(hits), tuple(dict.fromkeys(missing)), cluster.key is not None)
 
     return check
 
@@ -137,7 +137,7 @@ def silent_nodes(node: Node) -> bool:
     applies="nodes with rejected pods",
     cluster_needs=("rejected", "nodes"),
 )
-def short_of_cpus(node: Node) -> Iterator[Hit]:
+def short_of_cpus(node: Node) -> Iterator[Detection]:
     """Report pods that the CPU manager rejected."""
     return of_kind(
         "cpu",
@@ -157,7 +157,7 @@ def short_of_cpus(node: Node) -> Iterator[Hit]:
     applies="nodes with rejected pods",
     cluster_needs=("rejected", "nodes"),
 )
-def short_of_memory(node: Node) -> Iterator[Hit]:
+def short_of_memory(node: Node) -> Iterator[Detection]:
     """Report pods that the memory manager rejected."""
     return of_kind(
         "memory",
@@ -173,7 +173,7 @@ def short_of_memory(node: Node) -> Iterator[Hit]:
     applies="nodes with rejected pods",
     cluster_needs=("rejected", "nodes"),
 )
-def unaligned(node: Node) -> Iterator[Hit]:
+def unaligned(node: Node) -> Iterator[Detection]:
     """Report pods that the topology manager rejected."""
     return of_kind(
         "topology",
@@ -212,7 +212,7 @@ def unaligned(node: Node) -> Iterator[Hit]:
         "KM331",
     ),
 )
-def rejected(node: Node) -> Iterator[Hit]:
+def rejected(node: Node) -> Iterator[Detection]:
     """KM320: the symptom, and who holds what was asked for."""
     if not node.rejected:
         return
@@ -239,9 +239,9 @@ def _pod_count(node: Node) -> str:
     return f"{node.count} pod"
 
 
-def _rejection_proofs(node: Node) -> list[Proof]:
+def _rejection_proofs(node: Node) -> list[EvidenceRef]:
     proofs = [
-        Proof("api", object=f"Pod {pod.name}", text=f"{pod.said} ({pod.way()})")
+        EvidenceRef("api", object=f"Pod {pod.name}", text=f"{pod.said} ({pod.way()})")
         for pod in node.rejected[:SHOWN]
     ]
     resources = {pod.refusal.resource for pod in node.rejected if pod.refusal.kind in DEVICE_KINDS}
@@ -253,8 +253,8 @@ def _rejection_proofs(node: Node) -> list[Proof]:
     return proofs
 
 
-def _capacity_proof(node: Node, resource: str, capacity: int, allocatable: int) -> Proof:
-    return Proof(
+def _capacity_proof(node: Node, resource: str, capacity: int, allocatable: int) -> EvidenceRef:
+    return EvidenceRef(
         "api",
         object=f"Node {node.name}",
         text=f"{resource}: capacity {capacity}, allocatable {allocatable}",
@@ -281,11 +281,11 @@ def _number(count: int, resource: str) -> str:
     return str(count)
 
 
-def _holding_proof(node: Node, holding: Holding) -> Proof:
+def _holding_proof(node: Node, holding: Holding) -> EvidenceRef:
     owner, origin = f"pod {holding.pod_uid}", ""
     if holding.pod:
         owner, origin = holding.pod.name, f" ({holding.pod.way()})"
-    return Proof(
+    return EvidenceRef(
         "file",
         node.inventory_host,
         path=node.checkpoint.get("path"),
@@ -349,9 +349,13 @@ def _available(node: Node, pod: Pod) -> int:
 
 
 def _hit(
-    node: Node, summary: str, proofs: Iterable[Proof], remedy: str, severity: str | None = None
-) -> Hit:
-    return Hit(
+    node: Node,
+    summary: str,
+    proofs: Iterable[EvidenceRef],
+    remedy: str,
+    severity: str | None = None,
+) -> Detection:
+    return Detection(
         summary, tuple(proofs), remedy, host=node.inventory_host, node=node.name, severity=severity
     )
 
@@ -368,7 +372,7 @@ def _amount(count: int, resource: str) -> str:
     return f"{_number(count, resource)} {_WORDS.get(resource, resource)}"
 
 
-def _askers(pods: list[Pod], resource: str) -> list[Proof]:
+def _askers(pods: list[Pod], resource: str) -> list[EvidenceRef]:
     """Return what each pod requests and how it came, the largest first.
 
     The first of them is the rejected one.
@@ -376,13 +380,13 @@ def _askers(pods: list[Pod], resource: str) -> list[Proof]:
     pods = pods[:1] + sorted(pods[1:], key=lambda pod: -pod.requests.get(resource, 0))
     proofs = [_request_proof(pod, resource) for pod in pods[: 2 * SHOWN]]
     if len(pods) > 2 * SHOWN:
-        proofs.append(Proof("api", text=f"and {len(pods) - 2 * SHOWN} more pods"))
+        proofs.append(EvidenceRef("api", text=f"and {len(pods) - 2 * SHOWN} more pods"))
     return proofs
 
 
-def _request_proof(pod: Pod, resource: str) -> Proof:
+def _request_proof(pod: Pod, resource: str) -> EvidenceRef:
     requested = pod.requests.get(resource) or pod.refusal.requested or 0
-    return Proof(
+    return EvidenceRef(
         "api",
         object=f"Pod {pod.name}",
         text=f"asks for {_amount(requested, resource)}; {pod.way()}",
@@ -400,7 +404,7 @@ def _request_proof(pod: Pod, resource: str) -> Proof:
     cluster_needs=("rejected", "nodes"),
     silent=uncounted,
 )
-def oversubscribed(node: Node) -> Iterator[Hit]:
+def oversubscribed(node: Node) -> Iterator[Detection]:
     """KM321: what was put on the node past the scheduler asks for more than there is."""
     for shortage in _shortages(node):
         past = [pod for pod in shortage.others if _is_placed(pod)]
@@ -446,7 +450,7 @@ def _is_oversubscribed(shortage: _Shortage, past: list[Pod]) -> bool:
     cluster_needs=("rejected", "nodes"),
     silent=uncounted,
 )
-def two_schedulers(node: Node) -> Iterator[Hit]:
+def two_schedulers(node: Node) -> Iterator[Detection]:
     """KM205: schedulers that do not see each other's choices filled one node."""
     for shortage in _shortages(node):
         scheduled = [pod for pod in [shortage.pod, *shortage.others] if _is_scheduled(pod)]
@@ -480,7 +484,7 @@ def _is_scheduled(pod: Pod) -> bool:
     cluster_needs=("rejected", "nodes"),
     own=lambda node: bool(node.rejected),
 )
-def not_given_back(node: Node) -> Iterator[Hit]:
+def not_given_back(node: Node) -> Iterator[Detection]:
     """KM322: the kubelet counted devices of pods that end or have ended."""
     for pod in node.rejected:
         resource, available = pod.refusal.resource, pod.refusal.available
@@ -497,7 +501,7 @@ def not_given_back(node: Node) -> Iterator[Hit]:
             return
 
 
-def _not_given_back_hit(node: Node, pod: Pod, lacking: int, stuck: list[Holding]) -> Hit:
+def _not_given_back_hit(node: Node, pod: Pod, lacking: int, stuck: list[Holding]) -> Detection:
     return _hit(
         node,
         f"{lacking} {pod.refusal.resource} of {node.name} were still held by pods that are ending"
@@ -550,7 +554,7 @@ def _before(holding: Holding, pod: Pod) -> bool:
     own=lambda node: bool(of_devices(node)),
     collector="kubelet",
 )
-def admitted_again(node: Node) -> Iterator[Hit]:
+def admitted_again(node: Node) -> Iterator[Detection]:
     """KM328: a kubelet that started rejected what one before it had accepted."""
     pods = [pod for pod in of_devices(node) if node.admitted_again(pod)]
     if not pods:
@@ -558,7 +562,7 @@ def admitted_again(node: Node) -> Iterator[Hit]:
     proofs = [_readmission_proof(node, pod) for pod in pods[:SHOWN]]
     if node.host and node.host.kubelet_started:
         text = f"the kubelet runs since {node.host.kubelet_started:{SECOND}}"
-        proofs.insert(0, Proof("process", node.inventory_host, text=text))
+        proofs.insert(0, EvidenceRef("process", node.inventory_host, text=text))
     yield _hit(
         node,
         f"the kubelet of {node.name} rejected {_first_of(pods)} when it had started and admitted"
@@ -570,11 +574,11 @@ def admitted_again(node: Node) -> Iterator[Hit]:
     )
 
 
-def _readmission_proof(node: Node, pod: Pod) -> Proof:
+def _readmission_proof(node: Node, pod: Pod) -> EvidenceRef:
     times = f"first seen by a kubelet {_time(pod.started)}, rejected {_time(pod.rejected_at)}"
     if node.had_devices(pod):
         times += f"; it had been given its {pod.refusal.resource}"
-    return Proof("api", object=f"Pod {pod.name}", text=f"{pod.said} ({times})")
+    return EvidenceRef("api", object=f"Pod {pod.name}", text=f"{pod.said} ({times})")
 
 
 def _first_of(pods: list[Pod]) -> str:
@@ -626,7 +630,7 @@ def untimed(cluster: Cluster, node: Node) -> Iterator[Missing]:
     cluster_needs=("nodes",),
     own=silent_nodes,
 )
-def unhealthy(node: Node) -> Iterator[Hit]:
+def unhealthy(node: Node) -> Iterator[Detection]:
     """KM323: fewer devices may be given out than the plugin reports."""
     for resource, (capacity, healthy) in sorted(node.resources.items()):
         if healthy < capacity and (healthy or node.unserved(resource) is False):
@@ -649,11 +653,11 @@ def _verb(count: int) -> str:
     return "is"
 
 
-def _known(node: Node, resource: str) -> list[Proof]:
+def _known(node: Node, resource: str) -> list[EvidenceRef]:
     if resource not in node.registered:
         return []
     return [
-        Proof(
+        EvidenceRef(
             "file",
             node.inventory_host,
             path=node.checkpoint.get("path"),
@@ -671,7 +675,7 @@ def _known(node: Node, resource: str) -> list[Proof]:
     cluster_needs=("nodes",),
     own=silent_nodes,
 )
-def unregistered(node: Node) -> Iterator[Hit]:
+def unregistered(node: Node) -> Iterator[Detection]:
     """KM324: no plugin serves a resource that the kubelet knows."""
     for resource, (capacity, healthy) in sorted(node.resources.items()):
         requested = any(pod.refusal.resource == resource for pod in node.rejected)
@@ -681,7 +685,7 @@ def unregistered(node: Node) -> Iterator[Hit]:
             yield _unregistered_hit(node, resource, capacity, requested)
 
 
-def _unregistered_hit(node: Node, resource: str, capacity: int, requested: bool) -> Hit:
+def _unregistered_hit(node: Node, resource: str, capacity: int, requested: bool) -> Detection:
     severity = None
     if requested:
         severity = "critical"
@@ -694,7 +698,7 @@ def _unregistered_hit(node: Node, resource: str, capacity: int, requested: bool)
         f"no device plugin serves {resource} on {node.name}",
         [
             _capacity_proof(node, resource, capacity, 0),
-            Proof("file", node.inventory_host, path=folder, text=_sockets(node)),
+            EvidenceRef("file", node.inventory_host, path=folder, text=_sockets(node)),
         ],
         f"let the plugin's pod on {node.name} be recreated (delete that one pod); it registers"
         " with the kubelet that runs now",
@@ -735,7 +739,7 @@ def _sockets(node: Node) -> str:
     applies="nodes with rejected pods",
     cluster_needs=("rejected", "nodes"),
 )
-def crash_looping(node: Node) -> Iterator[Hit]:
+def crash_looping(node: Node) -> Iterator[Detection]:
     """KM325: the plugin's own pod does not stay up."""
     for plugin in node.plugins:
         for container in plugin.get("containers") or ():
@@ -750,7 +754,7 @@ def _is_crashing(container: Mapping[str, Any]) -> bool:
     return bool(ended) and not container.get("ready")
 
 
-def _crash_hit(node: Node, plugin: Mapping[str, Any], container: Mapping[str, Any]) -> Hit:
+def _crash_hit(node: Node, plugin: Mapping[str, Any], container: Mapping[str, Any]) -> Detection:
     name = f"{plugin.get('namespace')}/{plugin.get('name')}"
     text = (
         f"container {container.get('name')}: {container.get('restarts')} restarts,"
@@ -770,7 +774,7 @@ def _crash_hit(node: Node, plugin: Mapping[str, Any], container: Mapping[str, An
             " instances: KM401, KM402): run kubemend.remediation.too_many_open_files,"
             f" which names who holds them and raises what is too small on {node.name}"
         )
-    return _hit(node, summary, [Proof("api", object=f"Pod {name}", text=text)], remedy)
+    return _hit(node, summary, [EvidenceRef("api", object=f"Pod {name}", text=text)], remedy)
 
 
 @each_node_check(
@@ -782,7 +786,7 @@ def _crash_hit(node: Node, plugin: Mapping[str, Any], container: Mapping[str, An
     cluster_needs=("rejected", "nodes"),
     own=lambda node: bool(node.rejected),
 )
-def changed_ids(node: Node) -> Iterator[Hit]:
+def changed_ids(node: Node) -> Iterator[Detection]:
     """KM326: running pods hold devices that the plugin no longer reports."""
     for resource, ids in sorted(node.registered.items()):
         if not ids or len(ids) != node.resources.get(resource, (0, 0))[0]:
@@ -820,7 +824,7 @@ def _is_lost(holding: Holding, resource: str, ids: Iterable[str]) -> bool:
     own=lambda node: bool(node.resources),
     silent=undated,
 )
-def corrupt(node: Node) -> Iterator[Hit]:
+def corrupt(node: Node) -> Iterator[Detection]:
     """KM327: the device checkpoint cannot be read, was changed, or lacks pods that run."""
     error = node.checkpoint.get("error")
     if not error and node.checkpoint.get("checksum") == "wrong":
@@ -840,17 +844,17 @@ def corrupt(node: Node) -> Iterator[Hit]:
         yield _forgotten_hit(node, forgotten)
 
 
-def _checkpoint(node: Node, text: str) -> Proof:
-    return Proof("file", node.inventory_host, path=node.checkpoint.get("path"), text=text)
+def _checkpoint(node: Node, text: str) -> EvidenceRef:
+    return EvidenceRef("file", node.inventory_host, path=node.checkpoint.get("path"), text=text)
 
 
-def _forgotten_hit(node: Node, forgotten: list[tuple[Pod, str]]) -> Hit:
+def _forgotten_hit(node: Node, forgotten: list[tuple[Pod, str]]) -> Detection:
     first, first_resource = forgotten[0]
     more = ""
     if len(forgotten) > 1:
         more = f", and {len(forgotten) - 1} more"
     proofs = [
-        Proof(
+        EvidenceRef(
             "api",
             object=f"Pod {pod.name}",
             text=(
@@ -874,13 +878,16 @@ def _forgotten_hit(node: Node, forgotten: list[tuple[Pod, str]]) -> Hit:
 def of_kind(*kinds: str, what: str, advice: str) -> PerNode:
     """Return a check of the rejections of these kinds."""
 
-    def look(node: Node) -> Iterator[Hit]:
+    def look(node: Node) -> Iterator[Detection]:
         pods = [pod for pod in node.rejected if pod.refusal.kind in kinds]
         if pods:
             yield _hit(
                 node,
                 f"the kubelet of {node.name} rejected {_first_of(pods)}: {what}",
-                [Proof("api", object=f"Pod {pod.name}", text=pod.said) for pod in pods[:SHOWN]],
+                [
+                    EvidenceRef("api", object=f"Pod {pod.name}", text=pod.said)
+                    for pod in pods[:SHOWN]
+                ],
                 advice,
             )
 

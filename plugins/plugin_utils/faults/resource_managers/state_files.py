@@ -17,11 +17,11 @@ from ...models.kubelet import (
     refused_configuration,
     reserved_resources,
 )
-from ...models.result import Missing, Proof
+from ...models.result import EvidenceRef, Missing
 from ...parsers import cpu_manager_state, cpuset
 from ...parsers.cpu_manager_state import STATIC, CpuState
 from ...parsers.memory_manager_state import MemoryState
-from ..base import Hit, Outcome, node_check
+from ..base import CheckResult, Detection, node_check
 
 RESET = (
     "drain {node}, stop its kubelet, move {files} out of its folder (do not delete it), start the"
@@ -34,7 +34,7 @@ UNDRAINED = (
 )
 STARTS_NOT = "its kubelet does not start"
 WILL_NOT = "its kubelet runs, and will not start again"
-PerNode = Callable[[Host, Node], Iterator[Hit]]
+PerNode = Callable[[Host, Node], Iterator[Detection]]
 Entry = tuple[str, str]  # (pod UID or "", container), a key of the state's entries
 MAX_SHOWN_ENTRIES = 10
 
@@ -53,22 +53,22 @@ class RefusedError(Exception):
 
 def per_node(
     look: PerNode, applies: Callable[[Node], bool] | None = None
-) -> Callable[[Host, Mapping[str, Any]], Iterator[Outcome]]:
+) -> Callable[[Host, Mapping[str, Any]], Iterator[CheckResult]]:
     """Return a check of one node. applies: whether its policy leaves room for this fault.
 
     Both may raise Unjudged.
     """
 
-    def check(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
+    def check(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
         if host.status == "ok" and host.statuses.get("kubelet") == "absent":
-            yield Outcome(applies=False, host=host.host, note="no kubelet")
+            yield CheckResult(applies=False, host=host.host, note="no kubelet")
             return
         missing, node = host.missing("kubelet") + host.missing("pinning"), None
         if not missing:
             node = cpu_manager.read(document)
         if node is None:
             missing = missing or (Missing(host.host, "kubelet", "absent"),)
-            yield Outcome(missing=missing, host=host.host)
+            yield CheckResult(missing=missing, host=host.host)
             return
         yield _node_outcome(host, node, look, applies)
 
@@ -77,16 +77,16 @@ def per_node(
 
 def _node_outcome(
     host: Host, node: Node, look: PerNode, applies: Callable[[Node], bool] | None
-) -> Outcome:
+) -> CheckResult:
     try:
         if applies is not None and not applies(node):
-            return Outcome(applies=False, host=host.host)
-        return Outcome(tuple(look(host, node)), host=host.host)
+            return CheckResult(applies=False, host=host.host)
+        return CheckResult(tuple(look(host, node)), host=host.host)
     except RefusedError as refused:
-        return Outcome(applies=False, host=host.host, note=str(refused))
+        return CheckResult(applies=False, host=host.host, note=str(refused))
     except Unjudged as error:
         missing = (Missing(host.host, error.collector, "error"),)
-        return Outcome((), missing, host=host.host, note=str(error))
+        return CheckResult((), missing, host=host.host, note=str(error))
 
 
 def path(node: Node) -> str:
@@ -176,15 +176,15 @@ def _hit(
     host: Host,
     node: Node,
     summary: str,
-    proofs: Iterable[Proof],
+    proofs: Iterable[EvidenceRef],
     remedy: str = RESET,
     severity: str | None = None,
-) -> Hit:
+) -> Detection:
     log = []
     if node.last_words and STARTS_NOT in summary:
-        log.append(Proof("log", host.host, text=node.last_words))
+        log.append(EvidenceRef("log", host.host, text=node.last_words))
     remedy = _before_reset(node) + remedy
-    return Hit(
+    return Detection(
         summary,
         (*proofs, *log),
         remedy.format(node=host.node or host.host, files=_state_files(node)),
@@ -218,8 +218,8 @@ def _over_it(node: Node) -> str:
     return UNDRAINED
 
 
-def _file(host: Host, node: Node, text: str) -> Proof:
-    return Proof("file", host.host, path=path(node), text=text)
+def _file(host: Host, node: Node, text: str) -> EvidenceRef:
+    return EvidenceRef("file", host.host, path=path(node), text=text)
 
 
 def _content(node: Node) -> str:
@@ -242,11 +242,11 @@ def _assigned(state: CpuState) -> str:
     return f", {containers} {cpuset.text(state.assigned) or 'none'}"
 
 
-def _policy_proof(host: Host, node: Node, default: str) -> Proof:
+def _policy_proof(host: Host, node: Node, default: str) -> EvidenceRef:
     """Return the place where the CPU manager policy is set; default: the text where it is not."""
     if node.policy_setting:
         return node.policy_setting.proof(host.host)
-    return Proof("file", host.host, text=default)
+    return EvidenceRef("file", host.host, text=default)
 
 
 def state_check(
@@ -270,7 +270,7 @@ def state_check(
     needs=("system", "kubelet", "pinning"),
     policy=told_policy,
 )
-def differs(host: Host, node: Node) -> Iterator[Hit]:
+def differs(host: Host, node: Node) -> Iterator[Detection]:
     """KM301: a kubelet that starts finds the state of another policy."""
     state = known_state(node)
     if state is None or state.problem or node.policy == state.policy:
@@ -298,7 +298,7 @@ def differs(host: Host, node: Node) -> Iterator[Hit]:
     risk=3,
     needs=("system", "kubelet", "pinning"),
 )
-def corrupt(host: Host, node: Node) -> Iterator[Hit]:
+def corrupt(host: Host, node: Node) -> Iterator[Detection]:
     """KM302: it is well formed, and its checksum is that of other content."""
     state = known_state(node)
     if state is None or state.problem:
@@ -324,7 +324,7 @@ def corrupt(host: Host, node: Node) -> Iterator[Hit]:
     risk=3,
     needs=("system", "kubelet", "pinning"),
 )
-def unreadable(host: Host, node: Node) -> Iterator[Hit]:
+def unreadable(host: Host, node: Node) -> Iterator[Detection]:
     """KM303: empty, cut, of another shape, or of another version than the kubelet's."""
     state = known_state(node)
     if state is None:
@@ -354,7 +354,7 @@ def unreadable(host: Host, node: Node) -> Iterator[Hit]:
     needs=("system", "kubelet", "pinning"),
     policy=pins,
 )
-def reserved(host: Host, node: Node) -> Iterator[Hit]:
+def reserved(host: Host, node: Node) -> Iterator[Detection]:
     """KM304: reserved CPUs were given to a container, or (strict) are still in the shared set."""
     _require_configuration(node)
     _require_accepted(node, reserved_resources.LIST)
@@ -412,7 +412,7 @@ def _holders(state: CpuState, cpus: cpuset.CPUs) -> list[str]:
     needs=("system", "kubelet", "pinning"),
     policy=pins,
 )
-def changed_machine(host: Host, node: Node) -> Iterator[Hit]:
+def changed_machine(host: Host, node: Node) -> Iterator[Detection]:
     """KM305: CPUs were added or removed since the state was written."""
     _require_configuration(node)
     _require_accepted(node, reserved_resources.LIST)
@@ -430,7 +430,7 @@ def changed_machine(host: Host, node: Node) -> Iterator[Hit]:
         f"the CPUs of {host.node or host.host} are not those of its state"
         f" ({_difference(known, online)}): {consequence(node)}",
         [
-            Proof(
+            EvidenceRef(
                 "file", host.host, path="/sys/devices/system/cpu/online", text=cpuset.text(online)
             ),
             _file(host, node, _content(node)),
@@ -467,7 +467,7 @@ def _difference(known: cpuset.CPUs, online: cpuset.CPUs) -> str:
     needs=("system", "kubelet", "pinning"),
     policy=pins,
 )
-def overlapping(host: Host, node: Node) -> Iterator[Hit]:
+def overlapping(host: Host, node: Node) -> Iterator[Detection]:
     """KM306: CPUs that a container should have alone are in another set too.
 
     A kubelet gives the CPUs of an init container to those of its pod that start later, and keeps
@@ -513,7 +513,7 @@ def _overlap_text(state: CpuState, entry: Entry, other: Entry | None) -> str:
     needs=("system", "kubelet", "pinning"),
     policy=pins,
 )
-def orphans(host: Host, node: Node) -> Iterator[Hit]:
+def orphans(host: Host, node: Node) -> Iterator[Detection]:
     """KM307: CPUs kept for pods, or containers, that are gone from this node."""
     state = node.state
     if state is None or not state.entries:
@@ -599,7 +599,7 @@ def _containers_there(node: Node) -> set[str]:
     needs=("system", "kubelet", "pinning"),
     policy=told_static,
 )
-def unreserved(host: Host, node: Node) -> Iterator[Hit]:
+def unreserved(host: Host, node: Node) -> Iterator[Detection]:
     """KM309: the static policy needs CPUs that are kept from containers."""
     _require_configuration(node)
     reservation = node.reservation()
@@ -628,7 +628,7 @@ def unreserved(host: Host, node: Node) -> Iterator[Hit]:
     risk=3,
     needs=("system", "kubelet", "pinning"),
 )
-def memory(host: Host, node: Node) -> Iterator[Hit]:
+def memory(host: Host, node: Node) -> Iterator[Detection]:
     """KM310: the state of the memory manager does not fit."""
     file = node.seen.get("memory_state")
     if not isinstance(file, Mapping):
@@ -650,13 +650,13 @@ def memory(host: Host, node: Node) -> Iterator[Hit]:
     yield from _memory_differs(host, node, file, state)
 
 
-def _memory_file(host: Host, file: Mapping[str, Any], text: str) -> Proof:
-    return Proof("file", host.host, path=file.get("path"), text=text)
+def _memory_file(host: Host, file: Mapping[str, Any], text: str) -> EvidenceRef:
+    return EvidenceRef("file", host.host, path=file.get("path"), text=text)
 
 
 def _memory_differs(
     host: Host, node: Node, file: Mapping[str, Any], state: MemoryState
-) -> Iterator[Hit]:
+) -> Iterator[Detection]:
     """Compare the memory manager's state, which can be read, with policy, machine and checksum."""
     policy, setting = cpu_manager.memory_policy(node)
     if policy is None:
@@ -679,7 +679,7 @@ def _memory_differs(
             node,
             f"the memory manager of {host.node or host.host} refuses its state, which is not that"
             f" of the machine and its reservation: {consequence(node)}",
-            [location, Proof("log", host.host, text=node.refused_memory)],
+            [location, EvidenceRef("log", host.host, text=node.refused_memory)],
             _over_it(node),
         )
     else:
@@ -698,16 +698,16 @@ def _require_memory_checksum(file: Mapping[str, Any], state: MemoryState) -> Non
     raise Unjudged(f"{file.get('path')} names no checksum, which not every release accepts")
 
 
-def lent(host: Host, document: Mapping[str, Any]) -> Hit | None:
+def lent(host: Host, document: Mapping[str, Any]) -> Detection | None:
     """Return the hit of KM903: temporary arguments of a reset that no fault calls for any more."""
     arguments = dropin.lent(control_plane.data(document, "kubelet"))
     node = cpu_manager.read(document)
     if not arguments or node is None or _calls_for_a_reset(host, node):
         return None
-    return Hit(
+    return Detection(
         f"the kubelet of {host.node or host.host} still has {' '.join(arguments)} from a reset that"
         " did not come to its end",
-        (Proof("file", host.host, path=dropin.ENVIRONMENT, text=" ".join(arguments)),),
+        (EvidenceRef("file", host.host, path=dropin.ENVIRONMENT, text=" ".join(arguments)),),
         "let the next repairing run take it away; so does a reboot, and the kubelet's next start is"
         " without it",
         host=host.host,

@@ -12,10 +12,10 @@ from typing import Any
 from ...models import control_plane, qos
 from ...models.cluster import Cluster, Host
 from ...models.qos import Subject
-from ...models.result import Missing, Proof
+from ...models.result import EvidenceRef, Missing
 from ...parsers import pod_manifest
 from ...parsers.cpu_manager_state import NONE, STATIC
-from ..base import Hit, Outcome, cluster_check
+from ..base import CheckResult, Detection, cluster_check
 
 SHOWN = 5
 MAX_SHOWN_HOSTS = 20
@@ -34,11 +34,11 @@ MAX_SHOWN_HOSTS = 20
     cluster_needs=("pinnable",),
     tier="deep",
 )
-def not_guaranteed(cluster: Cluster) -> Iterator[Outcome]:
+def not_guaranteed(cluster: Cluster) -> Iterator[CheckResult]:
     """KM313: pods that look meant for pinning, and templates of such pods, are not Guaranteed."""
     missing = list(cluster.missing("pinnable"))
     if missing or cluster.key is None:
-        yield Outcome((), tuple(missing), cluster.key is not None)
+        yield CheckResult((), tuple(missing), cluster.key is not None)
         return
     missing += cluster.cut("pinnable")
     for host in cluster.hosts:
@@ -50,7 +50,7 @@ def not_guaranteed(cluster: Cluster) -> Iterator[Outcome]:
     note = ""
     if not applies:
         note = "no node has the static CPU manager policy"
-    yield Outcome(hits, tuple(dict.fromkeys(missing)), applies, note=note)
+    yield CheckResult(hits, tuple(dict.fromkeys(missing)), applies, note=note)
 
 
 def _hosts_not_asked(cluster: Cluster, hosts: Mapping[str, Host]) -> Iterator[Missing]:
@@ -112,11 +112,11 @@ def _without_policy(host: Host) -> tuple[Missing, ...]:
     return ()
 
 
-def _hit(subject: Subject, hosts: Mapping[str, Host]) -> Hit:
+def _hit(subject: Subject, hosts: Mapping[str, Host]) -> Detection:
     advice, meaning = qos.advise(subject), _meaning(subject)
     proofs = tuple(_pod_proofs(subject))
     if not subject.pods:
-        return Hit(
+        return Detection(
             f"{meaning} and would get none of its own on a node with the static policy",
             proofs,
             advice.text,
@@ -125,7 +125,7 @@ def _hit(subject: Subject, hosts: Mapping[str, Host]) -> Hit:
             command=advice.command,
         )
     node = subject.pods[0]["node"]
-    return Hit(
+    return Detection(
         f"{meaning} and gets none of its own on {node}",
         proofs,
         advice.text,
@@ -144,14 +144,14 @@ def _meaning(subject: Subject) -> str:
     return "kubemend_expect_pinning selects it"
 
 
-def _pod_proofs(subject: Subject) -> Iterator[Proof]:
+def _pod_proofs(subject: Subject) -> Iterator[EvidenceRef]:
     if subject.template is not None:
-        yield Proof("api", object=subject.title, text=_mismatch(subject.template))
+        yield EvidenceRef("api", object=subject.title, text=_mismatch(subject.template))
     for pod in subject.pods[:SHOWN]:
         more = ""
         if pod.get("alike", 1) > 1:
             more = f" (and {pod['alike'] - 1} like it)"
-        yield Proof(
+        yield EvidenceRef(
             "api",
             object=f"Pod {pod['namespace']}/{pod['name']}",
             text=f"{pod.get('qos')} on {pod['node']}{more}: {_mismatch(pod)}",
@@ -176,17 +176,17 @@ def _mismatch(item: Mapping[str, Any]) -> str:
     needs=("kubelet", "pinning"),
     cluster_needs=("kubelet_configs",),
 )
-def kubelet_config(cluster: Cluster) -> Iterator[Outcome]:
+def kubelet_config(cluster: Cluster) -> Iterator[CheckResult]:
     """KM312: the policy that kubeadm would write is not that of a node's state file."""
     answer = cluster.api.get("kubelet_configs") or {}
     if cluster.key is None or answer.get("status") == "absent":
-        yield Outcome(applies=False, note="no kubelet-config")
+        yield CheckResult(applies=False, note="no kubelet-config")
         return
     missing = _config_missing(cluster)
     managed = [host for host in cluster.hosts if host.pinning.from_kubeadm]
     if not managed and not missing:
         note = "no kubelet's CPU manager policy is kubeadm's to write"
-        yield Outcome(applies=False, note=note)
+        yield CheckResult(applies=False, note=note)
         return
     hits = []
     for record in _config_records(cluster):
@@ -194,7 +194,7 @@ def kubelet_config(cluster: Cluster) -> Iterator[Outcome]:
             hits += _config_hits(record, managed)
         except pod_manifest.ManifestError:
             missing.append(Missing(cluster.api_host or "cluster API", "kubelet_configs", "error"))
-    yield Outcome(tuple(hits), tuple(dict.fromkeys(missing)))
+    yield CheckResult(tuple(hits), tuple(dict.fromkeys(missing)))
 
 
 def _config_missing(cluster: Cluster) -> list[Missing]:
@@ -211,7 +211,7 @@ def _config_records(cluster: Cluster) -> Iterable[Mapping[str, Any]]:
     return (cluster.answer("kubelet_configs") or {}).get("items") or ()
 
 
-def _config_hits(record: Mapping[str, Any], managed: list[Host]) -> list[Hit]:
+def _config_hits(record: Mapping[str, Any], managed: list[Host]) -> list[Detection]:
     """Return the hit of one ConfigMap, if the state of any host differs from it."""
     policy, line = _policy(record)
     differing = [host for host in managed if host.pinning.state_policy not in (None, policy)]
@@ -230,10 +230,10 @@ def _policy(record: Mapping[str, Any]) -> tuple[str, int | None]:
     return NONE, None
 
 
-def _config_hit(name: str, policy: str, line: int | None, hosts: list[Host]) -> Hit:
+def _config_hit(name: str, policy: str, line: int | None, hosts: list[Host]) -> Detection:
     config, names = f"ConfigMap kube-system/{name}", _host_names(hosts)
     keep = " or ".join(sorted({str(host.pinning.state_policy) for host in hosts}))
-    return Hit(
+    return Detection(
         f"{config} has the CPU manager policy {policy}, and the state file of {names} another: the"
         " next kubeadm upgrade node stops the kubelet",
         (_config_proof(config, policy, line), *map(_state_proof, hosts[:MAX_SHOWN_HOSTS])),
@@ -251,15 +251,15 @@ def _host_names(hosts: list[Host]) -> str:
     return names
 
 
-def _config_proof(config: str, policy: str, line: int | None) -> Proof:
+def _config_proof(config: str, policy: str, line: int | None) -> EvidenceRef:
     text = f"no cpuManagerPolicy, so {policy}"
     if line:
         text = f"cpuManagerPolicy: {policy}"
-    return Proof("api", object=config, path="kubelet", line=line, text=text)
+    return EvidenceRef("api", object=config, path="kubelet", line=line, text=text)
 
 
-def _state_proof(host: Host) -> Proof:
-    return Proof(
+def _state_proof(host: Host) -> EvidenceRef:
+    return EvidenceRef(
         "file",
         host.host,
         path=host.pinning.state_path,

@@ -15,10 +15,10 @@ from ...models import ages, taints
 from ...models.api_node import SHOWN, NodeView, and_others, views
 from ...models.cluster import Cluster, Host
 from ...models.control_plane import Process
-from ...models.result import Missing, Proof
+from ...models.result import EvidenceRef, Missing
 from ...models.scheduling import excluded_nodes, node_tree
 from ...models.scheduling import message as scheduling_message
-from ..base import Hit, Outcome, causes, cluster_check
+from ..base import CheckResult, Detection, causes, cluster_check
 from ..control_plane import leader_election, leader_lease
 from . import lost_nodes_cause
 
@@ -145,9 +145,9 @@ def _versions(schedulers: tuple[_Instance, ...]) -> str:
     return f"{SCHEDULER} {' and '.join(releases)} on {hosts}"
 
 
-def _proofs(schedulers: tuple[_Instance, ...]) -> list[Proof]:
+def _proofs(schedulers: tuple[_Instance, ...]) -> list[EvidenceRef]:
     return [
-        Proof(
+        EvidenceRef(
             "process",
             host.host,
             pid=process.pid,
@@ -166,34 +166,36 @@ def _proofs(schedulers: tuple[_Instance, ...]) -> list[Proof]:
     needs=("instances", "component_http", "manifests"),
     cluster_needs=("nodes",),
 )
-def has_defect(cluster: Cluster) -> Iterator[Outcome]:
+def has_defect(cluster: Cluster) -> Iterator[CheckResult]:
     """KM201: a running scheduler has a version with the defect, and there are several zones."""
     if cluster.key is None:
-        yield Outcome(applies=False, component=SCHEDULER, note="no Kubernetes found on these hosts")
+        yield CheckResult(
+            applies=False, component=SCHEDULER, note="no Kubernetes found on these hosts"
+        )
         return
     schedulers, zones = _schedulers(cluster), _zones(cluster)
     silent = leader_election.silent_members(cluster, "instances")
     if not schedulers.running and not silent:
-        yield Outcome(applies=False, component=SCHEDULER, note=NO_SCHEDULER)
+        yield CheckResult(applies=False, component=SCHEDULER, note=NO_SCHEDULER)
     elif zones is None:
         missing = [*silent, *schedulers.unknown]
         if schedulers.may_lose:
             missing += _no_zones(cluster)
-        yield Outcome((), tuple(missing), component=SCHEDULER, note=schedulers.note)
+        yield CheckResult((), tuple(missing), component=SCHEDULER, note=schedulers.note)
     elif len(zones) < 2:
         note = ""
         if schedulers.may_lose:
             note = "nodes of one zone: no scheduler loses any of them"
-        yield Outcome(component=SCHEDULER, note=note)
+        yield CheckResult(component=SCHEDULER, note=note)
     elif schedulers.faulty:
-        yield Outcome((_risk(cluster, schedulers, zones),), component=SCHEDULER)
+        yield CheckResult((_risk(cluster, schedulers, zones),), component=SCHEDULER)
     else:
         missing = [*silent, *schedulers.unknown]
-        yield Outcome((), tuple(missing), component=SCHEDULER, note=schedulers.note)
+        yield CheckResult((), tuple(missing), component=SCHEDULER, note=schedulers.note)
 
 
-def _risk(cluster: Cluster, schedulers: _Schedulers, zones: Counter[str]) -> Hit:
-    return Hit(
+def _risk(cluster: Cluster, schedulers: _Schedulers, zones: Counter[str]) -> Detection:
+    return Detection(
         f"{_versions(schedulers.faulty)} loses nodes when some join and the zones are uneven:"
         f" {len(zones)} zones, {_spelled(zones)}",
         (*_proofs(schedulers.faulty), _zones_proof(cluster, zones)),
@@ -204,8 +206,8 @@ def _risk(cluster: Cluster, schedulers: _Schedulers, zones: Counter[str]) -> Hit
     )
 
 
-def _zones_proof(cluster: Cluster, zones: Counter[str]) -> Proof:
-    return Proof(
+def _zones_proof(cluster: Cluster, zones: Counter[str]) -> EvidenceRef:
+    return EvidenceRef(
         "api",
         cluster.api_host,
         object="Nodes",
@@ -289,20 +291,22 @@ def _usual(cluster: Cluster) -> list[_Instance]:
     current_only=True,
     explained_by=causes("KM115", "KM201"),
 )
-def lost(cluster: Cluster) -> Iterator[Outcome]:
+def lost(cluster: Cluster) -> Iterator[CheckResult]:
     """KM202: a pod waits for its one node, which the scheduler's reasons do not count.
 
     The node is well and takes the pod.
     """
     if cluster.key is None:
-        yield Outcome(applies=False, component=SCHEDULER, note="no Kubernetes found on these hosts")
+        yield CheckResult(
+            applies=False, component=SCHEDULER, note="no Kubernetes found on these hosts"
+        )
         return
     schedulers, zones = _schedulers(cluster), _zones(cluster)
     silent = leader_election.silent_members(cluster, "instances")
     if not schedulers.running and not silent:
-        yield Outcome(applies=False, component=SCHEDULER, note=NO_SCHEDULER)
+        yield CheckResult(applies=False, component=SCHEDULER, note=NO_SCHEDULER)
     elif not (silent or schedulers.may_lose) or _is_one_zone(zones):
-        yield Outcome(component=SCHEDULER)  # what waits, waits for something else
+        yield CheckResult(component=SCHEDULER)  # what waits, waits for something else
     else:
         yield _lost_outcome(cluster, schedulers, zones, silent)
 
@@ -313,18 +317,18 @@ def _is_one_zone(zones: Counter[str] | None) -> bool:
 
 def _lost_outcome(
     cluster: Cluster, schedulers: _Schedulers, zones: Counter[str] | None, silent: list[Missing]
-) -> Outcome:
+) -> CheckResult:
     missing = _lost_missing(cluster, zones)
     lost_nodes = _lost_nodes(cluster, schedulers, zones)
     if lost_nodes.nodes and zones is not None:
         hits = _lost_hits(cluster, schedulers, zones, lost_nodes)
-        return Outcome(hits, tuple(missing), component=SCHEDULER)
+        return CheckResult(hits, tuple(missing), component=SCHEDULER)
     # which node is lost is not known, or whether this scheduler loses any
     if lost_nodes.doubtful:
         unknown = [*silent, *schedulers.unknown]
         missing += unknown or [Missing(cluster.api_host or "cluster API", "pending", "error")]
     note = _doubt(lost_nodes, schedulers)
-    return Outcome((), tuple(missing), component=SCHEDULER, note=note)
+    return CheckResult((), tuple(missing), component=SCHEDULER, note=note)
 
 
 def _lost_missing(cluster: Cluster, zones: Counter[str] | None) -> list[Missing]:
@@ -336,7 +340,7 @@ def _lost_missing(cluster: Cluster, zones: Counter[str] | None) -> list[Missing]
 
 def _lost_hits(
     cluster: Cluster, schedulers: _Schedulers, zones: Counter[str], lost_nodes: _LostNodes
-) -> tuple[Hit, ...]:
+) -> tuple[Detection, ...]:
     by_name = {view.name: view for view in views(cluster)}
     explained = _explained(cluster, frozenset(lost_nodes.nodes))
     proofs = [_zones_proof(cluster, zones), explained.proof, *_proofs(schedulers.faulty)]
@@ -532,12 +536,12 @@ def _lost(
     cluster: Cluster,
     target: NodeView,
     pods: _Waiting,
-    proofs: list[Proof],
+    proofs: list[EvidenceRef],
     more: str,
     joining: str,
-) -> Hit:
+) -> Detection:
     """Return the hit of one lost node. more: of other lost nodes. joining: the order to join in."""
-    node_proof = Proof(
+    node_proof = EvidenceRef(
         "api",
         cluster.api_host,
         object=f"Node {target.name}",
@@ -546,7 +550,7 @@ def _lost(
     host = None
     if target.host:
         host = target.host.host
-    return Hit(
+    return Detection(
         f"the scheduler has lost {target.name}: {_named(pods)} for it, and the reasons speak of"
         f" {_counts(pods)}{more}",
         (*(_message_proof(cluster, *pod) for pod in pods[:SHOWN]), node_proof, *proofs),
@@ -559,9 +563,11 @@ def _lost(
     )
 
 
-def _message_proof(cluster: Cluster, pod: str, entry: Mapping[str, Any]) -> Proof:
+def _message_proof(cluster: Cluster, pod: str, entry: Mapping[str, Any]) -> EvidenceRef:
     message = one_line(entry.get("message"), 300)
-    return Proof("api", cluster.api_host, object=f"Pod {_full_name(pod, entry)}", text=message)
+    return EvidenceRef(
+        "api", cluster.api_host, object=f"Pod {_full_name(pod, entry)}", text=message
+    )
 
 
 def _only_node(pods: _Waiting) -> str:

@@ -16,7 +16,7 @@ from ...evidence.document import one_line
 from ...models.api_node import and_others
 from ...models.cluster import Cluster, Host, moment, timestamp
 from ...models.control_plane import Process
-from ...models.result import Proof
+from ...models.result import EvidenceRef
 from ...models.scheduling import node_tree_history
 from ...models.scheduling.node_tree import Replay
 
@@ -33,7 +33,7 @@ class Explained:
     others: nodes that are lost by it, though no pod tells.
     """
 
-    proof: Proof
+    proof: EvidenceRef
     others: tuple[str, ...] = ()
 
 
@@ -59,7 +59,7 @@ def explained(
     if replay is None:
         return _by_nodes(cluster, _by_joining(cluster, process, zone_of, targets))
     return Explained(
-        Proof(
+        EvidenceRef(
             "log",
             host.host,
             path=one_line(log.get("path"), 400),
@@ -70,7 +70,7 @@ def explained(
 
 
 def _by_nodes(cluster: Cluster, text: str) -> Explained:
-    return Explained(Proof("api", cluster.api_host, object="Nodes", text=text))
+    return Explained(EvidenceRef("api", cluster.api_host, object="Nodes", text=text))
 
 
 def _log(host: Host, process: Process) -> Mapping[str, Any]:

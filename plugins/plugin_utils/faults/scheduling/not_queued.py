@@ -17,9 +17,9 @@ from ...evidence.document import one_line
 from ...models import ages, taints
 from ...models.api_node import SHOWN, NodeView, and_others, views
 from ...models.cluster import Cluster
-from ...models.result import Missing, Proof
+from ...models.result import EvidenceRef, Missing
 from ...models.scheduling.excluded_nodes import PASSING
-from ..base import Hit, Outcome, causes, cluster_check
+from ..base import CheckResult, Detection, causes, cluster_check
 from .unschedulable import WAITED_SECONDS
 
 # A kubelet takes up what it is given within seconds. One that is not ready is waited for no longer:
@@ -55,8 +55,8 @@ def _since(cluster: Cluster, began: Any) -> float | None:
     return ages.age(cluster, began)
 
 
-def _nowhere() -> Outcome:
-    return Outcome(applies=False, note="no Kubernetes found on these hosts")
+def _nowhere() -> CheckResult:
+    return CheckResult(applies=False, note="no Kubernetes found on these hosts")
 
 
 def _broken(cluster: Cluster, collector: str) -> Missing:
@@ -93,7 +93,7 @@ def _who(count: int) -> str:
     current_only=True,
     explained_by=causes("KM115"),
 )
-def quota_exhausted(cluster: Cluster) -> Iterator[Outcome]:
+def quota_exhausted(cluster: Cluster) -> Iterator[CheckResult]:
     """Report pods that a resource quota keeps from being created."""
     return unmade("KM221")(cluster)
 
@@ -107,7 +107,7 @@ def quota_exhausted(cluster: Cluster) -> Iterator[Outcome]:
     current_only=True,
     explained_by=causes("KM115"),
 )
-def no_service_account(cluster: Cluster) -> Iterator[Outcome]:
+def no_service_account(cluster: Cluster) -> Iterator[CheckResult]:
     """Report pods whose service account does not exist."""
     return unmade("KM222")(cluster)
 
@@ -121,7 +121,7 @@ def no_service_account(cluster: Cluster) -> Iterator[Outcome]:
     current_only=True,
     explained_by=causes("KM115"),
 )
-def creation_refused(cluster: Cluster) -> Iterator[Outcome]:
+def creation_refused(cluster: Cluster) -> Iterator[CheckResult]:
     """Report pods that the API server refuses to create."""
     return unmade("KM223")(cluster)
 
@@ -134,7 +134,7 @@ def creation_refused(cluster: Cluster) -> Iterator[Outcome]:
     cluster_needs=("unmade", "nodes"),
     current_only=True,
 )
-def left_out(cluster: Cluster) -> Iterator[Outcome]:
+def left_out(cluster: Cluster) -> Iterator[CheckResult]:
     """KM218: nodes that a DaemonSet is meant for, whose taints it does not tolerate."""
     if cluster.key is None:
         yield _nowhere()
@@ -148,10 +148,10 @@ def left_out(cluster: Cluster) -> Iterator[Outcome]:
         nodes = _excluded_nodes(row, by_name)
         if nodes:
             excluded.append((row, nodes))
-    hits: tuple[Hit, ...] = ()
+    hits: tuple[Detection, ...] = ()
     if excluded:
         hits = (_left_out(cluster, excluded),)
-    yield Outcome(hits, tuple(missing))
+    yield CheckResult(hits, tuple(missing))
 
 
 def _excluded_nodes(row: _Row, by_name: Mapping[str, NodeView]) -> dict[str, list[str]]:
@@ -167,7 +167,7 @@ def _excluded_nodes(row: _Row, by_name: Mapping[str, NodeView]) -> dict[str, lis
     return nodes
 
 
-def _left_out(cluster: Cluster, excluded: list[tuple[_Row, dict[str, list[str]]]]) -> Hit:
+def _left_out(cluster: Cluster, excluded: list[tuple[_Row, dict[str, list[str]]]]) -> Detection:
     described = []
     for row, nodes in excluded:
         names = sorted(set(itertools.chain.from_iterable(nodes.values())))
@@ -175,7 +175,7 @@ def _left_out(cluster: Cluster, excluded: list[tuple[_Row, dict[str, list[str]]]
     subject = "1 DaemonSet has no pod on nodes whose taints it does"
     if len(excluded) > 1:
         subject = f"{len(excluded)} DaemonSets have no pod on nodes whose taints they do"
-    return Hit(
+    return Detection(
         f"{subject} not tolerate: {and_others(described)}",
         tuple(_left_out_proofs(cluster, excluded[:SHOWN])),
         "if it is to run there, give its template a toleration of the taint; if the taint is to"
@@ -185,10 +185,10 @@ def _left_out(cluster: Cluster, excluded: list[tuple[_Row, dict[str, list[str]]]
 
 def _left_out_proofs(
     cluster: Cluster, excluded: list[tuple[_Row, dict[str, list[str]]]]
-) -> Iterator[Proof]:
+) -> Iterator[EvidenceRef]:
     for row, nodes in excluded:
         for taint, names in list(nodes.items())[:SHOWN]:
-            yield Proof(
+            yield EvidenceRef(
                 "api",
                 cluster.api_host,
                 object=f"DaemonSet {_full_name(row)}",
@@ -212,7 +212,7 @@ def _full_name(row: _Row) -> str:
     current_only=True,
     explained_by=causes("KM115"),
 )
-def held(cluster: Cluster) -> Iterator[Outcome]:
+def held(cluster: Cluster) -> Iterator[CheckResult]:
     """KM219: pods with scheduling gates, which no scheduler takes."""
     if cluster.key is None:
         yield _nowhere()
@@ -224,18 +224,18 @@ def held(cluster: Cluster) -> Iterator[Outcome]:
             missing.append(_broken(cluster, "pending"))
         elif waited >= WAITED_SECONDS or row.get("asked"):
             rows.append(row)
-    hits: tuple[Hit, ...] = ()
+    hits: tuple[Detection, ...] = ()
     if rows:
         hits = (_gated_hit(cluster, rows),)
-    yield Outcome(hits, tuple(missing))
+    yield CheckResult(hits, tuple(missing))
 
 
-def _gated_hit(cluster: Cluster, rows: list[_Row]) -> Hit:
+def _gated_hit(cluster: Cluster, rows: list[_Row]) -> Detection:
     gates = sorted(set(itertools.chain.from_iterable(map(_gates, rows))))
     severity = None
     if not any(row.get("asked") for row in rows):
         severity = "info"
-    return Hit(
+    return Detection(
         f"{_who(sum(map(_count, rows)))} because of scheduling gates"
         f" ({and_others(gates)}): {and_others([_pods(row) for row in rows])}",
         tuple(_gate_proof(cluster, row) for row in rows[:SHOWN]),
@@ -249,9 +249,9 @@ def _gates(row: _Row) -> list[str]:
     return [one_line(gate, 120) for gate in row.get("gates") or ()]
 
 
-def _gate_proof(cluster: Cluster, row: _Row) -> Proof:
+def _gate_proof(cluster: Cluster, row: _Row) -> EvidenceRef:
     text = "spec.schedulingGates has " + ", ".join(_gates(row))
-    return Proof("api", cluster.api_host, object=f"Pod {_pods(row)}", text=text)
+    return EvidenceRef("api", cluster.api_host, object=f"Pod {_pods(row)}", text=text)
 
 
 @cluster_check(
@@ -263,7 +263,7 @@ def _gate_proof(cluster: Cluster, row: _Row) -> Proof:
     current_only=True,
     explained_by=causes("KM115", "KM512"),
 )
-def kubelets_turn(cluster: Cluster) -> Iterator[Outcome]:
+def kubelets_turn(cluster: Cluster) -> Iterator[CheckResult]:
     """KM220: pods that have a node whose kubelet does not take them up."""
     if cluster.key is None:
         yield _nowhere()
@@ -278,7 +278,7 @@ def kubelets_turn(cluster: Cluster) -> Iterator[Outcome]:
         view = by_name.get(one_line(row.get("node"), 253))
         if not cluster.missing("nodes") and waited >= _patience(row, view):
             hits.append(_not_taken(cluster, row, view))
-    yield Outcome(tuple(hits), tuple(missing))
+    yield CheckResult(tuple(hits), tuple(missing))
 
 
 def _patience(row: _Row, view: NodeView | None) -> int:
@@ -300,9 +300,9 @@ def _patience(row: _Row, view: NodeView | None) -> int:
     return TAKEN_SECONDS
 
 
-def _not_taken(cluster: Cluster, row: _Row, view: NodeView | None) -> Hit:
+def _not_taken(cluster: Cluster, row: _Row, view: NodeView | None) -> Detection:
     name = one_line(row.get("node"), 253)
-    proof = Proof(
+    proof = EvidenceRef(
         "api",
         cluster.api_host,
         object=f"Pod {_pods(row)}",
@@ -310,7 +310,7 @@ def _not_taken(cluster: Cluster, row: _Row, view: NodeView | None) -> Hit:
     )
     waits = f"{_who(_count(row))} for the kubelet of {name}, which"
     if view is None:
-        return Hit(
+        return Detection(
             f"{waits} is no node of this cluster: {_pods(row)}",
             (proof,),
             "no scheduler looks at a pod that names its node: correct nodeName in the workload, or"
@@ -321,7 +321,7 @@ def _not_taken(cluster: Cluster, row: _Row, view: NodeView | None) -> Hit:
     host = None
     if view.host:
         host = view.host.host
-    return Hit(
+    return Detection(
         f"{waits} {_kubelet_state(view)}: {_pods(row)}",
         (proof, _ready_proof(cluster, name, view)),
         "it is the kubelet's turn, not the scheduler's: what is found of that node says why it is"
@@ -342,17 +342,17 @@ def _kubelet_state(view: NodeView) -> str:
     )
 
 
-def _ready_proof(cluster: Cluster, name: str, view: NodeView) -> Proof:
+def _ready_proof(cluster: Cluster, name: str, view: NodeView) -> EvidenceRef:
     text = f"Ready is {one_line(view.ready, 20)}"
     if view.leased:
         text += f", its lease was renewed at {view.leased.isoformat()}"
-    return Proof("api", cluster.api_host, object=f"Node {name}", text=text)
+    return EvidenceRef("api", cluster.api_host, object=f"Node {name}", text=text)
 
 
-def unmade(code: str) -> Callable[[Cluster], Iterator[Outcome]]:
+def unmade(code: str) -> Callable[[Cluster], Iterator[CheckResult]]:
     """Return the check of a reason for which pods cannot even be created (KM221 to KM223)."""
 
-    def check(cluster: Cluster) -> Iterator[Outcome]:
+    def check(cluster: Cluster) -> Iterator[CheckResult]:
         if cluster.key is None:
             yield _nowhere()
             return
@@ -365,10 +365,10 @@ def unmade(code: str) -> Callable[[Cluster], Iterator[Outcome]]:
                 missing.append(_broken(cluster, "unmade"))
             elif waited >= WAITED_SECONDS and ago <= AGAIN_SECONDS:
                 rows.append(row)
-        hits: tuple[Hit, ...] = ()
+        hits: tuple[Detection, ...] = ()
         if rows:
             hits = (_unmade(cluster, code, rows),)
-        yield Outcome(hits, tuple(missing))
+        yield CheckResult(hits, tuple(missing))
 
     return check
 
@@ -407,10 +407,10 @@ _REFUSED = {
 }
 
 
-def _unmade(cluster: Cluster, code: str, rows: list[_Row]) -> Hit:
+def _unmade(cluster: Cluster, code: str, rows: list[_Row]) -> Detection:
     reason, advice = _REFUSED[code]
     owners = and_others([_owner(row) for row in rows])
-    return Hit(
+    return Detection(
         f"pods are not even made, because {reason}: {owners}",
         tuple(_refusal_proof(cluster, row) for row in rows[:SHOWN]),
         advice,
@@ -428,8 +428,8 @@ def _owner(row: _Row) -> str:
     )
 
 
-def _refusal_proof(cluster: Cluster, row: _Row) -> Proof:
-    return Proof(
+def _refusal_proof(cluster: Cluster, row: _Row) -> EvidenceRef:
+    return EvidenceRef(
         "api",
         cluster.api_host,
         object=_owner(row),

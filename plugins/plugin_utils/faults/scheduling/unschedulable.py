@@ -14,11 +14,11 @@ from ...evidence.document import one_line
 from ...models import ages
 from ...models.api_node import SHOWN, and_others
 from ...models.cluster import Cluster, Host
-from ...models.result import Missing, Proof
+from ...models.result import EvidenceRef, Missing
 from ...models.scheduling import excluded_nodes
 from ...models.scheduling.excluded_nodes import CHOSEN, OTHER, Excluded
 from ...models.scheduling.resource_offers import amount
-from ..base import Hit, Outcome, causes, cluster_check
+from ..base import CheckResult, Detection, causes, cluster_check
 from ..control_plane import leader_election, leader_lease
 
 SCHEDULER, USUAL = "kube-scheduler", "default-scheduler"
@@ -54,7 +54,7 @@ _NONE = (
     cluster_needs=("pending",),
     current_only=True,
 )
-def insufficient_resources(cluster: Cluster) -> Iterator[Outcome]:
+def insufficient_resources(cluster: Cluster) -> Iterator[CheckResult]:
     """Report pods that request more than nodes have left."""
     return said(
         frozenset({"resource"}),
@@ -71,7 +71,7 @@ def insufficient_resources(cluster: Cluster) -> Iterator[Outcome]:
     cluster_needs=("pending",),
     current_only=True,
 )
-def no_matching_node(cluster: Cluster) -> Iterator[Outcome]:
+def no_matching_node(cluster: Cluster) -> Iterator[CheckResult]:
     """Report pods whose selector, affinity or node name matches no node."""
     return said(
         CHOSEN,
@@ -91,7 +91,7 @@ def no_matching_node(cluster: Cluster) -> Iterator[Outcome]:
     cluster_needs=("pending",),
     current_only=True,
 )
-def unsatisfiable_spread(cluster: Cluster) -> Iterator[Outcome]:
+def unsatisfiable_spread(cluster: Cluster) -> Iterator[CheckResult]:
     """Report pods whose topology spread constraints exclude nodes."""
     return said(
         frozenset({"spread"}),
@@ -111,7 +111,7 @@ def unsatisfiable_spread(cluster: Cluster) -> Iterator[Outcome]:
     cluster_needs=("pending",),
     current_only=True,
 )
-def host_port_taken(cluster: Cluster) -> Iterator[Outcome]:
+def host_port_taken(cluster: Cluster) -> Iterator[CheckResult]:
     """Report pods whose host port is taken on nodes."""
     return said(
         frozenset({"port"}),
@@ -128,7 +128,7 @@ def host_port_taken(cluster: Cluster) -> Iterator[Outcome]:
     cluster_needs=("pending",),
     current_only=True,
 )
-def node_full(cluster: Cluster) -> Iterator[Outcome]:
+def node_full(cluster: Cluster) -> Iterator[CheckResult]:
     """Report nodes that run their maximum number of pods."""
     return said(
         frozenset({"pods"}),
@@ -145,7 +145,7 @@ def node_full(cluster: Cluster) -> Iterator[Outcome]:
     cluster_needs=("pending",),
     current_only=True,
 )
-def unbound_claim(cluster: Cluster) -> Iterator[Outcome]:
+def unbound_claim(cluster: Cluster) -> Iterator[CheckResult]:
     """Report pods that wait for a claim that is not bound."""
     return said(
         frozenset({"claim"}),
@@ -163,7 +163,7 @@ def unbound_claim(cluster: Cluster) -> Iterator[Outcome]:
     current_only=True,
     explained_by=causes("KM514", "KM903"),
 )
-def cordoned_nodes(cluster: Cluster) -> Iterator[Outcome]:
+def cordoned_nodes(cluster: Cluster) -> Iterator[CheckResult]:
     """Report pods that wait for cordoned nodes."""
     return said(
         frozenset({"cordon"}),
@@ -181,7 +181,7 @@ def cordoned_nodes(cluster: Cluster) -> Iterator[Outcome]:
     current_only=True,
     explained_by=causes("KM115", "KM512"),
 )
-def unready_nodes(cluster: Cluster) -> Iterator[Outcome]:
+def unready_nodes(cluster: Cluster) -> Iterator[CheckResult]:
     """Report pods that wait for nodes that are not ready."""
     return said(
         frozenset({"unready"}),
@@ -198,7 +198,7 @@ def unready_nodes(cluster: Cluster) -> Iterator[Outcome]:
     cluster_needs=("pending",),
     current_only=True,
 )
-def volume_elsewhere(cluster: Cluster) -> Iterator[Outcome]:
+def volume_elsewhere(cluster: Cluster) -> Iterator[CheckResult]:
     """Report pods whose volumes no remaining node can attach."""
     return said(
         frozenset({"volume"}),
@@ -219,7 +219,7 @@ def volume_elsewhere(cluster: Cluster) -> Iterator[Outcome]:
     current_only=True,
     explained_by=causes("KM115"),
 )
-def other_reason(cluster: Cluster) -> Iterator[Outcome]:
+def other_reason(cluster: Cluster) -> Iterator[CheckResult]:
     """Report pods that wait for a reason that only the scheduler's message states."""
     return said(
         OTHER,
@@ -238,10 +238,12 @@ def other_reason(cluster: Cluster) -> Iterator[Outcome]:
     current_only=True,
     explained_by=causes("KM115") | causes("KM105", "KM107", "KM114", component="kube-scheduler"),
 )
-def nobody_leads(cluster: Cluster) -> Iterator[Outcome]:
+def nobody_leads(cluster: Cluster) -> Iterator[CheckResult]:
     """KM203: no scheduler renews the schedulers' lock."""
     if cluster.key is None:
-        yield Outcome(applies=False, component=SCHEDULER, note="no Kubernetes found on these hosts")
+        yield CheckResult(
+            applies=False, component=SCHEDULER, note="no Kubernetes found on these hosts"
+        )
         return
     running = [
         (host, item)
@@ -250,9 +252,9 @@ def nobody_leads(cluster: Cluster) -> Iterator[Outcome]:
     ]
     _lock, hits, missing = leader_lease.judged(cluster, ROLE, running)
     if hits:
-        yield Outcome(tuple(hits), component=SCHEDULER)
+        yield CheckResult(tuple(hits), component=SCHEDULER)
     else:
-        yield Outcome((), tuple(missing), component=SCHEDULER)
+        yield CheckResult((), tuple(missing), component=SCHEDULER)
 
 
 def _schedulers(cluster: Cluster) -> list[tuple[Host, Any]]:
@@ -274,13 +276,13 @@ def _schedulers(cluster: Cluster) -> list[tuple[Host, Any]]:
     current_only=True,
     explained_by=causes("KM115"),
 )
-def unserved(cluster: Cluster) -> Iterator[Outcome]:
+def unserved(cluster: Cluster) -> Iterator[CheckResult]:
     """KM204: pods without a message of any scheduler, that want one which none of these hosts runs.
 
     A scheduler that is late, or of which none leads (KM203), is not meant.
     """
     if cluster.key is None:
-        yield Outcome(applies=False, note="no Kubernetes found on these hosts")
+        yield CheckResult(applies=False, note="no Kubernetes found on these hosts")
         return
     missing, hits = _unseen_missing(cluster), []
     running = [item for _host, item in _schedulers(cluster)]
@@ -297,7 +299,7 @@ def unserved(cluster: Cluster) -> Iterator[Outcome]:
             missing += lacks
         elif lacks is not None:
             hits.append(_unserved(cluster, entry, sorted(served)))
-    yield Outcome(tuple(hits), tuple(missing))
+    yield CheckResult(tuple(hits), tuple(missing))
 
 
 def _unserved_missing(
@@ -340,7 +342,7 @@ def _usual_missing(cluster: Cluster, any_runs: bool) -> list[Missing]:
     return missing
 
 
-def _unserved(cluster: Cluster, entry: Mapping[str, Any], served: list[str]) -> Hit:
+def _unserved(cluster: Cluster, entry: Mapping[str, Any], served: list[str]) -> Detection:
     name, pods = one_line(entry.get("scheduler"), 120), entry.get("pods")
     names = ", ".join(one_line(pod, 320) for pod in entry.get("names") or ())
     waits = f"{pods} wait"
@@ -350,11 +352,11 @@ def _unserved(cluster: Cluster, entry: Mapping[str, Any], served: list[str]) -> 
     if served:
         listed = and_others([one_line(item, 80) for item in served])
         others = f"; those of the control plane are {listed}"
-    return Hit(
+    return Detection(
         f"no kube-scheduler of these hosts is {name}, and nothing has said anything of the pods"
         f" that want it: {waits}, the oldest since {one_line(entry.get('since'), 40)}{others}",
         (
-            Proof(
+            EvidenceRef(
                 "api",
                 cluster.api_host,
                 object=f"Pod {names}",
@@ -391,12 +393,14 @@ def _counted(entry: Mapping[str, Any], nodes: excluded_nodes.Nodes) -> list[Excl
     return [reason for reason in reasons if not reason.meant]
 
 
-def said(kinds: frozenset[str], reason: str, advice: str) -> Callable[[Cluster], Iterator[Outcome]]:
+def said(
+    kinds: frozenset[str], reason: str, advice: str
+) -> Callable[[Cluster], Iterator[CheckResult]]:
     """Return the check of a reason that the scheduler itself gives (KM210 to KM225)."""
 
-    def check(cluster: Cluster) -> Iterator[Outcome]:
+    def check(cluster: Cluster) -> Iterator[CheckResult]:
         if cluster.key is None:
-            yield Outcome(applies=False, note="no Kubernetes found on these hosts")
+            yield CheckResult(applies=False, note="no Kubernetes found on these hosts")
             return
         missing, nodes = _pending(cluster), excluded_nodes.nodes_of(cluster)
         # not enough remains, no node is large enough, none has any
@@ -412,7 +416,7 @@ def said(kinds: frozenset[str], reason: str, advice: str) -> Callable[[Cluster],
             elif lacks is not None:
                 for group, own in zip(groups, _by_lack(reasons), strict=True):
                     group.take(entry, own, counted, nodes)
-        yield Outcome(_waiting_hits(cluster, groups, reason, advice), tuple(missing))
+        yield CheckResult(_waiting_hits(cluster, groups, reason, advice), tuple(missing))
 
     return check
 
@@ -446,7 +450,7 @@ def _by_lack(reasons: list[Excluded]) -> tuple[list[Excluded], list[Excluded], l
 
 def _waiting_hits(
     cluster: Cluster, groups: tuple[_Waiters, ...], reason: str, advice: str
-) -> tuple[Hit, ...]:
+) -> tuple[Detection, ...]:
     remaining, small, none = groups
     hits = []
     if none.waiting:
@@ -516,7 +520,7 @@ def _no_node(group: _Waiters, lack: str) -> str:
     return f"no node {lack}"
 
 
-def _waiting_hit(cluster: Cluster, group: _Waiters, reason: str, advice: str) -> Hit:
+def _waiting_hit(cluster: Cluster, group: _Waiters, reason: str, advice: str) -> Detection:
     """Return one finding for a cluster, which names the owners of the pods.
 
     It is only a hint as long as each pod has other reasons too.
@@ -525,7 +529,7 @@ def _waiting_hit(cluster: Cluster, group: _Waiters, reason: str, advice: str) ->
     if not group.alone:
         severity, remedy = "info", advice + excluded_nodes.besides(group.others)
     owners = and_others(list(dict.fromkeys(_owner(entry) for entry, _reasons in group.waiting)))
-    return Hit(
+    return Detection(
         f"{_pods_wait(group)} because {reason}{_requested(group)}: {owners}",
         tuple(_waiting_proofs(cluster, group)),
         remedy,
@@ -567,13 +571,13 @@ def _requested(group: _Waiters) -> str:
     return f" ({and_others(sorted(names))})"
 
 
-def _waiting_proofs(cluster: Cluster, group: _Waiters) -> Iterator[Proof]:
+def _waiting_proofs(cluster: Cluster, group: _Waiters) -> Iterator[EvidenceRef]:
     for entry, _reasons in group.waiting[:SHOWN]:
         message = one_line(entry.get("message"), 300)
-        yield Proof("api", cluster.api_host, object=f"Pod {_named(entry)}", text=message)
+        yield EvidenceRef("api", cluster.api_host, object=f"Pod {_named(entry)}", text=message)
     for text, nodes in [*list(group.known.items())[:SHOWN], *group.spared[:SHOWN]]:
         names = and_others(sorted(nodes))
-        yield Proof("api", cluster.api_host, object=f"Nodes {names}", text=text)
+        yield EvidenceRef("api", cluster.api_host, object=f"Nodes {names}", text=text)
 
 
 def _named(entry: Mapping[str, Any]) -> str:

@@ -24,7 +24,7 @@ from ...evidence import memoize
 from ...parsers import pflag, pod_manifest
 from ...safe_io import yaml_nodes
 from .. import control_plane
-from ..result import Proof
+from ..result import EvidenceRef
 from . import dropin
 
 # Nodes of one cluster mostly have the same file: as many different ones as clusters have groups of
@@ -44,12 +44,12 @@ class Setting:
     path: str | None = None
     line: int | None = None
 
-    def proof(self, host: str) -> Proof:
+    def proof(self, host: str) -> EvidenceRef:
         """Return its place, for a report."""
         kind = "process"
         if self.path:
             kind = "file"
-        return Proof(kind, host, path=self.path, line=self.line, text=self.text)
+        return EvidenceRef(kind, host, path=self.path, line=self.line, text=self.text)
 
 
 @dataclass(frozen=True)

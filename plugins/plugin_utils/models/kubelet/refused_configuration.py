@@ -16,7 +16,7 @@ from ...evidence import memoize
 from ...parsers import json_values, manager_error
 from .. import control_plane, cpu_manager
 from ..cpu_manager import Node
-from ..result import Proof
+from ..result import EvidenceRef
 from . import exit_cause, manager_policies, node_allocatable, reserved_resources, status
 from .config import Setting
 from .configured_value import ConfiguredKubelet, Found, Refusal, Unsure
@@ -122,7 +122,7 @@ def other_end(host: str, document: Mapping[str, Any]) -> str:
     )
 
 
-def _death(why: status.Why, document: Mapping[str, Any]) -> exit_cause.Death | None:
+def _death(why: status.KubeletStatus, document: Mapping[str, Any]) -> exit_cause.Death | None:
     """Return the exit cause with a line of the journal, if one has it."""
     if why.death is not None and why.death.line:
         return why.death
@@ -133,9 +133,11 @@ def _death(why: status.Why, document: Mapping[str, Any]) -> exit_cause.Death | N
     return why.death
 
 
-def places(document: Mapping[str, Any], settings: Iterable[Setting], host: str) -> list[Proof]:
+def places(
+    document: Mapping[str, Any], settings: Iterable[Setting], host: str
+) -> list[EvidenceRef]:
     """Return the places of settings: lines of files, also of those that give a flag."""
-    proofs: list[Proof] = []
+    proofs: list[EvidenceRef] = []
     for setting in settings:
         if setting.path:
             proofs.append(setting.proof(host))
@@ -144,7 +146,7 @@ def places(document: Mapping[str, Any], settings: Iterable[Setting], host: str) 
     return list(dict.fromkeys(proofs))[:SHOWN]
 
 
-def _places_of_flag(document: Mapping[str, Any], setting: Setting, host: str) -> list[Proof]:
+def _places_of_flag(document: Mapping[str, Any], setting: Setting, host: str) -> list[EvidenceRef]:
     """Return the lines of the unit's environment files that give this flag, else the process."""
     unit = json_values.mapping(control_plane.data(document, "kubelet").get("unit"))
     word, proofs = setting.text.partition("=")[0], []
@@ -154,7 +156,7 @@ def _places_of_flag(document: Mapping[str, Any], setting: Setting, host: str) ->
             continue
         for number, line in enumerate(text.splitlines(), 1):
             if _gives(line, word):
-                proofs.append(Proof("file", host, path=path, line=number, text=setting.text))
+                proofs.append(EvidenceRef("file", host, path=path, line=number, text=setting.text))
     return proofs or [setting.proof(host)]
 
 

@@ -35,7 +35,7 @@ _AGAIN = re.compile(r"Scheduled restart job|scheduling restart")
 
 
 @dataclass(frozen=True)
-class Why:
+class KubeletStatus:
     """State of a kubelet's unit and the reason of its end. state: as systemd and the journal show.
 
     death: exit cause, as far as it is known; since: when it ended last; last: its last line; asked:
@@ -59,7 +59,7 @@ class Why:
 
 
 @memoize.last
-def read(document: Mapping[str, Any]) -> Why | None:
+def read(document: Mapping[str, Any]) -> KubeletStatus | None:
     """Return the state of a node's kubelet; None where the evidence names no unit."""
     kubelet = control_plane.data(document, "kubelet")
     facts = kubelet.get("unit")
@@ -76,7 +76,7 @@ def read(document: Mapping[str, Any]) -> Why | None:
     if state.kind == systemd_unit.STOPPED and past is not None:
         state = replace(state, why=past.what)  # systemd did, not an operator
     last = next((line for line in reversed(lines) if _TIME.match(line)), "")
-    return Why(
+    return KubeletStatus(
         unit,
         state,
         _death(state, lines, facts),

@@ -17,7 +17,7 @@ from ..kubelet import config as kubelet_config
 from ..kubelet.config import Setting
 from . import policy, sources
 from .evidence import Seen, Source, Undo
-from .policy import Wanted
+from .policy import SwapPolicy
 from .sources import Forecast, Running
 
 
@@ -31,7 +31,7 @@ class NodeSwap:
     seen: Mapping[str, Any]
     on: list[Running] | None
     later: Forecast
-    wanted: Wanted
+    wanted: SwapPolicy
     answers: bool
     setting: Setting | None = None
 

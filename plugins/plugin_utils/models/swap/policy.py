@@ -24,7 +24,7 @@ ALPHA, BETA, ON, LOCKED, LEAVES = (1, 22), (1, 28), (1, 30), (1, 34), (1, 37)
 
 
 @dataclass(frozen=True)
-class Wanted:
+class SwapPolicy:
     """Attitude of a kubelet to swap. behavior: the effective swapBehavior.
 
     refuses: whether it does not start while swap is on; wants: whether pods are meant to use swap.
@@ -77,7 +77,7 @@ class _Inputs:
         return self.gates is None or isinstance(self.gates, Mapping)
 
 
-def wanted(version: Any, config: Any, flags: Any, gates: Any) -> Wanted:
+def wanted(version: Any, config: Any, flags: Any, gates: Any) -> SwapPolicy:
     """Return what a kubelet makes of swap. An argument is None where it is not known.
 
     version: such as v1.30.1; config: its KubeletConfiguration as its files together make it,
@@ -96,7 +96,7 @@ def wanted(version: Any, config: Any, flags: Any, gates: Any) -> Wanted:
     wants = None
     if behavior is not None:
         wants = behavior != NO
-    return Wanted(refuses, wants, behavior, tuple(inputs.fatal), tuple(inputs.unknown))
+    return SwapPolicy(refuses, wants, behavior, tuple(inputs.fatal), tuple(inputs.unknown))
 
 
 def _version(version: Any) -> tuple[int, int] | None:

@@ -14,11 +14,11 @@ from ...models import persistent_sysctl
 from ...models.boot import NodeBoot, Problem
 from ...parsers import sysctl_d
 from .. import fencing
-from ..plan import Scene, Step, all_of, label, left_out
+from ..plan import RemedyContext, Step, all_of, label, left_out
 from . import kernel_settings
 
 
-def persisted(scene: Scene) -> Step | None:
+def persisted(scene: RemedyContext) -> Step | None:
     """KM520: the setting or the module that the finding names."""
     node = model_boot.read(scene.document)
     one = next(
@@ -40,7 +40,7 @@ def persisted(scene: Scene) -> Step | None:
     )
 
 
-def _module(scene: Scene, one: Problem) -> Step:
+def _module(scene: RemedyContext, one: Problem) -> Step:
     """A module named in our file, and loaded where it is not."""
     finding, path = scene.finding, model_boot.FILE
     where = finding.host or ""

@@ -19,7 +19,7 @@ from ...faults.control_plane import members
 from ...models import control_plane, installer, membership
 from ...parsers import pflag, pod_manifest
 from .. import fencing
-from ..plan import Remedy, Scene, Step, all_of, label, left_out
+from ..plan import Remedy, RemedyContext, Step, all_of, label, left_out
 
 # As the node's journal names it.
 KUBEADM_CONFIG = "configmap:kube-system/kubeadm-config#ClusterConfiguration"
@@ -36,7 +36,12 @@ BACKUP = re.compile(
 
 
 def new_step(
-    scene: Scene, remedy: str, target: str, blocked_by: str | None, risk: int = 2, **more: Any
+    scene: RemedyContext,
+    remedy: str,
+    target: str,
+    blocked_by: str | None,
+    risk: int = 2,
+    **more: Any,
 ) -> Step:
     """A step on the finding's host, blocked where another tool owns the files or the operator
     leaves the host out.
@@ -77,7 +82,7 @@ def new_step(
     )
 
 
-def _not_now(scene: Scene) -> str | None:
+def _not_now(scene: RemedyContext) -> str | None:
     """Return what forbids changes of a component on this host.
 
     Nothing would start it again, or the node was taken out on purpose.
@@ -87,7 +92,7 @@ def _not_now(scene: Scene) -> str | None:
     )
 
 
-def no_way_back(scene: Scene) -> str | None:
+def no_way_back(scene: RemedyContext) -> str | None:
     """Return what forbids any restart on this host: no kubelet would start the component again."""
     plane = control_plane.extract(scene.document)
     if plane is not None and plane.kubelet_problem:
@@ -110,7 +115,7 @@ def no_way_back(scene: Scene) -> str | None:
     return None
 
 
-def edit_manifest(scene: Scene) -> Step | None:
+def edit_manifest(scene: RemedyContext) -> Step | None:
     """KM101, KM103, KM105: --leader-elect=true in the manifest.
 
     The kubelet restarts the component.
@@ -128,7 +133,7 @@ def edit_manifest(scene: Scene) -> Step | None:
     return set_flag(scene, path, "leader-elect", "true", elect=True)
 
 
-def set_flag(scene: Scene, path: str, flag: str, value: str, elect: bool = False) -> Step:
+def set_flag(scene: RemedyContext, path: str, flag: str, value: str, elect: bool = False) -> Step:
     """One flag of a component in its manifest, which the kubelet restarts; elect.
 
     Whether the new process must prove that it elects.
@@ -153,7 +158,7 @@ def set_flag(scene: Scene, path: str, flag: str, value: str, elect: bool = False
     )
 
 
-def edit_config(scene: Scene) -> Step | None:
+def edit_config(scene: RemedyContext) -> Step | None:
     """KM104: leaderElect: true in the scheduler's configuration file, and a restart, which the
     kubelet does not do.
     """
@@ -186,7 +191,7 @@ def edit_config(scene: Scene) -> Step | None:
     )
 
 
-def restart(scene: Scene, config: bool = True) -> Step:
+def restart(scene: RemedyContext, config: bool = True) -> Step:
     """KM102: the file is right and the process old.
 
     Only what a configuration file says is cured by a restart.
@@ -221,7 +226,7 @@ def restart(scene: Scene, config: bool = True) -> Step:
     )
 
 
-def move_out(scene: Scene) -> Step | None:
+def move_out(scene: RemedyContext) -> Step | None:
     """KM109: move a backup out of the folder, where it is beyond doubt which file is right.
 
     Of other pods nothing shows which one runs.
@@ -257,7 +262,7 @@ def move_out(scene: Scene) -> Step | None:
     )
 
 
-def _uses(scene: Scene) -> list[Any]:
+def _uses(scene: RemedyContext) -> list[Any]:
     """Return the manifests of the finding's component."""
     plane = control_plane.extract(scene.document)
     if plane is None:
@@ -270,7 +275,7 @@ def _flags(argv: Iterable[str]) -> list[str]:
 
 
 def _immovable(
-    scene: Scene, paths: Sequence[str], right: Sequence[str], stray: Sequence[str]
+    scene: RemedyContext, paths: Sequence[str], right: Sequence[str], stray: Sequence[str]
 ) -> str | None:
     """Return why no file is moved by its name, or None."""
     component = scene.finding.component
@@ -284,7 +289,7 @@ def _immovable(
     return None
 
 
-def _undecided(scene: Scene, uses: Mapping[str, Any], right: str, stray: str) -> str | None:
+def _undecided(scene: RemedyContext, uses: Mapping[str, Any], right: str, stray: str) -> str | None:
     """Return why the running component does not show which file is right, or None."""
     running = _flags(_instance(scene).get("argv") or ())
     expected, other = _flags(uses[right].words), _flags(uses[stray].words)
@@ -302,7 +307,7 @@ def _undecided(scene: Scene, uses: Mapping[str, Any], right: str, stray: str) ->
     return None
 
 
-def _stray(scene: Scene, path: str) -> str | None:
+def _stray(scene: RemedyContext, path: str) -> str | None:
     others = sorted({use.path for use in _uses(scene) if use.path != path})
     if others and not all(BACKUP.search(other) for other in others):
         return (
@@ -312,7 +317,7 @@ def _stray(scene: Scene, path: str) -> str | None:
     return None
 
 
-def _words(scene: Scene, path: str) -> list[str] | None:
+def _words(scene: RemedyContext, path: str) -> list[str] | None:
     """Return the command line that the manifest asks for.
 
     None where a shell or nothing in it could be compared.
@@ -325,7 +330,7 @@ def _words(scene: Scene, path: str) -> list[str] | None:
     return list(uses[0].words)
 
 
-def _pending(scene: Scene, expect: Mapping[str, Any], own: list[str]) -> str | None:
+def _pending(scene: RemedyContext, expect: Mapping[str, Any], own: list[str]) -> str | None:
     """What a restart would load besides our own change (the node looks again); own.
 
     The files that we know of.
@@ -355,7 +360,7 @@ def _manifest(document: Mapping[str, Any], path: str) -> dict[str, Any]:
     )
 
 
-def _instance(scene: Scene) -> dict[str, Any]:
+def _instance(scene: RemedyContext) -> dict[str, Any]:
     """The running instance that the finding speaks of, or any of its component.
 
     Empty when none runs.
@@ -372,7 +377,10 @@ def _instance(scene: Scene) -> dict[str, Any]:
 
 
 def _expectation(
-    scene: Scene, how: str | None, wanted: Mapping[str, str] | None = None, elect: bool = True
+    scene: RemedyContext,
+    how: str | None,
+    wanted: Mapping[str, str] | None = None,
+    elect: bool = True,
 ) -> dict[str, Any]:
     raw = _instance(scene)
     answers = control_plane.data(scene.document, "component_http").get("components") or []
@@ -392,7 +400,7 @@ def _expectation(
     }
 
 
-def _image(scene: Scene) -> str | None:
+def _image(scene: RemedyContext) -> str | None:
     for record in control_plane.data(scene.document, "manifests").get("files") or []:
         try:
             text = pod_manifest.parseable(record.get("text") or "", control_plane.spans(record))
@@ -405,7 +413,7 @@ def _image(scene: Scene) -> str | None:
     return None
 
 
-def node_guard(scene: Scene, path: str | None = None) -> dict[str, Any]:
+def node_guard(scene: RemedyContext, path: str | None = None) -> dict[str, Any]:
     """What the node checks again at the last moment. path.
 
     The component's manifest, the one of the usual name if not given.
@@ -424,7 +432,7 @@ def node_guard(scene: Scene, path: str | None = None) -> dict[str, Any]:
     }
 
 
-def kubeadm_config(scene: Scene) -> Step | None:
+def kubeadm_config(scene: RemedyContext) -> Step | None:
     """KM110: leader-elect true in kubeadm-config's extraArgs.
 
     Nothing restarts, the next upgrade keeps election on.

@@ -36,7 +36,7 @@ from ...models.result import Finding
 from ...models.swap import node as swap_node
 from ...parsers import cpu_manager_state
 from .. import fencing, plan
-from ..plan import Scene, Step
+from ..plan import RemedyContext, Step
 from . import control_plane as remedie_control_plane
 from .kubelet_dropin import argument_files
 
@@ -58,7 +58,7 @@ LEFT = (
 FORCE = consent.FORCE_RESET
 
 
-def asked(scene: Scene) -> Sequence[Step]:
+def asked(scene: RemedyContext) -> Sequence[Step]:
     """For a host whose kubelet is to have other settings.
 
     Its reset, or nothing where it has them and no fault calls for one.
@@ -70,12 +70,12 @@ def asked(scene: Scene) -> Sequence[Step]:
     return [] if same and FORCE not in scene.consent.allow else reset(scene)
 
 
-def _edited(scene: Scene) -> kubelet_config.Edited:
+def _edited(scene: RemedyContext) -> kubelet_config.Edited:
     wanted = scene.consent.cpu_manager.get(scene.finding.host or "") or {}
     return kubelet_config.edited(control_plane.data(scene.document, "kubelet"), wanted)
 
 
-def reset(scene: Scene) -> Sequence[Step]:
+def reset(scene: RemedyContext) -> Sequence[Step]:
     """KM301 to KM306 and KM310: return the steps for this host, with the requested settings.
 
     They are the same whichever of its faults the finding names.
@@ -99,7 +99,7 @@ def reset(scene: Scene) -> Sequence[Step]:
     return _steps(scene, node, after, edited)
 
 
-def _never_starts(scene: Scene, after: Node) -> str | None:
+def _never_starts(scene: RemedyContext, after: Node) -> str | None:
     """Return why no kubelet would start after the reset, where it may be reset at all."""
     if _not_ours(scene):
         return None
@@ -107,7 +107,9 @@ def _never_starts(scene: Scene, after: Node) -> str | None:
     return _unfit(host, after) or refused_configuration.other_end(host, scene.document)
 
 
-def _steps(scene: Scene, node: Node, after: Node, edited: kubelet_config.Edited) -> Sequence[Step]:
+def _steps(
+    scene: RemedyContext, node: Node, after: Node, edited: kubelet_config.Edited
+) -> Sequence[Step]:
     """Return start, drain, reset, probe and uncordon, as far as this host needs each of them."""
     healthy = start_state.stands(scene.document, node) or start_state.comes_back(
         scene.document, node
@@ -124,7 +126,7 @@ def _steps(scene: Scene, node: Node, after: Node, edited: kubelet_config.Edited)
 
 
 def _way_to_drain(
-    scene: Scene, node: Node, healthy: bool
+    scene: RemedyContext, node: Node, healthy: bool
 ) -> tuple[Sequence[str], Step | None, str]:
     """Return (temporary arguments, the start with them, why there is no drain)."""
     silent = _api_down(scene)
@@ -138,7 +140,7 @@ def _way_to_drain(
 
 
 def _around_drain(
-    scene: Scene, after: Node, edited: kubelet_config.Edited, words: Sequence[str]
+    scene: RemedyContext, after: Node, edited: kubelet_config.Edited, words: Sequence[str]
 ) -> list[Step]:
     """Return drain, reset, probe where it is asked for, and uncordon."""
     present = kubelet_dropin.lent(control_plane.data(scene.document, "kubelet"))
@@ -148,7 +150,7 @@ def _around_drain(
     return [*steps, _uncordon(scene)]
 
 
-def _unlent(scene: Scene, words: Sequence[str]) -> str:
+def _unlent(scene: RemedyContext, words: Sequence[str]) -> str:
     """Return why no kubelet starts with the temporary arguments, or an empty text."""
     if not words:
         return ""
@@ -161,7 +163,7 @@ def _unlent(scene: Scene, words: Sequence[str]) -> str:
     return f"with {' '.join(words)} its kubelet would refuse its configuration ({refused})"
 
 
-def _blocked(scene: Scene, healthy: bool) -> str | None:
+def _blocked(scene: RemedyContext, healthy: bool) -> str | None:
     """Return what forbids it by the evidence; the node checks again at the last moment."""
     foreign = _not_ours(scene)
     if foreign:
@@ -182,7 +184,7 @@ def _blocked(scene: Scene, healthy: bool) -> str | None:
     return _lonely(scene) or _loaded(scene)
 
 
-def _not_ours(scene: Scene) -> str | None:
+def _not_ours(scene: RemedyContext) -> str | None:
     """Why this kubelet is not one that a step may stop and start."""
     host, kubelet = scene.finding.host or "", control_plane.data(scene.document, "kubelet")
     unit, installer = (
@@ -227,7 +229,7 @@ def _unfit(host: str, node: Node) -> str | None:
     return None
 
 
-def _swap(scene: Scene) -> str | None:
+def _swap(scene: RemedyContext) -> str | None:
     """Swap for which no kubelet starts.
 
     One that runs was started before it was switched on, and would not come up again behind its
@@ -243,7 +245,7 @@ def _swap(scene: Scene) -> str | None:
     )
 
 
-def _loaded(scene: Scene) -> str | None:
+def _loaded(scene: RemedyContext) -> str | None:
     """Return what else the start of a running kubelet would load, before its node is drained.
 
     Its configuration is what the reset is for.
@@ -257,7 +259,7 @@ def _loaded(scene: Scene) -> str | None:
     return str(restart_impact.sentence(host, "the kubelet", waiting)) if waiting else None
 
 
-def _lonely(scene: Scene) -> str | None:
+def _lonely(scene: RemedyContext) -> str | None:
     """Return why no control-plane node is whole that would serve meanwhile, or None.
 
     What ends on this one while its kubelet is stopped is not started again.
@@ -280,7 +282,7 @@ def _lonely(scene: Scene) -> str | None:
     )
 
 
-def _api_down(scene: Scene) -> str:
+def _api_down(scene: RemedyContext) -> str:
     """Return that no API server answers, or an empty text."""
     cluster = scene.cluster
     if cluster.api_status == "ok":
@@ -288,7 +290,7 @@ def _api_down(scene: Scene) -> str:
     return f"no API server answers ({cluster.api_reason or cluster.api_status})"
 
 
-def _undrained(scene: Scene, node: Node, why: str) -> str | None:
+def _undrained(scene: RemedyContext, node: Node, why: str) -> str | None:
     if WITHOUT in scene.consent.allow:
         return None
     return (
@@ -353,7 +355,7 @@ def _entries(node: Node) -> Any:
     return state.entries
 
 
-def _start(scene: Scene, words: Sequence[str]) -> tuple[Step | None, str]:
+def _start(scene: RemedyContext, words: Sequence[str]) -> tuple[Step | None, str]:
     """(the step, why the unit leaves no room for it)."""
     header = (
         "# Made by kubemend for the reset of its state; it takes it away again, and so does a"
@@ -384,7 +386,7 @@ def _start(scene: Scene, words: Sequence[str]) -> tuple[Step | None, str]:
     )
 
 
-def _drain(scene: Scene, lent: bool) -> Step:
+def _drain(scene: RemedyContext, lent: bool) -> Step:
     """lent: its kubelet runs for this drain only.
 
     Then it takes no node out that was there, and other nodes that are out do not hold it.
@@ -427,7 +429,7 @@ def with_data(
     }
 
 
-def _reset(scene: Scene, node: Node, drained: bool, edited: kubelet_config.Edited) -> Step:
+def _reset(scene: RemedyContext, node: Node, drained: bool, edited: kubelet_config.Edited) -> Step:
     """Return the reset itself. node: as its next start reads its configuration, edits included."""
     memory, folder = node.seen.get("memory_state"), node.seen.get("root_dir")
     paths = [f"{folder}/cpu_manager_state"]
@@ -484,7 +486,7 @@ def _lasts(edited: kubelet_config.Edited) -> str:
     return "; ".join(f"in {path}: {sentences[path]}" for path in sorted(paths & set(sentences)))
 
 
-def _pinned(scene: Scene, node: Node) -> Step:
+def _pinned(scene: RemedyContext, node: Node) -> Step:
     """Before the cordon ends: a pod that has whole CPUs gets them alone."""
     folder = control_plane.data(scene.document, "kubelet").get("static_pod_path")
     blocked = (
@@ -513,7 +515,7 @@ def _pinned(scene: Scene, node: Node) -> Step:
     )
 
 
-def _uncordon(scene: Scene) -> Step:
+def _uncordon(scene: RemedyContext) -> Step:
     name = str(scene.finding.node)
     change = {"kind": UNCORDON, "node": name, "cluster_uid": _uid(scene)}
     told = (
@@ -532,7 +534,7 @@ def _uncordon(scene: Scene) -> Step:
 
 
 def _step(
-    scene: Scene, remedy: str, target: str, blocked_by: str | None = None, **more: Any
+    scene: RemedyContext, remedy: str, target: str, blocked_by: str | None = None, **more: Any
 ) -> Step:
     return remedie_control_plane.new_step(
         scene,
@@ -548,7 +550,12 @@ def _step(
 
 
 def _through_api(
-    scene: Scene, remedy: str, target: str, change: Mapping[str, Any], diff: str, note: str = ""
+    scene: RemedyContext,
+    remedy: str,
+    target: str,
+    change: Mapping[str, Any],
+    diff: str,
+    note: str = "",
 ) -> Step:
     """Also through a host that --limit leaves out: nothing of it changes but its journal."""
     of = scene.cluster
@@ -566,7 +573,7 @@ def _through_api(
     )
 
 
-def _uid(scene: Scene) -> str | None:
+def _uid(scene: RemedyContext) -> str | None:
     return (scene.cluster.answer("server") or {}).get("kube_system_uid")
 
 

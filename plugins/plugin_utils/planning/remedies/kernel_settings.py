@@ -21,13 +21,13 @@ from ...models.cluster import Cluster
 from ...models.persistent_sysctl import Later
 from ...models.result import Finding
 from .. import fencing
-from ..plan import Scene, Step, all_of, label, left_out
+from ..plan import RemedyContext, Step, all_of, label, left_out
 from . import login_limits, service_limits
 
 RISK = 1
 
 
-def raised(scene: Scene) -> Step | None:
+def raised(scene: RemedyContext) -> Step | None:
     """KM401, KM402, KM403, KM405 and KM407.
 
     The setting that the finding names, to its target, never below what anything says already.
@@ -56,7 +56,7 @@ def raised(scene: Scene) -> Step | None:
     )
 
 
-def _sharing(scene: Scene) -> tuple[str, ...]:
+def _sharing(scene: RemedyContext) -> tuple[str, ...]:
     """The other Nodes that the finding is of: they share its host's kernel."""
     return tuple(
         host.node
@@ -72,18 +72,18 @@ def until_then(why: str | None, key: str, running: int, value: int) -> str | Non
     return why
 
 
-def _is_wished(scene: Scene) -> bool:
+def _is_wished(scene: RemedyContext) -> bool:
     return scene.finding.host in scene.consent.profile
 
 
-def _fenced(scene: Scene) -> str | None:
+def _fenced(scene: RemedyContext) -> str | None:
     """Return what forbids changes on this host. A host without a kubelet cannot be fenced."""
     kubelet = (scene.document.get("collectors") or {}).get("kubelet") or {}
     plain = _is_wished(scene) and scene.finding.node is None and kubelet.get("status") == "absent"
     return None if plain else fencing.why(scene)
 
 
-def profiled(scene: Scene) -> Step | None:
+def profiled(scene: RemedyContext) -> Step | None:
     """One limit of a host that is to have all of them.
 
     Its step, or nothing where it has it, now and after a boot.
@@ -105,7 +105,7 @@ def profiled(scene: Scene) -> Step | None:
 
 
 def _may_lower(
-    scene: Scene, limits: model_limits.Limits, key: str, running: int, target: int
+    scene: RemedyContext, limits: model_limits.Limits, key: str, running: int, target: int
 ) -> bool:
     """Whether the kernel has more than the operator's own number, or will have after a boot, and
     that is to be lowered.
@@ -123,7 +123,7 @@ def _may_lower(
 
 
 def _lowered(
-    scene: Scene, limits: model_limits.Limits, key: str, running: int, target: int
+    scene: RemedyContext, limits: model_limits.Limits, key: str, running: int, target: int
 ) -> Step:
     """The setting brought down to this number; what it must not be brought down against."""
     later = persistent_sysctl.later(limits, key, target)
@@ -202,7 +202,7 @@ def _more(key: str) -> str:
 
 
 def step_of(
-    scene: Scene,
+    scene: RemedyContext,
     key: str,
     running: int,
     value: int,
@@ -243,12 +243,12 @@ def step_of(
     )
 
 
-def unlocked(scene: Scene) -> Step | None:
+def unlocked(scene: RemedyContext) -> Step | None:
     """KM406: write a managed line over each that locks logins out."""
     return login_limits.lowered(scene, _fenced(scene))
 
 
-def at_limit(scene: Scene) -> Sequence[Step]:
+def at_limit(scene: RemedyContext) -> Sequence[Step]:
     """KM404: write a managed drop-in for each service, and a managed line for logins."""
     return service_limits.steps(scene, _fenced(scene))
 

@@ -19,7 +19,7 @@ from ...models import limits as model_limits
 from ...models.limits import NOFILE, NPROC, PID_MAX, UNLIMITED, Limits
 from ...parsers import limits_conf
 from ...parsers.limits_conf import Entry
-from ..plan import Scene, Step, all_of, label, left_out
+from ..plan import RemedyContext, Step, all_of, label, left_out
 
 RISK = 1
 FILE = f"{limits_conf.FOLDER}/99-zz-kubemend.conf"
@@ -32,7 +32,7 @@ NEXT = (
 
 
 def profile(
-    scene: Scene, item: str, fenced: str | None, domains: Sequence[str] = EVERYBODY
+    scene: RemedyContext, item: str, fenced: str | None, domains: Sequence[str] = EVERYBODY
 ) -> Step | None:
     """The hard limit of this item for the logins of these, or None where they have it. fenced.
 
@@ -64,7 +64,7 @@ def profile(
     )
 
 
-def lowered(scene: Scene, fenced: str | None) -> Step | None:
+def lowered(scene: RemedyContext, fenced: str | None) -> Step | None:
     """KM406: of every domain whose line asks for more than a process can have, the most that is
     possible, in a line that is read after it.
     """
@@ -208,7 +208,7 @@ def later(limits: Limits, values: Mapping[str, int]) -> str | None:
 
 
 def step(
-    scene: Scene, item: str, values: Mapping[str, int], blocked: str | None, note: str = ""
+    scene: RemedyContext, item: str, values: Mapping[str, int], blocked: str | None, note: str = ""
 ) -> Step:
     """The step that writes these lines."""
     where = scene.finding.host or ""
@@ -233,7 +233,7 @@ def step(
     )
 
 
-def _unused(scene: Scene) -> str:
+def _unused(scene: RemedyContext) -> str:
     asked = model_limits.read(scene.document).seen.get("pam")
     return (
         ""

@@ -19,11 +19,11 @@ from ....module_utils.shared.step_kinds import (
 )
 from ...models import cluster, control_plane, devices
 from ...models.kubelet import dropin as kubelet_dropin
-from ..plan import BELOW, Remedy, Scene, Step, label
+from ..plan import BELOW, Remedy, RemedyContext, Step, label
 from .control_plane import new_step, no_way_back, node_guard
 
 
-def recover(scene: Scene) -> Step | None:
+def recover(scene: RemedyContext) -> Step | None:
     """KM902: the node finishes or undoes what was interrupted, and verifies the component."""
     # What was interrupted may be the very reason why the kubelet is down; starting it again needs
     # no other component.
@@ -40,7 +40,7 @@ def recover(scene: Scene) -> Step | None:
     )
 
 
-def restore_levels(scene: Scene) -> Step | None:
+def restore_levels(scene: RemedyContext) -> Step | None:
     """KM903: the node from which levels were raised restores them.
 
     What was raised by a restart needs another.
@@ -63,7 +63,9 @@ def restore_levels(scene: Scene) -> Step | None:
     )
 
 
-def _restore_step(scene: Scene, blocked_by: str | None, risk: int, diff: str, **more: Any) -> Step:
+def _restore_step(
+    scene: RemedyContext, blocked_by: str | None, risk: int, diff: str, **more: Any
+) -> Step:
     return new_step(
         scene,
         RESTORE_LEVELS,
@@ -93,7 +95,7 @@ def _only_by_hand(raised: Sequence[Mapping[str, Any]]) -> str | None:
     return "; ".join(sentences) or None
 
 
-def put_back(scene: Scene) -> Step | None:
+def put_back(scene: RemedyContext) -> Step | None:
     """KM903: restore a level, remove a cordon, or the temporary arguments of a kubelet."""
     evidence = scene.finding.evidence
     if any(proof.path == kubelet_dropin.ENVIRONMENT for proof in evidence):
@@ -103,7 +105,7 @@ def put_back(scene: Scene) -> Step | None:
     return restore_levels(scene)
 
 
-def _remove_arguments(scene: Scene) -> Step:
+def _remove_arguments(scene: RemedyContext) -> Step:
     files = [{"path": kubelet_dropin.DROPIN}, {"path": kubelet_dropin.ENVIRONMENT}]
     words = list(kubelet_dropin.lent(control_plane.data(scene.document, "kubelet")))
     return new_step(
@@ -121,7 +123,7 @@ def _remove_arguments(scene: Scene) -> Step:
     )
 
 
-def _uncordon(scene: Scene) -> Step:
+def _uncordon(scene: RemedyContext) -> Step:
     of, node = scene.cluster, scene.finding.node
     return Step(
         label(of.api_host or "cluster", UNCORDON, node),
@@ -138,7 +140,7 @@ def _uncordon(scene: Scene) -> Step:
     )
 
 
-def clean_up(scene: Scene) -> Step | None:
+def clean_up(scene: RemedyContext) -> Step | None:
     """KM320: the node's rejected pods, where kubemend_cleanup_rejected asks for it.
 
     Only as far as no Job would get another try.

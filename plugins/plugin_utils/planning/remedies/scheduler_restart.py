@@ -18,7 +18,7 @@ from ...faults.scheduling import lost_nodes
 from ...models.api_node import and_others
 from ...models.scheduling import node_tree
 from .. import fencing
-from ..plan import Remedy, Scene, Step, all_of
+from ..plan import Remedy, RemedyContext, Step, all_of
 from . import control_plane
 
 NOTE = (
@@ -27,7 +27,7 @@ NOTE = (
 )
 
 
-def restart_leader(scene: Scene) -> Step:
+def restart_leader(scene: RemedyContext) -> Step:
     """One step for all nodes that it lost: they come back together."""
     of, finding = scene.cluster, scene.finding
     note = NOTE.format(cures=lost_nodes.CURES)
@@ -86,7 +86,7 @@ def _placements(pods: Iterable[Sequence[str]]) -> str:
     return "".join(f"  {namespace}/{pod} gets its node {node}\n" for namespace, pod, node in pods)
 
 
-def _version(scene: Scene, host: str) -> str | None:
+def _version(scene: RemedyContext, host: str) -> str | None:
     """Only one that has the defect is restarted."""
     running = [
         process
@@ -101,7 +101,7 @@ def _version(scene: Scene, host: str) -> str | None:
     )
 
 
-def _alone(scene: Scene, ready: bool) -> str | None:
+def _alone(scene: RemedyContext, ready: bool) -> str | None:
     if ready or SCHEDULER_PAUSE in scene.consent.allow:
         return None
     return (

@@ -26,7 +26,7 @@ from ...evidence.document import one_line
 from ...models import control_plane
 from ...models import limits as model_limits
 from ...models.limits import NOFILE, UNLIMITED, Holder, Limits
-from ..plan import Scene, Step, all_of, label, left_out
+from ..plan import RemedyContext, Step, all_of, label, left_out
 from . import login_limits
 
 # of a file; of a restart; of one of a runtime, or beside pods that may lose their devices by the
@@ -51,7 +51,7 @@ LASTING = ("/etc/", "/usr/", "/lib/", "/run/systemd/generator")
 MORE = f"ask for more with -e {model_limits.VARIABLES[NOFILE]}=NUMBER"
 
 
-def steps(scene: Scene, fenced: str | None) -> Sequence[Step]:
+def steps(scene: RemedyContext, fenced: str | None) -> Sequence[Step]:
     """KM404: a step of each service and one for logins.
 
     Where some of them may be done, those that may not are a note of the others.
@@ -119,7 +119,12 @@ class _Service:
     """A service with processes at their limit of open files, and what it can get."""
 
     def __init__(
-        self, scene: Scene, limits: Limits, name: str, holders: Sequence[Holder], target: int
+        self,
+        scene: RemedyContext,
+        limits: Limits,
+        name: str,
+        holders: Sequence[Holder],
+        target: int,
     ) -> None:
         self.scene = scene
         self.limits = limits
@@ -288,7 +293,9 @@ def _refused(
     )
 
 
-def _restarted(scene: Scene, name: str, holders: Sequence[Holder], target: int, step: Step) -> Step:
+def _restarted(
+    scene: RemedyContext, name: str, holders: Sequence[Holder], target: int, step: Step
+) -> Step:
     """Return the step with a restart in it, where its operator allows that."""
     pids = ", ".join(
         f"process {holder.pid} ({holder.comm}) has {holder.soft}" for holder in holders[:3]
@@ -310,7 +317,7 @@ def _restarted(scene: Scene, name: str, holders: Sequence[Holder], target: int, 
     )
 
 
-def _is_risky(scene: Scene, name: str, holders: Sequence[Holder]) -> bool:
+def _is_risky(scene: RemedyContext, name: str, holders: Sequence[Holder]) -> bool:
     """Return whether containers, or their devices, could be lost by the restart.
 
     Containers with devices may lose them when systemd reads its units again; where it is not known
@@ -428,7 +435,7 @@ def _path(name: str) -> str:
 
 
 def _step(
-    scene: Scene,
+    scene: RemedyContext,
     name: str,
     line: str | None,
     processes: Sequence[Mapping[str, Any]],
@@ -463,7 +470,7 @@ def _step(
 
 
 def _of_logins(
-    scene: Scene, limits: Limits, full: Sequence[Holder], target: int, fenced: str | None
+    scene: RemedyContext, limits: Limits, full: Sequence[Holder], target: int, fenced: str | None
 ) -> Step | None:
     """Return hard limits for those whose sessions are at theirs.
 

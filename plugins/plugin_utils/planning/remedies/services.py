@@ -27,7 +27,7 @@ from ...models.kubelet import refused_configuration
 from ...parsers import systemd_unit
 from ...parsers.systemd_unit import Unit
 from .. import fencing
-from ..plan import Scene, Step, label, left_out
+from ..plan import RemedyContext, Step, label, left_out
 
 UNMASK_RISK = 3
 RISK = {ENABLE: 1, START: 2, ENABLE_RUNTIME: 1, START_RUNTIME: 2}
@@ -50,7 +50,7 @@ class Service:
         return component_of(self.unit.name)
 
 
-def enabled(scene: Scene) -> Sequence[Step]:
+def enabled(scene: RemedyContext) -> Sequence[Step]:
     """KM501: the unit enabled, and started where it is down too.
 
     What stands in the way of one of them is no reason against the other.
@@ -58,13 +58,13 @@ def enabled(scene: Scene) -> Sequence[Step]:
     return _enabled(scene, _kubelet(scene))
 
 
-def started(scene: Scene) -> Step | None:
+def started(scene: RemedyContext) -> Step | None:
     """KM502: the unit started, where nothing but that is missing."""
     service = _kubelet(scene)
     return _start(scene, service) if _down(service.unit) else None
 
 
-def unmasked(scene: Scene) -> Sequence[Step]:
+def unmasked(scene: RemedyContext) -> Sequence[Step]:
     """KM503: the unit unmasked, where that is allowed.
 
     Enabled and started behind it where it would not be there, all of it or nothing.
@@ -123,7 +123,7 @@ def unmasked(scene: Scene) -> Sequence[Step]:
     return rows
 
 
-def _both(scene: Scene) -> str | None:
+def _both(scene: RemedyContext) -> str | None:
     """Another sign of fencing beside the mask, or none that could be seen.
 
     No word allows it, so that it is said before those that others allow.
@@ -168,7 +168,7 @@ def _no_mask(
     )
 
 
-def runtime(scene: Scene) -> Sequence[Step]:
+def runtime(scene: RemedyContext) -> Sequence[Step]:
     """KM508: the units of the runtime in the order in which they start.
 
     Enabled where the next boot would not start them, started where they are down. One that runs is
@@ -181,7 +181,7 @@ def runtime(scene: Scene) -> Sequence[Step]:
     return [step for _service, steps in groups for step in steps]
 
 
-def _recovered(scene: Scene, service: Service) -> Sequence[Step]:
+def _recovered(scene: RemedyContext, service: Service) -> Sequence[Step]:
     """Return the steps after which the unit runs, now and at the next boot."""
     unit = service.unit
     if unit.masked or not (unit.runs or _down(unit)):
@@ -194,7 +194,7 @@ def _recovered(scene: Scene, service: Service) -> Sequence[Step]:
     return []
 
 
-def _enabled(scene: Scene, service: Service) -> Sequence[Step]:
+def _enabled(scene: RemedyContext, service: Service) -> Sequence[Step]:
     unit = service.unit
     unfit = _not_enabled(unit)
     diff = f"systemctl is-enabled {unit.name}: {unit.file_state} -> {ENABLED}\n"
@@ -208,7 +208,7 @@ def _enabled(scene: Scene, service: Service) -> Sequence[Step]:
     return [step]
 
 
-def _start(scene: Scene, service: Service) -> Step:
+def _start(scene: RemedyContext, service: Service) -> Step:
     diff = f"systemctl is-active {service.unit.name}: {service.unit.active} -> active\n"
     ends = _ends(scene)
     blocked = _blocked(scene, service.unit) or _unstartable(scene, service)
@@ -216,12 +216,12 @@ def _start(scene: Scene, service: Service) -> Step:
     return _step(scene, service, service.start, blocked, diff, _effects(service, ends), risk)
 
 
-def _unstartable(scene: Scene, service: Service) -> str | None:
+def _unstartable(scene: RemedyContext, service: Service) -> str | None:
     """Return why a start would fail, or load foreign changes, or None."""
     return _refused(scene, service) or _unconfigured(scene, service) or _loads(scene)
 
 
-def _refused(scene: Scene, service: Service) -> str | None:
+def _refused(scene: RemedyContext, service: Service) -> str | None:
     """Return what systemd would refuse of a start now: what cannot succeed is not planned."""
     if service.enable != ENABLE:
         return model_unit_start.now(scene.document, service.facts)
@@ -232,7 +232,7 @@ def _refused(scene: Scene, service: Service) -> str | None:
     return model_unit_start.now(scene.document, service.facts, lines, first)
 
 
-def _unconfigured(scene: Scene, service: Service) -> str | None:
+def _unconfigured(scene: RemedyContext, service: Service) -> str | None:
     """Return why a start would end at once: the kubelet refuses its configuration."""
     if service.start != START:
         return None
@@ -245,14 +245,14 @@ def _unconfigured(scene: Scene, service: Service) -> str | None:
     )
 
 
-def _kubelet(scene: Scene) -> Service:
+def _kubelet(scene: RemedyContext) -> Service:
     facts = control_plane.data(scene.document, "kubelet").get("unit")
     return Service(
         systemd_unit.unit(facts), facts if isinstance(facts, Mapping) else {}, ENABLE, START
     )
 
 
-def _runtimes(scene: Scene) -> list[Service]:
+def _runtimes(scene: RemedyContext) -> list[Service]:
     units = control_plane.data(scene.document, "runtime").get("units")
     found = (
         [one for one in units if isinstance(one, Mapping) and one.get("absent") is False]
@@ -266,7 +266,7 @@ def _down(unit: Unit) -> bool:
     return systemd_unit.state(unit).kind in DOWN
 
 
-def _blocked(scene: Scene, unit: Unit) -> str | None:
+def _blocked(scene: RemedyContext, unit: Unit) -> str | None:
     """What forbids to touch this unit at all."""
     host = scene.finding.host or ""
     return left_out(scene, host) or fencing.why(scene) or _unknown(unit)
@@ -307,7 +307,7 @@ def _not_enabled(unit: Unit) -> str | None:
     )
 
 
-def _loads(scene: Scene) -> str | None:
+def _loads(scene: RemedyContext) -> str | None:
     """Return what a start would load besides: manifests that changed while the kubelet was away."""
     host = next((item for item in scene.cluster.hosts if item.host == scene.finding.host), None)
     if host is None or host.control_plane is None or PENDING_CHANGES in scene.consent.allow:
@@ -321,7 +321,7 @@ def _loads(scene: Scene) -> str | None:
     )
 
 
-def _changed_manifests(scene: Scene, host: Any, processes: Sequence[Any]) -> list[str]:
+def _changed_manifests(scene: RemedyContext, host: Any, processes: Sequence[Any]) -> list[str]:
     """Return the manifests of running components that differ from what runs."""
     running = {process.component for process in processes}
     outcomes = [
@@ -334,7 +334,7 @@ def _changed_manifests(scene: Scene, host: Any, processes: Sequence[Any]) -> lis
     return sorted({proof.path for proof in proofs if proof.kind == "file" and proof.path})
 
 
-def _ends(scene: Scene) -> bool:
+def _ends(scene: RemedyContext) -> bool:
     """Whether a start starts docker.
 
     Its own, and that of what uses it, where a connection has systemd start it.
@@ -367,7 +367,7 @@ def _effects(service: Service, ends: bool) -> str:
 
 
 def _step(
-    scene: Scene,
+    scene: RemedyContext,
     service: Service,
     remedy: str,
     blocked: str | None,

@@ -27,7 +27,7 @@ from ...models.swap.node import NodeSwap
 from ...models.swap.sources import Running
 from ...parsers import swap_files
 from .. import fencing
-from ..plan import Scene, Step, label, left_out
+from ..plan import RemedyContext, Step, label, left_out
 
 SECONDS = kind_of(OFF).seconds
 RISKS, LIMITS = {OFF: 3, PERSISTENCE: 1}, {OFF: SECONDS, PERSISTENCE: 60}
@@ -50,7 +50,7 @@ class Sources:
     hand: list[str] = field(default_factory=list)
 
 
-def off(scene: Scene) -> list[Step]:
+def off(scene: RemedyContext) -> list[Step]:
     """KM504: the sources one by one, then each swap; or what stands in the way."""
     node = swap_node.read(scene.document)
     here, found = [swap for swap in node.on or () if node.own(swap)], sources(node)
@@ -201,7 +201,9 @@ def _unnameable(swap: Running) -> str | None:
     return None
 
 
-def _persistence(scene: Scene, node: NodeSwap, found: Sources, why: str | None) -> Iterator[Step]:
+def _persistence(
+    scene: RemedyContext, node: NodeSwap, found: Sources, why: str | None
+) -> Iterator[Step]:
     if found.lines:
         yield _fstab(scene, node, sorted(found.lines), why)
     for path, told in sorted(found.empty.items()):
@@ -216,7 +218,7 @@ def _persistence(scene: Scene, node: NodeSwap, found: Sources, why: str | None) 
         )
 
 
-def _fstab(scene: Scene, node: NodeSwap, numbers: list[int], why: str | None) -> Step:
+def _fstab(scene: RemedyContext, node: NodeSwap, numbers: list[int], why: str | None) -> Step:
     """The lines as comments; every other byte stays."""
     record = node.seen.get("fstab")
     known: Mapping[str, Any] = record if isinstance(record, Mapping) else {}
@@ -247,7 +249,7 @@ def _fstab(scene: Scene, node: NodeSwap, numbers: list[int], why: str | None) ->
     )
 
 
-def _off(scene: Scene, one: Running, why: str | None) -> Step:
+def _off(scene: RemedyContext, one: Running, why: str | None) -> Step:
     kubelet = control_plane.data(scene.document, "kubelet")
     records = [
         record
@@ -273,7 +275,12 @@ def _off(scene: Scene, one: Running, why: str | None) -> Step:
 
 
 def _step(
-    scene: Scene, remedy: str, target: str, why: str | None, diff: str, change: Mapping[str, Any]
+    scene: RemedyContext,
+    remedy: str,
+    target: str,
+    why: str | None,
+    diff: str,
+    change: Mapping[str, Any],
 ) -> Step:
     finding = scene.finding
     where = finding.host or ""

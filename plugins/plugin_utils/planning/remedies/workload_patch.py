@@ -20,7 +20,7 @@ from ....module_utils.shared.step_kinds import PATCH_WORKLOAD, kind_of
 from ...faults.resource_managers import unpinned_pods
 from ...models import qos
 from ...models.qos import APP, Subject
-from ..plan import PATCH, Scene, Step, label
+from ..plan import PATCH, RemedyContext, Step, label
 
 RISK = 3
 PLURALS = {
@@ -32,7 +32,7 @@ PLURALS = {
 NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?\Z")
 
 
-def patch(scene: Scene) -> Step | None:
+def patch(scene: RemedyContext) -> Step | None:
     """KM313, where it is asked for and the selector names it.
 
     The values of the finding's advice, in the object itself.
@@ -68,7 +68,7 @@ def patch(scene: Scene) -> Step | None:
     )
 
 
-def _change(subject: Subject, scene: Scene) -> dict[str, Any] | None:
+def _change(subject: Subject, scene: RemedyContext) -> dict[str, Any] | None:
     template = subject.template or {}
     if (
         subject.kind not in PLURALS

@@ -396,11 +396,11 @@ class World:
 
     def judge(self, **options: Any):
         from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.engine import (
-            judge,
+            evaluate,
         )
 
         api = [self.api] if self.api else []
-        return judge([*copy.deepcopy(list(self.documents.values())), *api], **options)
+        return evaluate([*copy.deepcopy(list(self.documents.values())), *api], **options)
 
 
 @pytest.fixture

@@ -486,7 +486,7 @@ def test_a_revert_that_was_interrupted_is_finished(node: Node) -> None:
 
 def test_the_service_takes_it_back_once_and_under_the_lock(node: Node) -> None:
     node.raise_level()
-    step = journal.Step(RUN, "restore", "levels", "asked for", node.root)
+    step = journal.StepContext(RUN, "restore", "levels", "asked for", node.root)
     assert level_by_restart.take_back(step, 1) == [("kubelet", "restored", "")]
     assert level_by_restart.take_back(step, 2) == []
     assert node.argv[-1] == "--v=2"
@@ -549,7 +549,7 @@ def test_a_file_that_was_edited_meanwhile_keeps_the_level_up_and_says_so(
     """
     node.raise_level()
     edit(node, "OTHER=1", "OTHER=2", restarts)
-    step = journal.Step(RUN, "restore", "levels", "asked for", node.root)
+    step = journal.StepContext(RUN, "restore", "levels", "asked for", node.root)
     told = f"{node.env} was edited meanwhile: take --v=4 out by hand (before it was: --v=2)"
     assert level_by_restart.take_back(step, 1) == [("kubelet", "by_hand", told)]
     assert node.left() == []
@@ -581,20 +581,22 @@ def test_only_the_last_run_that_raised_it_is_named(
     step = node.step()
     assert (
         kubelet_level.raise_level(
-            journal.Step(NEXT, step["id"], "level", "asked for", node.root), step, "w1"
+            journal.StepContext(NEXT, step["id"], "level", "asked for", node.root), step, "w1"
         )[0]
         == "proven"
     )
     assert raised_levels.edited(RUN, node.root) == []
     assert len(levels(node, monkeypatch)) == 1
-    level_by_restart.take_back(journal.Step(NEXT, "restore", "levels", "asked for", node.root), 1)
+    level_by_restart.take_back(
+        journal.StepContext(NEXT, "restore", "levels", "asked for", node.root), 1
+    )
     assert levels(node, monkeypatch) == []
 
 
 def test_an_edit_that_took_the_level_out(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     node.raise_level()
     edit(node, "--v=4", "--v=7", False)
-    step = journal.Step(RUN, "restore", "levels", "asked for", node.root)
+    step = journal.StepContext(RUN, "restore", "levels", "asked for", node.root)
     ((component, state, why),) = level_by_restart.take_back(step, 1)
     assert (component, state) == (
         "kubelet",
@@ -613,7 +615,7 @@ def test_one_of_two_files_that_was_edited_does_not_keep_the_level_up(
 ) -> None:
     node.raise_level(node.beside())
     (node.path / "one" / "made").write_text("theirs, --v=4\n")
-    step = journal.Step(RUN, "restore", "levels", "asked for", node.root)
+    step = journal.StepContext(RUN, "restore", "levels", "asked for", node.root)
     ((component, state, why),) = level_by_restart.take_back(step, 1)
     assert (component, state) == ("kubelet", "restored")
     assert "runs at level 2 now" in why
@@ -642,7 +644,7 @@ def test_whether_a_file_gives_a_level(tmp_path: Path, text: str, held: bool) -> 
 def test_the_service_finishes_first_what_was_interrupted(node: Node) -> None:
     node.raise_level()
     node.forget_proof()
-    step = journal.Step(RUN, "restore", "levels", "asked for", node.root)
+    step = journal.StepContext(RUN, "restore", "levels", "asked for", node.root)
     assert level_by_restart.take_back(step, 1) == [("kubelet", "restored", "")]
     assert node.argv[-1] == "--v=2"
     assert node.left() == []
@@ -668,7 +670,7 @@ def test_an_end_that_was_not_recorded_is_not_waited_for(
     for module in (level_by_restart, recovery):
         monkeypatch.setattr(module, "time", Sleeper(slept))
     monkeypatch.setattr(step_record, "end", refused)
-    step = journal.Step(RUN, "restore", "levels", "asked for", node.root)
+    step = journal.StepContext(RUN, "restore", "levels", "asked for", node.root)
     ((component, state, why),) = level_by_restart.take_back(step, 1)
     assert (component, state) == ("kubelet", "restored")
     assert why.startswith("how step revert-kubelet-1 ended was not recorded")
@@ -698,7 +700,7 @@ def test_a_program_that_is_at_work_is_waited_for(
         "ticks": step_record.ticks(other),
     }
     path.write_text(json.dumps({**json.loads(path.read_text()), "by": by}))
-    level_by_restart._wait(journal.Step(RUN, "restore", "levels", "asked for", node.root))
+    level_by_restart._wait(journal.StepContext(RUN, "restore", "levels", "asked for", node.root))
     assert len(slept) == step_times.BACK_OFF / 0.5
 
 
@@ -707,7 +709,7 @@ def test_the_service_says_why_it_could_not_and_holds_no_lock_for_it(
 ) -> None:
     node.raise_level()
     monkeypatch.setattr(devices, "running", lambda: {"uid-1"})
-    step = journal.Step(RUN, "restore", "levels", "asked for", node.root)
+    step = journal.StepContext(RUN, "restore", "levels", "asked for", node.root)
     ((component, state, why),) = level_by_restart.take_back(step, 1)
     assert (component, state) == ("kubelet", "failed")
     assert "pods with devices run" in why
@@ -727,7 +729,7 @@ def test_what_did_not_come_up_again_is_told_to_whoever_asks_later(
     """
     node.raise_level()
     node.deaf = True
-    step = journal.Step(RUN, "restore", "levels", "asked for", node.root)
+    step = journal.StepContext(RUN, "restore", "levels", "asked for", node.root)
     ((_dummy, state, why),) = level_by_restart.take_back(step, 1)
     assert state == "failed"
     assert "was not proven after its files were restored" in why

@@ -255,7 +255,7 @@ def test_a_line_without_end_is_bounded_and_not_lost(monkeypatch):
     ],
 )
 def test_which_lines_are_kept(needles, pattern, kept):
-    assert log_lines.Wanted(needles, pattern)("pod uid-1 größe".encode()) is kept
+    assert log_lines.LineFilter(needles, pattern)("pod uid-1 größe".encode()) is kept
 
 
 @pytest.mark.parametrize("pattern", ["(", "[a", "*x", "(?P<a>x)(?P<a>y)", "a{99999999999999}"])

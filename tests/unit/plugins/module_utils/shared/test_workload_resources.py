@@ -144,7 +144,7 @@ def test_a_revert_takes_it_back(tmp_path: Path, fake: Api) -> None:
     assert [
         one["result"]
         for one in revert_files.revert(
-            RUN, journal.Step(NEXT, "revert", "revert", "asked for", root)
+            RUN, journal.StepContext(NEXT, "revert", "revert", "asked for", root)
         )
     ] == ["restored"]
     assert workload_resources.text_of(fake.objects[PATH]) == workload_resources.text_of(ITEM)

@@ -92,8 +92,8 @@ class Node:
     def recover(self) -> "dict[str, Any]":
         return self.work(NEXT, step={"id": "01-m1-recover", "remedy": "recover", "change": None})
 
-    def step(self, run_id: str = NEXT, **more: Any) -> journal.Step:
-        return journal.Step(run_id, "revert", "revert", "asked for", self.root, **more)
+    def step(self, run_id: str = NEXT, **more: Any) -> journal.StepContext:
+        return journal.StepContext(run_id, "revert", "revert", "asked for", self.root, **more)
 
     def text(self) -> str:
         return self.fake.objects[URL]["data"]["ClusterConfiguration"]

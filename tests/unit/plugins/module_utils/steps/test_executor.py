@@ -451,14 +451,18 @@ def test_what_is_wanted() -> None:
     instance = health_probe.Instance(
         7, 1, ["kube-scheduler", "--leader_elect=false", "--leader-elect"], {"pod_uid": None}
     )
-    assert health_probe.Want("kube-scheduler", {"leader-elect": "true"}).misfit(instance) is None
+    assert (
+        health_probe.ExpectedState("kube-scheduler", {"leader-elect": "true"}).misfit(instance)
+        is None
+    )
     assert "runs with --leader-elect" in (
-        health_probe.Want("kube-scheduler", {"leader-elect": "false"}).misfit(instance) or ""
+        health_probe.ExpectedState("kube-scheduler", {"leader-elect": "false"}).misfit(instance)
+        or ""
     )
     assert "former process" in (
-        health_probe.Want("kube-scheduler", not_identity=(7, 1)).misfit(instance) or ""
+        health_probe.ExpectedState("kube-scheduler", not_identity=(7, 1)).misfit(instance) or ""
     )
-    want = health_probe.Want("kube-scheduler", elect=True)
+    want = health_probe.ExpectedState("kube-scheduler", elect=True)
     answer = {"healthz": 200, "check": True, "elect": None, "configz": 403, "error": None}
     assert "refuses us" in (want.lacking(answer, 1) or "")
     assert want.lacking(answer, 60) is None

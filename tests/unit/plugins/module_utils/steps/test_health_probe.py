@@ -62,7 +62,7 @@ class Story:
 
     def wait(self, want=None, end=60, **more):
         found = health_probe.wait(
-            want or health_probe.Want(NAME, elect=True), [], 1000 + end, **more
+            want or health_probe.ExpectedState(NAME, elect=True), [], 1000 + end, **more
         )
         return found.ok, found.reason
 
@@ -116,7 +116,7 @@ def test_nothing_that_runs_is_none_either(story):
 
 
 def test_the_former_process_is_not_the_one(story):
-    assert story.wait(health_probe.Want(NAME, not_identity=(7, 70)), end=5) == (
+    assert story.wait(health_probe.ExpectedState(NAME, not_identity=(7, 70)), end=5) == (
         False,
         "the former process (pid 7) still runs",
     )
@@ -204,12 +204,12 @@ def test_another_one_that_comes_within_the_two_seconds(story):
     What was shown before it came is not what is there now.
     """
     story.runs = [(0, [one(7)]), (1, [one(8), one(7)])]
-    assert story.wait(health_probe.Want(NAME, not_identity=(8, 80)), end=5) == (
+    assert story.wait(health_probe.ExpectedState(NAME, not_identity=(8, 80)), end=5) == (
         False,
         "another process (pid 8) still runs",
     )
     story.now, story.runs = 0.0, [(0, [one(7)]), (1, [one(8), one(7)]), (4, [one(7)])]
-    assert story.wait(health_probe.Want(NAME, not_identity=(8, 80)))[0]
+    assert story.wait(health_probe.ExpectedState(NAME, not_identity=(8, 80)))[0]
     assert story.now >= 4
 
 
@@ -238,7 +238,7 @@ def test_no_back_off_for_what_runs_or_ended(story, runs):
 
 
 def test_where_only_its_process_counts_it_is_not_asked(story):
-    assert story.wait(health_probe.Want(NAME, healthy=False))[0]
+    assert story.wait(health_probe.ExpectedState(NAME, healthy=False))[0]
     assert story.asked == []
     assert 2 <= story.now < 2.3
 
@@ -262,7 +262,7 @@ def test_where_only_its_process_counts_it_is_not_asked(story):
     ],
 )
 def test_the_command_line_that_is_wanted(want, said):
-    told = health_probe.Want(NAME, **want).misfit(one(7, "--v=2", "--x", "--y=T"))
+    told = health_probe.ExpectedState(NAME, **want).misfit(one(7, "--v=2", "--x", "--y=T"))
     assert said in told if said else told is None
 
 
@@ -284,7 +284,7 @@ def test_the_command_line_that_is_wanted(want, said):
     ],
 )
 def test_what_it_must_have_shown(told, elect, said):
-    lacks = health_probe.Want(NAME, elect=elect).lacking(told, 60)
+    lacks = health_probe.ExpectedState(NAME, elect=elect).lacking(told, 60)
     assert said in lacks if said else lacks is None
 
 
@@ -303,7 +303,7 @@ def test_what_is_no_contradiction(told, elect):
 
     There is time left for it.
     """
-    assert health_probe.Want(NAME, elect=elect).contrary(told) is None
+    assert health_probe.ExpectedState(NAME, elect=elect).contrary(told) is None
 
 
 @pytest.mark.parametrize(
@@ -311,7 +311,9 @@ def test_what_is_no_contradiction(told, elect):
     [(24, 403, True), (24, 401, True), (26, 403, False), (24, 404, False)],
 )
 def test_a_young_one_may_still_refuse_everybody(age, code, refuses):
-    lacks = health_probe.Want(NAME, elect=True).lacking(dict(WELL, configz=code, elect=None), age)
+    lacks = health_probe.ExpectedState(NAME, elect=True).lacking(
+        dict(WELL, configz=code, elect=None), age
+    )
     assert (lacks == "its configz refuses us (HTTP %d)" % code) is refuses
     assert refuses or lacks is None
 
@@ -573,7 +575,7 @@ def test_a_certificate_that_cannot_be_used_is_no_answer(monkeypatch):
 )
 def test_what_a_step_tells_of_its_proof(told, elect):
     """By its configz where that says it, else by its healthz."""
-    found = health_probe.Proof()
+    found = health_probe.HealthResult()
     assert (found.ok, found.seen()) == (
         False,
         {"pid": None, "started_at": None, "elect": None, "healthz": None, "configz": None},

@@ -25,11 +25,11 @@ def added(present: "bytes | None") -> bytes:
 
 
 @pytest.fixture
-def step(tmp_path: Path) -> journal.Step:
-    return journal.Step(RUN, "01", "a file of ours", "asked for", str(tmp_path / "kubemend"))
+def step(tmp_path: Path) -> journal.StepContext:
+    return journal.StepContext(RUN, "01", "a file of ours", "asked for", str(tmp_path / "kubemend"))
 
 
-def test_it_is_made_added_to_and_put_back(tmp_path: Path, step: journal.Step) -> None:
+def test_it_is_made_added_to_and_put_back(tmp_path: Path, step: journal.StepContext) -> None:
     path = tmp_path / "made.d" / "ours"
     assert managed_file.write(str(path), added, step) is None
     assert path.read_bytes() == b"ours\n"
@@ -51,7 +51,7 @@ def test_it_is_made_added_to_and_put_back(tmp_path: Path, step: journal.Step) ->
     ids=["a folder", "a pipe", "a loop"],
 )
 def test_what_is_no_file_is_not_one_that_is_missing(
-    tmp_path: Path, step: journal.Step, make: Any
+    tmp_path: Path, step: journal.StepContext, make: Any
 ) -> None:
     path = str(tmp_path / "ours")
     make(path)
@@ -66,7 +66,9 @@ def test_what_is_no_file_is_not_one_that_is_missing(
     assert os.path.lexists(path)
 
 
-def test_one_that_somebody_took_away_is_not_made_again(tmp_path: Path, step: journal.Step) -> None:
+def test_one_that_somebody_took_away_is_not_made_again(
+    tmp_path: Path, step: journal.StepContext
+) -> None:
     path = tmp_path / "ours"
     with pytest.raises(ChangeError, match="somebody took it away"):
         managed_file.put_back(str(path), b"theirs\n", step)

@@ -61,7 +61,7 @@ def test_another_one_that_is_well_is_enough(monkeypatch):
 )
 def test_its_own_answer_does_not_count(monkeypatch, servers, answers, word):
     healthz(monkeypatch, answers)
-    with pytest.raises(preconditions.Refused) as refused:
+    with pytest.raises(preconditions.PreconditionFailed) as refused:
         preconditions.another(servers, MINE, [], "m2")
     assert word in str(refused.value)
     assert "no API server but the one of m2 is well" in str(refused.value)
@@ -119,7 +119,7 @@ def test_only_a_kubelet_that_is_well_brings_a_component_back(
     monkeypatch, process, status, error, word
 ):
     kubelet(monkeypatch, process, status, error)
-    with pytest.raises(preconditions.Refused) as refused:
+    with pytest.raises(preconditions.PreconditionFailed) as refused:
         preconditions._kubelet("m2")
     assert word in str(refused.value)
 
@@ -128,7 +128,7 @@ def test_a_kubelet_that_is_well_or_cannot_be_looked_at(monkeypatch):
     known = kubelet(monkeypatch)
     assert preconditions._kubelet("m2") is known
     monkeypatch.setattr(preconditions.kubelet, "collect", lambda context: {}["process"])
-    with pytest.raises(preconditions.Refused, match="cannot be looked at"):
+    with pytest.raises(preconditions.PreconditionFailed, match="cannot be looked at"):
         preconditions._kubelet("m2")
 
 
@@ -163,7 +163,7 @@ def test_the_process_of_the_plan_and_no_other_is_ended(monkeypatch, expect, runn
         assert preconditions._process(expect, "kube-scheduler", "m2").pid == found
         return
     with pytest.raises(
-        preconditions.Refused,
+        preconditions.PreconditionFailed,
         match="the evidence is old: kube-scheduler on m2 is no longer the process 7",
     ):
         preconditions._process(expect, "kube-scheduler", "m2")
@@ -205,7 +205,7 @@ def test_the_manifest_that_is_meant_is_the_only_one(tmp_path, files, change, min
     if word is None:
         preconditions._only_manifest(step, str(tmp_path), "kube-scheduler", "m2")
         return
-    with pytest.raises(preconditions.Refused) as refused:
+    with pytest.raises(preconditions.PreconditionFailed) as refused:
         preconditions._only_manifest(step, str(tmp_path), "kube-scheduler", "m2")
     assert word in str(refused.value)
 
@@ -238,7 +238,7 @@ def test_any_answer_shows_that_an_api_server_is_there(monkeypatch, answers, serv
         preconditions.answering(SERVERS, [], "m2")
         return
     with pytest.raises(
-        preconditions.Refused,
+        preconditions.PreconditionFailed,
         match=(
             "no API server answers from m2 .*10.0.0.1:6443: timed out.*nonsense: no address and"
             " port"
@@ -274,7 +274,7 @@ def test_somebody_elses_changes_wait_for_their_owner(monkeypatch, step, own):
     )
     monkeypatch.setattr(preconditions.instances, "given", lambda *dummy: {})
     step = dict(step, expect={"component": "kube-scheduler", "restart": "signal"})
-    with pytest.raises(preconditions.Refused, match="pending on m2: /y"):
+    with pytest.raises(preconditions.PreconditionFailed, match="pending on m2: /y"):
         preconditions._pending(step, former, "m2")
     assert asked == [own]
     preconditions._pending(dict(step, guard={"allow": ["pending_changes"]}), former, "m2")

@@ -52,7 +52,7 @@ class Node:
 
     def refuses(self, name):
         def refuse(*dummy):
-            raise preconditions.Refused("because of " + name)
+            raise preconditions.PreconditionFailed("because of " + name)
 
         self.monkeypatch.setattr(preconditions, name, refuse)
 
@@ -91,7 +91,7 @@ def test_each_is_asked_of_what_it_is_about(node):
 @pytest.mark.parametrize("name", ALL)
 def test_one_that_refuses_is_enough(node, name):
     node.refuses(name)
-    with pytest.raises(preconditions.Refused, match="because of " + name):
+    with pytest.raises(preconditions.PreconditionFailed, match="because of " + name):
         node.check()
 
 
@@ -99,7 +99,7 @@ def test_an_api_server_goes_away_only_beside_another(node):
     node.check("kube-apiserver")
     assert node.asked["another"] == (node.step["guard"], EVERYONE, [("/pki", True, None)], "m2")
     node.refuses("another")
-    with pytest.raises(preconditions.Refused, match="because of another"):
+    with pytest.raises(preconditions.PreconditionFailed, match="because of another"):
         node.check("kube-apiserver")
     assert node.check("kube-controller-manager").former is FORMER
 
@@ -107,7 +107,8 @@ def test_an_api_server_goes_away_only_beside_another(node):
 @pytest.mark.parametrize("component", ["etcd", "kubelet", "", None])
 def test_no_other_component_is_restarted(node, component):
     with pytest.raises(
-        preconditions.Refused, match="of m2 is not edited or restarted by a step of this kind"
+        preconditions.PreconditionFailed,
+        match="of m2 is not edited or restarted by a step of this kind",
     ):
         node.check(component)
     assert node.asked == {}
@@ -121,7 +122,7 @@ def test_nothing_is_loaded_where_nothing_is_restarted(node, restart, former):
 
 
 def test_a_step_without_anything_is_refused(node):
-    with pytest.raises(preconditions.Refused, match="of this host"):
+    with pytest.raises(preconditions.PreconditionFailed, match="of this host"):
         preconditions.check({}, {})
 
 
@@ -136,7 +137,7 @@ def test_what_must_work_before_an_interrupted_step_is_proved_or_undone(node, nam
         "answering": ({"api_servers": ["a:1"]}, EVERYONE, "m2"),
     }
     node.refuses(name)
-    with pytest.raises(preconditions.Refused, match="because of " + name):
+    with pytest.raises(preconditions.PreconditionFailed, match="because of " + name):
         preconditions.resume({}, {"path": "/pki"})
 
 
@@ -165,7 +166,7 @@ def container_runtime(monkeypatch, answers=True, image=True):
 )
 def test_without_a_runtime_or_the_image_nothing_could_start(monkeypatch, answers, image, said):
     container_runtime(monkeypatch, answers, image)
-    with pytest.raises(preconditions.Refused) as refused:
+    with pytest.raises(preconditions.PreconditionFailed) as refused:
         preconditions._runtime({}, "i:1", "kube-scheduler", "m2")
     assert said in str(refused.value)
 
@@ -199,7 +200,7 @@ def test_whether_a_start_lacks_nothing(monkeypatch, answers, image, has, wanted)
     assert preconditions.startable(image) is wanted
 
     def down(host):
-        raise preconditions.Refused("no kubelet runs")
+        raise preconditions.PreconditionFailed("no kubelet runs")
 
     monkeypatch.setattr(preconditions, "_kubelet", down)
     assert preconditions.startable(image) is False
@@ -215,7 +216,7 @@ def test_a_kubelet_without_a_folder_of_static_pods_would_start_nothing(tmp_path)
         ("", "has no folder of static pods"),
         (str(tmp_path / "gone"), "cannot be read"),
     ):
-        with pytest.raises(preconditions.Refused, match=said):
+        with pytest.raises(preconditions.PreconditionFailed, match=said):
             preconditions._only_manifest({}, folder, "kube-scheduler", "m2")
 
 
@@ -229,7 +230,7 @@ def test_a_kubelet_without_a_folder_of_static_pods_would_start_nothing(tmp_path)
 )
 def test_a_restart_or_another_file_needs_its_one_manifest_too(tmp_path, step):
     with pytest.raises(
-        preconditions.Refused, match="no file in .* is a manifest of kube-scheduler"
+        preconditions.PreconditionFailed, match="no file in .* is a manifest of kube-scheduler"
     ):
         preconditions._only_manifest(step, str(tmp_path), "kube-scheduler", "m2")
     manifest(tmp_path / "a.yaml")
@@ -237,7 +238,7 @@ def test_a_restart_or_another_file_needs_its_one_manifest_too(tmp_path, step):
     (tmp_path / "dangling").symlink_to("nowhere")
     preconditions._only_manifest(step, str(tmp_path), "kube-scheduler", "m2")
     manifest(tmp_path / "b")
-    with pytest.raises(preconditions.Refused, match="may hold manifests"):
+    with pytest.raises(preconditions.PreconditionFailed, match="may hold manifests"):
         preconditions._only_manifest(step, str(tmp_path), "kube-scheduler", "m2")
 
 
@@ -273,5 +274,5 @@ def test_where_no_api_server_is_named_the_one_of_this_node_is_asked(monkeypatch,
     ]
     preconditions.answering(told, [*others, *here], "m2")
     assert asked == [("10.0.0.2", 6443)]
-    with pytest.raises(preconditions.Refused, match="none is known and none runs here"):
+    with pytest.raises(preconditions.PreconditionFailed, match="none is known and none runs here"):
         preconditions.answering(told, others, "m2")

@@ -33,7 +33,7 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
     """Nobody is at work, and whoever would look at the kubelet or a component is found out."""
 
     def never(*dummy: Any, **more: Any) -> Any:
-        raise preconditions.Refused("the guards were asked")
+        raise preconditions.PreconditionFailed("the guards were asked")
 
     monkeypatch.setattr(step_record, "alive", lambda record: False)
     monkeypatch.setattr(preconditions, "resume", never)
@@ -114,7 +114,10 @@ def test_a_way_back_that_was_not_written_is_none(node: Node) -> None:
 
 @pytest.mark.parametrize(
     "error",
-    [preconditions.Refused("the kubelet is down"), storage.ChangeError("the kubelet is down")],
+    [
+        preconditions.PreconditionFailed("the kubelet is down"),
+        storage.ChangeError("the kubelet is down"),
+    ],
 )
 def test_one_of_which_nothing_can_be_told_holds_up_no_other(
     node: Node, monkeypatch: pytest.MonkeyPatch, error: Exception

@@ -48,7 +48,7 @@ def case_of(folder, *, stream=None, part=False, **more):
     def read():
         return evidence_sources.stream([folder])
 
-    judged = fault_engine.judge(read(), deep=True, part=part)
+    judged = fault_engine.evaluate(read(), deep=True, part=part)
     run = Run(
         run_id="20261121T090000Z-1a2b3c",
         started="2026-11-21T09:00:00Z",
@@ -63,7 +63,7 @@ def case_of(folder, *, stream=None, part=False, **more):
 
 
 def rows(paths):
-    judged = fault_engine.judge(evidence_sources.stream(paths), deep=True)
+    judged = fault_engine.evaluate(evidence_sources.stream(paths), deep=True)
     return [
         [
             item.code,

@@ -643,7 +643,7 @@ def test_putting_back_is_planned_with_risk_1(world, max_risk, allowed):
         "data": {"levels": [level(True), level(True, entry="002-raise")]},
     }
     documents = copy.deepcopy(world.documents)
-    result, found = fault_engine.examine([*documents.values(), world.api])
+    result, found = fault_engine.evaluate_clusters([*documents.values(), world.api])
     steps = plan.plan(
         result.findings,
         found,
@@ -671,7 +671,7 @@ def test_what_only_a_hand_can_take_back_is_planned_so(world, alone):
         "data": {"levels": [theirs] if alone else [theirs, level(True)]},
     }
     documents = copy.deepcopy(world.documents)
-    result, found = fault_engine.examine([*documents.values(), world.api])
+    result, found = fault_engine.evaluate_clusters([*documents.values(), world.api])
     assert told in {finding.remedy for finding in result.findings if finding.code == "KM903"}
     (step,) = plan.plan(
         result.findings,

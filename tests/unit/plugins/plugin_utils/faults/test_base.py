@@ -54,10 +54,10 @@ def test_a_code_is_used_once(monkeypatch):
     ("result", "verdict"),
     [
         (base.CLEAR, "clear"),
-        (base.present(base.Hit("summary", (), "fix")), "present"),
+        (base.present(base.Detection("summary", (), "fix")), "present"),
         (base.unknown(Missing("w1", "system", "error")), "unknown"),
         (base.not_applicable("no kubelet"), "not_applicable"),
-        (base.present(base.Hit("summary", (), "fix"), applies=False), "present"),
+        (base.present(base.Detection("summary", (), "fix"), applies=False), "present"),
     ],
 )
 def test_a_result_has_a_verdict(result, verdict):

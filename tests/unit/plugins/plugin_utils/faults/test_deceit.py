@@ -90,7 +90,7 @@ def documents(case: str) -> list[dict[str, Any]]:
 
 def changes(sound: list[dict[str, Any]]) -> dict[tuple[str, str, str, str], str]:
     """(fault, host, remedy, target) of each step that would be done, by what it changes."""
-    result, clusters = fault_engine.examine(sound, deep=True)
+    result, clusters = fault_engine.evaluate_clusters(sound, deep=True)
     by_host = {
         document["host"]: document for document in sound if document.get("kind") != "cluster"
     }
@@ -147,7 +147,7 @@ def test_what_a_plan_mends_has_a_proof_that_is_no_log(case: str) -> None:
     """
     sound = documents(case)
     codes = {key[0] for key in changes(sound)}
-    for finding in fault_engine.judge(sound, deep=True).findings:
+    for finding in fault_engine.evaluate(sound, deep=True).findings:
         if finding.code in codes:
             assert {proof.kind for proof in finding.evidence} - {"log"}, (
                 f"{finding.code} of {finding.host} is shown by logs only"

@@ -12,7 +12,7 @@ import copy
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.engine import judge
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.engine import evaluate
 
 SCHEDULER, MANAGER = "kube-scheduler", "kube-controller-manager"
 ELECTION = ("KM101", "KM102", "KM103", "KM104", "KM105")
@@ -535,7 +535,7 @@ def test_surplus_pods_name_the_fault_that_makes_them(world):
 def test_keys_with_one_kube_system_uid_are_one_cluster(world):
     world.documents["m3"]["cluster_key"] = "beef" + "0" * 60
     other = {**world.api, "host": "m3", "cluster_key": "beef" + "0" * 60}
-    result = judge([*world.documents.values(), world.api, other])
+    result = evaluate([*world.documents.values(), world.api, other])
     assert len(result.clusters) == 1
     assert present(result) == set()
 
@@ -560,7 +560,7 @@ def test_two_clusters_in_one_inventory_are_judged_apart(world):
     }
     world.manifest("m2", MANAGER, "--leader-elect=false")
     world.run("m2", MANAGER, "--leader-elect=false", elect=False)
-    result = judge([*world.documents.values(), world.api, *other, api])
+    result = evaluate([*world.documents.values(), world.api, *other, api])
     assert {(item.code, item.host) for item in result.findings} == {("KM101", "m2")}
     assert len(result.clusters) == 2
 

@@ -108,7 +108,7 @@ def documents():
 
 @pytest.fixture(scope="module")
 def whole(documents, tmp_path_factory):
-    return fault_engine.judge(
+    return fault_engine.evaluate(
         evidence_sources.stream(sliced(documents, 1, tmp_path_factory.mktemp("whole"), False)),
         deep=True,
     )
@@ -123,7 +123,7 @@ def test_the_fleet_has_what_was_recorded(whole):
 
 @pytest.mark.parametrize(("count", "limited"), [(2, True), (8, False)])
 def test_slices_merge_to_the_verdicts_of_one_run(documents, whole, count, limited, tmp_path):
-    merged = fault_engine.judge(
+    merged = fault_engine.evaluate(
         evidence_sources.stream(sliced(documents, count, tmp_path, limited)), deep=True
     )
     assert merged == whole
@@ -134,7 +134,7 @@ def test_a_slice_alone_says_of_its_hosts_what_all_say_and_nothing_of_whole_clust
 ):
     """A master that is in another slice would else be one that was forgotten (KM112)."""
     for folder in sliced(documents, 8, tmp_path, False):
-        alone = fault_engine.judge(evidence_sources.stream([folder]), deep=True, part=True)
+        alone = fault_engine.evaluate(evidence_sources.stream([folder]), deep=True, part=True)
         hosts = {row.host for row in alone.hosts}
         mine = [
             item
@@ -161,5 +161,5 @@ def test_a_slice_that_was_run_again_counts_as_it_was_the_last_time(documents, wh
     evidence_document.write(
         {**lost, "status": "unreachable", "reason": "no route to host", "collectors": {}}, again
     )
-    assert fault_engine.judge(evidence_sources.stream([*slices, again]), deep=True) == whole
-    assert fault_engine.judge(evidence_sources.stream([again]), deep=True) != whole
+    assert fault_engine.evaluate(evidence_sources.stream([*slices, again]), deep=True) == whole
+    assert fault_engine.evaluate(evidence_sources.stream([again]), deep=True) != whole

@@ -92,14 +92,14 @@ def spoil(document, path, wrong):
 @pytest.mark.parametrize("case", CASES)
 def test_one_wrong_value_costs_no_more_than_its_host(case):
     chosen, sound = random.Random(case), documents(case)
-    usual = {row.host: row.status for row in fault_engine.judge(sound).hosts}
+    usual = {row.host: row.status for row in fault_engine.evaluate(sound).hosts}
     for _number in range(60):
         index = chosen.randrange(len(sound))
         path = chosen.choice(places(sound[index]["collectors"], ("collectors",)))
         spoiled = list(sound)
         spoiled[index] = copy.deepcopy(sound[index])
         spoil(spoiled[index], path, chosen.choice(WRONG))
-        result, found = fault_engine.examine(spoiled)
+        result, found = fault_engine.evaluate_clusters(spoiled)
         assert {
             row.host: row.status for row in result.hosts if row.host != sound[index]["host"]
         } == {host: status for host, status in usual.items() if host != sound[index]["host"]}, path
@@ -143,8 +143,8 @@ def test_one_wrong_value_counts_as_a_collector_that_failed_and_is_named(case):
         assert f"another type than expected: {named}" in record["error"], path
         failed[index] = copy.deepcopy(sound[index])
         failed[index]["collectors"][path[1]] = {**record}
-        result = fault_engine.judge(spoiled)
-        assert result == fault_engine.judge(failed)
+        result = fault_engine.evaluate(spoiled)
+        assert result == fault_engine.evaluate(failed)
         reasons = {lack.reason for lack in result.lacks if lack.collector == path[1]}
         assert not reasons or any(named in reason for reason in reasons)
     assert refused > 10
@@ -155,7 +155,9 @@ def test_what_a_remedy_alone_stumbles_over_costs_its_step_and_not_the_plan(odd):
     spoiled = documents("v1.36.3-pinning-policy-changed")
     document = next(item for item in spoiled if item["host"] == "w1")
     document["collectors"]["kubelet"]["data"]["unit"]["split_variables"][0] = odd
-    step = planned(*fault_engine.examine(documents("v1.36.3-pinning-policy-changed")), spoiled)[0]
+    step = planned(
+        *fault_engine.evaluate_clusters(documents("v1.36.3-pinning-policy-changed")), spoiled
+    )[0]
     assert (step.host, step.code, step.remedy, step.allowed) == (
         "w1",
         "KM301",
@@ -174,7 +176,7 @@ def test_it_is_said_whose_evidence_it_was_and_what_is_unknown_for_it():
     )
     sound[at] = json.loads(json.dumps(sound[at]))
     sound[at]["groups"] = 7
-    result = fault_engine.judge(sound)
+    result = fault_engine.evaluate(sound)
     row = next(row for row in result.hosts if row.host == "m1")
     assert row.status == "error"
     assert "unexpected shape" in row.reason
@@ -192,7 +194,7 @@ def test_a_value_of_another_type_is_named_and_its_host_is_judged():
     sound = documents("v1.36.3-two-leaders")
     document = next(item for item in sound if item["host"] == "m1" and "kind" not in item)
     document["collectors"]["instances"]["data"]["processes"] = [7]
-    result = fault_engine.judge(sound)
+    result = fault_engine.evaluate(sound)
     assert next(row.status for row in result.hosts if row.host == "m1") == "ok"
     assert {finding.host for finding in result.findings if finding.code == "KM101"} == {"m2"}
     assert Missing("m1", "instances", "error") in {
@@ -212,9 +214,9 @@ def test_a_fault_of_a_cluster_that_cannot_be_judged_is_unknown_and_the_others_ar
     api["collectors"]["jobs"]["data"] = {"items": [7], "namespaces": 3, "pods": "x"}
     before = {
         verdict.code: verdict.verdict
-        for verdict in fault_engine.judge(documents("v1.36.3-two-leaders")).verdicts
+        for verdict in fault_engine.evaluate(documents("v1.36.3-two-leaders")).verdicts
         if verdict.code != "KM113"
     }
-    after = {verdict.code: verdict.verdict for verdict in fault_engine.judge(sound).verdicts}
+    after = {verdict.code: verdict.verdict for verdict in fault_engine.evaluate(sound).verdicts}
     assert after.pop("KM113") == "unknown"
     assert after == before

@@ -130,7 +130,9 @@ def test_the_difference_of_two_hosts(world):
     )
 
     (found,) = [
-        one for one in fault_engine.examine([*world.documents.values(), world.api])[1] if one.key
+        one
+        for one in fault_engine.evaluate_clusters([*world.documents.values(), world.api])[1]
+        if one.key
     ]
     hosts = {host.host: host for host in found.hosts}
     low, high = ages.difference(found, hosts["m2"])

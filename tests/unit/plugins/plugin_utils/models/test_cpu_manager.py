@@ -98,11 +98,11 @@ class Node:
             self.document["collectors"][name] = {"status": "ok", "data": data}
 
     def verdicts(self):
-        found = fault_engine.judge([copy.deepcopy(self.document)], CODES, deep=True)
+        found = fault_engine.evaluate([copy.deepcopy(self.document)], CODES, deep=True)
         return {item.code: item.verdict for item in found.verdicts}
 
     def findings(self):
-        return fault_engine.judge([copy.deepcopy(self.document)], CODES, deep=True).findings
+        return fault_engine.evaluate([copy.deepcopy(self.document)], CODES, deep=True).findings
 
     def present(self):
         return [item.code for item in self.findings()]

@@ -34,7 +34,9 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.swap i
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.swap.evidence import Seen
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.swap.node import NodeSwap
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.swap.policy import Wanted
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.swap.policy import (
+    SwapPolicy,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import (
     limits_conf,
     swap_files,
@@ -251,7 +253,7 @@ def test_swap_and_where_it_comes_from(machine):
         ("comment", f"/etc/fstab:{number}")
     ]
     found = remedie_swap.sources(
-        NodeSwap(seen, [running], later, Wanted(True, False, "NoSwap"), False)
+        NodeSwap(seen, [running], later, SwapPolicy(True, False, "NoSwap"), False)
     )
     partition = known.on[1] == "partition"
     assert (found.lines, found.hand) == ({number}, [])

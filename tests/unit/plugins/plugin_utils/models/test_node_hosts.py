@@ -169,7 +169,7 @@ def test_a_recorded_cluster_without_the_host_at_fault_names_it():
         for path in sorted((FOLDER / "v1.36.3-address-gone" / "evidence").glob("*.json"))
         if path.name != "w1.json"
     ]
-    result = fault_engine.judge(evidence_sources.stream(paths), deep=True)
+    result = fault_engine.evaluate(evidence_sources.stream(paths), deep=True)
     assert found(result, "KM904") == ["w1"]
     assert ("w1", node_hosts.NO_HOST) in covered(result).left
 

@@ -203,7 +203,7 @@ def test_files_that_contradict_each_other_stay_their_hosts(world, nodes):
 
 def test_a_plan_has_one_step(world, nodes):
     used_up(nodes)
-    result, clusters = fault_engine.examine(
+    result, clusters = fault_engine.evaluate_clusters(
         [*copy.deepcopy(list(world.documents.values())), world.api], frozenset({"KM402"})
     )
     steps = plan.plan(
@@ -222,7 +222,7 @@ def test_what_is_used_up_and_does_not_last_is_one_step(world, nodes):
     raised(nodes, "200")
     used_up(nodes)
     walked(world, "w1", holder(77, "python3", instances=90))
-    result, clusters = fault_engine.examine(
+    result, clusters = fault_engine.evaluate_clusters(
         [*copy.deepcopy(list(world.documents.values())), world.api], frozenset({"KM402", "KM407"})
     )
     assert {(item.code, item.host) for item in result.findings} == {

@@ -149,7 +149,9 @@ class Node:
 
     def steps(self, *allow, risk=2):
         documents = self.world.documents
-        result, clusters = fault_engine.examine([*documents.values(), self.world.api], faults=CODES)
+        result, clusters = fault_engine.evaluate_clusters(
+            [*documents.values(), self.world.api], faults=CODES
+        )
         return plan.plan(
             result.findings,
             clusters,

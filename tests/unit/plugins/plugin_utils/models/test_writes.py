@@ -439,7 +439,7 @@ def test_kubelets_that_are_not_heard_get_no_other_cause(world):
 
 
 def planned(world: Any, risk: int = 2) -> list[plan.Step]:
-    result, clusters = fault_engine.examine([*world.documents.values(), world.api])
+    result, clusters = fault_engine.evaluate_clusters([*world.documents.values(), world.api])
     return list(
         plan.plan(
             result.findings,

@@ -438,7 +438,7 @@ def test_whatever_a_node_answers_is_written_and_judged(
     accepted = evidence_document.accepted(evidence_document.finalise(document, ["node"]))
     assert evidence_document.validate(accepted)["host"] == "m1"
     assert accepted["groups"] == ["node"]
-    result = fault_engine.judge([accepted])
+    result = fault_engine.evaluate([accepted])
     assert {row.host for row in result.hosts} == {"m1"}
 
 

@@ -236,7 +236,7 @@ def test_what_ufw_undoes_is_raised_in_its_line(limited):
     )
     assert [(proof.path, proof.line) for proof in found.evidence] == [(CONF, 1), (UFW, 1)]
     documents = limited.world.documents
-    result, clusters = fault_engine.examine(
+    result, clusters = fault_engine.evaluate_clusters(
         [*documents.values(), limited.world.api], faults=frozenset(("KM407",))
     )
     (step,) = plan.plan(

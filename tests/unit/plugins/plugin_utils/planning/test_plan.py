@@ -29,7 +29,7 @@ SCHEDULER, MANAGER = "kube-scheduler", "kube-controller-manager"
 
 def planned(world, max_risk=0, allow=(), probe=None):
     documents = copy.deepcopy(world.documents)
-    result, found = fault_engine.examine([*documents.values(), world.api])
+    result, found = fault_engine.evaluate_clusters([*documents.values(), world.api])
     return plan.plan(
         result.findings,
         found,
@@ -83,7 +83,7 @@ def test_a_hosts_evidence_is_read_once_however_many_findings_it_has(world):
     for host in ("m1", "m2", "m3"):
         break_election(world, host)
     documents, asked = copy.deepcopy(world.documents), []
-    result, found = fault_engine.examine([*documents.values(), world.api])
+    result, found = fault_engine.evaluate_clusters([*documents.values(), world.api])
 
     def document_of(host):
         asked.append(host)
@@ -165,10 +165,11 @@ def test_what_a_run_of_ours_left_is_ended_on_a_node_that_is_cordoned(world):
     }
     cordon(world, "m2")
     document = copy.deepcopy(world.documents["m2"])
-    of = fault_engine.examine([*world.documents.values(), world.api])[1][0]
+    of = fault_engine.evaluate_clusters([*world.documents.values(), world.api])[1][0]
     finding = model_result.Finding("KM902", "critical", of.key, "m2", MANAGER, "interrupted", "m2")
     assert (
-        maintenance.recover(plan.Scene(finding, of, document, plan.Consent(2))).blocked_by is None
+        maintenance.recover(plan.RemedyContext(finding, of, document, plan.Consent(2))).blocked_by
+        is None
     )
 
 
@@ -521,7 +522,7 @@ def test_our_cordon_that_was_left_behind_goes_last_of_what_lies_in_the_api(world
     assert steps[1].change["node"] == "w1"
     assert steps[1].risk == 1
     assert steps[1].node == "w1"
-    result = fault_engine.examine([*world.documents.values(), world.api])[0]
+    result = fault_engine.evaluate_clusters([*world.documents.values(), world.api])[0]
     finding = next(item for item in result.findings if item.code == "KM903")
     assert (finding.host, finding.severity) == (
         "w1",
@@ -532,7 +533,7 @@ def test_our_cordon_that_was_left_behind_goes_last_of_what_lies_in_the_api(world
 
 def km903(world):
     """(hosts found, verdicts, whether it was not judged)."""
-    result = fault_engine.examine([*world.documents.values(), world.api])[0]
+    result = fault_engine.evaluate_clusters([*world.documents.values(), world.api])[0]
     verdicts = {item.verdict for item in result.verdicts if item.code == "KM903"} - {
         "not_applicable"
     }

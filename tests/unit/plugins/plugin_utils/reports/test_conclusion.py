@@ -20,12 +20,12 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.result
     UNPROVEN,
     ClusterRow,
     Coverage,
+    EvidenceRef,
     Finding,
     HostRow,
     Lack,
     Missing,
     NotJudged,
-    Proof,
     Result,
     Verdict,
 )
@@ -144,7 +144,7 @@ def test_a_critical_finding_of_the_whole_cluster_leaves_no_host_healthy():
                 None,
                 None,
                 "s",
-                evidence=(Proof("api", "m1", object="Lease"),),
+                evidence=(EvidenceRef("api", "m1", object="Lease"),),
             ),
         ),
     )
@@ -165,7 +165,9 @@ def test_hosts_that_were_judged_less_are_told_how_much():
 @pytest.mark.parametrize("case", CASES)
 def test_no_recorded_cluster_is_healthy_by_one_fault(case):
     chosen = frozenset(["KM101"])
-    result = fault_engine.judge(evidence_sources.stream([str(FOLDER / case / "evidence")]), chosen)
+    result = fault_engine.evaluate(
+        evidence_sources.stream([str(FOLDER / case / "evidence")]), chosen
+    )
     assert conclusion.HEALTHY not in about(result, run("replay", faults=chosen))
     assert not conclusion.conclusion(result, run("replay", faults=chosen))
 

@@ -285,10 +285,10 @@ def test_a_host_that_falls_silent_loses_nothing():
     """Recorded: two masters without election, then one of them does not answer."""
     folder = FOLDER / "v1.18.4-two-leaders" / "evidence"
     documents = list(evidence_sources.stream([str(folder)]))
-    first = fault_engine.judge(documents, deep=True)
+    first = fault_engine.evaluate(documents, deep=True)
     lost = next(item.host for item in first.findings if item.code == "KM101")
     silent = document.envelope(lost, "unreachable", "timed out")
-    second = fault_engine.judge(
+    second = fault_engine.evaluate(
         [
             (
                 {**silent, "groups": ["control_plane"]}

@@ -12,11 +12,11 @@ import pytest
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.result import (
     ClusterRow,
+    EvidenceRef,
     Finding,
     HostRow,
     Missing,
     NotJudged,
-    Proof,
     Result,
     Verdict,
 )
@@ -51,7 +51,7 @@ RESULT = Result(
             "off",
             "n1",
             ("KM110",),
-            (Proof("process", "m1", pid=7, argv=("kube-scheduler", "\x1b[31m\ud800")),),
+            (EvidenceRef("process", "m1", pid=7, argv=("kube-scheduler", "\x1b[31m\ud800")),),
             "fix it",
             2,
         ),

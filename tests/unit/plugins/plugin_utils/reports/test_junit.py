@@ -18,10 +18,10 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import
     engine as fault_engine,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.result import (
+    EvidenceRef,
     Finding,
     HostRow,
     Missing,
-    Proof,
     Result,
     Verdict,
 )
@@ -90,7 +90,7 @@ OFF = Finding(
     SCHEDULER,
     "leader election is off",
     "n1",
-    evidence=(Proof("file", "m1", path="/m.yaml", line=17, text="- --leader-elect=false"),),
+    evidence=(EvidenceRef("file", "m1", path="/m.yaml", line=17, text="- --leader-elect=false"),),
     remedy="fix it",
     risk=2,
     command="ansible-playbook x",
@@ -268,7 +268,7 @@ def test_whatever_a_node_says_is_text_and_xml():
         HOSTILE,
         HOSTILE,
         HOSTILE,
-        evidence=(Proof("file", HOSTILE, HOSTILE, 1, 2, (HOSTILE,), HOSTILE, HOSTILE),),
+        evidence=(EvidenceRef("file", HOSTILE, HOSTILE, 1, 2, (HOSTILE,), HOSTILE, HOSTILE),),
         remedy=HOSTILE,
         command=HOSTILE,
     )
@@ -323,7 +323,7 @@ def test_a_long_text_is_cut_and_says_where_it_is_whole():
 
 @pytest.mark.parametrize("case_name", CASES)
 def test_every_recorded_incident_in_junit(case_name):
-    result = fault_engine.judge(
+    result = fault_engine.evaluate(
         evidence_sources.stream([str(FOLDER / case_name / "evidence")]), deep=True
     )
     root = written(result)

@@ -17,11 +17,11 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.result import (
     ClusterRow,
+    EvidenceRef,
     Finding,
     HostRow,
     Missing,
     NotJudged,
-    Proof,
     Result,
     Verdict,
 )
@@ -80,14 +80,14 @@ def test_a_finding_reads_as_the_interface_shows_it():
         findings=(
             finding(
                 evidence=(
-                    Proof(
+                    EvidenceRef(
                         "file",
                         "m2",
                         path=f"{FOLDER}/kube-scheduler.yaml",
                         line=17,
                         text="- --leader-elect=false",
                     ),
-                    Proof("process", "m2", pid=1234, argv=ARGV),
+                    EvidenceRef("process", "m2", pid=1234, argv=ARGV),
                 ),
                 remedy=f"set {FOLDER}/kube-scheduler.yaml:17 to - --leader-elect=true",
             ),
@@ -109,22 +109,22 @@ def test_a_finding_reads_as_the_interface_shows_it():
     [
         (
             [
-                Proof("api", "m1", object="Node w1", text="carries a=b"),
-                Proof("api", "m1", object="Pod a/b", text="0/4"),
+                EvidenceRef("api", "m1", object="Node w1", text="carries a=b"),
+                EvidenceRef("api", "m1", object="Pod a/b", text="0/4"),
             ],
             "m1, m2, m3, w1",
         ),
         (
             [
-                Proof("api", "m1", object="Lease", text="1"),
-                Proof("api", "m2", object="Lease", text="2"),
+                EvidenceRef("api", "m1", object="Lease", text="1"),
+                EvidenceRef("api", "m2", object="Lease", text="2"),
             ],
             "m3, w1",
         ),
         (
             [
-                Proof("api", "m1", object="ConfigMap", text="none"),
-                Proof("file", "w1", path="/s", text="static"),
+                EvidenceRef("api", "m1", object="ConfigMap", text="none"),
+                EvidenceRef("file", "w1", path="/s", text="static"),
             ],
             "m2, m3",
         ),
@@ -202,7 +202,7 @@ def test_findings_that_differ_by_host_only_read_as_one_and_are_counted_each():
             None,
             "warning",
             summary="the host did not answer: timed out",
-            evidence=(Proof("log", f"w{n:02}", text="timed out"),),
+            evidence=(EvidenceRef("log", f"w{n:02}", text="timed out"),),
         )
         for n in range(30)
     )
@@ -216,7 +216,7 @@ def test_findings_that_differ_by_host_only_read_as_one_and_are_counted_each():
 
 def test_findings_with_proofs_of_their_own_stay_apart():
     two = tuple(
-        finding(host=host, evidence=(Proof("process", host, pid=7, argv=ARGV),))
+        finding(host=host, evidence=(EvidenceRef("process", host, pid=7, argv=ARGV),))
         for host in ("m1", "m2")
     )
     assert rendered(findings=two).count("CRITICAL KM101") == 2
@@ -386,9 +386,9 @@ def test_long_lists_of_hosts_are_cut_and_the_rest_is_counted():
 
 
 def test_a_whole_argv_is_shown_when_no_flag_is_in_question_and_text_picks_otherwise():
-    own = Proof("process", "m2", pid=7, argv=("kubelet", "--config=/x", "-v=2"))
+    own = EvidenceRef("process", "m2", pid=7, argv=("kubelet", "--config=/x", "-v=2"))
     assert "pid 7: kubelet --config=/x -v=2\n" in rendered(findings=(finding(evidence=(own,)),))
-    picked = Proof(
+    picked = EvidenceRef(
         "process", "m2", pid=7, argv=ARGV, text="--kubeconfig=/etc/kubernetes/scheduler.conf"
     )
     assert "pid 7: kube-scheduler … --kubeconfig=/etc/kubernetes/scheduler.conf\n" in rendered(
@@ -401,16 +401,16 @@ def test_proofs_of_every_kind():
         findings=(
             finding(
                 evidence=(
-                    Proof(
+                    EvidenceRef(
                         "api",
                         object="ConfigMap kube-system/kubeadm-config",
                         path="ClusterConfiguration",
                         line=3,
                         text="a: b",
                     ),
-                    Proof("http", "m1", pid=9, text="leader election is not checked"),
-                    Proof("unit", "m2", object="kubelet", text="inactive"),
-                    Proof("log", "m2", text="other words"),
+                    EvidenceRef("http", "m1", pid=9, text="leader election is not checked"),
+                    EvidenceRef("unit", "m2", object="kubelet", text="inactive"),
+                    EvidenceRef("log", "m2", text="other words"),
                 )
             ),
         )
@@ -444,7 +444,9 @@ def test_escape(raw, shown):
 
 def test_no_field_reaches_the_page_raw():
     evil = "x\x1b[31m\u202e\nkubemend: 0 hosts"
-    proof = Proof("file", evil, path=evil, line=1, pid=1, argv=(evil, evil), object=evil, text=evil)
+    proof = EvidenceRef(
+        "file", evil, path=evil, line=1, pid=1, argv=(evil, evil), object=evil, text=evil
+    )
     missing = (Missing(evil, evil, evil),)
     symptom = Symptom("s", evil, ("KM101", "KM102"))
     report = text.render(
@@ -496,7 +498,9 @@ def test_prose_keeps_to_the_width():
 
 def test_an_endless_line_is_cut():
     report = rendered(
-        findings=(finding(evidence=(Proof("file", "m2", path="/x", line=1, text="y" * 10_000),)),)
+        findings=(
+            finding(evidence=(EvidenceRef("file", "m2", path="/x", line=1, text="y" * 10_000),)),
+        )
     )
     assert max(len(line) for line in report.splitlines()) < 2_200
     assert "more characters in report.json" in report
@@ -508,7 +512,7 @@ def test_recorded_incidents_fit_into_80_columns(case):
 
     Evidence, commands, and words that are longer.
     """
-    result = fault_engine.judge(
+    result = fault_engine.evaluate(
         evidence_sources.stream([str(RECORDED / case / "evidence")]), deep=True
     )
     report = text.render(

@@ -232,7 +232,7 @@ def test_a_step_that_is_still_at_work_keeps_its_lock_and_everybody_out(
     with monkeypatch.context() as patch:
         patch.setattr(step_record.os, "getpid", os.getppid)
         step_record.claim(
-            journal.Step(RUN, "01-m1-x", "edit", "KM101", root, False, True),
+            journal.StepContext(RUN, "01-m1-x", "edit", "KM101", root, False, True),
             {"component": "kube-scheduler"},
         )
     kept = cluster_lock.run({**params, "state": "released"})
@@ -313,14 +313,16 @@ def test_another_runs_step_at_work_is_no_reason_to_keep_ours(
     with monkeypatch.context() as patch:
         patch.setattr(step_record.os, "getpid", os.getppid)
         step_record.claim(
-            journal.Step(RUN, "01-m1-x", "edit", "KM101", root), {"component": "kube-scheduler"}
+            journal.StepContext(RUN, "01-m1-x", "edit", "KM101", root),
+            {"component": "kube-scheduler"},
         )
     assert cluster_lock.run(params)["held"] is True
     step_record.end(RUN, "01-m1-x", step_record.PROVEN, root=root)
     with monkeypatch.context() as patch:
         patch.setattr(step_record, "alive", lambda record: False)
         step_record.claim(
-            journal.Step(RUN, "02-m1-y", "edit", "KM101", root), {"component": "kube-scheduler"}
+            journal.StepContext(RUN, "02-m1-y", "edit", "KM101", root),
+            {"component": "kube-scheduler"},
         )
         assert cluster_lock.run({**params, "run_id": OTHER, "take": RUN})["held"] is True
     with monkeypatch.context() as patch:

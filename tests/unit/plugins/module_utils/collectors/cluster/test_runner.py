@@ -527,7 +527,7 @@ def test_a_proxy_that_cannot_start_says_why(tmp_path):
     stand_in(config, "v1.36.3", tmp_path, fail="unknown flag: --nonsense")
     with (
         kubeapi_proxy.folder() as where,
-        kubeapi_proxy.Door(
+        kubeapi_proxy.ApiProxy(
             where, "0", kubectl_of(tmp_path), str(config), kubeapi_client.Deadline(120)
         ) as door,
     ):

@@ -182,7 +182,7 @@ class Node:
         }
 
     def do(self, wanted: Any, run_id: str = RUN, **params: Any) -> tuple[str, str]:
-        context = journal.Step(run_id, wanted["id"], "reset", "KM301", self.root)
+        context = journal.StepContext(run_id, wanted["id"], "reset", "KM301", self.root)
         state, why, _dummy = registry.handler_of(wanted["remedy"]).run(
             Step(context, wanted, "w1", params)
         )
@@ -409,7 +409,7 @@ def test_what_forbids_it_changes_nothing(
 
 
 def _refuse(*dummy: Any) -> None:
-    raise preconditions.Refused("swap is on")
+    raise preconditions.PreconditionFailed("swap is on")
 
 
 def test_one_that_runs_by_those_words_already_is_good_as_it_is(node: Node) -> None:

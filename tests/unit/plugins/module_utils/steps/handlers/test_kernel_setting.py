@@ -444,7 +444,7 @@ def test_whatever_the_file_holds_every_other_line_stays_and_the_values_are_there
 
 
 def test_a_name_is_checked_before_it_is_a_path():
-    with pytest.raises(preconditions.Refused):
+    with pytest.raises(preconditions.PreconditionFailed):
         kernel_setting.place("fs.inotify/../../etc")
 
 

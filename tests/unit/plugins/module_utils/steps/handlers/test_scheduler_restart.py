@@ -88,7 +88,9 @@ class Node:
         for name, value in (("LEADS", 0.05), ("PLACED", 0.05), ("EVERY", 0.01)):
             monkeypatch.setattr(scheduler_restart, name, value)
         monkeypatch.setattr(
-            preconditions, "check", lambda step, params: preconditions.Scene(self.former, [], [])
+            preconditions,
+            "check",
+            lambda step, params: preconditions.PreconditionResult(self.former, [], []),
         )
         monkeypatch.setattr(preconditions, "resume", lambda step, params: [])
         monkeypatch.setattr(scheduler_restart.api_object_change, "reached", self.reached)
@@ -113,7 +115,7 @@ class Node:
             FORMER.identity,
             True,
         )
-        found = health_probe.Proof()
+        found = health_probe.HealthResult()
         found.ok, found.reason, found.instance = (
             self.well,
             None if self.well else "no process of kube-scheduler runs",
@@ -175,7 +177,7 @@ class Node:
             "expect": {"component": "kube-scheduler", "restart": "signal", "pid": pid},
             "guard": {"allow": list(allow)},
         }
-        context = journal.Step(RUN, STEP, "restart", "KM202", self.root)
+        context = journal.StepContext(RUN, STEP, "restart", "KM202", self.root)
         return scheduler_restart.RestartLeader().run(Step(context, wanted, "m1"))
 
 
@@ -269,7 +271,7 @@ def replaced(node, monkeypatch):
     """
 
     def refuse(step, params):
-        raise preconditions.Refused("the evidence is old")
+        raise preconditions.PreconditionFailed("the evidence is old")
 
     monkeypatch.setattr(preconditions, "check", refuse)
     node.running, node.here = [NEW], True
@@ -359,7 +361,7 @@ def test_it_does_not_run_any_more(node):
 
 def test_what_the_guards_refuse(node, monkeypatch):
     def refuse(step, params):
-        raise preconditions.Refused("the kubelet of m1 is not healthy")
+        raise preconditions.PreconditionFailed("the kubelet of m1 is not healthy")
 
     monkeypatch.setattr(preconditions, "check", refuse)
     assert node.do()[:2] == (step_record.NOT_DONE, "the kubelet of m1 is not healthy")

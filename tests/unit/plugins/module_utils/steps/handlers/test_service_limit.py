@@ -479,7 +479,7 @@ def test_whatever_the_file_holds_our_limit_is_its_last_and_in_its_section(presen
 
 def test_groups_that_are_strange():
     assert service_limit.within(2**22 + 1, GROUP) is False
-    with pytest.raises(preconditions.Refused):
+    with pytest.raises(preconditions.PreconditionFailed):
         service_limit._require_settable("", None, "", "w1")
 
 

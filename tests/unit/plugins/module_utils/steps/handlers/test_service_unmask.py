@@ -197,7 +197,7 @@ def test_a_revert_masks_it_again_by_the_very_link(node):
 def test_what_was_enabled_and_unmasked_is_taken_back_together(node):
     assert node.do()["state"] == "done"
     node.set(enabled="disabled")
-    step = journal.Step(RUN, "02-enable", "enable", "KM503", node.root)
+    step = journal.StepContext(RUN, "02-enable", "enable", "KM503", node.root)
     text = node.unit.folder.parent / "bin" / "systemctl"
     text.write_text(
         text.read_text().replace(

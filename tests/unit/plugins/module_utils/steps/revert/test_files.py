@@ -379,7 +379,9 @@ def test_a_node_tells_of_a_component_that_is_down_since_a_step_failed(
     for run_id, state in ((RUN, step_record.FAILED), (NEXT, later)):
         if state:
             step_record.claim(
-                journal.Step(run_id, "01-m1-x", "edit", "KM101", str(node.root), False, False),
+                journal.StepContext(
+                    run_id, "01-m1-x", "edit", "KM101", str(node.root), False, False
+                ),
                 {"component": "kube-scheduler", "path": "/a"},
             )
             step_record.end(

@@ -91,7 +91,9 @@ class Node:
         ]
 
     def steps(self, *allow, max_risk=1):
-        result, found = fault_engine.examine([self.document, self.world.api], frozenset({"KM520"}))
+        result, found = fault_engine.evaluate_clusters(
+            [self.document, self.world.api], frozenset({"KM520"})
+        )
         return plan.plan(
             result.findings,
             found,
@@ -696,7 +698,7 @@ def test_nothing_that_a_node_says_raises(seen):
             }.items()
         },
     }
-    assert {one.verdict for one in fault_engine.judge([document], CODES).verdicts} <= {
+    assert {one.verdict for one in fault_engine.evaluate([document], CODES).verdicts} <= {
         "present",
         "unknown",
         "clear",

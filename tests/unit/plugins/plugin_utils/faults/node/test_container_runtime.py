@@ -113,7 +113,7 @@ class Node:
         self.told("w1", copy.deepcopy({**WELL, "units": units, **changes}))
 
     def judged(self):
-        result = fault_engine.judge(
+        result = fault_engine.evaluate(
             [*self.world.documents.values(), self.world.api], faults=CODES, deep=True
         )
         (verdict,) = [item for item in result.verdicts if (item.host, item.code) == ("w1", "KM508")]
@@ -133,7 +133,9 @@ class Node:
 
     def steps(self, *allow, max_risk=2):
         documents = self.world.documents
-        result, clusters = fault_engine.examine([*documents.values(), self.world.api], faults=CODES)
+        result, clusters = fault_engine.evaluate_clusters(
+            [*documents.values(), self.world.api], faults=CODES
+        )
         return plan.plan(
             result.findings,
             clusters,
@@ -610,7 +612,7 @@ def test_no_kubelet_no_runtime_to_judge(node):
     node.told("w1", None, "absent")
     assert node.verdict() == "not_applicable"
     node.world.documents["w1"]["collectors"].pop("runtime")  # evidence of before it was collected
-    result = fault_engine.judge([*node.world.documents.values(), node.world.api], faults=CODES)
+    result = fault_engine.evaluate([*node.world.documents.values(), node.world.api], faults=CODES)
     assert not [item for item in result.verdicts if (item.host, item.code) == ("w1", "KM508")]
 
 

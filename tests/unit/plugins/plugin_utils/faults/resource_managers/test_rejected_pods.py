@@ -669,7 +669,7 @@ def test_more_pods_than_are_listed(gpus):
     world = gpus([refused(), refused("later", second=40)])
     world.data("api", "rejected")["nodes"]["w1"]["rejected"] = 4812
     assert "rejected 4812 pods, the newest n/late" in finding(world, "KM320").summary
-    result, clusters = fault_engine.examine([*world.documents.values(), world.api])
+    result, clusters = fault_engine.evaluate_clusters([*world.documents.values(), world.api])
     consent = plan.Consent(1, frozenset(), frozenset([plan.CLEAN_UP]))
     made = plan.plan(
         result.findings,
@@ -689,7 +689,7 @@ def test_more_pods_than_are_listed(gpus):
 )
 def test_rejected_pods_are_deleted_on_request_only(gpus, wished, risk, steps):
     world = gpus([refused(), refused("later", second=40)])
-    result, clusters = fault_engine.examine([*world.documents.values(), world.api])
+    result, clusters = fault_engine.evaluate_clusters([*world.documents.values(), world.api])
     consent = plan.Consent(risk, frozenset(), frozenset([plan.CLEAN_UP] if wished else []))
     found = plan.plan(
         result.findings,

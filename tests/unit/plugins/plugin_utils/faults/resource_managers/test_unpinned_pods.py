@@ -246,7 +246,9 @@ def test_patches_as_files(nodes):
         item(name="e", manager={"tool": "Helm", "name": "r"}),
         item("StatefulSet", "x" * 250),
     )
-    result, clusters = fault_engine.examine([*world.documents.values(), world.api], deep=True)
+    result, clusters = fault_engine.evaluate_clusters(
+        [*world.documents.values(), world.api], deep=True
+    )
     texts = workload_patch_file.texts(result.findings, clusters, fault_engine.KEY_DIGITS)
     short, long = sorted(texts, key=len)
     assert short == "n-deployment-d.yaml"
@@ -416,7 +418,7 @@ DIGEST = "a" * 64
 def planned(world, *items, wish=True):
     find(world, *items)
     documents = world.documents
-    result, found = fault_engine.examine([*documents.values(), world.api], deep=True)
+    result, found = fault_engine.evaluate_clusters([*documents.values(), world.api], deep=True)
     consent = plan.Consent(3, wishes=frozenset([plan.PATCH] if wish else []))
     return plan.plan(
         result.findings,

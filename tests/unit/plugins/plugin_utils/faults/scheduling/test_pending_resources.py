@@ -341,7 +341,7 @@ def test_of_a_real_cluster_each_node_is_left_out_once():
 
     Lab-full may have no pod.
     """
-    found = fault_engine.judge(evidence_sources.stream([str(REAL)]), faults=CODES).findings
+    found = fault_engine.evaluate(evidence_sources.stream([str(REAL)]), faults=CODES).findings
     (claims,) = (one for one in found if one.code == "KM213")
     assert [
         (proof.object, proof.text.split(": ", 1)[1])

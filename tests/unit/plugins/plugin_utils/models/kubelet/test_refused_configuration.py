@@ -161,7 +161,7 @@ def judged(world):
 
 def planned(world, *allow, wishes=None):
     documents = copy.deepcopy(world.documents)
-    result, clusters = fault_engine.examine([*documents.values(), world.api])
+    result, clusters = fault_engine.evaluate_clusters([*documents.values(), world.api])
     asked = (
         list(cpu_manager_reset.wishes(clusters, ["w1"], fault_engine.KEY_DIGITS))
         if wishes is not None

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.swap.policy import (
-    Wanted,
+    SwapPolicy,
     wanted,
 )
 
@@ -25,7 +25,7 @@ def memory(behavior):
 @pytest.mark.parametrize("version", VERSIONS)
 def test_all_versions_refuse_swap_by_default(version):
     """The gate of 1.30 changes nothing of it."""
-    assert wanted(version, {}, ARGV, {}) == Wanted(True, False, "NoSwap")
+    assert wanted(version, {}, ARGV, {}) == SwapPolicy(True, False, "NoSwap")
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_a_gate_of_the_command_line_wins_by_itself():
     assert wanted("v1.29.0", memory("LimitedSwap"), argv, ON).fatal != ()
     assert wanted(
         "v1.29.0", memory("LimitedSwap"), [*ARGV, "--feature-gates=Other=true"], ON
-    ) == Wanted(True, True, "LimitedSwap")
+    ) == SwapPolicy(True, True, "LimitedSwap")
     assert (
         "no boolean" in wanted("v1.29.0", {}, [*ARGV, "--feature-gates=NodeSwap=yes"], {}).fatal[0]
     )

@@ -116,7 +116,7 @@ def node(world):
 
 def planned(world, *allow, max_risk=3, **more):
     documents = world.documents
-    result, found = fault_engine.examine([*documents.values(), world.api])
+    result, found = fault_engine.evaluate_clusters([*documents.values(), world.api])
     return plan.plan(
         result.findings,
         found,
@@ -278,7 +278,7 @@ def test_several_faults_of_one_node_are_one_reset(node):
         '{"policyName":"Static"}',
         healthy=True,
     )
-    result, _clusters = fault_engine.examine([*world.documents.values(), world.api])
+    result, _clusters = fault_engine.evaluate_clusters([*world.documents.values(), world.api])
     assert {item.code for item in result.findings} >= {"KM306", "KM310"}
     assert [step.remedy for step in planned(world)] == ALL[1:]
 
@@ -455,7 +455,7 @@ def test_what_was_lent_is_not_the_kubelets_own(node):
 
 def wished(world, settings, *allow):
     documents = world.documents
-    result, found = fault_engine.examine([*documents.values(), world.api])
+    result, found = fault_engine.evaluate_clusters([*documents.values(), world.api])
     consent = plan.Consent(3, frozenset(allow), cpu_manager={"w1": settings})
     return plan.plan(
         [*result.findings, *cpu_manager_reset.wishes(found, ["w1"], fault_engine.KEY_DIGITS)],
@@ -493,7 +493,7 @@ def test_a_node_that_is_as_it_should_be_is_left_alone_unless_it_is_forced(node):
 
 def test_who_asked_for_a_reset_that_nothing_calls_for_is_told_how_to_have_it(node):
     def told(world, *allow):
-        _result, found = fault_engine.examine([*world.documents.values(), world.api])
+        _result, found = fault_engine.evaluate_clusters([*world.documents.values(), world.api])
         return cpu_manager_reset.uncalled(found, ["w1"], wished(world, {}, *allow))
 
     world = node(state(default="0-3", entries={}), STATIC, healthy=True)
@@ -502,7 +502,7 @@ def test_who_asked_for_a_reset_that_nothing_calls_for_is_told_how_to_have_it(nod
     assert "-e kubemend_allow=force_reset" in sentence
     assert told(world, "force_reset") == ()
     assert told(node(NONE)) == ()
-    _result, found = fault_engine.examine([*world.documents.values(), world.api])
+    _result, found = fault_engine.evaluate_clusters([*world.documents.values(), world.api])
     assert (
         cpu_manager_reset.uncalled(found, [], ())
         == cpu_manager_reset.uncalled(found, ["elsewhere"], ())
@@ -694,7 +694,7 @@ def test_what_was_lent_and_nothing_calls_for_any_more(node, text, present):
         {"path": kubelet_dropin.ENVIRONMENT, "text": "# adds: --cpu-manager-policy=none\n"}
     ]
     documents = world.documents
-    result, found = fault_engine.examine([*documents.values(), world.api])
+    result, found = fault_engine.evaluate_clusters([*documents.values(), world.api])
     assert [item.host for item in result.findings if item.code == "KM903"] == (
         ["w1"] if present else []
     )
@@ -812,7 +812,7 @@ def test_an_interrupted_reset_may_be_ended_although_the_kubelet_is_down(node):
                 ],
             },
         }
-        result, found = fault_engine.examine([*world.documents.values(), world.api])
+        result, found = fault_engine.evaluate_clusters([*world.documents.values(), world.api])
         steps = plan.plan(
             result.findings,
             found,

@@ -99,7 +99,9 @@ class Node:
 
     def steps(self, *allow, max_risk=1, **limits):
         documents = self.world.documents
-        result, found = fault_engine.examine([*documents.values(), self.world.api], deep=True)
+        result, found = fault_engine.evaluate_clusters(
+            [*documents.values(), self.world.api], deep=True
+        )
         consent = plan.Consent(
             max_risk,
             frozenset(allow),
@@ -428,7 +430,7 @@ def test_what_would_not_last_is_written_as_it_is_meant_and_no_further(
 def test_two_findings_of_one_key_are_one_step(node):
     node.sysctl(("/etc/sysctl.d/10-a.conf", f"{INSTANCES} = 512\n"))
     # no file here speaks of ip_forward: KM520
-    result, _clusters = fault_engine.examine(
+    result, _clusters = fault_engine.evaluate_clusters(
         node.world.documents.values(), frozenset({"KM402", "KM407"})
     )
     assert {(item.code, item.component) for item in result.findings} == {
@@ -610,9 +612,11 @@ def test_every_word_that_lifts_something_is_one():
 
 def scene(host, **more):
     """more: of the finding."""
-    result, (cluster,) = fault_engine.examine([*host.world.documents.values(), host.world.api])
+    result, (cluster,) = fault_engine.evaluate_clusters(
+        [*host.world.documents.values(), host.world.api]
+    )
     finding = next(item for item in result.findings if item.code == "KM402")
-    return plan.Scene(replace(finding, **more), cluster, host.document, plan.Consent(1))
+    return plan.RemedyContext(replace(finding, **more), cluster, host.document, plan.Consent(1))
 
 
 def test_a_host_that_limit_leaves_out(node):

@@ -49,7 +49,7 @@ class Asked(Node):
 
     def steps(self, *allow, **limits):
         documents = self.world.documents
-        result, found = fault_engine.examine(
+        result, found = fault_engine.evaluate_clusters(
             [*documents.values(), self.world.api], frozenset({"KM402", "KM407"})
         )
         consent = plan.Consent(1, frozenset(allow), limits=limits, profile=frozenset({"w1"}))
@@ -140,7 +140,7 @@ def test_the_variables_say_how_much(node):
 
 def test_hosts_that_did_not_ask_have_none(world):
     node = Asked(world)
-    result, found = fault_engine.examine(
+    result, found = fault_engine.evaluate_clusters(
         [*node.world.documents.values(), node.world.api], frozenset({"KM402"})
     )
     assert list(kernel_settings.wishes(found, (), fault_engine.KEY_DIGITS)) == []
@@ -343,7 +343,7 @@ def test_a_host_without_a_kubelet_is_left_to_whoever_names_it(node, status, name
 
 def mended(node, *allow, max_risk=1):
     documents = node.world.documents
-    result, found = fault_engine.examine(
+    result, found = fault_engine.evaluate_clusters(
         [*documents.values(), node.world.api], frozenset({"KM406"})
     )
     steps = plan.plan(

@@ -31,7 +31,7 @@ SHORT = "0/4 nodes are available: 3 node(s) didn't match node selector."
 
 def planned(world, max_risk=2, allow=()):
     documents = copy.deepcopy(world.documents)
-    result, found = fault_engine.examine(
+    result, found = fault_engine.evaluate_clusters(
         [*documents.values(), world.api], frozenset(("KM201", "KM202"))
     )
     return plan.plan(

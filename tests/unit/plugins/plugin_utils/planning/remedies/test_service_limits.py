@@ -54,7 +54,7 @@ class Full(Node):
 
     def steps(self, *allow, max_risk=1, **limits):
         documents = self.world.documents
-        result, found = fault_engine.examine(
+        result, found = fault_engine.evaluate_clusters(
             [*documents.values(), self.world.api], frozenset({"KM404"}), deep=True
         )
         consent = plan.Consent(max_risk, frozenset(allow), limits=limits)
@@ -445,7 +445,7 @@ def test_the_role_that_wants_the_whole_profile_restarts_nothing(node):
     node.seen["init"].update(cap_sys_resource=False)
     consent = plan.Consent(3, frozenset({"service_restart"}), profile=frozenset({"w1"}))
     documents = node.world.documents
-    result, found = fault_engine.examine(
+    result, found = fault_engine.evaluate_clusters(
         [*documents.values(), node.world.api], frozenset({"KM404"}), deep=True
     )
     (step,) = plan.plan(
@@ -625,7 +625,7 @@ def test_what_counts_from_the_next_start_is_no_failure(node, later, code):
 def test_a_host_that_is_to_have_the_whole_profile_gets_logins_by_their_wish_alone(node):
     node.walk["nofile"] = [full(), full(pid=60, unit=None, session="session-3.scope", uid=1000)]
     documents = node.world.documents
-    result, found = fault_engine.examine(
+    result, found = fault_engine.evaluate_clusters(
         [*documents.values(), node.world.api], frozenset({"KM404"}), deep=True
     )
     consent = plan.Consent(1, profile=frozenset({"w1"}))

@@ -39,7 +39,7 @@ class Node:
     def steps(self, *allow, max_risk=2, stopped=()):
         """stopped: hosts of which KM502 is found too."""
         documents = self.world.documents
-        result, clusters = fault_engine.examine(
+        result, clusters = fault_engine.evaluate_clusters(
             [*documents.values(), *([self.world.api] if self.world.api else [])],
             faults=frozenset(("KM501",)),
         )
@@ -239,7 +239,7 @@ class Masked(Node):
 
     def steps(self, *allow, max_risk=3, stopped=()):
         documents = self.world.documents
-        result, clusters = fault_engine.examine(
+        result, clusters = fault_engine.evaluate_clusters(
             [*documents.values(), *([self.world.api] if self.world.api else [])],
             faults=frozenset(("KM501", "KM502", "KM503")),
         )

@@ -17,7 +17,9 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.swap.e
     Undo,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.swap.node import NodeSwap
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.swap.policy import Wanted
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.swap.policy import (
+    SwapPolicy,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.swap.sources import (
     Forecast,
 )
@@ -60,7 +62,9 @@ def steps(world, seen, *allow, config="kind: KubeletConfiguration\n", max_risk=3
     if isinstance(seen.get("fstab"), dict):
         seen["fstab"].setdefault("sha256", "f" * 64)
     documents["w1"]["collectors"]["swap"] = {"status": "ok", "data": seen}
-    result, found = fault_engine.examine([*documents.values(), world.api], frozenset({"KM504"}))
+    result, found = fault_engine.evaluate_clusters(
+        [*documents.values(), world.api], frozenset({"KM504"})
+    )
     return plan.plan(
         result.findings,
         found,
@@ -306,7 +310,7 @@ def test_a_plan_does_not_rely_on_the_finding(world):
         ("the machine's", {"seen": node(swaps=FILE, container=True)}),
     ):
         steps(world, node(swaps=FILE))
-        result, clusters = fault_engine.examine(
+        result, clusters = fault_engine.evaluate_clusters(
             [*world.documents.values(), world.api], frozenset({"KM504"})
         )
         steps(
@@ -332,11 +336,11 @@ def test_a_plan_does_not_rely_on_the_finding(world):
 
 def test_a_limited_run_leaves_others_alone(world):
     steps(world, node(fstab="/swapfile none swap sw 0 0\n", swaps=FILE))
-    result, _found = fault_engine.examine(
+    result, _found = fault_engine.evaluate_clusters(
         [*world.documents.values(), world.api], frozenset({"KM504"})
     )
     world.documents["w1"] = {**world.documents["w1"], "status": "not_asked"}
-    _result, clusters = fault_engine.examine(
+    _result, clusters = fault_engine.evaluate_clusters(
         [*world.documents.values(), world.api], frozenset({"KM504"})
     )
     found = plan.plan(
@@ -367,7 +371,9 @@ def test_what_lasts_is_the_same_change_whether_or_not_the_swap_may_go(world):
 def given(*undo, place="/etc/rc.local:3", device="/dev/x"):
     """What keeps off a source that is undone so."""
     later = Forecast((Source("script", place, device, "x.swap", True, "", undo),))
-    return remedie_swap.sources(NodeSwap(node(), [], later, Wanted(True, False, "NoSwap"), False))
+    return remedie_swap.sources(
+        NodeSwap(node(), [], later, SwapPolicy(True, False, "NoSwap"), False)
+    )
 
 
 @pytest.mark.parametrize(
@@ -414,7 +420,9 @@ def test_zram_generators_file_is_emptied_for_nothing_else(kind):
         )
     )
     seen = {**node(), "files": [{"path": remedie_swap.ZRAM, "error": "missing"}, *node()["files"]]}
-    found = remedie_swap.sources(NodeSwap(seen, [], later, Wanted(True, False, "NoSwap"), False))
+    found = remedie_swap.sources(
+        NodeSwap(seen, [], later, SwapPolicy(True, False, "NoSwap"), False)
+    )
     assert found.empty == {}
     assert len(found.hand) == 1
 
@@ -454,7 +462,7 @@ def test_zram_generators_own_file_that_nobody_asked_for(world):
 
 def test_the_swap_goes_only_while_the_kubelets_configuration_is_the_same(world):
     steps(world, node(swaps=FILE))
-    result, found = fault_engine.examine(
+    result, found = fault_engine.evaluate_clusters(
         [*world.documents.values(), world.api], frozenset({"KM504"})
     )
     for dropins, known in (
