@@ -178,7 +178,7 @@ def take_back(record, restore, step, allow):
     """Revert the kubelet's part of a run, and return (verified, the reason).
 
     Verified: None where nothing had to start again. record: of the step that raised it;
-    restore(step): puts the former files back and returns why not. Raises guard.Refused or
+    restore(step): puts the former files back and returns why not. Raises PreconditionFailed or
     ChangeError before anything is changed.
     """
     may_restart(record, allow)
@@ -216,7 +216,7 @@ def resumed(record, step, allow=()):
 
 
 def may_restart(record, allow):
-    """Return the kubelet as it runs; guard.Refused where it has to be restarted and may not.
+    """Return the kubelet as it runs; PreconditionFailed where it has to be restarted and may not.
 
     One that is stopped needs no restart.
     """

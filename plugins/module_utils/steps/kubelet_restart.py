@@ -47,7 +47,7 @@ def _argv(pid):
 
 
 def look(host):
-    """The kubelet, or guard.Refused where nothing can be said about it."""
+    """The kubelet, or PreconditionFailed where nothing can be said about it."""
     try:
         return Kubelet()
     except Exception as error:  # pylint: disable=broad-except
@@ -58,7 +58,7 @@ def look(host):
 
 
 def check(host, wanted, allow, own=()):
-    """Return the kubelet when it may be restarted now; raise guard.Refused.
+    """Return the kubelet when it may be restarted now; raise PreconditionFailed.
 
     wanted: the step's expect and guard; own: managed files.
     """
@@ -91,7 +91,7 @@ def check(host, wanted, allow, own=()):
 
 
 def _demand_running(found, host):
-    """Raise guard.Refused unless the kubelet runs as its unit, and is healthy."""
+    """Raise PreconditionFailed unless the kubelet runs as its unit, and is healthy."""
     unit = found.evidence["unit"] or {}
     if unit.get("name") != UNIT or found.pid is None or unit.get("active_state") != "active":
         raise preconditions.PreconditionFailed(
@@ -109,7 +109,7 @@ def _demand_running(found, host):
 
 
 def demand_start(found, host):
-    """Raise guard.Refused where something would keep the new process from starting."""
+    """Raise PreconditionFailed where something would keep the new process from starting."""
     swaps = (files.text("/proc/swaps") or "").splitlines()[1:]
     if swaps and _fails_on_swap(found).lower() in ("", "true", "t", "1"):
         raise preconditions.PreconditionFailed(
@@ -143,7 +143,7 @@ def only_ours(unit, own):
 
 
 def demand_no_devices(host):
-    """No container that holds devices of a plugin runs here, or guard.Refused."""
+    """No container that holds devices of a plugin runs here, or PreconditionFailed."""
     held = devices.running()
     if held is None:
         raise preconditions.PreconditionFailed(

@@ -25,9 +25,6 @@ MAX_MANIFEST = 10 * 1024 * 1024
 OLD = "collect evidence and plan again"
 
 
-PreconditionFailed = (
-    PreconditionFailed  # the name by which packages above and beside this one know it
-)
 
 
 class PreconditionResult:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ...module_utils.shared.step_states import FAILED, RUNNING, STATES
+from ...module_utils.shared.step_kinds import FAILED, RUNNING, STATES
 from ..evidence import document
 from ..run import console
 

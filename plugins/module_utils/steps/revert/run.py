@@ -267,7 +267,7 @@ class _Revert:
             self._with_component(component, changes, pending, here)
 
     def _preconditions(self, component, pending):
-        """Return a _Start of this component, or raise guard.Refused."""
+        """Return a _Start of this component, or raise PreconditionFailed."""
         start = _Start(component, pending, self.allow)
         start.scene = preconditions.check(
             {

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.action import pod_logs_info
+from ansible_collections.kubemend.remediation.plugins.action import pod_logs_info as action
 from ansible_collections.kubemend.remediation.plugins.module_utils.logs import (
     components as log_components,
 )
@@ -219,7 +219,7 @@ def test_refused_before_any_node_is_asked(folder: Path, option: str, sentence: s
 def test_a_result_of_counts_whatever_the_node_says(answer: dict[str, Any]) -> None:
     told = {"lines": [], "sources": [], **answer}
     try:
-        found = pod_logs_info.ActionModule.summary(None, told)
+        found = action.ActionModule.summary(None, told)
     except TypeError as error:
         pytest.fail(str(error))
     assert found == {
@@ -230,7 +230,7 @@ def test_a_result_of_counts_whatever_the_node_says(answer: dict[str, Any]) -> No
 
 
 def test_the_program_carries_what_it_imports() -> None:
-    names = node_program._sources(pod_logs_info.ActionModule.ENTRY.partition(":")[0], ())
+    names = node_program._sources(action.ActionModule.ENTRY.partition(":")[0], ())
     for name in (
         "logs.components",
         "logs.sources",
@@ -252,7 +252,7 @@ def test_the_module_has_the_same_defaults() -> None:
         name: option.get("default")
         for name, option in yaml.safe_load(pod_logs_info.DOCUMENTATION)["options"].items()
     }
-    spec = {name: option.get("default") for name, option in pod_logs_info.ActionModule.SPEC.items()}
+    spec = {name: option.get("default") for name, option in action.ActionModule.SPEC.items()}
     assert documented == {
         **spec,
         "evidence_dir": None,
