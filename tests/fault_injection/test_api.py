@@ -274,7 +274,7 @@ def served(
             self.connection.close()
 
     (path / "admin.conf").touch()
-    monkeypatch.setattr(session, "Door", Door)
+    monkeypatch.setattr(session, "ApiProxy", Door)
     monkeypatch.setattr(
         kubeconfig, "view", lambda _kubectl, _path, _deadline: ("https://10.0.0.9:6443", pem)
     )

@@ -205,7 +205,7 @@ def made(monkeypatch: pytest.MonkeyPatch, fake: "Api | None" = None):
             self.connection.close()
 
     (path / "admin.conf").touch()
-    monkeypatch.setattr(api_target, "Door", Door)
+    monkeypatch.setattr(api_target, "ApiProxy", Door)
     monkeypatch.setattr(api_target, "AWAY_SECONDS", 0)
     monkeypatch.setattr(kubeconfig, "find_kubectl", lambda asked=None: asked or "/usr/bin/kubectl")
     monkeypatch.setattr(kubeconfig, "KUBECONFIGS", (str(path / "admin.conf"),))

@@ -105,7 +105,7 @@ def ask(tmp_path, monkeypatch):
         config = tmp_path / "admin.conf"
         stand_in(config, version, tmp_path, **(facts or {}))
         if not process:
-            monkeypatch.setattr(session, "Door", Recorded)
+            monkeypatch.setattr(session, "ApiProxy", Recorded)
             monkeypatch.setattr(
                 kubeapi_kubeconfig, "view", lambda _kubectl, path, _deadline: (URL, CA)
             )
@@ -483,7 +483,7 @@ import sys, time
 from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi import client as api, proxy as api_proxy
 api_proxy.PROBE_SECONDS = 120
 with api_proxy.folder() as where:
-    door = api_proxy.Door(where, "0", sys.argv[1], sys.argv[2], api.Deadline(120))
+    door = api_proxy.ApiProxy(where, "0", sys.argv[1], sys.argv[2], api.Deadline(120))
     try:
         door.get("/version")
         print(where, door.process.pid, flush=True)
