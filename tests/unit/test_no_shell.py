@@ -44,7 +44,10 @@ FREE = {"shell", "command", "raw", "script", "expect"}
 # The one command line that goes through a shell, and the one import by name; both of our own words.
 LOW_LEVEL, BY_NAME = (
     {"plugins/plugin_utils/transport/node_action.py"},
-    {f"plugins/module_utils/{name}.py" for name in ("collectors/registry",)},
+    {
+        f"plugins/module_utils/{name}.py"
+        for name in ("collectors/registry", "steps/registry", "steps/revert/registry")
+    },
 )
 WORDS = {"sh", "bash", "/bin/sh", "/bin/bash", "/usr/bin/env", "su", "sudo"}
 

@@ -250,7 +250,7 @@ class _Executor:
         return file_change.compare_and_swap(
             self.change["path"],
             self.change["sha256"],
-            file_change.decoded(self.change["splices"]),
+            file_change.decode_splices(self.change["splices"]),
             self.context,
         )
 

@@ -68,7 +68,7 @@ def move_out(path, expected_sha256, step):
     return _swap(path, expected_sha256, lambda former: None, step, "remove")
 
 
-def decoded(splices):
+def decode_splices(splices):
     """Return the splices of a plan with their true bytes."""
     return [
         (begin, end, base64.b64decode(old), base64.b64decode(new))

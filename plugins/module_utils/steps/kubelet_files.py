@@ -25,7 +25,7 @@ def write(file, step):
         )
         return
     file_change.compare_and_swap(
-        file["path"], file["sha256"], file_change.decoded(file["splices"]), step
+        file["path"], file["sha256"], file_change.decode_splices(file["splices"]), step
     )
 
 

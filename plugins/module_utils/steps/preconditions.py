@@ -25,8 +25,6 @@ MAX_MANIFEST = 10 * 1024 * 1024
 OLD = "collect evidence and plan again"
 
 
-
-
 class PreconditionResult:
     """The node as the guards found it.
 

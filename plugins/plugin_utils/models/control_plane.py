@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...module_utils.shared.cluster_key import certificate_digests
 from ...module_utils.shared.kubelet_health import SWITCHED_OFF
 from ..evidence import contract
 from ..evidence.answers.file_record import CertificateFile, FileRecord
@@ -31,6 +31,7 @@ from ..evidence.answers.node.system import System
 from ..parsers import pflag, pod_manifest
 from ..safe_io import yaml_nodes
 
+BLOCK = re.compile(r"-----BEGIN CERTIFICATE-----(.*?)-----END CERTIFICATE-----", re.DOTALL)
 ELECTED = ("kube-scheduler", "kube-controller-manager")
 
 
@@ -199,7 +200,11 @@ def authority_digests(kubeconfig: str | None, pem: str | None) -> frozenset[str]
             texts.append(base64.b64decode(item, validate=True).decode("ascii", "replace"))
         except (binascii.Error, ValueError):
             continue
-    return frozenset(certificate_digests("\n".join(texts)))
+    # Of the text, not of the decoded bytes: a block that does not decode still tells CAs apart.
+    blocks = BLOCK.findall("\n".join(texts))
+    return frozenset(
+        hashlib.sha256("".join(block.split()).encode()).hexdigest() for block in blocks
+    )
 
 
 @dataclass

@@ -24,7 +24,9 @@ from typing import Any
 COLLECTION = Path(__file__).resolve().parents[3]
 PACKAGE = "ansible_collections.kubemend.remediation."
 # Relative imports, as node code writes them. A unit test compares this expression with ast.
-IMPORT = re.compile(r"^[ \t]*from[ \t]+(\.+)([\w.]*)[ \t]+import[ \t]+(\([^)]*\)|[^\n#]*)", re.M)
+IMPORT = re.compile(
+    r"^[ \t]*from[ \t]+(\.+)([\w.]*)[ \t]+import[ \t]+(\((?:[^)#]|#[^\n]*)*\)|[^\n#]*)", re.M
+)
 
 # Read by any Python that the node has: nothing here may be a syntax error for an old one.
 HEAD = """import sys
@@ -146,6 +148,7 @@ def _imported(name: str, source: str) -> list[str]:
             parts += tail.split(".")
         module = ".".join(parts)
         imported.append(module)
+        names = re.sub(r"#[^\n]*", "", names)
         for part in names.strip("()").split(","):
             if part.strip():
                 imported.append(f"{module}.{part.split()[0]}")

@@ -66,7 +66,10 @@ def _write(step):
             step.path, b"", step.context, file_change.Attributes(0o644), make_folder=True
         )
     return file_change.compare_and_swap(
-        step.path, step.change["sha256"], file_change.decoded(step.change["splices"]), step.context
+        step.path,
+        step.change["sha256"],
+        file_change.decode_splices(step.change["splices"]),
+        step.context,
     )
 
 

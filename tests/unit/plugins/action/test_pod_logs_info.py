@@ -237,7 +237,6 @@ def test_the_program_carries_what_it_imports() -> None:
         "logs.journald",
         "logs.lines",
         "shared.redaction",
-        "system.http_client",
         "system.kubelet_process",
     ):
         assert f"{node_program.PACKAGE}plugins.module_utils.{name}" in names

@@ -394,8 +394,6 @@ def test_a_pod_narrows_kubelets_and_says_what_lines_must_hold(world):
         siblings=[
             {"name": "job-a-b9k1z", "uid": "u2", "node": "m2"},
             {"name": "job-a-none", "uid": None, "node": None},
-            None,
-            3,
         ],
     )
     made = planned(world, pod="default/job-a-x7f2p")

@@ -64,6 +64,7 @@ def test_node_module_imports_no_other_part_of_the_collection(name: str) -> None:
         ("from . import a, b\n", {"p.q", "p.q.a", "p.q.b"}),
         ("from .x import y  # noqa\n", {"p.q.x", "p.q.x.y"}),
         ("from ..x import (\n    y,\n    z as w,\n)\n", {"p.x", "p.x.y", "p.x.z"}),
+        ("from .x import (  # a (b) c\n    y,\n)\n", {"p.q.x", "p.q.x.y"}),
         ("def f():\n    from .x.y import z\n", {"p.q.x.y", "p.q.x.y.z"}),
         ("from os import path\nimport json\n", set()),
     ],
