@@ -48,7 +48,7 @@ ANSWER = {
 REFUSED = {
     **ANSWER,
     "state": "refused",
-    "reason": "the kubelet of m2 is not healthy: mend it first",
+    "reason": "the kubelet of m2 is not healthy: repair it first",
 }
 ROLE = "- hosts: all\n  gather_facts: false\n  roles: [kubemend.remediation.leader_election]\n"
 
@@ -123,7 +123,7 @@ def test_what_nothing_refuses_ends_well_and_is_reported_once(
 @pytest.mark.parametrize(
     ("answer", "why"),
     [
-        (REFUSED, "the kubelet of m2 is not healthy: mend it first"),
+        (REFUSED, "the kubelet of m2 is not healthy: repair it first"),
         ("silent", "m2 could not be asked:"),
         ({"state": "{{ 1 }}"}, "names no state"),
     ],

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""No shell reads what somebody else wrote.
+"""No shell reads what something else wrote.
 
 Every program is started by its words, every task is a module with options.
 """

@@ -22,7 +22,7 @@ from . import file_change
 
 
 def compare_and_swap(wanted, step, via):
-    """The change of a plan: splices of the true text.
+    """Return the change of a plan: splices of the true text.
 
     As change.compare_and_swap, with `left`, the digest that is there afterwards.
     """
@@ -41,7 +41,7 @@ def compare_and_swap(wanted, step, via):
 
 
 def give(wanted, step, via):
-    """Requests and limits of a workload's containers.
+    """Return requests and limits of a workload's containers.
 
     Wanted {path, real, sha256, resources} as workload.given has them.
     """
@@ -56,13 +56,13 @@ def give(wanted, step, via):
                 "{} was not changed: {}; collect evidence and plan again".format(
                     wanted["path"], error
                 )
-            )
+            ) from error
 
     return _swap(wanted["path"], wanted["real"], wanted["sha256"], edit, step, via)
 
 
 def replace(intent, data, step):
-    """The whole text, where it still is what an entry of the journal left."""
+    """Return the whole text, where it still is what an entry of the journal left."""
     return _swap(
         intent["path"],
         intent["real"],
@@ -103,11 +103,11 @@ def _swap(path, real, expected, edit, step, via):
         raise ChangeError(
             f"{path} was not changed: the API does not answer as it should ({error}); find out why,"
             " and run again"
-        )
+        ) from error
 
 
 def _write(api, item, former, facts, step, root_fd):
-    """The intent, the object with the new text, what it holds then, the commit."""
+    """Return the intent, the object with the new text, what it holds then, the commit."""
     path, real = facts["path"], facts["real"]
     with storage.told(
         f"{path} was not changed, because the journal in {step.root} cannot be written"
@@ -123,11 +123,11 @@ def _write(api, item, former, facts, step, root_fd):
         except ApiError as error:
             if error.code is not None and error.code < 500:
                 entry.abandon(str(error))
-                raise ChangeError(f"{path} was not changed: {_refused(error)}")
+                raise ChangeError(f"{path} was not changed: {_refused(error)}") from error
             raise ChangeError(
                 f"whether {path} was changed is not known ({error}): {open_still}",
                 changed=True,
-            )
+            ) from error
         try:
             left = read(api, real)[1]
             entry.commit()
@@ -136,7 +136,7 @@ def _write(api, item, former, facts, step, root_fd):
                 f"{path} holds its new text, but that cannot be proven or committed"
                 f" ({storage.one_line(error)}): {open_still}",
                 changed=True,
-            )
+            ) from error
     return {
         "entry": f"{entry.run_id}/{entry.name}",
         "left": None if left is None else storage.digest(left),
@@ -145,23 +145,23 @@ def _write(api, item, former, facts, step, root_fd):
 
 def _refused(error):
     if error.code == 409:
-        return "somebody else changed it at this moment; find out who, and run again"
-    return f"the API refused it ({error}); mend that and run again"
+        return "something else changed it at this moment; find out what, and run again"
+    return f"the API refused it ({error}); correct that and run again"
 
 
 def _hold(item, real, path, data):
-    """The object with the new text."""
+    """Return the object with the new text."""
     if not real.startswith(journal.WORKLOAD):
         item["data"][parts(real)[2]] = _text(path, data)
         return
     try:
         workload_resources.put(item, _text(path, data))
     except ValueError as error:
-        raise ChangeError(f"{path} was not changed: {error}")
+        raise ChangeError(f"{path} was not changed: {error}") from error
 
 
 def _text(path, data):
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError:
-        raise ChangeError(f"{path} was not changed: what it should hold is no UTF-8 text")
+        raise ChangeError(f"{path} was not changed: what it should hold is no UTF-8 text") from None

@@ -121,11 +121,11 @@ class StepHandler:
 
     def verify(self, _step, _record):
         """Return why the step has no effect, or None. A written file needs no more."""
-        return None
+        return
 
     def describe(self, _step, _record, _applied):
         """Return what was seen of a step that is verified."""
-        return None
+        return
 
     def roll_back(self, _step, _record, _applied, reason):
         """Undo what apply did; return (state of the record, reason, what was seen)."""

@@ -85,7 +85,7 @@ def work(params):
     except Exception as error:  # pylint: disable=broad-except
         answer = answer_of(
             FAILED,
-            f"the step ended in a way that nobody foresaw ({type(error).__name__}:"
+            f"the step ended in an unforeseen way ({type(error).__name__}:"
             f" {files.one_line(error)}); the next run finds out what became of it",
         )
     answer["seconds"] = round(time.monotonic() - begin, 2)
@@ -308,12 +308,7 @@ class _Executor:
     def _back(self, record, entry, former, found):
         """Restore the former bytes, and the component with them."""
         component = record["component"]
-        reason = "%s of %s was not proven within %d s: %s" % (
-            component,
-            self.host,
-            round(found.waited),
-            found.reason,
-        )
+        reason = f"{component} of {self.host} was not proven within {round(found.waited)} s: {found.reason}"
         if entry:
             try:
                 self._hold(strict=False)
@@ -340,12 +335,13 @@ class _Executor:
         if back.ok:
             reason += ", and it runs"
             if entry:
-                reason += " as before (pid %d)" % back.instance.pid
+                reason += f" as before (pid {back.instance.pid})"
             return self._ended(record, restored, reason, back, entry)
         reason = (
-            "component down: %s; but it did not come back within %d s (%s): look at journalctl"
-            " -u kubelet, crictl ps -a --name %s and /var/log/pods/kube-system_%s-* on %s"
-            % (reason, round(back.waited), back.reason, component, component, self.host)
+            f"component down: {reason}; but it did not come back within {round(back.waited)} s"
+            f" ({back.reason}): look at journalctl"
+            f" -u kubelet, crictl ps -a --name {component} and"
+            f" /var/log/pods/kube-system_{component}-* on {self.host}"
         )
         return self._ended(record, step_record.FAILED, reason, back, entry)
 

@@ -53,7 +53,7 @@ def replace(path, expected_sha256, data, step):
 
 
 def create_file(path, data, step, attributes=None, make_folder=False):
-    """A file where there must be none (what expects an absence). make_folder.
+    """Return a file where there must be none (what expects an absence). make_folder.
 
     Make its folder, 0755, not that one's parents.
     """
@@ -77,7 +77,7 @@ def decode_splices(splices):
 
 
 def splice(path, former, splices):
-    """The bytes with every splice done, or a refusal when one does not find what it is to
+    """Return the bytes with every splice done, or a refusal when one does not find what it is to
     replace.
     """
     parts, position = [], 0
@@ -93,8 +93,9 @@ def splice(path, former, splices):
             )
         if former[start:end] != old:
             raise ChangeError(
-                "%s was not changed: its bytes %d to %d are not those that were to be replaced;"
-                " collect evidence and plan again" % (path, start, end)
+                f"{path} was not changed: its bytes {int(start)} to {int(end)} are not those"
+                f" that were to be replaced;"
+                " collect evidence and plan again"
             )
         parts += [former[position:start], new]
         position = end
@@ -102,7 +103,7 @@ def splice(path, former, splices):
 
 
 def demand_digest(path, expected_sha256):
-    """A change without the digest of what it is based on is none."""
+    """Return a change without the digest of what it is based on is none."""
     if not isinstance(expected_sha256, str) or not SHA256.match(expected_sha256):
         raise ChangeError(f"{path} was not changed: the sha256 that it should have is missing")
 
@@ -147,7 +148,7 @@ def _swap(path, expected, edit, step, action, attributes=None, make_folder=False
 
 @contextlib.contextmanager
 def _folder(place, may_be_missing):
-    """A descriptor of the folder; None when it is still to be made (check mode)."""
+    """Return a descriptor of the folder; None when it is still to be made (check mode)."""
     try:
         fd = place.opened()
     except FileNotFoundError:
@@ -161,7 +162,7 @@ def _folder(place, may_be_missing):
 
 @contextlib.contextmanager
 def _made(place, wanted):
-    """The folder, made where it is wanted and missing.
+    """Return the folder, made where it is wanted and missing.
 
     Taken away again where nothing came to lie in it.
     """
@@ -204,9 +205,9 @@ def compare(path, present, expected):
 def _demand_replaceable(place, found, action):
     if found and found.status.st_nlink > 1 and action != "remove":
         raise ChangeError(
-            "%s was not changed: it has %d names (hard links), and replacing it would part them;"
-            " remove the others (find -inum %d) and run again"
-            % (place.path, found.status.st_nlink, found.status.st_ino)
+            f"{place.path} was not changed: it has {int(found.status.st_nlink)} names (hard"
+            f" links), and replacing it would part them;"
+            f" remove the others (find -inum {int(found.status.st_ino)}) and run again"
         )
     if place.linked and action != "edit":
         raise ChangeError(
@@ -216,7 +217,7 @@ def _demand_replaceable(place, found, action):
 
 
 def demand_ended(path, real, root):
-    """What was changed and interrupted is not changed again before that one is ended."""
+    """Return what was changed and interrupted is not changed again before that one is ended."""
     for item in journal.open_entries(root):
         if item["intent"] is None or item["intent"]["real"] == real:
             raise ChangeError(
@@ -271,7 +272,7 @@ class _Swap:
                     f" {storage.why(error)} (the journal's entry {entry.name} of run {entry.run_id}"
                     " stays open)",
                     changed=True,
-                )
+                ) from error
         return f"{entry.run_id}/{entry.name}"
 
     def _install(self, temp):
@@ -280,8 +281,8 @@ class _Swap:
             file_target.write_temporary(temp, self.after, self.folder, self.attributes)
         if self.found and not self.found.same(file_target.look(self.place, self.folder)):
             raise ChangeError(
-                f"{self.place.path} was not changed: somebody else changed it at this moment; find"
-                " out who, and run again"
+                f"{self.place.path} was not changed: something else changed it at this moment; find"
+                " out what, and run again"
             )
         if self.after is None:
             os.unlink(self.place.name, dir_fd=self.folder)

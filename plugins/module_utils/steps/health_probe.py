@@ -50,22 +50,17 @@ class ExpectedState:
     def misfit(self, instance):
         """Why a process is not the one, or None."""
         if instance.identity == self.not_identity:
-            return "the former process (pid %d) still runs" % instance.pid
+            return f"the former process (pid {instance.pid}) still runs"
         if self.argv is not None and files.masked_argv(instance.argv) != self.argv:
-            return "the process (pid %d) does not run with the former command line" % instance.pid
+            return f"the process (pid {instance.pid}) does not run with the former command line"
         for name, value in sorted(self.flags.items()):
             running = procfs.flag(instance.argv, name)
             if not (running == value or (value == "true" and running in TRUE)):
-                return "the process (pid %d) runs with --%s %s, not %s" % (
-                    instance.pid,
-                    name,
-                    _value(running),
-                    _value(value),
-                )
+                return f"the process (pid {instance.pid}) runs with --{name} {_value(running)}, not {_value(value)}"
         return None
 
     def contrary(self, told):
-        """What it says against what is wanted, or None."""
+        """Return what it says against what is wanted, or None."""
         if self.elect is None or told["healthz"] != 200:
             return None
         for name, said in (("healthz", told["check"]), ("configz", told["elect"])):
@@ -76,15 +71,17 @@ class ExpectedState:
         return None
 
     def lacking(self, told, age):
-        """What is not shown yet, or None."""
+        """Return what is not shown yet, or None."""
         if not self.healthy:
             return None
         if told["healthz"] != 200:
-            return "its healthz answers %s" % (told["healthz"] or "not ({})".format(told["error"]))
+            return "its healthz answers {}".format(
+                told["healthz"] or "not ({})".format(told["error"])
+            )
         if self.elect is None:
             return None
         if told["configz"] in (401, 403) and age < YOUNG:
-            return "its configz refuses us (HTTP %d)" % told["configz"]
+            return "its configz refuses us (HTTP {})".format(int(told["configz"]))
         if told["check"] is None and told["elect"] is None:
             return "neither its healthz nor its configz says whether leader election is on"
         return self.contrary(told)
@@ -128,7 +125,7 @@ class HealthResult:
 
 
 def wait(want, credentials, end, stable=None, hopeless=True, later=None):
-    """A Proof. `end` by time.monotonic(); hopeless.
+    """Return a Proof. `end` by time.monotonic(); hopeless.
 
     Give up early on what cannot become right any more.
 
@@ -149,7 +146,7 @@ def wait(want, credentials, end, stable=None, hopeless=True, later=None):
             found.ok, found.reason = True, None
             return found
         if hopeless and state.ended() >= DEATHS:
-            found.reason = "the new process ended again %d times" % state.ended()
+            found.reason = f"the new process ended again {int(state.ended())} times"
             return found
         if hopeless and state.wrong_at is not None and now - state.wrong_at >= WRONG:
             return found
@@ -163,9 +160,8 @@ def wait(want, credentials, end, stable=None, hopeless=True, later=None):
             end, later = max(end, later()), None
         if now >= end and found.shown_at is None:
             if state.ended():
-                found.reason = "%s (the new process ended again %d times)" % (
-                    found.reason,
-                    state.ended(),
+                found.reason = (
+                    f"{found.reason} (the new process ended again {int(state.ended())} times)"
                 )
             return found
         time.sleep(PAUSE)
@@ -228,8 +224,8 @@ def _look(want, credentials, found, state):
     # the one that holds the port would answer, and may have answered before
     if len(running) > 1:
         found.shown_at = None
-        found.reason = "another process (pid %d) still runs" % next(
-            one.pid for one in running if one is not right
+        found.reason = "another process (pid {}) still runs".format(
+            int(next(one.pid for one in running if one is not right))
         )
         return
     if found.shown_at is not None and time.monotonic() - state.asked_at < AGAIN:

@@ -4,7 +4,7 @@
 """What became of changes that were interrupted, and their end.
 
 The file itself tells: it holds the bytes from before (not done), those from after (done, and only
-the record is missing), or somebody else's (superseded: they stay, and the former bytes stay in the
+the record is missing), or other bytes (superseded: they stay, and the former bytes stay in the
 journal).
 """
 
@@ -108,9 +108,7 @@ def _unread_back(intent, step):
 
 
 def _remove_temporary(intent):
-    """The dotfile away, and whatever was done to the folder on the disk before the journal says
-    so.
-    """
+    """Remove the dotfile and sync the folder before the journal says so."""
     try:
         folder = os.open(os.path.dirname(intent["real"]), storage.FOLDER_FLAGS)
     except FileNotFoundError:
@@ -122,9 +120,9 @@ def _remove_temporary(intent):
 
 
 def _sweep(root_fd, root):
-    """Dotfiles of ours, and former bytes whose intent was never written.
+    """Remove the tool's dotfiles, and former bytes whose intent was never written.
 
-    Under the flock they are nobody's.
+    Under the flock no process uses them.
     """
     for name in os.listdir(root_fd):
         if name.startswith(".") and name.endswith(".tmp"):

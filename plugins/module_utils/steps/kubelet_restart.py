@@ -47,14 +47,14 @@ def _argv(pid):
 
 
 def look(host):
-    """The kubelet, or PreconditionFailed where nothing can be said about it."""
+    """Return the kubelet, or PreconditionFailed where nothing can be said about it."""
     try:
         return Kubelet()
     except Exception as error:  # pylint: disable=broad-except
         raise preconditions.PreconditionFailed(
             f"the kubelet of {host} cannot be looked at ({files.one_line(error)}): nothing was"
             " changed"
-        )
+        ) from error
 
 
 def check(host, wanted, allow, own=()):
@@ -67,9 +67,8 @@ def check(host, wanted, allow, own=()):
     expected = (wanted.get("expect") or {}).get("pid")
     if expected is not None and expected != found.pid:
         raise preconditions.PreconditionFailed(
-            "the evidence is old: the kubelet of {} is no longer the process {} but {}; {}".format(
-                host, expected, found.pid, preconditions.OLD
-            )
+            f"the evidence is old: the kubelet of {host} is no longer the process {expected} but"
+            f" {found.pid}; {preconditions.OLD}"
         )
     preconditions.answering(
         wanted.get("guard"),
@@ -101,7 +100,7 @@ def _demand_running(found, host):
     if not found.healthy:
         healthz = found.evidence["healthz"]
         raise preconditions.PreconditionFailed(
-            "the kubelet of {} is not restarted, because it is not healthy ({}): mend it first"
+            "the kubelet of {} is not restarted, because it is not healthy ({}): repair it first"
             " (journalctl -u kubelet)".format(
                 host, healthz["error"] or "HTTP {}".format(healthz["status"])
             )
@@ -199,9 +198,9 @@ def wait(fits, former, seconds=None):
         if found and watch.is_stable():
             return found, None
         time.sleep(PAUSE)
-    reason = watch.reason or "it was not healthy for %d s" % STABLE
+    reason = watch.reason or f"it was not healthy for {int(STABLE)} s"
     if watch.deaths:
-        reason += " (it ended again %d times)" % watch.deaths
+        reason += f" (it ended again {int(watch.deaths)} times)"
     return None, reason
 
 
@@ -226,7 +225,7 @@ class _Watch:
             self.deaths += self.identity not in (self.former, None)
             self.identity, self.healthy_since = found.identity, None
         if found.identity == self.former:
-            self.reason = "the former process (pid %d) still runs" % found.pid
+            self.reason = f"the former process (pid {found.pid}) still runs"
             return None
         self.reason = self.fits(found.argv)
         if not self.reason:
@@ -243,7 +242,7 @@ class _Watch:
 
 
 def _seen():
-    """The kubelet, or why there is none now."""
+    """Return the kubelet, or why there is none now."""
     try:
         found = Kubelet()
     except Exception as error:  # pylint: disable=broad-except

@@ -57,7 +57,7 @@ def put_back(path, former, step, reverts=None):
     if now == former:
         return
     if now is None:
-        raise ChangeError("it is gone: somebody took it away meanwhile")
+        raise ChangeError("it is gone: it was removed meanwhile")
     if former is None:
         file_change.move_out(path, storage.digest(now), again)
     else:

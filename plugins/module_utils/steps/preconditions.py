@@ -61,7 +61,7 @@ def check(step, params):
 
 
 def resume(step, params):
-    """The guards under which an interrupted step is proved or undone.
+    """Return the guards under which an interrupted step is proved or undone.
 
     What brings a component back must work.
     """
@@ -96,9 +96,9 @@ def _kubelet(host):
     except Exception as error:  # pylint: disable=broad-except
         # whatever is wrong with it, the component would not come back
         raise PreconditionFailed(
-            f"the kubelet of {host} cannot be looked at ({files.one_line(error)}): mend it first,"
+            f"the kubelet of {host} cannot be looked at ({files.one_line(error)}): repair it first,"
             " it has to bring the component back"
-        )
+        ) from error
     if not evidence["process"]:
         raise PreconditionFailed(
             f"no kubelet runs on {host}: start it first (systemctl status kubelet), it has to bring"
@@ -107,7 +107,7 @@ def _kubelet(host):
     healthz = evidence["healthz"]
     if healthz["status"] != 200:
         raise PreconditionFailed(
-            "the kubelet of {} is not healthy ({}: {}): mend it first (journalctl -u kubelet), it"
+            "the kubelet of {} is not healthy ({}: {}): repair it first (journalctl -u kubelet), it"
             " has to bring the component back".format(
                 host,
                 healthz["url"] or "healthz",
@@ -118,16 +118,16 @@ def _kubelet(host):
 
 
 def _runtime(evidence, image, component, host):
-    """Notes; Refused when the runtime is silent or lacks the image."""
+    """Return notes; Refused when the runtime is silent or lacks the image."""
     here = runtime_tool.find(evidence)
     try:
         here.demand()
         present = here.has_image(image) if image else None
     except runtime_tool.RuntimeDown as error:
         raise PreconditionFailed(
-            f"the container runtime of {host} does not answer ({files.one_line(error)}): mend it"
+            f"the container runtime of {host} does not answer ({files.one_line(error)}): repair it"
             " first, it has to start the component again"
-        )
+        ) from error
     if present is False:
         raise PreconditionFailed(
             f"the image {image} of {component} is gone from the runtime of {host}, so that it could"
@@ -142,7 +142,7 @@ def _runtime(evidence, image, component, host):
 
 
 def _process(expect, component, host):
-    """The component's process, None when none runs.
+    """Return the component's process, None when none runs.
 
     Where the step itself restarts it, it must be the one of the plan.
 
@@ -174,9 +174,7 @@ def _process(expect, component, host):
 
 
 def _only_manifest(step, folder, component, host):
-    """The file that the component comes from is the only one of it in the folder, the one that
-    is moved out aside.
-    """
+    """Check that the component's file is its only one in the folder, besides the one moved out."""
     change = step.get("change") or {}
     moved = change.get("path") if change.get("kind") == MOVE_OUT else None
     mine = (step.get("guard") or {}).get("manifest")
@@ -197,7 +195,7 @@ def _only_manifest(step, folder, component, host):
     except OSError as error:
         raise PreconditionFailed(
             f"the folder of static pods {folder} on {host} cannot be read ({files.reason(error)})"
-        )
+        ) from error
     holding = [
         path
         for path in (os.path.join(folder, name) for name in names)
@@ -271,7 +269,7 @@ def another(guard, everyone, credentials, host):
         told.append("{}: {}".format(one, said["error"] or "HTTP {}".format(said["status"])))
     raise PreconditionFailed(
         "no API server but the one of {} is well ({}), and it is restarted only while another one"
-        " serves: mend that first".format(host, "; ".join(told) or "none is known")
+        " serves: repair that first".format(host, "; ".join(told) or "none is known")
     )
 
 

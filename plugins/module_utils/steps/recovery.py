@@ -136,7 +136,7 @@ class Recovery:
         """Record that the file was not written, or that foreign bytes stay."""
         reason, answer = "interrupted before it was written", "nothing of it was written"
         if result == journal.SUPERSEDED:
-            reason, answer = "somebody else wrote", "somebody else's bytes were left"
+            reason, answer = "something else wrote", "other bytes were left"
         self.executor.end(record, step_record.NOT_DONE, reason)
         return answer_of(DONE, answer)
 

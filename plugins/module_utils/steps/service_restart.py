@@ -121,9 +121,8 @@ def _forbids(block):
         return "it does its work once (Type=oneshot), which a restart would do again"
     stops = seconds_of(_one(block, "TimeoutStopUSec"))
     if stops is None or stops > STOPS:
-        return (
-            "it may take longer to stop than the %d s that are waited for here (TimeoutStopUSec=%s)"
-            % (STOPS, files.one_line(_one(block, "TimeoutStopUSec"), 40))
+        return "it may take longer to stop than the {} s that are waited for here (TimeoutStopUSec={})".format(
+            int(STOPS), files.one_line(_one(block, "TimeoutStopUSec"), 40)
         )
     return None
 
@@ -174,11 +173,9 @@ def _lost_containers(block, members):
         return None
     if os.getpid() in members:
         return f"this program runs in it, and would end with it (KillMode={mode})"
-    names = [(pid, files.text("/proc/%d/comm" % pid, 64, "").strip()) for pid in members]
+    names = [(pid, files.text(f"/proc/{pid}/comm", 64, "").strip()) for pid in members]
     shims = [
-        "%s (pid %d)" % (files.one_line(name, 20), pid)
-        for pid, name in names
-        if name.startswith(SHIMS)
+        f"{files.one_line(name, 20)} (pid {pid})" for pid, name in names if name.startswith(SHIMS)
     ]
     if not shims:
         return None
@@ -296,11 +293,11 @@ def wait(name, former, soft):
     pid, why = service_start.proven(name, SECONDS, lambda unit_name: _look(unit_name, former))
     if pid is None or soft is None:
         return pid, why
-    limit = procfs.rlimit(files.text("/proc/%d/limits" % pid, 8192, ""), "Max open files")
+    limit = procfs.rlimit(files.text(f"/proc/{pid}/limits", 8192, ""), "Max open files")
     if limit is None:
-        return pid, "how many files its process %d may have open cannot be read" % pid
+        return pid, f"how many files its process {pid} may have open cannot be read"
     if 0 <= limit[0] < soft:
-        return pid, "its process %d may have %d files open, not %d" % (pid, limit[0], soft)
+        return pid, f"its process {pid} may have {int(limit[0])} files open, not {int(soft)}"
     return pid, None
 
 
@@ -331,7 +328,7 @@ def _look(name, former):
     else:
         now, why = _inspect(name)
     if why is None and former and (now["pid"], procfs.ticks(now["pid"])) == tuple(former):
-        return dict(now, pid=None), "the former process (pid %d) still runs" % former[0]
+        return dict(now, pid=None), f"the former process (pid {int(former[0])}) still runs"
     return now, why
 
 

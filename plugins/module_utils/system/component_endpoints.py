@@ -59,9 +59,9 @@ def has_check(body):
 
 
 def configz(status, body):
-    """The leader election of /configz, in the names that the version gives it."""
+    """Return the leader election of /configz, in the names that the version gives it."""
     if status != 200:
-        return {"status": status, "leader_election": None, "error": "HTTP %d" % status}
+        return {"status": status, "leader_election": None, "error": f"HTTP {int(status)}"}
     try:
         whole = json_line.loads(body.decode("utf-8", "replace"))
     except ValueError:
@@ -79,7 +79,7 @@ def configz(status, body):
 
 
 def _member(value, name):
-    """A member of an object by its name without regard to case.
+    """Return a member of an object by its name without regard to case.
 
     1.18 capitalises what 1.36 does not.
     """

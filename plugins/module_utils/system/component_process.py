@@ -29,9 +29,9 @@ class Instance:
 
 
 def instances(component):
-    """The component's processes in static pods, the youngest first.
+    """Return the component's processes in static pods, the youngest first.
 
-    Those of other clusters' pods are nobody's here.
+    Those of other clusters' pods do not count here.
     """
     found = []
     for pid, comm in procfs.of_interest():
@@ -43,19 +43,19 @@ def instances(component):
             continue
         if not argv or procfs.component(comm, argv) != component:
             continue
-        group, ticks = procfs.cgroup(files.text("/proc/%d/cgroup" % pid) or ""), procfs.ticks(pid)
+        group, ticks = procfs.cgroup(files.text(f"/proc/{pid}/cgroup") or ""), procfs.ticks(pid)
         if group["static"] and ticks is not None:
             found.append(Instance(pid, ticks, argv, group))
     return sorted(found, key=lambda one: one.ticks, reverse=True)
 
 
 def starts(component):
-    """The logs of the component's container, one a start.
+    """Return the logs of the component's container, one a start.
 
     What ends at once is seen by nothing else.
 
     Those of hosted control planes, of sidecars and of pods whose name only begins alike are
-    nobody's here, as in log_sources.
+    not counted here, as in log_sources.
     """
     return set(glob.glob(os.path.join(PODS, f"kube-system_{component}-*_*", component, "*.log")))
 
@@ -129,7 +129,7 @@ def ask(component, instance, credentials, seconds=ASK):
 def healthz(address, port, credentials, seconds=ASK, secure=True):
     """{status, body, error} of /healthz?verbose.
 
-    As nobody, and where an API server lets nobody ask, by these credentials.
+    Anonymously, and where an API server lets no anonymous client ask, by these credentials.
     """
     found = http_client.get(
         address, port, "/healthz?verbose", seconds, tls.context() if secure else None

@@ -24,7 +24,7 @@ def here(processes):
 
 
 def question():
-    """What it asks systemd: (names, properties, whether is-enabled is asked too)."""
+    """Return what it asks systemd: (names, properties, whether is-enabled is asked too)."""
     names = [UNIT]
     for path, others in OTHERS:
         if os.path.isdir(path):
@@ -40,7 +40,7 @@ def _units():
 
 
 def _process(processes, units):
-    """The kubelet of this machine.
+    """Return the kubelet of this machine.
 
     The one of a unit, else one that is in no pod (a pod may hold a cluster of its own).
     """
@@ -56,7 +56,7 @@ def _process(processes, units):
         except OSError:
             continue
         if argv and procfs.component(comm, argv) == "kubelet":
-            group = procfs.cgroup(files.text("/proc/%d/cgroup" % pid) or "")
+            group = procfs.cgroup(files.text(f"/proc/{pid}/cgroup") or "")
             candidates.append(
                 (
                     pid not in main,
@@ -84,9 +84,11 @@ def _process(processes, units):
 
 
 def _unit_of(process, units):
-    """The unit to report: that of the process, else kubelet.service, else another that is there."""
+    """Return the unit to report: the process's, else kubelet.service, else another present."""
     if process:
-        name = procfs.cgroup(files.text("/proc/%d/cgroup" % process["pid"]) or "")["unit"]
+        name = procfs.cgroup(files.text("/proc/{}/cgroup".format(int(process["pid"]))) or "")[
+            "unit"
+        ]
         if name in units:
             return name
     present = [name for name, block in units.items() if systemd.unit(block)]
@@ -94,7 +96,7 @@ def _unit_of(process, units):
 
 
 def dropin_paths(folder):
-    """The *.conf files below the folder in the order in which the kubelet reads them."""
+    """Return the *.conf files below the folder in the order in which the kubelet reads them."""
     found = []
     for where, folders, names in os.walk(folder):
         folders.sort()

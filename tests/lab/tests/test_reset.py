@@ -294,7 +294,7 @@ def test_the_role_gives_a_node_another_policy(cluster, as_before, namespace, rol
         0,
         ["done"] * 4,
     ), done.stdout[-4000:]
-    assert "a pod of ours had CPUs 1 alone" in [step["reason"] for step in report["steps"]]
+    assert "a test pod had CPUs 1 alone" in [step["reason"] for step in report["steps"]]
     assert (
         cluster.exec("w1", "ls /etc/kubernetes/manifests 2>&1", check=False).stdout == folder_before
     )

@@ -35,7 +35,7 @@ class ApiStepHandler(StepHandler):
 
         None where only the plan says that.
         """
-        return None
+        return
 
 
 def _result(proven, reason, changed, entry=None, **more):
@@ -79,7 +79,7 @@ class _ObjectHandler(ApiStepHandler):
         if result == journal.COMMITTED:
             return step_record.PROVEN, "it was written"
         if result == journal.SUPERSEDED:
-            return step_record.NOT_DONE, "somebody else's text was left"
+            return step_record.NOT_DONE, "another text was left"
         return step_record.NOT_DONE, "nothing of it was written"
 
 
@@ -96,7 +96,7 @@ class EditKubeadmConfig(_ObjectHandler):
         if done["left"] == done["sha256_after"]:
             return _result(True, "", done["changed"], done["entry"])
         reason = (
-            "{} was changed, but somebody else changed it at once: it holds {}, not {}; find"
+            "{} was changed, but something else changed it at once: it holds {}, not {}; find"
             " out who"
         ).format(step.path, done["left"] or "nothing", done["sha256_after"])
         return _result(False, reason, done["changed"], done["entry"])
@@ -116,7 +116,7 @@ class PatchWorkload(_ObjectHandler):
         """Write the resources, and wait for the rollout."""
         done = self.compare_and_swap(step)
         if done["left"] != done["sha256_after"]:
-            reason = f"{step.path} was changed, but somebody else changed it at once; find out who"
+            reason = f"{step.path} was changed, but something else changed it at once; find out who"
             return _result(False, reason, done["changed"], done["entry"])
         try:
             with api_object_change.reached(_way(step), seconds=ROLLOUT_SECONDS + 30) as (
@@ -141,12 +141,7 @@ class PatchWorkload(_ObjectHandler):
         effect = "it has its former resources again"
         if trouble:
             effect = f"not put back: {trouble}"
-        reason = "the rollout of %s did not end within %d s: %s; %s" % (
-            step.path,
-            ROLLOUT_SECONDS,
-            why,
-            effect,
-        )
+        reason = f"the rollout of {step.path} did not end within {int(ROLLOUT_SECONDS)} s: {why}; {effect}"
         return _result(False, reason, True, entry, rolled_back=not trouble)
 
 
@@ -216,7 +211,7 @@ class _NodeHandler(ApiStepHandler):
 
     def run_of_cordon(self, _record):
         """Return the run whose cordon is removed, None for that of any run."""
-        return None
+        return
 
 
 class DrainNode(_NodeHandler):
@@ -275,7 +270,7 @@ class UncordonNode(_NodeHandler):
         found = cordon.node_of(api, node)
         if cordon_annotation.cordoned(found) and not cordon_annotation.theirs(found, held):
             return True, f"{node} would take pods again"
-        return False, f"no cordon of ours is on {node}"
+        return False, f"no cordon of this tool is on {node}"
 
     def do(self, step):
         """Wait until the node is ready, and remove the cordon."""
@@ -299,7 +294,7 @@ class UncordonNode(_NodeHandler):
             ) from error
         reasons = {
             cordon.MINE: "",
-            cordon.THEIRS: f"the cordon of {node} is somebody else's and stays",
+            cordon.THEIRS: f"the cordon of {node} is not of this tool and stays",
             cordon.NONE: f"{node} was not cordoned any more",
         }
         return _result(True, reasons[state], changed)
@@ -366,15 +361,15 @@ class ProbeControllerManager(ApiStepHandler):
         if len(names) == 1:
             return _result(True, "", True)
         if names:
-            reason = (
-                "the Job got %d pods instead of one (%s): two controller managers are at work"
-                % (len(names), ", ".join(names))
+            reason = "the Job got {} pods instead of one ({}): two controller managers are at work".format(
+                len(names), ", ".join(names)
             )
         else:
             reason = (
-                "the Job got no pod within %d s: no controller manager is at work, or something"
-                " refuses its pods; look at its log and at kubectl -n %s get events"
-                % (job_probe.PATIENCE, job_probe.NAMESPACE)
+                f"the Job got no pod within {int(job_probe.PATIENCE)} s: no controller manager"
+                f" is at work, or something"
+                f" refuses its pods; look at its log and at kubectl -n {job_probe.NAMESPACE} get"
+                f" events"
             )
         return _result(False, reason, True)
 

@@ -209,12 +209,12 @@ class ResetState(_ManagerHandler):
         except PreconditionFailed as error:
             return None, str(error)
         if running.healthy:
-            return step_record.NOT_DONE, "its kubelet runs; what its state is now is judged anew"
+            return step_record.NOT_DONE, "its kubelet runs; what its state is now is judged again"
         found, why = _started(True)
         if found:
             return (
                 step_record.NOT_DONE,
-                "its kubelet runs again (pid %d); what its state is now is judged anew" % found.pid,
+                f"its kubelet runs again (pid {found.pid}); what its state is now is judged again",
             )
         policies = (record.get("expect") or {}).get("policies") or {}
         if any(os.path.lexists(path) for path in policies) and _unwritten(policies):
@@ -222,7 +222,7 @@ class ResetState(_ManagerHandler):
                 step_record.NOT_DONE,
                 (
                     "its state was not moved yet, and its kubelet does not start over it"
-                    f" ({why}): that is judged anew"
+                    f" ({why}): that is judged again"
                 ),
             )
         return (
@@ -265,7 +265,7 @@ def _require_own_unit(unit, host):
         )
     if "masked" in (unit.get("unit_file_state"), unit.get("load_state")):
         raise PreconditionFailed(
-            f"the kubelet of {host} is masked, which somebody did on purpose: unmask it first, or"
+            f"the kubelet of {host} is masked, which was done on purpose: unmask it first, or"
             " leave the node alone"
         )
 
@@ -413,8 +413,8 @@ class _Reset:
         return outcome(
             self.context,
             step_record.FAILED if trouble else step_record.ROLLED_BACK,
-            "%s%s; it runs with its former configuration%s and a new state (pid %d)"
-            % (reason, trouble, arguments, found.pid),
+            f"{reason}{trouble}; it runs with its former configuration{arguments} and a new"
+            f" state (pid {found.pid})",
         )
 
 
@@ -441,7 +441,9 @@ def _stop(record):
         except PreconditionFailed:
             pass
         time.sleep(PAUSE)
-    raise ChangeError("its kubelet did not end within %d s (systemctl status kubelet)" % STOPPING)
+    raise ChangeError(
+        f"its kubelet did not end within {int(STOPPING)} s (systemctl status kubelet)"
+    )
 
 
 def _verified(record):

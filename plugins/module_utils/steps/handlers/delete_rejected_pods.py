@@ -89,23 +89,22 @@ def _wait_until_gone(api, done):
     for row in done.sent:
         name, path, _uid = row
         if _stays(api, row):
-            done.stuck[name] = "it was deleted and is not gone after %d s%s" % (
-                GONE,
-                _finalizers(api, path),
+            done.stuck[name] = (
+                f"it was deleted and is not gone after {int(GONE)} s{_finalizers(api, path)}"
             )
         else:
             done.gone.append(name)
 
 
 def told(done):
-    """What became of them in one sentence.
+    """Return what became of them in one sentence.
 
     The many pods of unfinished Jobs, which is as it should be, must not hide the others.
     """
     groups = {}
     for name, why in sorted(done.stuck.items()) + sorted(done.kept.items()):
         groups.setdefault(why, []).append(name)
-    parts = ["%d pods deleted" % len(done.gone)]
+    parts = [f"{len(done.gone)} pods deleted"]
     for why in sorted(
         groups, key=lambda one: (groups[one][0] not in done.stuck, UNFINISHED in one, one)
     ):

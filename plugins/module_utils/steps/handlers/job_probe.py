@@ -58,8 +58,10 @@ def sweep(api):
     if left:
         raise ApiError(
             "error",
-            "pods of the probe are not gone after %d s: %s; delete them (kubectl -n %s delete pod"
-            " -l %s)" % (GONE, ", ".join(sorted(left)), NAMESPACE, SELECTOR["labelSelector"]),
+            "pods of the probe are not gone after {} s: {}; delete them (kubectl -n {} delete pod"
+            " -l {})".format(
+                int(GONE), ", ".join(sorted(left)), NAMESPACE, SELECTOR["labelSelector"]
+            ),
         )
 
 

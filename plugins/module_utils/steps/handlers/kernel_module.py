@@ -76,7 +76,7 @@ class LoadKernelModule(StepHandler):
         return "{} was not loaded on {} ({})".format(
             name,
             host,
-            complaint or "modprobe ended well, and the kernel does not show it",
+            complaint or "modprobe succeeded, and the kernel does not show it",
         )
 
     def recover(self, record, context=None, params=None):

@@ -94,7 +94,7 @@ class SetKernelSetting(StepHandler):
             if read(key, self.kernel, host) != number:
                 write(key, number, self.kernel)
         except (OSError, PreconditionFailed) as error:
-            return "%s of %s is not %d again: %s" % (key, host, number, files.one_line(error))
+            return f"{key} of {host} is not {int(number)} again: {files.one_line(error)}"
         return None
 
     def recover(self, record, context=None, params=None):
@@ -218,8 +218,9 @@ def edited(present, line, key, number):
         row = rows[index].decode("utf-8", "replace")
     if row not in (line["text"], line_with(line["text"], number)) or key_of(line["text"]) != key:
         raise ChangeError(
-            "its line %d is no longer %s; %s"
-            % (line["number"], files.one_line(line["text"], 120), preconditions.OLD)
+            "its line {} is no longer {}; {}".format(
+                int(line["number"]), files.one_line(line["text"], 120), preconditions.OLD
+            )
         )
     return b"\n".join(
         [*rows[:index], line_with(line["text"], number).encode("utf-8"), *rows[index + 1 :]]
@@ -237,11 +238,12 @@ def set_running(settings, kernel, host, lower=False):
                 write(key, number, kernel)
             now = read(key, kernel, host)
         except (OSError, PreconditionFailed) as error:
-            return "%s of %s was not brought to %d: %s" % (key, host, number, files.one_line(error))
+            return f"{key} of {host} was not brought to {int(number)}: {files.one_line(error)}"
         if _is_missed(now, number, lower):
             return (
-                "%s of %s is %d after %d was written: the kernel, or something that watches it,"
-                " does not take it" % (key, host, now, number)
+                f"{key} of {host} is {int(now)} after {int(number)} was written: the kernel, or"
+                f" something that watches it,"
+                " does not take it"
             )
     return None
 
@@ -260,8 +262,16 @@ def _changed_since(record, kernel):
             return str(error)
         if now not in (former, number):
             return (
-                "%s of %s is %d, neither what was before (%d) nor what was asked for (%d): somebody"
-                " changed it since, and it stays; %s says %d"
-                % (key, record["host"], now, former, number, record["path"], number)
+                "{} of {} is {}, neither what was before ({}) nor what was asked for ({}):"
+                " something"
+                " changed it since, and it stays; {} says {}".format(
+                    key,
+                    record["host"],
+                    int(now),
+                    int(former),
+                    int(number),
+                    record["path"],
+                    int(number),
+                )
             )
     return None

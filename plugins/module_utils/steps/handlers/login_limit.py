@@ -84,14 +84,13 @@ def _require_below_ceiling(item, value, host):
     bound = ceiling(item)
     if bound is None:
         raise PreconditionFailed(
-            f"nobody can tell how large a hard limit of {item} may be on {host}: nothing was"
-            " changed"
+            f"it is unknown how large a hard limit of {item} may be on {host}: nothing was changed"
         )
     most, owner = bound
     if value > most >= 0:
         raise PreconditionFailed(
-            "%s %d is above %d (%s) on %s: logins would be refused, and nothing was changed"
-            % (item, value, most, owner, host)
+            f"{item} {int(value)} is above {int(most)} ({owner}) on {host}: logins would be"
+            f" refused, and nothing was changed"
         )
 
 
@@ -132,4 +131,4 @@ def merged(present, lines):
 
 
 def _line(key, value):
-    return ("%s %d\n" % (key, value)).encode()
+    return (f"{key} {int(value)}\n").encode()

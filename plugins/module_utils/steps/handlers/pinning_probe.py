@@ -67,7 +67,7 @@ class ProbePinning(StepHandler):
             return outcome(
                 step.context, step_record.FAILED, "; ".join(filter(None, (reason, trouble)))
             )
-        return outcome(step.context, step_record.PROVEN, f"a pod of ours had CPUs {cpus} alone")
+        return outcome(step.context, step_record.PROVEN, f"a test pod had CPUs {cpus} alone")
 
     def recover(self, record, context=None, params=None):
         """Remove the pod's file; the record stays open while it is there.
@@ -106,7 +106,7 @@ def _require_kubelet(path, host):
     found = kubelet_restart.look(host)
     if not found.healthy:
         raise PreconditionFailed(
-            f"the kubelet of {host} is not healthy, so that no pod shows anything: mend it first"
+            f"the kubelet of {host} is not healthy, so that no pod shows anything: repair it first"
             " (journalctl -u kubelet)"
         )
     folder = found.evidence.get("static_pod_path")
@@ -149,7 +149,7 @@ def threads(rows):
 
 
 def manifest(image, cpus):
-    """The pod, as bytes: Guaranteed, with whole CPUs, of an image that is never fetched."""
+    """Return the pod, as bytes: Guaranteed, with whole CPUs, of an image that is never fetched."""
     amounts = {"cpu": str(cpus), "memory": "32Mi"}
     container = {
         "name": "pinned",
@@ -189,8 +189,9 @@ def _pinned(evidence, path, count):
         container = _container(evidence)
         if container is None:
             reason = (
-                "its container did not start within %d s (journalctl -u kubelet; kubectl -n %s"
-                " describe pod %s-<node>)" % (RUNS, NAMESPACE, NAME)
+                f"its container did not start within {int(RUNS)} s (journalctl -u kubelet;"
+                f" kubectl -n {NAMESPACE}"
+                f" describe pod {NAME}-<node>)"
             )
         else:
             cpus, reason = alone(files.text(path, 16 * 1024 * 1024), container, count)
@@ -231,7 +232,7 @@ def _entry(state, container):
 
 
 def numbers(text):
-    """The CPUs of a list such as 0-1,4."""
+    """Return the CPUs of a list such as 0-1,4."""
     found = set()
     for part in text.split(","):
         if part.strip():
@@ -271,6 +272,6 @@ def _gone(evidence):
     end = time.monotonic() + GONE
     while _container(evidence) is not None:
         if time.monotonic() >= end:
-            return "its pod is not gone after %d s: see journalctl -u kubelet" % GONE
+            return f"its pod is not gone after {int(GONE)} s: see journalctl -u kubelet"
         time.sleep(EVERY)
     return None

@@ -80,9 +80,10 @@ class RestartLeader(StepHandler):
             return outcome(
                 step.context,
                 step_record.FAILED,
-                "component down: %s of %s did not come back within %d s (%s): look at journalctl"
-                " -u kubelet, crictl ps -a --name %s and /var/log/pods/kube-system_%s-* there"
-                % (COMPONENT, step.host, round(found.waited), found.reason, COMPONENT, COMPONENT),
+                f"component down: {COMPONENT} of {step.host} did not come back within"
+                f" {round(found.waited)} s ({found.reason}): look at journalctl"
+                f" -u kubelet, crictl ps -a --name {COMPONENT} and"
+                f" /var/log/pods/kube-system_{COMPONENT}-* there",
                 seen,
             )
         state, reason = _placed(step.change, step.params, self.count)
@@ -215,9 +216,9 @@ def _count_where_allowed(step):
             now = holder(api, step.change["lock"])
             if now != step.change["holder"]:
                 raise PreconditionFailed(
-                    "{} of {} does not lead any more ({} does), and whoever begins to lead knows"
+                    "{} of {} does not lead any more ({} does), and the next leader knows"
                     " every node; collect evidence again".format(
-                        COMPONENT, step.host, files.one_line(now or "nobody", 120)
+                        COMPONENT, step.host, files.one_line(now or "none", 120)
                     )
                 )
             _require_other(api, step)
@@ -404,8 +405,8 @@ def _unserved(api, waiting, count, other_reasons):
         number, reasons = counted(message)
         if count and number and reasons >= number >= count:
             other_reasons.append(
-                "the pod %s/%s is looked at with all %d nodes now, and waits for another reason: %s"
-                % (pod[0], pod[1], number, files.one_line(message, 300))
+                f"the pod {pod[0]}/{pod[1]} is looked at with all {int(number)} nodes now, and"
+                f" waits for another reason: {files.one_line(message, 300)}"
             )
         else:
             unserved.append(pod)
@@ -417,16 +418,19 @@ def _ended(change, leader, waiting, other_reasons, waited=LEADS):
     if not leader:
         return (
             step_record.FAILED,
-            "it was restarted, and nobody leads after %d s: see the logs of all schedulers"
-            % waited,
+            f"it was restarted, and no instance leads after {int(waited)} s: see the logs of all"
+            f" schedulers",
         )
     name = files.one_line(leader, 120).rpartition("_")[0] or files.one_line(leader, 120)
     if waiting:
         return (
             step_record.FAILED,
-            "%s leads now, but these pods still wait after %d s: %s; see what the scheduler says of"
-            " them (kubectl describe pod)"
-            % (name, PLACED, ", ".join("{}/{}".format(*tuple(pod[:2])) for pod in waiting[:SHOWN])),
+            "{} leads now, but these pods still wait after {} s: {}; see what the scheduler says of"
+            " them (kubectl describe pod)".format(
+                name,
+                int(PLACED),
+                ", ".join("{}/{}".format(*tuple(pod[:2])) for pod in waiting[:SHOWN]),
+            ),
         )
     clauses = [_placed_phrase(change["pods"], len(change["pods"]) - len(other_reasons))]
     if clauses == [""]:
@@ -441,7 +445,7 @@ def _placed_phrase(pods, count):
     if count == 0:
         return ""
     if count > 1:
-        return "%d pods are placed" % count
+        return f"{int(count)} pods are placed"
     if len(pods) == 1:
         return "the pod {}/{} is placed".format(*pods[0][:2])
     return "one pod is placed"

@@ -180,7 +180,7 @@ def _back(context, record, reason, restart=True):
     if pid:
         return (
             step_record.ROLLED_BACK,
-            "%s, and it runs with that (pid %d)" % (reason, pid),
+            f"{reason}, and it runs with that (pid {pid})",
             {"pid": pid},
         )
     return (
@@ -230,13 +230,14 @@ def _require_settable(name, line, path, host, restart=None):
     bound = ceiling("nofile")
     if number is None or bound is None:
         raise PreconditionFailed(
-            f"nobody can tell how many files a process of {host} may have open: nothing was changed"
+            f"it is unknown how many files a process of {host} may have open: nothing was changed"
         )
     most, owner = bound
     if int(number.group(1)) > most >= 0:
         raise PreconditionFailed(
-            "LimitNOFILE=%s is above %d (%s) on %s: %s would not start with it, and nothing was"
-            " changed" % (line or restart, most, owner, host, name)
+            f"LimitNOFILE={line or restart} is above {int(most)} ({owner}) on {host}: {name}"
+            f" would not start with it, and nothing was"
+            " changed"
         )
     for place in systemd.unit(_show(name, host))["drop_in_paths"]:
         _require_read_before(place)
@@ -262,8 +263,8 @@ def _require_read_before(place):
     ]
     if lines:
         raise PreconditionFailed(
-            "%s:%d is read after our file and says %s: raise it there, or take the line away;"
-            " nothing was changed" % (place, lines[-1]["line"], lines[-1]["text"])
+            "{}:{} is read after our file and says {}: raise it there, or take the line away;"
+            " nothing was changed".format(place, int(lines[-1]["line"]), lines[-1]["text"])
         )
 
 
@@ -314,7 +315,7 @@ def _is_same(process, proc):
 def within(pid, group, proc=PROC):
     """Return whether a process is in this control group, as PID 1 counts them."""
     own, first = [
-        _group(files.text("%s/%d/cgroup" % (proc, number), 65536, "")) for number in (pid, 1)
+        _group(files.text(f"{proc}/{int(number)}/cgroup", 65536, "")) for number in (pid, 1)
     ]
     if not group.strip("/") or own is None or first is None:
         return False
@@ -359,7 +360,7 @@ def run(processes, proc=PROC):
         if result:
             seen.append(result)
         else:
-            refused.append("process %d %s" % (process["pid"], reason))
+            refused.append("process {} {}".format(int(process["pid"]), reason))
     return seen, refused
 
 
@@ -373,7 +374,7 @@ def _set(process, proc):
         return None, f"keeps its limit until its unit is started again: {reason}"
     former, ticks = nofile(pid, proc), procfs.ticks(pid, proc)
     if former is None or ticks != process["ticks"]:
-        is_there = os.path.exists("%s/%d/stat" % (proc, pid))
+        is_there = os.path.exists(f"{proc}/{pid}/stat")
         if is_there and ticks in (None, process["ticks"]):
             return None, (
                 "keeps its limit until its unit is started again (what it has cannot be read)"
@@ -401,7 +402,7 @@ def _more(former, asked):
 
 def nofile(pid, proc=PROC):
     """Return [soft, hard] of a process by the kernel; None when it is gone."""
-    return procfs.rlimit(files.text("%s/%d/limits" % (proc, pid), 8192, ""), "Max open files")
+    return procfs.rlimit(files.text(f"{proc}/{pid}/limits", 8192, ""), "Max open files")
 
 
 def told(pid, pair):
@@ -468,11 +469,9 @@ def _restart_ended(record, written, pid, why):
     """Return how a restart ended after which the unit runs."""
     name = record["unit"]
     if not written:
-        return step_record.ROLLED_BACK, "%s is as it was, and %s runs with that (pid %d)" % (
-            record["path"],
-            name,
-            pid,
+        return step_record.ROLLED_BACK, "{} is as it was, and {} runs with that (pid {})".format(
+            record["path"], name, pid
         )
     if why:
         return step_record.PROVEN, f"{name} runs, and {why}: the file counts from its next start"
-    return step_record.PROVEN, "%s runs with it (pid %d)" % (name, pid)
+    return step_record.PROVEN, f"{name} runs with it (pid {pid})"

@@ -149,11 +149,11 @@ class StartService(_ServiceHandler):
         if now["active"] in DOWN:
             return (
                 step_record.NOT_DONE,
-                f"its {component_of(name)} does not run; what to do is judged anew",
+                f"its {component_of(name)} does not run; what to do is judged again",
             )
         pid, reason = proven(name)
         if pid:
-            return step_record.PROVEN, "its %s runs (pid %d)" % (component_of(name), pid)
+            return step_record.PROVEN, f"its {component_of(name)} runs (pid {pid})"
         return step_record.FAILED, _down(name, record["host"], reason)
 
 
@@ -178,7 +178,7 @@ def _require_allowed(name, host, kind):
         )
     if now["load"] == "masked" or now["enabled"].startswith("masked"):
         raise PreconditionFailed(
-            f"{name} of {host} is masked, which somebody did on purpose: unmask it first, or leave"
+            f"{name} of {host} is masked, which was done on purpose: unmask it first, or leave"
             " the node alone"
         )
     return now
@@ -203,8 +203,9 @@ def _require_no_other_kubelet(host):
     found = kubelet_restart.look(host)
     if found.pid is not None:
         raise PreconditionFailed(
-            "a kubelet runs on %s beside its unit (pid %d): end it first, or find out who"
-            " started it" % (host, found.pid)
+            f"a kubelet runs on {host} beside its unit (pid {found.pid}): end it first, or find"
+            f" out who"
+            " started it"
         )
     if found.evidence["unit"] and found.evidence["unit"]["name"] == KUBELET:
         kubelet_restart.demand_start(found, host)
@@ -329,7 +330,7 @@ def _masks():
 
 
 def put_back(one, intent, former, step):
-    """What an entry left, as it was before: a revert. one: {sha256_left}; former.
+    """Return what an entry left, as it was before: a revert. one: {sha256_left}; former.
 
     The bytes of before.
     """
@@ -361,9 +362,9 @@ def proven(name, seconds=None, looks=None):
         if now and now["active"] == "failed":
             break
         time.sleep(PAUSE)
-    reason = watch.reason or "it was not healthy for %d s" % STABLE
+    reason = watch.reason or f"it was not healthy for {int(STABLE)} s"
     if watch.deaths:
-        reason += " (it ended again %d times)" % watch.deaths
+        reason += f" (it ended again {int(watch.deaths)} times)"
     return None, reason
 
 
@@ -413,7 +414,7 @@ def look(name):
         return None, files.one_line(error)
     if healthz["status"] == 200 or healthz["url"] is None:  # which has been switched off
         return now, None
-    return now, "its healthz does not answer 200 yet (%s)" % (
+    return now, "its healthz does not answer 200 yet ({})".format(
         healthz["error"] or "HTTP {}".format(healthz["status"])
     )
 

@@ -104,7 +104,7 @@ class SwitchSwapOff(StepHandler):
                 step_record.FAILED,
                 "{} of {} is still on ({}); it is used as before, and what was written before so"
                 " that no boot brings it back stays".format(
-                    path, step.host, complaint or "swapoff ended well nevertheless"
+                    path, step.host, complaint or "swapoff succeeded nevertheless"
                 ),
             )
         duration = round(time.monotonic() - begin, 2)
@@ -148,9 +148,13 @@ class SwitchSwapOff(StepHandler):
         if free is not None and count + RESERVE_KIB < free:
             return
         raise PreconditionFailed(
-            "%d KiB of %s on %s are used, and memory has %s KiB: nothing was switched off; make"
-            " room first (stop or drain what needs so much), then swapoff"
-            % (count, files.one_line(path), host, "an unknown number of" if free is None else free)
+            "{} KiB of {} on {} are used, and memory has {} KiB: nothing was switched off; make"
+            " room first (stop or drain what needs so much), then swapoff".format(
+                int(count),
+                files.one_line(path),
+                host,
+                "an unknown number of" if free is None else free,
+            )
         )
 
 

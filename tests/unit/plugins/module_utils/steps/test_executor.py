@@ -258,7 +258,7 @@ def test_no_kubelet(node: Node) -> None:
     answer = node.run(step)
     assert answer["state"] == "refused"
     assert "kubelet" in answer["reason"]
-    assert "mend it first" in answer["reason"]
+    assert "repair it first" in answer["reason"]
 
 
 def test_check_mode_leaves_nothing(node: Node) -> None:

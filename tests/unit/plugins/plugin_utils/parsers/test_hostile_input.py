@@ -443,7 +443,7 @@ def test_whatever_a_node_answers_is_written_and_judged(
 
 
 def test_no_parser_is_forgotten() -> None:
-    """A function called parse takes what somebody else wrote: it stands in the table above."""
+    """A function called parse takes what something else wrote: it stands in the table above."""
     known = {(parser.call.__module__, parser.call.__name__) for parser in PARSERS}
     for path in sorted(
         [*(PLUGINS / "plugin_utils").rglob("*.py"), *(PLUGINS / "module_utils").rglob("*.py")]

@@ -156,7 +156,7 @@ def test_somebody_elses_cordon_is_kept_in_any_case(tmp_path: Path, fake: Cluster
     assert "stays theirs" in answer["reason"]
     assert fake.cordon() == THEIRS
     assert (
-        "is somebody else's and stays"
+        "is not of this tool and stays"
         in run(tmp_path, "20261121T110000Z-aaaaaa", "uncordon")["reason"]
     )
     assert fake.cordon() == THEIRS
@@ -478,6 +478,8 @@ def test_check_mode_predicts_and_touches_nothing(
     assert all(dry for dummy, dummy, dummy, dry in fake.asked)
     assert fake.left() == {"a", "web", "sick", "agent"}
     assert fake.cordon() == FREE
-    assert "no cordon of ours is on w1" in run(tmp_path, NEXT, "uncordon", check=True)["reason"]
+    assert (
+        "no cordon of this tool is on w1" in run(tmp_path, NEXT, "uncordon", check=True)["reason"]
+    )
     assert not any(one.startswith("PATCH") for one in fake.seen)
     assert not (tmp_path / "kubemend" / "journal").exists()

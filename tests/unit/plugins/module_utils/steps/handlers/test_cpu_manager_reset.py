@@ -604,7 +604,7 @@ def test_killed_before_its_state_was_moved(node: Node) -> None:
     node.state.write_text(json.dumps({"policyName": "none"}))
     answer = step_executor.work(node.forget("03-reset"))
     assert answer["state"] == "done"
-    assert "that is judged anew" in answer["reason"]
+    assert "that is judged again" in answer["reason"]
     assert step_record.unproven(node.root) == []
 
 

@@ -181,7 +181,7 @@ class Node:
             return OWN if self.stuck else None
         try:
             self.image = json.loads(self.file.read_text())["spec"]["containers"][0]["image"]
-        # somebody else wrote it: a kubelet starts nothing of what it cannot read
+        # something else wrote it: a kubelet starts nothing of what it cannot read
         except ValueError:
             return None
         self.state.write_text(state() if self.pins else state("0-3", {}))
@@ -208,7 +208,7 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
 
 
 def test_shown_and_gone_again(node: Node) -> None:
-    assert node.do() == ("proven", "a pod of ours had CPUs 1 alone")
+    assert node.do() == ("proven", "a test pod had CPUs 1 alone")
     assert not node.static.exists()
     assert step_record.unproven(node.root) == []
     assert node.do()[0] == "failed"  # the same step once more: a connection that was made twice

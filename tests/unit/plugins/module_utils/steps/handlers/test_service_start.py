@@ -260,17 +260,17 @@ def test_check_mode_asks_for_nothing(node):
         (
             {"enabled": "masked", "load": "masked"},
             "enable_kubelet",
-            "masked, which somebody did on purpose",
+            "masked, which was done on purpose",
         ),
         (
             {"enabled": "masked", "load": "masked"},
             "start_kubelet",
-            "masked, which somebody did on purpose",
+            "masked, which was done on purpose",
         ),
         # systemd has not read its files since
-        ({"enabled": "masked"}, "start_kubelet", "masked, which somebody did on purpose"),
-        ({"enabled": "masked-runtime"}, "start_kubelet", "masked, which somebody did on purpose"),
-        ({"load": "masked"}, "start_kubelet", "masked, which somebody did on purpose"),
+        ({"enabled": "masked"}, "start_kubelet", "masked, which was done on purpose"),
+        ({"enabled": "masked-runtime"}, "start_kubelet", "masked, which was done on purpose"),
+        ({"load": "masked"}, "start_kubelet", "masked, which was done on purpose"),
         (
             {"enabled": "static"},
             "enable_kubelet",
@@ -582,7 +582,7 @@ def test_a_runtime_that_runs_is_not_started_again(runtime):
             {"enabled": "masked", "load": "masked"},
             CONTAINERD,
             "start_runtime",
-            "masked, which somebody did on purpose",
+            "masked, which was done on purpose",
         ),
         (
             {"active": "activating", "sub": "auto-restart"},
