@@ -87,7 +87,8 @@ def test_it_is_raised_and_taken_back(node: Node) -> None:
     done = node.revert()
     assert [(one["component"], one["proven"]) for one in done["components"]] == [
         ("kubelet", True)
-    ] and done["error"] is None, done
+    ], done
+    assert done["error"] is None, done
     assert node.env.read_bytes() == before
     assert node.argv[-1] == "--v=2"
     assert node.left() == []
@@ -114,7 +115,8 @@ def test_an_end_that_is_not_recorded_makes_no_failure_of_what_was_done(
     done = node.revert()
     assert [(one["path"], one["result"]) for one in done["paths"]] == [
         (str(node.env), "restored")
-    ] and done["error"] is None, done
+    ], done
+    assert done["error"] is None, done
     (one,) = done["components"]
     assert one["proven"] is True
     assert one["reason"].startswith("how it ended was not recorded: no space")

@@ -239,10 +239,8 @@ def test_what_an_earlier_run_raised_is_left_out_and_says_until_when(
             world.run("m2", SCHEDULER, f"--v={former}", elect=True)
         world.documents[by]["collectors"]["journal"] = {"status": "ok", "data": {"levels": [one]}}
         made = planned(world, ["kubelet", SCHEDULER])
-        assert (
-            left_out not in {(target.on, target.component) for target in made.targets}
-            and len(made.targets) == 6
-        ), number
+        assert left_out not in {(target.on, target.component) for target in made.targets}, number
+        assert len(made.targets) == 6, number
         (note,) = made.refused
         assert note.startswith(f"{left_out[0]} {left_out[1]} is raised by run {OTHER}")
         assert told in note

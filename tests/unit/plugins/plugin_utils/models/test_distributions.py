@@ -143,7 +143,8 @@ class Machine:
         )
         # /lib leads there
         for path, text in sorted(
-            zip(parts[1::2], parts[2::2]), key=lambda one: not one[0].startswith("/usr/")
+            zip(parts[1::2], parts[2::2], strict=False),
+            key=lambda one: not one[0].startswith("/usr/"),
         ):
             where = root / path[1:]
             where.parent.mkdir(parents=True, exist_ok=True)

@@ -166,7 +166,8 @@ def test_what_others_left_beside_a_running_kubeadm_or_kubespray_kubelet_owns_not
 
 
 @pytest.mark.parametrize(
-    ("leftover", "name"), list(zip(LEFTOVERS, ["k3s", "RKE2", "kOps", "microk8s", "OpenShift"]))
+    ("leftover", "name"),
+    list(zip(LEFTOVERS, ["k3s", "RKE2", "kOps", "microk8s", "OpenShift"], strict=False)),
 )
 def test_folders_count_where_no_kubelet_says_more(leftover, name):
     for said in (

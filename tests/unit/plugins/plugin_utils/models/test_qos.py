@@ -55,7 +55,7 @@ def pod(*containers, owner=("Deployment", "d"), name="p", **more):
         *containers,
         kind="Pod",
         name=name,
-        owner=dict(zip(("kind", "name"), owner)) if owner else None,
+        owner=dict(zip(("kind", "name"), owner, strict=False)) if owner else None,
         node="w1",
         **more,
     )

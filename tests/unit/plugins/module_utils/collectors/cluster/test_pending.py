@@ -471,7 +471,7 @@ def test_a_node_that_may_have_joined_since_they_were_listed_is_asked_for_by_its_
             return {"metadata": {}} if path.endswith("/joined") else None
 
     answers = Nodes(*[bare(name, nodeName=name) for name in ("w1", "joined", "gone", "refused")])
-    listed = None if nodes is None else dict.fromkeys(nodes, {})
+    listed = None if nodes is None else {key: {} for key in nodes}
     rows = cluster_pending.collect(answers, lambda error: False, labels=listed)[0]["bound"]
     assert sorted(one["node"] for one in rows if one.get("absent")) == absent
     assert all(path != "/api/v1/nodes/w1" for path, _query in answers.asked)

@@ -530,9 +530,9 @@ def test_a_proxy_that_cannot_start_says_why(tmp_path):
         kubeapi_proxy.ApiProxy(
             where, "0", kubectl_of(tmp_path), str(config), kubeapi_client.Deadline(120)
         ) as door,
+        pytest.raises(kubeapi_client.ApiError, match="unknown flag: --nonsense"),
     ):
-        with pytest.raises(kubeapi_client.ApiError, match="unknown flag: --nonsense"):
-            door.get("/version")
+        door.get("/version")
 
 
 def test_secrets_in_kubeadm_config_stay_on_the_node(tmp_path, ask):

@@ -183,7 +183,8 @@ def test_killed_anywhere(base: Path, name: str) -> None:
     for call, number in points(base, scene):
         node = scene_at(base, f"{call}{number}", scene)
         ended = traced(base, partial(scene.action, node), f"{call}:signal=SIGKILL:when={number}")
-        assert ended.killed and ended.answer is None, (call, number)
+        assert ended.killed, (call, number)
+        assert ended.answer is None, (call, number)
         outcomes.add(node.bytes())
         healed(node, scene)
     assert outcomes == {scene.before, scene.after}
@@ -200,7 +201,8 @@ def test_failing_anywhere(base: Path, name: str) -> None:
         node = scene_at(base, f"{call}{number}", scene)
         ended = traced(base, partial(scene.action, node), f"{call}:error={error}:when={number}")
         where = (call, number, error, ended.answer)
-        assert not ended.killed and ended.answer, where
+        assert not ended.killed, where
+        assert ended.answer, where
         if ended.answer.get("error"):
             assert (node.bytes() == scene.after) is ended.answer[
                 "changed"

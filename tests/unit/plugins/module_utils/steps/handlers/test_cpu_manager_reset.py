@@ -685,9 +685,7 @@ def test_a_drop_in_that_cannot_be_taken_back_now_is_taken_back_by_the_next_run(
     assert "No space left" in again["reason"]
     assert step_record.read(RUN, "01-start", node.root)["state"] == step_record.AWAITED
     done = step_executor.work(node.forget("01-start"))
-    assert (
-        done["state"] == "done"
-        and "its drop-in is gone again" in done["reason"]
-        and not node.env.exists()
-    ), done
+    assert done["state"] == "done", done
+    assert "its drop-in is gone again" in done["reason"], done
+    assert not node.env.exists(), done
     assert node.do(node.lend(), "20261121T110000Z-7a8b9c")[0] == "proven"

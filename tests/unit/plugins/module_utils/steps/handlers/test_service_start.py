@@ -441,7 +441,8 @@ def test_an_interrupted_enable_is_found_and_ended(node, enabled, state, result, 
     node.enable()
     node.set(enabled=enabled)
     answer = node.forget("enable_kubelet", entry=True)
-    assert answer["state"] == "done" and reason in answer["reason"], answer
+    assert answer["state"] == "done", answer
+    assert reason in answer["reason"], answer
     assert step_record.read(RUN, "01-enable_kubelet", node.root)["state"] == state
     assert journal.read_run(RUN, node.root)[0]["end"]["result"] == result
     assert node.get("asked") == ["enable --no-reload " + UNIT]  # nothing is done anew

@@ -78,7 +78,7 @@ def test_the_file_itself_tells(node: Node, held: "bytes | None", state: str, res
         str(temp),
         None,
     )
-    for dummy in range(2):
+    for _dummy in range(2):
         done = interrupted_changes.recover(item, node.step(NEXT))
         assert (done["result"], done["path"], done["sha256"]) == (result, str(node.file), sha(held))
     assert node.bytes() == held

@@ -668,9 +668,10 @@ def test_cpus_are_not_reserved_by_a_list_beside_a_cgroup_and_that_is_told_before
     world = node(NONE, config, healthy=True)
     world.data("w1", "kubelet")["argv"] = ["kubelet", *argv]
     steps = wished(world, {"cpuManagerPolicy": "static", "reservedSystemCPUs": "0"})
-    assert steps and all(
-        step.allowed == (not why) and why in (step.blocked_by or "") for step in steps
-    ), steps
+    assert steps, steps
+    assert all(step.allowed == (not why) and why in (step.blocked_by or "") for step in steps), (
+        steps
+    )
 
 
 def test_a_setting_of_the_command_line_is_somebody_elses(node):
