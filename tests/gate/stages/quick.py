@@ -37,8 +37,9 @@ def unit(context: Context) -> counts.Counts:
 
 
 def lint(context: Context) -> counts.Counts:
-    """Run the linters over the files that differ from the branch's upstream, or from the last
-    commit.
+    """Run the linters over the files that differ from the branch's upstream.
+
+    Or from the last commit.
     """
     found = counts.Counts()
     names = changed()

@@ -1,12 +1,12 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One level: raised and journalled, refused, lost on the way, put back, taken back, and asked
-over a real port.
+"""One level: raised and journalled, refused, lost on the way, put back, taken back.
+
+And asked over a real port.
 """
 
 import http.server
-import os
 import threading
 import time
 from collections.abc import Iterator
@@ -194,7 +194,7 @@ def test_offered_changes_nothing(node: Levels) -> None:
     with level.Levels() as levels:
         levels.offered(SCHEDULER)  # 406: the method alone is wrong
     assert node.asked == [("GET", SCHEDULER, None)]
-    assert not os.path.exists(node.root)
+    assert not Path(node.root).exists()
 
 
 @pytest.mark.parametrize("code", [400, 401, 403, 404, 405])

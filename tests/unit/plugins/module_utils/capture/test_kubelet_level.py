@@ -69,7 +69,9 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
     made = Node(tmp_path, monkeypatch)
     before = made.env.read_bytes()
     yield made
-    assert not [name for name in os.listdir(tmp_path) if name.startswith(".")]
+    assert not [
+        name for name in [entry.name for entry in Path(tmp_path).iterdir()] if name.startswith(".")
+    ]
     assert len(before) == len(made.env.read_bytes())
 
 
@@ -495,7 +497,7 @@ def test_the_service_takes_it_back_once_and_under_the_lock(node: Node) -> None:
 
 
 def levels(node: Node, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """What evidence says is still raised."""
+    """Tell what evidence says is still raised."""
     monkeypatch.setattr(node_journal, "ROOT", node.root)
     return [
         (one["overdue"], one["by_hand"])

@@ -377,7 +377,7 @@ def test_one_line_is_printable_and_bounded():
 
 
 def managed(manager="kubectl", fields=None, **more):
-    """An object as an API server writes it.
+    """Give an object as an API server writes it.
 
     The notes of its fields are the last of its metadata.
     """

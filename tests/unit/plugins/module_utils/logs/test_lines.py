@@ -1,8 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Times, the formats of runtimes and of journald, which lines are kept, and what is secret in
-them.
+"""Times, the formats of runtimes and of journald, which lines are kept.
+
+And what is secret in them.
 """
 
 import json

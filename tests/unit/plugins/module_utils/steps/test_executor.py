@@ -344,13 +344,13 @@ def test_a_stray_manifest_is_moved_out(node: Node) -> None:
 
 
 def _begin(node: Node, step: dict[str, Any]) -> int:
-    """The step in a process of its own that the test ends.
+    """Give the step in a process of its own that the test ends.
 
     Back as soon as the file is changed, and the journal says so.
     """
     child = os.fork()
     if child == 0:
-        with open(os.devnull, "w", encoding="ascii") as null:
+        with Path(os.devnull).open("w", encoding="ascii") as null:
             os.dup2(null.fileno(), 2)
         step_executor.work(node.params(step))
         os._exit(0)

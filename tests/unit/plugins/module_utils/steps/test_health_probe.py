@@ -314,7 +314,7 @@ def test_a_young_one_may_still_refuse_everybody(age, code, refuses):
     lacks = health_probe.ExpectedState(NAME, elect=True).lacking(
         dict(WELL, configz=code, elect=None), age
     )
-    assert (lacks == "its configz refuses us (HTTP %d)" % code) is refuses
+    assert (lacks == f"its configz refuses us (HTTP {code:d})") is refuses
     assert refuses or lacks is None
 
 
@@ -339,8 +339,9 @@ def test_a_signal_goes_to_that_very_process_only(monkeypatch, child, descriptors
 
 
 def test_only_static_pods_of_this_component_the_youngest_first(monkeypatch):
-    """A scheduler of another cluster in a pod, one whose start is not known, one that is gone,
-    and two that are another component.
+    """A scheduler of another cluster in a pod, one whose start is not known, one that is gone.
+
+    And two that are another component.
     """
     argvs = {
         1: [NAME],

@@ -1,8 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A small file of ours: what is no file, or cannot be read, is never taken for one that is not
-there.
+"""A small file of ours: what is no file.
+
+Or cannot be read, is never taken for one that is not there.
 """
 
 import os

@@ -142,8 +142,9 @@ def test_what_must_work_before_an_interrupted_step_is_proved_or_undone(node, nam
 
 
 def container_runtime(monkeypatch, answers=True, image=True):
-    """A runtime that answers or not, and has the image, has it not (False), or cannot be asked
-    for it (None).
+    """Give a runtime that answers or not, and has the image, has it not (False).
+
+    Or cannot be asked for it (None).
     """
 
     def demand():

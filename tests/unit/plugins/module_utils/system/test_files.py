@@ -6,6 +6,7 @@
 import hashlib
 import os
 import time
+from pathlib import Path
 
 import pytest
 
@@ -102,13 +103,13 @@ def test_a_link_in_a_container_stays_in_it(tmp_path):
     (root / "etc" / "k" / "escape").symlink_to(str(outside))
     (root / "etc" / "dir").symlink_to("k")
     (root / "etc" / "loop").symlink_to("/etc/loop")
-    before = len(os.listdir("/proc/self/fd"))
+    before = len([entry.name for entry in Path("/proc/self/fd").iterdir()])
     for path in ("/etc/k/absolute", "/etc/k/relative", "/etc/dir/absolute", "/etc/../etc/./real"):
         assert files.read(path, root=str(root)) == b"inside"
         assert files.record(path, root=str(root))["text"] == "inside"
     assert files.record("/etc/k/escape", root=str(root))["error"] == "missing"
     assert "symbolic links" in files.record("/etc/loop", root=str(root))["error"]
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len([entry.name for entry in Path("/proc/self/fd").iterdir()]) == before
 
 
 def test_a_changed_file_has_the_hash_of_what_was_read(tmp_path):

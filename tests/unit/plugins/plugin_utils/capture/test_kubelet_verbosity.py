@@ -29,7 +29,8 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import (
 RUN = "20261121T090000Z-1a2b3c"
 ENV = "/etc/kubernetes/kubelet.env"
 KUBESPRAY = (
-    'KUBE_LOGTOSTDERR="--logtostderr=true"\nKUBE_LOG_LEVEL="--v=2"\nKUBELET_ADDRESS="--node-ip=10.0.0.1"\n\nKUBELET_ARGS="--config=/etc/kubernetes/kubelet-config.yaml'
+    'KUBE_LOGTOSTDERR="--logtostderr=true"\nKUBE_LOG_LEVEL="--v=2"\nKUBELET_ADDRESS="--node-ip=1'
+    '0.0.0.1"\n\nKUBELET_ARGS="--config=/etc/kubernetes/kubelet-config.yaml'
     ' \\\n--x=y "\nKUBELET_CLOUDPROVIDER=""\n'
 )
 

@@ -1,8 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which levels a capture raises, from where, what lines must hold, and why some stay as they
-are.
+"""Which levels a capture raises, from where, what lines must hold.
+
+And why some stay as they are.
 """
 
 from __future__ import annotations
@@ -418,8 +419,9 @@ def test_a_pod_narrows_kubelets_and_says_what_lines_must_hold(world):
 
 @pytest.mark.parametrize("change", ["silent", "unproven", "elsewhere"])
 def test_the_node_of_a_pod_that_nobody_looks_at_is_named(world, change):
-    """Without the lines of that kubelet there is hardly anything to see, and nobody would know
-    why.
+    """Without the lines of that kubelet there is hardly anything to see.
+
+    And nobody would know why.
     """
     pod(
         world,

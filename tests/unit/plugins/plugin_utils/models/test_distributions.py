@@ -11,7 +11,6 @@ show` prints. They are written down from what installers and packages do, not co
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -284,7 +283,7 @@ def test_the_kubelets_unit_while_it_is_down(machine):
         "kubelet",
     )
     for path in (found["fragment_path"], *found["drop_in_paths"], *unit.environment_paths(block)):
-        assert os.path.isfile(machine.root / path[1:])
+        assert Path(machine.root / path[1:]).is_file()
     assert len(found["drop_in_paths"]) == 1
     assert len(unit.environment_paths(block)) == 2
     assert unit.command_line(block, machine.read) == [

@@ -67,7 +67,7 @@ def advice(*items):
 
 
 def patched(found):
-    """What the patch gives: {container: {resource: value}}, requests and limits alike."""
+    """Tell what the patch gives: {container: {resource: value}}, requests and limits alike."""
     spec, values = found.patch["spec"]["template"]["spec"], {}
     for where in ("containers", "initContainers"):
         for container in spec.get(where, ()):

@@ -203,8 +203,9 @@ def test_kubespray_is_repaired_and_its_inventory_named(world):
 
 
 def test_the_owner_is_named_before_anything_else_that_stands_in_the_way(world):
-    """k3s has no static pods: the place to change is its own configuration, not "where it is
-    defined".
+    """k3s has no static pods.
+
+    The place to change is its own configuration, not "where it is defined".
     """
     break_election(world, "m2", MANAGER)
     world.data("m2", "manifests")["files"] = []

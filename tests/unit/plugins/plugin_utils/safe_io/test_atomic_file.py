@@ -7,6 +7,8 @@ ends.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.safe_io import (
@@ -18,7 +20,7 @@ def test_whoever_reads_the_former_one_reads_it_to_its_end(tmp_path):
     path = tmp_path / "report.txt"
     path.write_text("former")
     path.chmod(0o644)
-    with open(path, encoding="utf-8") as reader:
+    with Path(path).open(encoding="utf-8") as reader:
         atomic_file.replace(path, ["new", "er\ud800"])
         assert reader.read() == "former"
     assert path.read_text() == "newer\\ud800"

@@ -114,17 +114,17 @@ def ask(tmp_path, monkeypatch):
         )
 
     base = "/run" if os.access("/run", os.W_OK) else "/tmp"
-    before = set(os.listdir(base))
+    before = set([entry.name for entry in Path(base).iterdir()])
     monkeypatch.setattr(cluster_runner, "REREAD_SECONDS", 0.01)
     yield run
     assert not [
         name
-        for name in set(os.listdir(base)) - before
+        for name in set([entry.name for entry in Path(base).iterdir()]) - before
         if name.startswith(f"{kubeapi_proxy.FOLDER}{os.getpid()}-")
     ]
     pids = tmp_path / "pids"
     for pid in pids.read_text().split() if pids.exists() else []:
-        assert not os.path.exists("/proc/" + pid), "a proxy was left behind"
+        assert not Path("/proc/" + pid).exists(), "a proxy was left behind"
 
 
 def kubectl_of(folder):
@@ -511,15 +511,15 @@ def test_no_proxy_outlives_its_door(tmp_path, number):
         env=environment,
     )
     where, proxy = program.stdout.readline().decode().split()
-    assert os.stat(where).st_mode & 0o777 == 0o700
+    assert Path(where).stat().st_mode & 0o777 == 0o700
     program.send_signal(number)
     program.wait(120)
     assert until(lambda: not lives(proxy)), "the proxy is still there"
     if number == signal.SIGKILL:  # nobody could remove the folder; the next run does
-        assert os.path.exists(where)
+        assert Path(where).exists()
         with kubeapi_proxy.folder():
             pass
-    assert not os.path.exists(where)
+    assert not Path(where).exists()
 
 
 def test_a_proxy_that_cannot_start_says_why(tmp_path):

@@ -224,7 +224,8 @@ def test_the_name_of_an_object():
 def test_without_busctl_the_units_files_are_read(system, tmp_path):
     system.bus = {}
     (tmp_path / "a").write_text(
-        "[Unit]\nConditionPathExists=/gone-first\nConditionPathExists=\n[Service]\nConditionPathExists=/no\n"
+        "[Unit]\nConditionPathExists=/gone-first\nConditionPathExists=\n[Service]\nConditionPath"
+        "Exists=/no\n"
     )
     (tmp_path / "b").write_text(
         "[Unit]\n# x\nConditionPathExists = | !"

@@ -1,8 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A drain against an API server that refuses and hurries, and what it says of pods that do not
-leave.
+"""A drain against an API server that refuses and hurries.
+
+And what it says of pods that do not leave.
 """
 
 import json
@@ -215,7 +216,7 @@ def test_not_more_nodes_out_than_allowed(tmp_path: Path, fake: Cluster) -> None:
 
 
 def test_a_budget_that_frees_later(tmp_path: Path, fake: Cluster) -> None:
-    fake.add(*[pod("web%d" % number, labels={"app": "web"}) for number in range(4)])
+    fake.add(*[pod(f"web{number:d}", labels={"app": "web"}) for number in range(4)])
     fake.budgets, fake.ends = [budget("web", "web", 1, 3, 2, 4)], 0.05
 
     def remade(gone: "dict[str, Any]") -> None:
@@ -302,7 +303,7 @@ def test_retry_after_is_kept(
     def told(error: Any) -> Any:
         answer = meaning(error)
         # the drain is at work in another process
-        with open(tmp_path / "waits", "a", encoding="ascii") as waits:
+        with Path(tmp_path / "waits").open("a", encoding="ascii") as waits:
             waits.write(f"{answer[1]}\n")
         return answer
 
@@ -430,7 +431,7 @@ def test_a_name_that_comes_back_is_another_pod(tmp_path: Path, fake: Cluster) ->
 
 def test_what_always_comes_back_is_named(tmp_path: Path, fake: Cluster) -> None:
     fake.add(pod("x"))
-    fake.on_end = lambda gone: fake.add(pod("x", uid="x%d" % len(fake.asked)))
+    fake.on_end = lambda gone: fake.add(pod("x", uid=f"x{len(fake.asked):d}"))
     answer = run(tmp_path)
     assert answer["state"] == "failed"
     assert "n/x: made again on this node although it is cordoned" in answer["reason"]
@@ -441,7 +442,7 @@ def test_a_thousand_pods_leave_side_by_side(
     tmp_path: Path, fake: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(eviction, "POLL", 0.5)
-    fake.add(*[pod("p%04d" % number) for number in range(1000)])
+    fake.add(*[pod(f"p{number:04d}") for number in range(1000)])
     fake.ends = 0.2
     answer = run(tmp_path, timeout=900)
     assert answer["state"] == "done"

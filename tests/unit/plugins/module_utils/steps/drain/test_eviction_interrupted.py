@@ -1,8 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A drain whose API server, node or own process dies, whose node somebody else writes, and whose
-caller waits; what the next run makes of it.
+"""A drain whose API server, node or own process dies, whose node somebody else writes.
+
+And whose caller waits; what the next run makes of it.
 """
 
 import contextlib
@@ -51,7 +52,7 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> "Iterator[Cluster]":
 def test_an_api_that_dies_leaves_it_open_and_the_next_run_ends_it(
     tmp_path: Path, fake: Cluster
 ) -> None:
-    fake.add(*[pod("p%d" % number) for number in range(3)])
+    fake.add(*[pod(f"p{number:d}") for number in range(3)])
     denied: list[str] = []
 
     def dies_then(dummy: str, path: str) -> None:
@@ -277,7 +278,7 @@ def test_what_came_between_the_two_looks_refuses_it_and_takes_the_cordon_back(
 
 
 def test_whoever_waits_is_told_how_far_it_is(tmp_path: Path, fake: Cluster) -> None:
-    fake.add(*[pod("p%d" % number) for number in range(12)])
+    fake.add(*[pod(f"p{number:d}") for number in range(12)])
     fake.ends = 6000
     asked, answer, told = 0, {"state": step_kinds.RUNNING}, []
     while answer["state"] == step_kinds.RUNNING and asked < 400:

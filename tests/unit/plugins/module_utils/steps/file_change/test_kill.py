@@ -1,8 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Each system call of the write, of its undoing and of the lock is killed, and made to fail, in
-turn (strace's injection).
+"""Each system call of the write, of its undoing and of the lock is killed.
+
+And made to fail, in turn (strace's injection).
 """
 
 import os
@@ -51,8 +52,9 @@ ERRORS = {
 
 
 class Scene(NamedTuple):
-    """A change to be disturbed: how it is prepared and done, what the file holds before and
-    after it.
+    """A change to be disturbed: how it is prepared and done.
+
+    What the file holds before and after it.
     """
 
     prepare: Callable[[Node], Any]
@@ -121,7 +123,7 @@ def scene_at(base: Path, name: str, scene: Scene) -> Node:
 
 
 def points(base: Path, scene: Scene) -> list[tuple[str, int]]:
-    """An undisturbed run, and every point of it."""
+    """Give an undisturbed run, and every point of it."""
     node = scene_at(base, "whole", scene)
     ended = traced(base, partial(scene.action, node))
     assert not ended.killed
@@ -135,8 +137,9 @@ def points(base: Path, scene: Scene) -> list[tuple[str, int]]:
 
 
 def healed(node: Node, scene: Scene) -> None:
-    """The journal told the truth, the next run ends it, and gets where the disturbed one wanted
-    to.
+    """Give the journal told the truth, the next run ends it.
+
+    And gets where the disturbed one wanted to.
     """
     held = node.bytes()
     assert held in (scene.before, scene.after)
@@ -192,8 +195,9 @@ def test_killed_anywhere(base: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", SCENES)
 def test_failing_anywhere(base: Path, name: str) -> None:
-    """Any system call may fail: then it is said in one sentence, `changed` is true to the file,
-    and nothing lies about.
+    """Any system call may fail: then it is said in one sentence, `changed` is true to the file.
+
+    And nothing lies about.
     """
     scene = SCENES[name]
     for call, number in points(base, scene):

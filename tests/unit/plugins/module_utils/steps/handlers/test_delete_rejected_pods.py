@@ -1,8 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Rejected pods deleted: only where no Job would get another try, each kept first, and nothing
-that is not what was seen.
+"""Rejected pods deleted: only where no Job would get another try, each kept first.
+
+And nothing that is not what was seen.
 """
 
 import json
@@ -136,8 +137,8 @@ def test_many_that_stay_hide_none_that_somebody_must_look_at() -> None:
     done = delete_rejected_pods.Done()
     done.gone = ["n/a"]
     done.kept = {
-        "n/job-%02d" % number: (
-            "its Job j%d has not ended: without this pod it would get another try" % (number // 20)
+        f"n/job-{number:02d}": (
+            f"its Job j{number // 20:d} has not ended: without this pod it would get another try"
         )
         for number in range(60)
     }
@@ -170,8 +171,9 @@ def test_many_that_stay_hide_none_that_somebody_must_look_at() -> None:
 def test_pods_of_other_controllers_stay(
     tmp_path: Path, fake: Api, version: str, kind: str, group: str
 ) -> None:
-    """Volcano's controller takes a deleted pod for an evicted one, and may start the whole Job
-    again.
+    """Volcano's controller takes a deleted pod for an evicted one.
+
+    And may start the whole Job again.
     """
     put(fake, "theirs", {"apiVersion": version, "kind": kind, "name": "train", "uid": "u-t"})
     answer = run(tmp_path, "theirs")

@@ -179,8 +179,9 @@ class Node:
         )
 
     def forget(self, remedy, entry=False):
-        """As if the program had been killed before it wrote how the step ended, or before its
-        change was committed.
+        """As if the program had been killed before it wrote how the step ended.
+
+        Or before its change was committed.
         """
         folder = Path(self.root) / "journal" / RUN
         path = folder / f"proof-01-{remedy}.json"
@@ -505,14 +506,14 @@ def test_every_digest_is_of_what_is_enabled_says(node):
 
 
 # -- a runtime
-# ---------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 CONTAINERD = "containerd.service"
 
 
 @pytest.fixture
 def runtime(node, monkeypatch):
-    """The same machinery for containerd.
+    """Give the same machinery for containerd.
 
     The answers of its socket, one after another, the last again and again.
     """

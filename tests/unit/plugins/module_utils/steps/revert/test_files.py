@@ -1,8 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What an interrupted change leaves, how it is ended, how a run is taken back, and how a node
-tells of it.
+"""What an interrupted change leaves, how it is ended, how a run is taken back.
+
+And how a node tells of it.
 """
 
 import itertools

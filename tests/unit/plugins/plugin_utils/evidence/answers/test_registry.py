@@ -23,7 +23,7 @@ RECORDED = sorted((FIXTURES / "recorded").glob("*/evidence"))
 
 
 def kept(raw, value, path):
-    """The paths of what a decoded value lost or changed."""
+    """Give the paths of what a decoded value lost or changed."""
     if dataclasses.is_dataclass(value):
         names = {decode.key_of(entry): entry.name for entry in dataclasses.fields(value)}
         lost = [f"{path}.{key}" for key in raw.keys() - names.keys()]
