@@ -288,7 +288,7 @@ def test_a_putting_back_that_was_interrupted_never_raises_again(
     def killed(dummy: Any) -> None:
         raise Killed
 
-    with monkeypatch.context() as during, pytest.raises(Killed):
+    with monkeypatch.context() as during, pytest.raises(Killed):  # noqa: PT012 - what kills is only there meanwhile
         during.setattr(journal.Entry, "commit", killed)
         node.down()
     assert node.results() == ["committed", None]
@@ -435,7 +435,7 @@ class Serving:
                 self.end_headers()
                 self.wfile.write(answer[1].encode("ascii"))
 
-            do_GET = do_PUT
+            do_GET = do_PUT  # noqa: N815 - named by http.server
 
             def log_message(self, *dummy: Any) -> None:
                 pass

@@ -563,7 +563,7 @@ def test_it_ends_early_when_nothing_is_left(host: Host) -> None:
 
 def test_it_does_not_end_before_all_is_raised(host: Host) -> None:
     """It is started before the first level is raised, and finds nothing then."""
-    with pytest.raises(Killed):
+    with pytest.raises(Killed):  # noqa: PT012 - set before the call that it kills
         host.at_put = lambda real: killed()
         level_window.raise_levels(host.params())
     assert host.until()["complete"] is False

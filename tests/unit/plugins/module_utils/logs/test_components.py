@@ -83,7 +83,9 @@ def test_since_when_everything_runs(node: Node, monkeypatch: pytest.MonkeyPatch)
             (11, "kubelet"),
         ],
     )
-    monkeypatch.setattr(procfs, "argv", lambda pid: ["x"] if pid in groups else os.stat("/nowhere"))
+    monkeypatch.setattr(
+        procfs, "argv", lambda pid: ["x"] if pid in groups else Path("/nowhere").stat()
+    )
     monkeypatch.setattr(procfs, "cgroup", lambda text: {"static": text == "static"})
     monkeypatch.setattr(
         log_components.files, "text", lambda path: groups[int(path.split("/")[2])] or ""

@@ -48,7 +48,7 @@ def test_it_is_made_added_to_and_put_back(tmp_path: Path, step: journal.StepCont
 
 @pytest.mark.parametrize(
     "make",
-    [os.mkdir, os.mkfifo, lambda path: os.symlink(path, path)],
+    [os.mkdir, os.mkfifo, lambda path: os.symlink(path, path)],  # noqa: PTH211 - beside its like
     ids=["a folder", "a pipe", "a loop"],
 )
 def test_what_is_no_file_is_not_one_that_is_missing(

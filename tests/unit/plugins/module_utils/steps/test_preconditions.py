@@ -95,7 +95,7 @@ def test_who_may_ask_a_server_that_lets_nobody_ask(monkeypatch, first, second, w
 PROCESS = {"pid": 7, "started_at": 1000.0}
 
 
-def kubelet(monkeypatch, process=tuple(PROCESS.items()), status=200, error=None):
+def kubelet(monkeypatch, process=tuple(PROCESS.items()), status=200, error=None):  # noqa: B008 - a tuple of a constant
     known = {
         "process": process and dict(process),
         "healthz": {"status": status, "url": "http://127.0.0.1:10248/healthz", "error": error},
@@ -241,7 +241,7 @@ def test_any_answer_shows_that_an_api_server_is_there(monkeypatch, answers, serv
     with pytest.raises(
         preconditions.PreconditionFailed,
         match=(
-            "no API server answers from m2 .*10.0.0.1:6443: timed out.*nonsense: no address and"
+            r"no API server answers from m2 .*10.0.0.1:6443: timed out.*nonsense: no address and"
             " port"
         ),
     ):

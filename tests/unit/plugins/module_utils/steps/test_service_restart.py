@@ -460,9 +460,7 @@ def test_a_unit_that_somebody_changed_is_not_loaded(node):
 @pytest.mark.parametrize("line", ["50", None])
 @pytest.mark.parametrize("again", [False, True])
 def test_killed_before_systemd_was_asked(node, monkeypatch, line, again):
-    """Nor is a service restarted that began again by itself meanwhile, with the limit that
-    systemd knows.
-    """
+    """Restart no service that began again by itself meanwhile, with the limit systemd knows."""
     with monkeypatch.context() as patched:
         patched.setattr(
             service_limit, "_restarted", lambda step, record: (step_record.PROVEN, None, {})

@@ -310,16 +310,20 @@ PLAY = f"""
 - hosts: localhost
   gather_facts: false
   tasks:
-    - kubemend.remediation.log_level: {{state: planned, report_dir: "{{{{ item.folder }}}}", run_id: {RUN}, components: [kubelet]}}
+    - kubemend.remediation.log_level: {{state: planned, report_dir: "{{{{ item.folder }}}}",
+        run_id: {RUN}, components: [kubelet]}}
       loop: "{{{{ runs }}}}"
-    - kubemend.remediation.log_level: {{state: shown, report_dir: "{{{{ item.folder }}}}", run_id: {RUN}, allow: "{{{{ item.allow }}}}"}}
+    - kubemend.remediation.log_level: {{state: shown, report_dir: "{{{{ item.folder }}}}",
+        run_id: {RUN}, allow: "{{{{ item.allow }}}}"}}
       loop: "{{{{ runs }}}}"
       ignore_errors: true
       register: shown
-    - kubemend.remediation.log_level: {{state: reported, report_dir: "{{{{ runs[1].folder }}}}", run_id: {RUN}}}
+    - kubemend.remediation.log_level: {{state: reported, report_dir: "{{{{ runs[1].folder }}}}",
+        run_id: {RUN}}}
       ignore_errors: true
       register: reported
-    - ansible.builtin.copy: {{content: "{{{{ (shown.results + [reported]) | to_json }}}}", dest: "{{{{ runs[0].folder }}}}/results.json"}}
+    - ansible.builtin.copy: {{content: "{{{{ (shown.results + [reported]) | to_json }}}}",
+        dest: "{{{{ runs[0].folder }}}}/results.json"}}
 """
 
 

@@ -377,7 +377,7 @@ def test_nobody_answers(world):
         world.silence(name)
     with pytest.raises(
         capture_plan.CaptureError,
-        match="No host gave evidence, so that nothing is captured .m1: timed out; m2: timed out; ",
+        match=r"No host gave evidence, so that nothing is captured .m1: timed out; m2: timed out; ",
     ):
         planned(world)
 

@@ -48,7 +48,7 @@ def tar(*members, end=b"", form=tarfile.USTAR_FORMAT):
             if isinstance(data, dict):
                 for field, value in data.items():
                     setattr(info, field, value)
-                data = b""
+                data = b""  # noqa: PLW2901 - an entry without data
             else:
                 info.size = len(data)
             made.addfile(info, io.BytesIO(data))
@@ -311,4 +311,4 @@ def test_any_bytes_are_refused_or_read(tmp_path_factory, noise, place):
         try:
             list(evidence_sources.stream([path]))
         except evidence_document.EvidenceError as error:
-            assert str(error).isprintable()
+            assert str(error).isprintable()  # noqa: PT017 - it may also be read

@@ -71,7 +71,7 @@ def container(uid, name, cpus, **more):
 class Node:
     """A worker whose evidence of pinning a test changes before it is judged."""
 
-    healthy = {}
+    healthy = {}  # noqa: RUF012 - never written
 
     def __init__(
         self, text=None, config="cpuManagerPolicy: static\nreservedSystemCPUs: '0'\n", online="0-3"

@@ -1,8 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a fresh node of each distribution has of sysctl.d, limits, swap and the kubelet's unit, from
-its files to what is said of it.
+"""What a fresh node of each distribution has of sysctl.d, limits, swap and the kubelet's unit.
 
 tests/fixtures/distributions: files.txt is the part of the file system that matters, as `head` shows
 several files, a link as `-> target`; the others are /proc/swaps and what that systemd's `systemctl

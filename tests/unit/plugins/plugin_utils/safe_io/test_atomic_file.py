@@ -1,9 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A report is the former one or the new one, whenever somebody looks and however the writer
-ends.
-"""
+"""A report is the former or the new one, whenever one looks and however the writer ends."""
 
 from __future__ import annotations
 

@@ -114,12 +114,12 @@ def ask(tmp_path, monkeypatch):
         )
 
     base = "/run" if os.access("/run", os.W_OK) else "/tmp"
-    before = set([entry.name for entry in Path(base).iterdir()])
+    before = {entry.name for entry in Path(base).iterdir()}
     monkeypatch.setattr(cluster_runner, "REREAD_SECONDS", 0.01)
     yield run
     assert not [
         name
-        for name in set([entry.name for entry in Path(base).iterdir()]) - before
+        for name in {entry.name for entry in Path(base).iterdir()} - before
         if name.startswith(f"{kubeapi_proxy.FOLDER}{os.getpid()}-")
     ]
     pids = tmp_path / "pids"

@@ -55,7 +55,7 @@ class Fake(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(sent)
 
-    do_POST = do_GET = answer
+    do_POST = do_GET = answer  # noqa: N815 - named by http.server
 
 
 @pytest.fixture

@@ -221,7 +221,7 @@ def test_links_of_devices_that_are_on(tmp_path):
         (tmp_path / link).symlink_to(device)
     base = str(tmp_path)
     assert swap.links([base + "/dm-1", "/swapfile"], base) == {
-        os.path.join(base, link): base + "/dm-1"
+        os.path.join(base, link): base + "/dm-1"  # noqa: PTH118 - a key as the node gives it
         for link in ("disk/by-uuid/F9", "mapper/vg0-swap", "vg0/swap")
     }
     assert swap.links(["/swapfile"], base) == {}

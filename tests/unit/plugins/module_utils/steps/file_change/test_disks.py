@@ -136,7 +136,7 @@ def test_immutable(node: Node, flag: str, what: str) -> None:
 
 @pytest.fixture
 def full() -> Iterator[Callable[[Path, str], None]]:
-    """Makes a folder a full filesystem of its own."""
+    """Make a folder a full filesystem of its own."""
     with contextlib.ExitStack() as stack:
 
         def fill(folder: Path, options: str) -> None:
@@ -155,7 +155,7 @@ def full() -> Iterator[Callable[[Path, str], None]]:
                             out.write(b"x" * 4096)
                     number += 1
             except OSError as error:
-                assert error.errno == errno.ENOSPC
+                assert error.errno == errno.ENOSPC  # noqa: PT017 - it may also succeed
 
         yield fill
 

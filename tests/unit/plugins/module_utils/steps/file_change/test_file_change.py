@@ -587,7 +587,7 @@ def test_only_the_folder_itself_is_made_and_it_is_on_the_disk_before_its_file(
 
 
 def _interrupted(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ended by somebody, neither refused nor failed, once its intent is on the disk."""
+    """Be ended by somebody, neither refused nor failed, once its intent is on the disk."""
     with monkeypatch.context() as patch:
         patch.setattr(file_target, "write_temporary", _power_cut)
         with pytest.raises(KeyboardInterrupt):

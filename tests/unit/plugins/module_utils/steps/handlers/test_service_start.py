@@ -48,10 +48,12 @@ case $1 in
 is-enabled) echo "$enabled" ;;
 show)
     for last; do :; done
-    printf '%s\\n' "Id=$last" LoadState=$load ActiveState=$active SubState=$sub UnitFileState=$enabled Result=$result MainPID=$pid
+    printf '%s\\n' "Id=$last" LoadState=$load ActiveState=$active SubState=$sub \\
+        UnitFileState=$enabled Result=$result MainPID=$pid
     [ $active$ends != activeTrue ] || echo $((pid + 1)) >pid ;;
 start)
-    if [ $starts = True ]; then echo running >sub; echo success >result; echo 4000000 >pid; echo active >active; fi ;;
+    if [ $starts = True ]; then echo running >sub; echo success >result
+        echo 4000000 >pid; echo active >active; fi ;;
 enable | disable)
     if [ $does = True ]; then echo ${{1}}d >enabled; echo "Created symlink." >&2; fi ;;
 esac

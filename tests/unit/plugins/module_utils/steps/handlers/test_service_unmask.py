@@ -49,7 +49,8 @@ is-enabled)
     echo "$enabled" ;;
 show)
     for last; do :; done
-    printf '%s\\n' "Id=$last" LoadState=$load ActiveState=inactive SubState=dead UnitFileState= Result=success MainPID=0 ;;
+    printf '%s\\n' "Id=$last" LoadState=$load ActiveState=inactive \\
+        SubState=dead UnitFileState= Result=success MainPID=0 ;;
 unmask)
     if [ $does = True ]; then
         [ $runtime = no ] || etc=$run

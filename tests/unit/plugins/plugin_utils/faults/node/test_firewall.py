@@ -51,7 +51,10 @@ WORKER = (
     ' service="kube-nodeport-services"/>\n</service>\n'
 )
 UFW_CONF = "# /etc/ufw/ufw.conf\n#\n\n# Set to yes to start on boot.\nENABLED=yes\n\nLOGLEVEL=low\n"
-UFW_DEFAULT = 'IPV6=yes\nDEFAULT_INPUT_POLICY="DROP"\nDEFAULT_OUTPUT_POLICY="ACCEPT"\nDEFAULT_FORWARD_POLICY="DROP"\nMANAGE_BUILTINS=no\n'
+UFW_DEFAULT = (
+    'IPV6=yes\nDEFAULT_INPUT_POLICY="DROP"\nDEFAULT_OUTPUT_POLICY="ACCEPT"\n'
+    'DEFAULT_FORWARD_POLICY="DROP"\nMANAGE_BUILTINS=no\n'
+)
 BEFORE = """*filter
 :ufw-before-input - [0:0]
 -A ufw-before-input -i lo -j ACCEPT

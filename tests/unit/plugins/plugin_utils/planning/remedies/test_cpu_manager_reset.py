@@ -135,7 +135,8 @@ def lent(steps):
     ("text", "config", "memory", "words"),
     [
         (NONE, STATIC, None, ["--cpu-manager-policy=none"]),
-        # Nobody reserves anything under the policy none: what the state had reserved was in the shared
+        # Nobody reserves anything under the policy none:
+        # what the state had reserved was in the shared
         # set.
         (
             state(),
@@ -192,9 +193,7 @@ def test_what_a_kubelet_is_lent_for_the_drain(node, text, config, memory, words)
     ],
 )
 def test_cpus_that_came_are_spared_only_by_a_release_that_can(node, version, gates, lends):
-    """Before strict-cpu-reservation nothing lets a kubelet start over a state that does not know
-    all CPUs.
-    """
+    """Before strict-cpu-reservation no kubelet starts over a state without all CPUs."""
     world = node(state(default="2-3"), STATIC + gates)
     world.documents["w1"]["collectors"]["pinning"]["data"]["kubelet_version"] = (
         f"Kubernetes {version}"
