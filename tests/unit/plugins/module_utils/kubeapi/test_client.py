@@ -38,7 +38,7 @@ def answer(code, body=b"{}", **headers):
 
 @pytest.fixture
 def serve(tmp_path):  # noqa: C901, PLR0915 - one server, told in one place
-    """serve(script...) → (client, seen paths): the script's n-th entry answers the n-th request.
+    """Give serve(script...) → (client, paths): its n-th entry answers the n-th request.
 
     Callables write themselves.
     """

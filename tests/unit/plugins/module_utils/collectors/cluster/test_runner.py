@@ -96,7 +96,7 @@ class Recorded(kubeapi_client.Client):
 
 @pytest.fixture
 def ask(tmp_path, monkeypatch):
-    """ask(version, facts, parameters) → the document.
+    """Give ask: of a version, facts and parameters, the document.
 
     The stand-in's kubectl runs where `process` is true.
     """

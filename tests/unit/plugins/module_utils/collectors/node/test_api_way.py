@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The way to the API server, tried on servers of this machine: name, connection, certificate."""
 
+import contextlib
 import base64
 import datetime
 import ipaddress
@@ -61,10 +62,8 @@ def serve(tmp_path):
         sockets.append(listening)
 
         def once():
-            try:
+            with contextlib.suppress(OSError):  # a client that does not trust it goes away
                 context.wrap_socket(listening.accept()[0], server_side=True).close()
-            except OSError:
-                pass  # a client that does not trust it goes away
 
         threading.Thread(target=once, daemon=True).start()
         return listening.getsockname()[1]

@@ -18,7 +18,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.steps.drain i
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps.drain import (
     plan as drain_plan,
 )
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps.drain.disruption_budgets import (
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps.drain.disruption_budgets import (  # noqa: E501 - one name
     Budget,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps.drain.plan import Pod

@@ -31,7 +31,8 @@ CONF = (
 PUBLIC = """<?xml version="1.0" encoding="utf-8"?>
 <zone>
   <short>Public</short>
-  <description>For use in public areas. Only selected incoming connections are accepted.</description>
+  <description>For use in public areas. Only selected incoming connections are
+  accepted.</description>
   <service name="ssh"/>
   <service name="dhcpv6-client"/>
   <service name="cockpit"/>
