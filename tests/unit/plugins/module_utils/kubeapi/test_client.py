@@ -38,7 +38,7 @@ def answer(code, body=b"{}", **headers):
 
 @pytest.fixture
 def serve(tmp_path):  # noqa: C901, PLR0915 - one server, told in one place
-    """Give serve(script...) → (client, paths): its n-th entry answers the n-th request.
+    """Start servers of a script, each with its client and paths; entry n answers request n.
 
     Callables write themselves.
     """

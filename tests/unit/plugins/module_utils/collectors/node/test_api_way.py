@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The way to the API server, tried on servers of this machine: name, connection, certificate."""
 
-import contextlib
 import base64
+import contextlib
 import datetime
 import ipaddress
 import socket
