@@ -78,8 +78,9 @@ def unit(context: Context) -> counts.Counts:
 
 
 def secrets(context: Context) -> counts.Counts:
-    """Last of all: no secret that the tests planted on a node lies in anything that this run
-    wrote.
+    """Last of all.
+
+    No secret that the tests planted on a node lies in anything that this run wrote.
     """
     found = counts.Counts()
     returncode, _text = context.run(
@@ -102,7 +103,7 @@ def browser(context: Context) -> counts.Counts:
 
 
 def floor(context: Context) -> counts.Counts:
-    """What runs on nodes stays within Python 3.6, shown without a Python 3.6."""
+    """Tell what runs on nodes stays within Python 3.6, shown without a Python 3.6."""
     found = counts.Counts()
     for folder in NODE_CODE:
         if not any((machine.ROOT / folder).rglob("*.py")):

@@ -37,8 +37,9 @@ def unit(context: Context) -> counts.Counts:
 
 
 def lint(context: Context) -> counts.Counts:
-    """Run the linters over the files that differ from the branch's upstream, or from the last
-    commit.
+    """Run the linters over the files that differ from the branch's upstream.
+
+    Or from the last commit.
     """
     found = counts.Counts()
     names = changed()
@@ -94,9 +95,7 @@ def commands(names: list[str]) -> dict[str, list[str]]:
 
 
 def changed() -> list[str]:
-    """List files that differ from the upstream branch where there is one, else from the last
-    commit.
-    """
+    """List files that differ from the upstream branch, or without one from the last commit."""
     base = _git("merge-base", "HEAD", "@{upstream}") or ["HEAD"]
     names = _git("diff", "--name-only", base[0])
     names += _git("ls-files", "--others", "--exclude-standard")

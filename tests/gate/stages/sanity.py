@@ -62,7 +62,7 @@ def run(context: Context, core: str) -> counts.Counts:
 
 
 def drawn() -> str:
-    """The stage that runs ansible-test sanity for this commit."""
+    """Give the stage that runs ansible-test sanity for this commit."""
     from tests.lab.support import results, sampling
 
     return sampling.pick(("sanity-newest", "sanity-2.16"), 1, results.tree()["commit"] + " sanity")[
@@ -92,7 +92,7 @@ def playbooks(
     base: pathlib.Path,
     found: counts.Counts,
 ) -> None:
-    """What meta/runtime.yml promises of this core.
+    """Tell what meta/runtime.yml promises of this core.
 
     A replay, and this machine audited by a program on standard input and by the modules themselves.
     """
@@ -162,7 +162,7 @@ def environment(home: pathlib.Path) -> dict[str, str]:
     private.mkdir(parents=True, exist_ok=True)
     pass_on_pip_settings(private)
     env = machine.environment(HOME=str(private))
-    folders = [os.path.dirname(path) for path in machine.pythons().values()]
+    folders = [os.path.dirname(path) for path in machine.pythons().values()]  # noqa: PTH120 - a string for PATH
     env["PATH"] = os.pathsep.join([str(home / "bin"), env["PATH"], *folders])
     return env
 
@@ -180,7 +180,7 @@ def pass_on_pip_settings(home: pathlib.Path) -> None:
         text=True,
         check=False,
     )
-    cache = os.environ.get("PIP_CACHE_DIR") or os.path.expanduser("~/.cache/pip")
+    cache = os.environ.get("PIP_CACHE_DIR") or os.path.expanduser("~/.cache/pip")  # noqa: PTH111 - a string for pip
     path = home / ".config" / "pip" / "pip.conf"
     path.parent.mkdir(parents=True, exist_ok=True)
     # An index may be named with a password.
@@ -208,7 +208,7 @@ def pip_settings(listed: str, more: dict[str, str]) -> str:
 
 
 def provide_pip(home: pathlib.Path, core: str) -> None:
-    """What ansible-test would download, put where it looks first."""
+    """Tell what ansible-test would download, put where it looks first."""
     cache = home / ".ansible" / "test" / "cache"
     with venvs.locked("get-pip"):
         cache.mkdir(parents=True, exist_ok=True)
@@ -220,6 +220,6 @@ def provide_pip(home: pathlib.Path, core: str) -> None:
 
 
 def pip_versions(table: str, core: str) -> list[str]:
-    """The line of this core, without its name."""
+    """Give the line of this core, without its name."""
     rows = [line.split() for line in table.splitlines() if line and not line.startswith("#")]
     return next(row[1:] for row in rows if row[0] == core)

@@ -14,7 +14,8 @@ from tests.lab.support.static_pod import SCHEDULER, manifest, processes
 class MendedWhileKubeletStopped(TwoLeaders):
     name = "corrected-while-kubelet-stopped"
     title = (
-        "election off in the running scheduler only: its manifest was corrected while the kubelet was"
+        "election off in the running scheduler only: its manifest was corrected while the kubele"
+        "t was"
         " stopped"
     )
     components = (SCHEDULER,)

@@ -1,12 +1,12 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One level: raised and journalled, refused, lost on the way, put back, taken back, and asked
-over a real port.
+"""One level: raised and journalled, refused, lost on the way, put back, taken back.
+
+And asked over a real port.
 """
 
 import http.server
-import os
 import threading
 import time
 from collections.abc import Iterator
@@ -194,7 +194,7 @@ def test_offered_changes_nothing(node: Levels) -> None:
     with level.Levels() as levels:
         levels.offered(SCHEDULER)  # 406: the method alone is wrong
     assert node.asked == [("GET", SCHEDULER, None)]
-    assert not os.path.exists(node.root)
+    assert not Path(node.root).exists()
 
 
 @pytest.mark.parametrize("code", [400, 401, 403, 404, 405])
@@ -288,7 +288,7 @@ def test_a_putting_back_that_was_interrupted_never_raises_again(
     def killed(dummy: Any) -> None:
         raise Killed
 
-    with monkeypatch.context() as during, pytest.raises(Killed):
+    with monkeypatch.context() as during, pytest.raises(Killed):  # noqa: PT012 - what kills is only there meanwhile
         during.setattr(journal.Entry, "commit", killed)
         node.down()
     assert node.results() == ["committed", None]
@@ -435,7 +435,7 @@ class Serving:
                 self.end_headers()
                 self.wfile.write(answer[1].encode("ascii"))
 
-            do_GET = do_PUT
+            do_GET = do_PUT  # noqa: N815 - named by http.server
 
             def log_message(self, *dummy: Any) -> None:
                 pass

@@ -69,7 +69,9 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
     made = Node(tmp_path, monkeypatch)
     before = made.env.read_bytes()
     yield made
-    assert not [name for name in os.listdir(tmp_path) if name.startswith(".")]
+    assert not [
+        name for name in [entry.name for entry in Path(tmp_path).iterdir()] if name.startswith(".")
+    ]
     assert len(before) == len(made.env.read_bytes())
 
 
@@ -87,7 +89,8 @@ def test_it_is_raised_and_taken_back(node: Node) -> None:
     done = node.revert()
     assert [(one["component"], one["proven"]) for one in done["components"]] == [
         ("kubelet", True)
-    ] and done["error"] is None, done
+    ], done
+    assert done["error"] is None, done
     assert node.env.read_bytes() == before
     assert node.argv[-1] == "--v=2"
     assert node.left() == []
@@ -114,7 +117,8 @@ def test_an_end_that_is_not_recorded_makes_no_failure_of_what_was_done(
     done = node.revert()
     assert [(one["path"], one["result"]) for one in done["paths"]] == [
         (str(node.env), "restored")
-    ] and done["error"] is None, done
+    ], done
+    assert done["error"] is None, done
     (one,) = done["components"]
     assert one["proven"] is True
     assert one["reason"].startswith("how it ended was not recorded: no space")
@@ -334,7 +338,7 @@ def test_what_systemctl_says(monkeypatch: pytest.MonkeyPatch, said: str, fails: 
         raise command.Silent(said)
 
     monkeypatch.setattr(command, "run", run)
-    with pytest.raises(command.CommandError) if fails else contextlib.suppress():
+    with pytest.raises(command.CommandError) if fails else contextlib.nullcontext():
         kubelet_restart.restart(True)
 
 
@@ -493,7 +497,7 @@ def test_the_service_takes_it_back_once_and_under_the_lock(node: Node) -> None:
 
 
 def levels(node: Node, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """What evidence says is still raised."""
+    """Tell what evidence says is still raised."""
     monkeypatch.setattr(node_journal, "ROOT", node.root)
     return [
         (one["overdue"], one["by_hand"])

@@ -108,7 +108,7 @@ class Host(Levels):
         }
 
     def armed(self, run_id: str = RUN) -> list[bool]:
-        """The unit, the link that enables it, the program, and its time."""
+        """Give the unit, the link that enables it, the program, and its time."""
         unit = f"kubemend-levels-{run_id}.service"
         return [
             path.exists()
@@ -161,7 +161,9 @@ def test_the_service_is_there_before_the_first_level_is_raised(host: Host) -> No
     assert "WantedBy=multi-user.target" in text
     assert "Restart=on-failure" in text
     assert Path(program).read_bytes() == PROGRAM
-    assert os.readlink(host.units / "multi-user.target.wants" / UNIT) == str(host.units / UNIT)
+    assert str(Path(host.units / "multi-user.target.wants" / UNIT).readlink()) == str(
+        host.units / UNIT
+    )
     assert not any("daemon-reload" in argv or "enable" in argv for argv in host.commands)
     assert lock.read(host.root)["remaining"] == 300
 
@@ -561,12 +563,12 @@ def test_it_ends_early_when_nothing_is_left(host: Host) -> None:
 
 def test_it_does_not_end_before_all_is_raised(host: Host) -> None:
     """It is started before the first level is raised, and finds nothing then."""
-    with pytest.raises(Killed):
+    with pytest.raises(Killed):  # noqa: PT012 - set before the call that it kills
         host.at_put = lambda real: killed()
         level_window.raise_levels(host.params())
     assert host.until()["complete"] is False
     with journal.opened(host.root, RUN) as fd:
-        for name in os.listdir(fd):
+        for name in [entry.name for entry in Path(fd).iterdir()]:
             os.unlink(name, dir_fd=fd)
     assert expire(host) == {}
     assert sum(host.slept) == pytest.approx(60 + level_window.budget([{}, {}]))

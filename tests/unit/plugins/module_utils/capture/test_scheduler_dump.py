@@ -56,7 +56,7 @@ class Scheduler:
         self.children: list[subprocess.Popen[bytes]] = []
 
     def start(self, body: str, word: str = "kube-scheduler") -> "dict[str, Any]":
-        """The process as the evidence names it."""
+        """Give the process as the evidence names it."""
         child = subprocess.Popen(
             [word, "-c", body + "import time\n" + SLEEP, str(self.folder)],
             executable=sys.executable,

@@ -37,8 +37,8 @@ def answer(code, body=b"{}", **headers):
 
 
 @pytest.fixture
-def serve(tmp_path):
-    """serve(script...) → (client, seen paths): the script's n-th entry answers the n-th request.
+def serve(tmp_path):  # noqa: C901, PLR0915 - one server, told in one place
+    """Start servers of a script, each with its client and paths; entry n answers request n.
 
     Callables write themselves.
     """
@@ -377,7 +377,7 @@ def test_one_line_is_printable_and_bounded():
 
 
 def managed(manager="kubectl", fields=None, **more):
-    """An object as an API server writes it.
+    """Give an object as an API server writes it.
 
     The notes of its fields are the last of its metadata.
     """

@@ -8,6 +8,7 @@ import os
 import shutil
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -82,7 +83,9 @@ def test_since_when_everything_runs(node: Node, monkeypatch: pytest.MonkeyPatch)
             (11, "kubelet"),
         ],
     )
-    monkeypatch.setattr(procfs, "argv", lambda pid: ["x"] if pid in groups else os.stat("/nowhere"))
+    monkeypatch.setattr(
+        procfs, "argv", lambda pid: ["x"] if pid in groups else Path("/nowhere").stat()
+    )
     monkeypatch.setattr(procfs, "cgroup", lambda text: {"static": text == "static"})
     monkeypatch.setattr(
         log_components.files, "text", lambda path: groups[int(path.split("/")[2])] or ""
@@ -145,7 +148,7 @@ def test_a_large_file_is_begun_near_the_window(node: Node, monkeypatch: pytest.M
         for index in range(19990)
     ]
     path = node.log("0.log", "".join(lines))
-    with open(path, "rb") as file:
+    with Path(path).open("rb") as file:
         start = log_sources.begin_of(file.fileno(), path.stat().st_size, node.now - 101)
     left = path.read_bytes()[start:].splitlines()
     assert 90 < len(left) < 300
@@ -153,10 +156,10 @@ def test_a_large_file_is_begun_near_the_window(node: Node, monkeypatch: pytest.M
     assert [text.split(" ")[1] for text in texts(node.read())] == [
         str(index) for index in range(19900, 19990)
     ]
-    with open(path, "rb") as file:
+    with Path(path).open("rb") as file:
         assert log_sources.begin_of(file.fileno(), path.stat().st_size, 0) == 0
     path.write_bytes(b"no time at all\n" * 5000)
-    with open(path, "rb") as file:
+    with Path(path).open("rb") as file:
         assert log_sources.begin_of(file.fileno(), path.stat().st_size, node.now) == 0
 
 

@@ -1,8 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Times, the formats of runtimes and of journald, which lines are kept, and what is secret in
-them.
+"""Times, the formats of runtimes and of journald, which lines are kept.
+
+And what is secret in them.
 """
 
 import json
@@ -71,7 +72,10 @@ def test_any_time_in_any_zone(moment, minutes, nanoseconds):
     zone = timezone(timedelta(minutes=minutes))
     there = moment.replace(tzinfo=timezone.utc).astimezone(zone)
     sign, rest = ("-", -minutes) if minutes < 0 else ("+", minutes)
-    text = f"{there:%Y-%m-%dT%H:%M:%S}.{there.microsecond:06d}{nanoseconds:03d}{sign}{rest // 60:02d}:{rest % 60:02d}"
+    text = (
+        f"{there:%Y-%m-%dT%H:%M:%S}.{there.microsecond:06d}{nanoseconds:03d}"
+        f"{sign}{rest // 60:02d}:{rest % 60:02d}"
+    )
     found = log_lines.seconds(text)
     assert round(found * 1e6) == (there - datetime(1970, 1, 1, tzinfo=timezone.utc)) // timedelta(
         microseconds=1
@@ -205,9 +209,7 @@ def test_lines_whatever_the_blocks(data, sizes, limit):
     st.randoms(),
 )
 def test_pieces_of_both_streams_however_they_mix(lines, random):
-    """What a runtime cut comes back whole, in the order in which it was finished, with the time
-    of its first piece.
-    """
+    """Give back whole what a runtime cut, in order of its end, at its first piece's time."""
     waiting = {"stdout": [], "stderr": []}
     for number, (stream, parts) in enumerate(lines):
         waiting[stream] += [

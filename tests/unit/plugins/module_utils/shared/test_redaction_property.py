@@ -71,7 +71,7 @@ class Writer:
             return f"{pad}? {key}\n{pad}:{self.value(indent, kind, depth)}"
         return f"{pad}{key}:{self.value(indent, kind, depth)}"
 
-    def value(self, indent, kind, depth):
+    def value(self, indent, kind, depth):  # noqa: C901, PLR0912 - a grammar, a branch each
         """Return what stands behind the colon or the dash of this column, with its newline."""
         pad = " " * (indent + self.rnd.randint(1, 3))
         pad2 = " " * (indent + 2)

@@ -186,11 +186,11 @@ def test_a_rollout_that_takes_its_time(
 )
 def test_refused(tmp_path: Path, fake: Api, more: "dict[str, Any]", said: str) -> None:
     answer = run(tmp_path, **more)
-    assert (
-        answer["state"] == "refused"
-        and said in answer["reason"]
-        and workload_resources.text_of(fake.objects[PATH]) == workload_resources.text_of(ITEM)
-    ), answer
+    assert answer["state"] == "refused", answer
+    assert said in answer["reason"], answer
+    assert workload_resources.text_of(fake.objects[PATH]) == workload_resources.text_of(ITEM), (
+        answer
+    )
 
 
 CRON = {

@@ -6,7 +6,6 @@
 import errno
 import json
 import multiprocessing
-import os
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +46,7 @@ def root(tmp_path: Path) -> str:
 def test_nobody_holds_a_new_node(root: str) -> None:
     assert lock.read(root) is None
     assert lock.release(RUN, root) is False
-    assert not os.path.exists(root)
+    assert not Path(root).exists()
 
 
 def test_the_real_clock_goes(root: str) -> None:
@@ -137,7 +136,7 @@ def test_a_clock_that_went_back_gives_no_more_than_was_granted(root: str, clock:
 def test_limits(root: str, seconds: float) -> None:
     with pytest.raises(storage.ChangeError, match="lasts between"):
         lock.acquire(RUN, US, seconds, root=root)
-    assert not os.path.exists(root)
+    assert not Path(root).exists()
 
 
 def test_the_longest_lock_is_granted_and_renewing_obeys_the_same_limits(
@@ -153,12 +152,13 @@ def test_the_longest_lock_is_granted_and_renewing_obeys_the_same_limits(
 
 @pytest.mark.parametrize("run_id", [None, 5, "", "x", "../" + RUN, RUN + "\n", RUN + "0"])
 def test_only_a_run_holds_a_node(root: str, run_id: Any) -> None:
-    """What else was written as its holder would be no lock that anybody can read, and block the
-    node.
+    """What else was written as its holder would be no lock that anybody can read.
+
+    And block the node.
     """
     with pytest.raises(storage.ChangeError, match="is no run id"):
         lock.acquire(run_id, US, 60, root=root)
-    assert not os.path.exists(root)
+    assert not Path(root).exists()
 
 
 def test_a_full_disk_leaves_the_lock_as_it_was(
@@ -197,7 +197,7 @@ WHOLE = {"run_id": RUN, "controller": {}, "boot_id": "boot-1", "granted_uptime":
     ],
 )
 def test_a_lock_that_is_none_blocks_and_says_how_to_go_on(root: str, text: str) -> None:
-    os.mkdir(root, 0o700)
+    Path(root).mkdir(0o700)
     Path(root, "lock").write_text(text)
     actions: list[Any] = [
         lambda: lock.acquire(RUN, US, 60, root=root),

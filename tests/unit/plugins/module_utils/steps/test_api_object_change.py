@@ -153,9 +153,9 @@ def test_a_second_run_finds_another_text(node: Node, fake: Api) -> None:
 )
 def test_refused(node: Node, fake: Api, change: "dict[str, Any]", said: str) -> None:
     answer = node.work(step={"change": dict(WANTED, **change)})
-    assert answer["state"] == "refused" and said in answer["reason"] and not answer["changed"], (
-        answer
-    )
+    assert answer["state"] == "refused", answer
+    assert said in answer["reason"], answer
+    assert not answer["changed"], answer
     assert node.text() == BEFORE
     assert journal.read_run(RUN, node.root) == []
     assert step_record.unproven(node.root) == []

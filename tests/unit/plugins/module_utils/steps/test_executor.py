@@ -96,11 +96,9 @@ def test_not_proven_is_rolled_back(
     former, before = node.manifest.read_bytes(), node.running()[0]
     (node.state / state).touch()
     answer = node.run(node.step(limit=120 if restarted else 1.5))
-    assert (
-        answer["state"] == "rolled_back"
-        and said in answer["reason"]
-        and "runs as before" in answer["reason"]
-    ), answer
+    assert answer["state"] == "rolled_back", answer
+    assert said in answer["reason"], answer
+    assert "runs as before" in answer["reason"], answer
     assert node.manifest.read_bytes() == former
     (one,) = node.running()
     assert "--leader-elect=false" in one.argv
@@ -115,11 +113,9 @@ def test_component_down(node: Node) -> None:
     former = node.manifest.read_bytes()
     (node.state / "vanish").touch()
     answer = node.run(node.step(limit=1.5))
-    assert (
-        answer["state"] == "failed"
-        and answer["reason"].startswith("component down: ")
-        and "/var/log/pods" in answer["reason"]
-    ), answer
+    assert answer["state"] == "failed", answer
+    assert answer["reason"].startswith("component down: "), answer
+    assert "/var/log/pods" in answer["reason"], answer
     assert node.manifest.read_bytes() == former
     assert node.running() == []
     assert _records(node) == ["failed"]
@@ -131,7 +127,8 @@ def test_component_down(node: Node) -> None:
 def test_the_kubelet_s_back_off_is_waited_for(node: Node) -> None:
     (node.state / "late").touch()
     answer = node.run(node.step(limit=1.5))
-    assert answer["state"] == "done" and answer["seen"]["proof_seconds"] > 2.5, answer
+    assert answer["state"] == "done", answer
+    assert answer["seen"]["proof_seconds"] > 2.5, answer
 
 
 def test_somebody_else_writes_meanwhile(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -221,9 +218,9 @@ def test_refused_before_the_write(node: Node, broken: Any, said: str) -> None:
     former, step = node.manifest.read_bytes(), node.step()
     broken(node, step)
     answer = node.run(step)
-    assert (
-        answer["state"] == "refused" and said in answer["reason"] and answer["changed"] is False
-    ), answer
+    assert answer["state"] == "refused", answer
+    assert said in answer["reason"], answer
+    assert answer["changed"] is False, answer
     assert node.manifest.read_bytes() == former
     assert journal.read_run(RUN, str(node.root)) == []
     assert step_record.unproven(str(node.root)) == []
@@ -239,11 +236,9 @@ def test_another_process_than_that_of_the_plan(node: Node, meanwhile: Any) -> No
     edit = node.step()
     meanwhile(node, config)
     answer = node.run(config)
-    assert (
-        answer["state"] == "refused"
-        and "the evidence is old" in answer["reason"]
-        and node.config.read_bytes() == former
-    ), answer
+    assert answer["state"] == "refused", answer
+    assert "the evidence is old" in answer["reason"], answer
+    assert node.config.read_bytes() == former, answer
     meanwhile(node, edit)
     assert node.run(edit)["state"] == "done"
     (now,) = node.running()
@@ -298,7 +293,8 @@ def test_a_configuration_file_and_a_signal(node: Node) -> None:
     _with_config(node)
     before = node.running()[0]
     answer = node.run(node.config_step())
-    assert answer["state"] == "done" and b"leaderElect: true" in node.config.read_bytes(), answer
+    assert answer["state"] == "done", answer
+    assert b"leaderElect: true" in node.config.read_bytes(), answer
     assert node.running()[0].identity != before.identity
     assert answer["seen"]["elect"] is True
 
@@ -308,7 +304,8 @@ def test_a_configuration_that_crashes_is_rolled_back_and_loaded_again(node: Node
     former, step = node.config.read_bytes(), node.config_step()
     (node.state / "ignore").touch()
     answer = node.run(step)
-    assert answer["state"] == "rolled_back" and "runs as before" in answer["reason"], answer
+    assert answer["state"] == "rolled_back", answer
+    assert "runs as before" in answer["reason"], answer
     assert node.config.read_bytes() == former
 
 
@@ -324,11 +321,9 @@ def test_a_configuration_that_is_newer_than_the_process(node: Node) -> None:
     step["expect"]["elect"] = False
     before = node.running()[0]
     answer = node.run(step)
-    assert (
-        answer["state"] == "done"
-        and answer["changed"]
-        and node.running()[0].identity != before.identity
-    ), answer
+    assert answer["state"] == "done", answer
+    assert answer["changed"], answer
+    assert node.running()[0].identity != before.identity, answer
 
 
 def test_a_stray_manifest_is_moved_out(node: Node) -> None:
@@ -343,21 +338,19 @@ def test_a_stray_manifest_is_moved_out(node: Node) -> None:
     }
     step["expect"].update(restart=None, elect=False, flags={})
     answer = node.run(step)
-    assert (
-        answer["state"] == "done"
-        and not stray.exists()
-        and node.running()[0].identity == before.identity
-    ), answer
+    assert answer["state"] == "done", answer
+    assert not stray.exists(), answer
+    assert node.running()[0].identity == before.identity, answer
 
 
 def _begin(node: Node, step: dict[str, Any]) -> int:
-    """The step in a process of its own that the test ends.
+    """Give the step in a process of its own that the test ends.
 
     Back as soon as the file is changed, and the journal says so.
     """
     child = os.fork()
     if child == 0:
-        with open(os.devnull, "w", encoding="ascii") as null:
+        with Path(os.devnull).open("w", encoding="ascii") as null:
             os.dup2(null.fileno(), 2)
         step_executor.work(node.params(step))
         os._exit(0)
@@ -398,7 +391,8 @@ def test_killed_between_write_and_proof(node: Node, state: Any, after: str, ends
         "expect": None,
     }
     answer = node.run(recovery, run_id=NEXT)
-    assert answer["state"] == "done" and f"of {RUN}: {after}" in answer["reason"], answer
+    assert answer["state"] == "done", answer
+    assert f"of {RUN}: {after}" in answer["reason"], answer
     assert ends in node.manifest.read_bytes()
     assert step_record.unproven(str(node.root)) == []
     assert ends.decode() in node.running()[0].argv

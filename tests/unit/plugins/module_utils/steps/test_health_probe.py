@@ -1,9 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What counts as a proof that a component runs as it should, second by second, with a clock and
-processes that are made up.
-"""
+"""What proves that a component runs as it should, with a clock and processes made up."""
 
 import os
 import signal
@@ -314,15 +312,13 @@ def test_a_young_one_may_still_refuse_everybody(age, code, refuses):
     lacks = health_probe.ExpectedState(NAME, elect=True).lacking(
         dict(WELL, configz=code, elect=None), age
     )
-    assert (lacks == "its configz refuses us (HTTP %d)" % code) is refuses
+    assert (lacks == f"its configz refuses us (HTTP {code:d})") is refuses
     assert refuses or lacks is None
 
 
 @pytest.mark.parametrize("descriptors", [True, False])
 def test_a_signal_goes_to_that_very_process_only(monkeypatch, child, descriptors):
-    """A later process of its number is left alone, on a Python that has descriptors of processes
-    and on one that has none.
-    """
+    """Leave a later process of its number alone, with descriptors of processes or without."""
     if not descriptors:
         monkeypatch.delattr(os, "pidfd_open", raising=False)
     ticks = step_record.ticks(child.pid)
@@ -339,8 +335,9 @@ def test_a_signal_goes_to_that_very_process_only(monkeypatch, child, descriptors
 
 
 def test_only_static_pods_of_this_component_the_youngest_first(monkeypatch):
-    """A scheduler of another cluster in a pod, one whose start is not known, one that is gone,
-    and two that are another component.
+    """A scheduler of another cluster in a pod, one whose start is not known, one that is gone.
+
+    And two that are another component.
     """
     argvs = {
         1: [NAME],

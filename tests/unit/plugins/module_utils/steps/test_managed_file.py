@@ -1,8 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A small file of ours: what is no file, or cannot be read, is never taken for one that is not
-there.
+"""A small file of ours: what is no file.
+
+Or cannot be read, is never taken for one that is not there.
 """
 
 import os
@@ -47,7 +48,7 @@ def test_it_is_made_added_to_and_put_back(tmp_path: Path, step: journal.StepCont
 
 @pytest.mark.parametrize(
     "make",
-    [os.mkdir, os.mkfifo, lambda path: os.symlink(path, path)],
+    [os.mkdir, os.mkfifo, lambda path: os.symlink(path, path)],  # noqa: PTH211 - beside its like
     ids=["a folder", "a pipe", "a loop"],
 )
 def test_what_is_no_file_is_not_one_that_is_missing(

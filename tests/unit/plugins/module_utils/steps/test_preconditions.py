@@ -95,7 +95,7 @@ def test_who_may_ask_a_server_that_lets_nobody_ask(monkeypatch, first, second, w
 PROCESS = {"pid": 7, "started_at": 1000.0}
 
 
-def kubelet(monkeypatch, process=tuple(PROCESS.items()), status=200, error=None):
+def kubelet(monkeypatch, process=tuple(PROCESS.items()), status=200, error=None):  # noqa: B008 - a tuple of a constant
     known = {
         "process": process and dict(process),
         "healthz": {"status": status, "url": "http://127.0.0.1:10248/healthz", "error": error},
@@ -211,8 +211,9 @@ def test_the_manifest_that_is_meant_is_the_only_one(tmp_path, files, change, min
 
 
 def test_an_api_server_in_a_pod_of_its_own_network_is_another_clusters():
-    """Vcluster and its like: one that answers says nothing of the cluster whose component is
-    restarted.
+    """Vcluster and its like.
+
+    One that answers says nothing of the cluster whose component is restarted.
     """
     nested = {
         "component": "kube-apiserver",
@@ -240,7 +241,7 @@ def test_any_answer_shows_that_an_api_server_is_there(monkeypatch, answers, serv
     with pytest.raises(
         preconditions.PreconditionFailed,
         match=(
-            "no API server answers from m2 .*10.0.0.1:6443: timed out.*nonsense: no address and"
+            r"no API server answers from m2 .*10.0.0.1:6443: timed out.*nonsense: no address and"
             " port"
         ),
     ):
@@ -257,8 +258,9 @@ def test_any_answer_shows_that_an_api_server_is_there(monkeypatch, answers, serv
     ],
 )
 def test_somebody_elses_changes_wait_for_their_owner(monkeypatch, step, own):
-    """A restart loads them; of those that it is for, only its own file is left out, and an
-    edited configuration that was newer already is not.
+    """A restart loads them; of those that it is for, only its own file is left out.
+
+    And an edited configuration that was newer already is not.
     """
     asked, told = [], [{"kind": "file", "path": "/y"}]
     former = SimpleNamespace(pid=1, started_at=1.0, argv=["kube-scheduler", "--config=/conf"])

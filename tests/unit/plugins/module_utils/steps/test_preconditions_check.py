@@ -142,8 +142,9 @@ def test_what_must_work_before_an_interrupted_step_is_proved_or_undone(node, nam
 
 
 def container_runtime(monkeypatch, answers=True, image=True):
-    """A runtime that answers or not, and has the image, has it not (False), or cannot be asked
-    for it (None).
+    """Give a runtime that answers or not, and has the image, has it not (False).
+
+    Or cannot be asked for it (None).
     """
 
     def demand():
@@ -230,7 +231,7 @@ def test_a_kubelet_without_a_folder_of_static_pods_would_start_nothing(tmp_path)
 )
 def test_a_restart_or_another_file_needs_its_one_manifest_too(tmp_path, step):
     with pytest.raises(
-        preconditions.PreconditionFailed, match="no file in .* is a manifest of kube-scheduler"
+        preconditions.PreconditionFailed, match=r"no file in .* is a manifest of kube-scheduler"
     ):
         preconditions._only_manifest(step, str(tmp_path), "kube-scheduler", "m2")
     manifest(tmp_path / "a.yaml")

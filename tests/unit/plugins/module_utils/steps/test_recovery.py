@@ -141,10 +141,8 @@ def test_one_of_which_nothing_can_be_told_holds_up_no_other(
     assert step_record.claim(node.step().also(step="00-m1-restart_leader"), leader) is None
     monkeypatch.setattr(preconditions, "resume", refuse)
     state, why = recovered(node)
-    assert (
-        state == "failed"
-        and f"step 00-m1-restart_leader of {RUN}: refused (the kubelet is down); step " in why
-    ), why
+    assert state == "failed", why
+    assert f"step 00-m1-restart_leader of {RUN}: refused (the kubelet is down); step " in why, why
     assert ended(node) == ("not_done", "interrupted before it was written")
     assert [record["step"] for record in step_record.unproven(str(node.root))] == [
         "00-m1-restart_leader"

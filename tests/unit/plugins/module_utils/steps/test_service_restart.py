@@ -51,8 +51,10 @@ OTHER = "b.service"
 
 
 class Systemd(Node):
-    """app.service, whose process systemd ends at a restart and begins again with what the
-    drop-in says. comes_up: whether it does, with our line or without.
+    """app.service.
+
+    Whose process systemd ends at a restart and begins again with what the drop-in says.
+    comes_up: whether it does, with our line or without.
     """
 
     def __init__(self, path, monkeypatch, begun):
@@ -132,7 +134,7 @@ class Systemd(Node):
         )
 
     def now(self):
-        """The pid of the main process, and its soft limit."""
+        """Give the pid of the main process, and its soft limit."""
         pid = int(self.block["MainPID"][0])
         return pid, pid and service_limit.nofile(pid)[0]
 
@@ -143,8 +145,9 @@ class Systemd(Node):
         return self.do(step, **more)
 
     def interrupted(self):
-        """What the next run makes of it, as if the program had been killed before it wrote how
-        the step ended.
+        """Tell what the next run makes of it.
+
+        As if the program had been killed before it wrote how the step ended.
         """
         return self.forget()
 
@@ -260,7 +263,7 @@ def test_a_restart_that_systemd_refuses_leaves_the_former_process(node):
     answer = node.restart()
     assert answer["state"] == "rolled_back"
     assert (
-        "the former process (pid %d) still runs; Failed to restart" % node.pid in answer["reason"]
+        f"the former process (pid {node.pid:d}) still runs; Failed to restart" in answer["reason"]
     )
     assert node.now() == (node.pid, 20)
     assert not node.path.exists()
@@ -389,7 +392,7 @@ def test_containers_that_would_end_with_it(node, tmp_path, mode, state):
     with subprocess.Popen([str(shim), "600"]) as held:
         # Popen comes back a moment before
         assert waiting.until(
-            lambda: Path("/proc/%d/comm" % held.pid).read_text().startswith("containerd-shim")
+            lambda: Path(f"/proc/{held.pid:d}/comm").read_text().startswith("containerd-shim")
         )
         member(node, held.pid)
         node.block["KillMode"] = [mode]
@@ -457,9 +460,7 @@ def test_a_unit_that_somebody_changed_is_not_loaded(node):
 @pytest.mark.parametrize("line", ["50", None])
 @pytest.mark.parametrize("again", [False, True])
 def test_killed_before_systemd_was_asked(node, monkeypatch, line, again):
-    """Nor is a service restarted that began again by itself meanwhile, with the limit that
-    systemd knows.
-    """
+    """Restart no service that began again by itself meanwhile, with the limit systemd knows."""
     with monkeypatch.context() as patched:
         patched.setattr(
             service_limit, "_restarted", lambda step, record: (step_record.PROVEN, None, {})
@@ -667,7 +668,7 @@ def test_killed_while_it_comes_up(node):
     node.restart()
     answer = node.interrupted()
     assert answer["state"] == "done"
-    assert "runs with it (pid %d)" % node.now()[0] in answer["reason"]
+    assert f"runs with it (pid {node.now()[0]:d})" in answer["reason"]
     assert step_record.unproven(node.root) == []
 
 
@@ -700,7 +701,7 @@ def test_killed_at_the_end_of_its_way_back(node):
     node.restart()
     answer = node.interrupted()
     assert (
-        "is as it was, and app.service runs with that (pid %d)" % node.now()[0] in answer["reason"]
+        f"is as it was, and app.service runs with that (pid {node.now()[0]:d})" in answer["reason"]
     )
     assert node.now()[1] == 20
 

@@ -6,6 +6,7 @@
 import hashlib
 import os
 import time
+from pathlib import Path
 
 import pytest
 
@@ -22,7 +23,7 @@ def _collect(folder):
     return context, manifests.collect(context)
 
 
-def test_a_hostile_folder_costs_no_time_and_loses_no_entry(tmp_path):
+def test_a_hostile_folder_costs_no_time_and_loses_no_entry(tmp_path):  # noqa: PLR0915 - one folder, looked at from all sides
     (tmp_path / "good.yaml").write_text("token: abc\r\nx: 1\r\n")
     (tmp_path / "good.yaml.bak").write_text("{}")
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
@@ -37,7 +38,7 @@ def test_a_hostile_folder_costs_no_time_and_loses_no_entry(tmp_path):
     os.mkfifo(tmp_path / "fifo")
     os.mkfifo(tmp_path / "behind")
     (tmp_path / "to-fifo").symlink_to("behind")
-    with open(os.fsencode(tmp_path) + b"/b\xe4d", "wb") as file:
+    with open(os.fsencode(tmp_path) + b"/b\xe4d", "wb") as file:  # noqa: PTH123 - a name that is no UTF-8
         file.write(b"a: 1\n")
     begin = time.monotonic()
     context, found = _collect(tmp_path)
@@ -102,13 +103,13 @@ def test_a_link_in_a_container_stays_in_it(tmp_path):
     (root / "etc" / "k" / "escape").symlink_to(str(outside))
     (root / "etc" / "dir").symlink_to("k")
     (root / "etc" / "loop").symlink_to("/etc/loop")
-    before = len(os.listdir("/proc/self/fd"))
+    before = len([entry.name for entry in Path("/proc/self/fd").iterdir()])
     for path in ("/etc/k/absolute", "/etc/k/relative", "/etc/dir/absolute", "/etc/../etc/./real"):
         assert files.read(path, root=str(root)) == b"inside"
         assert files.record(path, root=str(root))["text"] == "inside"
     assert files.record("/etc/k/escape", root=str(root))["error"] == "missing"
     assert "symbolic links" in files.record("/etc/loop", root=str(root))["error"]
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len([entry.name for entry in Path("/proc/self/fd").iterdir()]) == before
 
 
 def test_a_changed_file_has_the_hash_of_what_was_read(tmp_path):

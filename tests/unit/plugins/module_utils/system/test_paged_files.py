@@ -7,6 +7,7 @@ Mounts and tasks behind the first one are seen too.
 """
 
 import os
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -41,12 +42,12 @@ def pages(monkeypatch):
 
 @pytest.fixture
 def mountinfo():
-    with open("/proc/self/mountinfo", encoding="utf-8", errors="backslashreplace") as file:
+    with Path("/proc/self/mountinfo").open(encoding="utf-8", errors="backslashreplace") as file:
         return file.read()
 
 
 def test_a_file_of_proc_is_read_to_its_end():
-    with open("/proc/self/maps", "rb") as file:
+    with Path("/proc/self/maps").open("rb") as file:
         size = len(file.read())
     assert size > os.sysconf("SC_PAGE_SIZE"), "of a process this small the test shows nothing"
     assert len(files.whole("/proc/self/maps")) > 0.9 * size
@@ -66,7 +67,7 @@ def test_files_that_were_replaced_are_told_wherever_their_mount_is_listed(
             (base / path[1:]).write_text("x")
             os.utime(base / path[1:], (when, when))
     overlay = "1 0 0:40 / / rw - overlay overlay rw,lowerdir={}\n".format(
-        ":".join("/var/lib/containers/%040d" % one for one in range(100))
+        ":".join(f"/var/lib/containers/{one:040d}" for one in range(100))
     )
     (node / "mountinfo").write_text(
         overlay

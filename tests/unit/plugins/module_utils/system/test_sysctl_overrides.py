@@ -22,7 +22,8 @@ TUNED = {
     "etc/tuned/active_profile": "mine\n",
     "etc/tuned/tuned-main.conf": "# reapply\nreapply_sysctl = 1\n",
     "etc/tuned/mine/tuned.conf": (
-        "[main]\nsummary=x\ninclude=throughput-performance\n\n[sysctl]\nfs.inotify.max_user_instances=4096\n\n[vm]\nx=1\n"
+        "[main]\nsummary=x\ninclude=throughput-performance\n\n[sysctl]\nfs.inotify.max_user_inst"
+        "ances=4096\n\n[vm]\nx=1\n"
     ),
     "usr/lib/tuned/throughput-performance/tuned.conf": (
         "[main]\nsummary=y\n[sysctl]\n# a comment\nvm.swappiness=10\nfs.file-max=>8192\n"

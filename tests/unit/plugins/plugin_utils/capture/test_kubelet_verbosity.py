@@ -29,7 +29,8 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import (
 RUN = "20261121T090000Z-1a2b3c"
 ENV = "/etc/kubernetes/kubelet.env"
 KUBESPRAY = (
-    'KUBE_LOGTOSTDERR="--logtostderr=true"\nKUBE_LOG_LEVEL="--v=2"\nKUBELET_ADDRESS="--node-ip=10.0.0.1"\n\nKUBELET_ARGS="--config=/etc/kubernetes/kubelet-config.yaml'
+    'KUBE_LOGTOSTDERR="--logtostderr=true"\nKUBE_LOG_LEVEL="--v=2"\nKUBELET_ADDRESS="--node-ip=1'
+    '0.0.0.1"\n\nKUBELET_ARGS="--config=/etc/kubernetes/kubelet-config.yaml'
     ' \\\n--x=y "\nKUBELET_CLOUDPROVIDER=""\n'
 )
 
@@ -309,16 +310,20 @@ PLAY = f"""
 - hosts: localhost
   gather_facts: false
   tasks:
-    - kubemend.remediation.log_level: {{state: planned, report_dir: "{{{{ item.folder }}}}", run_id: {RUN}, components: [kubelet]}}
+    - kubemend.remediation.log_level: {{state: planned, report_dir: "{{{{ item.folder }}}}",
+        run_id: {RUN}, components: [kubelet]}}
       loop: "{{{{ runs }}}}"
-    - kubemend.remediation.log_level: {{state: shown, report_dir: "{{{{ item.folder }}}}", run_id: {RUN}, allow: "{{{{ item.allow }}}}"}}
+    - kubemend.remediation.log_level: {{state: shown, report_dir: "{{{{ item.folder }}}}",
+        run_id: {RUN}, allow: "{{{{ item.allow }}}}"}}
       loop: "{{{{ runs }}}}"
       ignore_errors: true
       register: shown
-    - kubemend.remediation.log_level: {{state: reported, report_dir: "{{{{ runs[1].folder }}}}", run_id: {RUN}}}
+    - kubemend.remediation.log_level: {{state: reported, report_dir: "{{{{ runs[1].folder }}}}",
+        run_id: {RUN}}}
       ignore_errors: true
       register: reported
-    - ansible.builtin.copy: {{content: "{{{{ (shown.results + [reported]) | to_json }}}}", dest: "{{{{ runs[0].folder }}}}/results.json"}}
+    - ansible.builtin.copy: {{content: "{{{{ (shown.results + [reported]) | to_json }}}}",
+        dest: "{{{{ runs[0].folder }}}}/results.json"}}
 """
 
 

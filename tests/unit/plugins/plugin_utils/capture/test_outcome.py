@@ -1,8 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What became of each level by what its host said, whatever the shape of that, and the report of
-it.
+"""What became of each level by what its host said, whatever the shape of that.
+
+And the report of it.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ def note(folder, suffix, *targets, error=None, status="ok", reason="", host="m1"
 
 @pytest.fixture
 def folder(tmp_path):
-    """A capture that went well, over a cluster that we hold."""
+    """Give a capture that went well, over a cluster that we hold."""
     run_cluster_lock.note(str(tmp_path), run_cluster_lock.Held("m1", None, "ok", True, RUN))
     note(tmp_path, RAISED, says(SCHEDULER, "raised"), says(KUBELET, "raised"))
     note(tmp_path, RESTORED, says(SCHEDULER, "restored"), says(KUBELET, "restored"))

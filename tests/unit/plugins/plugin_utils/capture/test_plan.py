@@ -1,8 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which levels a capture raises, from where, what lines must hold, and why some stay as they
-are.
+"""Which levels a capture raises, from where, what lines must hold.
+
+And why some stay as they are.
 """
 
 from __future__ import annotations
@@ -239,10 +240,8 @@ def test_what_an_earlier_run_raised_is_left_out_and_says_until_when(
             world.run("m2", SCHEDULER, f"--v={former}", elect=True)
         world.documents[by]["collectors"]["journal"] = {"status": "ok", "data": {"levels": [one]}}
         made = planned(world, ["kubelet", SCHEDULER])
-        assert (
-            left_out not in {(target.on, target.component) for target in made.targets}
-            and len(made.targets) == 6
-        ), number
+        assert left_out not in {(target.on, target.component) for target in made.targets}, number
+        assert len(made.targets) == 6, number
         (note,) = made.refused
         assert note.startswith(f"{left_out[0]} {left_out[1]} is raised by run {OTHER}")
         assert told in note
@@ -378,7 +377,7 @@ def test_nobody_answers(world):
         world.silence(name)
     with pytest.raises(
         capture_plan.CaptureError,
-        match="No host gave evidence, so that nothing is captured .m1: timed out; m2: timed out; ",
+        match=r"No host gave evidence, so that nothing is captured .m1: timed out; m2: timed out; ",
     ):
         planned(world)
 
@@ -418,8 +417,9 @@ def test_a_pod_narrows_kubelets_and_says_what_lines_must_hold(world):
 
 @pytest.mark.parametrize("change", ["silent", "unproven", "elsewhere"])
 def test_the_node_of_a_pod_that_nobody_looks_at_is_named(world, change):
-    """Without the lines of that kubelet there is hardly anything to see, and nobody would know
-    why.
+    """Without the lines of that kubelet there is hardly anything to see.
+
+    And nobody would know why.
     """
     pod(
         world,

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import contract
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers.cluster.nodes import (
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers.cluster.nodes import (  # noqa: E501 - one name
     Nodes,
 )
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers.node.etcd import (
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers.node.etcd import (  # noqa: E501 - one name
     Etcd,
 )
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers.node.limits import (
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers.node.limits import (  # noqa: E501 - one name
     Limits,
 )
 from tests.unit.plugins.plugin_utils.evidence.test_decode import JSON

@@ -54,7 +54,7 @@ class Outer:
 
 
 def shaped(draw, kind):
-    """A JSON value that a type may have, with keys of its own: what a collector could send."""
+    """Give a JSON value that a type may have, with keys of its own: what a collector could send."""
     if dataclasses.is_dataclass(kind):
         hints = decode.hints(kind)
         return {
@@ -131,7 +131,7 @@ def test_a_value_without_malformed_paths_comes_back_as_it_was(value):
 
 
 def plain(value: Any, raw: Any) -> Any:
-    """The JSON of a decoded value, with the keys that the raw one has beside the type's."""
+    """Give the JSON of a decoded value, with the keys that the raw one has beside the type's."""
     if dataclasses.is_dataclass(value):
         names = {decode.key_of(entry): entry.name for entry in dataclasses.fields(value)}
         return {

@@ -1,8 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A reading that several faults ask for is made once for each document, and never given for
-another.
+"""A reading that several faults ask for is made once for each document.
+
+And never given for another.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ def test_the_same_evidence_is_read_once_and_another_anew():
 
     @memoize.last
     def name(document):
-        """What it is for."""
+        """Tell what it is for."""
         read.append(document)
         return document["name"]
 

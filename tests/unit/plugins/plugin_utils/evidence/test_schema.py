@@ -1,8 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The published schemas: every report and every file of evidence is as they say, and whatever is
-not fails.
+"""The published schemas: every report and every file of evidence is as they say.
+
+And whatever is not fails.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ def reported(where, folder, mode="replay", **more):
 
 
 def captured(folder):
-    """What schedulers that lead came to, put where the run has it.
+    """Tell what schedulers that lead came to, put where the run has it.
 
     One dump, one of which nothing came.
     """
@@ -108,7 +109,7 @@ def captured(folder):
 
 @pytest.fixture(scope="module")
 def rich(tmp_path_factory):
-    """A report with something in every list.
+    """Give a report with something in every list.
 
     Two leaders, whose repair went wrong, in the words of the schema's every object.
     """

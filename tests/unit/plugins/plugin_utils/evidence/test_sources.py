@@ -76,7 +76,7 @@ def test_a_broken_file_counts_less_than_any_answer_and_more_than_none(tmp_path: 
 def test_where_no_file_is_evidence_the_first_is_named(tmp_path: Path) -> None:
     for name in ("m1.json", "m2.json"):
         (tmp_path / name).write_text("{")
-    with pytest.raises(evidence_document.EvidenceError, match="m1.json: no JSON"):
+    with pytest.raises(evidence_document.EvidenceError, match=r"m1.json: no JSON"):
         list(evidence_sources.stream([tmp_path]))
 
 

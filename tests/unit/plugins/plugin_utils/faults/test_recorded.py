@@ -77,9 +77,7 @@ def test_something_was_recorded():
 
 @pytest.mark.parametrize("code", sorted(fault_engine.CATALOGUE))
 def test_every_fault_was_judged_both_ways_on_real_evidence(code):
-    """A fault's predicate must have said present, clear and unknown of evidence that a real
-    cluster gave.
-    """
+    """A predicate must have said present, clear and unknown of a real cluster's evidence."""
     seen = {
         row[0]
         for case in CASES

@@ -1,8 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Ages by the clock of the host that reads, which the Date of the API servers' answers confirms
-or not.
+"""Ages by the clock of the host that reads.
+
+Which the Date of the API servers' answers confirms or not.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ READ = 1_800_000_000.0  # 2027-01-15T08:00:00Z
 
 
 def clock(ahead: float = 0.0, took: float = 0.2) -> dict[str, Any]:
-    """What a collector notes of an answer by an API server whose clock is that far ahead."""
+    """Tell what a collector notes of an answer by an API server whose clock is that far ahead."""
     return {
         "asked_at": READ - took,
         "read_at": READ,

@@ -25,7 +25,8 @@ POD, OTHER = "777870b5-c64f-42f5-9296-688b9dc212ba", "fb15e10a-b6a5-4aaa-8fcd-76
 NONE_STATE = '{"policyName":"none","defaultCpuSet":"","checksum":1353318690}'
 # Written by a kubelet of 1.36.3 on a machine of two CPUs.
 STATIC_STATE = (
-    '{"policyName":"static","defaultCpuSet":"0","entries":{"e4f3f5dc-4d6f-44db-aa7e-cf3b2b92bb31":{"work":"1"}},'
+    '{"policyName":"static","defaultCpuSet":"0","entries":{"e4f3f5dc-4d6f-44db-aa7e-cf3b2b92bb31'
+    '":{"work":"1"}},'
     '"checksum":2597661177}'
 )
 CODES = frozenset(f"KM3{number:02}" for number in range(1, 12))
@@ -70,7 +71,7 @@ def container(uid, name, cpus, **more):
 class Node:
     """A worker whose evidence of pinning a test changes before it is judged."""
 
-    healthy = {}
+    healthy = {}  # noqa: RUF012 - never written
 
     def __init__(
         self, text=None, config="cpuManagerPolicy: static\nreservedSystemCPUs: '0'\n", online="0-3"

@@ -10,7 +10,7 @@ import pytest
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import (
     cpu_manager_options,
 )
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.cpu_manager_options import (
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.cpu_manager_options import (  # noqa: E501 - one name
     CACHE,
     CORES,
     FULL,

@@ -1,8 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a fresh node of each distribution has of sysctl.d, limits, swap and the kubelet's unit, from
-its files to what is said of it.
+"""What a fresh node of each distribution has of sysctl.d, limits, swap and the kubelet's unit.
 
 tests/fixtures/distributions: files.txt is the part of the file system that matters, as `head` shows
 several files, a link as `-> target`; the others are /proc/swaps and what that systemd's `systemctl
@@ -11,7 +10,6 @@ show` prints. They are written down from what installers and packages do, not co
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -143,7 +141,8 @@ class Machine:
         )
         # /lib leads there
         for path, text in sorted(
-            zip(parts[1::2], parts[2::2]), key=lambda one: not one[0].startswith("/usr/")
+            zip(parts[1::2], parts[2::2], strict=False),
+            key=lambda one: not one[0].startswith("/usr/"),
         ):
             where = root / path[1:]
             where.parent.mkdir(parents=True, exist_ok=True)
@@ -283,7 +282,7 @@ def test_the_kubelets_unit_while_it_is_down(machine):
         "kubelet",
     )
     for path in (found["fragment_path"], *found["drop_in_paths"], *unit.environment_paths(block)):
-        assert os.path.isfile(machine.root / path[1:])
+        assert Path(machine.root / path[1:]).is_file()
     assert len(found["drop_in_paths"]) == 1
     assert len(unit.environment_paths(block)) == 2
     assert unit.command_line(block, machine.read) == [

@@ -1,8 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whose files they are: told by the kubelet that runs, by what was left in folders only where it
-says nothing.
+"""Whose files they are.
+
+Told by the kubelet that runs, by what was left in folders only where it says nothing.
 """
 
 from __future__ import annotations
@@ -82,7 +83,8 @@ OPENSHIFT = (
         "--bootstrap-kubeconfig=/etc/kubernetes/kubeconfig",
         "--kubeconfig=/var/lib/kubelet/kubeconfig",
         "--container-runtime-endpoint=/var/run/crio/crio.sock",
-        "--node-labels=node-role.kubernetes.io/control-plane,node-role.kubernetes.io/master,node.openshift.io/os_id=rhel",
+        "--node-labels=node-role.kubernetes.io/control-plane,node-role.kubernetes.io/master,node"
+        ".openshift.io/os_id=rhel",
     ],
 )
 MICROK8S = (
@@ -166,7 +168,8 @@ def test_what_others_left_beside_a_running_kubeadm_or_kubespray_kubelet_owns_not
 
 
 @pytest.mark.parametrize(
-    ("leftover", "name"), list(zip(LEFTOVERS, ["k3s", "RKE2", "kOps", "microk8s", "OpenShift"]))
+    ("leftover", "name"),
+    list(zip(LEFTOVERS, ["k3s", "RKE2", "kOps", "microk8s", "OpenShift"], strict=False)),
 )
 def test_folders_count_where_no_kubelet_says_more(leftover, name):
     for said in (

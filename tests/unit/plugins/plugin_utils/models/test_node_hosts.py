@@ -43,7 +43,7 @@ def covered(result):
 
 
 def bare(world, host="x1", **more):
-    """A machine without any trace of Kubernetes, put into the run."""
+    """Give a machine without any trace of Kubernetes, put into the run."""
     traces = {"status": "ok", "data": {"paths": [], "kubelet_exe": None, "traces": []}}
     absent = {
         name: {"status": "absent", "data": None}
@@ -268,7 +268,7 @@ def test_this_machine(monkeypatch):
     monkeypatch.setattr(installer.os.path, "lexists", lambda path: False)
 
     class Context:
-        processes = []
+        processes = []  # noqa: RUF012 - never written
 
     assert installer.collect(Context())["traces"] == []
     Context.processes = [(installer.os.getpid(), "kubelet")]

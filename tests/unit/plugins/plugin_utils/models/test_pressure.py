@@ -1,8 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A node under pressure: the filesystem, its use, the kubelet's threshold and the largest
-folders and processes of KM523.
+"""A node under pressure.
+
+The filesystem, its use, the kubelet's threshold and the largest folders and processes of KM523.
 """
 
 from __future__ import annotations

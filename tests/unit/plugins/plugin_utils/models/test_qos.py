@@ -55,7 +55,7 @@ def pod(*containers, owner=("Deployment", "d"), name="p", **more):
         *containers,
         kind="Pod",
         name=name,
-        owner=dict(zip(("kind", "name"), owner)) if owner else None,
+        owner=dict(zip(("kind", "name"), owner, strict=False)) if owner else None,
         node="w1",
         **more,
     )
@@ -67,7 +67,7 @@ def advice(*items):
 
 
 def patched(found):
-    """What the patch gives: {container: {resource: value}}, requests and limits alike."""
+    """Tell what the patch gives: {container: {resource: value}}, requests and limits alike."""
     spec, values = found.patch["spec"]["template"]["spec"], {}
     for where in ("containers", "initContainers"):
         for container in spec.get(where, ()):

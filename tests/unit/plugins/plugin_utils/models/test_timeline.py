@@ -1,8 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The timeline of a pod: two pods of one Job told apart, order within a second, every source,
-and any shape survived.
+"""The timeline of a pod: two pods of one Job told apart, order within a second, every source.
+
+And any shape survived.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What captured lines of 1.18 to 1.36 tell of a pod, and that strangers' lines, odd shapes and
-floods do no harm.
+"""What captured lines of 1.18 to 1.36 tell of a pod.
+
+And that strangers' lines, odd shapes and floods do no harm.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What systemd refuses is named by KM502, KM501 and KM508, and no start is planned that it would
-refuse.
+"""What systemd refuses is named by KM502, KM501 and KM508.
+
+And no start is planned that it would refuse.
 """
 
 from __future__ import annotations
@@ -358,7 +359,7 @@ def test_words_of_the_kubelet_itself_are_none_of_systemds(node):
 
 
 # -- a cause that is not known
-# ----------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -393,7 +394,7 @@ def test_the_limit_of_starts_hides_no_cause(node):
 
 
 # -- the runtime
-# ------------------------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("record", "facts", "said"), REFUSED.values(), ids=list(REFUSED))

@@ -67,7 +67,7 @@ def judged(world: Any, *codes: str) -> tuple[dict[str, str], list[Any]]:
 
 
 def present(world: Any) -> Any:
-    """The finding, None where there is none."""
+    """Give the finding, None where there is none."""
     return next((one for one in judged(world, "KM115")[1]), None)
 
 

@@ -27,12 +27,17 @@ POD = "b8f64a4c-1111-2222-3333-444455556666"
 REAL = [
     '{"policyName":"None","machineState":{},"checksum":4236770233}',
     (
-        '{"policyName":"static","machineState":{"0":{"numberOfAssignments":0,"memoryMap":{"memory":{"total":2048,"systemReserved":512,"allocatable":1536,'
-        '"reserved":512,"free":1024}},"cells":[]}},"entries":{"pod":{"container1":[{"numaAffinity":[0],"type":"memory","size":512}]}},"checksum":4215593881}'
+        '{"policyName":"static","machineState":{"0":{"numberOfAssignments":0,"memoryMap":{"memor'
+        'y":{"total":2048,"systemReserved":512,"allocatable":1536,'
+        '"reserved":512,"free":1024}},"cells":[]}},"entries":{"pod":{"container1":[{"numaAffinit'
+        'y":[0],"type":"memory","size":512}]}},"checksum":4215593881}'
     ),
-    '{"policyName":"Static","machineState":{"10":{"numberOfAssignments":2,"memoryMap":{"memory":{"total":68719476736,"systemReserved":1073741824,'
-    '"allocatable":67645734912,"reserved":1073741824,"free":66571993088},"hugepages-1Gi":{"total":0,"systemReserved":0,"allocatable":0,"reserved":0,'
-    '"free":0},"hugepages-2Mi":null},"cells":[2,10]},"2":{"numberOfAssignments":0,"memoryMap":null,"cells":null},"3":null},"entries":{"'
+    '{"policyName":"Static","machineState":{"10":{"numberOfAssignments":2,"memoryMap":{"memory":'
+    '{"total":68719476736,"systemReserved":1073741824,'
+    '"allocatable":67645734912,"reserved":1073741824,"free":66571993088},"hugepages-1Gi":{"total'
+    '":0,"systemReserved":0,"allocatable":0,"reserved":0,'
+    '"free":0},"hugepages-2Mi":null},"cells":[2,10]},"2":{"numberOfAssignments":0,"memoryMap":nu'
+    'll,"cells":null},"3":null},"entries":{"'
     + POD
     + '":{"b":[{"numaAffinity":[2,10],"type":"memory","size":18446744073709551615},'
     '{"numaAffinity":null,"type":"hugepages-2Mi","size":1}],"a":null,"c":[]},'

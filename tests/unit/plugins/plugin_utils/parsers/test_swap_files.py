@@ -185,7 +185,9 @@ def test_names_of_units(path, name):
 
 def test_units_are_read_from_text_and_blocks():
     text = (
-        "Id=dev-sda2.swap\nWhat=/dev/sda2\nLoadState=loaded\nUnitFileState=generated\nActiveState=active\nFragmentPath=/run/systemd/generator/dev-sda2.swap\nSourcePath=/etc/fstab\nFollowing=\nWantedBy=swap.target"
+        "Id=dev-sda2.swap\nWhat=/dev/sda2\nLoadState=loaded\nUnitFileState=generated\nActiveStat"
+        "e=active\nFragmentPath=/run/systemd/generator/dev-sda2.swap\nSourcePath=/etc/fstab\nFol"
+        "lowing=\nWantedBy=swap.target"
         " a.target\n\nId=swap.target\nLoadState=masked\nUnitFileState=masked\n\nWhat=/no/id\n"
     )
     first, second = swap_files.units(text)

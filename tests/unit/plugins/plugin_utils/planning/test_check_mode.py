@@ -94,7 +94,8 @@ def names(*steps):
             [step("kernel_setting", "w1"), step("file_limit", "w1"), step("kernel_setting", "w2")],
             ["kernel_setting w1", "kernel_setting w2"],
         ),
-        # a drain is counted over all nodes: not after one that brings another back, but after a reset
+        # a drain is counted over all nodes:
+        # not after one that brings another back, but after a reset
         # of a node that takes pods again
         (
             [

@@ -9,7 +9,6 @@ It looks at what the step looks at last, says what would refuse it, and changes 
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -40,7 +39,7 @@ def scene(
 
 
 def look(scene: Any, node: Any, step: dict[str, Any]) -> dict[str, Any]:
-    """What the node says; nothing of it is another one than before."""
+    """Tell what the node says; nothing of it is another one than before."""
     before, root = scene.state(node), nodes.tree(Path(node.root))
     answer = scene.do(
         {"run_id": RUN, "root": str(node.root), "lock": None, "check": True, "step": step}
@@ -55,12 +54,14 @@ def look(scene: Any, node: Any, step: dict[str, Any]) -> dict[str, Any]:
 def test_what_nothing_refuses_would_be_done(scene: tuple[Any, Any]) -> None:
     made, node = scene
     answer = look(made, node, made.steps(node)[0])
-    assert answer["state"] == "skipped" and answer["reason"].startswith("check mode: "), answer
+    assert answer["state"] == "skipped", answer
+    assert answer["reason"].startswith("check mode: "), answer
 
 
 def test_every_kind_of_step_is_asked_or_named_as_one_that_is_not() -> None:
-    """A new kind of step has a scene, and with it the tests here, or stands among those that are
-    predicted.
+    """A new kind of step has a scene, and with it the tests here.
+
+    Or stands among those that are predicted.
     """
     kinds = {kind for scene in SCENES.values() for kind in scene.kinds}
     assert set(step_kinds.in_plans()) - kinds <= PREDICTED | {"recover"}
@@ -76,11 +77,9 @@ def test_what_somebody_changed_since_would_be_refused(scene: tuple[Any, Any]) ->
     made, node = scene
     step = made.steps(node)[0]
     answer = look(made, node, {**step, "change": {**step["change"], "sha256": ANOTHER}})
-    assert (
-        answer["state"] == "refused"
-        and "no longer what evidence said" in answer["reason"]
-        and "plan again" in answer["reason"]
-    ), answer
+    assert answer["state"] == "refused", answer
+    assert "no longer what evidence said" in answer["reason"], answer
+    assert "plan again" in answer["reason"], answer
 
 
 def _sick(node: Any) -> None:
@@ -93,8 +92,8 @@ def _full(node: Any) -> None:
 
 def _relinked(node: Any) -> None:
     with contextlib.suppress(FileNotFoundError):
-        os.unlink(node.etc)
-    os.symlink("/usr/lib/another.service", node.etc)
+        Path(node.etc).unlink()
+    Path(node.etc).symlink_to("/usr/lib/another.service")
 
 
 @pytest.mark.parametrize(
@@ -120,4 +119,5 @@ def test_what_stands_in_the_way_now_would_refuse_it(
     step = made.steps(node)[0]
     trouble(node)
     answer = look(made, node, step)
-    assert answer["state"] == "refused" and said in answer["reason"], answer
+    assert answer["state"] == "refused", answer
+    assert said in answer["reason"], answer

@@ -203,8 +203,9 @@ def test_kubespray_is_repaired_and_its_inventory_named(world):
 
 
 def test_the_owner_is_named_before_anything_else_that_stands_in_the_way(world):
-    """k3s has no static pods: the place to change is its own configuration, not "where it is
-    defined".
+    """k3s has no static pods.
+
+    The place to change is its own configuration, not "where it is defined".
     """
     break_election(world, "m2", MANAGER)
     world.data("m2", "manifests")["files"] = []
@@ -595,10 +596,8 @@ def test_all_that_stands_in_the_way_is_told_at_once(world):
     scheduler_with_config(world, mtime=1_900_000_000.0)
     world.api.update(status="error", reason="connection refused", collectors={})
     step = planned(world, max_risk=3)[0]
-    assert (
-        step.blocked_by.startswith("no API server answers (connection refused)")
-        and "; besides, " in step.blocked_by
-    ), step.blocked_by
+    assert step.blocked_by.startswith("no API server answers (connection refused)"), step.blocked_by
+    assert "; besides, " in step.blocked_by, step.blocked_by
     assert "kubemend_allow: [pending_changes]" in step.blocked_by
     assert plan.all_of(None, "a", "", "b", "a") == "a; besides, b"
     assert plan.all_of(None, "") is None

@@ -1,11 +1,11 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A report is the former one or the new one, whenever somebody looks and however the writer
-ends.
-"""
+"""A report is the former or the new one, whenever one looks and however the writer ends."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import pytest
 
@@ -18,7 +18,7 @@ def test_whoever_reads_the_former_one_reads_it_to_its_end(tmp_path):
     path = tmp_path / "report.txt"
     path.write_text("former")
     path.chmod(0o644)
-    with open(path, encoding="utf-8") as reader:
+    with Path(path).open(encoding="utf-8") as reader:
         atomic_file.replace(path, ["new", "er\ud800"])
         assert reader.read() == "former"
     assert path.read_text() == "newer\\ud800"

@@ -104,7 +104,7 @@ def test_pods_of_one_owner_that_hear_the_same_are_one_entry():
         *[
             pod(
                 f"p{number}",
-                since="2027-01-15T08:00:%02dZ" % (30 - number),
+                since=f"2027-01-15T08:00:{30 - number:02d}Z",
                 tolerations=tolerations,
             )
             for number in range(7)
@@ -382,7 +382,7 @@ def bare(name, scheduler="volcano", created="2027-01-15T08:00:00Z", conditions=N
 def test_pods_that_nobody_looked_at_are_counted_by_their_scheduler():
     data, cut = collect(
         *[
-            bare(f"p{number}", created="2027-01-15T08:00:%02dZ" % (30 - number))
+            bare(f"p{number}", created=f"2027-01-15T08:00:{30 - number:02d}Z")
             for number in range(9)
         ],
         bare("q", "other"),
@@ -416,7 +416,7 @@ def test_pods_that_somebody_looked_at_or_nobody_is_to(item):
 
 def test_names_of_schedulers_are_bounded():
     data, cut = collect(
-        *[bare("p", "s%03d" % number) for number in range(cluster_pending.MAX_SCHEDULERS + 5)]
+        *[bare("p", f"s{number:03d}") for number in range(cluster_pending.MAX_SCHEDULERS + 5)]
     )
     assert cut
     assert len(data["unseen"]) == cluster_pending.MAX_SCHEDULERS
@@ -471,7 +471,7 @@ def test_a_node_that_may_have_joined_since_they_were_listed_is_asked_for_by_its_
             return {"metadata": {}} if path.endswith("/joined") else None
 
     answers = Nodes(*[bare(name, nodeName=name) for name in ("w1", "joined", "gone", "refused")])
-    listed = None if nodes is None else dict.fromkeys(nodes, {})
+    listed = None if nodes is None else {key: {} for key in nodes}
     rows = cluster_pending.collect(answers, lambda error: False, labels=listed)[0]["bound"]
     assert sorted(one["node"] for one in rows if one.get("absent")) == absent
     assert all(path != "/api/v1/nodes/w1" for path, _query in answers.asked)

@@ -369,7 +369,7 @@ def test_events_are_asked_of_the_nearest_siblings_only():
         item["metadata"].update(
             uid=f"u{number}",
             name=f"b{number}",
-            creationTimestamp="2026-11-21T20:%02d:00Z" % (59 - number),
+            creationTimestamp=f"2026-11-21T20:{59 - number:02d}:00Z",
         )
     api = Api([pod("a"), *many], [], job())
     collect(api)
@@ -389,7 +389,7 @@ def test_siblings_and_events_are_bounded(monkeypatch):
         item["metadata"].update(
             uid=f"u{number}",
             name=f"b{number}",
-            creationTimestamp="2026-11-21T20:%02d:00Z" % (number % 60),
+            creationTimestamp=f"2026-11-21T20:{number % 60:02d}:00Z",
         )
     data, cut = collect(
         Api([pod("a"), *many], [event("a", "r", f"{number}") for number in range(600)], job())

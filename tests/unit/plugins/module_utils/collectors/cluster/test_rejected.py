@@ -338,7 +338,7 @@ def test_the_time_limit_keeps_what_was_read_and_says_so():
 
 def test_only_the_newest_of_very_many_are_kept():
     many = [
-        pod("a", meta={"creationTimestamp": "2027-01-15T%02d:%02d:00Z" % divmod(number, 60)})
+        pod("a", meta={"creationTimestamp": "2027-01-15T%02d:%02d:00Z" % divmod(number, 60)})  # noqa: UP031 - two numbers of one divmod
         for number in range(1000)
     ]
     data, cut = collect(many)

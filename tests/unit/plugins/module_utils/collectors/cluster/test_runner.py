@@ -96,7 +96,7 @@ class Recorded(kubeapi_client.Client):
 
 @pytest.fixture
 def ask(tmp_path, monkeypatch):
-    """ask(version, facts, parameters) → the document.
+    """Give ask: of a version, facts and parameters, the document.
 
     The stand-in's kubectl runs where `process` is true.
     """
@@ -114,17 +114,17 @@ def ask(tmp_path, monkeypatch):
         )
 
     base = "/run" if os.access("/run", os.W_OK) else "/tmp"
-    before = set(os.listdir(base))
+    before = {entry.name for entry in Path(base).iterdir()}
     monkeypatch.setattr(cluster_runner, "REREAD_SECONDS", 0.01)
     yield run
     assert not [
         name
-        for name in set(os.listdir(base)) - before
+        for name in {entry.name for entry in Path(base).iterdir()} - before
         if name.startswith(f"{kubeapi_proxy.FOLDER}{os.getpid()}-")
     ]
     pids = tmp_path / "pids"
     for pid in pids.read_text().split() if pids.exists() else []:
-        assert not os.path.exists("/proc/" + pid), "a proxy was left behind"
+        assert not Path("/proc/" + pid).exists(), "a proxy was left behind"
 
 
 def kubectl_of(folder):
@@ -511,15 +511,15 @@ def test_no_proxy_outlives_its_door(tmp_path, number):
         env=environment,
     )
     where, proxy = program.stdout.readline().decode().split()
-    assert os.stat(where).st_mode & 0o777 == 0o700
+    assert Path(where).stat().st_mode & 0o777 == 0o700
     program.send_signal(number)
     program.wait(120)
     assert until(lambda: not lives(proxy)), "the proxy is still there"
     if number == signal.SIGKILL:  # nobody could remove the folder; the next run does
-        assert os.path.exists(where)
+        assert Path(where).exists()
         with kubeapi_proxy.folder():
             pass
-    assert not os.path.exists(where)
+    assert not Path(where).exists()
 
 
 def test_a_proxy_that_cannot_start_says_why(tmp_path):
@@ -530,9 +530,9 @@ def test_a_proxy_that_cannot_start_says_why(tmp_path):
         kubeapi_proxy.ApiProxy(
             where, "0", kubectl_of(tmp_path), str(config), kubeapi_client.Deadline(120)
         ) as door,
+        pytest.raises(kubeapi_client.ApiError, match="unknown flag: --nonsense"),
     ):
-        with pytest.raises(kubeapi_client.ApiError, match="unknown flag: --nonsense"):
-            door.get("/version")
+        door.get("/version")
 
 
 def test_secrets_in_kubeadm_config_stay_on_the_node(tmp_path, ask):

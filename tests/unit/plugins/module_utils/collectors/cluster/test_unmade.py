@@ -144,7 +144,7 @@ def test_how_many_pods_it_lacks(kind, spec, status, counts):
 
 def test_it_is_bounded(monkeypatch):
     many = [
-        event(name="rs%03d" % number, last="2027-01-15T08:%02d:00Z" % (number % 60))
+        event(name=f"rs{number:03d}", last=f"2027-01-15T08:{number % 60:02d}:00Z")
         for number in range(unmade.MAX_OWNERS + 5)
     ]
     answers = Answers(many)
@@ -257,7 +257,7 @@ def test_a_status_that_is_late_proves_nothing():
 def test_pods_of_a_few_nodes_are_asked_for_once_each():
     answers = Answers(daemonsets=[daemonset(strays=1), daemonset(strays=1)])
     data, cut = collect(
-        answers, [node("w%02d" % number, CAF) for number in range(unmade.MAX_NODES + 3)]
+        answers, [node(f"w{number:02d}", CAF) for number in range(unmade.MAX_NODES + 3)]
     )
     assert data["unlooked"] == 3
     assert not cut

@@ -4,6 +4,7 @@
 """The way to the API server, tried on servers of this machine: name, connection, certificate."""
 
 import base64
+import contextlib
 import datetime
 import ipaddress
 import socket
@@ -61,10 +62,8 @@ def serve(tmp_path):
         sockets.append(listening)
 
         def once():
-            try:
+            with contextlib.suppress(OSError):  # a client that does not trust it goes away
                 context.wrap_socket(listening.accept()[0], server_side=True).close()
-            except OSError:
-                pass  # a client that does not trust it goes away
 
         threading.Thread(target=once, daemon=True).start()
         return listening.getsockname()[1]

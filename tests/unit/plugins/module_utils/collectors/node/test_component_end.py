@@ -8,6 +8,7 @@ Of which components it looks at logs, which log it takes, what of it is kept, wh
 
 import os
 import time
+from pathlib import Path
 
 import pytest
 
@@ -223,7 +224,7 @@ def test_what_a_program_says_before_its_usage_is_kept():
 
 def test_the_end_of_a_long_log_begins_with_a_whole_line(tmp_path):
     path = log(tmp_path, 0, *(["x" * 100] * 5))
-    with open(path, "ab") as handle:
+    with Path(path).open("ab") as handle:
         handle.write(b"y" * component_end.READ + b"\n" + (LINE % (9, "the last")).encode())
     head, tail = component_end._read(path)
     assert len(head) == component_end.READ

@@ -68,7 +68,7 @@ class Proc:
             f"Name:	{comm}\nState:	{state}\nUid:	{uid}	0	0	0\n"
         )
         (folder / "limits").write_text(
-            "Max open files            %-20s %-20s files\n" % (soft, 4096)
+            f"Max open files            {soft!s:<20} {4096!s:<20} files\n"
         )
         (folder / "cgroup").write_text(cgroup)
         (folder / "comm").write_text(comm + "\n")

@@ -16,13 +16,17 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.no
 
 # Written by kubelets of 1.18.4 and 1.36.3.
 OLD = (
-    '{"Data":{"PodDeviceEntries":[{"PodUID":"04e48f8a-47ae-418f-885f-118cea99395b","ContainerName":"work","ResourceName":"nvidia.com/gpu",'
-    '"DeviceIDs":["gpu-0"],"AllocResp":"ChQKC0xBQl9ERVZJQ0VTEgVncHUtMA=="}],"RegisteredDevices":{"nvidia.com/gpu":["gpu-0","gpu-1"]}},'
+    '{"Data":{"PodDeviceEntries":[{"PodUID":"04e48f8a-47ae-418f-885f-118cea99395b","ContainerNam'
+    'e":"work","ResourceName":"nvidia.com/gpu",'
+    '"DeviceIDs":["gpu-0"],"AllocResp":"ChQKC0xBQl9ERVZJQ0VTEgVncHUtMA=="}],"RegisteredDevices":'
+    '{"nvidia.com/gpu":["gpu-0","gpu-1"]}},'
     '"Checksum":1950804978}'
 )
 NEW = (
-    '{"Data":{"PodDeviceEntries":[{"PodUID":"2d330539-abb3-4685-a920-de3e0b4f140a","ContainerName":"work","ResourceName":"nvidia.com/gpu",'
-    '"DeviceIDs":{"-1":["gpu-0"]},"AllocResp":"ChQKC0xBQl9ERVZJQ0VTEgVncHUtMA=="}],"RegisteredDevices":{"nvidia.com/gpu":["gpu-1","gpu-0"]}},'
+    '{"Data":{"PodDeviceEntries":[{"PodUID":"2d330539-abb3-4685-a920-de3e0b4f140a","ContainerNam'
+    'e":"work","ResourceName":"nvidia.com/gpu",'
+    '"DeviceIDs":{"-1":["gpu-0"]},"AllocResp":"ChQKC0xBQl9ERVZJQ0VTEgVncHUtMA=="}],"RegisteredDe'
+    'vices":{"nvidia.com/gpu":["gpu-1","gpu-0"]}},'
     '"Checksum":2861914492}'
 )
 EMPTY = '{"Data":{"PodDeviceEntries":null,"RegisteredDevices":{}},"Checksum":3467439661}'

@@ -55,7 +55,7 @@ class Fake(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(sent)
 
-    do_POST = do_GET = answer
+    do_POST = do_GET = answer  # noqa: N815 - named by http.server
 
 
 @pytest.fixture
@@ -211,8 +211,10 @@ def test_real_answers_of_3_6_16():
     What is 0 is left out, and the alarm is among the errors.
     """
     full = (
-        b'{"header":{"cluster_id":"17300438976491492131","member_id":"13668033151171901709","revision":"4","raft_term":"2"},"version":"3.6.16",'
-        b'"dbSize":"184320","leader":"185828541645115251","raftIndex":"16","raftTerm":"2","raftAppliedIndex":"16",'
+        b'{"header":{"cluster_id":"17300438976491492131","member_id":"13668033151171901709","rev'
+        b'ision":"4","raft_term":"2"},"version":"3.6.16",'
+        b'"dbSize":"184320","leader":"185828541645115251","raftIndex":"16","raftTerm":"2","raftA'
+        b'ppliedIndex":"16",'
         b'"errors":["memberID:13668033151171901709 alarm:NOSPACE'
         b' "],"dbSizeInUse":"180224","storageVersion":"3.6.0","dbSizeQuota":"100000",'
         b'"downgradeInfo":{}}'
@@ -234,7 +236,8 @@ def test_real_answers_of_3_6_16():
         "memberID:13668033151171901709 alarm:NOSPACE",
     ]
     assert etcd.alarms(
-        b'{"header":{"member_id":"13668033151171901709"},"alarms":[{"memberID":"13668033151171901709","alarm":"NOSPACE"}]}'
+        b'{"header":{"member_id":"13668033151171901709"},"alarms":[{"memberID":"1366803315117190'
+        b'1709","alarm":"NOSPACE"}]}'
     ) == [{"member_id": "13668033151171901709", "alarm": "NOSPACE"}]
     assert (
         etcd.refusal(b'{"code":4,"message":"context deadline exceeded"}')

@@ -396,10 +396,11 @@ def test_an_instance_is_really_tried():
 def test_a_try_that_fails_says_how_many_there_were(left):
     """A process that may open nothing more: the same EMFILE as at the limit of instances."""
     code = (
-        "import ctypes, os, resource, sys\nsys.path[:0] = %r\nfrom"
+        f"import ctypes, os, resource, sys\nsys.path[:0] = {sys.path!r}\nfrom"
         " ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import"
-        " limits\nlimits.tried()\nresource.setrlimit(resource.RLIMIT_NOFILE, (os.dup(0) + %d,"
-        " 64))\nprint(limits.tried())" % (sys.path, left + 1 if left else 0)
+        " limits\nlimits.tried()\nresource.setrlimit(resource.RLIMIT_NOFILE,"
+        f" (os.dup(0) + {left + 1 if left else 0},"
+        " 64))\nprint(limits.tried())"
     )
     found = subprocess.check_output([sys.executable, "-c", code], stdin=subprocess.DEVNULL).decode()
     assert found.strip() == str(
@@ -440,7 +441,7 @@ def test_a_watch_that_is_refused(monkeypatch):
     }
     assert len(libc.fds) == limits.TRIED
     for fd in libc.fds:
-        with pytest.raises(OSError):
+        with pytest.raises(OSError):  # noqa: PT011 - any refusal will do
             os.fstat(fd)
 
 
@@ -558,7 +559,7 @@ def test_every_line_is_of_one_logical_line(lines):
 def test_limits_come_back(soft, hard):
     words = tuple("unlimited" if one < 0 else str(one) for one in (soft, hard))
     assert procfs.rlimit(
-        "Max open files            %-20s %-20s files     \n" % words, "Max open files"
+        "Max open files            {:<20} {:<20} files     \n".format(*words), "Max open files"
     ) == [soft, hard]
 
 

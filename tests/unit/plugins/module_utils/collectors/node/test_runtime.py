@@ -5,6 +5,7 @@
 
 import socket
 import tracemalloc
+from pathlib import Path
 
 import pytest
 
@@ -596,7 +597,7 @@ def test_no_more_of_a_database_is_read_than_its_headers(tmp_path):
     """It may be of gigabytes, on a node that has little left; here of holes."""
     path = tmp_path / runtime.METADATA
     path.parent.mkdir()
-    with open(path, "wb") as file:
+    with Path(path).open("wb") as file:
         file.seek((1024 << runtime.PAGES) + runtime.AT)
         file.write(runtime.MAGIC)
         file.truncate(1 << 33)

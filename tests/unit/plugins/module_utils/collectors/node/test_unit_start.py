@@ -224,7 +224,8 @@ def test_the_name_of_an_object():
 def test_without_busctl_the_units_files_are_read(system, tmp_path):
     system.bus = {}
     (tmp_path / "a").write_text(
-        "[Unit]\nConditionPathExists=/gone-first\nConditionPathExists=\n[Service]\nConditionPathExists=/no\n"
+        "[Unit]\nConditionPathExists=/gone-first\nConditionPathExists=\n[Service]\nConditionPath"
+        "Exists=/no\n"
     )
     (tmp_path / "b").write_text(
         "[Unit]\n# x\nConditionPathExists = | !"
@@ -285,7 +286,7 @@ def test_what_can_be_looked_at_is_looked_at_now(tmp_path, kind, name, met):
     (tmp_path / "program").chmod(0o755)
     (tmp_path / "folder").mkdir()
     (tmp_path / "link").symlink_to("/gone-for-good")
-    assert unit_conditions.holds_now(kind, os.path.join(str(tmp_path), name))[0] is met
+    assert unit_conditions.holds_now(kind, os.path.join(str(tmp_path), name))[0] is met  # noqa: PTH118 - a name may end in a slash
 
 
 def test_what_may_not_be_seen_is_not_known(monkeypatch):

@@ -1,8 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A drain against an API server that refuses and hurries, and what it says of pods that do not
-leave.
+"""A drain against an API server that refuses and hurries.
+
+And what it says of pods that do not leave.
 """
 
 import json
@@ -53,7 +54,8 @@ def test_everyone_leaves_who_may(tmp_path: Path, fake: Cluster) -> None:
         pod("elsewhere", on="w2"),
     )
     answer = run(tmp_path)
-    assert answer["state"] == "done" and answer["changed"], answer
+    assert answer["state"] == "done", answer
+    assert answer["changed"], answer
     assert "w1 is drained: 3 pods evicted" in answer["reason"]
     assert "would come back at once: n/agent" in answer["reason"]
     assert "from files: n/static" in answer["reason"]
@@ -116,9 +118,8 @@ def test_a_node_that_is_refused_is_not_touched(
     fake.put(NODES + "w1", dict(node("w1"), **change))
     before = json.dumps(fake.the_node())
     answer = run(tmp_path)
-    assert (answer["state"], answer["changed"]) == ("refused", False) and said in answer[
-        "reason"
-    ], answer
+    assert (answer["state"], answer["changed"]) == ("refused", False), answer
+    assert said in answer["reason"], answer
     assert fake.asked == []
     assert json.dumps(fake.the_node()) == before
     assert unproven(tmp_path) == []
@@ -198,10 +199,8 @@ def test_devices_that_a_restart_behind_the_drain_may_take_refuse_it_before_anyth
     ]
     fake.add(pod("a"), exporter)
     answer = run(tmp_path, restarts=True)
-    assert (
-        answer["state"] == "refused"
-        and "may lose their devices then: n/exporter (nvidia.com/gpu)" in answer["reason"]
-    ), answer
+    assert answer["state"] == "refused", answer
+    assert "may lose their devices then: n/exporter (nvidia.com/gpu)" in answer["reason"], answer
     assert fake.asked == []
     assert fake.cordon() == FREE
     assert run(tmp_path, NEXT, restarts=True, allow=["kubelet_restart"])["state"] == "done"
@@ -217,7 +216,7 @@ def test_not_more_nodes_out_than_allowed(tmp_path: Path, fake: Cluster) -> None:
 
 
 def test_a_budget_that_frees_later(tmp_path: Path, fake: Cluster) -> None:
-    fake.add(*[pod("web%d" % number, labels={"app": "web"}) for number in range(4)])
+    fake.add(*[pod(f"web{number:d}", labels={"app": "web"}) for number in range(4)])
     fake.budgets, fake.ends = [budget("web", "web", 1, 3, 2, 4)], 0.05
 
     def remade(gone: "dict[str, Any]") -> None:
@@ -248,7 +247,8 @@ def test_a_budget_that_never_frees(tmp_path: Path, fake: Cluster) -> None:
         )
     )
     answer = run(tmp_path, timeout=60)
-    assert answer["state"] == "failed" and answer["changed"], answer
+    assert answer["state"] == "failed", answer
+    assert answer["changed"], answer
     for said in (
         "w1 is not drained within 60 s",
         (
@@ -285,10 +285,10 @@ def test_a_request_that_gets_no_answer_does_not_unsay_the_budget(
 
     fake.before = hangs
     answer = run(tmp_path)
-    assert (
-        answer["state"] == "failed"
-        and "1 pod left (n/web: PodDisruptionBudget n/web does not let it go" in answer["reason"]
-    ), answer
+    assert answer["state"] == "failed", answer
+    assert "1 pod left (n/web: PodDisruptionBudget n/web does not let it go" in answer["reason"], (
+        answer
+    )
 
 
 def test_retry_after_is_kept(
@@ -303,7 +303,7 @@ def test_retry_after_is_kept(
     def told(error: Any) -> Any:
         answer = meaning(error)
         # the drain is at work in another process
-        with open(tmp_path / "waits", "a", encoding="ascii") as waits:
+        with Path(tmp_path / "waits").open("a", encoding="ascii") as waits:
             waits.write(f"{answer[1]}\n")
         return answer
 
@@ -345,11 +345,9 @@ def test_what_only_somebody_can_change_is_not_waited_for(
     fake.add(pod("a"))
     fake.refusals = [refused]
     begun, answer = time.monotonic(), run(tmp_path, timeout=600)
-    assert (
-        answer["state"] == "failed"
-        and said in answer["reason"]
-        and "more time would not help" in answer["reason"]
-    ), answer
+    assert answer["state"] == "failed", answer
+    assert said in answer["reason"], answer
+    assert "more time would not help" in answer["reason"], answer
     assert time.monotonic() - begun < 300
     assert fake.cordon() == FREE
 
@@ -393,9 +391,9 @@ def test_a_finalizer_is_named_and_left(tmp_path: Path, fake: Cluster) -> None:
     del fake.pods_by_uid["u-slow"]
     fake.before = lambda method, path: None
     answer = run(tmp_path, NEXT)
+    assert answer["state"] == "done", answer
     assert (
-        answer["state"] == "done"
-        and "finalizers hold their objects: n/job (batch.kubernetes.io/job-tracking)"
+        "finalizers hold their objects: n/job (batch.kubernetes.io/job-tracking)"
         in answer["reason"]
     ), answer
     assert fake.pods_by_uid["u-job"]["metadata"]["finalizers"] == [
@@ -433,7 +431,7 @@ def test_a_name_that_comes_back_is_another_pod(tmp_path: Path, fake: Cluster) ->
 
 def test_what_always_comes_back_is_named(tmp_path: Path, fake: Cluster) -> None:
     fake.add(pod("x"))
-    fake.on_end = lambda gone: fake.add(pod("x", uid="x%d" % len(fake.asked)))
+    fake.on_end = lambda gone: fake.add(pod("x", uid=f"x{len(fake.asked):d}"))
     answer = run(tmp_path)
     assert answer["state"] == "failed"
     assert "n/x: made again on this node although it is cordoned" in answer["reason"]
@@ -444,7 +442,7 @@ def test_a_thousand_pods_leave_side_by_side(
     tmp_path: Path, fake: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(eviction, "POLL", 0.5)
-    fake.add(*[pod("p%04d" % number) for number in range(1000)])
+    fake.add(*[pod(f"p{number:04d}") for number in range(1000)])
     fake.ends = 0.2
     answer = run(tmp_path, timeout=900)
     assert answer["state"] == "done"
@@ -468,7 +466,8 @@ def test_check_mode_predicts_and_touches_nothing(
     fake.budgets = [budget("web", "web"), budget("sick", "sick", 0, 1, 1, 2)]
     fake.budgets[1]["status"]["disruptionsAllowed"] = 0 if minor == "17" else 1
     answer = run(tmp_path, check=True)
-    assert answer["state"] == "skipped" and answer["changed"], answer
+    assert answer["state"] == "skipped", answer
+    assert answer["changed"], answer
     assert (
         "3 pods would be evicted from w1; 1 of them could not go now: n/web: PodDisruptionBudget"
         " n/web does not let it go" in answer["reason"]

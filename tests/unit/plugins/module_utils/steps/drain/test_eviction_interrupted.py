@@ -1,8 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A drain whose API server, node or own process dies, whose node somebody else writes, and whose
-caller waits; what the next run makes of it.
+"""A drain whose API server, node or own process dies, whose node somebody else writes.
+
+And whose caller waits; what the next run makes of it.
 """
 
 import contextlib
@@ -51,7 +52,7 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> "Iterator[Cluster]":
 def test_an_api_that_dies_leaves_it_open_and_the_next_run_ends_it(
     tmp_path: Path, fake: Cluster
 ) -> None:
-    fake.add(*[pod("p%d" % number) for number in range(3)])
+    fake.add(*[pod(f"p{number:d}") for number in range(3)])
     denied: list[str] = []
 
     def dies_then(dummy: str, path: str) -> None:
@@ -62,7 +63,9 @@ def test_an_api_that_dies_leaves_it_open_and_the_next_run_ends_it(
 
     fake.before = dies_then
     answer = run(tmp_path)
-    assert answer["state"] == "failed" and answer["changed"] and "KM902" in answer["reason"], answer
+    assert answer["state"] == "failed", answer
+    assert answer["changed"], answer
+    assert "KM902" in answer["reason"], answer
     (record,) = unproven(tmp_path)
     assert record["remedy"] == "drain"
     assert record["node"] == "w1"
@@ -103,7 +106,8 @@ def test_an_api_that_dies_before_a_held_cordon_is_away(tmp_path: Path, fake: Clu
     assert run(tmp_path, held=True)["changed"]
     fake.before = lambda method, path: setattr(fake, "dead", fake.dead or method == "PATCH")
     answer = run(tmp_path, NEXT, "uncordon", held=True)
-    assert answer["state"] == "failed" and "is not known" in answer["reason"], answer
+    assert answer["state"] == "failed", answer
+    assert "is not known" in answer["reason"], answer
     fake.before, fake.dead = (lambda method, path: None), False
     assert fake.cordon() == OURS
     assert len(unproven(tmp_path)) == 1
@@ -121,7 +125,8 @@ def test_a_cordon_that_the_api_refuses_leaves_nothing_open(tmp_path: Path, fake:
     assert (answer["state"], answer["changed"]) == (
         "refused",
         False,
-    ) and "could not be cordoned" in answer["reason"], answer
+    ), answer
+    assert "could not be cordoned" in answer["reason"], answer
     assert fake.asked == []
     assert unproven(tmp_path) == []
 
@@ -183,9 +188,8 @@ def test_the_kubelet_dies_meanwhile(tmp_path: Path, fake: Cluster, held: bool) -
     fake.ends = 6000
     threading.Thread(target=dies, args=[fake], daemon=True).start()
     answer = run(tmp_path, timeout=600, held=held)
-    assert marked(fake)["run"] == RUN and not marked(fake).get("held"), (
-        "nobody comes back for it: KM903"
-    )
+    assert marked(fake)["run"] == RUN, "nobody comes back for it: KM903"
+    assert not marked(fake).get("held"), "nobody comes back for it: KM903"
     assert answer["state"] == "failed"
     assert "because its kubelet does not post its status" in answer["reason"]
     assert "stays cordoned until its kubelet is back" in answer["reason"]
@@ -223,7 +227,8 @@ def test_an_api_server_that_has_just_started_knows_no_rights_yet(
     fake.add(pod("a"))
     fake.refusals = [DENIED, DENIED]
     answer = run(tmp_path)
-    assert answer["state"] == state and unproven(tmp_path) == [], answer
+    assert answer["state"] == state, answer
+    assert unproven(tmp_path) == [], answer
     assert state == "done" or (
         "cannot create resource" in answer["reason"] and fake.cordon() == FREE
     )
@@ -240,11 +245,9 @@ def test_somebody_cordons_it_between_the_look_and_ours(
     fake.add(pod("a"))
     fake.before = meanwhile
     answer = run(tmp_path, allow=allow)
-    assert (
-        answer["state"] == state
-        and fake.cordon() == THEIRS
-        and (fake.left() == {"a"}) is (state == "refused")
-    ), answer
+    assert answer["state"] == state, answer
+    assert fake.cordon() == THEIRS, answer
+    assert (fake.left() == {"a"}) is (state == "refused"), answer
     assert state == "done" or "another client cordoned w1 at this moment" in answer["reason"]
 
 
@@ -268,15 +271,14 @@ def test_what_came_between_the_two_looks_refuses_it_and_takes_the_cordon_back(
         fake.add(pod("bare", None)) if method == "PATCH" and not fake.cordon()[0] else None
     )
     answer = run(tmp_path)
-    assert (answer["state"], answer["changed"]) == ("refused", False) and "n/bare" in answer[
-        "reason"
-    ], answer
+    assert (answer["state"], answer["changed"]) == ("refused", False), answer
+    assert "n/bare" in answer["reason"], answer
     assert fake.cordon() == FREE
     assert unproven(tmp_path) == []
 
 
 def test_whoever_waits_is_told_how_far_it_is(tmp_path: Path, fake: Cluster) -> None:
-    fake.add(*[pod("p%d" % number) for number in range(12)])
+    fake.add(*[pod(f"p{number:d}") for number in range(12)])
     fake.ends = 6000
     asked, answer, told = 0, {"state": step_kinds.RUNNING}, []
     while answer["state"] == step_kinds.RUNNING and asked < 400:
@@ -287,7 +289,9 @@ def test_whoever_waits_is_told_how_far_it_is(tmp_path: Path, fake: Cluster) -> N
         told.append(answer["reason"])
         if "w1: 12 pods left" in told and asked > 2:
             fake.let_go()
-    assert answer["state"] == "done" and "w1: 12 pods left" in told and asked > 2, told
+    assert answer["state"] == "done", told
+    assert "w1: 12 pods left" in told, told
+    assert asked > 2, told
     assert len(fake.evicted()) == 12
 
 

@@ -18,7 +18,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.steps.drain i
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps.drain import (
     plan as drain_plan,
 )
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps.drain.disruption_budgets import (
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps.drain.disruption_budgets import (  # noqa: E501 - one name
     Budget,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps.drain.plan import Pod
@@ -79,7 +79,7 @@ def test_where_a_pod_goes(
 
 def test_everything_that_refuses_is_said_at_once_and_long_lists_are_counted() -> None:
     made = drain_plan.plan(
-        [Pod(pod("bare%02d" % number, None)) for number in range(14)]
+        [Pod(pod(f"bare{number:02d}", None)) for number in range(14)]
         + [Pod(pod("l", emptydir=True, grace=3600))],
         [],
         (),
@@ -381,7 +381,7 @@ def test_budgets_that_let_go_some_at_a_time() -> None:
 
 
 def error(answer: "tuple[int, Any]", retry_after: "str | None" = None) -> ApiError:
-    return ApiError("error", "POST: HTTP %d" % answer[0], answer[0], retry_after, answer[1])
+    return ApiError("error", f"POST: HTTP {answer[0]:d}", answer[0], retry_after, answer[1])
 
 
 @pytest.mark.parametrize(

@@ -261,7 +261,7 @@ def test_must_hold_needs_the_lock(node: Node) -> None:
 def test_another_process_at_work_is_waited_for(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     node.root.mkdir(0o700)
     monkeypatch.setattr(storage.exclusive.__wrapped__, "__defaults__", (0.1, "nothing was changed"))
-    with open(node.root / storage.FLOCK, "wb") as held:
+    with Path(node.root / storage.FLOCK).open("wb") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         assert storage.busy(str(node.root))
         node.refused("nothing was changed: another process changes this node")
@@ -286,11 +286,11 @@ def test_a_linked_manifest_stays_a_link(node: Node) -> None:
     node.file.rename(elsewhere / "real.yaml")
     node.file.symlink_to("../elsewhere/real.yaml")
     result = node.swap()
-    assert os.readlink(node.file) == "../elsewhere/real.yaml"
+    assert str(Path(node.file).readlink()) == "../elsewhere/real.yaml"
     assert node.bytes() == AFTER
     assert result["linked"]
     assert str(elsewhere / "real.yaml") in result["note"]
-    assert sorted(os.listdir(elsewhere)) == ["real.yaml"]
+    assert sorted([entry.name for entry in Path(elsewhere).iterdir()]) == ["real.yaml"]
 
 
 def test_a_linked_folder_is_followed(node: Node) -> None:
@@ -391,7 +391,7 @@ def test_create(node: Node) -> None:
     )
     os.umask(0o022)
     assert path.read_bytes() == b"[Service]\n"
-    assert os.listdir(path.parent) == [path.name]
+    assert [entry.name for entry in Path(path.parent).iterdir()] == [path.name]
     assert (
         stat.S_IMODE(path.stat().st_mode),
         stat.S_IMODE(path.parent.stat().st_mode),
@@ -431,7 +431,7 @@ def test_nothing_is_made_where_a_file_was_to_be_changed(node: Node) -> None:
     node.refused(
         "sha256", action=lambda: file_change.replace(str(node.file), None, AFTER, node.step())
     )
-    assert not os.listdir(node.folder)
+    assert not [entry.name for entry in Path(node.folder).iterdir()]
 
 
 def test_create_does_not_replace_what_comes_meanwhile(
@@ -457,7 +457,7 @@ def test_create_does_not_replace_what_comes_meanwhile(
 def test_move_out_keeps_everything(node: Node) -> None:
     node.refused("sha256", action=lambda: file_change.move_out(str(node.file), None, node.step()))
     result = file_change.move_out(str(node.file), sha(BEFORE), node.step())
-    assert not os.listdir(node.folder)
+    assert not [entry.name for entry in Path(node.folder).iterdir()]
     assert result["sha256_after"] is None
     assert journal.former_bytes(journal.read_run(RUN, str(node.root))[0], str(node.root)) == BEFORE
     node.file.symlink_to(node.base / "other")
@@ -479,7 +479,7 @@ def test_any_step_id_is_a_file_name(node: Node, step: Any) -> None:
 
 def test_entries_are_numbered(node: Node) -> None:
     texts = [BEFORE + b"%d" % number for number in range(12)]
-    for old, new in zip([BEFORE, *texts], texts):
+    for old, new in zip([BEFORE, *texts], texts, strict=False):
         file_change.replace(str(node.file), sha(old), new, node.step())
     entries = [item["entry"] for item in journal.read_run(RUN, str(node.root))]
     assert [int(entry[:3]) for entry in entries] == list(range(1, 13))
@@ -553,7 +553,7 @@ def test_a_folder_that_is_there_is_used_as_it_is(
     folder.mkdir(0o700)
     file_change.create_file(str(folder / "x.conf"), b"x", node.step(), make_folder=True)
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    assert os.listdir(folder) == ["x.conf"]
+    assert [entry.name for entry in Path(folder).iterdir()] == ["x.conf"]
     (folder / "x.conf").unlink()
 
     def refuse(*dummy: object) -> None:
@@ -587,7 +587,7 @@ def test_only_the_folder_itself_is_made_and_it_is_on_the_disk_before_its_file(
 
 
 def _interrupted(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ended by somebody, neither refused nor failed, once its intent is on the disk."""
+    """Be ended by somebody, neither refused nor failed, once its intent is on the disk."""
     with monkeypatch.context() as patch:
         patch.setattr(file_target, "write_temporary", _power_cut)
         with pytest.raises(KeyboardInterrupt):

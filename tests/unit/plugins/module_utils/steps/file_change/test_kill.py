@@ -1,8 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Each system call of the write, of its undoing and of the lock is killed, and made to fail, in
-turn (strace's injection).
+"""Each system call of the write, of its undoing and of the lock is killed.
+
+And made to fail, in turn (strace's injection).
 """
 
 import os
@@ -51,8 +52,9 @@ ERRORS = {
 
 
 class Scene(NamedTuple):
-    """A change to be disturbed: how it is prepared and done, what the file holds before and
-    after it.
+    """A change to be disturbed: how it is prepared and done.
+
+    What the file holds before and after it.
     """
 
     prepare: Callable[[Node], Any]
@@ -121,7 +123,7 @@ def scene_at(base: Path, name: str, scene: Scene) -> Node:
 
 
 def points(base: Path, scene: Scene) -> list[tuple[str, int]]:
-    """An undisturbed run, and every point of it."""
+    """Give an undisturbed run, and every point of it."""
     node = scene_at(base, "whole", scene)
     ended = traced(base, partial(scene.action, node))
     assert not ended.killed
@@ -135,8 +137,9 @@ def points(base: Path, scene: Scene) -> list[tuple[str, int]]:
 
 
 def healed(node: Node, scene: Scene) -> None:
-    """The journal told the truth, the next run ends it, and gets where the disturbed one wanted
-    to.
+    """Give the journal told the truth, the next run ends it.
+
+    And gets where the disturbed one wanted to.
     """
     held = node.bytes()
     assert held in (scene.before, scene.after)
@@ -183,7 +186,8 @@ def test_killed_anywhere(base: Path, name: str) -> None:
     for call, number in points(base, scene):
         node = scene_at(base, f"{call}{number}", scene)
         ended = traced(base, partial(scene.action, node), f"{call}:signal=SIGKILL:when={number}")
-        assert ended.killed and ended.answer is None, (call, number)
+        assert ended.killed, (call, number)
+        assert ended.answer is None, (call, number)
         outcomes.add(node.bytes())
         healed(node, scene)
     assert outcomes == {scene.before, scene.after}
@@ -191,8 +195,9 @@ def test_killed_anywhere(base: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", SCENES)
 def test_failing_anywhere(base: Path, name: str) -> None:
-    """Any system call may fail: then it is said in one sentence, `changed` is true to the file,
-    and nothing lies about.
+    """Any system call may fail: then it is said in one sentence, `changed` is true to the file.
+
+    And nothing lies about.
     """
     scene = SCENES[name]
     for call, number in points(base, scene):
@@ -200,7 +205,8 @@ def test_failing_anywhere(base: Path, name: str) -> None:
         node = scene_at(base, f"{call}{number}", scene)
         ended = traced(base, partial(scene.action, node), f"{call}:error={error}:when={number}")
         where = (call, number, error, ended.answer)
-        assert not ended.killed and ended.answer, where
+        assert not ended.killed, where
+        assert ended.answer, where
         if ended.answer.get("error"):
             assert (node.bytes() == scene.after) is ended.answer[
                 "changed"
@@ -268,7 +274,9 @@ def test_everything_is_on_the_disk_before_the_next(base: Path, name: str) -> Non
     assert (swaps, commits) == (1, 2)
 
 
-LOCKS: "dict[str, tuple[Callable[[Node], Any], Callable[[Node], Any], tuple[str | None, str | None]]]" = {
+LOCKS: (
+    "dict[str, tuple[Callable[[Node], Any], Callable[[Node], Any], tuple[str | None, str | None]]]"
+) = {
     "acquire": (
         _nothing,
         lambda node: lock.acquire(RUN, {"pid": 1}, 60, root=str(node.root)),

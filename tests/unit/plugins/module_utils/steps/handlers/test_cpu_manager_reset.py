@@ -9,7 +9,6 @@ stand-ins.
 
 import base64
 import json
-import os
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -48,8 +47,9 @@ WORD = "--cpu-manager-policy=none"
 
 
 class Node:
-    """A kubelet that ends over a state of another policy than it is told, and writes its own
-    where there is none.
+    """A kubelet that ends over a state of another policy than it is told.
+
+    And writes its own where there is none.
     """
 
     def __init__(
@@ -308,8 +308,9 @@ def test_a_kubelet_that_does_not_stop_keeps_its_state(node: Node) -> None:
 
 
 def edited(node: Node) -> "tuple[Path, dict[str, Any]]":
-    """A reset with another policy in the kubelet's own file, which the stand-in reads at its
-    start.
+    """Give a reset with another policy in the kubelet's own file.
+
+    Which the stand-in reads at its start.
     """
     config, wanted = node.path / "config.yaml", node.reset()
     config.write_text("cpuManagerPolicy: static\n")
@@ -522,7 +523,7 @@ def test_check_mode_changes_nothing(node: Node) -> None:
     }
     assert step_executor.work(params)["state"] == "skipped"
     assert node.commands == []
-    assert not os.path.exists(node.root)
+    assert not Path(node.root).exists()
 
 
 def test_a_lent_kubelet_that_was_not_healthy_in_time_does_not_run_on_by_words_that_nobody_knows(
@@ -661,8 +662,9 @@ def test_an_interrupted_reset_whose_kubelet_is_about_to_end(node: Node) -> None:
 def test_a_drop_in_that_cannot_be_taken_back_now_is_taken_back_by_the_next_run(
     node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its commit failed: the journal's entry stays open, and so does the step, or its own file
-    would refuse the next start.
+    """Its commit failed: the journal's entry stays open, and so does the step.
+
+    Or its own file would refuse the next start.
     """
 
     def full(*dummy: Any, **more: Any) -> None:
@@ -685,9 +687,7 @@ def test_a_drop_in_that_cannot_be_taken_back_now_is_taken_back_by_the_next_run(
     assert "No space left" in again["reason"]
     assert step_record.read(RUN, "01-start", node.root)["state"] == step_record.AWAITED
     done = step_executor.work(node.forget("01-start"))
-    assert (
-        done["state"] == "done"
-        and "its drop-in is gone again" in done["reason"]
-        and not node.env.exists()
-    ), done
+    assert done["state"] == "done", done
+    assert "its drop-in is gone again" in done["reason"], done
+    assert not node.env.exists(), done
     assert node.do(node.lend(), "20261121T110000Z-7a8b9c")[0] == "proven"

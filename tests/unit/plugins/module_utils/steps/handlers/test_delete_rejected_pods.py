@@ -1,8 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Rejected pods deleted: only where no Job would get another try, each kept first, and nothing
-that is not what was seen.
+"""Rejected pods deleted: only where no Job would get another try, each kept first.
+
+And nothing that is not what was seen.
 """
 
 import json
@@ -105,9 +106,9 @@ def test_what_may_go_goes_and_is_kept(tmp_path: Path, fake: Api) -> None:
     put(fake, "anew", dict(job(fake, "anew", uid="another")))
     put(fake, "set", {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "rs", "uid": "u-rs"})
     answer = run(tmp_path, "bare", "failed", "complete", "orphan", "anew", "set", "never-was")
-    assert (
-        answer["state"] == "done" and "6 pods deleted" in answer["reason"] and answer["changed"]
-    ), answer
+    assert answer["state"] == "done", answer
+    assert "6 pods deleted" in answer["reason"], answer
+    assert answer["changed"], answer
     assert left(fake) == set()
     assert step_record.unproven(str(tmp_path / "kubemend")) == []
     kept = json.loads(
@@ -136,8 +137,8 @@ def test_many_that_stay_hide_none_that_somebody_must_look_at() -> None:
     done = delete_rejected_pods.Done()
     done.gone = ["n/a"]
     done.kept = {
-        "n/job-%02d" % number: (
-            "its Job j%d has not ended: without this pod it would get another try" % (number // 20)
+        f"n/job-{number:02d}": (
+            f"its Job j{number // 20:d} has not ended: without this pod it would get another try"
         )
         for number in range(60)
     }
@@ -155,7 +156,8 @@ def test_many_that_stay_hide_none_that_somebody_must_look_at() -> None:
         "1 pods deleted; n/z stays: it was deleted and is not gone; n/y stays: it is none; "
         "n/v, n/w, n/x stay: its owner is strange; n/job-00, "
     )
-    assert text.count("and 10 more stay: its Job j") == 3 and len(text) < 1000, text
+    assert text.count("and 10 more stay: its Job j") == 3, text
+    assert len(text) < 1000, text
 
 
 @pytest.mark.parametrize(
@@ -169,8 +171,9 @@ def test_many_that_stay_hide_none_that_somebody_must_look_at() -> None:
 def test_pods_of_other_controllers_stay(
     tmp_path: Path, fake: Api, version: str, kind: str, group: str
 ) -> None:
-    """Volcano's controller takes a deleted pod for an evicted one, and may start the whole Job
-    again.
+    """Volcano's controller takes a deleted pod for an evicted one.
+
+    And may start the whole Job again.
     """
     put(fake, "theirs", {"apiVersion": version, "kind": kind, "name": "train", "uid": "u-t"})
     answer = run(tmp_path, "theirs")
@@ -212,7 +215,8 @@ def test_an_api_that_refuses_before_anything_was_deleted_leaves_no_open_step(
     assert (answer["state"], answer["changed"]) == (
         "refused",
         False,
-    ) and "none was deleted" in answer["reason"], answer
+    ), answer
+    assert "none was deleted" in answer["reason"], answer
     assert step_record.unproven(str(tmp_path / "kubemend")) == []
     assert left(fake) == {"first"}
 
@@ -230,7 +234,8 @@ def test_an_api_that_breaks_after_the_first_says_that_something_was_deleted(
     assert (answer["state"], answer["changed"]) == (
         "failed",
         True,
-    ) and "are in the journal" in answer["reason"], answer
+    ), answer
+    assert "are in the journal" in answer["reason"], answer
     assert left(fake) == {"second"}
 
 
@@ -264,9 +269,8 @@ def test_a_lock_or_a_journal_that_fails_after_the_first_does_not_say_that_nothin
 
     monkeypatch.setattr(delete_rejected_pods, "_keep", refuse)
     answer = run(tmp_path, "first", "second")
-    assert (answer["state"], answer["changed"]) == ("failed", True) and answer["reason"].startswith(
-        said
-    ), answer
+    assert (answer["state"], answer["changed"]) == ("failed", True), answer
+    assert answer["reason"].startswith(said), answer
     assert left(fake) == {"second"}
     assert [one["ended_so"] for one in step_record.unproven(str(tmp_path / "kubemend"))] == [
         answer["reason"]

@@ -76,7 +76,9 @@ def test_pods_are_counted_and_removed(
 ) -> None:
     fake.pods = pods
     answer = run(tmp_path)
-    assert answer["state"] == state and said in answer["reason"] and answer["changed"], answer
+    assert answer["state"] == state, answer
+    assert said in answer["reason"], answer
+    assert answer["changed"], answer
     assert left(fake) == []
     assert step_record.unproven(str(tmp_path / "kubemend")) == []
     assert sum(one.startswith("POST") for one in fake.seen) == 1

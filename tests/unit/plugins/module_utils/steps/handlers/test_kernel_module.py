@@ -7,7 +7,6 @@ The kernel and modprobe are made up here, so that nothing of this machine change
 """
 
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -226,7 +225,7 @@ def test_what_somebody_wrote_since_is_left_and_the_way_out_is_told(node):
 
 def test_under_the_lock_of_its_run_and_never_in_check_mode(node):
     assert node.do(check=True)["state"] == "skipped"
-    assert not os.path.exists(node.root)
+    assert not Path(node.root).exists()
     assert not node.path.exists()
     lock.acquire(NEXT, {}, 900, root=node.root)
     params = {

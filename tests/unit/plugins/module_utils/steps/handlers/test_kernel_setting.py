@@ -7,7 +7,6 @@ The kernel is a folder here, so that nothing of this machine changes.
 """
 
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -52,7 +51,7 @@ class Node:
         for key, value in ((KEY, 128), (OTHER, 800000)):
             place = self.place(key)
             place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_text("%d\n" % value)
+            place.write_text(f"{value:d}\n")
         monkeypatch.setattr(kernel_setting.SetKernelSetting, "kernel", str(self.kernel))
         monkeypatch.setattr(running_limits.rows, "__defaults__", ((), False, str(self.kernel)))
 
@@ -272,7 +271,7 @@ def test_the_same_step_is_not_done_twice(node):
 
 def test_under_the_lock_of_its_run_and_never_in_check_mode(node):
     assert node.do(check=True)["state"] == "skipped"
-    assert not os.path.exists(node.root)
+    assert not Path(node.root).exists()
     assert not node.path.exists()
     lock.acquire(NEXT, {}, 900, root=node.root)
     params = {
@@ -288,7 +287,7 @@ def test_under_the_lock_of_its_run_and_never_in_check_mode(node):
 
 
 def back(node, allow=(), by=NEXT):
-    """The run taken back: what became of the file, and of what is none; why of the latter."""
+    """Give the run taken back: what became of the file, and of what is none; why of the latter."""
     done = revert_run.reverted(
         {"run_id": by, "reverts": RUN, "root": node.root, "lock": None, "allow": list(allow)}
     )
@@ -625,9 +624,9 @@ def test_killed_before_the_kernel_was_told_to_lower(node):
 @pytest.mark.parametrize("now", [999, 32])
 def test_killed_and_changed_by_somebody_since_is_left(node, now):
     lower(node)
-    node.place(KEY).write_text("%d\n" % now)
+    node.place(KEY).write_text(f"{now:d}\n")
     assert (
-        "is %d, neither what was before (128) nor what was asked for (64)" % now
+        f"is {now:d}, neither what was before (128) nor what was asked for (64)"
         in node.forget()["reason"]
     )
     assert node.value() == now

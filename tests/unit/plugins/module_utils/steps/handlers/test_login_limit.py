@@ -7,7 +7,6 @@ The node's own ceiling is given, so that nothing of this machine decides.
 """
 
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -200,7 +199,7 @@ def test_killed_and_somebody_else_wrote_the_file(node):
 
 def test_under_the_lock_of_its_run_once_and_never_in_check_mode(node):
     assert node.do(check=True)["state"] == "skipped"
-    assert not os.path.exists(node.root)
+    assert not Path(node.root).exists()
     assert not node.path.exists()
     lock.acquire(NEXT, {}, 900, root=node.root)
     assert node.do(lock={"controller": None, "seconds": 60})["state"] == "refused"

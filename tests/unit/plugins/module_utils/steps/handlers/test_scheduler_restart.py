@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import signal
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -265,7 +266,7 @@ def test_another_one_leads_since_and_the_pod_is_placed(node):
 
 @pytest.fixture
 def replaced(node, monkeypatch):
-    """The process of the plan is gone, which the guards refuse.
+    """Give the process of the plan is gone, which the guards refuse.
 
     Its lock is held until its time is over.
     """
@@ -461,7 +462,7 @@ class Cluster:
         yield self, {}
 
     def get(self, path):
-        gone = not os.path.exists("/proc/%d" % self.former)
+        gone = not Path(f"/proc/{self.former:d}").exists()
         if path == LEASE:
             return {"spec": {"holderIdentity": "m1_b" if gone else "m2_a"}}
         return {
@@ -477,8 +478,9 @@ class Cluster:
 
 @pytest.fixture
 def real(monkeypatch):
-    """Real processes: a kubelet that starts a scheduler again as soon as its image is there,
-    which goes with the scheduler's end.
+    """Real processes: a kubelet that starts a scheduler again as soon as its image is there.
+
+    Which goes with the scheduler's end.
     """
     with fake_step.made(monkeypatch) as one:
         one.write_manifest(["--leader-elect=true"])  # who leads elects
@@ -518,10 +520,10 @@ def wait(told):
 
 
 def begun(real, work):
-    """A process that does the step, once it has ended the scheduler and waits for another."""
+    """Give a process that does the step, once it has ended the scheduler and waits for another."""
     child = os.fork()
     if child == 0:
-        with open(os.devnull, "w", encoding="ascii") as null:
+        with Path(os.devnull).open("w", encoding="ascii") as null:
             os.dup2(null.fileno(), 2)
         work(real.params(real.wanted))
         os._exit(0)

@@ -94,10 +94,10 @@ class Node:
             (folder / "cgroup").write_text(text)
         for name in ("stat", "limits"):
             if not (self.proc / str(self.pid) / name).is_symlink():
-                (self.proc / str(self.pid) / name).symlink_to("/proc/%d/%s" % (self.pid, name))
+                (self.proc / str(self.pid) / name).symlink_to(f"/proc/{self.pid:d}/{name}")
 
     def has(self):
-        return procfs.rlimit(files.text("/proc/%d/limits" % self.pid, 8192, ""), "Max open files")
+        return procfs.rlimit(files.text(f"/proc/{self.pid:d}/limits", 8192, ""), "Max open files")
 
     def step(self, line="50", soft=50, hard=60, **more):
         one = dict(
@@ -397,7 +397,7 @@ def test_killed_before_its_end_was_written(node, written, told):
 
 def test_under_the_lock_of_its_run_once_and_never_in_check_mode(node):
     assert node.do(check=True)["state"] == "skipped"
-    assert not os.path.exists(node.root)
+    assert not Path(node.root).exists()
     assert not node.folder.exists()
     assert node.has() == [20, 60]
     lock.acquire(NEXT, {}, 900, root=node.root)
@@ -501,7 +501,7 @@ def test_a_later_process_that_got_its_number_meanwhile_keeps_its_limit(node):
     one = dict(node.step()["change"]["processes"][0], ticks=procfs.ticks(node.pid) - 1)
     seen, refused = service_limit.run([one], str(node.proc))
     assert seen == []
-    assert refused == ["process %d has ended" % node.pid]
+    assert refused == [f"process {node.pid:d} has ended"]
     assert node.has() == [20, 60]
 
 

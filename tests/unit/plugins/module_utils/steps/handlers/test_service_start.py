@@ -48,10 +48,12 @@ case $1 in
 is-enabled) echo "$enabled" ;;
 show)
     for last; do :; done
-    printf '%s\\n' "Id=$last" LoadState=$load ActiveState=$active SubState=$sub UnitFileState=$enabled Result=$result MainPID=$pid
+    printf '%s\\n' "Id=$last" LoadState=$load ActiveState=$active SubState=$sub \\
+        UnitFileState=$enabled Result=$result MainPID=$pid
     [ $active$ends != activeTrue ] || echo $((pid + 1)) >pid ;;
 start)
-    if [ $starts = True ]; then echo running >sub; echo success >result; echo 4000000 >pid; echo active >active; fi ;;
+    if [ $starts = True ]; then echo running >sub; echo success >result
+        echo 4000000 >pid; echo active >active; fi ;;
 enable | disable)
     if [ $does = True ]; then echo ${{1}}d >enabled; echo "Created symlink." >&2; fi ;;
 esac
@@ -179,8 +181,9 @@ class Node:
         )
 
     def forget(self, remedy, entry=False):
-        """As if the program had been killed before it wrote how the step ended, or before its
-        change was committed.
+        """As if the program had been killed before it wrote how the step ended.
+
+        Or before its change was committed.
         """
         folder = Path(self.root) / "journal" / RUN
         path = folder / f"proof-01-{remedy}.json"
@@ -441,7 +444,8 @@ def test_an_interrupted_enable_is_found_and_ended(node, enabled, state, result, 
     node.enable()
     node.set(enabled=enabled)
     answer = node.forget("enable_kubelet", entry=True)
-    assert answer["state"] == "done" and reason in answer["reason"], answer
+    assert answer["state"] == "done", answer
+    assert reason in answer["reason"], answer
     assert step_record.read(RUN, "01-enable_kubelet", node.root)["state"] == state
     assert journal.read_run(RUN, node.root)[0]["end"]["result"] == result
     assert node.get("asked") == ["enable --no-reload " + UNIT]  # nothing is done anew
@@ -504,14 +508,14 @@ def test_every_digest_is_of_what_is_enabled_says(node):
 
 
 # -- a runtime
-# ---------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 CONTAINERD = "containerd.service"
 
 
 @pytest.fixture
 def runtime(node, monkeypatch):
-    """The same machinery for containerd.
+    """Give the same machinery for containerd.
 
     The answers of its socket, one after another, the last again and again.
     """

@@ -49,7 +49,8 @@ is-enabled)
     echo "$enabled" ;;
 show)
     for last; do :; done
-    printf '%s\\n' "Id=$last" LoadState=$load ActiveState=inactive SubState=dead UnitFileState= Result=success MainPID=0 ;;
+    printf '%s\\n' "Id=$last" LoadState=$load ActiveState=inactive \\
+        SubState=dead UnitFileState= Result=success MainPID=0 ;;
 unmask)
     if [ $does = True ]; then
         [ $runtime = no ] || etc=$run
@@ -181,11 +182,11 @@ def test_check_mode_touches_nothing(node):
 def test_a_revert_masks_it_again_by_the_very_link(node):
     node.etc.unlink()
     node.etc.symlink_to("../../../../../../../../../../../../dev/null")
-    link = os.readlink(str(node.etc))
+    link = str(Path(str(node.etc)).readlink())
     assert node.do(to=link)["state"] == "done"
     assert not os.path.lexists(str(node.etc))
     assert node.take_back() == ["restored"]
-    assert os.readlink(str(node.etc)) == link
+    assert str(Path(str(node.etc)).readlink()) == link
     assert node.get("load") == "masked"
     assert node.get("asked")[2:] == ["daemon-reload"]  # it stops nothing
     assert node.take_back(run_id=LAST) == ["already"]
@@ -267,13 +268,14 @@ def test_what_is_masked_still_gets_its_link_back(node):
     answer = node.do()
     assert answer["state"] == "rolled_back"
     assert "its mask is back" in answer["reason"]
-    assert os.readlink(str(node.etc)) == "/dev/null"
+    assert str(Path(str(node.etc)).readlink()) == "/dev/null"
     assert node.take_back() == ["already"]
 
 
 def interrupted(node):
-    """As if the program had been killed before it wrote how the step ended, and its change was
-    committed.
+    """As if the program had been killed before it wrote how the step ended.
+
+    And its change was committed.
     """
     folder = Path(node.root) / "journal" / RUN
     path = folder / "proof-01-unmask.json"

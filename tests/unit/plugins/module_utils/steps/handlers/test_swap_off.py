@@ -55,7 +55,7 @@ class Node:
         (self.proc / "meminfo").write_text(f"MemAvailable: {free} kB\n")
 
     def says(self, script):
-        """What swapoff does here."""
+        """Tell what swapoff does here."""
         place = self.path / "bin" / "swapoff"
         place.parent.mkdir(exist_ok=True)
         place.write_text('#!/bin/sh\necho "$@" >> {}\n{}\n'.format(self.path / "called", script))
@@ -194,7 +194,7 @@ def test_swap_that_is_off_already_is_not_touched(node):
     ("used", "free"), [(1900001, 2000000), (1897600, 2000000), (512, 1000), (512, "x")]
 )
 def test_memory_that_does_not_take_it(node, used, free):
-    node.swaps("/swapfile file 2000000 %d -2\n" % used)
+    node.swaps(f"/swapfile file 2000000 {used:d} -2\n")
     node.memory(free)
     answer = node.off()
     assert answer["state"] == "refused"

@@ -1,8 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What an interrupted change leaves, how it is ended, how a run is taken back, and how a node
-tells of it.
+"""What an interrupted change leaves, how it is ended, how a run is taken back.
+
+And how a node tells of it.
 """
 
 import itertools
@@ -78,7 +79,7 @@ def test_the_file_itself_tells(node: Node, held: "bytes | None", state: str, res
         str(temp),
         None,
     )
-    for dummy in range(2):
+    for _dummy in range(2):
         done = interrupted_changes.recover(item, node.step(NEXT))
         assert (done["result"], done["path"], done["sha256"]) == (result, str(node.file), sha(held))
     assert node.bytes() == held

@@ -126,7 +126,8 @@ def test_a_repair_is_taken_back_and_that_too(node: Node) -> None:
     assert step_record.unproven(str(node.root)) == []
 
     undone = _back(node, NEXT, THIRD)
-    assert _results(undone) == ["restored"] and undone["components"][0]["proven"] is True, undone
+    assert _results(undone) == ["restored"], undone
+    assert undone["components"][0]["proven"] is True, undone
     assert node.manifest.read_bytes() == after
     assert "--leader-elect=true" in node.running()[0].argv
 
@@ -137,7 +138,8 @@ def test_a_configuration_file_needs_a_signal(node: Node) -> None:
     assert node.run(node.config_step())["state"] == "done"
     (before,) = node.running()
     answer = _back(node)
-    assert _results(answer) == ["restored"] and answer["components"][0]["proven"] is True, answer
+    assert _results(answer) == ["restored"], answer
+    assert answer["components"][0]["proven"] is True, answer
     (one,) = node.running()
     assert node.config.read_bytes() == former
     assert one.identity != before.identity
@@ -146,7 +148,8 @@ def test_a_configuration_file_needs_a_signal(node: Node) -> None:
     # as if it was ended between the write and the signal
     os.utime(node.config, (time.time() + 5, time.time() + 5))
     late = _back(node, by="20261121T120000Z-bbbbbb")
-    assert _results(late) == ["already"] and late["components"][0]["proven"] is True, late
+    assert _results(late) == ["already"], late
+    assert late["components"][0]["proven"] is True, late
     assert node.running()[0].identity != one.identity
 
 
@@ -172,11 +175,9 @@ def test_guards_refuse_before_the_write(node: Node, state: str, said: str) -> No
     left = node.manifest.read_bytes()
     (node.state / state).touch()
     answer = _back(node)
-    assert (
-        _results(answer) == ["refused"]
-        and said in answer["paths"][0]["reason"]
-        and answer["changed"] is False
-    ), answer
+    assert _results(answer) == ["refused"], answer
+    assert said in answer["paths"][0]["reason"], answer
+    assert answer["changed"] is False, answer
     assert node.manifest.read_bytes() == left
     assert len(journal.run_ids(str(node.root))) == 1
 
@@ -278,7 +279,7 @@ def test_a_journal_that_cannot_be_read_is_named(
     """As a security module refuses it, or a disk."""
 
     def refused(root: str) -> Any:
-        raise PermissionError(13, "Permission denied", os.path.join(root, "journal"))
+        raise PermissionError(13, "Permission denied", os.path.join(root, "journal"))  # noqa: PTH118 - a string, as the error has it
 
     node.run()
     monkeypatch.setattr(journal, "run_ids", refused)

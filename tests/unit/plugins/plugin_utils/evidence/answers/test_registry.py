@@ -23,7 +23,7 @@ RECORDED = sorted((FIXTURES / "recorded").glob("*/evidence"))
 
 
 def kept(raw, value, path):
-    """The paths of what a decoded value lost or changed."""
+    """Give the paths of what a decoded value lost or changed."""
     if dataclasses.is_dataclass(value):
         names = {decode.key_of(entry): entry.name for entry in dataclasses.fields(value)}
         lost = [f"{path}.{key}" for key in raw.keys() - names.keys()]
@@ -31,7 +31,9 @@ def kept(raw, value, path):
             lost += kept(raw[key], getattr(value, names[key]), f"{path}.{key}")
         return lost
     if isinstance(value, tuple) and len(value) == len(raw):
-        return [place for pair in zip(raw, value) for place in kept(*pair, path + "[]")]
+        return [
+            place for pair in zip(raw, value, strict=False) for place in kept(*pair, path + "[]")
+        ]
     if isinstance(value, dict) and value.keys() == raw.keys():
         return [place for key in raw for place in kept(raw[key], value[key], f"{path}.{key}")]
     return [] if raw == value else [path]

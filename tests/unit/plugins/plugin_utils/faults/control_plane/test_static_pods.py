@@ -15,7 +15,10 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.contro
 
 SCHEDULER, MANAGER = "kube-scheduler", "kube-controller-manager"
 CLOCK = 1_800_000_000.0
-LOG = "/var/log/pods/kube-system_kube-scheduler-m2_0123456789abcdef0123456789abcdef/kube-scheduler/7.log"
+LOG = (
+    "/var/log/pods/kube-system_kube-scheduler-m2_0123456789abcdef0123456789abcdef"
+    "/kube-scheduler/7.log"
+)
 # v1.36.3 prints its usage, then this; 1.18.4 the same words behind "Error: ", and once more by klog
 UNKNOWN = "Error: unknown shorthand flag: 'l' in -leader-elect=false"
 # v1.18.4 and v1.36.3, of an image that is not there

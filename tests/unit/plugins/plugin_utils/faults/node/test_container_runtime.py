@@ -417,11 +417,9 @@ def test_what_its_socket_tells(node, changes, version, said, cure):
     node.set(**changes)
     node.version(version)
     found = node.finding()
-    assert (
-        (found.severity, found.risk) == ("critical", 0)
-        and said in found.summary
-        and cure in found.remedy
-    ), (found.summary, found.remedy)
+    assert (found.severity, found.risk) == ("critical", 0), (found.summary, found.remedy)
+    assert said in found.summary, (found.summary, found.remedy)
+    assert cure in found.remedy, (found.summary, found.remedy)
     assert found.evidence
     assert not node.steps()
 

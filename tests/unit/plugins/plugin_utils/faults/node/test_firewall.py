@@ -31,7 +31,8 @@ CONF = (
 PUBLIC = """<?xml version="1.0" encoding="utf-8"?>
 <zone>
   <short>Public</short>
-  <description>For use in public areas. Only selected incoming connections are accepted.</description>
+  <description>For use in public areas. Only selected incoming connections are
+  accepted.</description>
   <service name="ssh"/>
   <service name="dhcpv6-client"/>
   <service name="cockpit"/>
@@ -51,7 +52,10 @@ WORKER = (
     ' service="kube-nodeport-services"/>\n</service>\n'
 )
 UFW_CONF = "# /etc/ufw/ufw.conf\n#\n\n# Set to yes to start on boot.\nENABLED=yes\n\nLOGLEVEL=low\n"
-UFW_DEFAULT = 'IPV6=yes\nDEFAULT_INPUT_POLICY="DROP"\nDEFAULT_OUTPUT_POLICY="ACCEPT"\nDEFAULT_FORWARD_POLICY="DROP"\nMANAGE_BUILTINS=no\n'
+UFW_DEFAULT = (
+    'IPV6=yes\nDEFAULT_INPUT_POLICY="DROP"\nDEFAULT_OUTPUT_POLICY="ACCEPT"\n'
+    'DEFAULT_FORWARD_POLICY="DROP"\nMANAGE_BUILTINS=no\n'
+)
 BEFORE = """*filter
 :ufw-before-input - [0:0]
 -A ufw-before-input -i lo -j ACCEPT

@@ -135,7 +135,8 @@ def lent(steps):
     ("text", "config", "memory", "words"),
     [
         (NONE, STATIC, None, ["--cpu-manager-policy=none"]),
-        # Nobody reserves anything under the policy none: what the state had reserved was in the shared
+        # Nobody reserves anything under the policy none:
+        # what the state had reserved was in the shared
         # set.
         (
             state(),
@@ -192,9 +193,7 @@ def test_what_a_kubelet_is_lent_for_the_drain(node, text, config, memory, words)
     ],
 )
 def test_cpus_that_came_are_spared_only_by_a_release_that_can(node, version, gates, lends):
-    """Before strict-cpu-reservation nothing lets a kubelet start over a state that does not know
-    all CPUs.
-    """
+    """Before strict-cpu-reservation no kubelet starts over a state without all CPUs."""
     world = node(state(default="2-3"), STATIC + gates)
     world.documents["w1"]["collectors"]["pinning"]["data"]["kubelet_version"] = (
         f"Kubernetes {version}"
@@ -666,9 +665,10 @@ def test_cpus_are_not_reserved_by_a_list_beside_a_cgroup_and_that_is_told_before
     world = node(NONE, config, healthy=True)
     world.data("w1", "kubelet")["argv"] = ["kubelet", *argv]
     steps = wished(world, {"cpuManagerPolicy": "static", "reservedSystemCPUs": "0"})
-    assert steps and all(
-        step.allowed == (not why) and why in (step.blocked_by or "") for step in steps
-    ), steps
+    assert steps, steps
+    assert all(step.allowed == (not why) and why in (step.blocked_by or "") for step in steps), (
+        steps
+    )
 
 
 def test_a_setting_of_the_command_line_is_somebody_elses(node):
@@ -930,8 +930,9 @@ def test_a_pod_that_gets_other_cpus_is_named_once(node):
 def test_a_node_that_somebody_took_out_is_left_alone_before_anything_is_begun(
     node, healthy, change, why
 ):
-    """Its drain would be refused too, but a kubelet that is down would have been started for it
-    by then.
+    """Its drain would be refused too.
+
+    But a kubelet that is down would have been started for it by then.
     """
     world = node(NONE, healthy=healthy)
     next(

@@ -77,7 +77,7 @@ def waiting(world, message=SHORT, **more):
 
 @pytest.fixture
 def struck(incident):
-    """The DaemonSet's pod for m3 waits."""
+    """Give the DaemonSet's pod for m3 waits."""
     waiting(incident)
     return incident
 

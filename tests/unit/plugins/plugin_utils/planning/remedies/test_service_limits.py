@@ -1,8 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""KM404 as steps: which service gets a drop-in and which process is told, what of logins, and
-what forbids it.
+"""KM404 as steps: which service gets a drop-in and which process is told, what of logins.
+
+And what forbids it.
 """
 
 from __future__ import annotations
@@ -407,7 +408,7 @@ def test_what_a_restart_of_a_runtime_costs_is_said_where_only_that_is_left(node)
 
 
 def restarts(node, *allow, **options):
-    """A service whose process the kernel lets nobody raise, and a restart that is allowed."""
+    """Give a service whose process the kernel lets nobody raise, and a restart that is allowed."""
     node.seen["init"].update(cap_sys_resource=False)
     return node.steps("service_restart", *allow, **{"max_risk": 3, **options})
 

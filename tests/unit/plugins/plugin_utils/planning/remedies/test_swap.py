@@ -369,7 +369,7 @@ def test_what_lasts_is_the_same_change_whether_or_not_the_swap_may_go(world):
 
 
 def given(*undo, place="/etc/rc.local:3", device="/dev/x"):
-    """What keeps off a source that is undone so."""
+    """Tell what keeps off a source that is undone so."""
     later = Forecast((Source("script", place, device, "x.swap", True, "", undo),))
     return remedie_swap.sources(
         NodeSwap(node(), [], later, SwapPolicy(True, False, "NoSwap"), False)
