@@ -227,7 +227,7 @@ def _step_of(steps: Iterable[Step], identity: str) -> Step | None:
 
 
 def _plain(step: Step) -> dict[str, Any]:
-    """The step as its node takes it."""
+    """Return the step as its node takes it."""
     return {
         **asdict(step),
         "code": [step.code],
@@ -236,7 +236,7 @@ def _plain(step: Step) -> dict[str, Any]:
 
 
 def begun(step: Step, seconds: int) -> str:
-    """What is waited for now, how long at most, and what it means to interrupt it.
+    """Return what is waited for now, how long at most, and what it means to interrupt it.
 
     Ansible says nothing until the step has ended.
     """

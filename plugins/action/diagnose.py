@@ -38,7 +38,7 @@ from ..plugin_utils.reports import (
     text,
 )
 from ..plugin_utils.reports.run_info import Run, Symptom, exit_of, last_line, summary
-from ..plugin_utils.reports.text_page import plain
+from ..plugin_utils.reports.text_page import Paint, plain
 from ..plugin_utils.run import cluster_lock, console, inventory, run_files, run_plan
 from ..plugin_utils.run.report_dir import FACES, remove_face, write_patches
 from ..plugin_utils.run.settings import DEFAULT_FORMATS, FAIL_ON, FORMATS, SettingsError
@@ -467,7 +467,7 @@ def _input_error(sentence: str) -> dict[str, Any]:
 
 def _print(judged: model_result.Result, run: Run) -> None:
     """Print the report, in the width and colour that Ansible has."""
-    paint = plain
+    paint: Paint = plain
     if color.ANSIBLE_COLOR:
         paint = _paint
     console.show(text.render(judged, run, console.width(), paint))

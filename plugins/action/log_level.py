@@ -158,7 +158,8 @@ class ActionModule(NodeAction):
                 "failed": True,
                 "exit_reason": "input",
                 "msg": (
-                    f"{args['report_dir']} holds no plan of a capture: {evidence_document.one_line(error)}."
+                    f"{args['report_dir']} holds no plan of a capture:"
+                    f" {evidence_document.one_line(error)}."
                 ),
             }
         result.update({"changed": False, "state": args["state"], **found})

@@ -55,7 +55,7 @@ class ActionModule(NodeAction):
             return result
         params = _params(args, host, bool(self._task.check_mode))
         status, reason, answer = patiently(lambda asked: self._ask(host, asked, task_vars), params)
-        record = {
+        record: dict[str, Any] = {
             "state": step_kinds.FAILED,
             "reason": reason,
             "changed": status == "unreachable",

@@ -170,7 +170,7 @@ class ActionModule(NodeAction):
         leader = next(item for item in document["captures"] if item["host"] == host)
         if args["state"] == "dumped":
             return self._dump(leader, args, document, task_vars)
-        self._ready(leader, *self._answer(leader, args, task_vars))
+        self._ready(leader, *self._leader_answer(leader, args, task_vars))
         self._keep(folder, document)
         plan = capture_scheduler.levels(
             document["captures"], args["run_id"], document["seconds"], document["begun"]
@@ -197,11 +197,11 @@ class ActionModule(NodeAction):
             leader.update(sent=False, sent_reason=evidence_document.one_line(sentence))
             self._keep(folder, document)
             return {"host": host, "sent": False}
-        self._dumped(leader, *self._answer(leader, args, task_vars))
+        self._dumped(leader, *self._leader_answer(leader, args, task_vars))
         self._keep(folder, document)
         return {"host": host, "sent": leader["sent"]}
 
-    def _answer(
+    def _leader_answer(
         self, leader: Mapping[str, Any], args: Mapping[str, Any], task_vars: dict[str, Any]
     ) -> tuple[str, Mapping[str, Any]]:
         """Return (why there is no answer or "", the answer) of a leader's host."""

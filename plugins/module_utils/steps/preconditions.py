@@ -252,7 +252,7 @@ def answering(guard, everyone, host):
 
 
 def another(guard, everyone, credentials, host):
-    """An API server of another node is well, its etcd with it: this one may go away for a while.
+    """Return an API server of another node is well, its etcd with it: this one may go away for a while.
 
     Or Refused.
     """

@@ -116,7 +116,8 @@ def _pack(case: Case, anonymizer: Anonymizer | None) -> dict[str, bytes]:
             )
         if len(data) > archive.MAX_MEMBER:
             raise BundleError(
-                f"No bundle was written: the evidence of {evidence_document.one_line(document['host'], 80)}"
+                f"No bundle was written: the evidence of"
+                f" {evidence_document.one_line(document['host'], 80)}"
                 " is larger than what replay reads."
             )
         packed[name] = zlib.compress(data, 1)

@@ -260,7 +260,8 @@ def _require_answer(seen: Mapping[str, Seen]) -> None:
         if host.host.status != "not_asked"
     )
     raise CaptureError(
-        f"No host gave evidence, so that nothing is captured ({evidence_document.one_line(reasons, 400)})."
+        f"No host gave evidence, so that nothing is captured"
+        f" ({evidence_document.one_line(reasons, 400)})."
     )
 
 

@@ -160,7 +160,7 @@ def _completed(fault: Fault, host: Host, outcome: CheckResult) -> CheckResult:
     return outcome
 
 
-def assembled(hosts: list[Host], api: list[Mapping[str, Any]]) -> list[Cluster]:
+def assembled(hosts: list[Host], api: Iterable[Mapping[str, Any]]) -> list[Cluster]:
     """Return the clusters of these hosts.
 
     Evidence that keeps them from being assembled counts as an error of its host.

@@ -138,6 +138,7 @@ def age(cluster: Cluster, since: Any, collector: str = "") -> float | None:
 
     None where one of the two is not known.
     """
+    at: datetime | None
     if isinstance(since, datetime):
         at = since
     else:

@@ -300,8 +300,8 @@ class Limits:
         found: dict[int, Holder] = {}
         for process in self.answer.processes:
             _enter(found, _component(process))
-        for process in self.descriptors.nofile:
-            _enter(found, _near_limit(process))
+        for holder in self.descriptors.nofile:
+            _enter(found, _near_limit(holder))
         return tuple(found.values())
 
     def full(self) -> list[Holder]:

@@ -291,10 +291,9 @@ def later(limits: Limits, key: str, wanted: int) -> Later:
         return _over(
             limits, boot, wanted, f"is read after {FILE} and says {one_line(boot.value, 80)}", notes
         )
+    keys: tuple[str, ...] = (key,)
     if key in sysctl_overrides.SAME:
         keys = (key, sysctl_overrides.SAME[key])
-    else:
-        keys = (key,)
     late = sysctl_overrides.at_boot(limits.seen.get("late"), {key: boot}, keys)
     over = next((one for one in late.values() if one.who and _is_less(one, wanted)), None)
     if over:

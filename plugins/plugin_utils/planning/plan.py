@@ -79,7 +79,7 @@ class Step:
     nodes: tuple[str, ...] = ()
 
     def shown(self) -> dict[str, Any]:
-        """The step as report.json and the journal show it."""
+        """Return the step as report.json and the journal show it."""
         return {
             "id": self.id,
             "host": self.host,
@@ -300,7 +300,7 @@ def _order(group: Sequence[Step], masters: frozenset[str]) -> tuple[str, int, bo
 
 
 def label(*parts: str | None) -> str:
-    """A step's name, of which its id and files on its node are made.
+    """Return A step's name, of which its id and files on its node are made.
 
     Host and API may call things what they like.
     """
@@ -316,13 +316,13 @@ def all_of(*why: str | None) -> str | None:
 
 
 def left_out(scene: RemedyContext, host: str) -> str | None:
-    """What forbids a step on a host that this run did not ask."""
+    """Return what forbids a step on a host that this run did not ask."""
     asked = all(one.status != "not_asked" for one in scene.cluster.hosts if one.host == host)
     return None if asked else f"it is done on {host}, which --limit leaves out"
 
 
 def _consented(step: Step, consent: Consent) -> Step:
-    """allowed: nothing stands in its way and its risk is covered.
+    """Return allowed: nothing stands in its way and its risk is covered.
 
     A risk that is not covered says what would cover it.
     """

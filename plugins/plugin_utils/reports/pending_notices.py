@@ -134,7 +134,7 @@ def _all(cluster: Cluster) -> str:
         return one_line(f"which pods are Pending was not told ({reason})", 600)
     if not data["read"] and not cluster.cut("pending"):
         return "no pod is Pending"
-    pending = _total(data["read"], cluster.cut("pending"))
+    pending = _total(data["read"], bool(cluster.cut("pending")))
     parts = ", ".join(f"{number} {text}" for text, number in _pending_counts(cluster, data))
     return f"{pending}: {parts or 'all of them about to go'}; judged are those that stay so"
 

@@ -198,7 +198,7 @@ def _hosts_by_fault(
 ) -> dict[tuple[str, str | None], set[str | None]]:
     """Return {(code, cluster): the hosts of its steps, and None for the cluster itself}."""
     clusters = {row.host: row.cluster for row in after.hosts}
-    names = {row.node: row.host for row in after.hosts if row.node}
+    names: dict[str | None, str | None] = {row.node: row.host for row in after.hosts if row.node}
     hosts: dict[tuple[str, str | None], set[str | None]] = {}
     for step in steps:
         fault = step.code, clusters.get(step.host, step.cluster)

@@ -56,7 +56,8 @@ def _refuse_depth(text: str) -> None:
             depth += 1
             if depth > MAX_DEPTH:
                 raise yaml.MarkedYAMLError(
-                    problem="nested too deeply", problem_mark=event.start_mark
+                    problem="nested too deeply",
+                    problem_mark=event.start_mark,  # type: ignore[arg-type]  # libyaml's Mark
                 )
         elif isinstance(event, CollectionEndEvent):
             depth -= 1

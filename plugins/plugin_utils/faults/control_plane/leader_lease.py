@@ -282,7 +282,7 @@ def _folder(plane: ControlPlane | None) -> str:
     """Return the directory of the other manifests with a slash, or "" if there are none."""
     if plane is None:
         return ""
-    paths = [item.path for item in (*plane.files, *plane.broken)]
+    paths = [use.path for use in plane.files] + [manifest.path for manifest in plane.broken]
     if not paths:
         return ""
     return f"{paths[0].rpartition('/')[0]}/"

@@ -59,7 +59,7 @@ class _Kept:
             self.others = tuple(reason for reason in others if not self._covers(reason))
 
     def _covers(self, reason: excluded_nodes.Excluded) -> bool:
-        return bool(reason.nodes) and set(reason.nodes) <= set(self.nodes)
+        return bool(reason.nodes) and set(reason.nodes or ()) <= set(self.nodes)
 
     @property
     def pods(self) -> int:
@@ -210,7 +210,7 @@ def _kept_proofs(cluster: Cluster, kept: _Kept, names: list[str]) -> Iterator[Ev
         yield EvidenceRef(
             "api",
             cluster.api_host,
-            object=f"Nodes {and_others(list(reason.nodes))}",
+            object=f"Nodes {and_others(list(reason.nodes or ()))}",
             text=f"excluded: {excluded_nodes.worded(reason)}",
         )
 

@@ -247,7 +247,9 @@ def _rejection_proofs(node: Node) -> list[EvidenceRef]:
     resources = {pod.refusal.resource for pod in node.rejected if pod.refusal.kind in DEVICE_KINDS}
     holdings = [holding for holding in node.holdings() if holding.resource in resources]
     proofs += [_holding_proof(node, holding) for holding in holdings[: 2 * SHOWN]]
-    for resource in sorted(name for name in resources if name in node.resources):
+    for resource in sorted(
+        name for name in resources if name is not None and name in node.resources
+    ):
         capacity, allocatable = node.resources[resource]
         proofs.append(_capacity_proof(node, resource, capacity, allocatable))
     return proofs

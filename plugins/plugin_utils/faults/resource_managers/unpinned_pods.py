@@ -93,10 +93,10 @@ def _by_node(cluster: Cluster) -> dict[str, Host]:
     """
     hosts = {}
     for host in cluster.hosts:
-        names = host.names
         if host.node is not None:
-            names = (host.node,)
-        hosts.update(dict.fromkeys(names, host))
+            hosts[host.node] = host
+        else:
+            hosts.update(dict.fromkeys(host.names, host))
     return hosts
 
 

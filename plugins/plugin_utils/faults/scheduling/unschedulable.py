@@ -77,8 +77,8 @@ def no_matching_node(cluster: Cluster) -> Iterator[CheckResult]:
         CHOSEN,
         "their selector, affinity or node name leaves nodes out",
         (
-            "compare the pod's selector and affinity with the labels of the nodes (kubectl get nodes"
-            " --show-labels)"
+            "compare the pod's selector and affinity with the labels of the nodes (kubectl get"
+            " nodes --show-labels)"
         ),
     )(cluster)
 
@@ -150,7 +150,8 @@ def unbound_claim(cluster: Cluster) -> Iterator[CheckResult]:
     return said(
         frozenset({"claim"}),
         "of their claims",
-        "look at the claim (kubectl describe pvc): its storage class, and whether its provisioner runs",
+        "look at the claim (kubectl describe pvc): its storage class, and whether its provisioner"
+        " runs",
     )(cluster)
 
 

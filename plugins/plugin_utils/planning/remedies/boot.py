@@ -41,7 +41,7 @@ def persisted(scene: RemedyContext) -> Step | None:
 
 
 def _module(scene: RemedyContext, one: Problem) -> Step:
-    """A module named in our file, and loaded where it is not."""
+    """Return A module named in our file, and loaded where it is not."""
     finding, path = scene.finding, model_boot.FILE
     where = finding.host or ""
     diff = f"--- {path}\n+++ {path}\n+{one.name}\n" + (
@@ -66,7 +66,7 @@ def _module(scene: RemedyContext, one: Problem) -> Step:
 
 
 def _other_name(node: NodeBoot, one: Problem) -> str | None:
-    """A line that sets the same under another name, which may be written later than ours."""
+    """Return A line that sets the same under another name, which may be written later than ours."""
     if one.name != model_boot.IP_FORWARD or node.limits is None:
         return None
     found = sysctl_d.at_boot(node.limits.records, (model_boot.FORWARDING,)).get(

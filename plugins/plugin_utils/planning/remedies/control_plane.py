@@ -30,7 +30,8 @@ BELOW = ("containerd", "crio", "docker", "cri-docker", "cri-dockerd")
 # Forms in which editors, packagers and tools leave a former file beside the new one.
 SHELLS = ("sh", "bash", "dash", "ash")
 BACKUP = re.compile(
-    r"(~|\.(bak|old|orig|save|saved|backup|swp|rpmsave|rpmorig|dpkg-old|dpkg-bak|ucf-old)([.-]?\d+)?"
+    r"(~|\.(bak|old|orig|save|saved|backup|swp"
+    r"|rpmsave|rpmorig|dpkg-old|dpkg-bak|ucf-old)([.-]?\d+)?"
     r"|\.\d+\.\d{4}-\d{2}-\d{2}@\d{2}:\d{2}:\d{2}~|[._-]\d{8}([T_-]?\d{4,6})?)$"
 )
 
@@ -43,7 +44,7 @@ def new_step(
     risk: int = 2,
     **more: Any,
 ) -> Step:
-    """A step on the finding's host, blocked where another tool owns the files or the operator
+    """Return A step on the finding's host, blocked where another tool owns the files or the operator
     leaves the host out.
     """
     finding = scene.finding
@@ -331,7 +332,7 @@ def _words(scene: RemedyContext, path: str) -> list[str] | None:
 
 
 def _pending(scene: RemedyContext, expect: Mapping[str, Any], own: list[str]) -> str | None:
-    """What a restart would load besides our own change (the node looks again); own.
+    """Return what a restart would load besides our own change (the node looks again); own.
 
     The files that we know of.
     """
@@ -361,7 +362,7 @@ def _manifest(document: Mapping[str, Any], path: str) -> dict[str, Any]:
 
 
 def _instance(scene: RemedyContext) -> dict[str, Any]:
-    """The running instance that the finding speaks of, or any of its component.
+    """Return the running instance that the finding speaks of, or any of its component.
 
     Empty when none runs.
     """
@@ -414,7 +415,7 @@ def _image(scene: RemedyContext) -> str | None:
 
 
 def node_guard(scene: RemedyContext, path: str | None = None) -> dict[str, Any]:
-    """What the node checks again at the last moment. path.
+    """Return what the node checks again at the last moment. path.
 
     The component's manifest, the one of the usual name if not given.
     """

@@ -356,7 +356,7 @@ def _entries(node: Node) -> Any:
 
 
 def _start(scene: RemedyContext, words: Sequence[str]) -> tuple[Step | None, str]:
-    """(the step, why the unit leaves no room for it)."""
+    """Return (the step, why the unit leaves no room for it)."""
     header = (
         "# Made by kubemend for the reset of its state; it takes it away again, and so does a"
         f" reboot.\n# adds: {' '.join(words)}\n"
@@ -419,7 +419,7 @@ def _drain(scene: RemedyContext, lent: bool) -> Step:
 def with_data(
     document: Mapping[str, Any], collector: str, data: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The evidence as if that collector had found this."""
+    """Return the evidence as if that collector had found this."""
     return {
         **document,
         "collectors": {

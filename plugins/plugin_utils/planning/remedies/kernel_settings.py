@@ -57,7 +57,7 @@ def raised(scene: RemedyContext) -> Step | None:
 
 
 def _sharing(scene: RemedyContext) -> tuple[str, ...]:
-    """The other Nodes that the finding is of: they share its host's kernel."""
+    """Return the other Nodes that the finding is of: they share its host's kernel."""
     return tuple(
         host.node
         for host in scene.cluster.hosts
@@ -125,7 +125,7 @@ def _may_lower(
 def _lowered(
     scene: RemedyContext, limits: model_limits.Limits, key: str, running: int, target: int
 ) -> Step:
-    """The setting brought down to this number; what it must not be brought down against."""
+    """Return the setting brought down to this number; what it must not be brought down against."""
     later = persistent_sysctl.later(limits, key, target)
     others = persistent_sysctl.above(limits, key, target)
     theirs = (
@@ -209,7 +209,7 @@ def step_of(
     blocked: str | None,
     later: Later = Later(None, ""),
 ) -> Step:
-    """The setting as a step: to this value in our file, or in the line that decides in its
+    """Return the setting as a step: to this value in our file, or in the line that decides in its
     place, and in the kernel where that has less.
     """
     finding, edit = scene.finding, later.edit

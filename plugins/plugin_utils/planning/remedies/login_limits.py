@@ -34,7 +34,7 @@ NEXT = (
 def profile(
     scene: RemedyContext, item: str, fenced: str | None, domains: Sequence[str] = EVERYBODY
 ) -> Step | None:
-    """The hard limit of this item for the logins of these, or None where they have it. fenced.
+    """Return the hard limit of this item for the logins of these, or None where they have it. fenced.
 
     Why this host is left alone.
     """
@@ -93,7 +93,7 @@ def lowered(scene: RemedyContext, fenced: str | None) -> Step | None:
 
 
 def corrected(limits: Limits, item: str, target: int) -> tuple[int, str]:
-    """(the target as it makes sense on this machine, what is to be said of it)."""
+    """Return (the target as it makes sense on this machine, what is to be said of it)."""
     most = limits.kernel.get(PID_MAX)
     if item == NPROC and most is not None and target > most:
         return (
@@ -104,7 +104,7 @@ def corrected(limits: Limits, item: str, target: int) -> tuple[int, str]:
 
 
 def last(limits: Limits, domain: str, item: str) -> Entry | None:
-    """The line that gives a domain its hard limit."""
+    """Return the line that gives a domain its hard limit."""
     return next(
         (
             one
@@ -116,7 +116,7 @@ def last(limits: Limits, domain: str, item: str) -> Entry | None:
 
 
 def needed(limits: Limits, domain: str, item: str, target: int) -> int | None:
-    """What our file has to say of it; None where logins have as much already, or are exempt.
+    """Return what our file has to say of it; None where logins have as much already, or are exempt.
 
     Never less than they have.
     """
@@ -145,7 +145,7 @@ def _inherited(limits: Limits, item: str) -> tuple[bool, int]:
 
 
 def ceiling(limits: Limits, item: str) -> tuple[int, str] | None:
-    """(what no hard limit of it may exceed, whose it is), -1 without one.
+    """Return (what no hard limit of it may exceed, whose it is), -1 without one.
 
     None where that is not known.
     """
@@ -163,7 +163,7 @@ def ceiling(limits: Limits, item: str) -> tuple[int, str] | None:
 
 
 def above(limits: Limits, item: str, values: Mapping[str, int]) -> str | None:
-    """What forbids these: more than any process can have, so that logins would be refused."""
+    """Return what forbids these: more than any process can have, so that logins would be refused."""
     most, found = max(values.values(), default=0), ceiling(limits, item)
     if found is None:
         return (
@@ -179,7 +179,7 @@ def above(limits: Limits, item: str, values: Mapping[str, int]) -> str | None:
 
 
 def later(limits: Limits, values: Mapping[str, int]) -> str | None:
-    """The line of another file that is read after ours and decides."""
+    """Return the line of another file that is read after ours and decides."""
     rows = [
         one
         for one in model_limits.items(limits.seen.get("limits_files"))
@@ -210,7 +210,7 @@ def later(limits: Limits, values: Mapping[str, int]) -> str | None:
 def step(
     scene: RemedyContext, item: str, values: Mapping[str, int], blocked: str | None, note: str = ""
 ) -> Step:
-    """The step that writes these lines."""
+    """Return the step that writes these lines."""
     where = scene.finding.host or ""
     diff = f"--- {FILE}\n+++ {FILE}\n" + "".join(
         f"+{key} {value}\n" for key, value in sorted(values.items())

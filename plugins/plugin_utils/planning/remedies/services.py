@@ -267,7 +267,7 @@ def _down(unit: Unit) -> bool:
 
 
 def _blocked(scene: RemedyContext, unit: Unit) -> str | None:
-    """What forbids to touch this unit at all."""
+    """Return what forbids to touch this unit at all."""
     host = scene.finding.host or ""
     return left_out(scene, host) or fencing.why(scene) or _unknown(unit)
 
@@ -298,7 +298,7 @@ def _unknown(unit: Unit) -> str | None:
 
 
 def _not_enabled(unit: Unit) -> str | None:
-    """What keeps `systemctl enable` from making it enabled."""
+    """Return what keeps `systemctl enable` from making it enabled."""
     if unit.file_state in DISABLED:
         return None
     return (
@@ -346,7 +346,7 @@ def _ends(scene: RemedyContext) -> bool:
 
 
 def _effects(service: Service, ends: bool) -> str:
-    """What else a start does. ends: whether it may end containers."""
+    """Return what else a start does. ends: whether it may end containers."""
     notes = [container_runtime.ENDS] if ends else []
     if service.start == START:
         notes.append(

@@ -72,7 +72,7 @@ def _noted(steps: Sequence[Step], note: str) -> list[Step]:
 
 
 def sources(node: NodeSwap) -> Sources:
-    """What keeps off whatever comes back."""
+    """Return what keeps off whatever comes back."""
     found = Sources()
     for source in node.coming():
         if not source.undo:
@@ -108,7 +108,7 @@ def _undone(node: NodeSwap, source: Source, undo: Undo, found: Sources) -> None:
 
 
 def _hand(undo: Undo) -> str:
-    """What only a person does, as a command where one does it."""
+    """Return what only a person does, as a command where one does it."""
     target = one_line(undo.target, 120)
     return {
         "disable": f"systemctl disable --now {target}",
@@ -154,7 +154,7 @@ def _unwanted(node: NodeSwap) -> str | None:
 
 
 def _by_hand(node: NodeSwap, found: Sources) -> str | None:
-    """What has to be done first, because a boot would bring the swap back."""
+    """Return what has to be done first, because a boot would bring the swap back."""
     if found.hand:
         return one_line(
             "by hand, so that no boot brings it back: " + "; ".join(dict.fromkeys(found.hand)), 600
@@ -219,7 +219,7 @@ def _persistence(
 
 
 def _fstab(scene: RemedyContext, node: NodeSwap, numbers: list[int], why: str | None) -> Step:
-    """The lines as comments; every other byte stays."""
+    """Return the lines as comments; every other byte stays."""
     record = node.seen.get("fstab")
     known: Mapping[str, Any] = record if isinstance(record, Mapping) else {}
     text, digest = known.get("text"), known.get("sha256")

@@ -274,9 +274,7 @@ def test_everything_is_on_the_disk_before_the_next(base: Path, name: str) -> Non
     assert (swaps, commits) == (1, 2)
 
 
-LOCKS: (
-    "dict[str, tuple[Callable[[Node], Any], Callable[[Node], Any], tuple[str | None, str | None]]]"
-) = {
+LOCKS: "dict[str, tuple[Callable[[Node], Any], Callable[[Node], Any], tuple[str | None, str | None]]]" = {
     "acquire": (
         _nothing,
         lambda node: lock.acquire(RUN, {"pid": 1}, 60, root=str(node.root)),
