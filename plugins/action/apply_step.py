@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from ..module_utils.shared import step_kinds, step_times
 from ..plugin_utils.evidence import document
@@ -30,9 +30,7 @@ VANISHED = (
 
 
 class ActionModule(NodeAction):
-    """The plan's step goes to the node, one line of what became of it into steps.jsonl, and its
-    state into the result.
-    """
+    """Send the plan's step to its node, and write its result to steps.jsonl."""
 
     ENTRY = "plugins.module_utils.steps.executor:run"
     SHIP = (
@@ -41,7 +39,7 @@ class ActionModule(NodeAction):
         "plugins.module_utils.capture",
     )
     MODULE = "kubemend.remediation.apply_step"
-    SPEC = {
+    SPEC: ClassVar[dict[str, Any]] = {
         "id": {"type": "str", "required": True},
         "report_dir": {"type": "path", "required": True},
         "ttl": {"type": "int", "default": 900},
@@ -54,6 +52,7 @@ class ActionModule(NodeAction):
     def run(
         self, tmp: str | None = None, task_vars: dict[str, Any] | None = None
     ) -> dict[str, Any]:
+        """Do one step of the plan on its host, or inspect it in check mode."""
         result, task_vars, args, host = self._begun(tmp, task_vars, self.SPEC)
         folder, identity = args["report_dir"], args["id"]
         if self._task.check_mode:
@@ -111,9 +110,7 @@ class ActionModule(NodeAction):
         args: Mapping[str, Any],
         task_vars: dict[str, Any],
     ) -> dict[str, Any]:
-        """Check mode: what the step looks at last is asked of its host, where that can be
-        answered now; nothing is changed. Never a failed task.
-        """
+        """Inspect in check mode what the step inspects last. Nothing changes, no task fails."""
         not_asked = {
             "changed": False,
             "skipped": True,
@@ -330,9 +327,8 @@ def _never_ran(reason: str) -> bool:
 def _append(folder: str, record: Mapping[str, Any]) -> None:
     """One line, on the disk, before anybody may begin the next step."""
     path = Path(folder) / "steps.jsonl"
-    with open(
-        os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a", encoding="utf-8"
-    ) as file:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    with os.fdopen(descriptor, "a", encoding="utf-8") as file:
         file.write(json.dumps(record) + "\n")
         file.flush()
         os.fsync(file.fileno())
@@ -343,9 +339,8 @@ def _append(folder: str, record: Mapping[str, Any]) -> None:
 
 
 def _sync(path: Path, text: str) -> None:
-    with open(
-        os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8"
-    ) as file:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())

@@ -48,7 +48,7 @@ class StepKind:
         "through_api",
     )
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - one row of a table
         self,
         name,
         order=5,

@@ -308,7 +308,8 @@ class _Executor:
     def _back(self, record, entry, former, found):
         """Restore the former bytes, and the component with them."""
         component = record["component"]
-        reason = f"{component} of {self.host} was not proven within {round(found.waited)} s: {found.reason}"
+        seconds = round(found.waited)
+        reason = f"{component} of {self.host} was not proven within {seconds} s: {found.reason}"
         if entry:
             try:
                 self._hold(strict=False)

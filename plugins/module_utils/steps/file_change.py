@@ -77,9 +77,7 @@ def decode_splices(splices):
 
 
 def splice(path, former, splices):
-    """Return the bytes with every splice done, or a refusal when one does not find what it is to
-    replace.
-    """
+    """Return the bytes with every splice done; refuse one that does not find what it replaces."""
     parts, position = [], 0
     for start, end, old, new in sorted(splices, key=lambda one: one[:2]):
         if not (
@@ -108,7 +106,9 @@ def demand_digest(path, expected_sha256):
         raise ChangeError(f"{path} was not changed: the sha256 that it should have is missing")
 
 
-def _swap(path, expected, edit, step, action, attributes=None, make_folder=False):
+def _swap(  # noqa: PLR0913, PLR0917 - the parts of one write
+    path, expected, edit, step, action, attributes=None, make_folder=False
+):
     with step.exclusive() as root_fd:
         place = file_target.Place(path, step.root)
         with _made(place, make_folder and not step.check), storage.told(
@@ -169,7 +169,7 @@ def _made(place, wanted):
     ours = False
     try:
         if wanted:
-            with storage.told(f"{place.folder} was not made"):
+            with storage.told(f"{place.folder} was not made"):  # noqa: SIM117 - the next needs this one
                 with contextlib.suppress(FileExistsError):
                     os.mkdir(place.folder, 0o755)
                     ours = True
@@ -304,9 +304,7 @@ class _Swap:
         entry.commit()
 
     def _undo(self, entry, temp, error):
-        """Nothing is left of it. Where that cannot be shown (the dotfile stays, or we are being
-        ended), it stays open.
-        """
+        """Remove what is left of it; it stays open where that cannot be shown."""
         try:
             if temp:
                 storage.unlink(temp, self.folder)

@@ -56,7 +56,8 @@ class ExpectedState:
         for name, value in sorted(self.flags.items()):
             running = procfs.flag(instance.argv, name)
             if not (running == value or (value == "true" and running in TRUE)):
-                return f"the process (pid {instance.pid}) runs with --{name} {_value(running)}, not {_value(value)}"
+                difference = f"--{name} {_value(running)}, not {_value(value)}"
+                return f"the process (pid {instance.pid}) runs with {difference}"
         return None
 
     def contrary(self, told):
@@ -224,9 +225,8 @@ def _look(want, credentials, found, state):
     # the one that holds the port would answer, and may have answered before
     if len(running) > 1:
         found.shown_at = None
-        found.reason = "another process (pid {}) still runs".format(
-            int(next(one.pid for one in running if one is not right))
-        )
+        other = next(instance.pid for instance in running if instance is not right)
+        found.reason = f"another process (pid {other}) still runs"
         return
     if found.shown_at is not None and time.monotonic() - state.asked_at < AGAIN:
         return  # only that it lives on counts until then

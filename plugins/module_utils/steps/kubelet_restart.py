@@ -131,9 +131,7 @@ def _fails_on_swap(found):
 
 
 def only_ours(unit, own):
-    """Whether systemd knows the unit without our drop-in, or with one that is gone, and nothing
-    else is known to differ.
-    """
+    """Tell whether systemd only lacks the managed drop-in, or knows one that is gone."""
     known = unit.get("drop_in_paths") or []
     ours = [path for path in own if "/{}.d/".format(unit["name"]) in path]
     return any((path in known) != os.path.exists(path) for path in ours) and all(

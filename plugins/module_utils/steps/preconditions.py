@@ -73,9 +73,7 @@ def resume(step, params):
 
 
 def startable(image):
-    """Whether all is there that a start needs, so that only the kubelet's own back-off can be
-    what is waited for.
-    """
+    """Tell whether only the kubelet's own back-off can keep the component from its start."""
     try:
         evidence = _kubelet("this host")
         here = runtime_tool.find(evidence)
@@ -252,7 +250,7 @@ def answering(guard, everyone, host):
 
 
 def another(guard, everyone, credentials, host):
-    """Return an API server of another node is well, its etcd with it: this one may go away for a while.
+    """Require that an API server of another node is well, and its etcd with it.
 
     Or Refused.
     """

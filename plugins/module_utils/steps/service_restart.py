@@ -121,8 +121,10 @@ def _forbids(block):
         return "it does its work once (Type=oneshot), which a restart would do again"
     stops = seconds_of(_one(block, "TimeoutStopUSec"))
     if stops is None or stops > STOPS:
-        return "it may take longer to stop than the {} s that are waited for here (TimeoutStopUSec={})".format(
-            int(STOPS), files.one_line(_one(block, "TimeoutStopUSec"), 40)
+        limit = files.one_line(_one(block, "TimeoutStopUSec"), 40)
+        return (
+            f"it may take longer to stop than the {int(STOPS)} s that are waited for here"
+            f" (TimeoutStopUSec={limit})"
         )
     return None
 

@@ -25,6 +25,7 @@ class Instance:
 
     @property
     def started_at(self):
+        """Return when the process started, in seconds since the epoch."""
         return procfs.started_at(self.pid)
 
 
@@ -96,7 +97,7 @@ def ask(component, instance, credentials, seconds=ASK):
             break
     if told["healthz"] != 200:
         return told
-    for dummy, certificate, key in credentials if secure else [(None, None, None)]:
+    for _path, certificate, key in credentials if secure else [(None, None, None)]:
         try:
             connection = http_client.Connection(
                 told["address"],
@@ -134,7 +135,7 @@ def healthz(address, port, credentials, seconds=ASK, secure=True):
     found = http_client.get(
         address, port, "/healthz?verbose", seconds, tls.context() if secure else None
     )
-    for dummy, certificate, key in credentials if secure else ():
+    for _path, certificate, key in credentials if secure else ():
         if found["status"] not in (401, 403):
             break
         try:

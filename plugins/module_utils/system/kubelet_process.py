@@ -68,7 +68,7 @@ def _process(processes, units):
             )
     if not candidates:
         return None
-    dummy, in_pod, _dummy, pid, argv = min(candidates)
+    _is_main, in_pod, _in_container, pid, argv = min(candidates)
     if in_pod:
         return None
     exe = procfs.link(pid, "exe")

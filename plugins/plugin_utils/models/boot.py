@@ -246,7 +246,7 @@ def cure(one: Problem) -> str:
     )
 
 
-def _forwarding(
+def _forwarding(  # noqa: PLR0912 - one branch for each file that may decide
     node: NodeBoot, found: Setting | None, hand: Setting | None, known: bool
 ) -> Iterator[Problem]:
     """Pods' packets are forwarded, or the node drops them all."""

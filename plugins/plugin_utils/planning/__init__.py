@@ -1,0 +1,1 @@
+"""Findings to steps: the plan, the consent, and the remedies."""

@@ -113,7 +113,7 @@ class RemedyContext:
 Remedy = Callable[[RemedyContext], Step | Sequence[Step] | None]
 
 
-def plan(
+def plan(  # noqa: PLR0913, PLR0917 - the parts of one step
     findings: Iterable[Finding],
     clusters: Iterable[Cluster],
     document_of: Callable[[str], Mapping[str, Any]],

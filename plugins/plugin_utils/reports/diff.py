@@ -145,7 +145,8 @@ def _problem(report: Any) -> str:
     if not schema.startswith("kubemend.report/"):
         return "it is no report of kubemend"
     if schema != model_result.REPORT_SCHEMA:
-        return f"its schema is {shown(schema)}, and this version compares {model_result.REPORT_SCHEMA} only"
+        known = model_result.REPORT_SCHEMA
+        return f"its schema is {shown(schema)}, and this version compares {known} only"
     if report.get("mode") == "capture":
         return "it is the report of a capture, which judges nothing"
     return ""

@@ -148,8 +148,8 @@ def _imported(name: str, source: str) -> list[str]:
             parts += tail.split(".")
         module = ".".join(parts)
         imported.append(module)
-        names = re.sub(r"#[^\n]*", "", names)
-        for part in names.strip("()").split(","):
+        plain = re.sub(r"#[^\n]*", "", names)
+        for part in plain.strip("()").split(","):
             if part.strip():
                 imported.append(f"{module}.{part.split()[0]}")
     return imported

@@ -141,7 +141,10 @@ class PatchWorkload(_ObjectHandler):
         effect = "it has its former resources again"
         if trouble:
             effect = f"not put back: {trouble}"
-        reason = f"the rollout of {step.path} did not end within {int(ROLLOUT_SECONDS)} s: {why}; {effect}"
+        reason = (
+            f"the rollout of {step.path} did not end within {int(ROLLOUT_SECONDS)} s: {why};"
+            f" {effect}"
+        )
         return _result(False, reason, True, entry, rolled_back=not trouble)
 
 
@@ -361,8 +364,9 @@ class ProbeControllerManager(ApiStepHandler):
         if len(names) == 1:
             return _result(True, "", True)
         if names:
-            reason = "the Job got {} pods instead of one ({}): two controller managers are at work".format(
-                len(names), ", ".join(names)
+            reason = (
+                f"the Job got {len(names)} pods instead of one ({', '.join(names)}): two"
+                " controller managers are at work"
             )
         else:
             reason = (

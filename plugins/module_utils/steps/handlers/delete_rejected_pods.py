@@ -152,7 +152,7 @@ def _has_ended(api, namespace, owner):
 
 def _keep(item, step):
     """Keep the object in the run's directory of the journal: it says why the pod failed."""
-    with step.exclusive() as root_fd:
+    with step.exclusive() as root_fd:  # noqa: SIM117 - the next needs this one
         with storage.descriptor(storage.private_folder(journal.FOLDER, root_fd)) as runs:
             with storage.descriptor(storage.private_folder(step.run_id, runs)) as fd:
                 with storage.told(

@@ -44,9 +44,7 @@ def new_step(
     risk: int = 2,
     **more: Any,
 ) -> Step:
-    """Return A step on the finding's host, blocked where another tool owns the files or the operator
-    leaves the host out.
-    """
+    """Return a step on the finding's host, blocked where the host or its files are excluded."""
     finding = scene.finding
     component, concerned = (
         more.pop("component", finding.component),
@@ -160,9 +158,7 @@ def set_flag(scene: RemedyContext, path: str, flag: str, value: str, elect: bool
 
 
 def edit_config(scene: RemedyContext) -> Step | None:
-    """KM104: leaderElect: true in the scheduler's configuration file, and a restart, which the
-    kubelet does not do.
-    """
+    """Set leaderElect: true in the scheduler's configuration file, and restart it (KM104)."""
     raw = _instance(scene)
     record = dict(raw.get("config") or {})
     path = record.get("host_path")

@@ -107,9 +107,7 @@ def profiled(scene: RemedyContext) -> Step | None:
 def _may_lower(
     scene: RemedyContext, limits: model_limits.Limits, key: str, running: int, target: int
 ) -> bool:
-    """Whether the kernel has more than the operator's own number, or will have after a boot, and
-    that is to be lowered.
-    """
+    """Tell whether a setting is, or will be after a boot, above the number to lower it to."""
     if (
         not _is_wished(scene)
         or LOWER_LIMITS not in scene.consent.allow
@@ -201,17 +199,18 @@ def _more(key: str) -> str:
     )
 
 
+NOT_LATER = Later(None, "")
+
+
 def step_of(
     scene: RemedyContext,
     key: str,
     running: int,
     value: int,
     blocked: str | None,
-    later: Later = Later(None, ""),
+    later: Later = NOT_LATER,
 ) -> Step:
-    """Return the setting as a step: to this value in our file, or in the line that decides in its
-    place, and in the kernel where that has less.
-    """
+    """Return the step that raises a setting in the deciding file, and in the kernel."""
     finding, edit = scene.finding, later.edit
     where, path = finding.host or "", edit.path if edit else persistent_sysctl.FILE
     lines = f"-{edit.old.strip()}\n+{edit.new}\n" if edit else f"+{key} = {value}\n"
@@ -263,9 +262,7 @@ REMEDIES = {
 
 
 def wishes(clusters: Iterable[Cluster], hosts: Iterable[str], digits: int) -> Iterator[Finding]:
-    """One for each limit of each of these hosts, for a plan to answer as it answers a fault's
-    finding.
-    """
+    """Yield a request for each limit of each of these hosts, in the form of a finding."""
     for of in clusters:
         for host in of.hosts:
             if host.host in hosts:

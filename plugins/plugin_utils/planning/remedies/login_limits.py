@@ -34,9 +34,9 @@ NEXT = (
 def profile(
     scene: RemedyContext, item: str, fenced: str | None, domains: Sequence[str] = EVERYBODY
 ) -> Step | None:
-    """Return the hard limit of this item for the logins of these, or None where they have it. fenced.
+    """Return the step for the hard limit of an item, or None where the logins have it.
 
-    Why this host is left alone.
+    fenced: why this host is left alone.
     """
     limits = model_limits.read(scene.document)
     target, note = corrected(limits, item, int(scene.consent.limits.get(item, TARGETS[item])))
@@ -65,9 +65,7 @@ def profile(
 
 
 def lowered(scene: RemedyContext, fenced: str | None) -> Step | None:
-    """KM406: of every domain whose line asks for more than a process can have, the most that is
-    possible, in a line that is read after it.
-    """
+    """Set the most that is possible for each domain that asks for more (KM406)."""
     limits = model_limits.read(scene.document)
     most, entries = limits.ceiling(), limits.impossible()
     if most is None or not entries:
@@ -163,7 +161,7 @@ def ceiling(limits: Limits, item: str) -> tuple[int, str] | None:
 
 
 def above(limits: Limits, item: str, values: Mapping[str, int]) -> str | None:
-    """Return what forbids these: more than any process can have, so that logins would be refused."""
+    """Return what forbids these limits: a login above the ceiling would be refused."""
     most, found = max(values.values(), default=0), ceiling(limits, item)
     if found is None:
         return (

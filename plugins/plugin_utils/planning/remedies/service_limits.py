@@ -434,7 +434,7 @@ def _path(name: str) -> str:
     return f"{DROPINS}/{name}.d/{OURS}"
 
 
-def _step(
+def _step(  # noqa: PLR0913, PLR0917 - the parts of one step
     scene: RemedyContext,
     name: str,
     line: str | None,

@@ -47,6 +47,7 @@ class Service:
 
     @property
     def component(self) -> str:
+        """Return what the unit runs: the kubelet or the container runtime."""
         return component_of(self.unit.name)
 
 
@@ -366,7 +367,7 @@ def _effects(service: Service, ends: bool) -> str:
     return "; ".join(notes)
 
 
-def _step(
+def _step(  # noqa: PLR0913, PLR0917 - the parts of one step
     scene: RemedyContext,
     service: Service,
     remedy: str,

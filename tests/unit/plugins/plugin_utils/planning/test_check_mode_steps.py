@@ -106,7 +106,7 @@ def _relinked(node: Any) -> None:
         (
             "kubelet started",
             lambda node: node.set(enabled="masked"),
-            "masked, which was done on purpose",
+            "masked, which somebody did on purpose",
         ),
         ("kubelet enabled", lambda node: node.set(enabled="static"), "the evidence is old"),
     ],

@@ -274,7 +274,8 @@ def test_everything_is_on_the_disk_before_the_next(base: Path, name: str) -> Non
     assert (swaps, commits) == (1, 2)
 
 
-LOCKS: "dict[str, tuple[Callable[[Node], Any], Callable[[Node], Any], tuple[str | None, str | None]]]" = {
+Act = Callable[[Node], Any]
+LOCKS: dict[str, tuple[Act, Act, tuple[str | None, str | None]]] = {
     "acquire": (
         _nothing,
         lambda node: lock.acquire(RUN, {"pid": 1}, 60, root=str(node.root)),

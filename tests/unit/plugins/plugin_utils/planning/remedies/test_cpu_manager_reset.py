@@ -393,7 +393,9 @@ def test_where_nobody_may_stop_a_kubelet(node):
     assert "is started by k3s, which this does not stop" in planned(world)[0].blocked_by
     world = node(NONE)
     world.data("w1", "kubelet")["unit"]["load_state"] = "masked"
-    assert all("is masked, which was done on purpose" in step.blocked_by for step in planned(world))
+    assert all(
+        "is masked, which somebody did on purpose" in step.blocked_by for step in planned(world)
+    )
     world = node(NONE)
     world.data("w1", "kubelet")["unit"]["split_variables"] = []
     (step,) = planned(world)
@@ -949,7 +951,7 @@ def test_a_node_that_somebody_took_out_is_left_alone_before_anything_is_begun(
         )
     steps = planned(world, "fenced")
     assert all(step.allowed for step in steps)
-    stays = "the cordon of w1 is not of this tool and stays\n"
+    stays = "the cordon of w1 is somebody else's and stays\n"
     assert steps[-1].diff == (stays if "unschedulable" in change else "w1 takes pods again\n")
 
 

@@ -454,7 +454,7 @@ def test_a_masked_kubelet(node):
     node.world.data("w1", "kubelet")["unit"]["load_state"] = "masked"
     assert (
         node.step().blocked_by
-        == f"the kubelet of w1 is masked, which was done on purpose; {ALLOW}fenced"
+        == f"the kubelet of w1 is masked, which somebody did on purpose; {ALLOW}fenced"
     )
     assert node.step("fenced").allowed
 

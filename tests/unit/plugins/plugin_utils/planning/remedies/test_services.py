@@ -262,7 +262,7 @@ def masked(world):
 def test_a_masked_kubelet_is_untouched_until_that_is_allowed(masked):
     assert (
         masked.blocked()
-        == "the kubelet of w1 is masked, which was done on purpose; " + ALLOW + "fenced"
+        == "the kubelet of w1 is masked, which somebody did on purpose; " + ALLOW + "fenced"
     )
     assert {step.blocked_by for step in masked.steps("fenced", max_risk=2)} == {
         "risk 3 needs -e kubemend_max_risk=3"
