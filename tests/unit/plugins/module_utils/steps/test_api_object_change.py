@@ -179,7 +179,7 @@ def test_somebody_writes_between_reading_and_writing(node: Node, fake: Api) -> N
     fake.before = meanwhile
     answer = node.work()
     assert answer["state"] == "refused"
-    assert "somebody else changed it at this moment" in answer["reason"]
+    assert "something else changed it at this moment" in answer["reason"]
     assert not answer["changed"]
     assert node.text() == BEFORE
     assert fake.objects[URL]["data"]["ClusterStatus"] == "newer"
@@ -195,7 +195,7 @@ def test_somebody_writes_right_after(node: Node, fake: Api) -> None:
     fake.before = meanwhile
     answer = node.work()
     assert answer["state"] == "failed"
-    assert "somebody else changed it at once" in answer["reason"]
+    assert "something else changed it at once" in answer["reason"]
     assert answer["changed"]
 
 

@@ -71,6 +71,6 @@ def test_one_that_somebody_took_away_is_not_made_again(
     tmp_path: Path, step: journal.StepContext
 ) -> None:
     path = tmp_path / "ours"
-    with pytest.raises(ChangeError, match="somebody took it away"):
+    with pytest.raises(ChangeError, match="it was removed"):
         managed_file.put_back(str(path), b"theirs\n", step)
     assert not path.exists()

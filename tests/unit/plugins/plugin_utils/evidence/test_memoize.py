@@ -34,7 +34,7 @@ def test_the_same_evidence_is_read_once_and_another_anew():
         "a",
     ]
     assert [id(one) for one in read] == [id(first), id(second), id(first), id(alike)]
-    assert name.__doc__ == "What it is for."
+    assert name.__doc__ == "Tell what it is for."
 
 
 def test_evidence_that_is_gone_is_not_taken_for_what_stands_at_its_place():

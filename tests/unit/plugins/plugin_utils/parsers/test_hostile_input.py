@@ -358,6 +358,7 @@ PARSERS = (
 )
 # Parsers with a property test of their own that asks more, or none of what a node says.
 ELSEWHERE = {
+    "plugin_utils/evidence/contract.py",
     "plugin_utils/run/settings.py",
     "plugin_utils/parsers/pflag.py",
     "module_utils/system/systemd.py",

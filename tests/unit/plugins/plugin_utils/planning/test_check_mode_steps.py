@@ -106,7 +106,7 @@ def _relinked(node: Any) -> None:
         (
             "kubelet started",
             lambda node: node.set(enabled="masked"),
-            "masked, which somebody did on purpose",
+            "masked, which was done on purpose",
         ),
         ("kubelet enabled", lambda node: node.set(enabled="static"), "the evidence is old"),
     ],

@@ -349,7 +349,7 @@ def test_somebody_else_between_read_and_write(
         return answer
 
     monkeypatch.setattr(journal, "begin", meanwhile)
-    with pytest.raises(storage.ChangeError, match="somebody else changed it") as error:
+    with pytest.raises(storage.ChangeError, match="something else changed it") as error:
         (
             node.swap()
             if action == "edit"
@@ -375,7 +375,7 @@ def test_the_content_is_compared_even_where_no_time_tells(
 
     monkeypatch.setattr(journal, "begin", meanwhile)
     monkeypatch.setattr(file_target, "_identity", lambda status: status.st_ino)
-    with pytest.raises(storage.ChangeError, match="somebody else changed it"):
+    with pytest.raises(storage.ChangeError, match="something else changed it"):
         node.swap()
     assert b"t3rceS" in (node.bytes() or b"")
 

@@ -95,7 +95,7 @@ def node(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("held", "state", "words"),
-    [("overlay\n", "failed", "somebody took it away"), (None, "rolled_back", "is as it was")],
+    [("overlay\n", "failed", "it was removed"), (None, "rolled_back", "is as it was")],
 )
 def test_a_file_that_somebody_takes_away_meanwhile(node, monkeypatch, held, state, words):
     """It is as it was only where there was none."""

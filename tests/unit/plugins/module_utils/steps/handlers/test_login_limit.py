@@ -119,8 +119,8 @@ def test_what_else_our_file_holds_stays(node):
             {},
             "nproc 5001 is above 5000 (the hard limit of PID 1",
         ),
-        ({ALL: 5}, {"cap_sys_resource": None}, {}, "nobody can tell"),
-        ({ALL: 5}, {}, {"fs.nr_open": "many"}, "nobody can tell"),
+        ({ALL: 5}, {"cap_sys_resource": None}, {}, "it is unknown how"),
+        ({ALL: 5}, {}, {"fs.nr_open": "many"}, "it is unknown how"),
     ],
 )
 def test_what_would_lock_out_is_refused_at_the_last_moment(node, lines, init, kernel, said):

@@ -385,8 +385,8 @@ def test_the_api_that_stays_away(node):
     ("more", "why"),
     [
         ({"well": False}, "component down: kube-scheduler of m1 did not come back"),
-        ({"takes": "m1_a"}, "nobody leads"),
-        ({"takes": ""}, "nobody leads"),
+        ({"takes": "m1_a"}, "no instance leads"),
+        ({"takes": ""}, "no instance leads"),
         ({"places": False}, "m2 leads now, but these pods still wait after 0 s: shop/agent-x"),
     ],
 )
@@ -422,7 +422,7 @@ def test_a_lock_that_lasts_longer_is_waited_for_longer(node, monkeypatch, kind, 
     found, why, _seen = node.do(lock={"kind": kind, "name": "kube-scheduler"})
     assert found == state
     assert ("m2 leads now" in why) is (state == step_record.PROVEN)
-    assert ("nobody leads after 0 s" in why) is (state == step_record.FAILED)
+    assert ("no instance leads after 0 s" in why) is (state == step_record.FAILED)
 
 
 def test_older_kinds_of_locks(node):

@@ -308,9 +308,9 @@ def test_a_later_process_of_its_number_is_not_told(node):
             {},
             "is above 1000 (the hard limit of PID 1",
         ),
-        ("50", {"cap_sys_resource": None}, {}, "nobody can tell"),
-        ("50", {}, {"fs.nr_open": ""}, "nobody can tell"),
-        ("5\nExecStart=/x", {}, {}, "nobody can tell"),
+        ("50", {"cap_sys_resource": None}, {}, "it is unknown how"),
+        ("50", {}, {"fs.nr_open": ""}, "it is unknown how"),
+        ("5\nExecStart=/x", {}, {}, "it is unknown how"),
     ],
 )
 def test_refused_at_the_last_moment(node, line, init, kernel, said):

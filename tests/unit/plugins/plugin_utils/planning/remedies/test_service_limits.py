@@ -142,7 +142,6 @@ def test_a_worker_is_at_its_limit_and_its_first_process_is_told_too(node):
         (first(soft=655360, hard=655360), True, ""),
         (first(nofile=None), True, ""),
         (first(ticks=None), True, ""),
-        ("x", True, ""),
         (None, True, ""),
     ],
 )
@@ -153,6 +152,11 @@ def test_a_first_process_that_is_not_told(node, main, cap, said):
     assert [one["pid"] for one in step.change["processes"]] == [50]
     assert said in step.note
     assert ("its first process" in step.note) == bool(said)
+
+
+def test_a_first_process_of_another_type_is_unknown_and_plans_nothing(node):
+    node.walk["units"] = [unit(APP, ours=None, main="x")]
+    assert not node.steps()
 
 
 def test_a_first_process_that_is_told_makes_up_for_no_worker_that_is_not(node):

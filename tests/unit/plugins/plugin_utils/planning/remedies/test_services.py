@@ -337,13 +337,16 @@ def test_a_start_behind_a_mask_is_by_what_systemd_has_read_anew(masked):
         ({}, {"name": "snap.microk8s.daemon-kubelite.service"}, "snap start --enable"),
         ({}, {"name": "other.service"}, "none that is known here"),
         (None, {}, "does not say where the mask lies"),
-        (["x"], {}, "does not say where the mask lies"),
     ],
 )
 def test_a_mask_that_is_not_one_link_is_left(masked, mask, changes, said):
     why = masked.mask(mask, **changes).blocked("fenced")
     assert said in why
     assert not any(step.allowed for step in masked.steps("fenced"))
+
+
+def test_a_mask_of_another_type_is_unknown_and_plans_nothing(masked):
+    assert not masked.mask(["x"]).steps("fenced")
 
 
 def test_another_sign_beside_the_mask_keeps_it(masked):

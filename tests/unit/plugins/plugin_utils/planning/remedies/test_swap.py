@@ -217,7 +217,6 @@ def test_swap_that_is_wanted(world, config, said):
     [
         ({"swaps": "/swapfile file 2000000 1950000 -2\n"}, "memory has 2000000 KiB left"),
         ({"memory": {}, "swaps": USED}, "is not known"),
-        ({"memory": 5, "swaps": USED}, "is not known"),
         ({"swaps": "/swapfile file x y -2\n"}, "is not known"),
         ({"swaps": "/swapfile\\040(deleted) file 65532 0 -2\n"}, "was deleted"),
         ({"swaps": "/a\\012b file 65532 0 -2\n"}, "no path"),
@@ -232,6 +231,12 @@ def test_swap_that_cannot_be_switched_off_now(world, change, said):
     assert said in blocked(
         steps(world, base | {key: value for key, value in change.items() if key != "swaps"})
     )
+
+
+def test_memory_of_another_type_is_unknown_and_plans_nothing(world):
+    base = node(swaps=FILE)
+    base["swaps"] = base["swaps"].replace(FILE, USED)
+    assert not steps(world, base | {"memory": 5})
 
 
 def test_what_lasts_is_done_though_memory_does_not_suffice_today(world):
