@@ -14,13 +14,15 @@ import shutil
 import sys
 from pathlib import Path
 
+NAME = "python-alone"  # the file of the interpreter
+
 
 def interpreter(folder: Path) -> str:
     """Return a Python that sees only its own processes; the usual one without root."""
     unshare = shutil.which("unshare")
     if os.geteuid() != 0 or unshare is None:
         return sys.executable
-    script = folder / "python-alone"
+    script = folder / NAME
     script.write_text(
         f'#!/bin/sh\nexec {unshare} --pid --fork --kill-child --mount-proc {sys.executable} "$@"\n',
         encoding="utf-8",
