@@ -8,7 +8,9 @@ socket or subprocess.
 """
 
 from ..shared import collector_names
-from .base import (  # noqa: F401 - Context and the errors: until steps and capture import base
+
+# Steps and capture take the context and the errors from here.
+from .base import (  # noqa: F401 # pylint: disable=unused-import
     Absent,
     Context,
     Denied,

@@ -14,7 +14,8 @@ import contextlib
 import os
 import re
 
-from ..shared.journal_names import (  # noqa: F401 - packages above take the prefixes from here
+# The packages above take the prefixes from here.
+from ..shared.journal_names import (  # noqa: F401 # pylint: disable=unused-import
     CONFIG_MAP,
     FOLDER,
     LEVEL,

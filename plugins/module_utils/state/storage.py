@@ -16,7 +16,7 @@ import os
 import stat
 import time
 
-from ..shared.paths import ROOT  # noqa: F401 - the packages above take it from here
+from ..shared.paths import ROOT  # noqa: F401 # pylint: disable=unused-import
 from ..system.files import one_line, sha256
 
 FLOCK = "flock"

@@ -16,7 +16,13 @@ import base64
 from ..kubeapi.client import ApiError
 from ..shared import workload_resources
 from ..state import journal, storage
-from ..state.api_target import parts, present, reached, read, url_of  # noqa: F401 - `present` is a target's part
+from ..state.api_target import (  # noqa: F401 # pylint: disable=unused-import
+    parts,
+    present,
+    reached,
+    read,
+    url_of,
+)
 from ..state.storage import ChangeError
 from . import file_change
 

@@ -10,7 +10,9 @@ says counts; that the file is right proves nothing.
 import time
 
 from ..system import files, procfs
-from ..system.component_process import (  # noqa: F401 - other steps take them from here
+
+# Other steps take these from here.
+from ..system.component_process import (  # noqa: F401 # pylint: disable=unused-import
     Instance,
     ask,
     gone,

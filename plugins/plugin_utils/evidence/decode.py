@@ -54,7 +54,9 @@ class Report:
 
 def named(key: str, default: Any) -> Any:
     """Return a field whose name in JSON is no identifier, or a word of Python's."""
-    return field(default=default, metadata={KEY: key})
+    return field(  # pylint: disable=invalid-field-call
+        default=default, metadata={KEY: key}
+    )
 
 
 def decode(kind: type[Answer], value: Any) -> Decoded[Answer]:
@@ -130,9 +132,11 @@ def _only(kind: Any, arguments: tuple[Any, ...]) -> Any:
 
 def _fits(value: Any) -> bool:
     """Tell whether a number is one that a node can mean: 1e999 is JSON too."""
-    if type(value) is int:
+    if isinstance(value, bool):
+        return True
+    if isinstance(value, int):
         return -MAX_INTEGER <= value <= MAX_INTEGER
-    return type(value) is not float or math.isfinite(value)
+    return not isinstance(value, float) or math.isfinite(value)
 
 
 def _scalar(accepted: frozenset[type]) -> Decoder:

@@ -9,7 +9,9 @@ from ...shared.kubelet_health import SWITCHED_OFF
 from ...shared.systemd_output import words
 from ...system import files, procfs, systemd, unit_mask, yaml_scalars
 from ...system.command import CommandError
-from ...system.kubelet_process import (  # noqa: F401 - `question` is a collector's part, others take names from here
+
+# The runner takes `question` from here, and other collectors take the rest.
+from ...system.kubelet_process import (  # noqa: F401 # pylint: disable=unused-import
     MAX_DROPINS,
     OTHERS,
     dropin_paths,

@@ -336,7 +336,7 @@ def _competitors(node: Node, pod: Pod, resource: str) -> list[Pod]:
     others = [
         other for other in node.pods if other.requests.get(resource) and other.alive_at(pod.came)
     ]
-    siblings = [other for other in others if _one_owner(other, pod)]
+    siblings = [other for other in others if _one_owner(pod, other)]
     # More than were asked for: two controller managers, or a replacement.
     if len(siblings) >= (pod.wanted or 1):
         return [other for other in others if other not in siblings]

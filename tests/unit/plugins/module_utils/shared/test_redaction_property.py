@@ -105,14 +105,8 @@ class Writer:
             )
         if form == "block":
             head = props + self.pick("|>") + self.pick(("", "-", "+"))
-            return " {}{}{}{}\n\n{}{}\n".format(
-                head,
-                end,
-                pad2,
-                self.word(kind) + self.pick(("", ": x", " # no comment")),
-                pad2,
-                self.word(kind),
-            )
+            first = pad2 + self.word(kind) + self.pick(("", ": x", " # no comment"))
+            return f" {head}{end}{first}\n\n{pad2}{self.word(kind)}\n"
         if form == "plain lines":
             return " {}{}\n{}{}\n{}{}{}".format(
                 props,

@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Any JSON becomes a typed value, or the paths of what is of another type."""
 
+# pylint: disable=unidiomatic-typecheck
 from __future__ import annotations
 
 import dataclasses

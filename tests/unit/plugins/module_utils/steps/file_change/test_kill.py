@@ -275,7 +275,7 @@ def test_everything_is_on_the_disk_before_the_next(base: Path, name: str) -> Non
 
 
 Act = Callable[[Node], Any]
-LOCKS: dict[str, tuple[Act, Act, tuple[str | None, str | None]]] = {
+LOCKS: dict[str, tuple[Act, Act, tuple[Any, Any]]] = {
     "acquire": (
         _nothing,
         lambda node: lock.acquire(RUN, {"pid": 1}, 60, root=str(node.root)),
