@@ -3,8 +3,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The registry of collectors, and what must agree with it."""
 
-from __future__ import annotations
-
 import importlib
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The checksum of the kubelet's state files."""
 
-from __future__ import annotations
-
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.shared import checksum

@@ -3,8 +3,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The key of a cluster."""
 
-from __future__ import annotations
-
 import base64
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.shared.cluster_key import (

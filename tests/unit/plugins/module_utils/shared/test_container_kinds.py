@@ -3,8 +3,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Whether a container asks for CPU pinning."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -3,8 +3,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """How a pod shows that a kubelet rejected it."""
 
-from __future__ import annotations
-
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.shared.pod_rejection import (

@@ -3,8 +3,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Bytes are redacted only where they may hold a secret."""
 
-from __future__ import annotations
-
 from ansible_collections.kubemend.remediation.plugins.module_utils.shared import redacted_bytes
 
 

@@ -3,8 +3,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Names that mark a secret, and bytes that may hold one."""
 
-from __future__ import annotations
-
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.shared import redaction_names

@@ -3,8 +3,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The table of kinds of steps: each has what its handler and its planner need."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

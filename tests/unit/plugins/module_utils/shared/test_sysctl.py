@@ -3,8 +3,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Lines of sysctl.d."""
 
-from __future__ import annotations
-
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.shared import sysctl

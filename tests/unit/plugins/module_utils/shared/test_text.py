@@ -3,8 +3,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Text for one line."""
 
-from __future__ import annotations
-
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.shared.text import one_line

@@ -525,14 +525,12 @@ def test_no_proxy_outlives_its_door(tmp_path, number):
 def test_a_proxy_that_cannot_start_says_why(tmp_path):
     config = tmp_path / "admin.conf"
     stand_in(config, "v1.36.3", tmp_path, fail="unknown flag: --nonsense")
-    with (
-        kubeapi_proxy.folder() as where,
-        kubeapi_proxy.ApiProxy(
-            where, "0", kubectl_of(tmp_path), str(config), kubeapi_client.Deadline(120)
-        ) as door,
-        pytest.raises(kubeapi_client.ApiError, match="unknown flag: --nonsense"),
-    ):
-        door.get("/version")
+    refused = pytest.raises(kubeapi_client.ApiError, match="unknown flag: --nonsense")
+    deadline = kubeapi_client.Deadline(120)
+    with kubeapi_proxy.folder() as where:
+        proxy = kubeapi_proxy.ApiProxy(where, "0", kubectl_of(tmp_path), str(config), deadline)
+        with proxy as door, refused:
+            door.get("/version")
 
 
 def test_secrets_in_kubeadm_config_stay_on_the_node(tmp_path, ask):
