@@ -32,9 +32,10 @@ def folder():
     Sweeps those of killed runs.
     """
     base = "/run" if os.access("/run", os.W_OK) else tempfile.gettempdir()
-    _sweep(base)
+    space = _pid_space()
+    _sweep(base, space)
     former = _signals()
-    path = tempfile.mkdtemp(prefix=f"{FOLDER}{os.getpid():d}-", dir=base)
+    path = tempfile.mkdtemp(prefix=f"{FOLDER}{os.getpid():d}-{space}-", dir=base)
     try:
         yield path
     finally:
@@ -43,9 +44,21 @@ def folder():
             signal.signal(number, handler)
 
 
-def _sweep(base):
+def _pid_space():
+    """Return the number of this process's PID namespace; empty where it is not known.
+
+    Containers may share /run with their host: a process id means nothing in another namespace.
+    """
+    try:
+        return str(os.stat("/proc/self/ns/pid").st_ino)
+    except OSError:
+        return ""
+
+
+def _sweep(base, space):
+    """Remove the directories of ended processes of this PID namespace."""
     for name in os.listdir(base):
-        match = re.match(re.escape(FOLDER) + r"(\d+)-", name)
+        match = re.match(rf"{re.escape(FOLDER)}(\d+)-{space}-", name)
         path = os.path.join(base, name)
         if match and not os.path.exists("/proc/" + match.group(1)) and not os.path.islink(path):
             with contextlib.suppress(OSError):

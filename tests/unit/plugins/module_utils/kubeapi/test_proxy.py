@@ -1,0 +1,44 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Directories of proxies' sockets: each run removes those of killed runs, and no other."""
+
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi import proxy
+
+SPACE = proxy._pid_space()
+ENDED = 2**22 + 1  # above the kernel's highest process id
+
+
+@pytest.mark.parametrize(
+    ("name", "is_removed"),
+    [
+        (f"{proxy.FOLDER}{ENDED}-{SPACE}-abc", True),
+        (f"{proxy.FOLDER}{os.getpid()}-{SPACE}-abc", False),
+        (f"{proxy.FOLDER}{ENDED}-1-abc", False),
+        (f"{proxy.FOLDER}x-{SPACE}-abc", False),
+        (f"other-{ENDED}-{SPACE}-abc", False),
+    ],
+)
+def test_directories_of_ended_processes_of_this_namespace_are_removed(tmp_path, name, is_removed):
+    (tmp_path / name).mkdir()
+    proxy._sweep(str(tmp_path), SPACE)
+    assert (tmp_path / name).exists() is not is_removed
+
+
+@pytest.mark.skipif(
+    os.geteuid() != 0 or shutil.which("unshare") is None, reason="unshare needs root"
+)
+def test_a_run_in_another_pid_namespace_removes_no_directory_that_is_in_use():
+    program = f"from {proxy.__name__} import folder\nwith folder():\n    pass\n"
+    apart = ["unshare", "--pid", "--fork", "--mount-proc", sys.executable, "-c", program]
+    environment = dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path))
+    with proxy.folder() as path:
+        subprocess.run(apart, env=environment, check=True, timeout=120)
+        assert os.path.isdir(path)  # noqa: PTH112 - the product's own path
