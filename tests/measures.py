@@ -30,9 +30,10 @@ BRANCHES = (
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 # Words that readers whose first language is not English do not know; the glossary has better ones.
+# "nobody" alone in quotes is the user of that name.
 WORDS = re.compile(
-    r"\b(mend(?:s|ed|ing)?|nobody|somebody|whoever|anew|of ours|told apart|is to be had|put right"
-    r"|brought back|ended well|last words)\b",
+    r"\b(mend(?:s|ed|ing)?|(?<!\")nobody(?!\")|somebody|whoever|anew|of ours|told apart"
+    r"|is to be had|put right|brought back|ended well|last words)\b",
     re.IGNORECASE,
 )
 

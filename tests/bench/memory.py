@@ -22,9 +22,9 @@ EVERY = 0.1
 
 @dataclass(frozen=True)
 class Cost:
-    """cpu: seconds of the processor; largest, together.
+    """cpu: seconds of the processor; largest.
 
-    The most MB that one process held, and all at once (by their share of each page).
+    together: the most MB that one process held, and all at once (by their share of each page).
     """
 
     seconds: float

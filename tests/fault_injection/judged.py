@@ -37,9 +37,9 @@ CONTROLLER = {"machine_id": "c1", "host": "here", "boot_id": "b1", "pid": 1, "st
 
 
 def drawn(name: str, points: list[Any], count: int, slow: bool = False) -> list[Any]:
-    """All of them in the whole matrix, else as many as `count`, drawn by the commit; slow.
+    """All of them in the whole matrix, else as many as `count`, drawn by the commit.
 
-    Six in the whole matrix, one else.
+    slow: six in the whole matrix, one else.
     """
     if slow:
         count = 6 if WHOLE else 1
@@ -229,7 +229,7 @@ def one_sentence(answer: dict[str, Any], where: Any) -> None:
         where,
         reason,
     )
-    assert "nobody foresaw" not in reason, (where, reason)
+    assert "unforeseen" not in reason, (where, reason)
     assert answer["state"] == "done" or len(reason) > 20, (where, answer)
 
 

@@ -19,12 +19,12 @@ from tests import measures
 LIMITS = {
     "loose files": 0,
     "import cycles": 0,
-    "lines over 100 columns": 116,
+    "lines over 100 columns": 113,
     "conditional expressions per 1,000 statements": 12,
     "dense statements": 5,
     "dense expressions": 26,
     "functions of complexity over 10": 147,
-    "words of the list to replace": 66,
+    "words of the list to replace": 0,
 }
 
 

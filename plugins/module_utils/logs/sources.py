@@ -278,9 +278,9 @@ def beginning(first, since, started, restart):
 
 
 def _file(sink, path, state, joiner, last, known):
-    """One file. Lines that an earlier file of its restart began end here and count here. known.
+    """One file. Lines that an earlier file of its restart began end here and count here.
 
-    What beginning() wants, for the oldest.
+    known: what beginning() wants, for the oldest.
     """
     sink.begin(path)
     status, said = "ok", None

@@ -37,9 +37,9 @@ def cordon_of(node):
 
 
 def theirs(node, held=False):
-    """Return whether the node is cordoned and not by us; held.
+    """Return whether the node is cordoned and not by us.
 
-    On behalf of who asks for cordons and ends them.
+    held: on behalf of who asks for cordons and ends them.
     """
     found = cordon_of(node)
     return cordoned(node) and (found is None or (found["held"] and not held))

@@ -53,9 +53,9 @@ def replace(path, expected_sha256, data, step):
 
 
 def create_file(path, data, step, attributes=None, make_folder=False):
-    """Return a file where there must be none (what expects an absence). make_folder.
+    """Return a file where there must be none (what expects an absence).
 
-    Make its folder, 0755, not that one's parents.
+    make_folder: make its folder, 0755, not that one's parents.
     """
     return _swap(
         path, None, lambda former: data, step, "create", attributes or Attributes(), make_folder
@@ -169,12 +169,12 @@ def _made(place, wanted):
     ours = False
     try:
         if wanted:
-            with storage.told(f"{place.folder} was not made"):  # noqa: SIM117 - the next needs this one
-                with contextlib.suppress(FileExistsError):
-                    os.mkdir(place.folder, 0o755)
-                    ours = True
-                    os.chmod(place.folder, 0o755)
-                    storage.sync_folder(os.path.dirname(place.folder))
+            unmade = storage.told(f"{place.folder} was not made")
+            with unmade, contextlib.suppress(FileExistsError):
+                os.mkdir(place.folder, 0o755)
+                ours = True
+                os.chmod(place.folder, 0o755)
+                storage.sync_folder(os.path.dirname(place.folder))
         yield
     except ChangeError as error:
         if ours and not error.changed:

@@ -128,9 +128,9 @@ class HealthResult:
 
 
 def wait(want, credentials, end, stable=None, hopeless=True, later=None):
-    """Return a Proof. `end` by time.monotonic(); hopeless.
+    """Return a HealthResult. `end` by time.monotonic().
 
-    Give up early on what cannot become right any more.
+    hopeless: give up early on what cannot become right any more.
 
     later: asked once at the end, when nothing runs and nothing ended either, for another end: the
     kubelet may hold back a container that it has started before, and that is no failure.

@@ -116,7 +116,7 @@ def _kubelet(host):
 
 
 def _runtime(evidence, image, component, host):
-    """Return notes; Refused when the runtime is silent or lacks the image."""
+    """Return notes; raise PreconditionFailed if the runtime is silent or lacks the image."""
     here = runtime_tool.find(evidence)
     try:
         here.demand()

@@ -233,9 +233,9 @@ def write_stub(
     address: str | None = None,
     named: bool = True,
 ) -> None:
-    """Note that a host was not asked. address: where it is; named.
+    """Note that a host was not asked. address: where it is.
 
-    Whether kubemend_hosts has it.
+    named: whether kubemend_hosts has it.
     """
     reason = {} if named else {"reason": NOT_NAMED}
     write({**stub(host, groups), "address": address, **reason}, folder)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from . import archive
+from . import archive, contract
 from .document import EvidenceError, file_name, one_line, parsed, read, stub
 
 BROKEN = "its evidence cannot be read"
@@ -71,7 +71,7 @@ def finder(paths: Iterable[str | os.PathLike[str]]) -> Callable[[str], dict[str,
         candidates = several.get(file_name(host))
         name, load = _best(candidates) if candidates else ("", dict)
         try:
-            return load()
+            return dict(contract.checked(load()))
         except EvidenceError as error:
             return _unread(name, error)
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Symptom:
-    """What an operator sees. causes: codes in the order in which they are looked at; signs.
+    """What an operator sees. causes: codes in the order in which they are looked at.
 
-    Codes that show it.
+    signs: codes that show it.
     """
 
     name: str

@@ -43,9 +43,9 @@ Place = tuple[str, int, str]
 
 @dataclass(frozen=True)
 class Problem:
-    """A setting or module that is not there, or will not be. now: it is missing already; wanted.
+    """A setting or module that is not there, or will not be. now: it is missing already.
 
-    Of a setting, what it should be; places: what says so.
+    wanted: of a setting, what it should be; places: what says so.
 
     loads: of a module, whether the machine has it to load.
     """
@@ -217,7 +217,7 @@ def problems(node: NodeBoot) -> Iterator[Problem]:
         yield from _modules(node, asked, known)
 
 
-def mends(one: Problem) -> bool:
+def is_repairable(one: Problem) -> bool:
     """Whether the plan has a step for it. A kernel without its modules has none to load."""
     return one.wanted is not None or one.loads
 

@@ -69,9 +69,9 @@ class FileUse:
 
 @dataclass(frozen=True)
 class BrokenFile:
-    """A file in the static pod folder that the kubelet drops. component.
+    """A file in the static pod folder that the kubelet drops.
 
-    The one it is named after, if any.
+    component: the one it is named after, if any.
     """
 
     path: str
@@ -83,9 +83,9 @@ class BrokenFile:
 
 @dataclass(frozen=True)
 class Process:
-    """A running instance. ours: True, False, or None where its cluster cannot be proven; elect.
+    """A running instance. ours: True, False, or None where its cluster cannot be proven.
 
-    Effective election.
+    elect: effective election.
     """
 
     component: str

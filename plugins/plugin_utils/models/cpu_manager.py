@@ -91,9 +91,9 @@ class Pinning:
 
 @dataclass(frozen=True)
 class Reservation:
-    """CPUs kept from containers that have CPUs alone. cpus.
+    """CPUs kept from containers that have CPUs alone.
 
-    Which, None where only their number is known, or that not either: then why says why.
+    cpus: which, None where only their number is known, or that not either: then why says why.
     """
 
     cpus: cpuset.CPUs | None
@@ -104,9 +104,9 @@ class Reservation:
 
 @dataclass(frozen=True)
 class Node:
-    """One node's evidence of pinning, read. policy and memory_policy.
+    """One node's evidence of pinning, read.
 
-    None where what could not be read may say otherwise.
+    policy and memory_policy: none where what could not be read may say otherwise.
 
     state and file: None where there is no cpu_manager_state, or it could not be read (then trouble
     says why). last_words: the line with which a kubelet that does not run gave its managers up,

@@ -89,9 +89,9 @@ class Pod:
 
 @dataclass(frozen=True)
 class Holding:
-    """What the kubelet's checkpoint says one container holds, as of its last writing. state.
+    """What the kubelet's checkpoint says one container holds, as of its last writing.
 
-    Alive, terminating, ended or gone.
+    state: alive, terminating, ended or gone.
     """
 
     pod_uid: str
@@ -104,9 +104,9 @@ class Holding:
 
 @dataclass
 class Node:
-    """One node of the cluster. resources: {device resource: (capacity, allocatable)}; count.
+    """One node of the cluster. resources: {device resource: (capacity, allocatable)}.
 
-    Of all that it rejected, beyond those that are listed.
+    count: of all that it rejected, beyond those that are listed.
     """
 
     name: str

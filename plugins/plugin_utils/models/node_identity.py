@@ -34,9 +34,9 @@ _URL = re.compile(r"^[a-z]+://(\[[0-9A-Fa-f:.]+\]|[^/:]+)(?::\d+)?/?$")
 
 @dataclass(frozen=True)
 class Networks:
-    """A folder of CNI configuration. names: of the files that are not empty; error.
+    """A folder of CNI configuration. names: of the files that are not empty.
 
-    Why it could not be listed, "missing" where there is none.
+    error: why it could not be listed, "missing" where there is none.
     """
 
     folder: str
@@ -47,9 +47,9 @@ class Networks:
 
 @dataclass(frozen=True)
 class Identity:
-    """name: the node's name for its kubelet, None where that cannot be told. override.
+    """name: the node's name for its kubelet, None where that cannot be told.
 
-    --hostname-override, as it was given.
+    override: --hostname-override, as it was given.
 
     certificate: "" where one names a node, else why none does (none, denied, error). cloud:
     --cloud-provider; inside: the program that holds the kubelet. node_ips: --node-ip, without those

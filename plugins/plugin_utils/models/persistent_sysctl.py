@@ -68,9 +68,9 @@ class Edit:
 
 @dataclass(frozen=True)
 class Later:
-    """why: what keeps our file from deciding at boot, None where nothing does. edit.
+    """why: what keeps our file from deciding at boot, None where nothing does.
 
-    How that line is raised where it stands, where it may be.
+    edit: how that line is raised where it stands, where it may be.
     """
 
     why: str | None

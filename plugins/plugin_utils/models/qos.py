@@ -34,9 +34,9 @@ _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 
 @dataclass(frozen=True)
 class Lack:
-    """A field that keeps the pod from being pinned. container: what it is and its name; text.
+    """A field that keeps the pod from being pinned. container: what it is and its name.
 
-    What is wrong with it.
+    text: what is wrong with it.
     """
 
     container: str
@@ -47,9 +47,9 @@ class Lack:
 
 @dataclass(frozen=True)
 class Cure:
-    """values: {(kind, name) of a container: {resource: request and limit}}; choose.
+    """values: {(kind, name) of a container: {resource: request and limit}}.
 
-    What only the operator knows; notes: what it costs.
+    choose: what only the operator knows; notes: what it costs.
     """
 
     values: Mapping[tuple[str, str], Mapping[str, str]]
@@ -59,9 +59,9 @@ class Cure:
 
 @dataclass(frozen=True)
 class Subject:
-    """An owner with its pods that are not pinned: kind Pod where nothing owns it. template.
+    """An owner with its pods that are not pinned: kind Pod where nothing owns it.
 
-    The owner's own, where that is at fault.
+    template: the owner's own, where that is at fault.
     """
 
     kind: str

@@ -49,9 +49,9 @@ class Missing:
 
 @dataclass(frozen=True)
 class Finding:
-    """A fault that is present. risk: 0-4 as the docs define it; remedy.
+    """A fault that is present. risk: 0-4 as the docs define it.
 
-    One sentence naming place and new text.
+    remedy: one sentence naming place and new text.
 
     hosts: every host that it is of, host among them, where several share one kernel (containers as
     nodes); else empty.
@@ -95,9 +95,9 @@ class Finding:
 # one for each fault and place: of a large fleet a million, and a frozen dataclass takes four times
 # as long to make
 class Verdict(NamedTuple):
-    """What is known about one fault at one place. note.
+    """What is known about one fault at one place.
 
-    Why, where the verdict alone would puzzle the reader.
+    note: why, where the verdict alone would puzzle the reader.
     """
 
     code: str
@@ -120,9 +120,9 @@ class NotJudged:
 
 @dataclass(frozen=True)
 class HostRow:
-    """One audited or expected host. role: control_plane, worker or unknown; status.
+    """One audited or expected host. role: control_plane, worker or unknown.
 
-    Ok, unreachable or error.
+    status: ok, unreachable or error.
 
     judged: how many faults of the run's tier were judged for it.
     """
@@ -138,9 +138,9 @@ class HostRow:
 
 @dataclass(frozen=True)
 class Coverage:
-    """Which Nodes of a cluster were audited. nodes.
+    """Which Nodes of a cluster were audited.
 
-    How many its API lists, None where it did not say.
+    nodes: how many its API lists, None where it did not say.
 
     left: (name of a Node or host, why it was not audited): no_host, limit, or the status of its
     host.

@@ -80,9 +80,10 @@ class Explained:
 
 @dataclass(frozen=True)
 class Told:
-    """A clause of a scheduler's message. kind.
+    """A clause of a scheduler's message.
 
-    Taint (taint tells which), taints (which is not told), cordon or condition; nodes: how many.
+    kind: taint (taint tells which), taints (which is not told), cordon or condition.
+    nodes: how many.
     """
 
     kind: str

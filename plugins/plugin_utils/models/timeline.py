@@ -37,9 +37,9 @@ _Ranked = tuple[int, Entry]
 
 @dataclass(frozen=True)
 class Timeline:
-    """One pod's. pod: namespace/name; name: as entries have it; about: what it is, in words; uid.
+    """One pod's. pod: namespace/name; name: as entries have it; about: what it is, in words.
 
-    Empty where it is not known.
+    uid: empty where it is not known.
     """
 
     pod: str

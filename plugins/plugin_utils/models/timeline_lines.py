@@ -43,9 +43,9 @@ class Entry:
 
 
 class Names:
-    """Whose lines are kept. pods: by name; uids: {UID: the pod that has it}; owner.
+    """Whose lines are kept. pods: by name; uids: {UID: the pod that has it}.
 
-    Its name, empty without one.
+    owner: its name, empty without one.
     """
 
     def __init__(
@@ -87,9 +87,9 @@ class Names:
 
 @dataclass
 class Told:
-    """What the lines told. creators: by pod, the hosts whose controller manager made it; left_out.
+    """What the lines told. creators: by pod, the hosts whose controller manager made it.
 
-    Lines beyond the bounds.
+    left_out: lines beyond the bounds.
     """
 
     entries: list[Entry] = field(default_factory=list)

@@ -76,9 +76,9 @@ class Etcd:
 
 @dataclass(frozen=True)
 class Writes:
-    """refused: True, False, or None where it is not known; cause and told as of Etcd; since.
+    """refused: True, False, or None where it is not known; cause and told as of Etcd.
 
-    The last write that is known.
+    since: the last write that is known.
     """
 
     refused: bool | None

@@ -21,7 +21,7 @@ def why(scene: RemedyContext) -> str | None:
     allow = scene.consent.allow
     if masked(scene.document) and FENCED not in allow:
         return (
-            f"the kubelet of {scene.finding.host} is masked, which somebody did on purpose;"
+            f"the kubelet of {scene.finding.host} is masked, which was done on purpose;"
             f" {lifted(scene, FENCED)}"
         )
     silent = _silent(scene)
@@ -29,7 +29,7 @@ def why(scene: RemedyContext) -> str | None:
         return None
     if silent:
         return (
-            f"{silent}, so that nobody can tell whether the node was taken out on purpose;"
+            f"{silent}, so that it is unknown whether the node was taken out on purpose;"
             f" {lifted(scene, API_DOWN)}"
         )
     fence = None if FENCED in allow else _fence(scene)
@@ -44,12 +44,12 @@ def beside_mask(scene: RemedyContext) -> str | None:
     """
     if scene.cluster.api_status == "ok" and scene.finding.node is None:
         return (
-            f"which Node {scene.finding.host} is was not proven, so that nobody can tell whether it"
+            f"which Node {scene.finding.host} is was not proven, so that it is unknown whether it"
             " was taken out on purpose"
         )
     silent = _silent(scene)
     if silent:
-        return f"{silent}, so that nobody can tell whether the node was taken out on purpose"
+        return f"{silent}, so that it is unknown whether the node was taken out on purpose"
     return _fence(scene)
 
 
@@ -105,9 +105,9 @@ def _fence(scene: RemedyContext) -> str | None:
         return None
     node = next((item for item in _nodes(scene) or () if item.get("name") == name), None)
     if node is None:
-        return f"the Node object of {name} is gone, as when somebody took it out of the cluster"
+        return f"the Node object of {name} is gone, as after its removal from the cluster"
     if _is_held(node):
-        return f"somebody cordoned {name}"
+        return f"another client cordoned {name}"
     carried = node.get("taints")
     for taint in map(taints.explained, carried if isinstance(carried, (list, tuple)) else ()):
         # a cordon's taint stays with the cordon, kubemend's among them

@@ -30,9 +30,9 @@ WAIT_SECONDS = 120
 
 @dataclass(frozen=True)
 class Consent:
-    """What the operator allows: kubemend_max_risk and kubemend_allow. wishes.
+    """What the operator allows: kubemend_max_risk and kubemend_allow.
 
-    Optional acts that were asked for, by name.
+    wishes: optional acts that were asked for, by name.
 
     drain_timeout in seconds, max_unavailable in nodes: what a drain may take. cpu_manager: settings
     that kubelets are to have, by host. limits: what kernel settings and limits of logins are raised
@@ -300,7 +300,7 @@ def _order(group: Sequence[Step], masters: frozenset[str]) -> tuple[str, int, bo
 
 
 def label(*parts: str | None) -> str:
-    """Return A step's name, of which its id and files on its node are made.
+    """Return the name of a step, of which its id and its files on the node are made.
 
     Host and API may call things what they like.
     """

@@ -21,9 +21,9 @@ ORDER = ("worker", "control_plane", "cluster", "kernel")
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """One incident on one version. alone.
+    """One incident on one version.
 
-    Its audit differs from the plain one, so it cannot share it.
+    alone: its audit differs from the plain one, so it cannot share it.
     """
 
     incident: str

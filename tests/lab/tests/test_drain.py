@@ -170,7 +170,7 @@ def test_bare_pods_and_a_cordon_of_somebody_else(cluster, pods, tmp_path):
     assert pods.on_w1() == {}, said
     said = drain(cluster, tmp_path, state="uncordoned")
     assert not said["changed"], said
-    assert "somebody else's and stays" in said["reason"], said
+    assert "is not of this tool and stays" in said["reason"], said
     assert node(cluster)["cordoned"], said
     assert node(cluster)["mark"] is None, said
 

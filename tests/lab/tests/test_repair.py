@@ -107,7 +107,7 @@ def test_a_dead_kubelet_comes_first_and_nothing_is_edited(cluster, play):
     with broken(cluster, "edited-while-kubelet-stopped"):
         before = state(cluster)
         done, report = play(*CONSENT)
-        assert "mend the kubelet of m2 first" in report["plan"][0]["blocked_by"]
+        assert "repair the kubelet of m2 first" in report["plan"][0]["blocked_by"]
         assert (done.returncode, report["exit_reason"], report["steps"]) == (
             2,
             "refused",

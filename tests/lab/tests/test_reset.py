@@ -148,7 +148,7 @@ def test_somebodys_cordon_keeps_a_kubelet_that_is_down_from_being_started(cluste
         assert (done.returncode, report["steps"]) == (2, []), done.stdout[-3000:]
         assert len(report["plan"]) == 4, done.stdout[-3000:]
         assert all(
-            "somebody cordoned w1" in step["blocked_by"]
+            "another client cordoned w1" in step["blocked_by"]
             and "kubemend_allow=fenced" in step["blocked_by"]
             for step in report["plan"]
         ), report["plan"]

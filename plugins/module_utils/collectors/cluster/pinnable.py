@@ -117,9 +117,9 @@ def template_of(kind, item):
 
 
 class Search:
-    """One reading of all workloads, then of all pods. expected.
+    """One reading of all workloads, then of all pods.
 
-    Requirements of the selector of pods that are to be pinned, whatever their shape.
+    expected: requirements of the selector of pods that are to be pinned, whatever their shape.
     """
 
     def __init__(self, api, expected):

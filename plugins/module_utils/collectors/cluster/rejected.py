@@ -410,9 +410,9 @@ def _nodes_of(items):
 
 
 def _node(api, name, counted):
-    """Return ({pods, plugins}, cut): the pods of one node, and its device plugins. counted.
+    """Return ({pods, plugins}, cut): the pods of one node, and its device plugins.
 
-    With what else they ask for than devices.
+    counted: with what else they ask for than devices.
     """
     pods, plugins, cut = [], [], False
     for item in api.items("/api/v1/pods", {"fieldSelector": "spec.nodeName=" + name}):

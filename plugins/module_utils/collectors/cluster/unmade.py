@@ -129,9 +129,9 @@ def _still(api, key, said):
 
 
 def _keeping(node, everywhere, tolerations=()):
-    """Return whether a taint of this node may keep such pods of a DaemonSet away. everywhere.
+    """Return whether a taint of this node may keep such pods of a DaemonSet away.
 
-    The control plane's counts as well.
+    everywhere: the control plane's counts as well.
     """
     excluded = TOLERATED
     if not everywhere:

@@ -168,9 +168,9 @@ def within(path):
 
 
 def kind_of(named, family, docker, present, exists=os.path.lexists):
-    """Return (whose the socket is, its path): None for what cannot be told. present.
+    """Return (whose the socket is, its path): None for what cannot be told.
 
-    The units that are there.
+    present: the units that are there.
     """
     if named and within(named):
         return EMBEDDED, named

@@ -330,9 +330,9 @@ def _masks():
 
 
 def put_back(one, intent, former, step):
-    """Return what an entry left, as it was before: a revert. one: {sha256_left}; former.
+    """Return what an entry left, as it was before: a revert. one: {sha256_left}.
 
-    The bytes of before.
+    former: the bytes of before.
     """
     if name_of(intent).startswith("/"):
         return _masks().put_back(name_of(intent), one["sha256_left"], former, step)

@@ -182,7 +182,7 @@ def _of_another_clock(cluster: Cluster, holder: NodeView | None, renewed: dateti
 def _stale(cluster: Cluster, role: Role, lock: Mapping[str, Any], places: list[str]) -> Detection:
     name = role.component
     renewed_at = one_line(lock.get("renew_time"), 40)
-    holder = one_line(lock.get("holder") or "nobody", 120)
+    holder = one_line(lock.get("holder") or "no process", 120)
     proof = EvidenceRef(
         "api",
         cluster.api_host,

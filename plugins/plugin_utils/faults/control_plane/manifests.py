@@ -70,7 +70,7 @@ def _broken_hit(host: Host, manifest: control_plane.BrokenFile) -> Detection:
     return Detection(
         f"manifest does not parse ({manifest.problem}): {effect}",
         (proof,),
-        f"mend {place}, or move the file out of the folder",
+        f"correct {place}, or move the file out of the folder",
         host.host,
         host.node,
         manifest.component,
@@ -153,7 +153,7 @@ def _outdated(host: Host, use: FileUse, process: Process, reason: str) -> Detect
     )
     if reason:
         proofs.append(EvidenceRef("unit", host.host, object="kubelet", text=reason))
-        remedy = "mend the kubelet first; it loads the manifest when it is back"
+        remedy = "repair the kubelet first; it loads the manifest when it is back"
     return Detection(
         f"the process is older than its manifest and does not follow it: {because}",
         tuple(proofs),
@@ -261,7 +261,7 @@ def unanswered(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]
     reason = host.reason or host.status
     advice = "bring the host or its ssh back, or name what stands in its way"
     if reason.startswith(NEVER_BEGAN):
-        advice = "put right what the inventory says of it"
+        advice = "correct what the inventory says of it"
     hit = Detection(
         f"the host {effect}: {reason}",
         (EvidenceRef("log", host.host, text=reason),),

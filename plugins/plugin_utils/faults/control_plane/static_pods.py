@@ -294,13 +294,13 @@ def _remedy(use: FileUse, word: str, kubelet: bool) -> str:
         )
     if word:
         return (
-            f"mend what its last words name, in {use.path} or in a file that it is given; the"
+            f"fix what its last log lines name, in {use.path} or in a file that it is given; the"
             " kubelet starts it again within five minutes. The whole log: crictl ps -a --name"
             f" {use.component}, then crictl logs of the newest"
         )
     if kubelet:
         return (
-            f"mend what the kubelet says of starting it, in {use.path} or at the runtime (its"
+            f"fix what the kubelet says of starting it, in {use.path} or at the runtime (its"
             " image, a mount, its command)"
         )
     return (

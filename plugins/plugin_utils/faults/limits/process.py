@@ -108,17 +108,17 @@ def _more(holder: Holder, unit: Mapping[str, Any] | None) -> str:
         return _more_for_service(holder, unit or {})
     if holder.session:
         return (
-            "ulimit -Sn, up to the hard limit; above that the plan writes a line of ours in"
+            "ulimit -Sn, up to the hard limit; above that the plan writes a managed line in"
             " limits.d, which counts from the next login on"
         )
-    return "the limit that whoever starts it gives it"
+    return "the limit that it gets from the process that starts it"
 
 
 def _more_for_service(holder: Holder, unit: Mapping[str, Any]) -> str:
     next_start = _next_start(unit)
     if next_start != UNLIMITED and next_start <= holder.soft:
         return (
-            f"the plan raises it, in a drop-in of ours for {holder.unit} and in the running"
+            f"the plan raises it, in a managed drop-in for {holder.unit} and in the running"
             f" process, to what -e {VARIABLES[LOGINS]}=NUMBER asks for (by hand: LimitNOFILE= by"
             f" systemctl edit {holder.unit}, and a restart of it)"
         )
@@ -240,7 +240,7 @@ def _lockout(
             f"{name} gives logins of {users} another limit than its files say: {value}, and is"
             " passed over",
             proofs,
-            f"set these to {ceiling} or less, or let the plan say so in a file of ours that is read"
+            f"set these to {ceiling} or less, or let the plan say so in a managed file that is read"
             " last: until then a login keeps the limit that it had before",
             host=host.host,
             node=host.node,
@@ -253,7 +253,7 @@ def _lockout(
         f"{name} refuses logins of {users}: {value}{version}",
         proofs,
         f"keep the session that is open, set these to {ceiling} or less there, or let the plan say"
-        " so in a file of ours that is read last, and try a second login before the first one is"
+        " so in a managed file that is read last, and try a second login before the first one is"
         " closed",
         host=host.host,
         node=host.node,

@@ -106,13 +106,13 @@ def _undone(
         )
         for view, taint in leftover[:SHOWN]
     ]
-    leader = one_line((lock or {}).get("holder") or "nobody that is known", 120)
+    leader = one_line((lock or {}).get("holder") or "no known process", 120)
     return Detection(
         f"taints of the node lifecycle controller stay on {and_others(names)} although the kubelet"
         " posts Ready: that controller is not at work",
         tuple(proofs),
         f"read the log of the {MANAGER} that leads ({leader}), and see whether its --controllers"
-        " leaves out nodelifecycle; taking the taint away by hand mends nothing",
+        " leaves out nodelifecycle; removing the taint by hand repairs nothing",
         component=MANAGER,
     )
 

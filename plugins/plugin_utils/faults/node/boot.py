@@ -76,7 +76,7 @@ def _hit(host: Host, problem: Problem) -> Detection:
     severity, risk = "warning", None
     if problem.severe:
         severity = "critical"
-    if not model_boot.mends(problem):
+    if not model_boot.is_repairable(problem):
         risk = 0
     return Detection(
         f"{problem.name} {state} on {host.node or host.host}: {one_line(problem.why, 400)}",
@@ -182,7 +182,7 @@ def _differs(running: str, config: object) -> bool:
 
 
 def _selinux_hit(host: Host, running: str, config: Any) -> Detection:
-    effect = "somebody switched it on by hand"
+    effect = "it was switched on by hand"
     if config == "enforcing":
         effect = "it will deny what it only reports now"
     elif running == "permissive" and config == "disabled":

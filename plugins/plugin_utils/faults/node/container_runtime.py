@@ -186,7 +186,7 @@ class Runtime:
             running, severity = "; its process runs on until it ends", "warning"
         return self._hit(
             unit,
-            f"the container runtime of {self.name} is masked ({name}): somebody took it out on"
+            f"the container runtime of {self.name} is masked ({name}): it was taken out on"
             f" purpose{running}",
             (node_kubelet_unit.proof(self.host, unit),),
             "ask who masked it, and why; an empty unit file reads as masked too (systemctl"
@@ -267,7 +267,7 @@ class Runtime:
             return f"{enable}systemctl start {name}"
         if state.kind == systemd_unit.LOOPING:
             return (
-                f"read its last words (journalctl -u {name} -n 100) and mend what they name:"
+                f"read its last log lines (journalctl -u {name} -n 100) and fix what they name:"
                 " systemd starts it again by itself"
             )
         effect = "containers that were running still do"
@@ -357,8 +357,8 @@ class Runtime:
             "no socket is there",
             "see where it listens (systemctl cat; address of [grpc] in containerd's"
             " configuration, listen of crio's), compare that with the kubelet's"
-            " --container-runtime-endpoint or containerRuntimeEndpoint; where somebody removed"
-            f" the socket only a restart of the runtime makes another: {self._leave()}",
+            " --container-runtime-endpoint or containerRuntimeEndpoint; where the socket"
+            f" was removed, only a restart of the runtime makes another: {self._leave()}",
         )
 
     def _of_calls(self) -> list[Detection]:
@@ -530,7 +530,7 @@ class Runtime:
             f" leaves it ({path})",
             f"stop kubelet and {self._unit_name()}, move what lies in {path.rpartition('/io.')[0]}"
             " away (all of it: the snapshots belong to that database) and reboot, which ends the"
-            " containers that nobody knows then: containerd begins anew, and images are pulled"
+            " containers that it no longer knows: containerd starts empty, and images are pulled"
             " again",
             EvidenceRef(
                 "file", self.host.host, path=path, text="it has not the header of a database"
@@ -550,7 +550,7 @@ class Runtime:
                 " power cut leaves it: it has its own defaults from its next start on, the cgroup"
                 " driver cgroupfs and no mirrors of registries among them",
                 (EvidenceRef("file", self.host.host, path=path, text="0 bytes"),),
-                "write it again as whoever installs your nodes does (kubespray's playbook; else"
+                "write it again as the installer of your nodes does (kubespray's playbook; else"
                 f" containerd config default > {path}, with SystemdCgroup = true where the"
                 " kubelet's cgroupDriver is systemd, and your mirrors), compare it with another"
                 " node's, and look at the file system (journalctl -k, fsck): one file is seldom"

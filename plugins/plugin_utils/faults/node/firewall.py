@@ -295,7 +295,8 @@ def _hit(host: Host, wall: Wall, closed: Mapping[int, str], advice: str) -> Dete
         remedy = f"{remedy}. {advice}"
     active = f"active: {_word(wall.active)}, comes with a boot: {_word(wall.comes)}"
     return Detection(
-        f"{wall.name} {_state(wall, name)}, and its files let nobody in at {users}; {unseen}",
+        f"{wall.name} {_state(wall, name)}, and its files let no connection in at {users};"
+        f" {unseen}",
         (
             EvidenceRef("unit", host.host, object=f"{wall.name}.service", text=active),
             EvidenceRef("file", host.host, path=wall.file, text=f"nothing lets {ports} in"),
@@ -408,7 +409,7 @@ def _unheard(denials: Mapping[str, Any], kept: int) -> tuple[str, str]:
         )
     if denials.get("since") is not True:
         return "error", (
-            f"{path} has no entry since the boot, so that nobody may write it: see systemctl"
+            f"{path} has no entry since the boot, so that it may not be written: see systemctl"
             " status auditd, and journalctl -k -b -g avc for denials"
         )
     return "ok", ""

@@ -185,7 +185,7 @@ def _unwell(cluster: Cluster, view: NodeView, host: Host) -> Detection:
     return Detection(
         f"the kubelet of {view.name} runs, and says itself that the node is not ready: {message}",
         (EvidenceRef("api", cluster.api_host, object=f"Node {view.name}", text=text),),
-        "mend what it names; journalctl -u kubelet tells more",
+        "fix what it names; journalctl -u kubelet tells more",
         host=host.host,
         node=view.name,
         component="kubelet",

@@ -172,7 +172,7 @@ def _refused(cluster: Cluster, host: Host, view: NodeView | None) -> Detection:
         f"{_former_name(host)}. See what changed the name (cloud-init, DHCP, a script), or the next"
         " boot changes it again; delete a CertificateSigningRequest of the new name that waits, as"
         " older API servers take it (kubectl get csr). Only where the new name is meant: drain and"
-        f" delete the Node {shell_name(node, 'NODE')}, reset the host and let it join anew{etcd}."
+        f" delete the Node {shell_name(node, 'NODE')}, reset the host and let it join again{etcd}."
         " Nothing here renames a host",
         host=host.host,
         node=host.node,
@@ -364,7 +364,7 @@ def _changes(
         advice.append(
             "give the machine its former address back: etcd's member, the certificates and every"
             " kubeconfig carry it, so that a new address is a control-plane node taken out and"
-            " joined anew"
+            " joined again"
         )
     if pinned:
         changes.append(

@@ -81,7 +81,7 @@ def _hit(
     )
     other = _other(why, values, outcome)
     if other:
-        summary += f"; and its last words are: {other}"
+        summary += f"; and its last log lines are: {other}"
     keys = " and ".join(sorted({refused.key for refused in values.refused}))
     return Detection(
         one_line(summary, LONGEST),

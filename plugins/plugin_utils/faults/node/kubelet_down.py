@@ -270,7 +270,7 @@ def _lacking(host: Host, why: KubeletStatus) -> tuple[tuple[Missing, ...], str]:
     if missing:
         return missing, ""
     missing = (Missing(host.host, "kubelet_end", "error"),)
-    return missing, "its last words do not say for certain why it ended"
+    return missing, "its last log lines do not say for certain why it ended"
 
 
 def _stopped(why: KubeletStatus) -> bool:

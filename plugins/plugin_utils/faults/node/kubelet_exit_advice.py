@@ -117,7 +117,7 @@ _KNOWN = {
             "(ls -lZ, file), and install it again"
         ),
     ),
-    exit_cause.UNKNOWN: ("its last words name no cause that is known here ({what})", ""),
+    exit_cause.UNKNOWN: ("its last log lines name no cause that is known here ({what})", ""),
 }
 
 
@@ -165,7 +165,8 @@ def remedy(why: KubeletStatus, unit: str) -> str:
             " brings it back"
         )
     return (
-        f"read its last words (journalctl -u {unit} -n 200), and mend what they name; then {start}"
+        f"read its last log lines (journalctl -u {unit} -n 200), and fix what they name;"
+        f" then {start}"
     )
 
 
@@ -211,7 +212,7 @@ def _died(why: KubeletStatus, refused: bool) -> str:
         return f"; {clause}{quoted(why)}"
     if why.death.certain:
         return f"; {clause}"
-    return f"; its last words may mean: {clause}"
+    return f"; its last log lines may mean: {clause}"
 
 
 def started(kind: str, unit: str) -> str:
@@ -249,7 +250,7 @@ def cure(cause: str, subject: str, node: str, place: str) -> str:
         path = "its configuration file, or the flag that is named"
         if subject.startswith("/"):
             path = subject.partition(": ")[0]
-        return f"mend {path}; {_writer(path)}, and takes back what was set on this node alone"
+        return f"correct {path}; {_writer(path)}, and takes back what was set on this node alone"
     if cause == exit_cause.CLIENT_CERTIFICATE:
         return credentials(node)
     if cause in _ADVICE:
@@ -261,7 +262,7 @@ def _kernel_defaults(subject: str) -> str:
     names = [name for name in subject.split(", ") if name in WANTED]
     values = " ".join(f"{name.replace('/', '.')}={WANTED[name]}" for name in names)
     return (
-        f"set {values or 'the values that its last words expect'}"
+        f"set {values or 'the values that its last log lines expect'}"
         " in a file of /etc/sysctl.d, and sysctl --system; or protectKernelDefaults: false in its"
         " configuration"
     )
@@ -292,7 +293,7 @@ def emptied(path: str, node: str) -> str:
     if name.endswith((".crt", ".pem")):
         return f"copy {path} from a node of the same cluster"
     return (
-        f"write {path} anew: {_writer(path)}; else copy that of a like node, and compare what is"
+        f"write {path} again: {_writer(path)}; else copy that of a like node, and compare what is"
         " set for each node alone"
     )
 

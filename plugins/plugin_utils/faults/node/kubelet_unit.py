@@ -102,7 +102,7 @@ def _masked(host: Host, unit: systemd_unit.Unit) -> Detection:
     if unit.runs:
         running = "; its process runs on until it ends"
     return Detection(
-        f"the kubelet of {host.node or host.host} is masked{until}: somebody took the node"
+        f"the kubelet of {host.node or host.host} is masked{until}: the node was taken"
         f" out on purpose{running}",
         (proof(host, unit),),
         "see whether its file is a link to /dev/null or was emptied (ls -l, systemctl cat); ask"

@@ -303,7 +303,7 @@ def _cordon(cluster: Cluster, view: NodeView) -> Iterator[Detection]:
         text = f"spec.unschedulable is true, taint added {one_line(added, 40)}"
     severity: str | None = None
     if managed is None:
-        owner = "somebody"
+        owner = "a person"
         remedy = (
             f"ask who cordoned it, and why; kubectl uncordon {shell_name(view.name, 'NODE')} by"
             " them ends it. Nothing here removes it"
@@ -311,9 +311,9 @@ def _cordon(cluster: Cluster, view: NodeView) -> Iterator[Detection]:
     else:
         owner = (
             f"a node_drain (run {one_line(managed.get('run'), 40)}:"
-            f" {one_line(managed.get('reason'), 120)}) that somebody comes back for"
+            f" {one_line(managed.get('reason'), 120)}) that a person comes back for"
         )
-        remedy = "whoever drained it uncordons it: node_drain with state uncordoned"
+        remedy = "uncordon it where it was drained: node_drain with state uncordoned"
         severity = "info"
     yield Detection(
         f"{view.name} is cordoned by {owner}{since}: it takes no new pods",

@@ -24,7 +24,7 @@ def persisted(scene: RemedyContext) -> Step | None:
     one = next(
         (one for one in model_boot.problems(node) if one.name == scene.finding.component), None
     )
-    if one is None or not model_boot.mends(one) or node.limits is None:
+    if one is None or not model_boot.is_repairable(one) or node.limits is None:
         return None
     running = node.number(one.name)
     if one.wanted is None:
@@ -41,7 +41,7 @@ def persisted(scene: RemedyContext) -> Step | None:
 
 
 def _module(scene: RemedyContext, one: Problem) -> Step:
-    """Return A module named in our file, and loaded where it is not."""
+    """Return the step that names a module in the managed file, and loads it."""
     finding, path = scene.finding, model_boot.FILE
     where = finding.host or ""
     diff = f"--- {path}\n+++ {path}\n+{one.name}\n" + (
@@ -66,7 +66,7 @@ def _module(scene: RemedyContext, one: Problem) -> Step:
 
 
 def _other_name(node: NodeBoot, one: Problem) -> str | None:
-    """Return A line that sets the same under another name, which may be written later than ours."""
+    """Return a line that sets the same under another name, and may be written later."""
     if one.name != model_boot.IP_FORWARD or node.limits is None:
         return None
     found = sysctl_d.at_boot(node.limits.records, (model_boot.FORWARDING,)).get(

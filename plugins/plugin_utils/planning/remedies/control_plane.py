@@ -96,7 +96,7 @@ def no_way_back(scene: RemedyContext) -> str | None:
     plane = control_plane.extract(scene.document)
     if plane is not None and plane.kubelet_problem:
         return (
-            f"{plane.kubelet_problem}: mend the kubelet of {scene.finding.host} first, it has to"
+            f"{plane.kubelet_problem}: repair the kubelet of {scene.finding.host} first, it has to"
             " bring the component back"
         )
     if plane is not None and plane.kubelet_unproven:
@@ -133,9 +133,9 @@ def edit_manifest(scene: RemedyContext) -> Step | None:
 
 
 def set_flag(scene: RemedyContext, path: str, flag: str, value: str, elect: bool = False) -> Step:
-    """One flag of a component in its manifest, which the kubelet restarts; elect.
+    """One flag of a component in its manifest, which the kubelet restarts.
 
-    Whether the new process must prove that it elects.
+    elect: whether the new process must prove that it elects.
     """
     record = _manifest(scene.document, path)
     try:
@@ -328,9 +328,9 @@ def _words(scene: RemedyContext, path: str) -> list[str] | None:
 
 
 def _pending(scene: RemedyContext, expect: Mapping[str, Any], own: list[str]) -> str | None:
-    """Return what a restart would load besides our own change (the node looks again); own.
+    """Return what a restart would load besides our own change (the node looks again).
 
-    The files that we know of.
+    own: the files that we know of.
     """
     raw = _instance(scene)
     if not raw or PENDING_CHANGES in scene.consent.allow:
@@ -411,9 +411,9 @@ def _image(scene: RemedyContext) -> str | None:
 
 
 def node_guard(scene: RemedyContext, path: str | None = None) -> dict[str, Any]:
-    """Return what the node checks again at the last moment. path.
+    """Return what the node checks again at the last moment.
 
-    The component's manifest, the one of the usual name if not given.
+    path: the component's manifest, the one of the usual name if not given.
     """
     uses = sorted(_uses(scene), key=lambda use: not use.usual)
     path = path or next((use.path for use in uses), None)

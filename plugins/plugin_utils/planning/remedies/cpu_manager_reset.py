@@ -199,7 +199,7 @@ def _not_ours(scene: RemedyContext) -> str | None:
         )
     if fencing.masked(scene.document):
         return (
-            f"the kubelet of {host} is masked, which somebody did on purpose: unmask it first, or"
+            f"the kubelet of {host} is masked, which was done on purpose: unmask it first, or"
             " leave the node alone"
         )
     return None
@@ -503,7 +503,7 @@ def _pinned(scene: RemedyContext, node: Node) -> Step:
         PINNED_POD,
         path,
         blocked,
-        diff="a static pod of ours gets CPUs alone, and is removed again\n",
+        diff="a static pod of kubemend gets CPUs alone, and is removed again\n",
         limit=kind_of(PINNED_POD).seconds,
         expect={"component": None},
         change={
@@ -519,7 +519,7 @@ def _uncordon(scene: RemedyContext) -> Step:
     name = str(scene.finding.node)
     change = {"kind": UNCORDON, "node": name, "cluster_uid": _uid(scene)}
     told = (
-        f"the cordon of {name} is somebody else's and stays"
+        f"the cordon of {name} is another client's and stays"
         if fencing.is_held(scene)
         else f"{name} takes pods again"
     )

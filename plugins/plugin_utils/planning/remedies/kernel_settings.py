@@ -123,7 +123,7 @@ def _may_lower(
 def _lowered(
     scene: RemedyContext, limits: model_limits.Limits, key: str, running: int, target: int
 ) -> Step:
-    """Return the setting brought down to this number; what it must not be brought down against."""
+    """Return the step that lowers a setting to this number, or what forbids it."""
     later = persistent_sysctl.later(limits, key, target)
     others = persistent_sysctl.above(limits, key, target)
     theirs = (
@@ -141,8 +141,8 @@ def _lowered(
     )
     down = f"the kernel: {running} -> {target}\n" if running != target else ""
     note = (
-        "whoever needs more from now on is refused (too many open files, no space left on device);"
-        " a revert brings the former number back"
+        "a process that needs more from now on is refused (too many open files, no space left on"
+        " device); a revert brings the former number back"
     )
     return replace(
         step,

@@ -73,8 +73,8 @@ def lowered(scene: RemedyContext, fenced: str | None) -> Step | None:
     values = {f"{one.domain} hard {NOFILE}": most[0] for one in entries}
     odd = next(
         (
-            f"{one.path}:{one.line} names {one_line(one.domain, 40)!r}, which is not written anew"
-            " here: mend that line"
+            f"{one.path}:{one.line} names {one_line(one.domain, 40)!r}, which is not written again"
+            " here: correct that line"
             for one in entries
             if not LOGIN_LIMIT_KEY.match(f"{one.domain} hard {NOFILE}")
         ),
@@ -85,7 +85,7 @@ def lowered(scene: RemedyContext, fenced: str | None) -> Step | None:
         NOFILE,
         values,
         fenced or odd or later(limits, values),
-        "nobody's line is touched, of one domain the last line counts; keep this "
+        "no foreign line is touched, of one domain the last line counts; keep this "
         "session open until a second login was tried",
     )
 

@@ -36,15 +36,15 @@ def restart_leader(scene: RemedyContext) -> Step:
     if free:
         why = (
             f"{lost_nodes.SCHEDULER} of {and_others(free)} runs with --leader-elect=false and"
-            " places pods whoever leads, so that which one lost the node is not known: mend KM101"
-            " first, or restart that one by hand where no other runs"
+            " places pods whichever leads, so that which one lost the node is not known: repair"
+            " KM101 first, or restart that one by hand where no other runs"
         )
         return control_plane.new_step(
             scene, RESTART_LEADER, finding.component or "", why, note=note
         )
     if lock is None or host is None:
         told = (
-            f"its lock names {one_line(lock.get('holder') or 'nobody', 120)}"
+            f"its lock names {one_line(lock.get('holder') or 'no process', 120)}"
             if lock
             else "no lock tells"
         )

@@ -131,7 +131,7 @@ def _both(scene: RemedyContext) -> str | None:
     """
     other = fencing.beside_mask(scene)
     return other and (
-        f"{other}, and its kubelet is masked too: nothing here unmasks it then; ask whoever masked"
+        f"{other}, and its kubelet is masked too: nothing here unmasks it then; ask who masked"
         " it, and undo first what else was done, or systemctl unmask by hand"
     )
 
@@ -163,7 +163,7 @@ def _no_mask(
         None
         if known.get("file")
         else (
-            "behind the mask there is no file of the unit: whoever masked it may have removed the"
+            "behind the mask there is no file of the unit: its removal may have removed the"
             " kubelet too"
         )
     )
@@ -280,8 +280,8 @@ def _unknown(unit: Unit) -> str | None:
     """
     if unit.masked:
         return (
-            f"{unit.name} is masked, and nothing here unmasks it: systemctl unmask, where whoever"
-            " masked it agrees"
+            f"{unit.name} is masked, and nothing here unmasks it: systemctl unmask, where its"
+            " owner agrees"
         )
     if unit.family == "snap":
         return (
@@ -303,8 +303,8 @@ def _not_enabled(unit: Unit) -> str | None:
     if unit.file_state in DISABLED:
         return None
     return (
-        f"{systemd_unit.at_boot(unit).why}, which systemctl enable does not mend as it should: look"
-        f" where its file comes from (systemctl cat {unit.name})"
+        f"{systemd_unit.at_boot(unit).why}, which systemctl enable does not correct as it should:"
+        f" look where its file comes from (systemctl cat {unit.name})"
     )
 
 

@@ -24,9 +24,9 @@ LONGEST = 200
 def texts(
     findings: Iterable[Finding], clusters: Iterable[Cluster], key_digits: int
 ) -> dict[str, str]:
-    """{file name: text} of a patch for each finding that one cures. key_digits.
+    """{file name: text} of a patch for each finding that one cures.
 
-    Of a cluster's key, as findings name it.
+    key_digits: of a cluster's key, as findings name it.
     """
     named = {
         (item.cluster, item.component) for item in findings if item.code == CODE and item.command

@@ -129,7 +129,7 @@
       clear();
     }
   });
-  // What can be searched is read while nobody waits.
+  // What can be searched is read while the page is idle.
   function prepare(from) {
     var list = all();
     var end = Math.min(from + 500, list.length);

@@ -569,7 +569,7 @@ def test_no_escape_sequence_of_an_answer_is_passed_on(serve: Any) -> None:
 def test_without_a_process_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(component_process, "instances", lambda dummy: [])
     refused = pytest.raises(level.LevelError, match="no static pod of kube-scheduler runs")
-    with level.Levels() as levels, refused:
+    with refused, level.Levels() as levels:
         levels.put(SCHEDULER, 6)
 
 

@@ -16,17 +16,22 @@ SPACE = proxy._pid_space()
 ENDED = 2**22 + 1  # above the kernel's highest process id
 
 
+# The processes of a parallel run compare the ids of their tests, so that no id holds a process id
+# or a namespace.
 @pytest.mark.parametrize(
-    ("name", "is_removed"),
+    ("template", "is_removed"),
     [
-        (f"{proxy.FOLDER}{ENDED}-{SPACE}-abc", True),
-        (f"{proxy.FOLDER}{os.getpid()}-{SPACE}-abc", False),
-        (f"{proxy.FOLDER}{ENDED}-1-abc", False),
-        (f"{proxy.FOLDER}x-{SPACE}-abc", False),
-        (f"other-{ENDED}-{SPACE}-abc", False),
+        ("{folder}{ended}-{space}-abc", True),
+        ("{folder}{running}-{space}-abc", False),
+        ("{folder}{ended}-1-abc", False),
+        ("{folder}x-{space}-abc", False),
+        ("other-{ended}-{space}-abc", False),
     ],
 )
-def test_directories_of_ended_processes_of_this_namespace_are_removed(tmp_path, name, is_removed):
+def test_directories_of_ended_processes_of_this_namespace_are_removed(
+    tmp_path, template, is_removed
+):
+    name = template.format(folder=proxy.FOLDER, ended=ENDED, running=os.getpid(), space=SPACE)
     (tmp_path / name).mkdir()
     proxy._sweep(str(tmp_path), SPACE)
     assert (tmp_path / name).exists() is not is_removed

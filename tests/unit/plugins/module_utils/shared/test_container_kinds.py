@@ -10,7 +10,7 @@ import pytest
 from ansible_collections.kubemend.remediation.plugins.module_utils.shared import container_kinds
 
 
-def container(kind: str = "app", **resources: str | None) -> dict[str, Any]:
+def container(kind: str = "app", **resources: "str | None") -> dict[str, Any]:
     names = ("cpu_request", "cpu_limit", "memory_request", "memory_limit")
     return {"kind": kind, **dict.fromkeys(names), **resources}
 
@@ -40,7 +40,7 @@ def test_what_keeps_a_pod_from_guaranteed(resources: dict[str, str], unequal: li
     ],
 )
 def test_whole_cpus_of_an_app_container(
-    kind: str, limit: str | None, request_: str | None, is_meant: bool
+    kind: str, limit: "str | None", request_: "str | None", is_meant: bool
 ) -> None:
     found = container_kinds.meant(container(kind, cpu_limit=limit, cpu_request=request_))
     assert found is is_meant

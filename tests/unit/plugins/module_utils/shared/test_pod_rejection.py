@@ -24,7 +24,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.shared.pod_re
     ],
 )
 def test_reason_and_message_of_a_rejection(
-    phase: str, reason: str | None, message: str, is_rejected: bool
+    phase: str, reason: "str | None", message: str, is_rejected: bool
 ) -> None:
     status = {"phase": phase, "reason": reason, "message": message}
     assert rejected({"status": status}) is is_rejected

@@ -20,7 +20,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.shared import
         ("# fs.file-max = 5", None),
     ],
 )
-def test_the_setting_of_a_line(line: str, key: str | None) -> None:
+def test_the_setting_of_a_line(line: str, key: "str | None") -> None:
     assert sysctl.key_of(line) == key
 
 

@@ -81,7 +81,7 @@ def test_what_a_repair_would_refuse_is_refused(world):
     world.data("m2", "kubelet")["process"] = None
     found, (why,) = made(world, MANAGER)
     assert found == ()
-    assert "mend the kubelet of m2 first" in why
+    assert "repair the kubelet of m2 first" in why
 
 
 @pytest.mark.parametrize(("component", "host"), [(MANAGER, "m2"), ("kubelet", "w1")])
@@ -93,7 +93,8 @@ def test_nothing_is_restarted_for_a_log_on_a_node_that_somebody_took_out(world, 
     found, (why,) = made(world, component, host=host)
     assert found == ()
     assert (
-        f"somebody cordoned {host}; allow it with -e kubemend_allow=capture_restart,fenced" in why
+        f"another client cordoned {host}; allow it with -e kubemend_allow=capture_restart,fenced"
+        in why
     )
 
 

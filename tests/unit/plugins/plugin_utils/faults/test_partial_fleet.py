@@ -80,9 +80,9 @@ def suffix(document: dict) -> str:
 
 
 def sliced(documents: list[dict], count: int, base: Path, limited: bool) -> list[Path]:
-    """Every count-th host into one slice, as AWX does it. limited.
+    """Every count-th host into one slice, as AWX does it.
 
-    With --limit a slice knows of the hosts that it leaves out.
+    limited: with --limit a slice knows of the hosts that it leaves out.
     """
     hosts = sorted({one["host"] for one in documents})
     slices = [base / str(number) for number in range(count)]

@@ -107,7 +107,7 @@ def test_a_dead_kubelet_comes_first(world):
     world.data("m2", "kubelet").update(process=None, unit={"active_state": "failed"})
     steps = [step for step in planned(world, max_risk=2) if step.component == MANAGER]
     assert not steps[0].allowed
-    assert "mend the kubelet of m2 first" in steps[0].blocked_by
+    assert "repair the kubelet of m2 first" in steps[0].blocked_by
 
 
 def test_nothing_is_restarted_by_a_kubelet_that_nothing_shows_to_be_well(world):
@@ -150,7 +150,8 @@ def test_a_master_that_somebody_took_out_is_touched_only_where_that_is_allowed(w
         ("edit_manifest", "m3", False),
     }
     assert all(
-        f"somebody cordoned {step.host}; allow it with -e kubemend_allow=fenced" in step.blocked_by
+        f"another client cordoned {step.host}; allow it with -e kubemend_allow=fenced"
+        in step.blocked_by
         for step in steps
     )
     assert all(step.allowed for step in planned(world, max_risk=2, allow=["fenced"]))

@@ -529,7 +529,7 @@ def test_a_proxy_that_cannot_start_says_why(tmp_path):
     deadline = kubeapi_client.Deadline(120)
     with kubeapi_proxy.folder() as where:
         proxy = kubeapi_proxy.ApiProxy(where, "0", kubectl_of(tmp_path), str(config), deadline)
-        with proxy as door, refused:
+        with refused, proxy as door:
             door.get("/version")
 
 

@@ -86,7 +86,7 @@ def test_kubelet_and_runtime_are_critical_and_others_are_not(node):
     node.seen["processes"][1].update(open=1000, nofile=[1024, 4096])
     found = node.finding("KM404")
     assert found.severity == "critical"
-    assert "a drop-in of ours for containerd.service" in found.remedy
+    assert "a managed drop-in for containerd.service" in found.remedy
     assert "-e kubemend_nofile=NUMBER" in found.remedy
     assert "by hand: LimitNOFILE= by systemctl edit containerd.service" in found.remedy
     assert (
@@ -96,7 +96,9 @@ def test_kubelet_and_runtime_are_critical_and_others_are_not(node):
     )
     for unit_ in (None, "a; reboot.service", "session-1.scope"):
         node.seen["processes"][1]["unit"] = unit_
-        assert node.finding("KM404").remedy.endswith("the limit that whoever starts it gives it")
+        assert node.finding("KM404").remedy.endswith(
+            "the limit that it gets from the process that starts it"
+        )
     node.seen["processes"][0].update(open=1000, nofile=[1024, 4096])
     assert "maxOpenFiles" in node.finding("KM404").remedy
     assert "2 other processes" in node.finding("KM404").summary
@@ -161,7 +163,7 @@ def test_whose_ceiling_it_is_and_where_the_lines_are(node):
     assert (
         found.remedy
         == "keep the session that is open, set these to 1048576 or less there, or let the plan say"
-        " so in a file of ours that is read last, and try a second login before the first one is"
+        " so in a managed file that is read last, and try a second login before the first one is"
         " closed"
     )
     node.seen["init"].update(cap_sys_resource=False, nofile=[1024, 4096])
@@ -614,7 +616,7 @@ def test_a_service_that_has_more_from_its_next_start_is_told_who_restarts_it(nod
     )
     said = node.finding("KM404").remedy
     assert (f"its unit gives {gives} from its next start on" in said) == (gives is not None)
-    assert ("the plan raises it, in a drop-in" in said) == (gives is None)
+    assert ("the plan raises it, in a managed drop-in" in said) == (gives is None)
     assert (
         "systemctl restart app.service, by hand or by the plan with -e"
         " kubemend_allow=service_restart" in said
@@ -635,6 +637,6 @@ def test_a_login_at_its_limit_is_told_how_it_has_more(node):
         }
     ]
     assert (
-        "ulimit -Sn, up to the hard limit; above that the plan writes a line of ours in limits.d"
+        "ulimit -Sn, up to the hard limit; above that the plan writes a managed line in limits.d"
         in node.finding("KM404").remedy
     )

@@ -556,13 +556,13 @@ def test_a_list_that_was_cut_is_never_clear(world):
         (
             None,
             "warning",
-            "w1 is cordoned by somebody since 2027-01-15T07:40:00Z: it takes no new pods",
+            "w1 is cordoned by a person since 2027-01-15T07:40:00Z: it takes no new pods",
         ),
         (
             {"run": "r1", "reason": "kernel", "held": True},
             "info",
             (
-                "w1 is cordoned by a node_drain (run r1: kernel) that somebody comes back for since"
+                "w1 is cordoned by a node_drain (run r1: kernel) that a person comes back for since"
                 " 2027-01-15T07:40:00Z: it takes no new pods"
             ),
         ),

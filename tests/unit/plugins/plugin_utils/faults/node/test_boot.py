@@ -458,7 +458,7 @@ def test_a_module_is_named_and_loaded(node):
     assert step.diff.endswith("+br_netfilter\nthe kernel: modprobe br_netfilter\n")
     assert step.note == "a revert takes the line away and leaves the module loaded"
     node.world.api["collectors"]["nodes"] = {"status": "error", "data": None}
-    assert "nobody can tell whether the node was taken out on purpose" in node.steps()[0].blocked_by
+    assert "unknown whether the node was taken out on purpose" in node.steps()[0].blocked_by
 
 
 def test_a_node_that_was_taken_out_is_left_alone(node):
@@ -467,7 +467,7 @@ def test_a_node_that_was_taken_out_is_left_alone(node):
     next(one for one in node.world.data("api", "nodes")["items"] if one["name"] == "w1")[
         "unschedulable"
     ] = True
-    assert "somebody cordoned w1" in node.steps()[0].blocked_by
+    assert "another client cordoned w1" in node.steps()[0].blocked_by
     assert node.steps("fenced")[0].allowed
 
 
@@ -603,8 +603,8 @@ def test_file_systems_of_which_nobody_can_tell(node):
             [],
             "present",
             (
-                "SELinux of w1 is enforcing, and the next boot makes it permissive: somebody"
-                " switched it on by hand"
+                "SELinux of w1 is enforcing, and the next boot makes it permissive: it was"
+                " switched on by hand"
             ),
         ),
         (

@@ -272,7 +272,7 @@ def test_a_runtime_within_another_program_is_not_judged(node, family, changes):
             {**DOWN, "load_state": "masked", "unit_file_state": "masked"},
             "critical",
             0,
-            "is masked (containerd.service): somebody took it out",
+            "is masked (containerd.service): it was taken out",
             "systemctl unmask",
         ),
         (
@@ -873,7 +873,8 @@ def test_a_node_that_somebody_took_out_is_left_alone(node):
     api = next(one for one in node.world.data("api", "nodes")["items"] if one["name"] == "w1")
     api.update(unschedulable=True, cordon=None)
     assert (
-        node.steps()[0].blocked_by == "somebody cordoned w1; allow it with -e kubemend_allow=fenced"
+        node.steps()[0].blocked_by
+        == "another client cordoned w1; allow it with -e kubemend_allow=fenced"
     )
     assert node.steps("fenced")[0].allowed
     api.update(unschedulable=False)

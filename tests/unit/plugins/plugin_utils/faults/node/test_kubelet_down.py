@@ -480,7 +480,7 @@ def test_the_line_of_the_configuration(world):
         "/etc/k.yaml",
         3,
     )
-    assert "mend /etc/k.yaml" in found.remedy
+    assert "correct /etc/k.yaml" in found.remedy
 
 
 BOOTSTRAP = failed(
@@ -555,7 +555,7 @@ def test_a_configuration_of_kubespray_is_not_written_by_kubeadm(world):
     )
     _dummy, (found,) = judged(world, {**LOOPS, "exec_main_status": 1}, dead(line, 1))
     assert found.code == "KM506"
-    assert "mend /etc/kubernetes/kubelet-config.yaml; kubespray's cluster.yml" in found.remedy
+    assert "correct /etc/kubernetes/kubelet-config.yaml; kubespray's cluster.yml" in found.remedy
     assert "kubeadm" not in found.remedy
 
 

@@ -91,11 +91,11 @@ def test_where_another_unit_decides_nobody_knows(world, state):
     [
         (
             {"unit_file_state": "masked", "load_state": "masked", "active_state": "inactive"},
-            "is masked: somebody took the node out on purpose",
+            "is masked: the node was taken out on purpose",
         ),
         (
             {"unit_file_state": "masked", "load_state": "masked"},
-            "is masked: somebody took the node out on purpose; its process runs on until it ends",
+            "is masked: the node was taken out on purpose; its process runs on until it ends",
         ),
         (
             {

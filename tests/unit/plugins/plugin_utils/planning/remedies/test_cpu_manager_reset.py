@@ -252,7 +252,7 @@ def test_the_steps_of_a_reset(node):
         one["path"] for one in reversed(start.change["files"])
     ]
     assert uncordon.change["node"] == drain.change["node"] == "w1"
-    # A cordon of a repair is never one that somebody comes back for.
+    # A cordon of a repair is never one that a person comes back for.
     assert not any("held" in step.change for step in (drain, uncordon))
     assert "keep_cordon" not in planned(node(NONE), "keep_cordon")[1].change["allow"]
 
@@ -393,9 +393,7 @@ def test_where_nobody_may_stop_a_kubelet(node):
     assert "is started by k3s, which this does not stop" in planned(world)[0].blocked_by
     world = node(NONE)
     world.data("w1", "kubelet")["unit"]["load_state"] = "masked"
-    assert all(
-        "is masked, which somebody did on purpose" in step.blocked_by for step in planned(world)
-    )
+    assert all("is masked, which was done on purpose" in step.blocked_by for step in planned(world))
     world = node(NONE)
     world.data("w1", "kubelet")["unit"]["split_variables"] = []
     (step,) = planned(world)
@@ -920,8 +918,11 @@ def test_a_pod_that_gets_other_cpus_is_named_once(node):
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"unschedulable": True}, "somebody cordoned w1"),
-        ({"unschedulable": True, "cordon": {"run": "r", "held": True}}, "somebody cordoned w1"),
+        ({"unschedulable": True}, "another client cordoned w1"),
+        (
+            {"unschedulable": True, "cordon": {"run": "r", "held": True}},
+            "another client cordoned w1",
+        ),
         (
             {"taints": [{"key": "node.kubernetes.io/out-of-service", "effect": "NoExecute"}]},
             "carries the taint node.kubernetes.io/out-of-service",
@@ -951,7 +952,7 @@ def test_a_node_that_somebody_took_out_is_left_alone_before_anything_is_begun(
         )
     steps = planned(world, "fenced")
     assert all(step.allowed for step in steps)
-    stays = "the cordon of w1 is somebody else's and stays\n"
+    stays = "the cordon of w1 is another client's and stays\n"
     assert steps[-1].diff == (stays if "unschedulable" in change else "w1 takes pods again\n")
 
 

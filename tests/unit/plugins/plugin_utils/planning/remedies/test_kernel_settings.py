@@ -454,14 +454,14 @@ def test_a_masked_kubelet(node):
     node.world.data("w1", "kubelet")["unit"]["load_state"] = "masked"
     assert (
         node.step().blocked_by
-        == f"the kubelet of w1 is masked, which somebody did on purpose; {ALLOW}fenced"
+        == f"the kubelet of w1 is masked, which was done on purpose; {ALLOW}fenced"
     )
     assert node.step("fenced").allowed
 
 
 def test_somebody_cordoned_it(node):
     node.api_node().update(unschedulable=True, cordon=None)
-    assert node.step().blocked_by == f"somebody cordoned w1; {ALLOW}fenced"
+    assert node.step().blocked_by == f"another client cordoned w1; {ALLOW}fenced"
     assert node.step("fenced").allowed
 
 
@@ -543,7 +543,7 @@ def test_a_node_that_is_gone(node):
     items[:] = [one for one in items if one["name"] != "w1"]
     assert (
         node.step().blocked_by
-        == "the Node object of w1 is gone, as when somebody took it out of the cluster;"
+        == "the Node object of w1 is gone, as after its removal from the cluster;"
         f" {ALLOW}fenced"
     )
     assert node.step("fenced").allowed
@@ -560,7 +560,7 @@ def test_no_api_server(node):
     }
     assert (
         node.step().blocked_by
-        == "no API server answers (refused), so that nobody can tell whether the node was taken"
+        == "no API server answers (refused), so that it is unknown whether the node was taken"
         f" out on purpose; {ALLOW}api_down"
     )
     assert node.step("api_down").allowed
@@ -606,7 +606,7 @@ def test_what_is_allowed_already_is_named_again(node):
 def test_an_api_server_that_lists_no_nodes_tells_nothing(node, nodes):
     node.world.api["collectors"]["nodes"] = nodes
     assert node.step().blocked_by.startswith(
-        "the API server did not list the nodes, so that nobody can tell"
+        "the API server did not list the nodes, so that it is unknown"
     )
     assert node.step("api_down").allowed
 

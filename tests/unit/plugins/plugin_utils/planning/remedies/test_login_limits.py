@@ -315,7 +315,7 @@ def test_who_was_taken_out_on_purpose_is_left_alone(node):
         unschedulable=True, cordon=None
     )
     assert {step.blocked_by for step in node.steps().values()} == {
-        "somebody cordoned w1; allow it with -e kubemend_allow=fenced"
+        "another client cordoned w1; allow it with -e kubemend_allow=fenced"
     }
     assert all(step.allowed for step in node.steps("fenced").values())
 
@@ -394,7 +394,10 @@ def test_a_line_that_locks_out_stays_on_a_node_that_somebody_took_out(node):
         unschedulable=True, cordon=None
     )
     node.limits_d("* hard nofile 2000000\n")
-    assert mended(node).blocked_by == "somebody cordoned w1; allow it with -e kubemend_allow=fenced"
+    assert (
+        mended(node).blocked_by
+        == "another client cordoned w1; allow it with -e kubemend_allow=fenced"
+    )
     assert mended(node, "fenced").allowed
 
 
@@ -408,7 +411,7 @@ def test_it_is_never_written_in_vain_nor_unasked(node):
 
 def test_a_domain_that_is_no_word_of_ours(node):
     assert (
-        "is not written anew here"
+        "is not written again here"
         in mended(node.limits_d("b\u00fcro hard nofile 2000000\n")).blocked_by
     )
 

@@ -150,7 +150,7 @@ def test_several_nodes_are_one_step(struck):
     ("holder", "renewed", "why"),
     [
         ("w1_x", "2027-01-15T08:00:00Z", "its lock names w1_x"),
-        ("", "2027-01-15T08:00:00Z", "its lock names nobody"),
+        ("", "2027-01-15T08:00:00Z", "its lock names no process"),
         ("m1_x", "2027-01-15T07:00:00Z", "no lock"),
     ],
 )
@@ -178,10 +178,10 @@ def test_one_that_does_not_elect_may_be_the_one_that_lost_it(struck):
     (step,) = planned(struck)
     assert not step.allowed
     assert (
-        "kube-scheduler of m3 runs with --leader-elect=false and places pods whoever leads"
+        "kube-scheduler of m3 runs with --leader-elect=false and places pods whichever leads"
         in step.blocked_by
     )
-    assert "mend KM101 first" in step.blocked_by
+    assert "repair KM101 first" in step.blocked_by
 
 
 def test_the_holders_host_may_run_one_of_another_lock(struck):
@@ -229,7 +229,7 @@ def test_a_kubelet_that_would_not_bring_it_back(struck):
     struck.data("m1", "kubelet").update(process=None, unit={"active_state": "failed"})
     (step,) = planned(struck)
     assert not step.allowed
-    assert "mend the kubelet of m1 first" in step.blocked_by
+    assert "repair the kubelet of m1 first" in step.blocked_by
 
 
 def test_somebody_elses_changes_are_not_loaded(struck):
@@ -284,7 +284,7 @@ def test_the_advice_names_the_zone():
 
 @pytest.mark.parametrize(
     ("name", "allow", "word"),
-    [("m2", (), "somebody cordoned m2"), ("m2", ("fenced",), ""), ("m3", (), "")],
+    [("m2", (), "another client cordoned m2"), ("m2", ("fenced",), ""), ("m3", (), "")],
 )
 def test_a_leader_that_somebody_took_out_is_left_alone_and_the_lost_node_is_not_asked(
     struck, name, allow, word

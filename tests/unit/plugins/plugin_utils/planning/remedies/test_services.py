@@ -262,7 +262,7 @@ def masked(world):
 def test_a_masked_kubelet_is_untouched_until_that_is_allowed(masked):
     assert (
         masked.blocked()
-        == "the kubelet of w1 is masked, which somebody did on purpose; " + ALLOW + "fenced"
+        == "the kubelet of w1 is masked, which was done on purpose; " + ALLOW + "fenced"
     )
     assert {step.blocked_by for step in masked.steps("fenced", max_risk=2)} == {
         "risk 3 needs -e kubemend_max_risk=3"
@@ -352,7 +352,7 @@ def test_a_mask_of_another_type_is_unknown_and_plans_nothing(masked):
 def test_another_sign_beside_the_mask_keeps_it(masked):
     masked.api_node().update(unschedulable=True, cordon=None)
     assert masked.blocked("fenced").startswith(
-        "somebody cordoned w1, and its kubelet is masked too: nothing here unmasks it then"
+        "another client cordoned w1, and its kubelet is masked too: nothing here unmasks it then"
     )
     masked.api_node().update(
         unschedulable=False,
@@ -375,7 +375,7 @@ def test_a_masked_kubelet_stays_so_while_the_api_is_silent(masked):
     masked.world.api = None
     for allow in ((), ("fenced",), ("api_down",), ("api_down", "fenced")):
         why = masked.blocked(*allow)
-        assert "no API server answers, so that nobody can tell" in why
+        assert "no API server answers, so that it is unknown" in why
         assert "its kubelet is masked too: nothing here unmasks it then" in why
         assert ALLOW not in why
 
@@ -383,7 +383,7 @@ def test_a_masked_kubelet_stays_so_while_the_api_is_silent(masked):
 def test_a_masked_kubelet_stays_so_while_its_node_is_not_proven(masked):
     masked.proven = False
     why = masked.blocked("fenced")
-    assert why.startswith("which Node w1 is was not proven, so that nobody can tell")
+    assert why.startswith("which Node w1 is was not proven, so that it is unknown")
     assert "nothing here unmasks it then" in why
     assert ALLOW not in why
     masked.world.api = None
@@ -393,7 +393,7 @@ def test_a_masked_kubelet_stays_so_while_its_node_is_not_proven(masked):
 def test_a_node_that_somebody_took_out(node):
     node.set(**DOWN)
     node.api_node().update(unschedulable=True, cordon=None)
-    assert node.blocked() == "somebody cordoned w1; " + ALLOW + "fenced"
+    assert node.blocked() == "another client cordoned w1; " + ALLOW + "fenced"
     assert node.blocked("fenced") is None
     node.world.data("api", "nodes")["items"].remove(node.api_node())
     assert "the Node object of w1 is gone" in node.blocked()
@@ -406,7 +406,7 @@ def test_one_that_is_only_down_is_not_started_on_a_node_that_somebody_took_out(n
     node.api_node().update(unschedulable=True, cordon=None)
     found = {step.host: step for step in node.steps(stopped=["w1"])}
     assert found["m1"].allowed
-    assert found["w1"].blocked_by == "somebody cordoned w1; " + ALLOW + "fenced"
+    assert found["w1"].blocked_by == "another client cordoned w1; " + ALLOW + "fenced"
     assert {step.host: step.allowed for step in node.steps("fenced", stopped=["w1"])} == {
         "m1": True,
         "w1": True,
