@@ -256,7 +256,7 @@ def judge_into(folder, mode="replay", formats=("json",), **more):
     ("case", "why"),
     [
         ("v1.18.4-two-leaders", ""),
-        ("v1.18.4-corrected-while-kubelet-stopped", "mend the kubelet of m2 first"),
+        ("v1.18.4-corrected-while-kubelet-stopped", "repair the kubelet of m2 first"),
     ],
 )
 def test_check_mode_ends_as_the_repair_would_and_says_what_it_cannot_know(tmp_path, case, why):
