@@ -28,17 +28,6 @@ from .answers import STATE_OF_RECORD, answer_of, in_check_mode
 from .base import Step
 from .handlers import manifest
 
-# Options that an action gives the modules which do a step where no program can travel;
-# doc_fragments/node_step.py.
-GIVEN = {
-    "run_id": {"type": "str"},
-    "step": {"type": "dict"},
-    "lock": {"type": "dict"},
-    "check": {"type": "bool", "default": False},
-    "timeout": {"type": "int"},
-    "patience": {"type": "float"},
-}
-
 
 def run(params):
     """Return {state, reason, changed, seconds, seen, journal, notes}.
