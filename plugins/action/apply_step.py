@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
-from ..module_utils.shared import step_kinds, step_times
+from ..module_utils.shared import argument_specs, step_kinds, step_times
 from ..plugin_utils.evidence import document
 from ..plugin_utils.planning import check_mode
 from ..plugin_utils.planning.plan import Step
@@ -39,15 +39,7 @@ class ActionModule(NodeAction):
         "plugins.module_utils.capture",
     )
     MODULE = "kubemend.remediation.apply_step"
-    SPEC: ClassVar[dict[str, Any]] = {
-        "id": {"type": "str", "required": True},
-        "report_dir": {"type": "path", "required": True},
-        "ttl": {"type": "int", "default": 900},
-        "locked": {"type": "bool", "default": True},
-        "terminal": {"type": "bool", "default": True},
-        "kubeconfig": {"type": "path"},
-        "kubectl": {"type": "path"},
-    }
+    SPEC = argument_specs.APPLY_STEP
 
     def run(
         self, tmp: str | None = None, task_vars: dict[str, Any] | None = None

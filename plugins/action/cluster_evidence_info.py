@@ -17,9 +17,9 @@ from __future__ import annotations
 import functools
 import time
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
-from ..module_utils.shared import collector_names
+from ..module_utils.shared import argument_specs
 from ..module_utils.shared.cluster_key import cluster_key
 from ..plugin_utils.evidence import document as evidence_document
 from ..plugin_utils.planning import node_ready_wait
@@ -38,18 +38,7 @@ class ActionModule(NodeAction):
     MODULE = "kubemend.remediation.cluster_evidence_info"
     SUFFIX = ".cluster.json"
     SAID = ("status", "reason", "collected_at", "duration_ms", "collectors", "ca")
-    SPEC: ClassVar[dict[str, Any]] = {
-        "collectors": {"type": "list", "elements": "str", "choices": list(collector_names.CLUSTER)},
-        "deep": {"type": "bool", "default": False},
-        "expect_pinning": {"type": "str"},
-        "pod": {"type": "str"},
-        "kubeconfig": {"type": "str"},
-        "kubectl": {"type": "str"},
-        "skip_clusters": {"type": "list", "elements": "str", "default": []},
-        "settle": {"type": "path"},
-        "patient": {"type": "bool", "default": False},
-        "terminal": {"type": "bool", "default": True},
-    }
+    SPEC = argument_specs.CLUSTER_EVIDENCE_INFO
 
     def _ask(
         self, host: str, params: dict[str, Any], task_vars: dict[str, Any]

@@ -10,9 +10,9 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any
 
-from ..module_utils.shared import step_times
+from ..module_utils.shared import argument_specs, step_times
 from ..module_utils.state import lock
 from ..plugin_utils.evidence import document
 from ..plugin_utils.planning.plan import Step
@@ -34,22 +34,7 @@ class ActionModule(NodeAction):
 
     ENTRY = "plugins.module_utils.state.cluster_lock:run"
     MODULE = "kubemend.remediation.cluster_lock"
-    SPEC: ClassVar[dict[str, Any]] = {
-        "state": {
-            "type": "str",
-            "choices": ["acquired", "renewed", "released", "decided"],
-            "default": "acquired",
-        },
-        "report_dir": {"type": "path", "required": True},
-        "run_id": {"type": "str"},
-        "ttl": {"type": "int", "default": 900},
-        "step": {"type": "str"},
-        "take": {"type": "str"},
-        "cluster": {"type": "str"},
-        "members": {"type": "list", "elements": "str"},
-        "unable": {"type": "list", "elements": "str", "default": []},
-        "timeout": {"type": "int", "default": 40},
-    }
+    SPEC = argument_specs.CLUSTER_LOCK
 
     def run(
         self, tmp: str | None = None, task_vars: dict[str, Any] | None = None

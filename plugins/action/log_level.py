@@ -9,9 +9,10 @@ import base64
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, replace
-from typing import Any, ClassVar
+from typing import Any
 
 from ..module_utils.capture import level_window
+from ..module_utils.shared import argument_specs
 from ..plugin_utils.capture import (
     outcome as capture_outcome,
 )
@@ -28,7 +29,6 @@ from ..plugin_utils.reports import capture as report_capture
 from ..plugin_utils.run import cluster_lock as run_cluster_lock
 from ..plugin_utils.run import console
 from ..plugin_utils.run import inventory as run_inventory
-from ..plugin_utils.run.settings import FORMATS
 from ..plugin_utils.transport import node_program
 from ..plugin_utils.transport.node_action import NodeAction, orphaned
 
@@ -95,33 +95,7 @@ class ActionModule(NodeAction):
     EXPIRE = "plugins.module_utils.capture.level_window:expire"
     SHIP = ("plugins.module_utils.collectors.node",)
     MODULE = "kubemend.remediation.log_level"
-    SPEC: ClassVar[dict[str, Any]] = {
-        "state": {
-            "type": "str",
-            "choices": ["planned", "probed", "shown", "raised", "restored", "reported"],
-            "required": True,
-        },
-        "report_dir": {"type": "path", "required": True},
-        "run_id": {"type": "str", "required": True},
-        "components": {
-            "type": "list",
-            "elements": "str",
-            "default": ["kubelet", "kube-scheduler", "kube-controller-manager"],
-        },
-        "level": {"type": "int", "default": 4},
-        "seconds": {"type": "int", "default": 60},
-        "pod": {"type": "str"},
-        "allow": {"type": "list", "elements": "str", "default": []},
-        "notices": {"type": "list", "elements": "str", "default": []},
-        "ttl": {"type": "int", "default": 900},
-        "kubeconfig": {"type": "path"},
-        "kubectl": {"type": "path"},
-        "timeout": {"type": "int", "default": 30},
-        "terminal": {"type": "bool", "default": True},
-        "formats": {"type": "list", "elements": "str", "choices": list(FORMATS), "default": []},
-        "hosts": {"type": "dict", "default": {}},
-        "api_hosts": {"type": "list", "elements": "str", "default": []},
-    }
+    SPEC = argument_specs.LOG_LEVEL
 
     def run(
         self, tmp: str | None = None, task_vars: dict[str, Any] | None = None

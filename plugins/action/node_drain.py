@@ -8,9 +8,9 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
-from ..module_utils.shared import step_kinds, step_times
+from ..module_utils.shared import argument_specs, step_kinds, step_times
 from ..plugin_utils.transport.node_action import NodeAction
 from ..plugin_utils.transport.patience import PATIENCE, checked, patiently
 
@@ -26,21 +26,7 @@ class ActionModule(NodeAction):
     ENTRY = "plugins.module_utils.steps.executor:run"
     SHIP = ("plugins.module_utils.collectors.node", "plugins.module_utils.steps.handlers")
     MODULE = "kubemend.remediation.node_drain"
-    SPEC: ClassVar[dict[str, Any]] = {
-        "name": {"type": "str", "required": True},
-        "state": {"type": "str", "choices": sorted(REMEDIES), "default": "drained"},
-        "drain_timeout": {"type": "int", "default": step_times.DRAIN_TIMEOUT},
-        "max_unavailable": {"type": "int", "default": 1},
-        "allow": {
-            "type": "list",
-            "elements": "str",
-            "choices": ["drain_bare_pods", "drain_local_storage", "fenced", "keep_cordon"],
-            "default": [],
-        },
-        "reason": {"type": "str", "default": "node_drain"},
-        "kubeconfig": {"type": "path"},
-        "kubectl": {"type": "path"},
-    }
+    SPEC = argument_specs.NODE_DRAIN
 
     def run(
         self, tmp: str | None = None, task_vars: dict[str, Any] | None = None

@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
+from ..module_utils.shared import argument_specs
 from ..plugin_utils.evidence import document as evidence_document
 from ..plugin_utils.transport.node_action import NodeAction
 
@@ -18,13 +19,7 @@ class ActionModule(NodeAction):
     SHIP = ("plugins.module_utils.collectors.node",)
     MODULE = "kubemend.remediation.node_evidence_info"
     SAID = ("collected_at", "duration_ms", "python", "euid", "collectors")
-    SPEC: ClassVar[dict[str, Any]] = {
-        "collectors": {"type": "list", "elements": "str"},
-        "deep": {"type": "bool", "default": False},
-        "kubeconfig": {"type": "path"},
-        "kubectl": {"type": "path"},
-        "groups": {"type": "list", "elements": "str", "default": []},
-    }
+    SPEC = argument_specs.NODE_EVIDENCE_INFO
 
     def finish(self, document: dict[str, Any], args: dict[str, Any]) -> dict[str, Any]:
         """Add what the controller knows of the host, within bounds."""

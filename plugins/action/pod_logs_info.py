@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from typing import Any, ClassVar
+from typing import Any
 
 from ansible.errors import AnsibleActionFail
 
 from ..module_utils.logs import components as log_components
+from ..module_utils.shared import argument_specs
 from ..plugin_utils.capture import log_merge
 from ..plugin_utils.evidence import document as evidence_document
 from ..plugin_utils.transport.node_action import NodeAction
@@ -30,19 +31,7 @@ class ActionModule(NodeAction):
     ENTRY = "plugins.module_utils.logs.components:collect"
     MODULE = "kubemend.remediation.pod_logs_info"
     SAID = ("status", "reason", *TOLD)
-    SPEC: ClassVar[dict[str, Any]] = {
-        "components": {
-            "type": "list",
-            "elements": "str",
-            "choices": list(log_components.COMPONENTS),
-            "default": list(log_components.COMPONENTS),
-        },
-        "seconds_back": {"type": "float", "default": log_components.DEFAULTS["seconds_back"]},
-        "needles": {"type": "list", "elements": "str", "default": []},
-        "match": {"type": "str"},
-        "max_bytes": {"type": "int", "default": log_components.DEFAULTS["max_bytes"]},
-        "max_line": {"type": "int", "default": log_components.DEFAULTS["max_line"]},
-    }
+    SPEC = argument_specs.POD_LOGS_INFO
 
     def _ask(
         self, host: str, params: dict[str, Any], task_vars: dict[str, Any]

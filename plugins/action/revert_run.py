@@ -9,8 +9,9 @@ import json
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
+from ..module_utils.shared import argument_specs
 from ..module_utils.steps.revert import run as revert_run
 from ..plugin_utils.evidence import document as evidence_document
 from ..plugin_utils.models.result import Result
@@ -29,7 +30,6 @@ from ..plugin_utils.run import (
 from ..plugin_utils.run import (
     revert as run_revert,
 )
-from ..plugin_utils.run.settings import FORMATS
 from ..plugin_utils.safe_io import atomic_file
 from ..plugin_utils.transport.node_action import NodeAction, orphaned
 
@@ -43,25 +43,7 @@ class ActionModule(NodeAction):
     ENTRY = "plugins.module_utils.steps.revert.run:run"
     SHIP = ("plugins.module_utils.collectors.node", "plugins.module_utils.capture")
     MODULE = "kubemend.remediation.revert_run"
-    SPEC: ClassVar[dict[str, Any]] = {
-        "state": {
-            "type": "str",
-            "choices": ["listed", "chosen", "reverted", "reported"],
-            "default": "listed",
-        },
-        "report_dir": {"type": "path", "required": True},
-        "run_id": {"type": "str", "required": True},
-        "reverts": {"type": "str"},
-        "hosts": {"type": "list", "elements": "str", "default": []},
-        "asked": {"type": "list", "elements": "str", "default": []},
-        "ttl": {"type": "int", "default": 900},
-        "locked": {"type": "bool", "default": True},
-        "allow": {"type": "list", "elements": "str", "default": []},
-        "kubeconfig": {"type": "path"},
-        "timeout": {"type": "int", "default": 30},
-        "terminal": {"type": "bool", "default": True},
-        "formats": {"type": "list", "elements": "str", "choices": list(FORMATS), "default": []},
-    }
+    SPEC = argument_specs.REVERT_RUN
 
     def run(
         self, tmp: str | None = None, task_vars: dict[str, Any] | None = None

@@ -12,9 +12,10 @@ import json
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from ..module_utils.capture import scheduler_dump
+from ..module_utils.shared import argument_specs
 from ..plugin_utils.capture import (
     log_merge,
 )
@@ -45,26 +46,7 @@ class ActionModule(NodeAction):
     ENTRY = "plugins.module_utils.capture.scheduler_dump:run"
     SHIP = ("plugins.module_utils.collectors.node",)
     MODULE = "kubemend.remediation.scheduler_dump"
-    SPEC: ClassVar[dict[str, Any]] = {
-        "state": {
-            "type": "str",
-            "choices": ["planned", "ready", "dumped", "noted", "compared"],
-            "required": True,
-        },
-        "report_dir": {"type": "path", "required": True},
-        "run_id": {"type": "str", "required": True},
-        "consent": {
-            "type": "str",
-            "choices": [capture_scheduler.OBSERVE, capture_scheduler.CHECK, capture_scheduler.GO],
-            "default": capture_scheduler.OBSERVE,
-        },
-        "level": {"type": "int", "default": 4},
-        "seconds": {"type": "int", "default": 60},
-        "reason": {"type": "str"},
-        "kubeconfig": {"type": "path"},
-        "kubectl": {"type": "path"},
-        "timeout": {"type": "int", "default": 30},
-    }
+    SPEC = argument_specs.SCHEDULER_DUMP
 
     def run(
         self, tmp: str | None = None, task_vars: dict[str, Any] | None = None

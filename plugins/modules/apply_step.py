@@ -130,6 +130,7 @@ reason:
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils.capture import step_handlers
+from ..module_utils.shared import argument_specs
 from ..module_utils.steps import executor
 from ..module_utils.steps.handlers import (
     api_steps,
@@ -167,16 +168,7 @@ def main():  # noqa: ANN201 - node code has no annotations
     result.
     """
     module = AnsibleModule(
-        argument_spec=dict(
-            executor.GIVEN,
-            id={"type": "str", "required": True},
-            report_dir={"type": "path", "required": True},
-            ttl={"type": "int", "default": 900},
-            locked={"type": "bool", "default": True},
-            terminal={"type": "bool", "default": True},
-            kubeconfig={"type": "path"},
-            kubectl={"type": "path"},
-        ),
+        argument_spec=dict(argument_specs.STEP_OF_ACTION, **argument_specs.APPLY_STEP),
         supports_check_mode=True,
     )
     if not module.params["step"] or not module.params["run_id"]:

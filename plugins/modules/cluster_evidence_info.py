@@ -182,30 +182,13 @@ duration_ms:
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils.collectors.cluster.runner import collect
-from ..module_utils.shared import collector_names
+from ..module_utils.shared import argument_specs
 
 
 def main() -> None:
     """Return the document to the action, which writes it."""
     module = AnsibleModule(
-        argument_spec={
-            "evidence_dir": {"type": "path"},
-            "collectors": {
-                "type": "list",
-                "elements": "str",
-                "choices": list(collector_names.CLUSTER),
-            },
-            "deep": {"type": "bool", "default": False},
-            "expect_pinning": {"type": "str"},
-            "pod": {"type": "str"},
-            "kubeconfig": {"type": "str"},
-            "kubectl": {"type": "str"},
-            "timeout": {"type": "int", "default": 30},
-            "skip_clusters": {"type": "list", "elements": "str", "default": []},
-            "settle": {"type": "path"},
-            "patient": {"type": "bool", "default": False},
-            "terminal": {"type": "bool", "default": True},
-        },
+        argument_spec=dict(argument_specs.CLUSTER_EVIDENCE_INFO, **argument_specs.DOCUMENT),
         supports_check_mode=True,
     )
     module.exit_json(changed=False, document=collect(module.params))

@@ -165,31 +165,19 @@ exit_reason:
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ..module_utils.shared import argument_specs
 from ..module_utils.state import cluster_lock
 
 
 def main() -> None:
     """Ask for the lock and give the whole answer to the action."""
     module = AnsibleModule(
-        argument_spec={
-            "state": {
-                "type": "str",
-                "choices": ["acquired", "renewed", "released", "decided"],
-                "default": "acquired",
-            },
-            "report_dir": {"type": "path", "required": True},
-            "run_id": {"type": "str"},
-            "ttl": {"type": "int", "default": 900},
-            "step": {"type": "str"},
-            "take": {"type": "str"},
-            "cluster": {"type": "str"},
-            "members": {"type": "list", "elements": "str"},
-            "unable": {"type": "list", "elements": "str", "default": []},
-            "timeout": {"type": "int", "default": 40},
-            "controller": {"type": "dict"},
-            "seconds": {"type": "int"},
-            "check": {"type": "bool", "default": False},
-        },
+        argument_spec=dict(
+            argument_specs.CLUSTER_LOCK,
+            controller={"type": "dict"},
+            seconds={"type": "int"},
+            check={"type": "bool", "default": False},
+        ),
         supports_check_mode=True,
     )
     if not module.params["run_id"] or (

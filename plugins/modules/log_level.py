@@ -228,6 +228,7 @@ exit_reason:
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils.capture import level_window
+from ..module_utils.shared import argument_specs
 
 
 def main() -> None:
@@ -235,43 +236,14 @@ def main() -> None:
     it out of the task's result.
     """
     module = AnsibleModule(
-        argument_spec={
-            "state": {
-                "type": "str",
-                "choices": ["planned", "probed", "shown", "raised", "restored", "reported"],
-                "required": True,
-            },
-            "report_dir": {"type": "path", "required": True},
-            "run_id": {"type": "str", "required": True},
-            "components": {
-                "type": "list",
-                "elements": "str",
-                "default": ["kubelet", "kube-scheduler", "kube-controller-manager"],
-            },
-            "level": {"type": "int", "default": 4},
-            "seconds": {"type": "int", "default": 60},
-            "pod": {"type": "str"},
-            "allow": {"type": "list", "elements": "str", "default": []},
-            "notices": {"type": "list", "elements": "str", "default": []},
-            "ttl": {"type": "int", "default": 900},
-            "kubeconfig": {"type": "path"},
-            "kubectl": {"type": "path"},
-            "timeout": {"type": "int", "default": 30},
-            "formats": {
-                "type": "list",
-                "elements": "str",
-                "choices": ["terminal", "json", "html", "junit"],
-                "default": [],
-            },
-            "hosts": {"type": "dict", "default": {}},
-            "api_hosts": {"type": "list", "elements": "str", "default": []},
-            "terminal": {"type": "bool", "default": True},
-            "targets": {"type": "list", "elements": "dict", "default": []},
-            "program": {"type": "str"},
-            "lock": {"type": "dict"},
-            "halt": {"type": "str"},
-            "cluster_uid": {"type": "str"},
-        },
+        argument_spec=dict(
+            argument_specs.LOG_LEVEL,
+            targets={"type": "list", "elements": "dict", "default": []},
+            program={"type": "str"},
+            lock={"type": "dict"},
+            halt={"type": "str"},
+            cluster_uid={"type": "str"},
+        ),
         supports_check_mode=True,
     )
     if module.params["state"] not in ("probed", "raised", "restored"):

@@ -145,6 +145,7 @@ reason:
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ..module_utils.shared import argument_specs
 from ..module_utils.steps import executor
 from ..module_utils.steps.handlers import api_steps
 
@@ -155,26 +156,7 @@ SHIPPED = (api_steps,)
 def main() -> None:
     """Do the step that the action made of the options, and give it the whole answer."""
     module = AnsibleModule(
-        argument_spec=dict(
-            executor.GIVEN,
-            name={"type": "str", "required": True},
-            state={
-                "type": "str",
-                "choices": ["drained", "uncordoned"],
-                "default": "drained",
-            },
-            drain_timeout={"type": "int", "default": 900},
-            max_unavailable={"type": "int", "default": 1},
-            allow={
-                "type": "list",
-                "elements": "str",
-                "choices": ["drain_bare_pods", "drain_local_storage", "fenced", "keep_cordon"],
-                "default": [],
-            },
-            reason={"type": "str", "default": "node_drain"},
-            kubeconfig={"type": "path"},
-            kubectl={"type": "path"},
-        ),
+        argument_spec=dict(argument_specs.STEP_OF_ACTION, **argument_specs.NODE_DRAIN),
         supports_check_mode=True,
     )
     if not module.params["step"] or not module.params["run_id"]:

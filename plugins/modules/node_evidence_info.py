@@ -165,6 +165,7 @@ from ..module_utils.collectors.node import (
     system,
     unit_start,
 )
+from ..module_utils.shared import argument_specs
 
 # The runner imports collectors by name, which Ansible's packer does not see.
 SHIPPED = (
@@ -200,15 +201,7 @@ def main() -> None:
     task's result.
     """
     module = AnsibleModule(
-        argument_spec={
-            "evidence_dir": {"type": "path"},
-            "collectors": {"type": "list", "elements": "str"},
-            "deep": {"type": "bool", "default": False},
-            "timeout": {"type": "int", "default": 30},
-            "kubeconfig": {"type": "path"},
-            "kubectl": {"type": "path"},
-            "groups": {"type": "list", "elements": "str", "default": []},
-        },
+        argument_spec=dict(argument_specs.NODE_EVIDENCE_INFO, **argument_specs.DOCUMENT),
         supports_check_mode=True,
     )
     module.exit_json(changed=False, document=runner.gather(module.params))

@@ -172,29 +172,15 @@ truncated:
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils.logs import components as log_components
+from ..module_utils.shared import argument_specs
 
 
 def main() -> None:
     """Read the logs and give the whole document to the action, which keeps it out of the task's
     result.
     """
-    components = ["kubelet", "kube-scheduler", "kube-controller-manager", "kube-apiserver"]
     module = AnsibleModule(
-        argument_spec={
-            "evidence_dir": {"type": "path"},
-            "components": {
-                "type": "list",
-                "elements": "str",
-                "choices": components,
-                "default": components,
-            },
-            "seconds_back": {"type": "float", "default": 600},
-            "needles": {"type": "list", "elements": "str", "default": []},
-            "match": {"type": "str"},
-            "max_bytes": {"type": "int", "default": 8388608},
-            "max_line": {"type": "int", "default": 8192},
-            "timeout": {"type": "int", "default": 30},
-        },
+        argument_spec=dict(argument_specs.POD_LOGS_INFO, **argument_specs.DOCUMENT),
         supports_check_mode=True,
     )
     module.exit_json(changed=False, document=log_components.read(module.params))

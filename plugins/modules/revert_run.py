@@ -204,6 +204,7 @@ exit_reason:
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils.capture import klog_level, kubelet_level
+from ..module_utils.shared import argument_specs
 from ..module_utils.steps.revert import run as revert_run
 
 # What is imported by name, which Ansible's packer does not see.
@@ -213,32 +214,11 @@ SHIPPED = (klog_level, kubelet_level)
 def main() -> None:
     """Do it and give the whole answer to the action, which keeps it out of the task's result."""
     module = AnsibleModule(
-        argument_spec={
-            "state": {
-                "type": "str",
-                "choices": ["listed", "chosen", "reverted", "reported"],
-                "default": "listed",
-            },
-            "report_dir": {"type": "path", "required": True},
-            "run_id": {"type": "str", "required": True},
-            "reverts": {"type": "str"},
-            "hosts": {"type": "list", "elements": "str", "default": []},
-            "asked": {"type": "list", "elements": "str", "default": []},
-            "ttl": {"type": "int", "default": 900},
-            "locked": {"type": "bool", "default": True},
-            "allow": {"type": "list", "elements": "str", "default": []},
-            "kubeconfig": {"type": "path"},
-            "timeout": {"type": "int", "default": 30},
-            "formats": {
-                "type": "list",
-                "elements": "str",
-                "choices": ["terminal", "json", "html", "junit"],
-                "default": [],
-            },
-            "terminal": {"type": "bool", "default": True},
-            "host": {"type": "str"},
-            "lock": {"type": "dict"},
-        },
+        argument_spec=dict(
+            argument_specs.REVERT_RUN,
+            host={"type": "str"},
+            lock={"type": "dict"},
+        ),
         supports_check_mode=True,
     )
     state = module.params["state"]

@@ -158,6 +158,7 @@ note:
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils.capture import scheduler_dump
+from ..module_utils.shared import argument_specs
 
 
 def main() -> None:
@@ -165,23 +166,7 @@ def main() -> None:
     it out of the task's result.
     """
     module = AnsibleModule(
-        argument_spec={
-            "state": {
-                "type": "str",
-                "choices": ["planned", "ready", "dumped", "noted", "compared"],
-                "required": True,
-            },
-            "report_dir": {"type": "path", "required": True},
-            "run_id": {"type": "str", "required": True},
-            "consent": {"type": "str", "choices": ["observe", "check", "go"], "default": "observe"},
-            "level": {"type": "int", "default": 4},
-            "seconds": {"type": "int", "default": 60},
-            "reason": {"type": "str"},
-            "kubeconfig": {"type": "path"},
-            "kubectl": {"type": "path"},
-            "timeout": {"type": "int", "default": 30},
-            "process": {"type": "dict"},
-        },
+        argument_spec=dict(argument_specs.SCHEDULER_DUMP, process={"type": "dict"}),
         supports_check_mode=True,
     )
     if module.params["state"] not in ("ready", "dumped") or not module.params["process"]:

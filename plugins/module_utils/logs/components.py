@@ -13,19 +13,20 @@ import select
 import struct
 import time
 
+from ..shared import log_defaults
 from ..system import files, json_line, procfs
 from . import journald
 from . import lines as log_lines
 from . import sources as log_sources
 
-COMPONENTS = ("kubelet", "kube-scheduler", "kube-controller-manager", "kube-apiserver")
+COMPONENTS = log_defaults.COMPONENTS
 DEFAULTS = {
     "components": None,
-    "seconds_back": 600.0,
+    "seconds_back": log_defaults.SECONDS_BACK,
     "needles": (),
     "match": None,
-    "max_bytes": 8 * 1024 * 1024,
-    "max_line": 8192,
+    "max_bytes": log_defaults.MAX_BYTES,
+    "max_line": log_defaults.MAX_LINE_BYTES,
     "timeout": 30,
 }
 MOST_BYTES, MOST_LINE = 16 * 1024 * 1024, log_lines.LONGEST

@@ -23,7 +23,8 @@ class StepKind:
     """What all code knows about one kind of step.
 
     order: place of the kind among the steps of one host; 0 precedes every other host.
-    handler: `package.module:Class` below module_utils, None where the executor does it.
+    handler: `package.module:Class` below module_utils, None for recover and for the steps of a
+        component's file (steps/handlers/manifest.py).
     seconds: time limit of the step, None where each step says its own.
     check_mode: how check mode treats it, one of the words below.
     settles_at_once: nothing is waited for; the write is verified as soon as it is read again.

@@ -3,8 +3,24 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The answer of a step to the controller."""
 
-from ..shared.step_kinds import CHECK_MODE_LEAD, SKIPPED, UNCHANGED
-from ..state import storage
+from ..shared.step_kinds import (
+    CHECK_MODE_LEAD,
+    DONE,
+    FAILED,
+    REFUSED,
+    ROLLED_BACK,
+    SKIPPED,
+    UNCHANGED,
+)
+from ..state import step_record, storage
+
+# How a step ends whose record ended so.
+STATE_OF_RECORD = {
+    step_record.PROVEN: DONE,
+    step_record.ROLLED_BACK: ROLLED_BACK,
+    step_record.NOT_DONE: REFUSED,
+    step_record.FAILED: FAILED,
+}
 
 
 def answer_of(state, reason, changed=False, seen=None, entry=None, notes=()):

@@ -10,13 +10,11 @@ with it, stops nothing.
 
 import time
 
-from ..shared import step_kinds, step_times
+from ..shared import step_kinds
 from ..shared.errors import PreconditionFailed
 from ..shared.step_kinds import (
-    DONE,
     FAILED,
     REFUSED,
-    ROLLED_BACK,
     RUNNING,
     UNCHANGED,
     kind_of,
@@ -25,26 +23,10 @@ from ..shared.step_times import budget, limit_of
 from ..state import journal, lock, step_record, storage
 from ..state.storage import ROOT, ChangeError
 from ..system import detached, files
-from . import file_change, health_probe, preconditions, registry
-from .answers import answer_of, in_check_mode
+from . import registry
+from .answers import STATE_OF_RECORD, answer_of, in_check_mode
 from .base import Step
-
-# Options that an action gives the modules which do a step where no program can travel;
-# doc_fragments/node_step.py.
-GIVEN = {
-    "run_id": {"type": "str"},
-    "step": {"type": "dict"},
-    "lock": {"type": "dict"},
-    "check": {"type": "bool", "default": False},
-    "timeout": {"type": "int"},
-    "patience": {"type": "float"},
-}
-# How a step ends whose record ended so.
-STATE_OF_RECORD = {
-    step_record.PROVEN: DONE,
-    step_record.ROLLED_BACK: ROLLED_BACK,
-    step_record.NOT_DONE: REFUSED,
-}
+from .handlers import manifest
 
 
 def run(params):
@@ -115,7 +97,6 @@ class _Executor:
             bool(params.get("check")),
             bool(self.lock),
         )
-        self.credentials = []
         self.notes = []
 
     def run(self):
@@ -132,7 +113,7 @@ class _Executor:
             )
             if earlier:
                 return earlier
-            self._hold(strict=True)
+            self.renew_lock(strict=True)
         if self.kind.name == step_kinds.RECOVER:
             from . import recovery  # which needs this module
 
@@ -143,21 +124,7 @@ class _Executor:
             return self._through_api()
         if self.kind.handler:
             return self._by_handler()
-        return self._by_manifest()
-
-    def _by_manifest(self):
-        """Change a component's file, or restart it, and verify its process."""
-        scene = preconditions.check(self.step, self.params)
-        self.credentials, self.notes = scene.credentials, scene.notes
-        if self.context.check:
-            self._write()  # which compares, and writes nothing
-            return in_check_mode(notes=self.notes)
-        record, earlier = self._begin(scene.former)
-        if earlier:
-            return earlier
-        begin = time.monotonic()
-        done = self._ending_record(record, self._write)
-        return self.proved(record, done, scene.former, begin)
+        return manifest.ChangeComponent(self).run()
 
     def _through_api(self):
         """Change objects of the API: nothing of this host changes but its journal."""
@@ -166,10 +133,10 @@ class _Executor:
         if self.context.check:
             would_change, text = handler.predict(step) or (False, UNCHANGED)
             return in_check_mode(text, would_change, self.notes)
-        record, earlier = self._begin(None)
+        record, earlier = self.begin(None)
         if earlier:
             return earlier
-        done = self._ending_record(record, lambda: handler.do(step))
+        done = self.perform(record, lambda: handler.do(step))
         state = step_record.FAILED
         if done["proven"]:
             state = step_record.PROVEN
@@ -185,13 +152,13 @@ class _Executor:
             self.notes,
         )
 
-    def _begin(self, former):
+    def begin(self, former):
         """Return (the record of the step, None), or (None, the answer of who began it before)."""
         record = self._record(former)
         earlier = self._earlier(step_record.claim(self.context, record))
         return record, earlier
 
-    def _ending_record(self, record, change):
+    def perform(self, record, change):
         """Return what the change returns; record how the step ended where it raises ChangeError."""
         try:
             return change()
@@ -204,7 +171,7 @@ class _Executor:
                 )
             raise
 
-    def _hold(self, strict):
+    def renew_lock(self, strict):
         """Renew the run's lock on this node for as long as the step may last.
 
         strict: the run must have it now.
@@ -240,20 +207,6 @@ class _Executor:
             record.get("journal"),
         )
 
-    def _write(self):
-        """Change the file, and return {"entry": None} when the step has none."""
-        kind = self.change.get("kind") or "none"
-        if kind == "none":
-            return {"entry": None, "changed": False}
-        if kind == "move_out":
-            return file_change.move_out(self.change["path"], self.change["sha256"], self.context)
-        return file_change.compare_and_swap(
-            self.change["path"],
-            self.change["sha256"],
-            file_change.decode_splices(self.change["splices"]),
-            self.context,
-        )
-
     def _record(self, former):
         """Return what the next run needs if this program is killed before the step has ended."""
         process = None
@@ -280,119 +233,6 @@ class _Executor:
             "held": self.change.get("held"),
             "former": process,
         }
-
-    def proved(self, record, done, former, begin):
-        """Restart and wait; roll back what is not verified in time. begin: before the write."""
-        expect = record["expect"]
-        by_signal = expect.get("restart") == "signal"
-        if by_signal and former:
-            health_probe.terminate(former)
-        # a file that is taken away need not restart anything
-        is_moved = not expect.get("restart")
-        found = health_probe.wait(
-            _expected(record, former),
-            self.credentials,
-            begin + record["limit"],
-            step_times.WATCHED if is_moved else None,
-            later=self._later(record, begin),
-        )
-        if not found.ok:
-            return self._back(record, done["entry"], former, found)
-        seconds = round(found.shown_at - begin, 2) if found.shown_at else None
-        seen = dict(found.seen(), proof_seconds=seconds)
-        self.end(record, step_record.PROVEN, None, seen, done["entry"])
-        return answer_of(
-            DONE, "", bool(done["entry"]) or by_signal, seen, done["entry"], self.notes
-        )
-
-    def _back(self, record, entry, former, found):
-        """Restore the former bytes, and the component with them."""
-        component = record["component"]
-        seconds = round(found.waited)
-        reason = f"{component} of {self.host} was not proven within {seconds} s: {found.reason}"
-        if entry:
-            try:
-                self._hold(strict=False)
-                self._restore(entry)
-            except ChangeError as error:
-                reason += f"; the former bytes were not put back: {error}"
-                return self._ended(record, step_record.FAILED, reason, found, entry)
-            reason += "; the former bytes are back"
-        restored = step_record.ROLLED_BACK if entry else step_record.FAILED
-        terminated = self._terminate_changed(record, entry, former)
-        if not record["former"]:
-            reason += ", and it did not run before either"
-            return self._ended(record, restored, reason, found, entry)
-        begin = time.monotonic()
-        back = health_probe.wait(
-            health_probe.ExpectedState(
-                component, argv=record["former"]["argv"], not_identity=terminated
-            ),
-            self.credentials,
-            begin + record["limit"],
-            hopeless=False,
-            later=self._later(record, begin),
-        )
-        if back.ok:
-            reason += ", and it runs"
-            if entry:
-                reason += f" as before (pid {back.instance.pid})"
-            return self._ended(record, restored, reason, back, entry)
-        reason = (
-            f"component down: {reason}; but it did not come back within {round(back.waited)} s"
-            f" ({back.reason}): look at journalctl"
-            f" -u kubelet, crictl ps -a --name {component} and"
-            f" /var/log/pods/kube-system_{component}-* on {self.host}"
-        )
-        return self._ended(record, step_record.FAILED, reason, back, entry)
-
-    def _ended(self, record, state, reason, found, entry):
-        """Record how a step ended that was not verified, and return its answer."""
-        self.end(record, state, reason, found.seen(), entry)
-        answer = STATE_OF_RECORD.get(state, FAILED)
-        return answer_of(answer, reason, True, found.seen(), entry, self.notes)
-
-    @staticmethod
-    def _terminate_changed(record, entry, former):
-        """End the processes that run with what was restored; return the identity of the last."""
-        terminated = None
-        if record["expect"].get("restart") != "signal" or not entry:
-            return terminated
-        for instance in health_probe.instances(record["component"]):
-            if not former or instance.identity != former.identity:
-                terminated = instance.identity
-                health_probe.terminate(instance)
-        return terminated
-
-    @staticmethod
-    def _later(record, begin):
-        """Return the function that says until when the kubelet's back-off may last.
-
-        No longer than now where something else keeps the component from starting.
-        """
-        image = record["expect"].get("image")
-        return lambda: begin + step_times.BACK_OFF if preconditions.startable(image) else 0
-
-    def _restore(self, entry):
-        """Restore what the entry replaced or removed; refuse what was written since."""
-        run_id, _dummy, name = entry.partition("/")
-        items = journal.read_run(run_id, self.root)
-        item = next((item for item in items if item["entry"] == name), None)
-        intent = item and item["intent"]
-        if intent is None:
-            raise ChangeError(f"the entry {entry} of the journal is gone or cannot be read")
-        former = journal.former_bytes(item, self.root)
-        context = self.context.also(what="roll back: {}".format(intent["path"]), reverts=entry)
-        if intent["sha256_after"] is None:
-            attributes = file_change.Attributes(
-                int(intent["mode"], 8),
-                intent["uid"],
-                intent["gid"],
-                journal.unpacked(intent["xattrs"]),
-            )
-            file_change.create_file(intent["real"], former, context, attributes)
-        else:
-            file_change.replace(intent["real"], intent["sha256_after"], former, context)
 
     def end(self, record, state, reason, seen=None, entry=None, **more):
         """Record how a step ended, as far as that can be."""
@@ -444,19 +284,6 @@ def _reason_of(record):
             record.get("at")
         )
     )
-
-
-def _expected(record, former):
-    """Return what the component's process has to be like after the change."""
-    expect = record["expect"]
-    elect = True if expect.get("elect") else None
-    if expect.get("restart"):
-        identity = former.identity if former else None
-        return health_probe.ExpectedState(
-            record["component"], expect.get("flags"), None, identity, elect
-        )
-    argv = record["former"]["argv"] if record["former"] else None
-    return health_probe.ExpectedState(record["component"], expect.get("flags"), argv, None, elect)
 
 
 def _listed(value):

@@ -13,8 +13,9 @@ from ..shared.errors import PreconditionFailed
 from ..shared.step_kinds import DONE, FAILED, REFUSED, kind_of
 from ..state import journal, step_record
 from ..state.storage import ChangeError
-from . import health_probe, interrupted_changes, preconditions, registry
+from . import interrupted_changes, registry
 from .answers import answer_of, in_check_mode
+from .handlers import manifest
 
 
 class Recovery:
@@ -122,15 +123,7 @@ class Recovery:
                 entry,
             )
             return answer_of(DONE, "its former bytes were back already")
-        step = dict(
-            self.step,
-            host=self.executor.host,
-            guard=self.step.get("guard") or record.get("guard"),
-        )
-        self.executor.credentials = preconditions.resume(step, self.params)
-        return self.executor.proved(
-            record, {"entry": entry}, _former_process(record), time.monotonic()
-        )
+        return manifest.ChangeComponent(self.executor).resume(record, entry)
 
     def _unwritten(self, record, result):
         """Record that the file was not written, or that foreign bytes stay."""
@@ -160,16 +153,6 @@ def _reverts(item, entry):
     if not item["intent"] or not item["end"]:
         return False
     return item["intent"]["reverts"] == entry and item["end"]["result"] == journal.COMMITTED
-
-
-def _former_process(record):
-    """Return the component's process of before the step, None where it is gone."""
-    former = record["former"] or {}
-    identity = (former.get("pid"), former.get("ticks"))
-    for instance in health_probe.instances(record["component"]):
-        if instance.identity == identity:
-            return instance
-    return None
 
 
 def _sentence_of_change(change):

@@ -10,7 +10,7 @@ SWEEP = "capture.step_handlers:sweep"
 
 
 def handler_of(name):
-    """Return the handler of a kind of step, or None where the executor does it.
+    """Return the handler of a kind of step, or None where its row names none.
 
     Imported on demand: most nodes never need one. KeyError for a kind that is not known.
     """

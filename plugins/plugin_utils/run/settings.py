@@ -17,13 +17,13 @@ from typing import Any
 
 import yaml
 
-from ...module_utils.shared import consent, label_selector
+from ...module_utils.shared import argument_specs, consent, label_selector
 from ..parsers import cpuset
 
 PREFIX = "kubemend_"
 
 FAIL_ON = ("never", "unknown", "warning", "critical")
-FORMATS = ("terminal", "json", "html", "junit")
+FORMATS = argument_specs.REPORT_FORMATS
 DEFAULT_FORMATS = ("terminal", "json", "html")
 REFUSALS = consent.WORDS
 COMPONENTS = ("kubelet", "kube-scheduler", "kube-controller-manager", "kube-apiserver")
