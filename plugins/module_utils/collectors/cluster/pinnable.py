@@ -182,10 +182,7 @@ class Search:
             if meta.get("deletionTimestamp"):
                 continue
             containers, wanted = containers_of(spec), self._wanted(meta.get("labels") or {})
-            if status.get("qosClass"):
-                guaranteed = status["qosClass"] == "Guaranteed"
-            else:
-                guaranteed = not any(unequal(one) for one in containers)
+            guaranteed = _is_guaranteed(status, containers)
             if _suspect(containers, guaranteed, wanted):
                 self._keep(item, containers, wanted)
             elif guaranteed:
@@ -194,21 +191,8 @@ class Search:
     def _keep(self, item, containers, wanted):
         meta, spec, status = item["metadata"], item.get("spec") or {}, item.get("status") or {}
         owner, manager = self._owner(meta)
-        namespace = meta.get("namespace")
-        if owner:
-            names = self.known.get((owner["kind"], namespace, owner["name"]), (None, None))[0]
-        else:
-            names = None
-        for one in containers:
-            one["injected"] = names is not None and one["name"] not in names
-        shape = tuple(
-            tuple(str(value) for _dummy, value in sorted(one.items())) for one in containers
-        )
-        if owner:
-            of = (owner["kind"], owner["name"])
-        else:
-            of = (None, meta.get("uid"))
-        key = (namespace, of, spec.get("nodeName"), shape)
+        self._mark_injected(containers, owner, meta.get("namespace"))
+        key = _likeness(meta, spec, owner, containers)
         if key in self.pods:
             self.pods[key]["uids"].add(meta.get("uid"))
         elif len(self.pods) >= MAX_ITEMS:
@@ -224,6 +208,14 @@ class Search:
                 uids={meta.get("uid")},
                 pod_level=_quantities(spec.get("resources")),
             )
+
+    def _mark_injected(self, containers, owner, namespace):
+        """Mark the containers that the template of the pod's owner, where it is known, has not."""
+        names = None
+        if owner:
+            names = self.known.get((owner["kind"], namespace, owner["name"]), (None, None))[0]
+        for container in containers:
+            container["injected"] = names is not None and container["name"] not in names
 
     def _workload(self, meta):
         """Return the workload of a pod as its own names tell.
@@ -302,6 +294,25 @@ class Search:
         return sorted(
             found + pods, key=lambda one: (one["kind"], one["namespace"] or "", one["name"] or "")
         )
+
+
+def _is_guaranteed(status, containers):
+    """Return whether a pod is Guaranteed: as its status says, else by its containers."""
+    if status.get("qosClass"):
+        return status["qosClass"] == "Guaranteed"
+    return not any(unequal(container) for container in containers)
+
+
+def _likeness(meta, spec, owner, containers):
+    """Return what equal pods of one owner on one node have in common."""
+    shape = tuple(
+        tuple(str(value) for _dummy, value in sorted(container.items())) for container in containers
+    )
+    if owner:
+        author = (owner["kind"], owner["name"])
+    else:
+        author = (None, meta.get("uid"))
+    return meta.get("namespace"), author, spec.get("nodeName"), shape
 
 
 def _suspect(containers, guaranteed, wanted):

@@ -87,7 +87,7 @@ def lacking(item, kind):
     if kind == "Job":
         return _lacking_job(spec, status)
     if kind == "DaemonSet":
-        return status.get("desiredNumberScheduled") or 0, status.get("currentNumberScheduled") or 0
+        return _lacking_daemonset(status)
     return spec.get("replicas", 1), status.get("replicas") or 0
 
 
@@ -99,6 +99,10 @@ def _lacking_job(spec, status):
     if completions is not None:
         wanted = min(wanted, completions - (status.get("succeeded") or 0))
     return wanted, status.get("active") or 0
+
+
+def _lacking_daemonset(status):
+    return status.get("desiredNumberScheduled") or 0, status.get("currentNumberScheduled") or 0
 
 
 def _still(api, key, said):
@@ -205,17 +209,12 @@ def missed(there, item, nodes):
     was set later leaves pods where they are.
     """
     meta, status = item.get("metadata") or {}, item.get("status") or {}
-    template = ((item.get("spec") or {}).get("template") or {}).get("spec") or {}
+    template = _pod_spec(item)
     tolerations = dicts(template.get("tolerations"))
     if meta.get("deletionTimestamp") or len(tolerations) > pending.MAX_TOLERATIONS:
         return None
     everywhere = not status.get("desiredNumberScheduled")
-    names = sorted(
-        node["name"]
-        for node in nodes
-        if _keeping(node, everywhere, tolerations)
-        and node_affinity.fits(template, node["name"], node["labels"])
-    )
+    names = _tainted_nodes(nodes, template, tolerations, everywhere)
     if _strays(item):
         names = [name for name in names if there.has(meta.get("uid"), name) is False]
     if not names:
@@ -228,6 +227,21 @@ def missed(there, item, nodes):
         "desired": status.get("desiredNumberScheduled") or 0,
         "tolerations": [pending.toleration_of(toleration) for toleration in tolerations],
     }
+
+
+def _pod_spec(item):
+    """Return the spec of the pods that a workload makes."""
+    return ((item.get("spec") or {}).get("template") or {}).get("spec") or {}
+
+
+def _tainted_nodes(nodes, template, tolerations, everywhere):
+    """Return the names of the nodes that are meant for such pods and whose taints keep them away."""
+    return sorted(
+        node["name"]
+        for node in nodes
+        if _keeping(node, everywhere, tolerations)
+        and node_affinity.fits(template, node["name"], node["labels"])
+    )
 
 
 def collect(api, ended, nodes):
