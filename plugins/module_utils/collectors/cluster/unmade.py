@@ -235,7 +235,7 @@ def _pod_spec(item):
 
 
 def _tainted_nodes(nodes, template, tolerations, everywhere):
-    """Return the names of the nodes that are meant for such pods and whose taints keep them away."""
+    """Return the names of the nodes that suit such pods and whose taints keep them away."""
     return sorted(
         node["name"]
         for node in nodes
