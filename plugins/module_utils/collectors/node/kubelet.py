@@ -55,8 +55,8 @@ def _unit(block):
     if not block:
         return None
     unit = systemd.unit(block)
-    if not unit:
-        return unit
+    if unit is None:
+        return None
     unit.update(_start(block), unit_file_state=_enabled(unit))
     if "masked" in (unit["load_state"], unit["unit_file_state"].partition("-")[0]):
         unit["mask"] = unit_mask.facts(unit["name"])

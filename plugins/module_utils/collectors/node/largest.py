@@ -101,7 +101,7 @@ def _together(path, other, table):
 def walk(roots, points, end, keys=("bytes",)):
     """{folders, bytes, files, complete} of these folders; points: where something is mounted."""
     count = _Count(points, end)
-    count.roots(roots)
+    count.add_roots(roots)
     rows = list(count.rows.values())
     total = [row for row in rows if row["path"] in roots]
     return {
@@ -127,7 +127,7 @@ class _Count:
         """Return whether time or number of entries is used up."""
         return self.entries > MAX_ENTRIES or time.monotonic() >= self.end
 
-    def roots(self, roots):
+    def add_roots(self, roots):
         """Count what these folders hold, as far as the time reaches."""
         starts = [(root, self.start(root)) for root in roots]
         waiting = [(root, [start]) for root, start in starts if start]

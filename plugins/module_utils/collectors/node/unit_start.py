@@ -160,24 +160,30 @@ def _message(value):
 def _needs(block, written, end, left, depth):
     """Return facts() of the needed units that do not run, with how and by which line."""
     after = _words_of(block, "After")
-    wanted = [(name, how) for how in HOW for name in _words_of(block, how)]
-    names = sorted({name for name, _how in wanted})
-    if not names or depth == 0:
+    needs = sorted((name, how) for how in HOW for name in _words_of(block, how))
+    if not needs or depth == 0:
         return []
+    stopped = _blocks_of_stopped(sorted({name for name, _how in needs}), end)
+    rows = []
+    for name, how in needs:
+        if name in stopped and left[0] > 0 and time.monotonic() < end:
+            facts = _facts(stopped[name], end, left, depth - 1)
+            path, line = _line_of(written, how, name)
+            rows.append(dict(facts, how=how, ordered=name in after, path=path, line=line))
+    return rows
+
+
+def _blocks_of_stopped(names, end):
+    """Return {name: block} of those of these units that do not run; {} without an answer."""
     try:
         blocks = systemd.show(names, PROPERTIES, _left(end))
     except CommandError:
-        return []
-    found = []
-    for name, how in sorted(wanted):
-        other = blocks.get(name)
-        if not other or other.get("ActiveState", [""])[0] in RUNS:
-            continue
-        if left[0] > 0 and time.monotonic() < end:
-            facts = _facts(other, end, left, depth - 1)
-            path, line = _line_of(written, how, name)
-            found.append(dict(facts, how=how, ordered=name in after, path=path, line=line))
-    return found
+        return {}
+    return {
+        name: block
+        for name, block in blocks.items()
+        if block and block.get("ActiveState", [""])[0] not in RUNS
+    }
 
 
 def _words_of(block, key):
