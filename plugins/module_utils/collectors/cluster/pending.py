@@ -274,16 +274,16 @@ class _Pending:
             placed[0] if placed else None,
         )
 
-    def _count(self, rows, most, item, what, since=None):
+    def _count(self, rows, most, item, fields, since=None):
         """Count pods that wait for the same in one row, with the time since the oldest waits."""
         meta = item.get("metadata") or {}
         if self._is_asked(item):
-            what["asked"] = True
-        key = json.dumps(what, sort_keys=True)
+            fields["asked"] = True
+        key = json.dumps(fields, sort_keys=True)
         if key not in rows and len(rows) >= most:
             self.cut = True
             return
-        row = rows.setdefault(key, dict(what, pods=0, names=[], since=None))
+        row = rows.setdefault(key, dict(fields, pods=0, names=[], since=None))
         row["pods"] += 1
         if len(row["names"]) < MAX_NAMES:
             row["names"].append("{}/{}".format(meta.get("namespace"), meta.get("name")))

@@ -142,15 +142,15 @@ class Search:
                 key = (kind, meta.get("namespace"), meta.get("name"))
                 containers = containers_of(spec)
                 self.known[key] = frozenset(one["name"] for one in containers), manager_of(meta)
-                wanted = self._wanted(labels)
+                expected = self._is_expected(labels)
                 guaranteed = not any(unequal(one) for one in containers)
-                if spec.get("resources") or not _suspect(containers, guaranteed, wanted):
+                if spec.get("resources") or not _suspect(containers, guaranteed, expected):
                     continue
                 if len(self.suspects) >= MAX_ITEMS and key not in self.suspects:
                     self.cut = True
                     continue
                 self.suspects[key] = dict(
-                    _item(kind, version, meta, containers, wanted),
+                    _item(kind, version, meta, containers, expected),
                     manager=self.known[key][1],
                     resources=sha256(
                         workload_resources.text_of(dict(item, kind=kind)).encode("utf-8")
@@ -181,14 +181,14 @@ class Search:
             )
             if meta.get("deletionTimestamp"):
                 continue
-            containers, wanted = containers_of(spec), self._wanted(meta.get("labels") or {})
+            containers, expected = containers_of(spec), self._is_expected(meta.get("labels") or {})
             guaranteed = _is_guaranteed(status, containers)
-            if _suspect(containers, guaranteed, wanted):
-                self._keep(item, containers, wanted)
+            if _suspect(containers, guaranteed, expected):
+                self._keep(item, containers, expected)
             elif guaranteed:
                 self.fine.add(self._workload(meta))
 
-    def _keep(self, item, containers, wanted):
+    def _keep(self, item, containers, expected):
         meta, spec, status = item["metadata"], item.get("spec") or {}, item.get("status") or {}
         owner, manager = self._owner(meta)
         self._mark_injected(containers, owner, meta.get("namespace"))
@@ -199,7 +199,7 @@ class Search:
             self.cut = True
         else:
             self.pods[key] = dict(
-                _item("Pod", "v1", meta, containers, wanted),
+                _item("Pod", "v1", meta, containers, expected),
                 node=spec.get("nodeName"),
                 phase=status.get("phase"),
                 qos=status.get("qosClass"),
@@ -270,7 +270,7 @@ class Search:
             self.lookups[key] = (above, None if above else manager_of(meta))
         return self.lookups.get(key, (None, None))
 
-    def _wanted(self, labels):
+    def _is_expected(self, labels):
         return bool(self.expected) and label_selector.matches(self.expected, labels)
 
     def items(self):
@@ -315,13 +315,13 @@ def _likeness(meta, spec, owner, containers):
     return meta.get("namespace"), author, spec.get("nodeName"), shape
 
 
-def _suspect(containers, guaranteed, wanted):
-    if wanted:
+def _suspect(containers, guaranteed, expected):
+    if expected:
         return not pinned(containers, guaranteed)
     return not guaranteed and any(meant(one) for one in containers)
 
 
-def _item(kind, version, meta, containers, wanted):
+def _item(kind, version, meta, containers, expected):
     return {
         "kind": kind,
         "api_version": version,
@@ -333,7 +333,7 @@ def _item(kind, version, meta, containers, wanted):
         "qos": None,
         "owner": None,
         "manager": None,
-        "expected": wanted,
+        "expected": expected,
         "pod_level": None,
         "containers": containers,
     }

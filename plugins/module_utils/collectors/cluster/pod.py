@@ -275,7 +275,7 @@ class _Look:
 
     def _controller(self, namespace, reference):
         kind, name, uid = reference.get("kind"), reference.get("name"), reference.get("uid")
-        found = {
+        controller = {
             "kind": kind,
             "namespace": namespace,
             "name": name,
@@ -288,12 +288,12 @@ class _Look:
             labels = {}
         group, path, plural = KINDS.get(kind, ("", None, None))
         if path is None or not str(reference.get("apiVersion") or group).startswith(group):
-            return found, labels
+            return controller, labels
         item = self.api.find(f"{path}/namespaces/{_part(namespace)}/{plural}/{_part(name)}")
         if item is None or _uid(item) != uid:
-            return dict(found, state="gone"), labels
-        more, wanted = owner_of(item)
-        return dict(found, state="ok", **more), wanted or labels
+            return dict(controller, state="gone"), labels
+        details, selector = owner_of(item)
+        return dict(controller, state="ok", **details), selector or labels
 
     def siblings(self, namespace, owner, labels, pod):
         """Return (the other pods of this controller nearest in time, how many there are)."""

@@ -159,7 +159,7 @@ def _takes(toleration, taint):
     ) == (taint.get("value") or "")
 
 
-class _There:
+class _Owners:
     """Owners of the pods of a few nodes: each is asked for once."""
 
     def __init__(self, api):
@@ -202,7 +202,7 @@ def _strays(item):
     )
 
 
-def missed(there, item, nodes):
+def missed(owners, item, nodes):
     """Return the tainted nodes without a pod of this DaemonSet that is meant for them, or None.
 
     Only nodes whose taints it does not tolerate: to the others its controller sees. A taint that
@@ -216,7 +216,7 @@ def missed(there, item, nodes):
     everywhere = not status.get("desiredNumberScheduled")
     names = _tainted_nodes(nodes, template, tolerations, everywhere)
     if _strays(item):
-        names = [name for name in names if there.has(meta.get("uid"), name) is False]
+        names = [name for name in names if owners.has(meta.get("uid"), name) is False]
     if not names:
         return None
     return {
@@ -251,12 +251,12 @@ def collect(api, ended, nodes):
 
     unlooked: of how many nodes it is unknown whether DaemonSets have pods there.
     """
-    refused, daemonsets, cut, there = [], [], nodes is None, _There(api)
+    refused, daemonsets, cut, owners = [], [], nodes is None, _Owners(api)
     try:
         cut = _fill_refused(api, refused) or cut
         tainted = [node for node in nodes or () if _keeping(node, True)]
         if tainted:
-            cut = _fill_missed(api, daemonsets, there, tainted) or cut
+            cut = _fill_missed(api, daemonsets, owners, tainted) or cut
     except Exception as error:  # pylint: disable=broad-except
         if not ended(error):
             raise
@@ -264,7 +264,7 @@ def collect(api, ended, nodes):
     return {
         "refused": sorted(refused, key=lambda row: (row["namespace"], row["kind"], row["name"])),
         "daemonsets": daemonsets,
-        "unlooked": len(there.unlooked),
+        "unlooked": len(owners.unlooked),
     }, cut
 
 
@@ -279,12 +279,12 @@ def _fill_refused(api, refused):
     return is_cut or len(newest) > MAX_OWNERS
 
 
-def _fill_missed(api, daemonsets, there, tainted):
+def _fill_missed(api, daemonsets, owners, tainted):
     """Add the DaemonSets that leave out nodes; return whether the list was cut."""
     for number, item in enumerate(api.items("/apis/apps/v1/daemonsets")):
         if number >= MAX_DAEMONSETS or len(daemonsets) >= MAX_MISSED:
             return True
-        row = missed(there, item, tainted)
+        row = missed(owners, item, tainted)
         if row:
             daemonsets.append(row)
     return False

@@ -41,39 +41,39 @@ def collect(context):
 
 def walk(end, proc="/proc"):
     """Return the data; `end` is when to stop."""
-    found = {"processes": 0, "denied": 0, "complete": True}
-    holders, full, users, own_users = [], [], {}, _link(proc + "/self/ns/user")
+    evidence = {"processes": 0, "denied": 0, "complete": True}
+    holders, nofile, users, own_users = [], [], {}, _link(proc + "/self/ns/user")
     open_counts, thread_counts = [], []  # (count, pid, uid) of the processes with the most
     for pid in _pids(proc):
         if time.monotonic() >= end:
-            found["complete"] = False
+            evidence["complete"] = False
             break
-        where = f"{proc}/{pid}"
+        folder = f"{proc}/{pid}"
         try:
-            process = look(where, end)
+            process = look(folder, end)
         except _Gone:
             continue
-        found["processes"] += 1
-        found["denied"] += process["denied"]
-        found["complete"] = found["complete"] and not process["late"]
+        evidence["processes"] += 1
+        evidence["denied"] += process["denied"]
+        evidence["complete"] = evidence["complete"] and not process["late"]
         _note(open_counts, process["open"], pid, process["uid"])
         _note(thread_counts, process["threads"], pid, process["uid"])
         if process["instances"]:
-            holders.append(_inotify_row(process, pid, where))
+            holders.append(_inotify_row(process, pid, folder))
             # another user namespace has limits of its own, within those of who made it
-            if _link(where + "/ns/user") == own_users:
+            if _link(folder + "/ns/user") == own_users:
                 _add(users, process)
         if _is_full(process):
-            full.append(_nofile_row(process, pid, proc))
-    found["open"] = _count_rows("open", open_counts, proc)
-    found["threads"] = _count_rows("threads", thread_counts, proc)
+            nofile.append(_nofile_row(process, pid, proc))
+    evidence["open"] = _count_rows("open", open_counts, proc)
+    evidence["threads"] = _count_rows("threads", thread_counts, proc)
     return dict(
-        found,
+        evidence,
         uids=sorted(
             users.values(), key=lambda user: (-user["instances"], -user["watches"], user["uid"])
         )[:MAX_UIDS],
         inotify=most(holders),
-        nofile=sorted(full, key=lambda row: -row["open"] / float(row["soft"]))[:MAX_HOLDERS],
+        nofile=sorted(nofile, key=lambda row: -row["open"] / float(row["soft"]))[:MAX_HOLDERS],
     )
 
 
@@ -81,9 +81,9 @@ def _pids(proc):
     return sorted(int(name) for name in os.listdir(proc) if name.isdecimal())
 
 
-def _inotify_row(process, pid, where):
+def _inotify_row(process, pid, folder):
     return dict(
-        holder(pid, process["uid"], where),
+        holder(pid, process["uid"], folder),
         instances=process["instances"],
         watches=process["watches"],
     )
@@ -91,13 +91,13 @@ def _inotify_row(process, pid, where):
 
 def _nofile_row(process, pid, proc):
     """Return the row of a process near its limit of open files."""
-    where = f"{proc}/{pid}"
+    folder = f"{proc}/{pid}"
     return dict(
-        holder(pid, process["uid"], where),
+        holder(pid, process["uid"], folder),
         open=process["open"],
         soft=process["nofile"][0],
         hard=process["nofile"][1],
-        session=procfs.session(files.text(where + "/cgroup", 65536, "")),
+        session=procfs.session(files.text(folder + "/cgroup", 65536, "")),
         ticks=procfs.ticks(pid, proc),
     )
 

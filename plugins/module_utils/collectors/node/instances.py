@@ -133,18 +133,18 @@ def given(pid, argv, mounts):
     As the host has them where they are the host's.
     """
     process_mounts = files.whole(f"/proc/{pid}/mountinfo") or ""
-    found = {}
+    records = {}
     for name in GIVEN:
         path = procfs.flag(argv, name)
-        if not path or not path.startswith("/") or path in found:
+        if not path or not path.startswith("/") or path in records:
             continue
         replaced = _is_replaced(path, process_mounts)
         times = [_mtime(f"/proc/{pid}/root{path}")]
         if not replaced:
             times.append(_mtime(procfs.host_path(path, process_mounts, mounts)))
         mtime = max(time or 0.0 for time in times) or None
-        found[path] = {"path": path, "mtime": mtime, "replaced": replaced}
-    return list(found.values())
+        records[path] = {"path": path, "mtime": mtime, "replaced": replaced}
+    return list(records.values())
 
 
 def _is_replaced(path, mountinfo):

@@ -127,18 +127,18 @@ def _configuration(argv, folder):
     config, dropins = _records(config_path, dropin_folder)
     texts = [record["text"] or "" for record in [config, *dropins] if record]
     kubeconfig_path = path_of("kubeconfig")
-    credentials, raw = None, ""
+    credentials, text = None, ""
     if kubeconfig_path:
         credentials = files.record(kubeconfig_path)
-        raw = credentials["text"] or ""  # certificates are not masked in it
+        text = credentials["text"] or ""  # certificates are not masked in it
     static, source = static_pods(procfs.flag(argv, "pod-manifest-path"), folder, config_path, texts)
     base = os.path.dirname(kubeconfig_path or "/")
     return {
         "config": config,
         "config_dropins": dropins,
         "kubeconfig": credentials,
-        "client_certificate": _client_certificate(raw, base, path_of("cert-dir")),
-        "ca": _authority(raw, base),
+        "client_certificate": _client_certificate(text, base, path_of("cert-dir")),
+        "ca": _authority(text, base),
         "static_pod_path": static,
         "static_pod_path_source": source,
         "healthz": _healthz(argv, texts),

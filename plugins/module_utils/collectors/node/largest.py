@@ -194,9 +194,9 @@ class _Count:
         """Return whether another name of the same file was counted."""
         if state.st_nlink < 2 or stat.S_ISDIR(state.st_mode) or len(self.links) >= MAX_LINKS:
             return False
-        before = state.st_ino in self.links
+        is_counted = state.st_ino in self.links
         self.links.add(state.st_ino)
-        return before
+        return is_counted
 
     def _row(self, path):
         return self.rows.setdefault(path, {"path": path, "bytes": 0, "files": 0})

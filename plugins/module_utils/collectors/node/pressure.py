@@ -51,20 +51,20 @@ MAX_MOUNTS = 8 * 1024 * 1024
 
 def collect(context):
     """Return {filesystems, memory, pids, used_up}; used_up names what is nearly used up."""
-    known = context.data.get("kubelet")
-    if not known:
+    kubelet = context.data.get("kubelet")
+    if not kubelet:
         raise Absent("no kubelet")
     context.source = "statvfs, /proc/meminfo, /proc/loadavg"
-    root = root_dir(known)
+    root = root_dir(kubelet)
     table = mounts(files.whole("/proc/self/mountinfo", MAX_MOUNTS) or "")
-    found = {
+    evidence = {
         "filesystems": [filesystem("nodefs", root, table)],
         "pids": pids(),
         "memory": memory(files.text("/proc/meminfo", 16384, "")),
     }
-    found["filesystems"] += [filesystem("imagefs", path, table) for path in images(known)]
-    found["used_up"] = used_up(found, thresholds(told(known)))
-    return found
+    evidence["filesystems"] += [filesystem("imagefs", path, table) for path in images(kubelet)]
+    evidence["used_up"] = used_up(evidence, thresholds(told(kubelet)))
+    return evidence
 
 
 def root_dir(kubelet):
@@ -72,9 +72,9 @@ def root_dir(kubelet):
     return procfs.flag(kubelet.get("argv") or [], "root-dir") or ROOT_DIR
 
 
-def images(known, exists=os.path.isdir):
+def images(kubelet, exists=os.path.isdir):
     """Return the folders where this kubelet's runtime keeps images."""
-    socket = _runtime_socket(known) or ""
+    socket = _runtime_socket(kubelet) or ""
     candidates = [path for part, path in IMAGES if part in socket][:1]
     return [path for path in candidates or [path for _dummy, path in IMAGES] if exists(path)]
 

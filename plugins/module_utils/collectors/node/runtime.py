@@ -92,11 +92,11 @@ def collect(context):
     kubelet = context.data.get("kubelet")
     if not kubelet:
         raise Absent("no kubelet")
-    named = endpoint(kubelet)
+    socket = endpoint(kubelet)
     family = _unit_name(kubelet)
-    blocks = _blocks(named)
+    blocks = _blocks(socket)
     present = [name for name in OWN if systemd.unit(blocks.get(name, NONE))]
-    kind, path = kind_of(named, family, told_docker(kubelet), present)
+    kind, path = kind_of(socket, family, told_docker(kubelet), present)
     evidence = {
         "endpoint": None,
         "docker": told_docker(kubelet),
@@ -111,8 +111,8 @@ def collect(context):
         "emptied": None,
         "units": [_unit(name, blocks) for name in names_of(kind, blocks)],
     }
-    if named:
-        evidence["endpoint"] = files.one_line(named, 200)
+    if socket:
+        evidence["endpoint"] = files.one_line(socket, 200)
     _add_lines(evidence["units"], context)
     if kind == CONTAINERD:
         evidence["emptied"] = emptied(config_of(blocks))
@@ -172,17 +172,17 @@ def within(path):
     return path.startswith(WITHIN)
 
 
-def kind_of(named, family, docker, present, exists=os.path.lexists):
+def kind_of(socket, family, docker, present, exists=os.path.lexists):
     """Return (whose the socket is, its path): None for what cannot be told.
 
     present: the units that are there.
     """
-    if named and within(named):
-        return EMBEDDED, named
+    if socket and within(socket):
+        return EMBEDDED, socket
     if docker:
         return DOCKER, DOCKER_SOCKET
-    if named:
-        return _kind_by_path(named)
+    if socket:
+        return _kind_by_path(socket)
     if family.startswith(("k3s", "rke2", "snap.", "k0s")):
         return EMBEDDED, None
     if exists(DOCKERSHIM):

@@ -231,12 +231,12 @@ def own(here):
     return found
 
 
-def links(here, dev="/dev"):
+def links(swaps, dev="/dev"):
     """Return {link: device} of the links that lead to a device that is swapped on.
 
     Nothing else is named so.
     """
-    devices = {os.path.realpath(path) for path in here if path.startswith(dev + "/")}
+    devices = {os.path.realpath(path) for path in swaps if path.startswith(dev + "/")}
     if not devices:
         return {}
     targets, count = {}, 0
