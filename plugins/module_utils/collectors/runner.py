@@ -178,8 +178,8 @@ class _Run:
                 continue
             if self.waiting:
                 _warm(self.waiting, self.processes)
-            left = min(child.end for child in self.children.values()) - self.clock()
-            ready = [fd for fd, _event in self.poll.poll(max(0, int(left * 1000) + 1))]
+            seconds = min(child.end for child in self.children.values()) - self.clock()
+            ready = [fd for fd, _event in self.poll.poll(max(0, int(seconds * 1000) + 1))]
             for child in list(self.children.values()):
                 self._take(child, child.ended(child.fd in ready, self.clock()))
         return self.records

@@ -141,9 +141,12 @@ class Search:
                 meta, (labels, spec) = item.get("metadata") or {}, template_of(kind, item)
                 key = (kind, meta.get("namespace"), meta.get("name"))
                 containers = containers_of(spec)
-                self.known[key] = frozenset(one["name"] for one in containers), manager_of(meta)
+                self.known[key] = (
+                    frozenset(container["name"] for container in containers),
+                    manager_of(meta),
+                )
                 expected = self._is_expected(labels)
-                guaranteed = not any(unequal(one) for one in containers)
+                guaranteed = not any(unequal(container) for container in containers)
                 if spec.get("resources") or not _suspect(containers, guaranteed, expected):
                     continue
                 if len(self.suspects) >= MAX_ITEMS and key not in self.suspects:
@@ -318,7 +321,7 @@ def _likeness(meta, spec, owner, containers):
 def _suspect(containers, guaranteed, expected):
     if expected:
         return not pinned(containers, guaranteed)
-    return not guaranteed and any(meant(one) for one in containers)
+    return not guaranteed and any(meant(container) for container in containers)
 
 
 def _item(kind, version, meta, containers, expected):

@@ -159,11 +159,11 @@ def _parsed(data, context):
         raise ValueError("it is empty")
     record = json_line.loads(data.decode("utf-8"))
     content = record["Data"]
-    raw = content.get("PodDeviceEntries")
-    entries = [_entry(entry) for entry in raw or []]
+    pod_devices = content.get("PodDeviceEntries")
+    entries = [_entry(entry) for entry in pod_devices or []]
     texts = None
-    if raw is not None:
-        texts = [_printed(entry) for entry in raw]
+    if pod_devices is not None:
+        texts = [_printed(entry) for entry in pod_devices]
     devices = content.get("RegisteredDevices")
     if len(entries) > MAX_ENTRIES:
         context.truncated = True
@@ -172,7 +172,7 @@ def _parsed(data, context):
         f"{_list(texts)}"
         f" RegisteredDevices:(map[string][]string){_map(devices)}}}"
     )
-    has_numa = any(isinstance(entry.get("DeviceIDs"), dict) for entry in raw or [])
+    has_numa = any(isinstance(entry.get("DeviceIDs"), dict) for entry in pod_devices or [])
     return {
         "format": _format(has_numa, entries),
         "entries": entries[:MAX_ENTRIES],
