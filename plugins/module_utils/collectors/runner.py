@@ -171,20 +171,25 @@ class _Run:
     def records_of_all(self):
         """Run until each collector has its record."""
         while self.waiting or self.children:
-            for collector in [one for one in self.waiting if self._may_start(one)]:
-                self.waiting.remove(collector)
-                self._start_or_skip(collector)
+            self._start_ready()
             if self.questioners:
                 self._ask_systemd()
             if not self.children:
                 continue
             if self.waiting:
                 _warm(self.waiting, self.processes)
-            left = min(child.end for child in self.children.values()) - self.clock()
-            ready = [fd for fd, _event in self.poll.poll(max(0, int(left * 1000) + 1))]
+            seconds = min(child.end for child in self.children.values()) - self.clock()
+            ready = [fd for fd, _event in self.poll.poll(max(0, int(seconds * 1000) + 1))]
             for child in list(self.children.values()):
                 self._take(child, child.ended(child.fd in ready, self.clock()))
         return self.records
+
+    def _start_ready(self):
+        """Start or skip each waiting collector whose needs have their records."""
+        ready = [collector for collector in self.waiting if self._may_start(collector)]
+        for collector in ready:
+            self.waiting.remove(collector)
+            self._start_or_skip(collector)
 
     def _may_start(self, collector):
         if self.is_held and collector.asks:

@@ -127,8 +127,20 @@ class Client:
 
         unmanaged: without metadata.managedFields, where that may be left out.
         """
-        target = _target(path, query)
-        deadline = self.deadline if seconds is None else Deadline(seconds, self.deadline)
+        deadline = self._deadline(seconds)
+        code, headers, body = self._answer(_target(path, query), accept, deadline)
+        if code == 200 and query and query.get("limit") == PAGE:
+            self._ask_ahead(path, query, body, accept, deadline)
+        return self._parse("GET " + path, code, headers, _unmanaged(body) if unmanaged else body)
+
+    def _deadline(self, seconds):
+        """Return the deadline of a request that may take so many seconds, None for all."""
+        if seconds is None:
+            return self.deadline
+        return Deadline(seconds, self.deadline)
+
+    def _answer(self, target, accept, deadline):
+        """Return (code, headers, body) of a GET, retried as long as the API server asks for it."""
         for attempt in range(MAX_TRIES):
             code, headers, body = self.ahead.take(target, deadline, self._read) or self._exchange(
                 "GET", target, accept, deadline
@@ -137,9 +149,7 @@ class Client:
                 break
             if attempt + 1 < MAX_TRIES:
                 self._pause(headers["Retry-After"], code, deadline)
-        if code == 200 and query and query.get("limit") == PAGE:
-            self._ask_ahead(path, query, body, accept, deadline)
-        return self._parse("GET " + path, code, headers, _unmanaged(body) if unmanaged else body)
+        return code, headers, body
 
     def _ask_ahead(self, path, query, body, accept, deadline):
         """Request the next page of a list, where there is one, before this one is parsed."""
@@ -166,7 +176,7 @@ class Client:
         """
         # a fresh one: what was kept may be closed on the other side, and a write is not sent twice
         self.connection.close()
-        deadline = self.deadline if seconds is None else Deadline(seconds, self.deadline)
+        deadline = self._deadline(seconds)
         code, headers, body = self._exchange(
             method, path, JSON, deadline, json.dumps(value).encode("ascii"), kind
         )
@@ -178,7 +188,7 @@ class Client:
         Raises ApiError only where no answer came.
         """
         self.connection.close()
-        deadline = self.deadline if seconds is None else Deadline(seconds, self.deadline)
+        deadline = self._deadline(seconds)
         code, _dummy, answer = self._exchange(method, path, "*/*", deadline, body)
         return code, one_line(answer[:4096].decode("utf-8", "replace"))
 

@@ -32,26 +32,36 @@ def read(address, api):
     one's clock said.
     """
     budget = Deadline(SERVER_SECONDS, api.deadline)
-    objects, errors, uid, beats = {}, [], [], []
-    for found in (lambda api: uid.append(uid_of(api, budget.left())) or (), _leases, _annotated):
-        try:
-            for lock in found(api):
-                if lock["kind"] == BEAT:
-                    beats.append(str(lock["renew_time"] or "")[:40])
-                else:
-                    objects[(lock["kind"], lock["name"])] = lock
-        except ApiError as error:
-            if error.code is None or error.status not in ("denied", "absent"):
-                raise
-            errors.append(str(error))
+    uids, locks, errors = [], [], []
+    _take(uids, _uids(api, budget), errors)
+    _take(locks, _leases(api), errors)
+    _take(locks, _annotated(api), errors)
+    objects = {(lock["kind"], lock["name"]): lock for lock in locks if lock["kind"] != BEAT}
+    beats = [str(lock["renew_time"] or "")[:40] for lock in locks if lock["kind"] == BEAT]
     return {
         "address": address,
         "error": "; ".join(errors) or None,
-        "kube_system_uid": uid[0] if uid else None,
+        "kube_system_uid": uids[0] if uids else None,
         "objects": [objects[key] for key in sorted(objects)],
         "beat": max(beats, default=None),
         "clock": api.clock,
     }
+
+
+def _take(rows, answers, errors):
+    """Add what one kind has to the rows, up to a refusal, which is added to the errors."""
+    try:
+        for answer in answers:
+            rows.append(answer)
+    except ApiError as error:
+        if error.code is None or error.status not in ("denied", "absent"):
+            raise
+        errors.append(str(error))
+
+
+def _uids(api, budget):
+    """Yield the uid of namespace kube-system."""
+    yield uid_of(api, budget.left())
 
 
 def _leases(api):

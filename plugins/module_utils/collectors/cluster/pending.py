@@ -28,6 +28,18 @@ MAX_SILENT, MAX_EVENTS, MAX_GATES, MAX_PLACED, MAX_ABSENT, MAX_ASKED = 500, 2000
 CROWDED = re.compile(r"Too many pods|Insufficient pods")
 FIELDS = ("key", "operator", "value", "effect")
 REFUSALS = ("Unschedulable", "SchedulerError")
+# Pods that are equal in these are one entry.
+ALIKE = (
+    "namespace",
+    "owner",
+    "scheduler",
+    "message",
+    "tolerations",
+    "off",
+    "unfit",
+    "asked",
+    "asks",
+)
 
 
 def refused(item):
@@ -150,10 +162,10 @@ def toleration_of(toleration):
     }
 
 
-class _Found:
-    """What was found so far, whatever ends it. asked: the pod in question; labels: {node.
+class _Pending:
+    """The Pending pods that were read so far, whatever ends the reading.
 
-    Its labels} or None.
+    asked: the pod in question; labels: {node: its labels} or None.
     """
 
     def __init__(self, asked, labels):
@@ -161,6 +173,15 @@ class _Found:
         self.refused, self.waiting, self.gated, self.bound, self.silent = {}, {}, {}, {}, []
         self.read = self.total = self.taken = 0
         self.cut = False
+
+    def take_all(self, api):
+        """Take the Pending pods that the API lists, bounded but for the one in question."""
+        for item in api.items("/api/v1/pods", {"fieldSelector": "status.phase=Pending"}):
+            if self.read >= MAX_READ and not self._is_asked(item):
+                self.cut = True
+                break
+            self.read += 1
+            self.take(item)
 
     def take(self, item):
         """Take one Pending pod."""
@@ -253,21 +274,20 @@ class _Found:
             placed[0] if placed else None,
         )
 
-    def _count(self, kept, most, item, what, since=None):
+    def _count(self, rows, most, item, fields, since=None):
         """Count pods that wait for the same in one row, with the time since the oldest waits."""
         meta = item.get("metadata") or {}
         if self._is_asked(item):
-            what["asked"] = True
-        key = json.dumps(what, sort_keys=True)
-        if key not in kept and len(kept) >= most:
+            fields["asked"] = True
+        key = json.dumps(fields, sort_keys=True)
+        if key not in rows and len(rows) >= most:
             self.cut = True
             return
-        one = kept.setdefault(key, dict(what, pods=0, names=[], since=None))
-        one["pods"] += 1
-        if len(one["names"]) < MAX_NAMES:
-            one["names"].append("{}/{}".format(meta.get("namespace"), meta.get("name")))
-        since = since or meta.get("creationTimestamp")
-        one["since"] = min(one["since"] or since or "", since or one["since"] or "") or None
+        row = rows.setdefault(key, dict(fields, pods=0, names=[], since=None))
+        row["pods"] += 1
+        if len(row["names"]) < MAX_NAMES:
+            row["names"].append("{}/{}".format(meta.get("namespace"), meta.get("name")))
+        row["since"] = _earlier(row["since"], since or meta.get("creationTimestamp"))
 
     def _is_asked(self, item):
         return is_asked(item, self.asked)
@@ -333,37 +353,32 @@ def collect(api, ended, asked=None, labels=None, room=None, allocatable=None):
     labels, room, allocatable: {node: its labels}, {node: how many pods it may have}, {node: what it
     has for them}, None where they are not known.
     """
-    found = _Found(asked, labels)
+    pods = _Pending(asked, labels)
     try:
-        for item in api.items("/api/v1/pods", {"fieldSelector": "status.phase=Pending"}):
-            if found.read >= MAX_READ and not is_asked(item, asked):
-                found.cut = True
-                break
-            found.read += 1
-            found.take(item)
+        pods.take_all(api)
     except Exception as error:  # pylint: disable=broad-except
         if not ended(error):
             raise
-        found.cut = True
-    found.hear(_said(api) if found.silent else {})
+        pods.cut = True
+    pods.hear(_said(api) if pods.silent else {})
     items = sorted(
-        found.refused.values(), key=lambda one: (str(one["namespace"]), str(one["names"][0]))
+        pods.refused.values(), key=lambda entry: (str(entry["namespace"]), str(entry["names"][0]))
     )
     data = {
         "items": items,
-        "total": found.total,
-        "read": found.read,
-        "taken": found.taken,
-        "unseen": _rows(found.waiting, "scheduler"),
-        "gated": _rows(found.gated, "namespace"),
-        "bound": _rows(found.bound, "node"),
+        "total": pods.total,
+        "read": pods.read,
+        "taken": pods.taken,
+        "unseen": _rows(pods.waiting, "scheduler"),
+        "gated": _rows(pods.gated, "namespace"),
+        "bound": _rows(pods.bound, "node"),
     }
     tell_absent(api, data["bound"], labels)
     if items and allocatable:
         data["largest"] = largest(allocatable.values())
-    if any(CROWDED.search(one["message"]) for one in items):
+    if any(CROWDED.search(entry["message"]) for entry in items):
         data["full"] = full_nodes(api, room)
-    return data, found.cut
+    return data, pods.cut
 
 
 def _rows(kept, name):
@@ -396,32 +411,29 @@ def _said(api):
     return {uid: text for uid, (_dummy, text) in newest.items()}
 
 
-def _add(found, entry):
+def _add(entries, entry):
     """Return whether there was room for it."""
-    told = (
-        "namespace",
-        "owner",
-        "scheduler",
-        "message",
-        "tolerations",
-        "off",
-        "unfit",
-        "asked",
-        "asks",
-    )
-    key = json.dumps([entry.get(name) for name in told], sort_keys=True)
-    known = found.get(key)
-    if known is None:
-        if len(found) >= MAX_ITEMS:
-            return False
-        found[key] = entry
+    key = json.dumps([entry.get(name) for name in ALIKE], sort_keys=True)
+    alike = entries.get(key)
+    if alike is not None:
+        _merge(alike, entry)
         return True
-    known["pods"] += 1
-    if len(known["names"]) < MAX_NAMES:
-        known["names"].append(entry["names"][0])
-    if len(known["targets"]) < MAX_TARGETS:
-        known["targets"] += entry["targets"]
-    known["since"] = (
-        min(known["since"] or entry["since"] or "", entry["since"] or known["since"] or "") or None
-    )
+    if len(entries) >= MAX_ITEMS:
+        return False
+    entries[key] = entry
     return True
+
+
+def _merge(alike, entry):
+    """Count the pod of an entry in the one that is equal to it."""
+    alike["pods"] += 1
+    if len(alike["names"]) < MAX_NAMES:
+        alike["names"].append(entry["names"][0])
+    if len(alike["targets"]) < MAX_TARGETS:
+        alike["targets"] += entry["targets"]
+    alike["since"] = _earlier(alike["since"], entry["since"])
+
+
+def _earlier(time, other):
+    """Return the earlier of two times; the only one where the other is missing."""
+    return min(time or other or "", other or time or "") or None

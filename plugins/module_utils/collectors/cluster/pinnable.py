@@ -141,16 +141,19 @@ class Search:
                 meta, (labels, spec) = item.get("metadata") or {}, template_of(kind, item)
                 key = (kind, meta.get("namespace"), meta.get("name"))
                 containers = containers_of(spec)
-                self.known[key] = frozenset(one["name"] for one in containers), manager_of(meta)
-                wanted = self._wanted(labels)
-                guaranteed = not any(unequal(one) for one in containers)
-                if spec.get("resources") or not _suspect(containers, guaranteed, wanted):
+                self.known[key] = (
+                    frozenset(container["name"] for container in containers),
+                    manager_of(meta),
+                )
+                expected = self._is_expected(labels)
+                guaranteed = not any(unequal(container) for container in containers)
+                if spec.get("resources") or not _suspect(containers, guaranteed, expected):
                     continue
                 if len(self.suspects) >= MAX_ITEMS and key not in self.suspects:
                     self.cut = True
                     continue
                 self.suspects[key] = dict(
-                    _item(kind, version, meta, containers, wanted),
+                    _item(kind, version, meta, containers, expected),
                     manager=self.known[key][1],
                     resources=sha256(
                         workload_resources.text_of(dict(item, kind=kind)).encode("utf-8")
@@ -181,41 +184,25 @@ class Search:
             )
             if meta.get("deletionTimestamp"):
                 continue
-            containers, wanted = containers_of(spec), self._wanted(meta.get("labels") or {})
-            if status.get("qosClass"):
-                guaranteed = status["qosClass"] == "Guaranteed"
-            else:
-                guaranteed = not any(unequal(one) for one in containers)
-            if _suspect(containers, guaranteed, wanted):
-                self._keep(item, containers, wanted)
+            containers, expected = containers_of(spec), self._is_expected(meta.get("labels") or {})
+            guaranteed = _is_guaranteed(status, containers)
+            if _suspect(containers, guaranteed, expected):
+                self._keep(item, containers, expected)
             elif guaranteed:
                 self.fine.add(self._workload(meta))
 
-    def _keep(self, item, containers, wanted):
+    def _keep(self, item, containers, expected):
         meta, spec, status = item["metadata"], item.get("spec") or {}, item.get("status") or {}
         owner, manager = self._owner(meta)
-        namespace = meta.get("namespace")
-        if owner:
-            names = self.known.get((owner["kind"], namespace, owner["name"]), (None, None))[0]
-        else:
-            names = None
-        for one in containers:
-            one["injected"] = names is not None and one["name"] not in names
-        shape = tuple(
-            tuple(str(value) for _dummy, value in sorted(one.items())) for one in containers
-        )
-        if owner:
-            of = (owner["kind"], owner["name"])
-        else:
-            of = (None, meta.get("uid"))
-        key = (namespace, of, spec.get("nodeName"), shape)
+        self._mark_injected(containers, owner, meta.get("namespace"))
+        key = _likeness(meta, spec, owner, containers)
         if key in self.pods:
             self.pods[key]["uids"].add(meta.get("uid"))
         elif len(self.pods) >= MAX_ITEMS:
             self.cut = True
         else:
             self.pods[key] = dict(
-                _item("Pod", "v1", meta, containers, wanted),
+                _item("Pod", "v1", meta, containers, expected),
                 node=spec.get("nodeName"),
                 phase=status.get("phase"),
                 qos=status.get("qosClass"),
@@ -224,6 +211,14 @@ class Search:
                 uids={meta.get("uid")},
                 pod_level=_quantities(spec.get("resources")),
             )
+
+    def _mark_injected(self, containers, owner, namespace):
+        """Mark the containers that the template of the pod's owner, where it is known, has not."""
+        names = None
+        if owner:
+            names = self.known.get((owner["kind"], namespace, owner["name"]), (None, None))[0]
+        for container in containers:
+            container["injected"] = names is not None and container["name"] not in names
 
     def _workload(self, meta):
         """Return the workload of a pod as its own names tell.
@@ -278,7 +273,7 @@ class Search:
             self.lookups[key] = (above, None if above else manager_of(meta))
         return self.lookups.get(key, (None, None))
 
-    def _wanted(self, labels):
+    def _is_expected(self, labels):
         return bool(self.expected) and label_selector.matches(self.expected, labels)
 
     def items(self):
@@ -304,13 +299,32 @@ class Search:
         )
 
 
-def _suspect(containers, guaranteed, wanted):
-    if wanted:
+def _is_guaranteed(status, containers):
+    """Return whether a pod is Guaranteed: as its status says, else by its containers."""
+    if status.get("qosClass"):
+        return status["qosClass"] == "Guaranteed"
+    return not any(unequal(container) for container in containers)
+
+
+def _likeness(meta, spec, owner, containers):
+    """Return what equal pods of one owner on one node have in common."""
+    shape = tuple(
+        tuple(str(value) for _dummy, value in sorted(container.items())) for container in containers
+    )
+    if owner:
+        author = (owner["kind"], owner["name"])
+    else:
+        author = (None, meta.get("uid"))
+    return meta.get("namespace"), author, spec.get("nodeName"), shape
+
+
+def _suspect(containers, guaranteed, expected):
+    if expected:
         return not pinned(containers, guaranteed)
-    return not guaranteed and any(meant(one) for one in containers)
+    return not guaranteed and any(meant(container) for container in containers)
 
 
-def _item(kind, version, meta, containers, wanted):
+def _item(kind, version, meta, containers, expected):
     return {
         "kind": kind,
         "api_version": version,
@@ -322,7 +336,7 @@ def _item(kind, version, meta, containers, wanted):
         "qos": None,
         "owner": None,
         "manager": None,
-        "expected": wanted,
+        "expected": expected,
         "pod_level": None,
         "containers": containers,
     }

@@ -217,19 +217,22 @@ class _Look:
 
         None where it is not known.
         """
-        for item in self.api.items(
-            "/api/v1/events", {"fieldSelector": "involvedObject.uid=" + uid}
-        ):
+        return self._named_by_events(uid) or self._named_by_pods(uid)
+
+    def _named_by_events(self, uid):
+        query = {"fieldSelector": "involvedObject.uid=" + uid}
+        for item in self.api.items("/api/v1/events", query):
             about = item.get("involvedObject") or {}
             is_pod = about.get("kind") == "Pod" and about.get("uid") == uid
             if is_pod and about.get("namespace") and about.get("name"):
                 return about["namespace"], about["name"]
+        return None
+
+    def _named_by_pods(self, uid):
         for item in self.api.items("/api/v1/pods", accept=client.LIST):
             meta = item.get("metadata") or {}
-            if uid in (
-                meta.get("uid"),
-                (meta.get("annotations") or {}).get(rejected.MIRROR),
-            ):
+            file_hash = (meta.get("annotations") or {}).get(rejected.MIRROR)
+            if uid in (meta.get("uid"), file_hash):
                 return meta.get("namespace"), meta.get("name")
         return None
 
@@ -244,9 +247,7 @@ class _Look:
             if len(self.events) >= MAX_EVENTS:
                 self.cut = True
                 return
-            self.events.setdefault(
-                (item.get("metadata") or {}).get("uid") or len(self.events), event
-            )
+            self.events.setdefault(_uid(item) or len(self.events), event)
 
     def owner(self, namespace, pod):
         """Return (the controller, the labels of its pods) of a pod; ({}, {}) where it has none."""
@@ -274,7 +275,7 @@ class _Look:
 
     def _controller(self, namespace, reference):
         kind, name, uid = reference.get("kind"), reference.get("name"), reference.get("uid")
-        found = {
+        controller = {
             "kind": kind,
             "namespace": namespace,
             "name": name,
@@ -287,31 +288,28 @@ class _Look:
             labels = {}
         group, path, plural = KINDS.get(kind, ("", None, None))
         if path is None or not str(reference.get("apiVersion") or group).startswith(group):
-            return found, labels
+            return controller, labels
         item = self.api.find(f"{path}/namespaces/{_part(namespace)}/{plural}/{_part(name)}")
-        if item is None or (item.get("metadata") or {}).get("uid") != uid:
-            return dict(found, state="gone"), labels
-        more, wanted = owner_of(item)
-        return dict(found, state="ok", **more), wanted or labels
+        if item is None or _uid(item) != uid:
+            return dict(controller, state="gone"), labels
+        details, selector = owner_of(item)
+        return dict(controller, state="ok", **details), selector or labels
 
     def siblings(self, namespace, owner, labels, pod):
         """Return (the other pods of this controller nearest in time, how many there are)."""
-        query = {}
-        if labels:
-            pairs = ["{}={}".format(*pair) for pair in sorted(labels.items())]
-            query = {"labelSelector": ",".join(pairs)}
         meta = (pod or {}).get("metadata") or {}
         near = _distance(meta)
-        found, total = {}, 0
-        for item in self._scanned(f"/api/v1/namespaces/{_part(namespace)}/pods", query):
-            uid = (item.get("metadata") or {}).get("uid")
-            if uid in found or uid == meta.get("uid") or not _is_controlled(item, owner):
+        siblings, total = {}, 0
+        path = f"/api/v1/namespaces/{_part(namespace)}/pods"
+        for item in self._scanned(path, _label_query(labels)):
+            uid = _uid(item)
+            if uid in siblings or uid == meta.get("uid") or not _is_controlled(item, owner):
                 continue
-            found[uid], total = pod_of(item), total + 1
-            if len(found) > 4 * MAX_SIBLINGS:
-                found = {sibling["uid"]: sibling for sibling in _nearest(found, near)}
+            siblings[uid], total = pod_of(item), total + 1
+            if len(siblings) > 4 * MAX_SIBLINGS:
+                siblings = {sibling["uid"]: sibling for sibling in _nearest(siblings, near)}
         self.cut = self.cut or total > MAX_SIBLINGS
-        return sorted(_nearest(found, near), key=_by_time), total
+        return sorted(_nearest(siblings, near), key=_by_time), total
 
     def _scanned(self, path, query):
         for number, item in enumerate(self.api.items(path, query)):
@@ -321,12 +319,28 @@ class _Look:
             yield item
 
 
-def _nearest(found, near):
-    return sorted(found.values(), key=near)[:MAX_SIBLINGS]
+def _uid(item):
+    return (item.get("metadata") or {}).get("uid")
+
+
+def _label_query(labels):
+    """Return the query for the pods with these labels, or for all pods where there are none."""
+    if not labels:
+        return {}
+    pairs = ["{}={}".format(*pair) for pair in sorted(labels.items())]
+    return {"labelSelector": ",".join(pairs)}
+
+
+def _nearest(siblings, near):
+    return sorted(siblings.values(), key=near)[:MAX_SIBLINGS]
 
 
 def _by_time(pod):
     return pod["created"] or "", pod["name"] or ""
+
+
+def _by_first(event):
+    return event["first"] or ""
 
 
 def _is_controlled(item, owner):
@@ -380,29 +394,35 @@ def collect(api, asked, rejections, ended):
     }
     if name is None:
         return data, False
-    item = look.pod(namespace, name)
-    if item and _took_name(item, uid):
-        item = None
+    item = _pod_at(look, namespace, name, uid)
     if item:
         data["pod"] = pod_of(item)
-        data["uid"] = (item.get("metadata") or {}).get("uid") or uid
+        data["uid"] = data["pod"]["uid"] or uid
     try:
         _around(look, data, item)
     except Exception as error:  # pylint: disable=broad-except
         if not ended(error):
             raise
         look.cut = True
-    data["events"] = sorted(look.events.values(), key=lambda event: event["first"] or "")
+    data["events"] = sorted(look.events.values(), key=_by_first)
     if item is None:
         data["uid"] = data["uid"] or _uid_by_events(data["events"], name)
-    if item is None and not data["events"] and not look.cut:
-        raise _unknown(f"{namespace}/{name}")
+        if not data["events"] and not look.cut:
+            raise _unknown(f"{namespace}/{name}")
     return data, look.cut
+
+
+def _pod_at(look, namespace, name, uid):
+    """Return the pod of this name, None without one or where another pod took the name."""
+    item = look.pod(namespace, name)
+    if item and _took_name(item, uid):
+        return None
+    return item
 
 
 def _took_name(item, uid):
     """Return whether this pod is another one than that of the UID."""
-    if uid in (None, (item.get("metadata") or {}).get("uid")):
+    if uid in (None, _uid(item)):
         return False
     return not _static(item, uid)
 

@@ -94,17 +94,20 @@ def rejected_at(item):
         return None
     if status.get("containerStatuses") or status.get("initContainerStatuses"):
         return None
-    if any(one.get("type") in CONDITIONS for one in dicts(status.get("conditions"))):
+    conditions = dicts(status.get("conditions"))
+    if any(condition.get("type") in CONDITIONS for condition in conditions):
         return None
+    return max(_times_of_kubelet(meta), default=None)
+
+
+def _times_of_kubelet(meta):
+    """Return when the kubelet wrote the fields of an object."""
     times = [
-        one.get("time")
-        for one in dicts(meta.get("managedFields"))
-        if one.get("manager") == "kubelet"
+        entry.get("time")
+        for entry in dicts(meta.get("managedFields"))
+        if entry.get("manager") == "kubelet"
     ]
-    times = [one for one in times if _is_time(one)]
-    if times:
-        return max(times)
-    return None
+    return [time for time in times if _is_time(time)]
 
 
 def had(status):

@@ -87,7 +87,7 @@ def lacking(item, kind):
     if kind == "Job":
         return _lacking_job(spec, status)
     if kind == "DaemonSet":
-        return status.get("desiredNumberScheduled") or 0, status.get("currentNumberScheduled") or 0
+        return _lacking_daemonset(status)
     return spec.get("replicas", 1), status.get("replicas") or 0
 
 
@@ -99,6 +99,10 @@ def _lacking_job(spec, status):
     if completions is not None:
         wanted = min(wanted, completions - (status.get("succeeded") or 0))
     return wanted, status.get("active") or 0
+
+
+def _lacking_daemonset(status):
+    return status.get("desiredNumberScheduled") or 0, status.get("currentNumberScheduled") or 0
 
 
 def _still(api, key, said):
@@ -155,7 +159,7 @@ def _takes(toleration, taint):
     ) == (taint.get("value") or "")
 
 
-class _There:
+class _Owners:
     """Owners of the pods of a few nodes: each is asked for once."""
 
     def __init__(self, api):
@@ -198,26 +202,21 @@ def _strays(item):
     )
 
 
-def missed(there, item, nodes):
+def missed(owners, item, nodes):
     """Return the tainted nodes without a pod of this DaemonSet that is meant for them, or None.
 
     Only nodes whose taints it does not tolerate: to the others its controller sees. A taint that
     was set later leaves pods where they are.
     """
     meta, status = item.get("metadata") or {}, item.get("status") or {}
-    template = ((item.get("spec") or {}).get("template") or {}).get("spec") or {}
+    template = _pod_spec(item)
     tolerations = dicts(template.get("tolerations"))
     if meta.get("deletionTimestamp") or len(tolerations) > pending.MAX_TOLERATIONS:
         return None
     everywhere = not status.get("desiredNumberScheduled")
-    names = sorted(
-        node["name"]
-        for node in nodes
-        if _keeping(node, everywhere, tolerations)
-        and node_affinity.fits(template, node["name"], node["labels"])
-    )
+    names = _tainted_nodes(nodes, template, tolerations, everywhere)
     if _strays(item):
-        names = [name for name in names if there.has(meta.get("uid"), name) is False]
+        names = [name for name in names if owners.has(meta.get("uid"), name) is False]
     if not names:
         return None
     return {
@@ -230,6 +229,21 @@ def missed(there, item, nodes):
     }
 
 
+def _pod_spec(item):
+    """Return the spec of the pods that a workload makes."""
+    return ((item.get("spec") or {}).get("template") or {}).get("spec") or {}
+
+
+def _tainted_nodes(nodes, template, tolerations, everywhere):
+    """Return the names of the nodes that suit such pods and whose taints keep them away."""
+    return sorted(
+        node["name"]
+        for node in nodes
+        if _keeping(node, everywhere, tolerations)
+        and node_affinity.fits(template, node["name"], node["labels"])
+    )
+
+
 def collect(api, ended, nodes):
     """Return (data, truncated). nodes: [{name, labels, taints}], None where they are not known.
 
@@ -237,12 +251,12 @@ def collect(api, ended, nodes):
 
     unlooked: of how many nodes it is unknown whether DaemonSets have pods there.
     """
-    refused, daemonsets, cut, there = [], [], nodes is None, _There(api)
+    refused, daemonsets, cut, owners = [], [], nodes is None, _Owners(api)
     try:
         cut = _fill_refused(api, refused) or cut
         tainted = [node for node in nodes or () if _keeping(node, True)]
         if tainted:
-            cut = _fill_missed(api, daemonsets, there, tainted) or cut
+            cut = _fill_missed(api, daemonsets, owners, tainted) or cut
     except Exception as error:  # pylint: disable=broad-except
         if not ended(error):
             raise
@@ -250,7 +264,7 @@ def collect(api, ended, nodes):
     return {
         "refused": sorted(refused, key=lambda row: (row["namespace"], row["kind"], row["name"])),
         "daemonsets": daemonsets,
-        "unlooked": len(there.unlooked),
+        "unlooked": len(owners.unlooked),
     }, cut
 
 
@@ -265,12 +279,12 @@ def _fill_refused(api, refused):
     return is_cut or len(newest) > MAX_OWNERS
 
 
-def _fill_missed(api, daemonsets, there, tainted):
+def _fill_missed(api, daemonsets, owners, tainted):
     """Add the DaemonSets that leave out nodes; return whether the list was cut."""
     for number, item in enumerate(api.items("/apis/apps/v1/daemonsets")):
         if number >= MAX_DAEMONSETS or len(daemonsets) >= MAX_MISSED:
             return True
-        row = missed(there, item, tainted)
+        row = missed(owners, item, tainted)
         if row:
             daemonsets.append(row)
     return False

@@ -77,24 +77,30 @@ def running(base="/proc/sys/"):
 
 def modules(proc="/proc", sys="/sys", tree=None):
     """Return {name: loaded, builtin or absent}; None where that cannot be told."""
-    names = _loaded(proc)
+    loaded_names = _loaded(proc)
     tree = tree or "/lib/modules/" + os.uname()[2]
-    present = set(builtins(files.whole(tree + "/modules.builtin") or ""))
+    builtin_names = _builtin_names(proc, tree)
+    return {name: _module_state(name, loaded_names, builtin_names, sys) for name in MODULES}
+
+
+def _builtin_names(proc, tree):
+    """Return the names of what this kernel has without a module."""
+    names = set(builtins(files.whole(tree + "/modules.builtin") or ""))
     if os.path.isdir(proc + "/sys/net/bridge"):
-        present.add("br_netfilter")
+        names.add("br_netfilter")
     if overlay(files.whole(proc + "/filesystems") or ""):
-        present.add("overlay")
-    found = {}
-    for name in MODULES:
-        if names and name in names:
-            found[name] = LOADED
-        elif name in present or os.path.isdir(os.path.join(sys, "module", name)):
-            found[name] = BUILTIN
-        elif names is None:
-            found[name] = None
-        else:
-            found[name] = ABSENT
-    return found
+        names.add("overlay")
+    return names
+
+
+def _module_state(name, loaded_names, builtin_names, sys):
+    if loaded_names and name in loaded_names:
+        return LOADED
+    if name in builtin_names or os.path.isdir(os.path.join(sys, "module", name)):
+        return BUILTIN
+    if loaded_names is None:
+        return None
+    return ABSENT
 
 
 def _loaded(proc):

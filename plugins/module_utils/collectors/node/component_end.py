@@ -46,16 +46,27 @@ def collect(context):
         raise Absent(
             "no static pod of a component, or each of them runs and was not started of late"
         )
-    known = context.data.get("kubelet") or {}
-    text = (known.get("config") or {}).get("text") or ""
-    context.source = root = yaml_scalars.top(text, "podLogsDir") or PODS
+    kubelet = context.data.get("kubelet") or {}
+    context.source = root = _log_folder(kubelet)
     rows = [_row(root, component, component in running) for component in components]
-    down = [row for row in rows if not row["running"]]
-    if down:
-        lines = _journal(context, (known.get("unit") or {}).get("name"))
-        for row in down:
-            row["kubelet"] = said(lines, row["component"])
+    _add_kubelet_lines(rows, context, (kubelet.get("unit") or {}).get("name"))
     return {"components": rows}
+
+
+def _log_folder(kubelet):
+    """Return the folder of the logs of pods, as the kubelet's configuration names it."""
+    text = (kubelet.get("config") or {}).get("text") or ""
+    return yaml_scalars.top(text, "podLogsDir") or PODS
+
+
+def _add_kubelet_lines(rows, context, unit):
+    """Add what the kubelet's journal says of each component that does not run."""
+    down = [row for row in rows if not row["running"]]
+    if not down:
+        return
+    lines = _journal(context, unit)
+    for row in down:
+        row["kubelet"] = said(lines, row["component"])
 
 
 def _static_processes(context):

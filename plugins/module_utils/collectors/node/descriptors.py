@@ -41,59 +41,69 @@ def collect(context):
 
 def walk(end, proc="/proc"):
     """Return the data; `end` is when to stop."""
-    found = {"processes": 0, "denied": 0, "complete": True}
-    holders, full, users, ours = [], [], {}, _link(proc + "/self/ns/user")
-    most_open, most_threads = [], []  # (count, pid, uid), of no more processes than are told
-    for pid in sorted(int(name) for name in os.listdir(proc) if name.isdecimal()):
+    evidence = {"processes": 0, "denied": 0, "complete": True}
+    holders, nofile, users, own_users = [], [], {}, _link(proc + "/self/ns/user")
+    open_counts, thread_counts = [], []  # (count, pid, uid) of the processes with the most
+    for pid in _pids(proc):
         if time.monotonic() >= end:
-            found["complete"] = False
+            evidence["complete"] = False
             break
-        where = f"{proc}/{pid}"
+        folder = f"{proc}/{pid}"
         try:
-            seen = look(where, end)
+            process = look(folder, end)
         except _Gone:
             continue
-        found["processes"] += 1
-        found["denied"] += seen["denied"]
-        found["complete"] = found["complete"] and not seen["late"]
-        _note(most_open, seen["open"], pid, seen["uid"])
-        _note(most_threads, seen["threads"], pid, seen["uid"])
-        if seen["instances"]:
-            holders.append(
-                dict(
-                    holder(pid, seen["uid"], where),
-                    instances=seen["instances"],
-                    watches=seen["watches"],
-                )
-            )
+        evidence["processes"] += 1
+        evidence["denied"] += process["denied"]
+        evidence["complete"] = evidence["complete"] and not process["late"]
+        _note(open_counts, process["open"], pid, process["uid"])
+        _note(thread_counts, process["threads"], pid, process["uid"])
+        if process["instances"]:
+            holders.append(_inotify_row(process, pid, folder))
             # another user namespace has limits of its own, within those of who made it
-            if _link(where + "/ns/user") == ours:
-                _add(users, seen)
-        if _is_full(seen):
-            full.append(
-                dict(
-                    holder(pid, seen["uid"], where),
-                    open=seen["open"],
-                    soft=seen["nofile"][0],
-                    hard=seen["nofile"][1],
-                    session=procfs.session(files.text(where + "/cgroup", 65536, "")),
-                    ticks=procfs.ticks(pid, proc),
-                )
-            )
-    found["open"] = [
-        dict(holder(pid, uid, f"{proc}/{pid}"), open=count) for count, pid, uid in most_open
-    ]
-    found["threads"] = [
-        dict(holder(pid, uid, f"{proc}/{pid}"), threads=count) for count, pid, uid in most_threads
-    ]
+            if _link(folder + "/ns/user") == own_users:
+                _add(users, process)
+        if _is_full(process):
+            nofile.append(_nofile_row(process, pid, proc))
+    evidence["open"] = _count_rows("open", open_counts, proc)
+    evidence["threads"] = _count_rows("threads", thread_counts, proc)
     return dict(
-        found,
+        evidence,
         uids=sorted(
-            users.values(), key=lambda one: (-one["instances"], -one["watches"], one["uid"])
+            users.values(), key=lambda user: (-user["instances"], -user["watches"], user["uid"])
         )[:MAX_UIDS],
         inotify=most(holders),
-        nofile=sorted(full, key=lambda one: -one["open"] / float(one["soft"]))[:MAX_HOLDERS],
+        nofile=sorted(nofile, key=lambda row: -row["open"] / float(row["soft"]))[:MAX_HOLDERS],
     )
+
+
+def _pids(proc):
+    return sorted(int(name) for name in os.listdir(proc) if name.isdecimal())
+
+
+def _inotify_row(process, pid, folder):
+    return dict(
+        holder(pid, process["uid"], folder),
+        instances=process["instances"],
+        watches=process["watches"],
+    )
+
+
+def _nofile_row(process, pid, proc):
+    """Return the row of a process near its limit of open files."""
+    folder = f"{proc}/{pid}"
+    return dict(
+        holder(pid, process["uid"], folder),
+        open=process["open"],
+        soft=process["nofile"][0],
+        hard=process["nofile"][1],
+        session=procfs.session(files.text(folder + "/cgroup", 65536, "")),
+        ticks=procfs.ticks(pid, proc),
+    )
+
+
+def _count_rows(key, counts, proc):
+    return [dict(holder(pid, uid, f"{proc}/{pid}"), **{key: count}) for count, pid, uid in counts]
 
 
 def _note(most_of, count, pid, uid):

@@ -158,29 +158,34 @@ def _parsed(data, context):
     if not data.strip():
         raise ValueError("it is empty")
     record = json_line.loads(data.decode("utf-8"))
-    held = record["Data"]
-    raw = held.get("PodDeviceEntries")
-    entries = [_entry(entry) for entry in raw or []]
+    content = record["Data"]
+    pod_devices = content.get("PodDeviceEntries")
+    entries = [_entry(entry) for entry in pod_devices or []]
     texts = None
-    if raw is not None:
-        texts = [_printed(entry) for entry in raw]
-    registered = held.get("RegisteredDevices")
+    if pod_devices is not None:
+        texts = [_printed(entry) for entry in pod_devices]
+    devices = content.get("RegisteredDevices")
     if len(entries) > MAX_ENTRIES:
         context.truncated = True
     text = (
         "(checkpoint.checkpointData){PodDeviceEntries:([]checkpoint.PodDevicesEntry)"
         f"{_list(texts)}"
-        f" RegisteredDevices:(map[string][]string){_map(registered)}}}"
+        f" RegisteredDevices:(map[string][]string){_map(devices)}}}"
     )
-    has_numa = any(isinstance(entry.get("DeviceIDs"), dict) for entry in raw or [])
+    has_numa = any(isinstance(entry.get("DeviceIDs"), dict) for entry in pod_devices or [])
     return {
         "format": _format(has_numa, entries),
         "entries": entries[:MAX_ENTRIES],
-        "registered": {
-            str(name): [str(device) for device in devices or []]
-            for name, devices in (registered or {}).items()
-        },
+        "registered": _devices_of_resources(devices),
         "checksum": _checksum(text, record.get("Checksum")),
+    }
+
+
+def _devices_of_resources(registered):
+    """Return {resource: its devices} of what plugins registered."""
+    return {
+        str(name): [str(device) for device in devices or []]
+        for name, devices in (registered or {}).items()
     }
 
 

@@ -25,10 +25,10 @@ def collect(context):
 
     And how the member that answered does.
     """
-    everyone = in_this_network(context, ("kube-apiserver", "etcd"))
-    servers = [one for one in everyone if one["component"] == "kube-apiserver"]
-    stacked = [one for one in everyone if one["component"] == "etcd"]
-    found = {
+    processes = in_this_network(context, ("kube-apiserver", "etcd"))
+    servers = [process for process in processes if process["component"] == "kube-apiserver"]
+    stacked = [process for process in processes if process["component"] == "etcd"]
+    evidence = {
         "api_server": None,
         "endpoint": None,
         "cluster_id": None,
@@ -38,36 +38,52 @@ def collect(context):
         "alarms": None,
         "health": None,
     }
+    process, authority, endpoints, pairs = _access(servers, stacked)
     if servers:
-        argv = servers[0]["argv"]
-        endpoints = split(procfs.flag(argv, "etcd-servers"))
-        found["api_server"] = {
+        evidence["api_server"] = {
             "etcd_servers": endpoints,
-            "etcd_prefix": procfs.flag(argv, "etcd-prefix") or "/registry",
+            "etcd_prefix": procfs.flag(process["argv"], "etcd-prefix") or "/registry",
         }
-        process, authority = servers[0], "etcd-cafile"
+    try:
+        return _ask(
+            context, evidence, endpoints or ["http://127.0.0.1:2379"], pairs, process, authority
+        )
+    finally:
+        if stacked:
+            _add_local(context, evidence, stacked[0])
+
+
+def _access(servers, stacked):
+    """Return (process, flag of its CA, endpoints, credentials) of what leads to etcd from here.
+
+    The way of an API server comes first; Absent without either.
+    """
+    if servers:
+        process = servers[0]
+        endpoints = split(procfs.flag(process["argv"], "etcd-servers"))
         pairs = _pairs_of(process, "etcd-certfile", "etcd-keyfile")
-    elif stacked:
-        process, authority = stacked[0], "trusted-ca-file"
+        return process, "etcd-cafile", endpoints, pairs
+    if stacked:
+        process = stacked[0]
         endpoints = split(
             procfs.flag(process["argv"], "listen-client-urls")
             or procfs.flag(process["argv"], "advertise-client-urls")
         )
         pairs = _usual_pairs() + _pairs_of(process, "cert-file", "key-file")
-    else:
-        raise Absent("neither an API server nor etcd runs here")
-    try:
-        return _asked(
-            context, found, endpoints or ["http://127.0.0.1:2379"], pairs, process, authority
-        )
-    finally:
-        if found["status"] is None and stacked:
-            found["health"] = _health(context, stacked[0])
-        elif found["status"] and stacked and is_local(parsed(found["status"]["endpoint"])[1]):
-            found["status"].update(_quota(found["status"], stacked[0]))
+        return process, "trusted-ca-file", endpoints, pairs
+    raise Absent("neither an API server nor etcd runs here")
 
 
-def _asked(context, found, endpoints, pairs, process, authority):
+def _add_local(context, evidence, process):
+    """Add the health of the etcd on this node where none told its status, else its quota."""
+    status = evidence["status"]
+    if status is None:
+        evidence["health"] = _health(context, process)
+    elif is_local(parsed(status["endpoint"])[1]):
+        status.update(_quota(status, process))
+
+
+def _ask(context, evidence, endpoints, pairs, process, authority):
     """Ask one endpoint after another, those on this node first.
 
     With one credential after another.
@@ -86,39 +102,39 @@ def _asked(context, found, endpoints, pairs, process, authority):
                     )
                 else:
                     encryption = None
-                door = EtcdClient(address, port, encryption, context)
-                _told(door, found, url)
-                status, body = door.post(MEMBERS)
+                client = EtcdClient(address, port, encryption, context)
+                _add_status(client, evidence, url)
+                status, body = client.post(MEMBERS)
                 if status != 200:
                     raise http_client.HttpError(f"HTTP {status}{refusal(body)}")
-                found.update(members(body), endpoint=url)
+                evidence.update(members(body), endpoint=url)
                 context.source = url
-                return found
+                return evidence
             except http_client.HttpError as error:
                 errors.append(f"{url}: {error}")
-    found["error"] = "; ".join(dict.fromkeys(errors)) or "no endpoint to ask"
-    raise Failed(found["error"], found)
+    evidence["error"] = "; ".join(dict.fromkeys(errors)) or "no endpoint to ask"
+    raise Failed(evidence["error"], evidence)
 
 
-def _told(door, found, url):
-    """Return what the first member that answers says of itself. Its alarms go through consensus.
+def _add_status(client, evidence, url):
+    """Add what the first member that answers says of itself. Its alarms go through consensus.
 
     Without a leader they are not asked for.
     """
-    if found["status"] is not None:
+    if evidence["status"] is not None:
         return
-    status, body = door.post(STATUS)
+    status, body = client.post(STATUS)
     if status != 200:
         return  # etcd before 3.3, or a proxy of another kind: the member list still says why
     try:
-        found["status"] = dict(status_of(body), endpoint=url)
-        if found["status"]["leader"] == NO_MEMBER:
+        evidence["status"] = dict(status_of(body), endpoint=url)
+        if evidence["status"]["leader"] == NO_MEMBER:
             return
-        status, body = door.post(ALARMS, QUESTION)
+        status, body = client.post(ALARMS, QUESTION)
         if status == 200:
-            found["alarms"] = alarms(body)
+            evidence["alarms"] = alarms(body)
         else:
-            found["alarms"] = None
+            evidence["alarms"] = None
     except http_client.HttpError:
         pass  # the errors of the status name alarms too
 

@@ -95,19 +95,24 @@ def _describe(pid, component, argv, own, mounts):
     process["given"] = given(pid, argv, mounts)
     folder = procfs.link(pid, "cwd") or "/"
     _read_config(process, argv, folder, root, mounts)
+    _add_kubeconfig(process, argv, folder, root)
+    return process
+
+
+def _add_kubeconfig(process, argv, folder, root):
+    """Add the kubeconfig and the CA by which the process knows its API server."""
     # A scheduler's configuration file counts, where it has one.
     path = yaml_scalars.anywhere(
         (process["config"] or {}).get("text") or "", "kubeconfig"
     ) or procfs.flag(argv, "kubeconfig")
-    if path:
-        path = os.path.normpath(os.path.join(folder, path))
-        process["kubeconfig"] = files.record(path, root=root)
-        named = yaml_scalars.anywhere(process["kubeconfig"]["text"] or "", "certificate-authority")
-        if named:
-            process["authority"] = files.pem(os.path.join(os.path.dirname(path), named), root=root)
-    else:
+    if not path:
         process["authority"] = files.pem(SERVICE_ACCOUNT, root=root)
-    return process
+        return
+    path = os.path.normpath(os.path.join(folder, path))
+    process["kubeconfig"] = files.record(path, root=root)
+    authority = yaml_scalars.anywhere(process["kubeconfig"]["text"] or "", "certificate-authority")
+    if authority:
+        process["authority"] = files.pem(os.path.join(os.path.dirname(path), authority), root=root)
 
 
 def _read_config(process, argv, folder, root, mounts):
@@ -127,19 +132,19 @@ def given(pid, argv, mounts):
 
     As the host has them where they are the host's.
     """
-    theirs = files.whole(f"/proc/{pid}/mountinfo") or ""
-    found = {}
+    process_mounts = files.whole(f"/proc/{pid}/mountinfo") or ""
+    records = {}
     for name in GIVEN:
         path = procfs.flag(argv, name)
-        if not path or not path.startswith("/") or path in found:
+        if not path or not path.startswith("/") or path in records:
             continue
-        replaced = _is_replaced(path, theirs)
+        replaced = _is_replaced(path, process_mounts)
         times = [_mtime(f"/proc/{pid}/root{path}")]
         if not replaced:
-            times.append(_mtime(procfs.host_path(path, theirs, mounts)))
+            times.append(_mtime(procfs.host_path(path, process_mounts, mounts)))
         mtime = max(time or 0.0 for time in times) or None
-        found[path] = {"path": path, "mtime": mtime, "replaced": replaced}
-    return list(found.values())
+        records[path] = {"path": path, "mtime": mtime, "replaced": replaced}
+    return list(records.values())
 
 
 def _is_replaced(path, mountinfo):
@@ -181,8 +186,8 @@ def _host_path(pid, path, root, mounts):
         state = os.fstat(descriptor)
     finally:
         os.close(descriptor)
-    theirs = files.whole(f"/proc/{pid}/mountinfo") or ""
-    for candidate in (path, procfs.host_path(path, theirs, mounts)):
+    process_mounts = files.whole(f"/proc/{pid}/mountinfo") or ""
+    for candidate in (path, procfs.host_path(path, process_mounts, mounts)):
         if candidate and _identity(candidate) == (state.st_dev, state.st_ino):
             return candidate
     return None

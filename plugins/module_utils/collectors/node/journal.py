@@ -43,16 +43,7 @@ def collect(context):
     runs = journal.list_runs(ROOT, MAX_RUNS + 1)
     context.source = ROOT
     context.truncated = len(runs) > MAX_RUNS
-    paths = [path for run in runs for path in run["paths"]] + [
-        item["real"] for item in pending if item["real"]
-    ]
-    # others are texts of the API
-    folders = {os.path.dirname(path) for path in paths if path.startswith("/")}
-    down = [
-        {name: one.get(name) for name in ("run_id", "step", "component", "path", "reason")}
-        for component, one in sorted(step_record.failures(ROOT).items())
-        if not procfs.any_of((component,), context.processes)
-    ]
+    down = _down(step_record.failures(ROOT), context.processes)
     return dict(
         at_work(),
         pending=pending,
@@ -60,8 +51,26 @@ def collect(context):
         runs=runs[-MAX_RUNS:],
         busy=busy or storage.busy(ROOT),
         levels=(_levels(storage.clock()) if _ever_raised(runs) else []) + _by_restart(),
-        temp_files=sorted(path for folder in folders for path in _temp_files(folder)),
+        temp_files=_temp_files(_folders(runs, pending)),
     )
+
+
+def _down(failures, processes):
+    """Return the steps that failed and whose component does not run."""
+    names = ("run_id", "step", "component", "path", "reason")
+    return [
+        {name: failure.get(name) for name in names}
+        for component, failure in sorted(failures.items())
+        if not procfs.any_of((component,), processes)
+    ]
+
+
+def _folders(runs, pending):
+    """Return the folders in which runs changed files, or left a change unfinished."""
+    paths = [path for run in runs for path in run["paths"]]
+    paths += [item["real"] for item in pending if item["real"]]
+    # others are texts of the API
+    return {os.path.dirname(path) for path in paths if path.startswith("/")}
 
 
 def at_work():
@@ -158,7 +167,11 @@ def _lock(unreadable):
         return {"error": str(error)}
 
 
-def _temp_files(folder):
+def _temp_files(folders):
+    return sorted(path for folder in folders for path in _temp_files_in(folder))
+
+
+def _temp_files_in(folder):
     try:
         return [
             os.path.join(folder, name)

@@ -28,42 +28,47 @@ CERTIFICATE = "/var/lib/kubelet/pki/kubelet-client-current.pem"
 def collect(context):
     """Return the kubelet as it runs, or as it would start."""
     process, block, trouble = here(context.processes)
-    if block:
-        found = systemd.unit(block)
-    else:
-        found = None
-    if found:
-        found.update(_start(block), unit_file_state=_enabled(found))
-        if "masked" in (found["load_state"], found["unit_file_state"].partition("-")[0]):
-            found["mask"] = unit_mask.facts(found["name"])
-    if process is None and found is None:
+    unit = _unit(block)
+    if process is None and unit is None:
         if trouble:
             raise Failed(trouble)
         raise Absent("neither a process nor a unit of a kubelet")
     if process:
-        argv = process.pop("raw")
-    else:
-        argv = systemd.command_line(block)
-    folder = (procfs.link(process["pid"], "cwd") if process else None) or "/"
-    if process:
+        argv, source = process.pop("raw"), "process"
+        folder = procfs.link(process["pid"], "cwd") or "/"
         context.source = f"pid {process['pid']}"
     else:
-        context.source = found["name"]
+        argv, source = systemd.command_line(block), "unit"
+        folder = "/"
+        context.source = unit["name"]
     return dict(
         _configuration(argv, folder),
         process=process,
-        unit=found,
+        unit=unit,
         argv=files.masked_argv(argv),
-        argv_source="process" if process else "unit",
+        argv_source=source,
     )
 
 
-def _enabled(found):
+def _unit(block):
+    """Return what systemd tells of the kubelet's unit, and how it starts; None without one."""
+    if not block:
+        return None
+    unit = systemd.unit(block)
+    if unit is None:
+        return None
+    unit.update(_start(block), unit_file_state=_enabled(unit))
+    if "masked" in (unit["load_state"], unit["unit_file_state"].partition("-")[0]):
+        unit["mask"] = unit_mask.facts(unit["name"])
+    return unit
+
+
+def _enabled(unit):
     """Return what is-enabled says, and of a unit that it does not speak of what systemd knows."""
     try:
-        return systemd.enabled(found["name"])
+        return systemd.enabled(unit["name"])
     except CommandError:
-        return found["unit_file_state"]
+        return unit["unit_file_state"]
 
 
 def _start(block):
@@ -119,33 +124,36 @@ def _configuration(argv, folder):
         return None
 
     config_path, dropin_folder = path_of("config"), path_of("config-dir")
-    if config_path:
-        config = files.record(config_path)
-    else:
-        config = None
-    if dropin_folder:
-        dropins = [files.record(path) for path in dropin_paths(dropin_folder)]
-    else:
-        dropins = []
-    texts = [one["text"] or "" for one in [config, *dropins] if one]
+    config, dropins = _records(config_path, dropin_folder)
+    texts = [record["text"] or "" for record in [config, *dropins] if record]
     kubeconfig_path = path_of("kubeconfig")
-    credentials, raw = None, ""
+    credentials, text = None, ""
     if kubeconfig_path:
         credentials = files.record(kubeconfig_path)
-        raw = credentials["text"] or ""  # certificates are not masked in it
+        text = credentials["text"] or ""  # certificates are not masked in it
     static, source = static_pods(procfs.flag(argv, "pod-manifest-path"), folder, config_path, texts)
     base = os.path.dirname(kubeconfig_path or "/")
     return {
         "config": config,
         "config_dropins": dropins,
         "kubeconfig": credentials,
-        "client_certificate": _client_certificate(raw, base, path_of("cert-dir")),
-        "ca": _authority(raw, base),
+        "client_certificate": _client_certificate(text, base, path_of("cert-dir")),
+        "ca": _authority(text, base),
         "static_pod_path": static,
         "static_pod_path_source": source,
         "healthz": _healthz(argv, texts),
         "cni": networks(path_of("cni-conf-dir") or NETWORKS),
     }
+
+
+def _records(config_path, dropin_folder):
+    """Return the records of (the configuration file or None, its drop-ins)."""
+    config, dropins = None, []
+    if config_path:
+        config = files.record(config_path)
+    if dropin_folder:
+        dropins = [files.record(path) for path in dropin_paths(dropin_folder)]
+    return config, dropins
 
 
 def static_pods(flag, folder, config_path, texts):

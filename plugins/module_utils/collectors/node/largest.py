@@ -38,20 +38,19 @@ EVERY = 256  # entries between two looks at the clock
 
 def collect(context):
     """Return {filesystems, memory, threads}: of what is short, and empty for the rest."""
-    known = context.data.get("pressure") or {}
-    short = known.get("used_up") or []
+    pressures = context.data.get("pressure") or {}
+    short = pressures.get("used_up") or []
     if not short:
         raise Absent("nothing is nearly used up")
     context.source = "the folders of a filesystem that is short, /proc/*/status"
     end = time.monotonic() + context.seconds(SECONDS)
-    found = {"filesystems": [], "memory": [], "threads": []}
+    consumers = {"filesystems": [], "memory": [], "threads": []}
     if "memory.available" in short or "pid.available" in short:
-        found.update(processes())
-    filesystems = [row for row in known.get("filesystems") or [] if _is_short(row, short)]
-    argv = (context.data.get("kubelet") or {}).get("argv") or []
-    root = procfs.flag(argv, "root-dir") or pressure.ROOT_DIR
-    found["filesystems"] = _walks(filesystems, root, short, end)
-    return found
+        consumers.update(processes())
+    filesystems = [row for row in pressures.get("filesystems") or [] if _is_short(row, short)]
+    root = pressure.root_dir(context.data.get("kubelet") or {})
+    consumers["filesystems"] = _walks(filesystems, root, short, end)
+    return consumers
 
 
 def _is_short(filesystem, short):
@@ -102,23 +101,12 @@ def _together(path, other, table):
 def walk(roots, points, end, keys=("bytes",)):
     """{folders, bytes, files, complete} of these folders; points: where something is mounted."""
     count = _Count(points, end)
-    waiting = [
-        (root, [begun]) for root, begun in ((root, count.begun(root)) for root in roots) if begun
-    ]
-    while waiting and not count.over():
-        # Each has a share of the time that is left: a large folder does not hide the others.
-        later = []
-        for number, (root, stack) in enumerate(waiting):
-            now = time.monotonic()
-            count.folders(stack, now + max(0.05, end - now) / (len(waiting) - number))
-            if stack:
-                later.append((root, stack))
-        waiting = later
+    count.add_roots(roots)
     rows = list(count.rows.values())
     total = [row for row in rows if row["path"] in roots]
     return {
         "folders": chosen(rows, keys),
-        "complete": count.complete and not waiting,
+        "complete": count.complete,
         "bytes": sum(row["bytes"] for row in total),
         "files": sum(row["files"] for row in total),
     }
@@ -139,7 +127,22 @@ class _Count:
         """Return whether time or number of entries is used up."""
         return self.entries > MAX_ENTRIES or time.monotonic() >= self.end
 
-    def begun(self, root):
+    def add_roots(self, roots):
+        """Count what these folders hold, as far as the time reaches."""
+        starts = [(root, self.start(root)) for root in roots]
+        waiting = [(root, [start]) for root, start in starts if start]
+        while waiting and not self.over():
+            # Each has a share of the time that is left: a large folder does not hide the others.
+            later = []
+            for number, (root, stack) in enumerate(waiting):
+                now = time.monotonic()
+                self.folders(stack, now + max(0.05, self.end - now) / (len(waiting) - number))
+                if stack:
+                    later.append((root, stack))
+            waiting = later
+        self.complete = self.complete and not waiting
+
+    def start(self, root):
         """Return what folders() takes for this folder; None where it is not there."""
         try:
             return root, os.lstat(root).st_dev, 0, [self._row(root)]
@@ -169,31 +172,31 @@ class _Count:
         if entry.path in self.points:
             return None
         try:
-            seen = entry.stat(follow_symlinks=False)
+            state = entry.stat(follow_symlinks=False)
         except OSError:
             return None
-        if seen.st_dev != device or self._counted(seen):
+        if state.st_dev != device or self._counted(state):
             return None
-        is_folder = stat.S_ISDIR(seen.st_mode)
+        is_folder = stat.S_ISDIR(state.st_mode)
         if is_folder and depth < TOLD:
             rows = [*rows, self._row(entry.path)]
         for row in rows:
-            row["bytes"] += seen.st_blocks * 512
+            row["bytes"] += state.st_blocks * 512
             row["files"] += 1
-        if is_folder and depth >= MAX_DEPTH:
+        if not is_folder:
+            return None
+        if depth >= MAX_DEPTH:
             self.complete = False
             return None
-        if is_folder:
-            return (entry.path, device, depth + 1, rows)
-        return None
+        return (entry.path, device, depth + 1, rows)
 
-    def _counted(self, seen):
+    def _counted(self, state):
         """Return whether another name of the same file was counted."""
-        if seen.st_nlink < 2 or stat.S_ISDIR(seen.st_mode) or len(self.links) >= MAX_LINKS:
+        if state.st_nlink < 2 or stat.S_ISDIR(state.st_mode) or len(self.links) >= MAX_LINKS:
             return False
-        before = seen.st_ino in self.links
-        self.links.add(seen.st_ino)
-        return before
+        is_counted = state.st_ino in self.links
+        self.links.add(state.st_ino)
+        return is_counted
 
     def _row(self, path):
         return self.rows.setdefault(path, {"path": path, "bytes": 0, "files": 0})

@@ -59,9 +59,9 @@ def collect(context):
     program that says its name.
     """
     kubelet = context.data.get("kubelet") or {}
-    root = procfs.flag(kubelet.get("argv") or [], "root-dir") or ROOT_DIR
+    root = _root_dir(kubelet)
     context.source = root
-    found = {
+    evidence = {
         "root_dir": root,
         "cpu_state": _state(root + "/cpu_manager_state"),
         "memory_state": _state(root + "/memory_manager_state"),
@@ -77,17 +77,30 @@ def collect(context):
         "kubelet_version": None,
     }
     words = _words(kubelet)
-    found["cgroups"] = reserved_cgroups.cgroups(kubelet)
-    found["cpus"]["topology"] = None
-    is_pinned = context.params.get("deep") or _is_static(found["cpu_state"], words)
-    if is_pinned:
-        found["cpus"]["topology"] = topology()
-        _add_containers(found, context)
-        found["runc"] = _version("runc", context)
-    if is_pinned or not _is_well(kubelet) or any(word in words for word in VERSIONED):
-        program = (kubelet.get("process") or {}).get("exe") or "kubelet"
-        found["kubelet_version"] = _version(program, context)
-    return found
+    evidence["cgroups"] = reserved_cgroups.cgroups(kubelet)
+    evidence["cpus"]["topology"] = None
+    has_pinning = context.params.get("deep") or _is_static(evidence["cpu_state"], words)
+    if has_pinning:
+        evidence["cpus"]["topology"] = topology()
+        _add_containers(evidence, context)
+        evidence["runc"] = _version("runc", context)
+    if has_pinning or not _is_well(kubelet) or _is_versioned(words):
+        evidence["kubelet_version"] = _kubelet_version(kubelet, context)
+    return evidence
+
+
+def _is_versioned(words):
+    """Return whether the kubelet is told something whose meaning its version decides."""
+    return any(word in words for word in VERSIONED)
+
+
+def _kubelet_version(kubelet, context):
+    program = (kubelet.get("process") or {}).get("exe") or "kubelet"
+    return _version(program, context)
+
+
+def _root_dir(kubelet):
+    return procfs.flag(kubelet.get("argv") or [], "root-dir") or ROOT_DIR
 
 
 def _is_static(cpu_state, words):
@@ -100,14 +113,14 @@ def _is_well(kubelet):
     return (kubelet.get("healthz") or {}).get("status") == 200
 
 
-def _add_containers(found, context):
+def _add_containers(evidence, context):
     names = container_names()
     containers = _containers(context, names)
-    found["logged"] = _logged(found["cpu_state"], names)
-    found["frozen"] = _frozen(containers)
+    evidence["logged"] = _logged(evidence["cpu_state"], names)
+    evidence["frozen"] = _frozen(containers)
     if context.params.get("deep"):
-        found["stuck"] = _stuck(containers)
-    found["containers"] = [
+        evidence["stuck"] = _stuck(containers)
+    evidence["containers"] = [
         {key: container[key] for key in container if key != "folder"} for container in containers
     ]
 
@@ -162,21 +175,31 @@ def topology(root=CPUS, nodes=NODES):
 
     Of one that is not, the kernel tells no core.
     """
-    numa = {}
-    for name in sorted(os.listdir(nodes)) if os.path.isdir(nodes) else ():
-        if name.startswith("node") and name[4:].isdigit():
-            for cpu in os.listdir(os.path.join(nodes, name)):
-                if cpu.startswith("cpu") and cpu[3:].isdigit():
-                    numa[int(cpu[3:])] = int(name[4:])
-    found = []
-    for cpu in sorted(
-        int(name[3:]) for name in os.listdir(root) if name.startswith("cpu") and name[3:].isdigit()
-    ):
+    numa = _numa_by_cpu(nodes)
+    rows = []
+    for cpu in sorted(_numbers(os.listdir(root), "cpu")):
         place = f"{root}/cpu{cpu}/topology/"
         core = _number(place + "core_id")
         if core is not None:
-            found.append([cpu, core, _number(place + "physical_package_id"), numa.get(cpu)])
-    return found
+            rows.append([cpu, core, _number(place + "physical_package_id"), numa.get(cpu)])
+    return rows
+
+
+def _numa_by_cpu(nodes):
+    """Return {cpu: its NUMA node}; nothing where the kernel tells of no nodes."""
+    if not os.path.isdir(nodes):
+        return {}
+    numa = {}
+    for node in sorted(_numbers(os.listdir(nodes), "node")):
+        for cpu in _numbers(os.listdir(f"{nodes}/node{node}"), "cpu"):
+            numa[cpu] = node
+    return numa
+
+
+def _numbers(names, prefix):
+    """Return the numbers of the names that are this prefix and a number, as cpu7."""
+    ends = [name[len(prefix) :] for name in names if name.startswith(prefix)]
+    return [int(end) for end in ends if end.isdigit()]
 
 
 def numa_nodes(nodes=NODES):
@@ -187,9 +210,7 @@ def numa_nodes(nodes=NODES):
         if error.errno == errno.ENOENT:
             return [0]
         return None
-    return sorted(
-        int(name[4:]) for name in names if name.startswith("node") and name[4:].isdigit()
-    ) or [0]
+    return sorted(_numbers(names, "node")) or [0]
 
 
 def memory_total(meminfo):

@@ -51,30 +51,45 @@ MAX_MOUNTS = 8 * 1024 * 1024
 
 def collect(context):
     """Return {filesystems, memory, pids, used_up}; used_up names what is nearly used up."""
-    known = context.data.get("kubelet")
-    if not known:
+    kubelet = context.data.get("kubelet")
+    if not kubelet:
         raise Absent("no kubelet")
     context.source = "statvfs, /proc/meminfo, /proc/loadavg"
-    root = procfs.flag(known.get("argv") or [], "root-dir") or ROOT_DIR
+    root = root_dir(kubelet)
     table = mounts(files.whole("/proc/self/mountinfo", MAX_MOUNTS) or "")
-    found = {
+    evidence = {
         "filesystems": [filesystem("nodefs", root, table)],
         "pids": pids(),
         "memory": memory(files.text("/proc/meminfo", 16384, "")),
     }
-    found["filesystems"] += [filesystem("imagefs", path, table) for path in images(known)]
-    found["used_up"] = used_up(found, thresholds(told(known)))
-    return found
+    evidence["filesystems"] += [filesystem("imagefs", path, table) for path in images(kubelet)]
+    evidence["used_up"] = used_up(evidence, thresholds(told(kubelet)))
+    return evidence
 
 
-def images(known, exists=os.path.isdir):
+def root_dir(kubelet):
+    """Return the folder of the kubelet's data, as its command line names it."""
+    return procfs.flag(kubelet.get("argv") or [], "root-dir") or ROOT_DIR
+
+
+def images(kubelet, exists=os.path.isdir):
     """Return the folders where this kubelet's runtime keeps images."""
-    named = procfs.flag(known.get("argv") or [], "container-runtime-endpoint")
-    for one in reversed([known.get("config")] + (known.get("config_dropins") or [])):
-        if not named and one and one["text"]:
-            named = yaml_scalars.top(one["text"], "containerRuntimeEndpoint")
-    mine = [path for part, path in IMAGES if named and part in named][:1]
-    return [path for path in mine or [path for _dummy, path in IMAGES] if exists(path)]
+    socket = _runtime_socket(kubelet) or ""
+    candidates = [path for part, path in IMAGES if part in socket][:1]
+    return [path for path in candidates or [path for _dummy, path in IMAGES] if exists(path)]
+
+
+def _runtime_socket(kubelet):
+    """Return the socket of the runtime, as the command line or else the last file names it."""
+    socket = procfs.flag(kubelet.get("argv") or [], "container-runtime-endpoint")
+    if socket:
+        return socket
+    for record in reversed([kubelet.get("config")] + (kubelet.get("config_dropins") or [])):
+        if record and record["text"]:
+            socket = yaml_scalars.top(record["text"], "containerRuntimeEndpoint")
+        if socket:
+            return socket
+    return None
 
 
 def mounts(text):

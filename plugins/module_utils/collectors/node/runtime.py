@@ -89,17 +89,17 @@ def collect(context):
     status that a call ends with, or an error}, config and metadata: containerd's, where it refuses
     calls; emptied: the path of containerd's configuration, where that is a file of 0 bytes.
     """
-    known = context.data.get("kubelet")
-    if not known:
+    kubelet = context.data.get("kubelet")
+    if not kubelet:
         raise Absent("no kubelet")
-    named = endpoint(known)
-    family = (known.get("unit") or {}).get("name") or ""
-    blocks = _blocks(named)
+    socket = endpoint(kubelet)
+    family = _unit_name(kubelet)
+    blocks = _blocks(socket)
     present = [name for name in OWN if systemd.unit(blocks.get(name, NONE))]
-    kind, path = kind_of(named, family, told_docker(known), present)
-    found = {
+    kind, path = kind_of(socket, family, told_docker(kubelet), present)
+    evidence = {
         "endpoint": None,
-        "docker": told_docker(known),
+        "docker": told_docker(kubelet),
         "kind": kind,
         "path": path,
         "socket": None,
@@ -111,18 +111,23 @@ def collect(context):
         "emptied": None,
         "units": [_unit(name, blocks) for name in names_of(kind, blocks)],
     }
-    if named:
-        found["endpoint"] = files.one_line(named, 200)
-    _add_lines(found["units"], context)
+    if socket:
+        evidence["endpoint"] = files.one_line(socket, 200)
+    _add_lines(evidence["units"], context)
     if kind == CONTAINERD:
-        found["emptied"] = emptied(config_of(blocks))
+        evidence["emptied"] = emptied(config_of(blocks))
     if kind == EMBEDDED or path is None:
-        return found
+        return evidence
     context.source = path
-    found["socket"] = state_of(path)
-    if found["socket"] == "present" and runs(found["units"], family, known):
-        _ask(found, blocks)
-    return found
+    evidence["socket"] = state_of(path)
+    if evidence["socket"] == "present" and runs(evidence["units"], family, kubelet):
+        _ask(evidence, blocks)
+    return evidence
+
+
+def _unit_name(kubelet):
+    """Return the name of the unit that runs the kubelet; a distribution's is one of its own."""
+    return (kubelet.get("unit") or {}).get("name") or ""
 
 
 def _blocks(named):
@@ -167,18 +172,17 @@ def within(path):
     return path.startswith(WITHIN)
 
 
-def kind_of(named, family, docker, present, exists=os.path.lexists):
+def kind_of(socket, family, docker, present, exists=os.path.lexists):
     """Return (whose the socket is, its path): None for what cannot be told.
 
     present: the units that are there.
     """
-    if named and within(named):
-        return EMBEDDED, named
+    if socket and within(socket):
+        return EMBEDDED, socket
     if docker:
         return DOCKER, DOCKER_SOCKET
-    if named:
-        kind = next((kind for part, kind in PATHS if part in named), OTHER)
-        return kind, DOCKER_SOCKET if kind == DOCKER else named
+    if socket:
+        return _kind_by_path(socket)
     if family.startswith(("k3s", "rke2", "snap.", "k0s")):
         return EMBEDDED, None
     if exists(DOCKERSHIM):
@@ -186,6 +190,12 @@ def kind_of(named, family, docker, present, exists=os.path.lexists):
     if "docker.service" not in present and "containerd.service" in present:
         return CONTAINERD, CONTAINERD_SOCKET  # the default since 1.24; before, docker's own
     return None, None
+
+
+def _kind_by_path(path):
+    """Return (whose the socket at this path is, the runtime's own socket)."""
+    kind = next((kind for part, kind in PATHS if part in path), OTHER)
+    return kind, DOCKER_SOCKET if kind == DOCKER else path
 
 
 def socket_of(name, known):
@@ -335,29 +345,36 @@ def brings(target, name, folders=LOADED):
 
     As vendors of images have it (Flatcar, COS, extensions of systemd).
     """
-    for folder in folders:
-        base = os.path.join(folder, target)
-        if any(
-            os.path.lexists(os.path.join(base + kind, name))
-            for kind in (".wants", ".requires", ".upholds")
-        ):
+    bases = [os.path.join(folder, target) for folder in folders]
+    return any(_links_to(base, name) or _dropins_name(base + ".d", name) for base in bases)
+
+
+def _links_to(base, name):
+    """Return whether a folder of links of a unit holds one to another unit."""
+    return any(
+        os.path.lexists(os.path.join(base + kind, name))
+        for kind in (".wants", ".requires", ".upholds")
+    )
+
+
+def _dropins_name(folder, name):
+    """Return whether a drop-in of this folder has a setting that starts the unit."""
+    try:
+        names = sorted(os.listdir(folder))[:MAX_DROPINS]
+    except OSError:
+        return False
+    return any(
+        _is_started_by(files.text(os.path.join(folder, dropin), MAX_CONFIG) or "", name)
+        for dropin in names
+        if dropin.endswith(".conf")
+    )
+
+
+def _is_started_by(text, name):
+    for _dummy, line in systemd.joined(text):
+        key, value = line.partition("=")[::2]
+        if key.strip() in ("Wants", "Requires", "Upholds", "BindsTo") and name in value.split():
             return True
-        try:
-            dropins = sorted(os.listdir(base + ".d"))[:MAX_DROPINS]
-        except OSError:
-            continue
-        for text in [
-            files.text(os.path.join(base + ".d", one), MAX_CONFIG) or ""
-            for one in dropins
-            if one.endswith(".conf")
-        ]:
-            for _dummy, line in systemd.joined(text):
-                key, value = line.partition("=")[::2]
-                if (
-                    key.strip() in ("Wants", "Requires", "Upholds", "BindsTo")
-                    and name in value.split()
-                ):
-                    return True
     return False
 
 

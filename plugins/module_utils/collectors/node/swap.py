@@ -231,29 +231,31 @@ def own(here):
     return found
 
 
-def links(here, dev="/dev"):
+def links(swaps, dev="/dev"):
     """Return {link: device} of the links that lead to a device that is swapped on.
 
     Nothing else is named so.
     """
-    devices = {os.path.realpath(path) for path in here if path.startswith(dev + "/")}
+    devices = {os.path.realpath(path) for path in swaps if path.startswith(dev + "/")}
     if not devices:
         return {}
-    folders = [os.path.join(dev, "disk", name) for name in LINKS] + [os.path.join(dev, "mapper")]
-    folders += [
-        path
-        for path in (os.path.join(dev, name) for name in _listed(dev))
-        if os.path.isdir(path) and not os.path.islink(path)
-    ][:MAX_FOLDERS]
-    found, looked = {}, 0
-    for folder in folders:
+    targets, count = {}, 0
+    for folder in _link_folders(dev):
         for name in _listed(folder):
-            path, looked = os.path.join(folder, name), looked + 1
-            if looked > MAX_LINKS:
-                return found
+            path, count = os.path.join(folder, name), count + 1
+            if count > MAX_LINKS:
+                return targets
             if os.path.islink(path) and os.path.realpath(path) in devices:
-                found[path] = os.path.realpath(path)
-    return found
+                targets[path] = os.path.realpath(path)
+    return targets
+
+
+def _link_folders(dev):
+    """Return the folders of /dev whose links name block devices: udev's and those of LVM."""
+    folders = [os.path.join(dev, "disk", name) for name in LINKS] + [os.path.join(dev, "mapper")]
+    paths = [os.path.join(dev, name) for name in _listed(dev)]
+    groups = [path for path in paths if os.path.isdir(path) and not os.path.islink(path)]
+    return folders + groups[:MAX_FOLDERS]
 
 
 def zram_files():

@@ -79,16 +79,16 @@ def collect(context):
 
 def every(names, seconds=6):
     """facts() of these units, at most UNITS of them with what they need."""
-    end, left = time.monotonic() + seconds, [UNITS]
+    end, budget = time.monotonic() + seconds, [UNITS]
     blocks = systemd.show(names, PROPERTIES, _left(end))
-    return [_facts(blocks[name], end, left, DEPTH) for name in names if name in blocks]
+    return [_facts(blocks[name], end, budget, DEPTH) for name in names if name in blocks]
 
 
 def _left(end):
     return max(0.2, min(3.0, end - time.monotonic()))
 
 
-def _facts(block, end, left, depth):
+def _facts(block, end, budget, depth):
     """Return what systemd says of a unit, what it checks at a start.
 
     And the units that it needs.
@@ -97,13 +97,13 @@ def _facts(block, end, left, depth):
     def one(name):
         return block.get(name, [""])[0]
 
-    left[0] -= 1
+    budget[0] -= 1
     name = one("Id")
-    written = settings(_files(block, name))
+    assignments = settings(_files(block, name))
     masked = one("LoadState") == "masked"
     if masked:
-        block = dict(block, **_behind(written))
-    checks, source = unit_conditions.checks(name, written, _left(end), not masked)
+        block = dict(block, **_behind(assignments))
+    checks, source = unit_conditions.checks(name, assignments, _left(end), not masked)
     return {
         "name": name,
         "load_state": one("LoadState"),
@@ -120,8 +120,8 @@ def _facts(block, end, left, depth):
         "ended_at": _moment(_number(one("InactiveEnterTimestampMonotonic"))),
         "checks": checks,
         "checks_from": source,
-        "paths": paths(block, written),
-        "needs": _needs(block, written, end, left, depth),
+        "paths": paths(block, assignments),
+        "needs": _needs(block, assignments, end, budget, depth),
         "said": said(name, _left(end)),
     }
 
@@ -157,37 +157,43 @@ def _message(value):
 # -- the units that it needs ----------------------------------------------------------------------
 
 
-def _needs(block, written, end, left, depth):
+def _needs(block, assignments, end, budget, depth):
     """Return facts() of the needed units that do not run, with how and by which line."""
-    after = _words_of(block, "After")
-    wanted = [(name, how) for how in HOW for name in _words_of(block, how)]
-    names = sorted({name for name, _how in wanted})
-    if not names or depth == 0:
+    predecessors = _words_of(block, "After")
+    needs = sorted((name, how) for how in HOW for name in _words_of(block, how))
+    if not needs or depth == 0:
         return []
+    stopped = _blocks_of_stopped(sorted({name for name, _how in needs}), end)
+    rows = []
+    for name, how in needs:
+        if name in stopped and budget[0] > 0 and time.monotonic() < end:
+            facts = _facts(stopped[name], end, budget, depth - 1)
+            path, line = _line_of(assignments, how, name)
+            rows.append(dict(facts, how=how, ordered=name in predecessors, path=path, line=line))
+    return rows
+
+
+def _blocks_of_stopped(names, end):
+    """Return {name: block} of those of these units that do not run; {} without an answer."""
     try:
         blocks = systemd.show(names, PROPERTIES, _left(end))
     except CommandError:
-        return []
-    found = []
-    for name, how in sorted(wanted):
-        other = blocks.get(name)
-        if not other or other.get("ActiveState", [""])[0] in RUNS:
-            continue
-        if left[0] > 0 and time.monotonic() < end:
-            facts = _facts(other, end, left, depth - 1)
-            path, line = _line_of(written, how, name)
-            found.append(dict(facts, how=how, ordered=name in after, path=path, line=line))
-    return found
+        return {}
+    return {
+        name: block
+        for name, block in blocks.items()
+        if block and block.get("ActiveState", [""])[0] not in RUNS
+    }
 
 
 def _words_of(block, key):
     return " ".join(block.get(key, [])).split()
 
 
-def _line_of(written, key, word):
+def _line_of(assignments, key, word):
     """Return (path, line) of the last line of this key with this word; (None, None) for none."""
-    for _dummy, other, text, path, line in reversed(written):
-        if other == key and word in text.split():
+    for _dummy, setting, text, path, line in reversed(assignments):
+        if setting == key and word in text.split():
             return path, line
     return None, None
 
