@@ -173,13 +173,12 @@ def _same_start(started, expected):
 
 def _only_manifest(step, folder, component, host):
     """Check that the component's file is its only one in the folder, besides the one moved out."""
-    change = step.get("change") or {}
-    moved = change.get("path") if change.get("kind") == MOVE_OUT else None
     if not folder:
         raise PreconditionFailed(
             f"the kubelet of {host} has no folder of static pods, so nothing would start"
             f" {component} again; {OLD}"
         )
+    moved = _moved_out(step)
     own = _own_manifest(step, folder)
     remaining = [path for path in _manifests(folder, host) if path != moved]
     holding = [path for path in remaining if speaks_of(path, component)]
@@ -195,6 +194,12 @@ def _only_manifest(step, folder, component, host):
                 " and ".join(path for path in holding if path != own), host, component
             )
         )
+
+
+def _moved_out(step):
+    """Return the path that the step takes away, or None."""
+    change = step.get("change") or {}
+    return change.get("path") if change.get("kind") == MOVE_OUT else None
 
 
 def _own_manifest(step, folder):
