@@ -207,8 +207,7 @@ def _result(error, message, reasons):
     if error.code in BY_CODE:
         return BY_CODE[error.code]
     if error.code == 429:
-        names_budget = "DisruptionBudget" in reasons or "disruption budget" in message
-        return BUDGET if names_budget else BUSY
+        return BUDGET if _names_budget(message, reasons) else BUSY
     if error.code == 500 and CROSSED in message:
         return CROSSING
     if error.code == 403 and "NamespaceTerminating" in reasons:
@@ -216,6 +215,10 @@ def _result(error, message, reasons):
     if denied(error):
         return DENIED
     return UNSURE if _has_no_answer(error) else REFUSED
+
+
+def _names_budget(message, reasons):
+    return "DisruptionBudget" in reasons or "disruption budget" in message
 
 
 def _has_no_answer(error):
