@@ -22,13 +22,11 @@ class RestoreVerbosity(StepHandler):
             for raised in sorted(_runs_with_raised(root))
         ]
         errors = [result["error"] for result in results if result["error"]]
+        targets = [target for result in results for target in result["targets"]]
         errors += [
-            target["reason"]
-            for result in results
-            for target in result["targets"]
-            if target["state"] != level_window.RESTORED
+            target["reason"] for target in targets if target["state"] != level_window.RESTORED
         ]
-        changed = any(result["targets"] for result in results)
+        changed = bool(targets)
         state = step_kinds.FAILED if errors else step_kinds.DONE
         return state, "; ".join(errors), changed
 

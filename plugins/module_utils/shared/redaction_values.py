@@ -27,6 +27,7 @@ from .redaction_spans import (
 
 NUMBER = frozenset("0123456789.+-eE")
 FLOW = ",[]{}"
+NESTING = {"[": 1, "{": 1, "]": -1, "}": -1}
 DEEPEST = 50
 
 
@@ -54,17 +55,31 @@ def node(text, left, column, spans, flow="", alone=True):
     if inside:
         if not alone or text[blanks(text, inside[2]) :][:1] != ":":
             add(text, inside[0], inside[1], spans)
-    elif first in ("", "\r", "\n") or (first == "#" and text[left - 1] in BLANK):
-        if not _below(text, line_end, column, spans, flow) and not (
-            text[begin : begin + 1] == "&" and "*" + text[begin + 1 : left].strip() in text
-        ):
-            add(text, begin, line_end, spans)  # neither a tag nor a comment, as it seems
-    elif flow == "line" and first in ",}]":
         return
-    elif not _collection(text, left, line_end, spans) and (
-        first != "*" or not _alias(text, left, spans)
-    ):
-        _plain(text, left, column, spans, flow, alone)
+    if _is_line_over(text, left):
+        _empty(text, begin, left, column, spans, flow)
+        return
+    if flow == "line" and first in ",}]":
+        return
+    if _collection(text, left, line_end, spans) or (first == "*" and _alias(text, left, spans)):
+        return
+    _plain(text, left, column, spans, flow, alone)
+
+
+def _is_line_over(text, left):
+    """Return whether nothing but a comment stands on the rest of the line."""
+    first = text[left : left + 1]
+    return first in ("", "\r", "\n") or (first == "#" and text[left - 1] in BLANK)
+
+
+def _empty(text, begin, left, column, spans, flow):
+    """Mask what belongs to a key or dash with no value behind it on its line."""
+    line_end = line_end_of(text, left)
+    if _below(text, line_end, column, spans, flow):
+        return
+    is_used = text[begin : begin + 1] == "&" and "*" + text[begin + 1 : left].strip() in text
+    if not is_used:
+        add(text, begin, line_end, spans)  # neither a tag nor a comment, as it seems
 
 
 def properties(text, left, flow=""):
@@ -151,13 +166,9 @@ def _assigned(text, start, left, spans):
     line = text.rfind("\n", 0, start) + 1
     before = text[line:start].strip("\"' \t")
     begins_line = before in ("", "export", "-")
-    end = _end_of_quotes(text, start)
-    if end > line_end and not (begins_line and end < len(text)):
-        end = -1
+    end = _end_of_quotes(text, start, line_end, begins_line)
     if end < 0 and not begins_line:
-        end = left
-        while end < line_end and text[end] not in " \t\r\"',]}\\":
-            end += 1
+        end = _word_end(text, left, line_end)
     elif end < 0 and before == "-":
         end = _plain_end(text, left, line_end)
         _deeper(text, line_end, text.rfind("-", line, start) - line, spans)
@@ -166,8 +177,19 @@ def _assigned(text, start, left, spans):
     add(text, left, end, spans)
 
 
-def _end_of_quotes(text, start):
-    """Return where the quotes end that are around the key and its value, or -1."""
+def _word_end(text, left, line_end):
+    """Return the end of a value that is one word."""
+    end = left
+    while end < line_end and text[end] not in " \t\r\"',]}\\":
+        end += 1
+    return end
+
+
+def _end_of_quotes(text, start, line_end, begins_line):
+    """Return where the quotes end that are around the key and its value, or -1.
+
+    They may end on a later line where the key begins its line.
+    """
     name, quote = start, start - 1
     while text[name] in NAME:
         name += 1
@@ -175,7 +197,10 @@ def _end_of_quotes(text, start):
         return -1
     while text[quote - 1 : quote] == "\\":
         quote -= 1
-    return quoted(text, quote)[1]
+    end = quoted(text, quote)[1]
+    if end > line_end and not (begins_line and end < len(text)):
+        return -1
+    return end
 
 
 def _continued_end(text, end):
@@ -195,10 +220,7 @@ def _plain(text, left, column, spans, flow, alone):
     if word[:1] in ("|", ">") and NUMBER.issuperset(word[1:]):
         _deeper(text, line_end, column, spans)
         return
-    if alone and (word + " ").startswith("- "):
-        _sequence(text, left, spans)
-        return
-    if alone and (": " in word or word.endswith(":") or word.startswith("? ")):
+    if alone and _block_collection(text, left, word, spans):
         return
     if flow == "lines":
         bare = _bare(word)
@@ -207,6 +229,17 @@ def _plain(text, left, column, spans, flow, alone):
             return
     if add(text, left, end, spans):
         _deeper(text, line_end, column, spans)
+
+
+def _block_collection(text, left, word, spans):
+    """Mask the items of the sequence of lines that begins here, and leave a mapping alone.
+
+    False for a scalar.
+    """
+    if (word + " ").startswith("- "):
+        _sequence(text, left, spans)
+        return True
+    return ": " in word or word.endswith(":") or word.startswith("? ")
 
 
 def _bare(word):
@@ -289,11 +322,7 @@ def _below(text, line_end, column, spans, flow):
 
     Is there anything?
     """
-    line = line_end + 1
-    while line < len(text) and (text[line : line_end_of(text, line)].strip() or "#").startswith(
-        "#"
-    ):
-        line = line_end_of(text, line) + 1
+    line = _next_line(text, line_end)
     if line >= len(text):
         return False
     position = line
@@ -308,6 +337,16 @@ def _below(text, line_end, column, spans, flow):
     else:
         return False
     return True
+
+
+def _next_line(text, line_end):
+    """Return where the next line begins that is neither empty nor a comment."""
+    line = line_end + 1
+    while line < len(text) and (text[line : line_end_of(text, line)].strip() or "#").startswith(
+        "#"
+    ):
+        line = line_end_of(text, line) + 1
+    return line
 
 
 def _dashed(text, position):
@@ -379,17 +418,10 @@ def _closed(text, left, line_end, spans):
             position = closing(text, position)
         elif char == "#" and text[position - 1] in BLANK:
             position = line_end_of(text, position)
-        elif char in "[{":
-            depth += 1
-        elif char in "]}":
-            depth -= 1
-            if depth == 0:
-                spans.budget -= position - left
-                return (
-                    position
-                    if text[position + 1 : position + 2] in (*tuple(BLANK + ",]}\"'\\#;:)"), "")
-                    else -1
-                )
+        depth += NESTING.get(char, 0)
+        if depth == 0:
+            spans.budget -= position - left
+            return position if _ends_value(text, position) else -1
         position += 1
     spans.budget -= end - left
     if spans.budget <= 0:
@@ -397,6 +429,11 @@ def _closed(text, left, line_end, spans):
     if end == len(text):
         return line_end
     return end
+
+
+def _ends_value(text, position):
+    """Return whether the value may end with this bracket, by what stands behind it."""
+    return text[position + 1 : position + 2] in (*tuple(BLANK + ",]}\"'\\#;:)"), "")
 
 
 def _items(text, left, end, spans):
@@ -419,16 +456,22 @@ def _flow_item(text, left, end, spans):
         return max(left + 1, inside[2])
     if text[left : left + 1] == "{":
         return max(left + 1, _closed(text, left, end, spans))
-    stop = left
-    while stop < end and text[stop] not in ",[]{}":
-        if text[stop : stop + 2] in (" #", "\n#"):
-            break
-        stop += 1
+    stop = _item_end(text, left, end)
     word = text[left:stop].strip()
     is_key = ": " in word or word.endswith(":")
     if not is_key and not (word.startswith("*") and _alias(text, left, spans)):
         add(text, left, stop, spans)
     return max(left + 1, stop)
+
+
+def _item_end(text, left, end):
+    """Return where a plain item of a flow sequence ends."""
+    stop = left
+    while stop < end and text[stop] not in FLOW:
+        if text[stop : stop + 2] in (" #", "\n#"):
+            break
+        stop += 1
+    return stop
 
 
 def _alias(text, left, spans):

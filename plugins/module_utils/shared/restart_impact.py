@@ -19,14 +19,12 @@ def changes(process, files=(), words=None, flags=(), own=()):
     that our step changes itself; own: its files.
     """
     found = []
-    started = process.get("started_at")
-    for one in files:
-        if one["path"] in own:
+    for file in files:
+        if file["path"] in own:
             continue
-        if one.get("replaced"):
-            found.append("{} was replaced after the process started".format(one["path"]))
-        elif started and one.get("mtime") and one["mtime"] > started + SLACK:
-            found.append("{} is newer than the process".format(one["path"]))
+        clause = _change_of(file, process.get("started_at"))
+        if clause:
+            found.append(clause)
     if words is not None:
         found += _differing(
             process.get("argv") or [], words, [name.replace("_", "-") for name in flags]
@@ -34,6 +32,15 @@ def changes(process, files=(), words=None, flags=(), own=()):
     if (process.get("exe") or "").endswith(" (deleted)"):
         found.append("its program {} was replaced".format(process["exe"][: -len(" (deleted)")]))
     return found
+
+
+def _change_of(file, started):
+    """Return the clause about a file that the process would read anew, or None."""
+    if file.get("replaced"):
+        return "{} was replaced after the process started".format(file["path"])
+    if started and file.get("mtime") and file["mtime"] > started + SLACK:
+        return "{} is newer than the process".format(file["path"])
+    return None
 
 
 def of_kubelet(evidence, own=()):
@@ -66,7 +73,7 @@ def sentence(host, component, found):
     )
 
 
-def _differing(argv, words, ours):
+def _differing(argv, words, own):
     """Return the flags that differ between manifest and process, apart from those of the step.
 
     The last of a flag counts.
@@ -75,7 +82,7 @@ def _differing(argv, words, ours):
     names = [
         name
         for name in sorted(set(running) | set(wanted))
-        if name not in ours and running.get(name, MISSING) != wanted.get(name, MISSING)
+        if name not in own and running.get(name, MISSING) != wanted.get(name, MISSING)
     ]
     return [
         f"--{name} is {_shown(wanted, name)} in the manifest and {_shown(running, name)} in the"

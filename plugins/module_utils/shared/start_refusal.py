@@ -155,8 +155,8 @@ def _where(place):
 def _load(known):
     state, name = known.get("load_state"), _name(known)
     if state in ("bad-setting", "error"):
-        told = _text(known.get("load_error"))
-        what = "systemd cannot load its unit ({}{})".format(state, ": " + told if told else "")
+        error = _text(known.get("load_error"))
+        what = f"systemd cannot load its unit ({state}{_after(': ', error)})"
         cure = f"correct what systemd-analyze verify {name} names, then systemctl daemon-reload"
         return [Refusal(what, cure, True, True, _said(known, "Refusing", ".service:"), None)]
     if known.get("manual_start") is False:
@@ -179,34 +179,46 @@ def _checks(known):
 
 
 def _unmet(known, rows, asserts):
-    word = "condition"
-    if asserts:
-        word = "assert"
+    """Return the refusal by its conditions, or by its asserts; None where they are met."""
+    word = "assert" if asserts else "condition"
     refused = known.get(word + "_result") is False
     failing = _failing(rows, lambda row: _met(row, refused))
     if not failing and (not refused or known.get("result") == "exec-condition"):
         return None
-    unseen = []
-    if not failing:
-        unseen = [row for row in rows if _met(row, True) is None]
-    # busctl lists all that systemd would check now; without it what it was is not known.
-    none_left = not rows and known.get("checks_from") == "busctl"
-    is_now = bool(failing or unseen) or not (rows or none_left)
-    failing = failing or _failing(rows, lambda row: row.get("last")) or unseen
-    if not failing and len(rows) == 1:
-        failing = rows  # A daemon-reload makes systemd forget which of them it was.
-    texts = [_shown(row, _verb(is_now, unseen)) for row in failing[:3]]
-    what = _unmet_sentence(known, asserts, is_now, " and ".join(texts))
+    unseen = _unseen(rows) if not failing else []
+    is_now = bool(failing or unseen) or _unlisted(known, rows)
+    failing = failing or _suspects(rows, unseen)
+    texts = _listed(failing[:3], _verb(is_now, unseen))
+    what = _unmet_sentence(known, asserts, is_now, texts)
     place = next(filter(None, map(_place, failing)), None)
-    line = _said(known, *MARKS[word])
+    shown = (*place, _text(failing[0].get("text"))) if place else None
+    cure = _cure_of_check(is_now, place)
+    return Refusal(what, cure, is_now, refused, _said(known, *MARKS[word]), shown)
+
+
+def _unseen(rows):
+    """Return the checks of which the node cannot see whether they are met."""
+    return [row for row in rows if _met(row, True) is None]
+
+
+def _unlisted(known, rows):
+    """Tell whether no check is known, though systemd may have one."""
+    # busctl lists all that systemd would check now; without it what it was is not known.
+    return not rows and known.get("checks_from") != "busctl"
+
+
+def _suspects(rows, unseen):
+    """Return the checks that may have refused its last start, where none is seen to fail."""
+    suspects = _failing(rows, lambda row: row.get("last")) or unseen
+    if not suspects and len(rows) == 1:
+        return rows  # A daemon-reload makes systemd forget which of them it was.
+    return suspects
+
+
+def _cure_of_check(is_now, place):
     if not is_now:
-        cure = "systemd would accept it now"
-    else:
-        cure = f"make it true, or take the line out{_where(place)} and systemctl daemon-reload"
-    shown = None
-    if place:
-        shown = (*place, _text(failing[0].get("text")))
-    return Refusal(what, cure, is_now, refused, line, shown)
+        return "systemd would accept it now"
+    return f"make it true, or take the line out{_where(place)} and systemctl daemon-reload"
 
 
 def _verb(is_now, unseen):
@@ -250,6 +262,10 @@ def _failing(rows, met):
     return plain + (triggers if none_met else [])
 
 
+def _listed(rows, verb):
+    return " and ".join(_shown(row, verb) for row in rows)
+
+
 def _shown(one, verb):
     if one.get("met") is False:
         seen = _text(one.get("seen"))
@@ -266,9 +282,9 @@ def _needs(known, depth):
         return []
     found = []
     for one in _items(known.get("needs")):
-        told = _lacking(one, depth)
-        if told:
-            found.append(_needed(known, one, *told))
+        obstacle = _lacking(one, depth)
+        if obstacle:
+            found.append(_needed(known, one, *obstacle))
     return found[:2]
 
 
@@ -302,15 +318,18 @@ def _lacking(one, depth):
         return None  # without After= the unit starts whatever becomes of the other
     own = [refusal for refusal in _refusals(one, {}, depth - 1) if refusal.now]
     if active == "failed" or one.get("sub_state") in AGAIN:
-        clause = _program(one)
-        if own:
-            clause = ": " + own[0].what
+        clause = ": " + own[0].what if own else _program(one)
         return f"failed ({_ending(one)}){clause}", _last(one)
-    if how == "Requires":  # what a condition skips does not fail
+    return _unstartable(one, own)
+
+
+def _unstartable(one, own):
+    """Return (why a start of this inactive unit would not help, a line), or None."""
+    if one.get("how") == "Requires":  # what a condition skips does not fail
         own = [refusal for refusal in own if not refusal.what.startswith("systemd skips")]
     if own:
         return f"would not start either: {own[0].what}", own[0].line
-    if _text(one.get("name")).endswith(".device") and active == "inactive":
+    if _text(one.get("name")).endswith(".device") and one.get("active_state") == "inactive":
         return "is not there: systemd waits for that device until a time limit", ""
     return None
 
@@ -499,8 +518,8 @@ def _before(known):
 def _limit(known):
     """Return the refusal of a unit that ended too often, by the result or the words of systemd."""
     line = _said(known, *LIMIT)
-    told = known.get("result") in ("start-limit", "start-limit-hit")  # by its state
-    if not line or told:
+    known_by_state = known.get("result") in ("start-limit", "start-limit-hit")
+    if not line or known_by_state:
         return []
     if not _over(known) or known.get("active_state") != "failed":
         return []

@@ -40,22 +40,31 @@ def words(text):
     last = len(text) - 1
     for position, char in enumerate(text):
         if is_escaped:
-            word = (word or "") + char
+            word = _extended(word, char)
             is_escaped = False
-        elif char == "\\" and quote != "'" and position < last:
+        elif position < last and _escapes(char, quote):
             is_escaped = True
         elif quote:
             word, quote = _quoted(word, quote, char)
         elif char in "\"'":
-            quote, word = char, word or ""
+            quote, word = char, _extended(word, "")
         elif char not in " \t\n":
-            word = (word or "") + char
+            word = _extended(word, char)
         elif word is not None:
             result.append(word)
             word = None
     if word is not None:
         result.append(word)
     return result
+
+
+def _escapes(char, quote):
+    return char == "\\" and quote != "'"
+
+
+def _extended(word, text):
+    """Return the word with the text behind it; None is no word yet."""
+    return (word or "") + text
 
 
 def _quoted(word, quote, char):

@@ -11,15 +11,11 @@ KUBELET_OF_DISTRIBUTIONS = (
     ("/var/lib/rancher/k3s/agent", ("k3s-agent.service",)),
     ("/var/snap/microk8s", ("snap.microk8s.daemon-kubelite.service",)),
 )
+_OF_DISTRIBUTIONS = [name for _path, names in KUBELET_OF_DISTRIBUTIONS for name in names]
 # Of snaps there are none: snapd disables and enables its services itself.
 KUBELET_UNITS = (
     KUBELET,
-    *tuple(
-        name
-        for _path, names in KUBELET_OF_DISTRIBUTIONS
-        for name in names
-        if not name.startswith("snap.")
-    ),
+    *tuple(name for name in _OF_DISTRIBUTIONS if not name.startswith("snap.")),
 )
 # The units of a runtime in the order in which they start.
 RUNTIME_UNITS = {

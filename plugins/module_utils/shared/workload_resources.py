@@ -73,8 +73,7 @@ def rolled_out(item):
     What changes later (CronJob, OnDelete, paused, a partition) is not waited for.
     """
     spec, status = item.get("spec") or {}, item.get("status") or {}
-    strategy = spec.get("updateStrategy") or {}
-    if "jobTemplate" in spec or strategy.get("type") == "OnDelete" or spec.get("paused"):
+    if _changes_later(spec):
         return None
     generation = _count(item.get("metadata") or {}, "generation")
     if _count(status, "observedGeneration") < generation:
@@ -84,12 +83,23 @@ def rolled_out(item):
         return _unready(
             wanted, _count(status, "updatedNumberScheduled"), _count(status, "numberAvailable")
         )
+    return _unready_replicas(spec, status)
+
+
+def _changes_later(spec):
+    strategy = spec.get("updateStrategy") or {}
+    return "jobTemplate" in spec or strategy.get("type") == "OnDelete" or spec.get("paused")
+
+
+def _unready_replicas(spec, status):
+    """Return why not all replicas are of the present template and ready, or None."""
     wanted, present = spec.get("replicas"), _count(status, "replicas")
     if wanted is None:
         wanted = 1
     if present > wanted:
         return f"{present - wanted} of its former pods are still there"
     # The first pods of a StatefulSet keep their template.
+    strategy = spec.get("updateStrategy") or {}
     later = _count(strategy.get("rollingUpdate") or {}, "partition")
     ready = min(_count(status, "readyReplicas"), present)
     return _unready(wanted, _count(status, "updatedReplicas"), ready, later)

@@ -64,11 +64,7 @@ def _by_owner(run_id, root):
     found = records(run_id, root)
     if not found:
         return managed, foreign
-    unverified = [
-        record.get("component")
-        for record in step_record.unproven(root)
-        if record["run_id"] == run_id
-    ]
+    unverified = _unverified(run_id, root)
     plan = revert_plan.plan_revert(run_id, root)
     for record in found:
         states = {change["state"] for change in plan if change["path"] in paths_of(record)}
@@ -79,6 +75,15 @@ def _by_owner(run_id, root):
         elif is_interrupted or states & CAN_COME_BACK or _kubelet_is_left(record):
             managed.append(record)
     return managed, foreign
+
+
+def _unverified(run_id, root):
+    """Return the components of the run's steps that were not proven."""
+    return [
+        record.get("component")
+        for record in step_record.unproven(root)
+        if record["run_id"] == run_id
+    ]
 
 
 def _has_foreign_edit(states):

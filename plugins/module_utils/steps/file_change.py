@@ -115,35 +115,39 @@ def _swap(  # noqa: PLR0913, PLR0917 - the parts of one write
             f"{path} was not changed"
         ), _folder(place, make_folder) as folder:
             found = None if folder is None else file_target.look(place, folder)
+            former = found.data if found else None
             compare(path, found.sha256 if found else None, expected)
-            after = edit(found.data if found else None)
-            answer = {
-                "changed": after != (found.data if found else None),
-                "path": path,
-                "real": place.real,
-                "linked": place.linked,
-                "sha256_before": expected,
-                "sha256_after": None if after is None else storage.digest(after),
-                "entry": None,
-                "note": (
-                    f"{path} is a symbolic link and stays one: {place.real} is what is written"
-                    if place.linked
-                    else None
-                ),
-            }
+            after = edit(former)
+            answer = _answer(place, expected, former, after)
             if answer["changed"]:
                 _demand_replaceable(place, found, action)
                 demand_ended(place.path, place.real, step.root)
                 if not step.check:
-                    answer["entry"] = _Swap(place, folder, found, after, attributes or found).run(
-                        step,
-                        root_fd,
-                        {
-                            key: answer[key]
-                            for key in ("path", "real", "sha256_before", "sha256_after")
-                        },
-                    )
+                    change = _Swap(place, folder, found, after, attributes or found)
+                    answer["entry"] = change.run(step, root_fd, _facts(answer))
             return answer
+
+
+def _answer(place, expected, former, after):
+    """Return what the write answers, while no entry of the journal exists."""
+    note = None
+    if place.linked:
+        note = f"{place.path} is a symbolic link and stays one: {place.real} is what is written"
+    return {
+        "changed": after != former,
+        "path": place.path,
+        "real": place.real,
+        "linked": place.linked,
+        "sha256_before": expected,
+        "sha256_after": None if after is None else storage.digest(after),
+        "entry": None,
+        "note": note,
+    }
+
+
+def _facts(answer):
+    """Return what the journal keeps of the answer."""
+    return {key: answer[key] for key in ("path", "real", "sha256_before", "sha256_after")}
 
 
 @contextlib.contextmanager
@@ -166,18 +170,18 @@ def _made(place, wanted):
 
     Taken away again where nothing came to lie in it.
     """
-    ours = False
+    is_new = False
     try:
         if wanted:
             unmade = storage.told(f"{place.folder} was not made")
             with unmade, contextlib.suppress(FileExistsError):
                 os.mkdir(place.folder, 0o755)
-                ours = True
+                is_new = True
                 os.chmod(place.folder, 0o755)
                 storage.sync_folder(os.path.dirname(place.folder))
         yield
     except ChangeError as error:
-        if ours and not error.changed:
+        if is_new and not error.changed:
             with contextlib.suppress(OSError):
                 os.rmdir(place.folder)
         raise

@@ -62,68 +62,70 @@ class ExpectedState:
                 return f"the process (pid {instance.pid}) runs with {difference}"
         return None
 
-    def contrary(self, told):
-        """Return what it says against what is wanted, or None."""
-        if self.elect is None or told["healthz"] != 200:
+    def contrary(self, answer):
+        """Return what the component says against what is wanted, or None."""
+        if self.elect is None or answer["healthz"] != 200:
             return None
-        for name, said in (("healthz", told["check"]), ("configz", told["elect"])):
-            if said is not None and said is not self.elect:
-                return "its {} says that leader election is {}".format(
-                    name, "on" if said else "off"
-                )
+        for source, elect in (("healthz", answer["check"]), ("configz", answer["elect"])):
+            if elect is not None and elect is not self.elect:
+                state = "on" if elect else "off"
+                return f"its {source} says that leader election is {state}"
         return None
 
-    def lacking(self, told, age):
+    def lacking(self, answer, age):
         """Return what is not shown yet, or None."""
         if not self.healthy:
             return None
-        if told["healthz"] != 200:
+        if answer["healthz"] != 200:
             return "its healthz answers {}".format(
-                told["healthz"] or "not ({})".format(told["error"])
+                answer["healthz"] or "not ({})".format(answer["error"])
             )
         if self.elect is None:
             return None
-        if told["configz"] in (401, 403) and age < YOUNG:
-            return "its configz refuses us (HTTP {})".format(int(told["configz"]))
-        if told["check"] is None and told["elect"] is None:
+        if answer["configz"] in (401, 403) and age < YOUNG:
+            return "its configz refuses us (HTTP {})".format(int(answer["configz"]))
+        if answer["check"] is None and answer["elect"] is None:
             return "neither its healthz nor its configz says whether leader election is on"
-        return self.contrary(told)
+        return self.contrary(answer)
 
 
 def _value(value):
-    return (
-        "not set"
-        if value is None
-        else "without a value"
-        if value == ""
-        else f"= {files.one_line(value, 80)}"
-    )
+    if value is None:
+        return "not set"
+    if value == "":
+        return "without a value"
+    return f"= {files.one_line(value, 80)}"
 
 
 class HealthResult:
     """What came of the waiting: ok or the reason why not.
 
-    The last instance, what it said, and when all of it was first shown.
+    The last instance, what it answered, and when all of it was first shown.
     """
 
     def __init__(self):
         self.ok = False
         self.reason = None
         self.instance = None
-        self.told = None
+        self.answer = None
         self.shown_at = None
         self.waited = 0.0
 
     def seen(self):
         """For the step's answer."""
-        told, one = self.told or {}, self.instance
-        elect = told.get("elect") if told.get("elect") is not None else told.get("check")
+        pid, started_at = None, None
+        if self.instance:
+            pid, started_at = self.instance.pid, self.instance.started_at
+        answer = self.answer or {}
+        elect = answer.get("elect")
+        if elect is None:
+            elect = answer.get("check")
         return {
-            "pid": one.pid if one else None,
-            "started_at": one.started_at if one else None,
+            "pid": pid,
+            "started_at": started_at,
             "elect": elect,
-            "healthz": told.get("healthz"),
-            "configz": told.get("configz"),
+            "healthz": answer.get("healthz"),
+            "configz": answer.get("configz"),
         }
 
 
@@ -136,38 +138,59 @@ def wait(want, credentials, end, stable=None, hopeless=True, later=None):
     kubelet may hold back a container that it has started before, and that is no failure.
     """
     found, state, begin = HealthResult(), _State(want.component), time.monotonic()
+    deadline = _Deadline(end, later)
     stable = STABLE if stable is None else stable
     while True:
         _look(want, credentials, found, state)
         now = time.monotonic()
         found.waited = now - begin
-        if (
-            found.shown_at is not None
-            and state.healthy_at is not None
-            and now - state.healthy_at >= stable
-        ):
+        if found.shown_at is not None and _lasts(state.healthy_at, now, stable):
             found.ok, found.reason = True, None
             return found
-        if hopeless and state.ended() >= DEATHS:
-            found.reason = f"the new process ended again {int(state.ended())} times"
+        if hopeless and _hopeless(found, state, now):
             return found
-        if hopeless and state.wrong_at is not None and now - state.wrong_at >= WRONG:
-            return found
-        if (
-            now >= end
-            and found.shown_at is None
-            and later is not None
-            and not state.ended()
-            and not instances(want.component)
-        ):
-            end, later = max(end, later()), None
-        if now >= end and found.shown_at is None:
+        if found.shown_at is None and deadline.passed(now, state):
             if state.ended():
                 found.reason = (
                     f"{found.reason} (the new process ended again {int(state.ended())} times)"
                 )
             return found
         time.sleep(PAUSE)
+
+
+def _hopeless(found, state, now):
+    """Tell whether more patience is of no use: too many ends, or wrong for too long."""
+    if state.ended() >= DEATHS:
+        found.reason = f"the new process ended again {int(state.ended())} times"
+        return True
+    return _lasts(state.wrong_at, now, WRONG)
+
+
+def _lasts(since, now, seconds):
+    return since is not None and now - since >= seconds
+
+
+def _since(since, holds, now):
+    """Return since when a thing holds without a break; None when it does not hold now."""
+    if not holds:
+        return None
+    return since or now
+
+
+class _Deadline:
+    """The end of the waiting, which `later` may move once."""
+
+    def __init__(self, end, later):
+        self.end = end
+        self.later = later
+
+    def passed(self, now, state):
+        """Tell whether the waiting is over; ask for the later end where nothing has started."""
+        if now < self.end:
+            return False
+        if self.later is not None and not state.started():
+            self.end, self.later = max(self.end, self.later()), None
+        return now >= self.end
 
 
 class _State:
@@ -196,6 +219,10 @@ class _State:
             self.fresh |= starts(self.component) - self.logs
         return max(self.deaths, len(self.fresh) - (1 if self.identity else 0))
 
+    def started(self):
+        """Tell whether a process of the component runs, or ended since the beginning."""
+        return bool(self.ended() or instances(self.component))
+
     def follow(self, identity):
         """Another process, or none: what was known counts no longer."""
         if self.identity is not None and self.identity != identity:
@@ -211,15 +238,12 @@ class _State:
 
 def _look(want, credentials, found, state):
     """One look: the process, and if it is the right one, what it says."""
-    misfit, right, running = None, None, instances(want.component)
-    for one in running:
-        misfit = want.misfit(one)
-        if misfit is None:
-            right = one
-            break
-    if state.identity is not None and (right is None or right.identity != state.identity):
+    running = instances(want.component)
+    right, misfit = _right_process(want, running)
+    identity = right.identity if right else None
+    if state.identity is not None and state.identity != identity:
         found.shown_at = None
-    state.follow(right.identity if right else None)
+    state.follow(identity)
     if right is None:
         found.reason = misfit or f"no process of {want.component} runs"
         return
@@ -232,13 +256,26 @@ def _look(want, credentials, found, state):
         return
     if found.shown_at is not None and time.monotonic() - state.asked_at < AGAIN:
         return  # only that it lives on counts until then
-    found.told = told = ask(want.component, right, credentials) if want.healthy else {}
+    _ask(want, credentials, found, state)
+
+
+def _right_process(want, running):
+    """Return the first process that fits, or None and why the last one does not fit."""
+    misfit = None
+    for instance in running:
+        misfit = want.misfit(instance)
+        if misfit is None:
+            return instance, None
+    return None, misfit
+
+
+def _ask(want, credentials, found, state):
+    """Ask the right process, and note since when it is healthy, wrong and as it should be."""
+    answer = ask(want.component, found.instance, credentials) if want.healthy else {}
+    found.answer = answer
     state.asked_at = now = time.monotonic()
-    if told.get("healthz") == 200 or not want.healthy:
-        state.healthy_at = state.healthy_at or now
-    else:
-        state.healthy_at = None
-    contrary = want.contrary(told) if told else None
-    state.wrong_at = (state.wrong_at or now) if contrary else None
-    found.reason = want.lacking(told, now - state.since)
-    found.shown_at = (found.shown_at or now) if found.reason is None else None
+    healthy = not want.healthy or answer.get("healthz") == 200
+    state.healthy_at = _since(state.healthy_at, healthy, now)
+    state.wrong_at = _since(state.wrong_at, bool(answer and want.contrary(answer)), now)
+    found.reason = want.lacking(answer, now - state.since)
+    found.shown_at = _since(found.shown_at, found.reason is None, now)

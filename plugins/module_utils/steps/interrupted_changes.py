@@ -67,14 +67,7 @@ def _recover_or_tell(item, step):
 
 
 def _recover(run_id, name, step):
-    item = next((one for one in journal.read_run(run_id, step.root) if one["entry"] == name), None)
-    if item is None or item["error"]:
-        raise ChangeError(
-            "the entry {} of run {} cannot be read in the journal ({}); compare the file that it is"
-            " about, then move the entry away".format(
-                name, run_id, item["error"] if item else "it is gone"
-            )
-        )
+    item = _readable(run_id, name, step.root)
     intent, end = item["intent"], item["end"]
     answer = {"run_id": run_id, "entry": name, "path": intent["path"]}
     if end:
@@ -84,20 +77,37 @@ def _recover(run_id, name, step):
             intent["path"], name, run_id
         )
     ):
-        target = target_of(intent)
-        if not target.readable:
-            sha256, result = _unread_back(intent, step)
-        else:
-            if not step.check and target.is_file:
-                _remove_temporary(intent)
-            sha256 = present(intent, step.root)
-            result = STATES[state_of(intent, sha256)]
+        sha256, result = _outcome(intent, step)
         if not step.check:
             with journal.opened(step.root, run_id) as fd:
                 entry = journal.Entry(os.dup(fd), name, run_id)
                 with entry:
                     entry.end(result, step.run_id, "ended after an interruption", sha256)
     return dict(answer, result=result, sha256=sha256)
+
+
+def _readable(run_id, name, root):
+    """Return the journal's item of this entry; raise ChangeError where it cannot be read."""
+    item = next((one for one in journal.read_run(run_id, root) if one["entry"] == name), None)
+    if item is None or item["error"]:
+        raise ChangeError(
+            "the entry {} of run {} cannot be read in the journal ({}); compare the file that it is"
+            " about, then move the entry away".format(
+                name, run_id, item["error"] if item else "it is gone"
+            )
+        )
+    return item
+
+
+def _outcome(intent, step):
+    """Return (the digest that is present, the result) of a change that was interrupted."""
+    target = target_of(intent)
+    if not target.readable:
+        return _unread_back(intent, step)
+    if not step.check and target.is_file:
+        _remove_temporary(intent)
+    sha256 = present(intent, step.root)
+    return sha256, STATES[state_of(intent, sha256)]
 
 
 def _unread_back(intent, step):
@@ -125,18 +135,25 @@ def _sweep(root_fd, root):
     Under the flock no process uses them.
     """
     for name in os.listdir(root_fd):
-        if name.startswith(".") and name.endswith(".tmp"):
+        if _is_temporary(name):
             storage.unlink(name, root_fd)
     for run_id in journal.run_ids(root):
         with journal.opened(root, run_id) as fd:
             names = set(os.listdir(fd))
             for name in names:
-                alone = (
-                    name.endswith(journal.BEFORE)
-                    and name[: -len(journal.BEFORE)] + journal.INTENT not in names
-                )
-                if alone or (name.startswith(".") and name.endswith(".tmp")):
+                if _is_without_intent(name, names) or _is_temporary(name):
                     storage.unlink(name, fd)
         if not names:
             with contextlib.suppress(OSError):
                 os.rmdir(os.path.join(root, journal.FOLDER, run_id))
+
+
+def _is_temporary(name):
+    return name.startswith(".") and name.endswith(".tmp")
+
+
+def _is_without_intent(name, names):
+    """Return whether a file holds former bytes, and none of the names is their intent."""
+    if not name.endswith(journal.BEFORE):
+        return False
+    return name[: -len(journal.BEFORE)] + journal.INTENT not in names

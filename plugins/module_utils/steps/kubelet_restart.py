@@ -133,9 +133,9 @@ def _fails_on_swap(found):
 def only_ours(unit, own):
     """Tell whether systemd only lacks the managed drop-in, or knows one that is gone."""
     known = unit.get("drop_in_paths") or []
-    ours = [path for path in own if "/{}.d/".format(unit["name"]) in path]
-    return any((path in known) != os.path.exists(path) for path in ours) and all(
-        os.path.exists(path) for path in known if path not in ours
+    managed = [path for path in own if "/{}.d/".format(unit["name"]) in path]
+    return any((path in known) != os.path.exists(path) for path in managed) and all(
+        os.path.exists(path) for path in known if path not in managed
     )
 
 
@@ -178,8 +178,8 @@ def _systemctl(*words):
     try:
         command.run(["systemctl", *list(words)], seconds=60)
     except command.Silent as silent:  # it says something only where it fails
-        told = str(silent)
-        if not told.endswith("it said nothing") and ": Warning:" not in told:
+        output = str(silent)
+        if not output.endswith("it said nothing") and ": Warning:" not in output:
             raise
 
 

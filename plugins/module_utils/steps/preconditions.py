@@ -148,22 +148,15 @@ def _process(expect, component, host):
     at each start is seen or not as it happens.
     """
     running = health_probe.instances(component)
-    for one in running:
-        if one.pid == expect.get("pid"):
-            started = one.started_at
-            if (
-                expect.get("started_at") is None
-                or started is None
-                or abs(started - expect["started_at"]) <= TOLERANCE
-            ):
-                return one
+    for instance in running:
+        same_pid = instance.pid == expect.get("pid")
+        if same_pid and _same_start(instance.started_at, expect.get("started_at")):
+            return instance
     if expect.get("pid") is None or expect.get("restart") == "kubelet":
         return running[0] if running else None
-    now = (
-        "pid {} runs now".format(", ".join(str(one.pid) for one in running))
-        if running
-        else "none runs now"
-    )
+    now = "none runs now"
+    if running:
+        now = "pid {} runs now".format(", ".join(str(instance.pid) for instance in running))
     raise PreconditionFailed(
         "the evidence is old: {} on {} is no longer the process {} ({}); {}".format(
             component, host, expect["pid"], now, OLD
@@ -171,46 +164,65 @@ def _process(expect, component, host):
     )
 
 
+def _same_start(started, expected):
+    """Tell whether two times of a start may be of one start; an unknown time may."""
+    if expected is None or started is None:
+        return True
+    return abs(started - expected) <= TOLERANCE
+
+
 def _only_manifest(step, folder, component, host):
     """Check that the component's file is its only one in the folder, besides the one moved out."""
-    change = step.get("change") or {}
-    moved = change.get("path") if change.get("kind") == MOVE_OUT else None
-    mine = (step.get("guard") or {}).get("manifest")
     if not folder:
         raise PreconditionFailed(
             f"the kubelet of {host} has no folder of static pods, so nothing would start"
             f" {component} again; {OLD}"
         )
-    if (
-        moved is None
-        and mine is None
-        and change.get("path")
-        and os.path.dirname(change["path"]) == folder
-    ):
-        mine = change["path"]
-    try:
-        names = [name for name in sorted(os.listdir(folder)) if not name.startswith(".")]
-    except OSError as error:
-        raise PreconditionFailed(
-            f"the folder of static pods {folder} on {host} cannot be read ({files.reason(error)})"
-        ) from error
-    holding = [
-        path
-        for path in (os.path.join(folder, name) for name in names)
-        if path != moved and speaks_of(path, component)
-    ]
+    moved = _moved_out(step)
+    own = _own_manifest(step, folder)
+    remaining = [path for path in _manifests(folder, host) if path != moved]
+    holding = [path for path in remaining if speaks_of(path, component)]
     if not holding:
         raise PreconditionFailed(
             f"no file in {folder} on {host} is a manifest of {component}, so nothing would start it"
             f" again; {OLD}"
         )
-    if len(holding) > 1 or (mine and holding != [mine]):
+    if len(holding) > 1 or (own and holding != [own]):
         raise PreconditionFailed(
             "{} on {} may hold manifests of {} beside the one that is meant: move what does not"
             " belong there out of the folder, and run again".format(
-                " and ".join(path for path in holding if path != mine), host, component
+                " and ".join(path for path in holding if path != own), host, component
             )
         )
+
+
+def _moved_out(step):
+    """Return the path that the step takes away, or None."""
+    change = step.get("change") or {}
+    return change.get("path") if change.get("kind") == MOVE_OUT else None
+
+
+def _own_manifest(step, folder):
+    """Return the path that the component's manifest must have, or None where any will do."""
+    named = (step.get("guard") or {}).get("manifest")
+    change = step.get("change") or {}
+    if named is not None or change.get("kind") == MOVE_OUT:
+        return named
+    path = change.get("path")
+    if path and os.path.dirname(path) == folder:
+        return path
+    return None
+
+
+def _manifests(folder, host):
+    """Return the paths of the folder's files that the kubelet reads, sorted."""
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError as error:
+        raise PreconditionFailed(
+            f"the folder of static pods {folder} on {host} cannot be read ({files.reason(error)})"
+        ) from error
+    return [os.path.join(folder, name) for name in names if not name.startswith(".")]
 
 
 def speaks_of(path, component):
@@ -254,8 +266,8 @@ def another(guard, everyone, credentials, host):
 
     Or Refused.
     """
-    mine, told = own_servers(everyone), []
-    for one in [name for name in (guard or {}).get("api_servers") or [] if name not in mine]:
+    own, failures = own_servers(everyone), []
+    for one in [name for name in (guard or {}).get("api_servers") or [] if name not in own]:
         address, _dummy, port = one.rpartition(":")
         if not port.isdigit():
             continue
@@ -264,10 +276,10 @@ def another(guard, everyone, credentials, host):
         )
         if said["status"] == 200:
             return
-        told.append("{}: {}".format(one, said["error"] or "HTTP {}".format(said["status"])))
+        failures.append("{}: {}".format(one, said["error"] or "HTTP {}".format(said["status"])))
     raise PreconditionFailed(
         "no API server but the one of {} is well ({}), and it is restarted only while another one"
-        " serves: repair that first".format(host, "; ".join(told) or "none is known")
+        " serves: repair that first".format(host, "; ".join(failures) or "none is known")
     )
 
 
@@ -289,14 +301,9 @@ def own_servers(everyone):
 
 
 def _pending(step, former, host):
-    expect, change, guard = step["expect"], step.get("change") or {}, step.get("guard") or {}
+    expect, guard = step["expect"], step.get("guard") or {}
     if consent.PENDING_CHANGES in (guard.get("allow") or []):
         return
-    own = list(guard.get("loads") or [])
-    # the change of that file is what the restart is for
-    if step.get("remedy") == RESTART and not own:
-        own = [procfs.flag(former.argv, "config")]
-    own.append(change.get("path") if step.get("remedy") != EDIT_CONFIG else None)
     process = {
         "component": expect["component"],
         "started_at": former.started_at,
@@ -305,7 +312,22 @@ def _pending(step, former, host):
     }
     given = instances.given(former.pid, former.argv, files.whole("/proc/self/mountinfo") or "")
     found = restart_impact.changes(
-        process, given, expect.get("words"), sorted(expect.get("flags") or {}), own
+        process,
+        given,
+        expect.get("words"),
+        sorted(expect.get("flags") or {}),
+        _loads(step, former),
     )
     if found:
         raise PreconditionFailed(restart_impact.sentence(host, expect["component"], found))
+
+
+def _loads(step, former):
+    """Return the paths whose new content the restart is meant to load."""
+    paths = list((step.get("guard") or {}).get("loads") or [])
+    # the change of that file is what the restart is for
+    if step.get("remedy") == RESTART and not paths:
+        paths = [procfs.flag(former.argv, "config")]
+    change = step.get("change") or {}
+    paths.append(change.get("path") if step.get("remedy") != EDIT_CONFIG else None)
+    return paths

@@ -136,10 +136,10 @@ class Recovery:
     def _is_undone(self, entry):
         """Return whether a later entry restored what this one changed."""
         first = entry.partition("/")[0]
+        later = [run_id for run_id in journal.run_ids(self.root) if run_id >= first]
         return any(
             _reverts(item, entry)
-            for run_id in journal.run_ids(self.root)
-            if run_id >= first
+            for run_id in later
             for item in journal.read_run(run_id, self.root)
         )
 

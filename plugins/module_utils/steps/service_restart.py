@@ -91,12 +91,10 @@ def _forbidden(name, found, block, host, members):
     if not found or found["active_state"] != "active" or not found["main_pid"]:
         state = found["active_state"] if found else "no such unit"
         return f"it has no main process that runs ({state})"
-    return (
-        _forbids(block)
-        or _takes_along(block, host)
-        or _lost_containers(block, members)
-        or _lost_by_docker(name, found["main_pid"])
-    )
+    reason = _forbids(block) or _takes_along(block, host)
+    if reason:
+        return reason
+    return _lost_containers(block, members) or _lost_by_docker(name, found["main_pid"])
 
 
 def _block(name, host):

@@ -19,25 +19,29 @@ def doors(component, argv):
     if component == API_SERVER:
         return _of_server(argv)
     secure, insecure = PORTS[component]
-    found = []
-    port = procfs.flag(argv, "secure-port") or str(secure)
-    if port.isdigit() and port != "0":
-        address = http_client.reachable(procfs.flag(argv, "bind-address"))
-        found.append((address, int(port), True))
-        if address == "::1":
-            found.append(("127.0.0.1", int(port), True))
-    port = procfs.flag(argv, "port")
-    if port != "0" and (port or procfs.flag(argv, "address")):
-        found.append(
-            (
-                http_client.reachable(procfs.flag(argv, "address")),
-                int(port) if (port or "").isdigit() else insecure,
-                False,
-            )
-        )
-    elif port is None:
-        found.append(("127.0.0.1", insecure, False))
+    return _secure_doors(argv, secure) + _insecure_doors(argv, insecure)
+
+
+def _secure_doors(argv, default):
+    port = procfs.flag(argv, "secure-port") or str(default)
+    if not port.isdigit() or port == "0":
+        return []
+    address = http_client.reachable(procfs.flag(argv, "bind-address"))
+    found = [(address, int(port), True)]
+    if address == "::1":
+        found.append(("127.0.0.1", int(port), True))
     return found
+
+
+def _insecure_doors(argv, default):
+    """Return the door of the port without TLS, where the argv or the version may open one."""
+    port, address = procfs.flag(argv, "port"), procfs.flag(argv, "address")
+    if port != "0" and (port or address):
+        number = int(port) if (port or "").isdigit() else default
+        return [(http_client.reachable(address), number, False)]
+    if port is None:
+        return [("127.0.0.1", default, False)]
+    return []
 
 
 def _of_server(argv):

@@ -71,7 +71,7 @@ def ask(component, instance, credentials, seconds=ASK):
 
     None where it does not say.
     """
-    told = {
+    answer = {
         "pid": instance.pid,
         "address": None,
         "port": None,
@@ -81,50 +81,54 @@ def ask(component, instance, credentials, seconds=ASK):
         "configz": None,
         "error": "it serves on no port",
     }
-    secure = False
-    for address, port, secure in component_endpoints.doors(component, instance.argv):
-        answer = healthz(
-            address,
-            port,
-            credentials if component == component_endpoints.API_SERVER else (),
-            seconds,
-            secure,
-        )
-        told.update(address=address, port=port, healthz=answer["status"], error=answer["error"])
-        if answer["error"] is None:
-            if answer["status"] in (200, 500):
-                told["check"] = component_endpoints.has_check(answer["body"])
-            break
-    if told["healthz"] != 200:
-        return told
+    secure = _add_healthz(answer, component, instance, credentials, seconds)
+    if answer["healthz"] != 200:
+        return answer
     for _path, certificate, key in credentials if secure else [(None, None, None)]:
         try:
-            connection = http_client.Connection(
-                told["address"],
-                told["port"],
-                seconds,
-                tls.context(certificate, key) if secure else None,
-            )
-            try:
-                answer = component_endpoints.configz(*connection.request("/configz"))
-            finally:
-                connection.close()
+            context = tls.context(certificate, key) if secure else None
+            found = _configz(answer["address"], answer["port"], seconds, context)
         except http_client.HttpError as error:
-            told["error"] = str(error)
+            answer["error"] = str(error)
             continue
-        told["configz"] = answer["status"]
-        if answer["leader_election"] is not None:
-            told["elect"] = next(
-                (
-                    bool(value)
-                    for key, value in answer["leader_election"].items()
-                    if key.lower() == "leaderelect"
-                ),
-                None,
-            )
-        if answer["status"] not in (401, 403):
+        answer["configz"] = found["status"]
+        if found["leader_election"] is not None:
+            answer["elect"] = _elects(found["leader_election"])
+        if found["status"] not in (401, 403):
             break
-    return told
+    return answer
+
+
+def _add_healthz(answer, component, instance, credentials, seconds):
+    """Add what the first door that answers says; return whether the last one asked has TLS."""
+    if component != component_endpoints.API_SERVER:
+        credentials = ()
+    secure = False
+    for address, port, secure in component_endpoints.doors(component, instance.argv):
+        found = healthz(address, port, credentials, seconds, secure)
+        answer.update(address=address, port=port, healthz=found["status"], error=found["error"])
+        if found["error"] is None:
+            if found["status"] in (200, 500):
+                answer["check"] = component_endpoints.has_check(found["body"])
+            break
+    return secure
+
+
+def _configz(address, port, seconds, context):
+    """Ask for /configz; HttpError where it does not answer."""
+    connection = http_client.Connection(address, port, seconds, context)
+    try:
+        return component_endpoints.configz(*connection.request("/configz"))
+    finally:
+        connection.close()
+
+
+def _elects(leader_election):
+    """Return whether the configuration turns leader election on; None where it does not say."""
+    for key, value in leader_election.items():
+        if key.lower() == "leaderelect":
+            return bool(value)
+    return None
 
 
 def healthz(address, port, credentials, seconds=ASK, secure=True):

@@ -111,16 +111,12 @@ def _number(value, size):
 def _answer(plain, end):
     held, seen = b"", 0
     while seen < MAX_ANSWER:
-        while not _is_frame(held):
-            chunk = _received(plain, end)
-            if not isinstance(chunk, bytes):
-                return chunk
-            held += chunk
-            seen += len(chunk)
-            if len(held) >= 5 and (held[3] > 9 or _size(held) > MAX_ANSWER):
-                return ODD
-        size = _size(held)
-        kind, flags, payload, held = held[3], held[4], held[9 : 9 + size], held[9 + size :]
+        filled = _filled(plain, end, held)
+        if not isinstance(filled, bytes):
+            return filled
+        seen += len(filled) - len(held)
+        size = _size(filled)
+        kind, flags, payload, held = filled[3], filled[4], filled[9 : 9 + size], filled[9 + size :]
         if kind == _HEADERS:
             found = status(payload)
             if found is not None:
@@ -133,6 +129,18 @@ def _answer(plain, end):
             with contextlib.suppress(OSError):  # it closed its end; what it said comes first
                 plain.sendall(frame(_SETTINGS, 1, 0, b""))
     return ODD
+
+
+def _filled(plain, end, held):
+    """Return the bytes once a whole frame is among them, or SILENT, CLOSED or ODD."""
+    while not _is_frame(held):
+        chunk = _received(plain, end)
+        if not isinstance(chunk, bytes):
+            return chunk
+        held += chunk
+        if len(held) >= 5 and (held[3] > 9 or _size(held) > MAX_ANSWER):
+            return ODD
+    return held
 
 
 def _size(held):

@@ -50,18 +50,9 @@ def loads(text):
 
 
 def _write(value, put):
-    if isinstance(value, str):
-        put(_quoted(value))
-    elif value is None:
-        put("null")
-    elif value is True:
-        put("true")
-    elif value is False:
-        put("false")
-    elif isinstance(value, int):
-        put(int.__repr__(value))
-    elif isinstance(value, float):
-        put(repr(value) if value - value == 0 else "null")
+    text = _scalar(value)
+    if text is not None:
+        put(text)
     elif isinstance(value, dict):
         for index, key in enumerate(value):
             put(("," if index else "{") + _quoted(key) + ":")
@@ -72,3 +63,20 @@ def _write(value, put):
             put("," if index else "[")
             _write(item, put)
         put("]" if value else "[]")
+
+
+def _scalar(value):
+    """Return the JSON text of a string, null, boolean or number; None for another value."""
+    if isinstance(value, str):
+        return _quoted(value)
+    if value is None:
+        return "null"
+    if value is True:
+        return "true"
+    if value is False:
+        return "false"
+    if isinstance(value, int):
+        return int.__repr__(value)
+    if isinstance(value, float):
+        return repr(value) if value - value == 0 else "null"
+    return None

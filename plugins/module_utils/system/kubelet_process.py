@@ -11,6 +11,7 @@ from . import files, procfs, systemd
 from .command import CommandError
 
 MAX_DROPINS = 64
+DELETED = " (deleted)"  # what the kernel writes behind the path of a program that was removed
 
 
 def here(processes):
@@ -49,6 +50,25 @@ def _process(processes, units):
         for block in units.values()
         if block.get("MainPID", ["0"])[0] not in ("0", "")
     ]
+    candidates = _candidates(processes, main)
+    if not candidates:
+        return None
+    _is_main, in_pod, _in_container, pid, argv = min(candidates)
+    if in_pod:
+        return None
+    exe, is_deleted = _program(pid)
+    return {
+        "pid": pid,
+        "started_at": procfs.started_at(pid),
+        "argv": files.masked_argv(argv),
+        "raw": argv,
+        "exe": exe,
+        "exe_deleted": is_deleted,
+    }
+
+
+def _candidates(processes, main):
+    """Return [(of no unit, in a pod, in a container, pid, argv)] of the kubelets that run."""
     candidates = []
     for pid, comm in processes:
         try:
@@ -57,30 +77,19 @@ def _process(processes, units):
             continue
         if argv and procfs.component(comm, argv) == "kubelet":
             group = procfs.cgroup(files.text(f"/proc/{pid}/cgroup") or "")
-            candidates.append(
-                (
-                    pid not in main,
-                    group["pod_uid"] is not None,
-                    group["container_id"] is not None,
-                    pid,
-                    argv,
-                )
-            )
-    if not candidates:
-        return None
-    _is_main, in_pod, _in_container, pid, argv = min(candidates)
-    if in_pod:
-        return None
+            in_pod, in_container = group["pod_uid"] is not None, group["container_id"] is not None
+            candidates.append((pid not in main, in_pod, in_container, pid, argv))
+    return candidates
+
+
+def _program(pid):
+    """Return (the path of a process's program, whether that was deleted); None where unknown."""
     exe = procfs.link(pid, "exe")
-    deleted = bool(exe) and exe.endswith(" (deleted)")
-    return {
-        "pid": pid,
-        "started_at": procfs.started_at(pid),
-        "argv": files.masked_argv(argv),
-        "raw": argv,
-        "exe": exe[: -len(" (deleted)")] if deleted else exe,
-        "exe_deleted": deleted if exe else None,
-    }
+    if not exe:
+        return exe, None
+    if exe.endswith(DELETED):
+        return exe[: -len(DELETED)], True
+    return exe, False
 
 
 def _unit_of(process, units):

@@ -291,22 +291,30 @@ def host_path(inside, mountinfo, host_mountinfo):
 
     A candidate only: the caller proves it by device and inode.
     """
-    best = None
-    for mount in mounts(mountinfo):
-        point = mount[2].rstrip("/")
-        if (inside == point or inside.startswith(point + "/")) and (
-            best is None or len(point) >= len(best[2].rstrip("/"))
-        ):
-            best = mount
-    if best is None:
+    mount = _mount_of(inside, mountinfo)
+    if mount is None:
         return None
-    device, root, point = best
+    device, root, point = mount
     source = root.rstrip("/") + inside[len(point.rstrip("/")) :]
     for other, other_root, other_point in mounts(host_mountinfo):
         base = other_root.rstrip("/")
-        if other == device and (source == base or source.startswith(base + "/")):
+        if other == device and _is_within(source, base):
             return other_point.rstrip("/") + source[len(base) :]
     return None
+
+
+def _mount_of(path, mountinfo):
+    """Return the mount that shows the path: the deepest, and of several there the last."""
+    best, depth = None, 0
+    for mount in mounts(mountinfo):
+        point = mount[2].rstrip("/")
+        if _is_within(path, point) and len(point) >= depth:
+            best, depth = mount, len(point)
+    return best
+
+
+def _is_within(path, folder):
+    return path == folder or path.startswith(folder + "/")
 
 
 def mounts(text):

@@ -39,8 +39,8 @@ def _names(kubelet):
     argv = kubelet.get("argv") or []
     records = [kubelet.get("config") or {}] + (kubelet.get("config_dropins") or [])
     for key, flag in KEYS:
-        told = [yaml_scalars.top(one.get("text") or "", key) for one in records]
-        yield procfs.flag(argv, flag) or ([one for one in told if one] or [None])[-1]
+        values = [yaml_scalars.top(one.get("text") or "", key) for one in records]
+        yield procfs.flag(argv, flag) or ([value for value in values if value] or [None])[-1]
 
 
 def systemd_path(name):

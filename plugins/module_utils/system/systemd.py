@@ -59,6 +59,11 @@ def ask(questions, seconds=2):
         (tuple(names), tuple(properties), _answer(names, properties, blocks))
         for names, properties, _dummy in questions
     ]
+    return answers, _states_by_files(questions, blocks, seconds / 3.0)
+
+
+def _states_by_files(questions, blocks, seconds):
+    """Return {name: state} of the units whose is-enabled is asked; {} where that is not known."""
     enableable = set()
     for names, _properties, is_enabled in questions:
         if is_enabled:
@@ -67,11 +72,11 @@ def ask(questions, seconds=2):
     lines = []
     if present:
         with contextlib.suppress(command.CommandError, OSError):
-            text = command.run(["systemctl", "is-enabled", *present], seconds / 3.0)
+            text = command.run(["systemctl", "is-enabled", *present], seconds)
             lines = [line.strip() for line in text.splitlines()]
     if len(lines) != len(present):  # of a unit without a file it says nothing
-        return answers, {}
-    return answers, dict(zip(present, lines))
+        return {}
+    return dict(zip(present, lines))
 
 
 def _answer(names, properties, blocks):
@@ -89,8 +94,8 @@ def learn(answers):
 
     For a program that looks once and ends.
     """
-    told, states = answers
-    _told.update(((names, properties), blocks) for names, properties, blocks in told)
+    shown, states = answers
+    _told.update(((names, properties), blocks) for names, properties, blocks in shown)
     _states.update(states)
 
 
@@ -188,12 +193,7 @@ def values_of_others(data, used):
         bare = line.strip()
         goes_on, start = position > 0 and data[: position - 1].endswith(b"\\"), 0
         if not goes_on:
-            name, equal, _value = bare.partition(b"=")
-            hidden = (
-                bool(equal)
-                and name[:1] not in b"#;"
-                and name.strip().decode("utf-8", "replace") not in used
-            )
+            hidden = _assigns_other(bare, used)
             start = line.find(b"=") + 1
         end = len(line.rstrip())
         if line[:end].endswith(b"\\"):
@@ -204,6 +204,14 @@ def values_of_others(data, used):
             spans.append([position + start, position + end])
         position += len(line) + 1
     return spans
+
+
+def _assigns_other(line, used):
+    """Return whether a line gives a value to a variable that is not among those used."""
+    name, equal, _value = line.partition(b"=")
+    if not equal or name[:1] in b"#;":
+        return False
+    return name.strip().decode("utf-8", "replace") not in used
 
 
 def environment_paths(block):
@@ -270,17 +278,24 @@ def _written(block, read):
     for path in block.get("FragmentPath", []) + [
         one for value in block.get("DropInPaths", []) for one in words(value)
     ]:
-        section = ""
-        for _dummy, line in joined(read(path) or ""):
-            name, equal, value = line.partition("=")
-            if line.startswith("["):
-                section = line
-            if equal and section == "[Service]" and name.strip() == "Environment":
-                if value.strip():
-                    found = found + words(value)
-                else:
-                    found = []
+        for value in _environment_settings(read(path) or ""):
+            if value.strip():
+                found = found + words(value)
+            else:
+                found = []
     return found
+
+
+def _environment_settings(text):
+    """Return the values of Environment= in the section [Service] of a unit's file."""
+    values, section = [], ""
+    for _dummy, line in joined(text):
+        name, equal, value = line.partition("=")
+        if line.startswith("["):
+            section = line
+        if equal and section == "[Service]" and name.strip() == "Environment":
+            values.append(value)
+    return values
 
 
 def joined(text, comments="#;"):

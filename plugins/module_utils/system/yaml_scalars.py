@@ -14,15 +14,7 @@ def top(text, key):
     None when it is not there or no scalar.
     """
     if text.lstrip()[:1] == "{":
-        import json
-
-        try:
-            value = json.loads(text).get(key)
-        except (ValueError, AttributeError):
-            return None
-        if isinstance(value, (str, int)) and not isinstance(value, bool):
-            return str(value)
-        return None
+        return _top_of_json(text, key)
     found = None
     for line in text.splitlines():
         if line[:1] in ("", " ", "\t", "#"):
@@ -33,6 +25,18 @@ def top(text, key):
         if colon and name.strip().strip("\"'") == key and (not value or value[0] in " \t"):
             found = scalar(value)
     return found
+
+
+def _top_of_json(text, key):
+    import json
+
+    try:
+        value = json.loads(text).get(key)
+    except (ValueError, AttributeError):
+        return None
+    if isinstance(value, (str, int)) and not isinstance(value, bool):
+        return str(value)
+    return None
 
 
 def anywhere(text, key):
@@ -51,15 +55,22 @@ def anywhere(text, key):
             rest = rest[1:]
         rest = rest.lstrip(" \t")
         if rest.startswith(":") and (before == "" or before in " \t\n\"'{,-"):
-            value = rest[1:]
-            if before in ("'", '"', "{", ",") and value.lstrip()[:1] not in ("'", '"'):
-                for stop in ",}":
-                    value = value.split(stop, 1)[0]
-            value = scalar(value)
+            value = scalar(_value(rest[1:], before))
             if value:
                 return value
         position = text.find(key, position + 1)
     return None
+
+
+def _value(rest, before):
+    """Return the value behind a colon, up to what ends it in a flow mapping.
+
+    before: the character before the key.
+    """
+    if before in ("'", '"', "{", ",") and rest.lstrip()[:1] not in ("'", '"'):
+        for stop in ",}":
+            rest = rest.split(stop, 1)[0]
+    return rest
 
 
 def scalar(value):

@@ -128,8 +128,13 @@ def _patch(api, name, decide):
             return state, True
         except ApiError as error:
             last = error
-        if last.code is None or last.code >= 500:
+        if _may_be_done(last):
             unsure = last
         elif last.code not in (409, 429):
             raise last
     raise unsure or last
+
+
+def _may_be_done(error):
+    """Return whether the API may have done the patch that it did not answer well."""
+    return error.code is None or error.code >= 500

@@ -21,6 +21,7 @@ GONE, BUDGET, CROSSING, BUSY, CHANGED, CLOSING, UNSURE, DENIED, REFUSED = (
     "denied",
     "refused",
 )
+BY_CODE = {404: GONE, 409: CHANGED}  # where the HTTP status alone decides
 FINAL = (CROSSING, REFUSED)  # another request ends in the same way until something is changed
 RETRY = 5.0  # seconds, where the API server does not say when to ask again
 CROSSED = "more than one PodDisruptionBudget"
@@ -203,13 +204,10 @@ def meaning(error):
 
 def _result(error, message, reasons):
     """Return what became of an eviction that was refused."""
-    if error.code == 404:
-        return GONE
-    if error.code == 409:
-        return CHANGED
+    if error.code in BY_CODE:
+        return BY_CODE[error.code]
     if error.code == 429:
-        names_budget = "DisruptionBudget" in reasons or "disruption budget" in message
-        return BUDGET if names_budget else BUSY
+        return BUDGET if _names_budget(message, reasons) else BUSY
     if error.code == 500 and CROSSED in message:
         return CROSSING
     if error.code == 403 and "NamespaceTerminating" in reasons:
@@ -217,6 +215,10 @@ def _result(error, message, reasons):
     if denied(error):
         return DENIED
     return UNSURE if _has_no_answer(error) else REFUSED
+
+
+def _names_budget(message, reasons):
+    return "DisruptionBudget" in reasons or "disruption budget" in message
 
 
 def _has_no_answer(error):

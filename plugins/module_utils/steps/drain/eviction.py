@@ -278,24 +278,28 @@ class Drain:
         """
         left, flying = {pod.uid: pod for pod in pods}, {}
         due = [(0.0, next(self.order), pod) for pod in pods if not pod.ending]
-        looked, hold = 0.0, _Hold()
         with _Pool(self.api.path, self.end) as pool:
-            while left and time.monotonic() < self.end:
-                self._send(pool, due, flying, left)
-                self._answers(flying, left, due)
-                if time.monotonic() - looked >= POLL:
-                    self._look(left)
-                    looked = time.monotonic()
-                self._progress(left)
-                waiting = [pod for pod in left.values() if self._may_go(pod)]
-                if not waiting or self._silent():
-                    break
-                if hold.is_over(looked, not flying and _are_held(waiting)):
-                    _forget(waiting, left)
-                    break
+            self._wait_until_gone(pool, due, flying, left)
         for future, pod in flying.items():  # the time was over before their answers were read
             self._answered(pod, future.result(), left, due)
         return self._clauses(left)
+
+    def _wait_until_gone(self, pool, due, flying, left):
+        """Evict what is due and look, until all are gone or more time would not help."""
+        looked, hold = 0.0, _Hold()
+        while left and time.monotonic() < self.end:
+            self._send(pool, due, flying, left)
+            self._answers(flying, left, due)
+            if time.monotonic() - looked >= POLL:
+                self._look(left)
+                looked = time.monotonic()
+            self._progress(left)
+            waiting = [pod for pod in left.values() if self._may_go(pod)]
+            if not waiting or self._silent():
+                break
+            if hold.is_over(looked, not flying and _are_held(waiting)):
+                _forget(waiting, left)
+                break
 
     def _may_go(self, pod):
         """Return whether more time may help a pod to go."""

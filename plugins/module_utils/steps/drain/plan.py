@@ -193,15 +193,22 @@ def _refusals(evicted, staying, allow, restarts):
             f"these pods would lose what they keep in emptyDir volumes: {names_of(local)}; allow it"
             f" with kubemend_allow: [{LOCAL}]"
         )
-    held = _with_devices(staying)
     # the node asks its own kubelet too, but after the drain
-    if held and restarts and RESTART not in allow:
-        refused.append(
-            "its kubelet is to be restarted, and these pods, which stay, may lose their devices"
-            f" then: {names_of(held)}; wait for their end, or allow it with kubemend_allow:"
-            f" [{RESTART}]"
-        )
+    if restarts and RESTART not in allow:
+        refused += _lost_devices(staying)
     return refused
+
+
+def _lost_devices(pods):
+    """Return the sentences about pods that may lose their devices by a restart of the kubelet."""
+    held = _with_devices(pods)
+    if not held:
+        return []
+    return [
+        "its kubelet is to be restarted, and these pods, which stay, may lose their devices"
+        f" then: {names_of(held)}; wait for their end, or allow it with kubemend_allow:"
+        f" [{RESTART}]"
+    ]
 
 
 def _with_devices(pods):

@@ -34,12 +34,12 @@ def probe(api, run_id):
     Whatever happens, the Job and what earlier ones left are removed.
     """
     sweep(api)
-    made = []
+    jobs = []
     try:
-        return _observed(api, _job(run_id, *_place(api)), made)
+        return _observed(api, _job(run_id, *_place(api)), jobs)
     finally:
         try:
-            for meta in made:  # also where a list is older than it
+            for meta in jobs:  # also where a list is older than it
                 _delete(api, JOBS, meta)
         finally:
             sweep(api)
@@ -79,26 +79,28 @@ def _delete(api, path, meta):
             raise
 
 
-def _observed(api, job, made):
-    """made: filled with the metadata of the Job, once it is there."""
+def _observed(api, job, jobs):
+    """Return the names of the Job's pods; add its metadata to `jobs` once it is there."""
     version = api.get(PODS, dict(SELECTOR, limit=1))["metadata"]["resourceVersion"]
-    made.append(api.send("POST", JOBS, job)["metadata"])
-    uid, names = made[0]["uid"], {}
+    jobs.append(api.send("POST", JOBS, job)["metadata"])
+    uid, names = jobs[0]["uid"], {}
     end = time.monotonic() + PATIENCE
     while True:
         again = bool(names)
         # from before the Job each time: the API server tells everything since once more
         for event in api.watch(PODS, dict(SELECTOR, resourceVersion=version), WINDOW):
+            item = event.get("object") or {}
             if event.get("type") == "ERROR":
-                raise ApiError(
-                    "error",
-                    "the watch ended: {}".format((event.get("object") or {}).get("message")),
-                )
-            meta = (event.get("object") or {}).get("metadata") or {}
-            if any(owner.get("uid") == uid for owner in meta.get("ownerReferences") or []):
+                raise ApiError("error", "the watch ended: {}".format(item.get("message")))
+            meta = item.get("metadata") or {}
+            if _is_owned_by(meta, uid):
                 names[meta["uid"]] = meta["name"]
         if again or (not names and time.monotonic() >= end):
             return sorted(names.values())
+
+
+def _is_owned_by(meta, uid):
+    return any(owner.get("uid") == uid for owner in meta.get("ownerReferences") or [])
 
 
 def _place(api):
@@ -107,24 +109,33 @@ def _place(api):
     (None, a name) without one.
     """
     for node in api.items("/api/v1/nodes"):
-        images = (node.get("status") or {}).get("images") or []
-        names = [name for image in images for name in image.get("names") or []]
-        pauses = [name for name in names if PAUSE_IMAGE.search(name)]
+        pauses = _pause_images(node)
         host = ((node.get("metadata") or {}).get("labels") or {}).get("kubernetes.io/hostname")
         if host and pauses and _takes_pods(node):
             return host, pauses[0]
     return None, "registry.k8s.io/pause:3.9"
 
 
+def _pause_images(node):
+    """Return the names of the node's images that only wait."""
+    images = (node.get("status") or {}).get("images") or []
+    names = [name for image in images for name in image.get("names") or []]
+    return [name for name in names if PAUSE_IMAGE.search(name)]
+
+
 def _takes_pods(node):
     """Return whether the Node is ready, and only taints of its role keep pods away."""
-    status, spec = node.get("status") or {}, node.get("spec") or {}
+    spec = node.get("spec") or {}
     keys = [str(taint.get("key")) for taint in spec.get("taints") or []]
     if spec.get("unschedulable") or not all(key.startswith(ROLE_TAINT) for key in keys):
         return False
+    return _is_ready(node)
+
+
+def _is_ready(node):
     return any(
         condition.get("type") == "Ready" and condition.get("status") == "True"
-        for condition in status.get("conditions") or []
+        for condition in (node.get("status") or {}).get("conditions") or []
     )
 
 

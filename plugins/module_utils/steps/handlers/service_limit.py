@@ -225,6 +225,13 @@ def _require_settable(name, line, path, host, restart=None):
         )
     if line is None and not restart:
         return
+    _require_below_ceiling(name, line, host, restart)
+    for place in systemd.unit(_show(name, host))["drop_in_paths"]:
+        _require_read_before(place)
+
+
+def _require_below_ceiling(name, line, host, restart):
+    """Raise PreconditionFailed where no process of the host may have as many open files."""
     limit = str(restart) if line is None else line
     number = LINE.match(limit)
     bound = ceiling("nofile")
@@ -239,8 +246,6 @@ def _require_settable(name, line, path, host, restart=None):
             f" would not start with it, and nothing was"
             " changed"
         )
-    for place in systemd.unit(_show(name, host))["drop_in_paths"]:
-        _require_read_before(place)
 
 
 def _is_managed(name, path):

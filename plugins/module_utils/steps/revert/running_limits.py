@@ -79,7 +79,7 @@ def rows(run_id, root, allow, refused=(), act=False, kernel=kernel_setting.KERNE
                 f" -e kubemend_allow={ALLOW}"
             )
         else:
-            row.update(_put_back(value) if act else {"state": RESTORE})
+            row.update(_put_back(value, act))
         found.append(row)
     return found
 
@@ -96,8 +96,10 @@ def _fixed(value, now):
     return None
 
 
-def _put_back(value):
-    """Restore a value that may be restored, and return what became of it."""
+def _put_back(value, act):
+    """Restore a value that may be restored where `act` says so; return what became of it."""
+    if not act:
+        return {"state": RESTORE}
     try:
         problem = value.write()
     except (OSError, preconditions.PreconditionFailed) as error:

@@ -577,7 +577,7 @@ def test_what_a_step_tells_of_its_proof(told, elect):
         False,
         {"pid": None, "started_at": None, "elect": None, "healthz": None, "configz": None},
     )
-    found.told, found.instance = told, SimpleNamespace(pid=7, started_at=5.0)
+    found.answer, found.instance = told, SimpleNamespace(pid=7, started_at=5.0)
     assert found.seen() == {
         "pid": 7,
         "started_at": 5.0,

@@ -122,7 +122,7 @@ class Node:
             None if self.well else "no process of kube-scheduler runs",
             NEW,
         )
-        found.told = {"healthz": 200, "elect": True}
+        found.answer = {"healthz": 200, "elect": True}
         return found
 
     def get(self, path):
