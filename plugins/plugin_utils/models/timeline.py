@@ -110,16 +110,7 @@ def timeline(
     float, "host", "component", "source", "text"}.
     """
     pods, events = _pods(pod_data), _maps(pod_data.get("events"))[:MAX_EVENTS]
-    names = {_text(pod.get("name")): _text(pod.get("uid")) for pod in pods}
-    main = _text(pod_data.get("name"))
-    names[main] = names.get(main) or _text(pod_data.get("uid"))
-    for event in events:
-        for name, uid in (
-            (event.get("pod"), ""),
-            (event.get("name"), event.get("uid")) if event.get("kind") == "Pod" else ("", ""),
-        ):
-            if _text(name) and not names.get(_text(name)):
-                names[_text(name)] = _text(uid)
+    names = _uids(pod_data, pods, events)
     told = read(
         lines,
         Names(
@@ -134,11 +125,34 @@ def timeline(
         ranked += _of_pod(pod, _owner(pod_data), told.creators.get(_text(pod.get("name")), []))
     ranked += [_of_event(event, names) for event in events]
     ranked += [(EVENT, entry) for entry in told.entries]
-    left = f"{told.left_out} more lines of the logs name these pods; they were left out"
-    return (
-        *(entry for dummy, entry in sorted(ranked, key=_order)),
-        *([Entry(None, "s", "", "", left, "log")] if told.left_out else ()),
-    )
+    entries = [entry for _rank, entry in sorted(ranked, key=_order)]
+    if told.left_out:
+        left = f"{told.left_out} more lines of the logs name these pods; they were left out"
+        entries.append(Entry(None, "s", "", "", left, "log"))
+    return tuple(entries)
+
+
+def _uids(
+    pod_data: Mapping[str, Any],
+    pods: Iterable[Mapping[str, Any]],
+    events: Iterable[Mapping[str, Any]],
+) -> dict[str, str]:
+    """Map the pod, its siblings and the pods of events to their uids, empty where not known."""
+    names = {_text(pod.get("name")): _text(pod.get("uid")) for pod in pods}
+    main = _text(pod_data.get("name"))
+    names[main] = names.get(main) or _text(pod_data.get("uid"))
+    for event in events:
+        for name, uid in _pods_of_event(event):
+            if name and not names.get(name):
+                names[name] = uid
+    return names
+
+
+def _pods_of_event(event: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield (name, uid) of the pods that an event names."""
+    yield _text(event.get("pod")), ""
+    if event.get("kind") == "Pod":
+        yield _text(event.get("name")), _text(event.get("uid"))
 
 
 def _order(one: _Ranked) -> tuple[bool, int, bool, float, int]:
@@ -178,69 +192,78 @@ def _of_pod(pod: Mapping[str, Any], owner: str, hosts: list[str]) -> Iterator[_R
     )
     for one in _maps(pod.get("conditions"))[:MAX_PARTS]:
         yield from _of_condition(pod, one)
-    refused = pod_rejection.rejected(
-        {"status": {key: _text(pod.get(key)) for key in ("phase", "reason", "message")}}
-    )
     why = _joined("", pod.get("reason"), pod.get("message"))
-    if refused:
+    if pod_rejection.rejected(
+        {"status": {key: _text(pod.get(key)) for key in ("phase", "reason", "message")}}
+    ):
         times = (pod.get(key) for key in ("rejected_at", "started", "finished_at", "created"))
         when = next(filter(None, times), None)
         yield from _at(EVENT, when, API, name, f"rejected by the kubelet of {node}: {why}")
     else:
         yield from _at(ACCEPTED, pod.get("started"), API, name, f"the kubelet of {node} took it up")
-        for one in _maps(pod.get("containers"))[:MAX_PARTS]:
-            yield from _of_container(name, one)
-        if pod.get("phase") in ("Succeeded", "Failed"):
-            yield from _at(
-                ENDED,
-                pod.get("finished_at"),
-                API,
-                name,
-                f"{_text(pod.get('phase')).lower()}{': ' + why if why else ''}",
-            )
-    grace = pod.get("grace")
-    if isinstance(grace, int):
-        given = f", {grace} s given to end"
-    else:
-        given = ""
-    holds = [_text(one) for one in _list(pod.get("finalizers")) if _text(one)]
-    if holds:
-        held = f"; held by {', '.join(holds)}"
-    else:
-        held = ""
+        yield from _of_run(pod, name, why)
     yield from _at(
         DELETED,
         pod.get("deletion_requested") or pod.get("deleted"),
         API,
         name,
-        f"deletion asked for{given}{held}",
+        _deletion(pod),
     )
+
+
+def _of_run(pod: Mapping[str, Any], name: str, why: str) -> Iterator[_Ranked]:
+    """Yield what the containers of an accepted pod did, and how the pod ended."""
+    for one in _maps(pod.get("containers"))[:MAX_PARTS]:
+        yield from _of_container(name, one)
+    if pod.get("phase") in ("Succeeded", "Failed"):
+        end = _text(pod.get("phase")).lower()
+        if why:
+            end += f": {why}"
+        yield from _at(ENDED, pod.get("finished_at"), API, name, end)
+
+
+def _deletion(pod: Mapping[str, Any]) -> str:
+    text = "deletion asked for"
+    grace = pod.get("grace")
+    if isinstance(grace, int):
+        text += f", {grace} s given to end"
+    holds = [_text(one) for one in _list(pod.get("finalizers")) if _text(one)]
+    if holds:
+        text += f"; held by {', '.join(holds)}"
+    return text
 
 
 def _created(pod: Mapping[str, Any], owner: str, hosts: list[str]) -> str:
-    by = _manager(pod)
-    where = ""
-    if hosts:
-        where = f" of {' and '.join(hosts)}"
-    text = "created"
-    if by or where:
-        text += f" by {by or 'kube-controller-manager'}{where}"
+    text = f"created{_creator(pod, hosts)}"
     if owner:
         text += f" for {owner}"
-    node, devices = (
-        _text(pod.get("node")),
-        {name: value for name, value in _map(pod.get("requests")).items() if "/" in str(name)},
-    )
+    requests = _map(pod.get("requests")).items()
+    devices = {name: value for name, value in requests if "/" in str(name)}
     if devices:
         text += f"; asks for {_listed(devices)}"
-    if node and pod.get("placed") is True:
-        text += f"; node {node} named by its author"
-    elif node and pod.get("placed") is None:
-        text += (
+    return text + _placement(pod)
+
+
+def _creator(pod: Mapping[str, Any], hosts: list[str]) -> str:
+    by = _manager(pod)
+    if hosts:
+        return f" by {by or 'kube-controller-manager'} of {' and '.join(hosts)}"
+    if by:
+        return f" by {by}"
+    return ""
+
+
+def _placement(pod: Mapping[str, Any]) -> str:
+    """Return who named the node, where no scheduler is known to have done so."""
+    node, placed = _text(pod.get("node")), pod.get("placed")
+    if node and placed is True:
+        return f"; node {node} named by its author"
+    if node and placed is None:
+        return (
             f"; on node {node} (who named it is not recorded; schedulerName"
             f" {_text(pod.get('scheduler'))})"
         )
-    return text
+    return ""
 
 
 def _of_condition(pod: Mapping[str, Any], one: Mapping[str, Any]) -> Iterator[_Ranked]:
