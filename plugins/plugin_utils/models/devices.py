@@ -299,7 +299,7 @@ class Node:
 def nodes(cluster: Cluster) -> Iterator[Node]:
     """Every Node of the API's list, with what its host and the collector of rejected pods tell."""
     answer = cluster.answer("rejected") or {}
-    hosts = _hosts(cluster)
+    hosts = cluster.hosts_by_node()
     rejected: dict[str, list[Pod]] = {}
     for item in answer.get("items") or ():
         rejected.setdefault(str(item.get("node")), []).append(_pod(item))
@@ -317,18 +317,6 @@ def nodes(cluster: Cluster) -> Iterator[Node]:
         if pods_of.get(name) is not None:
             _add_pods(node, pods_of[name])
         yield node
-
-
-def _hosts(cluster: Cluster) -> dict[str, Host]:
-    """Map names of Nodes to hosts.
-
-    A host that did not answer proves no Node of its own; its name may tell.
-    """
-    hosts = {}
-    for host in cluster.hosts:
-        names = host.names if host.node is None else (host.node,)
-        hosts.update(dict.fromkeys(names, host))
-    return hosts
 
 
 def _add_pods(node: Node, found: Mapping[str, Any]) -> None:
