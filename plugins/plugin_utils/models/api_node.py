@@ -79,8 +79,8 @@ def _host(
     hosts: Mapping[str, Host], item: Mapping[str, Any], addresses: Iterable[Mapping[str, Any]]
 ) -> Host | None:
     """Return the host that has the name of a Node, or else one of its addresses."""
-    names = [item.get("name"), *(one.get("address") for one in addresses)]
-    return next((hosts[name] for name in names if name in hosts), None)
+    names: list[Any] = [item.get("name"), *(one.get("address") for one in addresses)]
+    return next(filter(None, map(hosts.get, names)), None)
 
 
 def _internal(addresses: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from ..evidence import contract
 from ..evidence.answers import registry
 from ..evidence.answers.cluster.work import Work
 from ..evidence.answers.kubemend_journal import Lock, OpenStep
+from ..evidence.answers.node.etcd import Etcd
 from ..evidence.answers.node.installer import Installer
 from ..evidence.answers.node.journal import Journal
 from ..evidence.answers.node.kubelet import Kubelet
@@ -50,7 +51,7 @@ class Host:
     names: frozenset[str]
     statuses: Mapping[str, str]
     control_plane: ControlPlane | None
-    etcd: Mapping[str, Any]
+    etcd: Etcd
     installer: tuple[str, ...]
     devices: Mapping[str, Any] = field(default_factory=dict)
     kubelet_started: datetime | None = None
@@ -63,7 +64,7 @@ class Host:
     # seconds by which it is ahead of the controller's, at least and at most
     clock: tuple[float, float] | None = None
     # also where etcd's member list was not answered
-    etcd_said: Mapping[str, Any] = field(default_factory=dict)
+    etcd_said: Etcd = field(default_factory=Etcd)
     # what collectors without an answer said
     errors: Mapping[str, str] = field(default_factory=dict)
     # of Kubernetes on this machine; None where the evidence does not say
@@ -202,7 +203,7 @@ def host_of(document: Mapping[str, Any]) -> Host:
             for name, record in document.get("collectors", {}).items()
         },
         control_plane.extract(document),
-        control_plane.data(document, "etcd"),
+        contract.answer(document, Etcd),
         installer.paths,
         control_plane.data(document, "devices"),
         started,
@@ -213,7 +214,7 @@ def host_of(document: Mapping[str, Any]) -> Host:
         control_plane.data(document, "scheduler_log"),
         model_pressure.extract(document),
         _clock(document, system.clock),
-        contract.record(document, "etcd").get("data") or {},
+        contract.partial_answer(document, Etcd),
         _errors(document),
         installer.traces,
         kubelet.unit is not None,
@@ -270,7 +271,7 @@ def unjudged(known: Mapping[str, Any], reason: str) -> Host:
         frozenset([known["host"]]),
         {},
         None,
-        {},
+        Etcd(),
         (),
     )
 
