@@ -128,16 +128,10 @@ def _may_be_kubernetes(host: Host) -> bool:
 def _named(cluster: Cluster) -> set[str]:
     names: set[str] = set()
     for node in cluster.typed(Nodes).items:
-        names.update(_names(node))
+        names.update(node_hosts.names(node))
     for member in _etcd_members(cluster):
         names.update(etcd_names(member))
     return names
-
-
-def _names(node: Node) -> list[str]:
-    """Return a Node's name and addresses."""
-    names = (node.name, *(address.address for address in node.addresses))
-    return [name for name in names if name]
 
 
 def _etcd_members(cluster: Cluster) -> Iterator[Member]:
@@ -186,7 +180,7 @@ def _known_hosts(cluster: Cluster, nodes: Iterable[Node]) -> dict[str, Host]:
     """Map every name and address of a host to it, also those of its Node."""
     known = {name: host for host in cluster.hosts for name in host.names}
     for node in nodes:
-        aliases = _names(node)
+        aliases = node_hosts.names(node)
         host = _first_known(aliases, known)
         if host is not None:
             known.update(dict.fromkeys(aliases, host))
@@ -213,7 +207,7 @@ def _witnesses(cluster: Cluster, nodes: Iterable[Node]) -> Iterator[tuple[list[s
     """Yield every member that anything names, as (its names and addresses, what names it)."""
     for node in nodes:
         if node.control_plane:
-            yield _names(node), f"Node {node.name} carries the control-plane role"
+            yield node_hosts.names(node), f"Node {node.name} carries the control-plane role"
     yield from _endpoint_witnesses(cluster)
     yield from _etcd_witnesses(cluster)
     yield from _lock_witnesses(cluster)
