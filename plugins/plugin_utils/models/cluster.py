@@ -110,6 +110,17 @@ class Cluster:
     node_hosts: dict[str, Host | None] = field(default_factory=dict)
     control_plane_nodes: set[str] = field(default_factory=set)
 
+    def hosts_by_node(self) -> dict[str, Host]:
+        """Map names of Nodes to hosts.
+
+        A host that did not answer proves no Node of its own; its names and addresses may tell.
+        """
+        hosts: dict[str, Host] = {}
+        for host in self.hosts:
+            names = host.names if host.node is None else (host.node,)
+            hosts.update(dict.fromkeys(names, host))
+        return hosts
+
     def answer(self, collector: str) -> Any:
         """Return a cluster collector's data when it answered, else None."""
         record = self.api.get(collector) or {}
@@ -134,17 +145,6 @@ class Cluster:
         if isinstance(found, (list, tuple)):
             return [one for one in found if isinstance(one, Mapping)]
         return []
-
-    def hosts_by_node(self) -> dict[str, Host]:
-        """Map names of Nodes to hosts.
-
-        A host that did not answer proves no Node of its own; its names and addresses may tell.
-        """
-        hosts: dict[str, Host] = {}
-        for host in self.hosts:
-            names = host.names if host.node is None else (host.node,)
-            hosts.update(dict.fromkeys(names, host))
-        return hosts
 
     def cut(self, collector: str) -> tuple[Missing, ...]:
         """Return what is missing where the API's list was cut: the rest of it."""
