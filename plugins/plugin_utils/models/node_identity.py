@@ -206,14 +206,14 @@ def _refused(document: Mapping[str, Any], process: KubeletProcess | None) -> tup
         return None
     logs = contract.answer(document, KubeletEnd).lines, contract.answer(document, KubeletLog).lines
     for lines in logs:
-        said = _said_by(process.pid, lines)
+        said = _lines_of(process.pid, lines)
         found = exit_cause.misnamed(unit_journal.Start(lines=said))
         if found and found[0] == document["node"]:
             return found[1], found[2]
     return None
 
 
-def _said_by(pid: int, lines: Iterable[str]) -> list[unit_journal.Said]:
+def _lines_of(pid: int, lines: Iterable[str]) -> list[unit_journal.Said]:
     """Return the lines of one process."""
     said = itertools.chain.from_iterable(start.lines for start in unit_journal.starts(lines))
     return [line for line in said if line.pid == pid]

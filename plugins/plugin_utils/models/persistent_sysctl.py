@@ -265,7 +265,7 @@ def later(limits: Limits, key: str, wanted: int) -> Later:
         sysctl_d.at_boot(every, (key,)).get(key),
         sysctl_d.by_hand(every, (key,)).get(key),
     )
-    notes = _unread_later(limits)
+    notes = _unread_notes(limits)
     if boot is None:
         line = sysctl_d.excluding(every[:-1], key)
         why = (
@@ -277,7 +277,7 @@ def later(limits: Limits, key: str, wanted: int) -> Later:
         return _over(
             limits, boot, wanted, f"is read after {FILE} and says {one_line(boot.value, 80)}", notes
         )
-    over = _set_later(limits, key, boot, wanted)
+    over = _later_setting(limits, key, boot, wanted)
     if over:
         return _over(
             limits,
@@ -291,7 +291,7 @@ def later(limits: Limits, key: str, wanted: int) -> Later:
     return Later(None, "; ".join(notes))
 
 
-def _unread_later(limits: Limits) -> list[str]:
+def _unread_notes(limits: Limits) -> list[str]:
     """Return a sentence on the unread files that may be read after kubemend's."""
     name = posixpath.basename(FILE)
     unread = [
@@ -304,7 +304,7 @@ def _unread_later(limits: Limits) -> list[str]:
     return [f"{', '.join(unread[:3])} could not be read: whether that overrides it is not known"]
 
 
-def _set_later(limits: Limits, key: str, boot: Setting, wanted: int) -> Setting | None:
+def _later_setting(limits: Limits, key: str, boot: Setting, wanted: int) -> Setting | None:
     """Return what sets less than wanted after the files of sysctl.d are read."""
     keys: tuple[str, ...] = (key,)
     if key in sysctl_overrides.SAME:

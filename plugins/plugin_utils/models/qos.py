@@ -311,7 +311,7 @@ def advise(subject: Subject) -> Advice:
     more = _injection((item, *subject.pods))
     elsewhere = _elsewhere(subject)
     if found.choose:
-        return Advice(_said_of(elsewhere, "; ".join([*found.choose, *more])))
+        return Advice(_at_place(elsewhere, "; ".join([*found.choose, *more])))
     if not found.values:
         return Advice(
             "; ".join(more)
@@ -319,7 +319,7 @@ def advise(subject: Subject) -> Advice:
         )
     wanted = "; ".join([_wanted(found.values), *found.notes, *more])
     if elsewhere:
-        return Advice(_said_of(elsewhere, wanted))
+        return Advice(_at_place(elsewhere, wanted))
     body = patch(subject.kind, found.values)
     if subject.kind == "CronJob":
         effect = "for the Jobs that it makes from then on"
@@ -341,7 +341,7 @@ def _injection(pods: Iterable[Mapping[str, Any]]) -> list[str]:
     ]
 
 
-def _said_of(place: str, text: str) -> str:
+def _at_place(place: str, text: str) -> str:
     """Return an advice with the place where it is to be followed, if that is another one."""
     if place:
         return f"{place}: {text}"

@@ -284,7 +284,7 @@ _RULES: tuple[tuple[str, re.Pattern[str], _Words], ...] = tuple(
 
 
 @dataclass(frozen=True)
-class _Captured:
+class _CapturedLine:
     """One captured line that may be about a pod. order: its place among all captured lines."""
 
     time: float | None
@@ -322,7 +322,7 @@ def read(lines: Iterable[Mapping[str, Any]], names: Names) -> Told:
     """
     told, unknown = Told(), 0
     needing: _Needing = {}
-    for captured in sorted(_captured(lines, names), key=_Captured.position):
+    for captured in sorted(_relevant_lines(lines, names), key=_CapturedLine.position):
         rule, what = _recognised(captured.line)
         pods = _about(rule, captured.line, names, needing, captured.host)
         if not pods:
@@ -337,7 +337,7 @@ def read(lines: Iterable[Mapping[str, Any]], names: Names) -> Told:
     return told
 
 
-def _captured(lines: Iterable[Mapping[str, Any]], names: Names) -> Iterator[_Captured]:
+def _relevant_lines(lines: Iterable[Mapping[str, Any]], names: Names) -> Iterator[_CapturedLine]:
     """Yield the lines that name a pod or the owner, and all of allocations, which name neither."""
     for order, item in enumerate(lines):
         if not isinstance(item, Mapping) or not isinstance(item.get("text"), str):
@@ -346,7 +346,7 @@ def _captured(lines: Iterable[Mapping[str, Any]], names: Names) -> Iterator[_Cap
         if "llocat" in text or names.named(text) or names.owned(text):
             line = klog.parse(text)
             stamp = item.get("time")
-            yield _Captured(
+            yield _CapturedLine(
                 _time(stamp, line),
                 "s" if isinstance(stamp, int) else "us",
                 order,
@@ -377,13 +377,13 @@ def _about(rule: str | None, line: Line, names: Names, needing: _Needing, host: 
     if pods:
         return pods
     if rule == GETS and not line.get("pod"):
-        return _allocated(line, needing, host)
+        return _pods_of_allocation(line, needing, host)
     if rule in ("count", "event") and names.owned(line.text):
         return [""]
     return []
 
 
-def _allocated(line: Line, needing: _Needing, host: str) -> list[str]:
+def _pods_of_allocation(line: Line, needing: _Needing, host: str) -> list[str]:
     """Return the pods that an allocation without a name is for: those that needed it last.
 
     A kubelet admits one pod after the other.
