@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -53,25 +53,13 @@ def views(cluster: Cluster) -> tuple[NodeView, ...]:
 
 
 def _views(cluster: Cluster) -> Iterator[NodeView]:
-    # A host that did not answer proves no Node of its own; its name or its address may tell.
-    hosts = {
-        name: host
-        for host in cluster.hosts
-        for name in (host.names if host.node is None else (host.node,))
-    }
+    hosts = cluster.hosts_by_node()
     for item in (cluster.answer("nodes") or {}).get("items") or ():
         labels, cordon = item.get("labels") or {}, item.get("cordon")
-        host = hosts.get(item.get("name")) or next(
-            (
-                found
-                for one in item.get("addresses") or ()
-                if (found := hosts.get(one.get("address")))
-            ),
-            None,
-        )
+        addresses = _mappings(item.get("addresses"))
         yield NodeView(
             one_line(item.get("name"), 253),
-            host,
+            _host(hosts, item, addresses),
             item.get("ready"),
             bool(item.get("control_plane")),
             next((str(labels[name]) for name in ZONES if labels.get(name)), None),
@@ -81,14 +69,23 @@ def _views(cluster: Cluster) -> Iterator[NodeView]:
             timestamp(item.get("lease")),
             item.get("unschedulable") is True,
             cordon if isinstance(cordon, Mapping) else None,
-            tuple(
-                str(one["address"])
-                for one in _mappings(item.get("addresses"))
-                if one.get("type") == "InternalIP" and one.get("address")
-            ),
+            _internal(addresses),
             timestamp(item.get("created")),
             ages.seconds_of(item.get("lease_duration_s")),
         )
+
+
+def _host(
+    hosts: Mapping[str, Host], item: Mapping[str, Any], addresses: Iterable[Mapping[str, Any]]
+) -> Host | None:
+    """Return the host that has the name of a Node, or else one of its addresses."""
+    names: list[Any] = [item.get("name"), *(one.get("address") for one in addresses)]
+    return next(filter(None, map(hosts.get, names)), None)
+
+
+def _internal(addresses: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    found = [one.get("address") for one in addresses if one.get("type") == "InternalIP"]
+    return tuple(str(address) for address in found if address)
 
 
 def _mappings(values: Any) -> tuple[Mapping[str, Any], ...]:

@@ -11,12 +11,16 @@ by itself with the first mount of its kind.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from ...module_utils.shared import kernel_modules, sysctl
 from ..evidence import contract, memoize
+from ..evidence.answers.node.boot import Boot
+from ..evidence.answers.node.boot import Mount as Mounted
 from ..evidence.answers.node.kubelet import Kubelet
 from ..evidence.answers.node.system import System
 from ..evidence.document import one_line
@@ -80,72 +84,82 @@ class NodeBoot:
     seen: Mapping[str, Any]
     limits: Limits | None
     fstab: Any
-    addresses: Sequence[Any]
+    addresses: Sequence[str]
     foreign: str | None
     answers: bool
+
+    @cached_property
+    def answer(self) -> Boot:
+        """The answer of the collector `boot`."""
+        return contract.decoded(self.seen, Boot).answer
 
     @property
     def container(self) -> bool:
         """Is the node a container? Its modules and file systems are those of its machine."""
-        return self.seen.get("container") is True
+        return self.answer.container is True
 
     @property
     def ipv4(self) -> bool | None:
         """Has the machine an address of IPv4? None where its addresses are not known."""
         if self.addresses:
-            return any(
-                isinstance(one, str) and "." in one and ":" not in one for one in self.addresses
-            )
+            return any("." in one and ":" not in one for one in self.addresses)
         return None
 
-    @property
-    def running(self) -> Mapping[str, Any]:
-        """Return the kernel settings that run, by key."""
-        return _mapping(self.seen.get("running"))
-
     def number(self, key: str) -> int | None:
-        """Return a kernel setting as a number, or None."""
-        return sysctl_d.number(self.running.get(key))
+        """Return a kernel setting that runs as a number, or None."""
+        return sysctl_d.number((self.answer.running or {}).get(key))
 
     def module(self, name: str) -> str | None:
         """Return loaded, builtin or absent; None where that is not known."""
-        told = _mapping(self.seen.get("modules")).get(name)
-        if told in (kernel_modules.LOADED, kernel_modules.BUILTIN, kernel_modules.ABSENT):
-            return told
+        state = (self.answer.modules or {}).get(name)
+        if state in (kernel_modules.LOADED, kernel_modules.BUILTIN, kernel_modules.ABSENT):
+            return state
         return None
 
     @property
     def docker(self) -> bool:
         """Does dockerd run, which sets and loads what it needs at its start?"""
-        if self.limits:
-            units = model_limits.items(self.limits.seen.get("units"))
-        else:
-            units = []
+        if self.limits is None:
+            return False
         return any(
-            one.get("name") == "docker.service" and one.get("active_state") == "active"
-            for one in units
+            unit.name == "docker.service" and unit.active_state == "active"
+            for unit in self.limits.answer.units or ()
         )
+
+    @property
+    def is_set_again(self) -> bool:
+        """Does dockerd or an installer set and load what it needs at each start?"""
+        return self.docker or bool(self.foreign)
+
+    def booted(self, keys: tuple[str, ...]) -> Mapping[str, Setting]:
+        """Return what a boot sets of these keys, as far as that is known."""
+        if self.limits is None:
+            return {}
+        return self.limits.booted(keys)
+
+    def by_hand(self, keys: Sequence[str]) -> Mapping[str, Setting]:
+        """Return what `sysctl --system` sets of these keys, as far as that is known."""
+        if self.limits is None:
+            return {}
+        return sysctl_d.by_hand(self.limits.records, keys)
 
     def named(self) -> list[Named]:
         """Return what modules-load.d and the kernel's command line name for the next boot."""
-        words = self.seen.get("cmdline")
-        if isinstance(words, (list, tuple)):
-            pairs = [pair for pair in words if isinstance(pair, (list, tuple)) and len(pair) == 2]
-        else:
-            pairs = []
-        told = [
-            Named(name.replace("-", "_"), "/proc/cmdline", 1)
-            for key, value in pairs
+        listed = [
+            value.split(",")
+            for key, value in self.answer.cmdline or ()
             if key in ("modules_load", "rd.modules_load")
-            for name in str(value).split(",")
         ]
-        return modules_load_fstab.modules(self.seen.get("modules_files")) + told
+        names = [name.replace("-", "_") for name in itertools.chain(*listed)]
+        rows = modules_load_fstab.modules(self.seen.get("modules_files"))
+        return rows + [Named(name, "/proc/cmdline", 1) for name in names]
 
     def unread(self) -> list[str]:
         """Return the files that decide what a boot sets and that could not be read."""
-        return modules_load_fstab.unread(self.seen.get("modules_files")) + (
-            self.limits.unread_sysctl() if self.limits else []
-        )
+        unread = modules_load_fstab.unread(self.seen.get("modules_files"))
+        if self.limits:
+            unread = unread + self.limits.unread_sysctl()
+        return unread
 
     def unknown(self) -> str:
         """Return what is not known of the running system; empty where all is known."""
@@ -179,29 +193,11 @@ def problems(node: NodeBoot) -> Iterator[Problem]:
     Of the next boot nothing is said while a file is not known.
     """
     known = node.limits is not None and not node.unread()
-    if node.limits:
-        boots = node.limits.booted((*sysctl.RUNNING, FORWARDING, IPV6))
-    else:
-        boots = {}
-    if node.limits:
-        hands = sysctl_d.by_hand(node.limits.records, (*sysctl.RUNNING, FORWARDING))
-    else:
-        hands = {}
-    both = boots.get(IP_FORWARD), boots.get(FORWARDING)
-    # Where both names are set and differ, the one that is written last counts: nothing is said of
-    # the next boot.
-    differ = None not in both and len({taken(one.key, one.value) for one in both if one}) > 1
-    six = boots.get(IPV6)
-    # Where a file asks for IPv6 alone, pods may have no other: the machine's own IPv4 proves
-    # nothing.
-    if any(both) or six is None or taken(IPV6, six.value) == 0:
-        yield from _forwarding(
-            node,
-            both[0] or both[1],
-            hands.get(IP_FORWARD) or hands.get(FORWARDING),
-            known and not differ,
-        )
-    asked = [found for key in BRIDGE for found in [boots.get(key)] if found and _asks(found)]
+    boots = node.booted((*sysctl.RUNNING, FORWARDING, IPV6))
+    if not _asks_for_ipv6_alone(boots):
+        yield from _forwarding(node, boots, known and not _contradict(boots))
+    bridge = [boots[key] for key in BRIDGE if key in boots]
+    asked = [found for found in bridge if _asks(found)]
     for found in asked:
         if node.number(found.key) == 0:
             yield Problem(
@@ -212,9 +208,22 @@ def problems(node: NodeBoot) -> Iterator[Problem]:
                 1,
                 (_line(found),),
             )
-    yield from _overridden(node, [boots[key] for key in BRIDGE if key in boots])
+    yield from _overridden(node, bridge)
     if not node.container:
         yield from _modules(node, asked, known)
+
+
+def _asks_for_ipv6_alone(boots: Mapping[str, Setting]) -> bool:
+    """Tell whether pods may have IPv6 only: the machine's own IPv4 then proves nothing."""
+    if IP_FORWARD in boots or FORWARDING in boots:
+        return False
+    return IPV6 in boots and taken(IPV6, boots[IPV6].value) != 0
+
+
+def _contradict(boots: Mapping[str, Setting]) -> bool:
+    """Tell whether the two names of the setting differ; the one that is written last counts."""
+    both = [boots[key] for key in (IP_FORWARD, FORWARDING) if key in boots]
+    return len({taken(found.key, found.value) for found in both}) > 1
 
 
 def is_repairable(one: Problem) -> bool:
@@ -246,38 +255,22 @@ def cure(one: Problem) -> str:
     )
 
 
-def _forwarding(  # noqa: PLR0912 - one branch for each file that may decide
-    node: NodeBoot, found: Setting | None, hand: Setting | None, known: bool
-) -> Iterator[Problem]:
+def _forwarding(node: NodeBoot, boots: Mapping[str, Setting], known: bool) -> Iterator[Problem]:
     """Pods' packets are forwarded, or the node drops them all."""
     running = node.number(IP_FORWARD)
     if not node.ipv4 or running is None:
         return
-    if found:
-        value = taken(IP_FORWARD, found.value)
-    else:
-        value = None
+    found = boots.get(IP_FORWARD) or boots.get(FORWARDING)
     if running == 0:
-        if found is None:
-            if known:
-                why = "no file of sysctl.d sets it"
-            else:
-                why = "what a boot makes of it is not known"
-        else:
-            why = f"{place(found)} says {found.value}" + (
-                ": it was never loaded, or something lowered it since"
-                if value
-                else ", and so it is after each boot"
-            )
-        yield Problem(
-            IP_FORWARD,
-            f"the kernel has 0; {why}",
-            True,
-            1,
-            (_line(found),) if found else (),
-            severe=True,
-        )
-    elif found and value == 0 and known:
+        yield _not_forwarding(found, known)
+    elif not known:
+        return
+    elif found is None:
+        # A container has it from what makes it; k3s and the like, and dockerd, set it at each
+        # start.
+        if not node.container and not node.is_set_again:
+            yield _forwarding_until_boot(node, running)
+    elif taken(IP_FORWARD, found.value) == 0:
         yield Problem(
             IP_FORWARD,
             f"the kernel has {running}, and {place(found)} brings it back to 0 at the next boot,"
@@ -286,21 +279,36 @@ def _forwarding(  # noqa: PLR0912 - one branch for each file that may decide
             1,
             (_line(found),),
         )
-    elif found is None and known and not (node.container or node.docker or node.foreign):
-        # A container has it from what makes it; k3s and the like, and dockerd, set it at each
-        # start.
-        if hand:
-            told = f"; {place(hand)} says {hand.value}, which nothing reads at boot"
+
+
+def _not_forwarding(found: Setting | None, known: bool) -> Problem:
+    """Describe a kernel that drops pods' packets now, whatever a file asks for."""
+    if found is not None:
+        why = f"{place(found)} says {found.value}"
+        if taken(IP_FORWARD, found.value):
+            why += ": it was never loaded, or something lowered it since"
         else:
-            told = ""
-        yield Problem(
-            IP_FORWARD,
-            f"the kernel has {running}, and no file of sysctl.d says so: the next boot brings 0,"
-            f" {SETS_AGAIN}{told}",
-            False,
-            1,
-            (_line(hand),) if hand else (),
-        )
+            why += ", and so it is after each boot"
+    elif known:
+        why = "no file of sysctl.d sets it"
+    else:
+        why = "what a boot makes of it is not known"
+    places = (_line(found),) if found else ()
+    return Problem(IP_FORWARD, f"the kernel has 0; {why}", True, 1, places, severe=True)
+
+
+def _forwarding_until_boot(node: NodeBoot, running: int) -> Problem:
+    """Describe a kernel that forwards while no file makes the next boot do so."""
+    hands = node.by_hand((*sysctl.RUNNING, FORWARDING))
+    hand = hands.get(IP_FORWARD) or hands.get(FORWARDING)
+    why = (
+        f"the kernel has {running}, and no file of sysctl.d says so: the next boot brings 0,"
+        f" {SETS_AGAIN}"
+    )
+    if hand is None:
+        return Problem(IP_FORWARD, why, False, 1)
+    why += f"; {place(hand)} says {hand.value}, which nothing reads at boot"
+    return Problem(IP_FORWARD, why, False, 1, (_line(hand),))
 
 
 def _asks(found: Setting) -> bool:
@@ -336,54 +344,54 @@ def _modules(node: NodeBoot, asked: Sequence[Setting], known: bool) -> Iterator[
 
     Br_netfilter that is there and that nothing names.
     """
-    named: dict[str, list[Named]] = {}
-    for one in node.named():
-        named.setdefault(one.name, []).append(one)
+    named, settings_of = node.named(), {NETFILTER: asked}
     for name in kernel_modules.MODULES:
-        places = [(one.path, one.line, one.name) for one in named.get(name, ())]
-        if name == NETFILTER:
-            keys = [_line(found) for found in asked]
-        else:
-            keys = []
-        if node.module(name) == kernel_modules.ABSENT and (places or keys):
-            if places:
-                wishes = " and ".join(one.place for one in named[name]) + " names it"
-            else:
-                wishes = (
-                    ", ".join(f"{path}:{line}" for path, line, dummy in keys)
-                    + " sets what only it brings"
-                )
-            if node.seen.get("tree") is True:
-                lacks = ""
-            else:
-                lacks = (
-                    "; the modules of the kernel that runs are not installed: it was updated, or"
-                    " they lie in a package"
-                )
-            yield Problem(
-                name,
-                f"it is not loaded, and {wishes}{lacks}",
-                True,
-                None,
-                (*places, *keys),
-                loads=not lacks,
-            )
-        elif (
-            keys
-            and not places
-            and node.module(name) == kernel_modules.LOADED
-            and known
-            and not (node.docker or node.foreign)
-        ):
-            yield Problem(
-                name,
-                "it is loaded, and no file of modules-load.d names it: the next boot comes without"
-                f" it, {LOADS_AGAIN}, and {keys[0][0]}:{keys[0][1]} then sets nothing",
-                False,
-                None,
-                tuple(keys),
-                loads=True,
-            )
+        names = [one for one in named if one.name == name]
+        settings = settings_of.get(name, ())
+        if not names and not settings:
+            continue
+        state = node.module(name)
+        lasts = bool(names) or node.is_set_again
+        if state == kernel_modules.ABSENT:
+            yield _not_loaded(node, name, names, settings)
+        elif known and state == kernel_modules.LOADED and not lasts:
+            yield _loaded_until_boot(name, settings)
+
+
+def _not_loaded(
+    node: NodeBoot, name: str, names: Sequence[Named], settings: Sequence[Setting]
+) -> Problem:
+    """Describe an absent module that files of this node name, or that settings need."""
+    if names:
+        wishes = " and ".join(one.place for one in names) + " names it"
+    else:
+        lines = ", ".join(f"{found.path}:{found.line}" for found in settings)
+        wishes = f"{lines} sets what only it brings"
+    lacks = ""
+    loads = node.answer.tree is True
+    if not loads:
+        lacks = (
+            "; the modules of the kernel that runs are not installed: it was updated, or"
+            " they lie in a package"
+        )
+    places = [(one.path, one.line, one.name) for one in names]
+    places += [_line(found) for found in settings]
+    why = f"it is not loaded, and {wishes}{lacks}"
+    return Problem(name, why, True, None, tuple(places), loads=loads)
+
+
+def _loaded_until_boot(name: str, settings: Sequence[Setting]) -> Problem:
+    """Describe a module that a setting needs and that nothing makes the next boot load."""
+    first = settings[0]
+    return Problem(
+        name,
+        "it is loaded, and no file of modules-load.d names it: the next boot comes without"
+        f" it, {LOADS_AGAIN}, and {first.path}:{first.line} then sets nothing",
+        False,
+        None,
+        tuple(_line(found) for found in settings),
+        loads=True,
+    )
 
 
 def _line(found: Setting) -> Place:
@@ -393,51 +401,53 @@ def _line(found: Setting) -> Place:
 def lost(node: NodeBoot) -> Iterator[Lost]:
     """Return KM521: missing file systems of fstab, and read-only ones of the node."""
     mounts = mounted(node)
-    folders = {
-        path: real
-        for path, real in _mapping(node.seen.get("folders")).items()
-        if isinstance(path, str) and (real is None or isinstance(real, str))
-    }
     if mounts is None:
         return
-    places = modules_load_fstab.above([*folders, *(real for real in folders.values() if real)]) - {
-        "/"
-    }
-    for line in () if node.container else modules_load_fstab.mounts(node.fstab):
+    folders = node.answer.folders or {}
+    if not node.container:
+        yield from _not_mounted(modules_load_fstab.mounts(node.fstab), folders, mounts)
+    yield from _read_only(folders, mounts)
+
+
+def _not_mounted(
+    lines: Iterable[Mount], folders: Mapping[str, str | None], mounts: Mapping[str, Mounted]
+) -> Iterator[Lost]:
+    """Yield the lines of fstab that a boot mounts above the node's directories, and are not."""
+    places = modules_load_fstab.above([*folders, *filter(None, folders.values())]) - {"/"}
+    for line in lines:
         point = folders.get(line.point) or line.point
-        if (
-            point in places
-            and not {point, line.point} & mounts.keys()
-            and not line.noauto
-            and not any(option in AUTOMATIC for option in line.options)
-        ):
+        is_there = point in mounts or line.point in mounts
+        if point in places and not is_there and _is_mounted_at_boot(line):
             yield Lost(
                 line.point,
                 "fstab mounts it at boot, and it is not mounted",
                 _below(folders, point),
                 line,
             )
+
+
+def _is_mounted_at_boot(line: Mount) -> bool:
+    """Tell whether a boot mounts it without waiting for its first use."""
+    return not line.noauto and not any(option in AUTOMATIC for option in line.options)
+
+
+def _read_only(folders: Mapping[str, str | None], mounts: Mapping[str, Mounted]) -> Iterator[Lost]:
+    """Yield the read-only file systems that hold a directory of the node."""
     holders: dict[str, list[str]] = {}
     for path, real in folders.items():
         if real:
-            holders.setdefault(
-                next(
-                    (
-                        up
-                        for up in sorted(modules_load_fstab.above([real]), key=len, reverse=True)
-                        if up in mounts
-                    ),
-                    "",
-                ),
-                [],
-            ).append(path)
+            holders.setdefault(_mount_point(real, mounts), []).append(path)
     for point, held in sorted(holders.items()):
-        one = mounts.get(point)
-        if one and "ro" in str(one.get("options")).split(","):
-            told = one_line(
-                f"{one.get('source')} {point} {one.get('type')} {one.get('options')}", 300
-            )
-            yield Lost(point, "it is read-only", tuple(sorted(held)), None, told)
+        mount = mounts.get(point)
+        if mount and "ro" in mount.options.split(","):
+            text = one_line(f"{mount.source} {point} {mount.type} {mount.options}", 300)
+            yield Lost(point, "it is read-only", tuple(sorted(held)), None, text)
+
+
+def _mount_point(path: str, mounts: Mapping[str, Mounted]) -> str:
+    """Return the mount point that a path is below; empty where none is known."""
+    points = sorted(modules_load_fstab.above([path]), key=len, reverse=True)
+    return next((point for point in points if point in mounts), "")
 
 
 def fstab_known(node: NodeBoot) -> bool:
@@ -445,14 +455,11 @@ def fstab_known(node: NodeBoot) -> bool:
     return isinstance(node.fstab, Mapping) and swap_files.fstab(node.fstab)[2] is None
 
 
-def mounted(node: NodeBoot) -> dict[str, Mapping[str, Any]] | None:
+def mounted(node: NodeBoot) -> dict[str, Mounted] | None:
     """Return what is mounted, by its mount point; None where that is not known."""
-    rows = node.seen.get("mounts")
-    if not isinstance(rows, (list, tuple)):
+    if node.answer.mounts is None:
         return None
-    return {
-        one["point"]: one for one in model_limits.items(rows) if isinstance(one.get("point"), str)
-    }
+    return {mount.point: mount for mount in node.answer.mounts}
 
 
 def _below(folders: Mapping[str, str | None], point: str) -> tuple[str, ...]:
@@ -467,9 +474,3 @@ def _below(folders: Mapping[str, str | None], point: str) -> tuple[str, ...]:
             if path == point or (real and point in modules_load_fstab.above([real]))
         )
     )
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    if isinstance(value, Mapping):
-        return value
-    return {}

@@ -14,6 +14,7 @@ from ..evidence import contract
 from ..evidence.answers import registry
 from ..evidence.answers.cluster.work import Work
 from ..evidence.answers.kubemend_journal import Lock, OpenStep
+from ..evidence.answers.node.etcd import Etcd
 from ..evidence.answers.node.installer import Installer
 from ..evidence.answers.node.journal import Journal
 from ..evidence.answers.node.kubelet import Kubelet
@@ -50,7 +51,7 @@ class Host:
     names: frozenset[str]
     statuses: Mapping[str, str]
     control_plane: ControlPlane | None
-    etcd: Mapping[str, Any]
+    etcd: Etcd
     installer: tuple[str, ...]
     devices: Mapping[str, Any] = field(default_factory=dict)
     kubelet_started: datetime | None = None
@@ -63,7 +64,7 @@ class Host:
     # seconds by which it is ahead of the controller's, at least and at most
     clock: tuple[float, float] | None = None
     # also where etcd's member list was not answered
-    etcd_said: Mapping[str, Any] = field(default_factory=dict)
+    etcd_said: Etcd = field(default_factory=Etcd)
     # what collectors without an answer said
     errors: Mapping[str, str] = field(default_factory=dict)
     # of Kubernetes on this machine; None where the evidence does not say
@@ -108,6 +109,17 @@ class Cluster:
     # Node of the API -> which host of the run it is
     node_hosts: dict[str, Host | None] = field(default_factory=dict)
     control_plane_nodes: set[str] = field(default_factory=set)
+
+    def hosts_by_node(self) -> dict[str, Host]:
+        """Map names of Nodes to hosts.
+
+        A host that did not answer proves no Node of its own; its names and addresses may tell.
+        """
+        hosts: dict[str, Host] = {}
+        for host in self.hosts:
+            names = host.names if host.node is None else (host.node,)
+            hosts.update(dict.fromkeys(names, host))
+        return hosts
 
     def answer(self, collector: str) -> Any:
         """Return a cluster collector's data when it answered, else None."""
@@ -191,7 +203,7 @@ def host_of(document: Mapping[str, Any]) -> Host:
             for name, record in document.get("collectors", {}).items()
         },
         control_plane.extract(document),
-        control_plane.data(document, "etcd"),
+        contract.answer(document, Etcd),
         installer.paths,
         control_plane.data(document, "devices"),
         started,
@@ -202,7 +214,7 @@ def host_of(document: Mapping[str, Any]) -> Host:
         control_plane.data(document, "scheduler_log"),
         model_pressure.extract(document),
         _clock(document, system.clock),
-        contract.record(document, "etcd").get("data") or {},
+        contract.partial_answer(document, Etcd),
         _errors(document),
         installer.traces,
         kubelet.unit is not None,
@@ -259,7 +271,7 @@ def unjudged(known: Mapping[str, Any], reason: str) -> Host:
         frozenset([known["host"]]),
         {},
         None,
-        {},
+        Etcd(),
         (),
     )
 

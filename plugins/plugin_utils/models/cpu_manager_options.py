@@ -10,12 +10,13 @@ NEWEST nothing is told but what has held in every one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from ..parsers.cpu_manager_state import NONE
 
 Release = tuple[int, int]
 
+OPTIONS = "cpuManagerPolicyOptions"
 STRICT = "strict-cpu-reservation"
 FULL, NUMA, SOCKET = "full-pcpus-only", "distribute-cpus-across-numa", "align-by-socket"
 CORES, CACHE = "distribute-cpus-across-cores", "prefer-align-cpus-by-uncorecache"
@@ -37,6 +38,7 @@ ALL, ALPHA, BETA = (
     "CPUManagerPolicyAlphaOptions",
     "CPUManagerPolicyBetaOptions",
 )
+GROUPS = {"alpha": "AllAlpha", "beta": "AllBeta"}  # the gate of each stage
 ALL_BETA, ALL_STABLE = (1, 23), (1, 33)  # of the gate ALL
 TRUTHS = frozenset(("1", "t", "T", "TRUE", "true", "True"))  # of strconv.ParseBool
 LIES = frozenset(("0", "f", "F", "FALSE", "false", "False"))
@@ -53,64 +55,115 @@ def misfits(
 
     Gates: featureGates; topology: topologyManagerPolicy.
     """
-    told = "cpuManagerPolicyOptions "
-    if policy == NONE and options and (release is None or release >= (1, 22)):
-        return f"the policy none takes no {told}({', '.join(sorted(options))})"
-    name = ".".join(map(str, release or ()))
-    unknown = sorted(
-        one
-        for one in options
-        if release is not None
-        and (release < STAGES[one][0] if one in STAGES else release <= NEWEST)
+    clauses = (
+        _without_policy(policy, options, release),
+        _unknown(options, release),
+        _neither(options),
+        _off(options, gates, release),
+        _apart(options, topology),
     )
+    return next(filter(None, clauses), "")
+
+
+def _without_policy(policy: str | None, options: Mapping[str, str], release: Release | None) -> str:
+    """Return the options that the policy none refuses."""
+    if policy == NONE and options and (release is None or release >= (1, 22)):
+        return f"the policy none takes no {OPTIONS} ({', '.join(sorted(options))})"
+    return ""
+
+
+def _unknown(options: Mapping[str, str], release: Release | None) -> str:
+    """Return the options that a release does not know."""
+    if release is None:
+        return ""
+    unknown = sorted(one for one in options if not _is_known(one, release))
     if unknown:
-        return f"{told}{', '.join(unknown)} not known to Kubernetes {name}"
+        return f"{OPTIONS} {', '.join(unknown)} not known to Kubernetes {_name(release)}"
+    return ""
+
+
+def _is_known(option: str, release: Release) -> bool:
+    """Tell whether a release knows an option, or may know it because it is beyond NEWEST."""
+    if option in STAGES:
+        return release >= STAGES[option][0]
+    return release > NEWEST
+
+
+def _neither(options: Mapping[str, str]) -> str:
+    """Return the known options whose values are no truth values."""
     odd = sorted(
         f"{one}: {value}"
         for one, value in options.items()
         if one in STAGES and value not in TRUTHS | LIES
     )
     if odd:
-        return f"{told}{', '.join(odd)} neither true nor false"
-    gated = _gated(options, gates, release)
-    if gated:
-        stage, which, gate = gated
-        return (
-            f"{told}{', '.join(which)} {stage} in Kubernetes {name}, and the feature gate {gate} is"
-            " not on"
-        )
-    given = {one for one, value in options.items() if value in TRUTHS}
-    for pair in APART:
-        if given.issuperset(pair):
-            return f"{told}{' and '.join(pair)} excluding each other"
-    if SOCKET in given and topology == "single-numa-node":
-        return f"{told}{SOCKET} excluded by the topologyManagerPolicy {topology}"
+        return f"{OPTIONS} {', '.join(odd)} neither true nor false"
     return ""
 
 
+def _off(options: Mapping[str, str], gates: Mapping[str, str], release: Release | None) -> str:
+    """Return the options whose feature gate is not on."""
+    if release is None or not options:
+        return ""
+    gated = _gated(options, gates, release)
+    if gated is None:
+        return ""
+    stage, which, gate = gated
+    return (
+        f"{OPTIONS} {', '.join(which)} {stage} in Kubernetes {_name(release)}, and the feature gate"
+        f" {gate} is not on"
+    )
+
+
+def _apart(options: Mapping[str, str], topology: str) -> str:
+    """Return the options that exclude each other, or that the topology manager excludes."""
+    given = {one for one, value in options.items() if value in TRUTHS}
+    for pair in APART:
+        if given.issuperset(pair):
+            return f"{OPTIONS} {' and '.join(pair)} excluding each other"
+    if SOCKET in given and topology == "single-numa-node":
+        return f"{OPTIONS} {SOCKET} excluded by the topologyManagerPolicy {topology}"
+    return ""
+
+
+def _name(release: Release) -> str:
+    return ".".join(map(str, release))
+
+
 def _gated(
-    options: Mapping[str, str], gates: Mapping[str, str], release: Release | None
+    options: Mapping[str, str], gates: Mapping[str, str], release: Release
 ) -> tuple[str, list[str], str] | None:
     """(stage, options, the gate that they lack), None where each has its own."""
-    if release is None or not options:
-        return None
-    every = _on(gates, ALL, "AllAlpha" if release < ALL_BETA else "AllBeta", release >= ALL_BETA)
-    if release < ALL_STABLE and not every:
-        return "alpha" if release < ALL_BETA else "beta", sorted(options), ALL
-    alpha = sorted(one for one in options if one in STAGES and release < STAGES[one][1])
-    if alpha and not _on(gates, ALPHA, "AllAlpha", False):
+    stage = _stage(release, ALL_BETA, ALL_STABLE)
+    if stage and not _on(gates, ALL, stage):
+        return stage, sorted(options), ALL
+    alpha = _of_stage("alpha", options, release)
+    if alpha and not _on(gates, ALPHA, "alpha"):
         return "alpha", alpha, ALPHA
-    beta = sorted(
-        one for one in options if one in STAGES and STAGES[one][1] <= release < STAGES[one][2]
-    )
-    if beta and release >= ALL_BETA and not _on(gates, BETA, "AllBeta", True):
+    beta = _of_stage("beta", options, release)
+    if beta and release >= ALL_BETA and not _on(gates, BETA, "beta"):
         return "beta", beta, BETA
     return None
 
 
-def _on(gates: Mapping[str, str], gate: str, group: str, usual: bool) -> bool:
+def _stage(release: Release, beta: Release, stable: Release) -> str:
+    """Return what something is in a release that was beta and stable first in those two."""
+    if release < beta:
+        return "alpha"
+    if release < stable:
+        return "beta"
+    return ""
+
+
+def _of_stage(stage: str, options: Iterable[str], release: Release) -> list[str]:
+    """Return the known options that have this stage in a release."""
+    known = sorted(one for one in options if one in STAGES)
+    return [one for one in known if _stage(release, *STAGES[one][1:]) == stage]
+
+
+def _on(gates: Mapping[str, str], gate: str, stage: str) -> bool:
     """Tell whether a gate is on: its own setting counts, then that of its stage."""
-    for name in (gate, group):
+    for name in (gate, GROUPS[stage]):
         if name in gates:
             return gates[name] in TRUTHS
-    return usual
+    return stage == "beta"

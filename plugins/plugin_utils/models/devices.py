@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from ...module_utils.shared.checksum import MAX_ENTRIES
+from ..evidence.answers.cluster.nodes import Nodes
 from ..parsers import pflag
 from ..parsers.admission_message import Refusal, refusal
 from .cluster import Cluster, Host, timestamp
@@ -71,6 +72,10 @@ class Pod:
         begun = self.created is None or when is None or self.created <= when
         ends = [end for end in (self.ended, self.deleted) if end is not None]
         return begun and (not ends or (when is not None and min(ends) > when))
+
+    def uids(self) -> list[str]:
+        """Return its uid, and that of a static pod's mirror in the kubelet's own records."""
+        return [uid for uid in (self.uid, self.alias) if uid]
 
     def way(self) -> str:
         """How it got to its node, in words."""
@@ -163,22 +168,26 @@ class Node:
         given = self.had_devices(pod)
         if once and given:
             return True
-        if self.host:
-            since = self.host.kubelet_started
-        else:
-            since = None
-        if since is None:
+        across = self._across_restart(pod)
+        if across and not (once or given):
             return None
-        early = since - timedelta(seconds=CLOCK_SECONDS)
-        if (pod.started is not None and pod.started >= early) or (
-            pod.rejected_at is not None and pod.rejected_at < early
-        ):
+        return across
+
+    def _across_restart(self, pod: Pod) -> bool | None:
+        """Tell whether a pod started before the kubelet that runs, which then rejected it.
+
+        None where that is not known.
+        """
+        if self.host is None or self.host.kubelet_started is None:
+            return None
+        early = self.host.kubelet_started - timedelta(seconds=CLOCK_SECONDS)
+        if pod.started is not None and pod.started >= early:
+            return False
+        if pod.rejected_at is not None and pod.rejected_at < early:
             return False
         if pod.started is None or pod.rejected_at is None:
             return None
-        if once or given:
-            return True
-        return None
+        return True
 
     def had_devices(self, pod: Pod) -> bool:
         """Whether it was given all that it asks for of the resource that it was rejected for.
@@ -198,7 +207,7 @@ class Node:
 
         Without the API's pods all that is known is their uid.
         """
-        by_uid = {uid: pod for pod in self.pods for uid in (pod.uid, pod.alias) if uid}
+        by_uid = {uid: pod for pod in self.pods for uid in pod.uids()}
         return [
             Holding(
                 str(entry.get("pod_uid")),
@@ -232,15 +241,18 @@ class Node:
         if len(entries) >= MAX_ENTRIES:
             return []
         known = {(str(entry.get("pod_uid")), str(entry.get("resource"))) for entry in entries}
+        running = [pod for pod in self.pods if pod.runs and not pod.deleted]
+        requested = [(pod, name) for pod in running for name in self._registered_of(pod)]
         return [
             (pod, resource)
-            for pod in self.pods
-            if pod.runs and not pod.deleted
-            for resource, count in pod.requests.items()
-            if count
-            and resource in self.registered
-            and not known & {(uid, resource) for uid in (pod.uid, pod.alias) if uid}
+            for pod, resource in requested
+            if known.isdisjoint((uid, resource) for uid in pod.uids())
         ]
+
+    def _registered_of(self, pod: Pod) -> list[str]:
+        """Return the resources that a pod requests and that a plugin registered here."""
+        registered = self.registered
+        return [name for name, count in pod.requests.items() if count and name in registered]
 
     @staticmethod
     def _state(pod: Pod | None) -> str:
@@ -287,33 +299,32 @@ class Node:
 def nodes(cluster: Cluster) -> Iterator[Node]:
     """Every Node of the API's list, with what its host and the collector of rejected pods tell."""
     answer = cluster.answer("rejected") or {}
-    # A host that did not answer proves no Node of its own; its name may tell.
-    hosts = {
-        name: host
-        for host in cluster.hosts
-        for name in (host.names if host.node is None else (host.node,))
-    }
+    hosts = cluster.hosts_by_node()
     rejected: dict[str, list[Pod]] = {}
     for item in answer.get("items") or ():
         rejected.setdefault(str(item.get("node")), []).append(_pod(item))
-    for item in (cluster.answer("nodes") or {}).get("items") or ():
-        name = str(item.get("name"))
-        around = (answer.get("nodes") or {}).get(name)
-        resources = {
-            str(key): (int(value[0]), int(value[1]))
-            for key, value in (item.get("devices") or {}).items()
-        }
-        yield Node(
+    pods_of = answer.get("nodes") or {}
+    for item in cluster.typed(Nodes).items:
+        name = str(item.name)
+        node = Node(
             name,
             hosts.get(name),
-            resources,
-            [_pod(one) for one in (around or {}).get("pods") or ()],
-            rejected.get(name, []),
-            list((around or {}).get("plugins") or ()),
-            around is not None,
-            pflag.parse_version(str(item.get("kubelet_version") or "")),
-            max(len(rejected.get(name, [])), _counts(around or {}).get("rejected", 0)),
+            item.devices or {},
+            rejected=rejected.get(name, []),
+            release=pflag.parse_version(item.kubelet_version or ""),
+            count=len(rejected.get(name, [])),
         )
+        if pods_of.get(name) is not None:
+            _add_pods(node, pods_of[name])
+        yield node
+
+
+def _add_pods(node: Node, found: Mapping[str, Any]) -> None:
+    """Add the pods of a node that rejected one."""
+    node.asked = True
+    node.pods = [_pod(one) for one in found.get("pods") or ()]
+    node.plugins = list(found.get("plugins") or ())
+    node.count = max(node.count, _counts(found).get("rejected", 0))
 
 
 def _pod(item: Mapping[str, Any]) -> Pod:

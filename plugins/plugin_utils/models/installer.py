@@ -14,8 +14,10 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ..evidence import contract
+from ..evidence.answers.node.installer import Installer
+from ..evidence.answers.node.kubelet import Kubelet, KubeletProcess, KubeletUnit
 from ..parsers import pflag
-from . import control_plane
 
 _RANCHER = "kube-scheduler-arg and kube-controller-manager-arg in /etc/rancher/{0}/config.yaml"
 # Installers that rewrite the files from their own source: an edit of kubemend's would be lost, or
@@ -102,12 +104,11 @@ def owner_of(document: Mapping[str, Any]) -> str | None:
 
     None for kubeadm and kubespray.
     """
-    installed = control_plane.data(document, "installer")
-    argv, words = _kubelet(document, installed)
+    argv, words = _kubelet(document)
     for name, sign in _SIGNS:
         if any(sign.search(word) for word in words):
             return name
-    paths = installed.get("paths") or ()
+    paths = contract.answer(document, Installer).paths
     if pflag.string_flag(argv, "kubeconfig") == _KUBEADM or any(path in paths for path in _OURS):
         return None
     return next((name for folder, name in _FOLDERS.items() if folder in paths), None)
@@ -116,23 +117,20 @@ def owner_of(document: Mapping[str, Any]) -> str | None:
 def _kubespray(document: Mapping[str, Any]) -> bool:
     if owner_of(document):
         return False
-    installed = control_plane.data(document, "installer")
-    config = pflag.string_flag(_kubelet(document, installed)[0], "config")
+    config = pflag.string_flag(_kubelet(document)[0], "config")
     if config:
         return config.endswith("/kubelet-config.yaml")
-    return _sprayed(installed.get("paths") or ())
+    return _sprayed(contract.answer(document, Installer).paths)
 
 
 def _sprayed(paths: Iterable[str]) -> bool:
     return any(path.endswith(("/kubelet.env", "/kubelet-config.yaml")) for path in paths)
 
 
-def _kubelet(
-    document: Mapping[str, Any], installed: Mapping[str, Any]
-) -> tuple[list[str], list[str]]:
+def _kubelet(document: Mapping[str, Any]) -> tuple[tuple[str, ...], list[str]]:
     """Return the kubelet's command line, and all text that shows its installer."""
-    kubelet = control_plane.data(document, "kubelet")
-    process, unit = kubelet.get("process") or {}, kubelet.get("unit") or {}
-    argv = list(process.get("argv") or kubelet.get("argv") or ())
-    told = [process.get("exe") or installed.get("kubelet_exe"), unit.get("name"), *argv]
-    return argv, [str(word) for word in told if word]
+    kubelet = contract.answer(document, Kubelet)
+    process, unit = kubelet.process or KubeletProcess(), kubelet.unit or KubeletUnit()
+    argv = process.argv or kubelet.argv
+    exe = process.exe or contract.answer(document, Installer).kubelet_exe
+    return argv, [word for word in (exe, unit.name, *argv) if word]

@@ -13,6 +13,7 @@ from ..evidence.answers.cluster.endpoints import Endpoints
 from ..evidence.answers.cluster.locks import LockObject, Locks
 from ..evidence.answers.cluster.nodes import Node, Nodes
 from ..evidence.answers.cluster.server import Server
+from ..evidence.answers.node.etcd import Member
 from ..parsers import pflag
 from . import ages, control_plane, node_hosts
 from .cluster import STALE_LOCK_SECONDS, Cluster, Host, UnlistedMember, timestamp
@@ -127,28 +128,22 @@ def _may_be_kubernetes(host: Host) -> bool:
 def _named(cluster: Cluster) -> set[str]:
     names: set[str] = set()
     for node in cluster.typed(Nodes).items:
-        names.update(_names(node))
+        names.update(node_hosts.names(node))
     for member in _etcd_members(cluster):
         names.update(etcd_names(member))
     return names
 
 
-def _names(node: Node) -> list[str]:
-    """Return a Node's name and addresses."""
-    names = (node.name, *(address.address for address in node.addresses))
-    return [name for name in names if name]
-
-
-def _etcd_members(cluster: Cluster) -> Iterator[Mapping[str, Any]]:
+def _etcd_members(cluster: Cluster) -> Iterator[Member]:
     """Yield the members of etcd as each host knows them."""
     for host in cluster.hosts:
-        yield from host.etcd.get("members") or ()
+        yield from host.etcd.members
 
 
-def etcd_names(member: Mapping[str, Any]) -> set[str]:
+def etcd_names(member: Member) -> set[str]:
     """Return the names and addresses by which etcd knows a member."""
-    names = {member.get("name") or ""}
-    for url in (*(member.get("peer_urls") or ()), *(member.get("client_urls") or ())):
+    names = {member.name}
+    for url in (*member.peer_urls, *member.client_urls):
         names.add(url.split("://", 1)[-1].rsplit(":", 1)[0].strip("[]"))
     return names - {"", "127.0.0.1", "localhost", "::1"}
 
@@ -185,7 +180,7 @@ def _known_hosts(cluster: Cluster, nodes: Iterable[Node]) -> dict[str, Host]:
     """Map every name and address of a host to it, also those of its Node."""
     known = {name: host for host in cluster.hosts for name in host.names}
     for node in nodes:
-        aliases = _names(node)
+        aliases = node_hosts.names(node)
         host = _first_known(aliases, known)
         if host is not None:
             known.update(dict.fromkeys(aliases, host))
@@ -212,7 +207,7 @@ def _witnesses(cluster: Cluster, nodes: Iterable[Node]) -> Iterator[tuple[list[s
     """Yield every member that anything names, as (its names and addresses, what names it)."""
     for node in nodes:
         if node.control_plane:
-            yield _names(node), f"Node {node.name} carries the control-plane role"
+            yield node_hosts.names(node), f"Node {node.name} carries the control-plane role"
     yield from _endpoint_witnesses(cluster)
     yield from _etcd_witnesses(cluster)
     yield from _lock_witnesses(cluster)
@@ -234,7 +229,7 @@ def _endpoint_witnesses(cluster: Cluster) -> Iterator[tuple[list[str], str]]:
 
 def _etcd_witnesses(cluster: Cluster) -> Iterator[tuple[list[str], str]]:
     """Yield the live members of a stacked etcd: an external etcd's hosts run no scheduler."""
-    members = {member.get("id"): member for member in _etcd_members(cluster)}
+    members = {member.id: member for member in _etcd_members(cluster)}
     listed = [_own_name_first(member) for member in members.values()]
     if not _is_stacked(cluster, listed):
         return
@@ -243,8 +238,8 @@ def _etcd_witnesses(cluster: Cluster) -> Iterator[tuple[list[str], str]]:
             yield names, f"member {names[0]} of etcd"
 
 
-def _own_name_first(member: Mapping[str, Any]) -> list[str]:
-    return sorted(etcd_names(member), key=lambda name: name != member.get("name"))
+def _own_name_first(member: Member) -> list[str]:
+    return sorted(etcd_names(member), key=lambda name: name != member.name)
 
 
 def _is_stacked(cluster: Cluster, listed: Iterable[list[str]]) -> bool:

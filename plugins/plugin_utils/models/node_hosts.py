@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from ..evidence.answers.cluster.nodes import Node, Nodes
 from ..evidence.document import NOT_NAMED
 from .cluster import Cluster, Host
 from .result import Coverage
@@ -21,7 +22,7 @@ def is_node(host: Host) -> bool | None:
     """Tell whether a host shows any trace of Kubernetes; None where its evidence does not say."""
     if host.status != "ok":
         return None
-    if host.traces is not None and not host.traces and not host.kubelet_unit:
+    if host.traces == () and not host.kubelet_unit:
         return False  # also beside the processes of a cluster in a container, as kind's
     runs = host.statuses.get("kubelet") == "ok" or host.control_plane is not None
     installed = host.kubelet_unit or any(path != OSTREE for path in host.installer)
@@ -41,30 +42,29 @@ def settle(clusters: Iterable[Cluster]) -> None:
     """Note in each cluster which host of the run each Node of its API is."""
     found = list(clusters)
     for cluster in found:
-        # A host whose kubelet trusts another CA is in a cluster of its own, which no API proves.
-        silent = [other for other in found if other is not cluster and other.api_status != "ok"]
-        others = [host for other in silent for host in other.hosts]
-        known = {name: host for host in (*others, *cluster.hosts) for name in host.names}
-        for item in cluster.rows("nodes", "items"):
-            name, aliases = _called(item)
-            if name:
-                hosts = [known[alias] for alias in aliases if alias in known]
-                cluster.node_hosts[name] = hosts[0] if hosts else None
-                if item.get("control_plane"):
-                    cluster.control_plane_nodes.add(name)
+        known = _by_name(cluster, found)
+        for node in cluster.typed(Nodes).items:
+            if not node.name:
+                continue
+            cluster.node_hosts[node.name] = next(filter(None, map(known.get, names(node))), None)
+            if node.control_plane:
+                cluster.control_plane_nodes.add(node.name)
 
 
-def _called(item: Mapping[str, Any]) -> tuple[str, list[str]]:
-    """Return (name, name and addresses) of a Node."""
-    name, addresses = item.get("name"), item.get("addresses")
-    if not isinstance(name, str):
-        return "", []
-    if isinstance(addresses, (list, tuple)):
-        rows = addresses
-    else:
-        rows = ()
-    aliases = [row.get("address") for row in rows if isinstance(row, Mapping)]
-    return name, [name, *(alias for alias in aliases if isinstance(alias, str) and alias)]
+def _by_name(cluster: Cluster, clusters: Iterable[Cluster]) -> dict[str, Host]:
+    """Map names and addresses to the hosts that may be Nodes of a cluster.
+
+    A host whose kubelet trusts another CA is in a cluster of its own, which no API proves.
+    """
+    silent = [other for other in clusters if other is not cluster and other.api_status != "ok"]
+    others = [host for other in silent for host in other.hosts]
+    return {name: host for host in (*others, *cluster.hosts) for name in host.names}
+
+
+def names(node: Node) -> list[str]:
+    """Return a Node's name and addresses."""
+    found = (node.name, *(address.address for address in node.addresses))
+    return [name for name in found if name]
 
 
 def unhosted(cluster: Cluster) -> list[str]:

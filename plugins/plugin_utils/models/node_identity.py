@@ -11,12 +11,17 @@ kubelet (up to 1.28) the cloud gives the name, and with any cloud provider the a
 from __future__ import annotations
 
 import ipaddress
+import itertools
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ..evidence import contract
+from ..evidence.answers.node.kubelet import Kubelet, KubeletProcess, KubeletUnit
+from ..evidence.answers.node.kubelet import Networks as CniFolder
+from ..evidence.answers.node.kubelet_end import KubeletEnd
+from ..evidence.answers.node.kubelet_log import KubeletLog
 from ..evidence.answers.node.system import System
 from ..evidence.document import one_line
 from ..parsers import pflag, unit_journal
@@ -115,7 +120,7 @@ def extract(document: Mapping[str, Any]) -> Identity:
     lent = kubelet_dropin.lent(kubelet)
     argv = tuple(str(word) for word in kubelet.get("argv") or () if word not in lent)
     hostname, override = system.hostname, pflag.string_flag(argv, "hostname-override")
-    process = kubelet.get("process")
+    typed = contract.answer(document, Kubelet)
     return Identity(
         _name(argv, override, hostname),
         one_line(hostname or "", 253),
@@ -126,10 +131,10 @@ def extract(document: Mapping[str, Any]) -> Identity:
         _node_ips(argv),
         _machine_addresses(document, system),
         bool(contract.record(document, "system").get("truncated")),
-        isinstance(process, Mapping),
-        tuple(_places(document["host"], kubelet)),
-        _refused(document, process),
-        _networks(kubelet.get("cni")),
+        typed.process is not None,
+        _places(document["host"], typed.unit),
+        _refused(document, typed.process),
+        _networks(typed.cni),
     )
 
 
@@ -173,60 +178,53 @@ def _certificate(document: Mapping[str, Any], kubelet: Mapping[str, Any]) -> str
     return ERROR
 
 
-def _places(host: str, kubelet: Mapping[str, Any]) -> Iterable[EvidenceRef]:
+def _places(host: str, unit: KubeletUnit | None) -> tuple[EvidenceRef, ...]:
     """Return the lines of the unit's environment files that set name or address."""
-    unit = kubelet.get("unit")
-    found = []
-    for record in (unit.get("environment_files") or ()) if isinstance(unit, Mapping) else ():
-        if isinstance(record, Mapping) and isinstance(record.get("text"), str):
-            found += [
-                EvidenceRef(
-                    "file",
-                    host,
-                    path=one_line(record.get("path"), 200),
-                    line=number,
-                    text=one_line(line, 300),
-                )
-                for number, line in enumerate(record["text"].splitlines(), 1)
-                if ("hostname-override" in line or "node-ip" in line)
-                and not line.lstrip().startswith("#")
-            ]
-    return found[:SHOWN]
+    if unit is None:
+        return ()
+    found = [
+        EvidenceRef(
+            "file", host, path=one_line(file.path, 200), line=number, text=one_line(line, 300)
+        )
+        for file in unit.environment_files
+        for number, line in _naming_lines(file.text or "")
+    ]
+    return tuple(found[:SHOWN])
 
 
-def _refused(document: Mapping[str, Any], process: Any) -> tuple[str, str] | None:
+def _naming_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Yield (number, line) of what sets the kubelet's name or address."""
+    for number, line in enumerate(text.splitlines(), 1):
+        is_naming = "hostname-override" in line or "node-ip" in line
+        if is_naming and not line.lstrip().startswith("#"):
+            yield number, line
+
+
+def _refused(document: Mapping[str, Any], process: KubeletProcess | None) -> tuple[str, str] | None:
     """Of the process that runs: whatever an earlier one was told is past."""
-    if isinstance(process, Mapping):
-        pid = process.get("pid")
-    else:
-        pid = None
-    if pid is None or not document.get("node"):
+    if process is None or process.pid is None or not document.get("node"):
         return None
-    for collector in ("kubelet_end", "kubelet_log"):
-        lines = control_plane.data(document, collector).get("lines")
-        said = [
-            one
-            for start in unit_journal.starts(lines if isinstance(lines, (list, tuple)) else ())
-            for one in start.lines
-            if one.pid == pid
-        ]
+    logs = contract.answer(document, KubeletEnd).lines, contract.answer(document, KubeletLog).lines
+    for lines in logs:
+        said = _lines_of(process.pid, lines)
         found = exit_cause.misnamed(unit_journal.Start(lines=said))
         if found and found[0] == document["node"]:
             return found[1], found[2]
     return None
 
 
-def _networks(found: Any) -> Networks | None:
-    if not isinstance(found, Mapping):
+def _lines_of(pid: int, lines: Iterable[str]) -> list[unit_journal.Said]:
+    """Return the lines of one process."""
+    said = itertools.chain.from_iterable(start.lines for start in unit_journal.starts(lines))
+    return [line for line in said if line.pid == pid]
+
+
+def _networks(found: CniFolder | None) -> Networks | None:
+    if found is None:
         return None
-    files = [
-        one
-        for one in found.get("files") or ()
-        if isinstance(one, Mapping) and isinstance(one.get("name"), str)
-    ]
     return Networks(
-        one_line(found.get("folder"), 200),
-        tuple(one_line(one["name"], 120) for one in files if one.get("size")),
-        tuple(one_line(one["name"], 120) for one in files if not one.get("size")),
-        one_line(found.get("error") or "", 120),
+        one_line(found.folder, 200),
+        tuple(one_line(file.name, 120) for file in found.files if file.size),
+        tuple(one_line(file.name, 120) for file in found.files if not file.size),
+        one_line(found.error or "", 120),
     )

@@ -8,6 +8,7 @@ What a boot makes of them, against what runs and what was intended.
 
 from __future__ import annotations
 
+import itertools
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -204,11 +205,15 @@ def asked_for(limits: Limits, key: str) -> Iterable[int]:
 
     What decides at boot and by hand, and what KM407 says is meant.
     """
-    decide = [found for found in (limits.at_boot().get(key), limits.by_hand().get(key)) if found]
     return [
-        *(taken(key, found.value) or 0 for found in decide),
+        *(taken(key, found.value) or 0 for found in _deciding(limits, key)),
         *(one.wanted for one in lasting(limits) if one.key == key),
     ]
+
+
+def _deciding(limits: Limits, key: str) -> list[Setting]:
+    """Return what decides at boot, and what `sysctl --system` decides."""
+    return list(filter(None, (limits.at_boot().get(key), limits.by_hand().get(key))))
 
 
 def above(limits: Limits, key: str, number: int) -> list[str]:
@@ -221,26 +226,18 @@ def above(limits: Limits, key: str, number: int) -> list[str]:
         sysctl_d.at_boot(_with_ours(limits, key, number), (key,)),
         (key,),
     ).get(key)
-    if last and last.path != FILE and (taken(key, last.value) or 0) > number:
-        over = [f"{last.path}:{last.line}"]
-    else:
-        over = []
-    decide = [found for found in (limits.at_boot().get(key), limits.by_hand().get(key)) if found]
-    places = [(found.path, found.line, found.value) for found in decide] + [
-        one for found in decide for one in found.overrides
+    found = _deciding(limits, key)
+    places = [(one.path, one.line, one.value) for one in found]
+    places += itertools.chain.from_iterable(one.overrides for one in found)
+    places = [place for place in places if not place[0].startswith(VENDOR)]
+    if last:
+        places.insert(0, (last.path, last.line, last.value))
+    lines = [
+        f"{path}:{line}"
+        for path, line, value in places
+        if path != FILE and (taken(key, value) or 0) > number
     ]
-    return list(
-        dict.fromkeys(
-            over
-            + [
-                f"{path}:{line}"
-                for path, line, value in places
-                if path != FILE
-                and not path.startswith(VENDOR)
-                and (taken(key, value) or 0) > number
-            ]
-        )
-    )
+    return list(dict.fromkeys(lines))
 
 
 def _with_ours(limits: Limits, key: str, wanted: int) -> list[Mapping[str, Any]]:
@@ -263,23 +260,12 @@ def later(limits: Limits, key: str, wanted: int) -> Later:
 
     `sysctl --system`, files that were not read.
     """
-    name = posixpath.basename(FILE)
     every = _with_ours(limits, key, wanted)
     boot, hand = (
         sysctl_d.at_boot(every, (key,)).get(key),
         sysctl_d.by_hand(every, (key,)).get(key),
     )
-    unread = [
-        path
-        for path in limits.unread_sysctl()
-        if path != FILE and not (path.endswith(".conf") and posixpath.basename(path) < name)
-    ]
-    if unread:
-        notes = [
-            f"{', '.join(unread[:3])} could not be read: whether that overrides it is not known"
-        ]
-    else:
-        notes = []
+    notes = _unread_notes(limits)
     if boot is None:
         line = sysctl_d.excluding(every[:-1], key)
         why = (
@@ -291,11 +277,7 @@ def later(limits: Limits, key: str, wanted: int) -> Later:
         return _over(
             limits, boot, wanted, f"is read after {FILE} and says {one_line(boot.value, 80)}", notes
         )
-    keys: tuple[str, ...] = (key,)
-    if key in sysctl_overrides.SAME:
-        keys = (key, sysctl_overrides.SAME[key])
-    late = sysctl_overrides.at_boot(limits.seen.get("late"), {key: boot}, keys)
-    over = next((one for one in late.values() if one.who and _is_less(one, wanted)), None)
+    over = _later_setting(limits, key, boot, wanted)
     if over:
         return _over(
             limits,
@@ -305,17 +287,40 @@ def later(limits: Limits, key: str, wanted: int) -> Later:
             notes,
         )
     if hand and _is_less(hand, wanted):
-        edit = _edit(limits, hand, wanted)
-        if edit:
-            must = f"that line must read {edit.new} too"
-        else:
-            must = "change that line too"
-        notes.insert(
-            0,
-            f"sysctl --system reads {place(hand)} last, which says {one_line(hand.value, 80)}:"
-            f" {must}",
-        )
+        notes.insert(0, _last_by_hand(limits, hand, wanted))
     return Later(None, "; ".join(notes))
+
+
+def _unread_notes(limits: Limits) -> list[str]:
+    """Return a sentence on the unread files that may be read after kubemend's."""
+    name = posixpath.basename(FILE)
+    unread = [
+        path
+        for path in limits.unread_sysctl()
+        if path != FILE and not (path.endswith(".conf") and posixpath.basename(path) < name)
+    ]
+    if not unread:
+        return []
+    return [f"{', '.join(unread[:3])} could not be read: whether that overrides it is not known"]
+
+
+def _later_setting(limits: Limits, key: str, boot: Setting, wanted: int) -> Setting | None:
+    """Return what sets less than wanted after the files of sysctl.d are read."""
+    keys: tuple[str, ...] = (key,)
+    if key in sysctl_overrides.SAME:
+        keys = (key, sysctl_overrides.SAME[key])
+    late = sysctl_overrides.at_boot(limits.seen.get("late"), {key: boot}, keys)
+    return next((one for one in late.values() if one.who and _is_less(one, wanted)), None)
+
+
+def _last_by_hand(limits: Limits, hand: Setting, wanted: int) -> str:
+    """Return a sentence on the line that `sysctl --system` reads after kubemend's file."""
+    edit = _edit(limits, hand, wanted)
+    must = "change that line too"
+    if edit:
+        must = f"that line must read {edit.new} too"
+    says_less = f"{place(hand)} last, which says {one_line(hand.value, 80)}"
+    return f"sysctl --system reads {says_less}: {must}"
 
 
 def _over(limits: Limits, found: Setting, wanted: int, what: str, notes: Sequence[str]) -> Later:

@@ -11,6 +11,7 @@ where that is nothing, the operator has to choose.
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import shlex
@@ -307,56 +308,68 @@ def advise(subject: Subject) -> Advice:
     """Return what to do about it: the patch, or why there is none."""
     item = subject.template or subject.pods[0]
     found = cure(item)
-    strangers = sorted(
-        {
-            label(one)
-            for pod in (item, *subject.pods)
-            for one in pod["containers"]
-            if one.get("injected") and unequal(one)
-        }
-    )
-    if strangers:
-        more = [
-            f"{', '.join(strangers)} is in the pods and not in the template: give it requests that"
-            " equal its limits where it is injected (a mesh's configuration or annotations, a"
-            " webhook)"
-        ]
-    else:
-        more = []
+    more = _injection((item, *subject.pods))
     elsewhere = _elsewhere(subject)
     if found.choose:
-        return Advice((f"{elsewhere}: " if elsewhere else "") + "; ".join([*found.choose, *more]))
+        return Advice(_at_place(elsewhere, "; ".join([*found.choose, *more])))
     if not found.values:
         return Advice(
             "; ".join(more)
             or "see what set the class of the pod: nothing of it says why it is not Guaranteed"
         )
-    wanted = "give as requests and limits " + "; ".join(
-        f"{label({'kind': role, 'name': name})} "
-        + " and ".join(f"{resource} {value}" for resource, value in given.items())
-        for (role, name), given in found.values.items()
-    )
-    tail = "".join(f"; {one}" for one in [*found.notes, *more])
+    wanted = "; ".join([_wanted(found.values), *found.notes, *more])
     if elsewhere:
-        return Advice(f"{elsewhere}: {wanted}{tail}")
+        return Advice(_at_place(elsewhere, wanted))
     body = patch(subject.kind, found.values)
     if subject.kind == "CronJob":
         effect = "for the Jobs that it makes from then on"
     else:
         effect = "which rolls its pods out again"
-    return Advice(f"patch {subject.title}, {effect}: {wanted}{tail}", body, command(subject, body))
+    return Advice(f"patch {subject.title}, {effect}: {wanted}", body, command(subject, body))
+
+
+def _injection(pods: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return what to do about injected containers that keep a pod from being Guaranteed."""
+    containers = itertools.chain.from_iterable(pod["containers"] for pod in pods)
+    injected = {label(one) for one in containers if one.get("injected") and unequal(one)}
+    if not injected:
+        return []
+    return [
+        f"{', '.join(sorted(injected))} is in the pods and not in the template: give it requests"
+        " that equal its limits where it is injected (a mesh's configuration or annotations, a"
+        " webhook)"
+    ]
+
+
+def _at_place(place: str, text: str) -> str:
+    """Return an advice with the place where it is to be followed, if that is another one."""
+    if place:
+        return f"{place}: {text}"
+    return text
+
+
+def _wanted(values: Mapping[tuple[str, str], Mapping[str, str]]) -> str:
+    """Return in words the requests and limits that make a pod Guaranteed."""
+    containers = []
+    for (role, name), given in values.items():
+        amounts = " and ".join(f"{resource} {value}" for resource, value in given.items())
+        containers.append(f"{label({'kind': role, 'name': name})} {amounts}")
+    return f"give as requests and limits {'; '.join(containers)}"
+
+
+def _is_static(subject: Subject) -> bool:
+    """Tell whether a pod's manifest lies on its node."""
+    owners = [pod.get("owner") or {} for pod in subject.pods]
+    return subject.kind == "Pod" and any(owner.get("kind") == "Node" for owner in owners)
 
 
 def _elsewhere(subject: Subject) -> str:
     """Why a patch of the owner's template is not the way, and what is; empty where it is."""
     if subject.manager:
-        who = " ".join(
-            str(part) for part in (subject.manager.get("tool"), subject.manager.get("name")) if part
-        )
+        parts = (subject.manager.get("tool"), subject.manager.get("name"))
+        who = " ".join(str(part) for part in parts if part)
         return f"{who} owns {subject.title} and would undo a patch, so change it there"
-    if subject.kind == "Pod" and any(
-        (pod.get("owner") or {}).get("kind") == "Node" for pod in subject.pods
-    ):
+    if _is_static(subject):
         return "a static pod, so change its manifest on its node"
     if subject.kind in ("Pod", "Job"):
         return (

@@ -14,7 +14,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from . import control_plane
+from ..evidence import contract
+from ..evidence.answers.node.system import System
 from .result import SEVERITIES, Finding, Verdict
 
 Token = tuple[Any, ...]
@@ -24,8 +25,8 @@ LASTING, WISH = "lasting", "wish"  # what a token of KM407 begins with
 
 def token(document: Mapping[str, Any], what: str, *more: Any) -> Token | None:
     """Return what a host shares with every host of its kernel; None where its boot has no id."""
-    boot = control_plane.data(document, "system").get("boot_id")
-    if isinstance(boot, str) and len(boot) >= 32:
+    boot = contract.answer(document, System).boot_id
+    if boot is not None and len(boot) >= 32:
         return (what, boot, *more)
     return None
 
@@ -78,15 +79,7 @@ def _join(
     findings: list[Finding], verdicts: list[Verdict], group: list[Finding], first: Finding
 ) -> None:
     """Put this one in the place of all, for every host."""
-    names = tuple(dict.fromkeys([first.host or "", *sorted(item.host or "" for item in group)]))
-    others = ", ".join(names[1 : SHOWN + 1])
-    others += f" and {len(names) - 1 - SHOWN} more" if len(names) - 1 > SHOWN else ""
-    one = replace(
-        first,
-        hosts=names,
-        severity=min((item.severity for item in group), key=SEVERITIES.index),
-        summary=f"{first.summary}; {others} share{'s' if len(names) == 2 else ''} its kernel",
-    )
+    one = _of_every_host(first, group)
     place, ours = findings.index(first), {item.id for item in group}
     findings[place] = one
     findings[:] = [item for item in findings if item is one or item.id not in ours]
@@ -101,6 +94,22 @@ def _join(
                 f"{first.code} of {first.host} names it",
             )
             _rename(findings, item, first.code)
+
+
+def _of_every_host(first: Finding, group: list[Finding]) -> Finding:
+    """Return a finding for the hosts of all, of the greatest severity."""
+    names = tuple(dict.fromkeys([first.host or "", *sorted(item.host or "" for item in group)]))
+    others = names[1:]
+    text = ", ".join(others[:SHOWN])
+    if len(others) > SHOWN:
+        text += f" and {len(others) - SHOWN} more"
+    verb = "shares" if len(others) == 1 else "share"
+    return replace(
+        first,
+        hosts=names,
+        severity=min((item.severity for item in group), key=SEVERITIES.index),
+        summary=f"{first.summary}; {text} {verb} its kernel",
+    )
 
 
 def _rename(findings: list[Finding], item: Finding, code: str) -> None:

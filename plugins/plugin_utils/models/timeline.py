@@ -15,6 +15,16 @@ from datetime import datetime
 from typing import Any
 
 from ...module_utils.shared import pod_rejection
+from ..evidence import contract
+from ..evidence.answers.cluster.pod import (
+    Condition,
+    FieldManager,
+    Pod,
+    PodContainer,
+    PodEvent,
+    PodOwner,
+    TimedPod,
+)
 from ..evidence.document import one_line
 from .cluster import Cluster
 from .timeline_lines import LATEST, SHOWN, Entry, Names, read
@@ -64,9 +74,9 @@ def of_clusters(
             one_line(_text(record.get("error")) or _text(record.get("status"))),
         )
         if status == "ok":
-            data = _map(record.get("data"))
-            if _text(data.get("name")):  # else no pod was rejected
-                found.append(describe(data, lines))
+            answer = contract.decoded(record.get("data"), Pod).answer
+            if answer.name:  # else no pod was rejected
+                found.append(_described(answer, lines))
                 if record.get("truncated"):
                     lacking.append(
                         f"the timeline of {found[-1].pod} is not complete: there was more than time"
@@ -80,22 +90,21 @@ def of_clusters(
 
 def describe(pod_data: Mapping[str, Any], lines: Iterable[Mapping[str, Any]] = ()) -> Timeline:
     """Return the timeline of the collector pod's data, with what it is."""
-    owner = _owner(pod_data)
-    if owner:
-        about = f"pod of {owner}"
-    else:
-        about = "a pod without an owner"
-    if not _map(pod_data.get("pod")):
-        about = (
-            f"pod of {owner}, " if owner else "a pod "
-        ) + "which is no more: what others tell of it"
-    place = f"{_text(pod_data.get('namespace'))}/{_text(pod_data.get('name'))}"
+    return _described(contract.decoded(pod_data, Pod).answer, lines)
+
+
+def _described(answer: Pod, lines: Iterable[Mapping[str, Any]]) -> Timeline:
+    owner = _owner(answer)
+    about = f"pod of {owner}" if owner else "a pod without an owner"
+    if answer.pod is None:
+        about = f"pod of {owner}, " if owner else "a pod "
+        about += "which is no more: what others tell of it"
     return Timeline(
-        place,
-        _text(pod_data.get("name")),
-        _text(pod_data.get("uid")),
+        f"{_text(answer.namespace)}/{_text(answer.name)}",
+        _text(answer.name),
+        _text(answer.uid),
         about,
-        timeline(pod_data, lines),
+        _entries(answer, lines),
     )
 
 
@@ -109,36 +118,50 @@ def timeline(
     pod_data: the data of the collector pod. lines: captured log lines, {"time": epoch seconds as a
     float, "host", "component", "source", "text"}.
     """
-    pods, events = _pods(pod_data), _maps(pod_data.get("events"))[:MAX_EVENTS]
-    names = {_text(pod.get("name")): _text(pod.get("uid")) for pod in pods}
-    main = _text(pod_data.get("name"))
-    names[main] = names.get(main) or _text(pod_data.get("uid"))
-    for event in events:
-        for name, uid in (
-            (event.get("pod"), ""),
-            (event.get("name"), event.get("uid")) if event.get("kind") == "Pod" else ("", ""),
-        ):
-            if _text(name) and not names.get(_text(name)):
-                names[_text(name)] = _text(uid)
+    return _entries(contract.decoded(pod_data, Pod).answer, lines)
+
+
+def _entries(answer: Pod, lines: Iterable[Mapping[str, Any]]) -> tuple[Entry, ...]:
+    pods, events = _pods(answer), answer.events[:MAX_EVENTS]
+    names = _uids(answer, pods, events)
     told = read(
         lines,
         Names(
-            _text(pod_data.get("namespace")),
+            _text(answer.namespace),
             names,
             {uid: name for name, uid in names.items()},
-            _text(_map(pod_data.get("owner")).get("name")),
+            _text(_of(answer.owner).name),
         ),
     )
-    ranked: list[_Ranked] = list(_of_owner(pod_data))
+    ranked: list[_Ranked] = list(_of_owner(answer))
     for pod in pods:
-        ranked += _of_pod(pod, _owner(pod_data), told.creators.get(_text(pod.get("name")), []))
+        ranked += _of_pod(pod, _owner(answer), told.creators.get(_text(pod.name), []))
     ranked += [_of_event(event, names) for event in events]
     ranked += [(EVENT, entry) for entry in told.entries]
-    left = f"{told.left_out} more lines of the logs name these pods; they were left out"
-    return (
-        *(entry for dummy, entry in sorted(ranked, key=_order)),
-        *([Entry(None, "s", "", "", left, "log")] if told.left_out else ()),
-    )
+    entries = [entry for _rank, entry in sorted(ranked, key=_order)]
+    if told.left_out:
+        left = f"{told.left_out} more lines of the logs name these pods; they were left out"
+        entries.append(Entry(None, "s", "", "", left, "log"))
+    return tuple(entries)
+
+
+def _uids(answer: Pod, pods: Iterable[TimedPod], events: Iterable[PodEvent]) -> dict[str, str]:
+    """Map the pod, its siblings and the pods of events to their uids, empty where not known."""
+    names = {_text(pod.name): _text(pod.uid) for pod in pods}
+    main = _text(answer.name)
+    names[main] = names.get(main) or _text(answer.uid)
+    for event in events:
+        for name, uid in _pods_of_event(event):
+            if name and not names.get(name):
+                names[name] = uid
+    return names
+
+
+def _pods_of_event(event: PodEvent) -> Iterator[tuple[str, str]]:
+    """Yield (name, uid) of the pods that an event names."""
+    yield _text(event.pod), ""
+    if event.kind == "Pod":
+        yield _text(event.name), _text(event.uid)
 
 
 def _order(one: _Ranked) -> tuple[bool, int, bool, float, int]:
@@ -147,170 +170,173 @@ def _order(one: _Ranked) -> tuple[bool, int, bool, float, int]:
     return entry.time is None, int(when), entry.precision == "us", when, rank
 
 
-def _of_owner(data: Mapping[str, Any]) -> Iterator[_Ranked]:
-    owner, name = _map(data.get("owner")), _owner(data)
-    by = _manager(owner)
-    yield from _at(
-        OWNER, owner.get("created"), API, "", f"{name} created" + (f" by {by}" if by else "")
-    )
-    for one in _maps(owner.get("conditions"))[:MAX_PARTS]:
-        if one.get("status") == "True":
+def _of_owner(answer: Pod) -> Iterator[_Ranked]:
+    owner, name = _of(answer.owner), _owner(answer)
+    by = _manager(owner.managers)
+    yield from _at(OWNER, owner.created, API, "", f"{name} created" + (f" by {by}" if by else ""))
+    for one in owner.conditions[:MAX_PARTS]:
+        if one.status == "True":
             yield from _at(
                 CLOSED,
-                one.get("time"),
+                one.time,
                 API,
                 "",
-                f"{name}: {_joined(one.get('type'), one.get('reason'), one.get('message'))}",
+                f"{name}: {_joined(one.type, one.reason, one.message)}",
             )
-    yield from _at(DELETED, owner.get("deleted"), API, "", f"{name} deleted")
+    yield from _at(DELETED, owner.deleted, API, "", f"{name} deleted")
 
 
-def _of_pod(pod: Mapping[str, Any], owner: str, hosts: list[str]) -> Iterator[_Ranked]:
+def _of_pod(pod: TimedPod, owner: str, hosts: list[str]) -> Iterator[_Ranked]:
     """Yield what the object itself contains."""
-    name, node = _text(pod.get("name")), _text(pod.get("node"))
+    name, node = _text(pod.name), _text(pod.node)
     yield from _at(
         CREATED,
-        pod.get("created"),
+        pod.created,
         API,
         name,
         _created(pod, owner, hosts),
-        "asks for " + _listed(pod.get("asks")),
+        "asks for " + _listed(pod.asks),
     )
-    for one in _maps(pod.get("conditions"))[:MAX_PARTS]:
+    for one in pod.conditions[:MAX_PARTS]:
         yield from _of_condition(pod, one)
-    refused = pod_rejection.rejected(
-        {"status": {key: _text(pod.get(key)) for key in ("phase", "reason", "message")}}
-    )
-    why = _joined("", pod.get("reason"), pod.get("message"))
-    if refused:
-        times = (pod.get(key) for key in ("rejected_at", "started", "finished_at", "created"))
+    why = _joined("", pod.reason, pod.message)
+    if pod_rejection.rejected(
+        {"status": {key: _text(getattr(pod, key)) for key in ("phase", "reason", "message")}}
+    ):
+        times = (pod.rejected_at, pod.started, pod.finished_at, pod.created)
         when = next(filter(None, times), None)
         yield from _at(EVENT, when, API, name, f"rejected by the kubelet of {node}: {why}")
     else:
-        yield from _at(ACCEPTED, pod.get("started"), API, name, f"the kubelet of {node} took it up")
-        for one in _maps(pod.get("containers"))[:MAX_PARTS]:
-            yield from _of_container(name, one)
-        if pod.get("phase") in ("Succeeded", "Failed"):
-            yield from _at(
-                ENDED,
-                pod.get("finished_at"),
-                API,
-                name,
-                f"{_text(pod.get('phase')).lower()}{': ' + why if why else ''}",
-            )
-    grace = pod.get("grace")
-    if isinstance(grace, int):
-        given = f", {grace} s given to end"
-    else:
-        given = ""
-    holds = [_text(one) for one in _list(pod.get("finalizers")) if _text(one)]
-    if holds:
-        held = f"; held by {', '.join(holds)}"
-    else:
-        held = ""
+        yield from _at(ACCEPTED, pod.started, API, name, f"the kubelet of {node} took it up")
+        yield from _of_run(pod, name, why)
     yield from _at(
         DELETED,
-        pod.get("deletion_requested") or pod.get("deleted"),
+        pod.deletion_requested or pod.deleted,
         API,
         name,
-        f"deletion asked for{given}{held}",
+        _deletion(pod),
     )
 
 
-def _created(pod: Mapping[str, Any], owner: str, hosts: list[str]) -> str:
-    by = _manager(pod)
-    where = ""
-    if hosts:
-        where = f" of {' and '.join(hosts)}"
-    text = "created"
-    if by or where:
-        text += f" by {by or 'kube-controller-manager'}{where}"
-    if owner:
-        text += f" for {owner}"
-    node, devices = (
-        _text(pod.get("node")),
-        {name: value for name, value in _map(pod.get("requests")).items() if "/" in str(name)},
-    )
-    if devices:
-        text += f"; asks for {_listed(devices)}"
-    if node and pod.get("placed") is True:
-        text += f"; node {node} named by its author"
-    elif node and pod.get("placed") is None:
-        text += (
-            f"; on node {node} (who named it is not recorded; schedulerName"
-            f" {_text(pod.get('scheduler'))})"
-        )
+def _of_run(pod: TimedPod, name: str, why: str) -> Iterator[_Ranked]:
+    """Yield what the containers of an accepted pod did, and how the pod ended."""
+    for one in pod.containers[:MAX_PARTS]:
+        yield from _of_container(name, one)
+    if pod.phase in ("Succeeded", "Failed"):
+        end = _text(pod.phase).lower()
+        if why:
+            end += f": {why}"
+        yield from _at(ENDED, pod.finished_at, API, name, end)
+
+
+def _deletion(pod: TimedPod) -> str:
+    text = "deletion asked for"
+    if pod.grace is not None:
+        text += f", {pod.grace} s given to end"
+    holds = [_text(one) for one in pod.finalizers if one]
+    if holds:
+        text += f"; held by {', '.join(holds)}"
     return text
 
 
-def _of_condition(pod: Mapping[str, Any], one: Mapping[str, Any]) -> Iterator[_Ranked]:
+def _created(pod: TimedPod, owner: str, hosts: list[str]) -> str:
+    text = f"created{_creator(pod, hosts)}"
+    if owner:
+        text += f" for {owner}"
+    requests = (pod.requests or {}).items()
+    devices = {name: value for name, value in requests if "/" in name}
+    if devices:
+        text += f"; asks for {_listed(devices)}"
+    return text + _placement(pod)
+
+
+def _creator(pod: TimedPod, hosts: list[str]) -> str:
+    by = _manager(pod.managers)
+    if hosts:
+        return f" by {by or 'kube-controller-manager'} of {' and '.join(hosts)}"
+    if by:
+        return f" by {by}"
+    return ""
+
+
+def _placement(pod: TimedPod) -> str:
+    """Return who named the node, where no scheduler is known to have done so."""
+    node, placed = _text(pod.node), pod.placed
+    if node and placed is True:
+        return f"; node {node} named by its author"
+    if node and placed is None:
+        return (
+            f"; on node {node} (who named it is not recorded; schedulerName {_text(pod.scheduler)})"
+        )
+    return ""
+
+
+def _of_condition(pod: TimedPod, one: Condition) -> Iterator[_Ranked]:
     kind, name, why = (
-        one.get("type"),
-        _text(pod.get("name")),
-        _joined("", one.get("reason"), one.get("message")),
+        one.type,
+        _text(pod.name),
+        _joined("", one.reason, one.message),
     )
-    if kind == "PodScheduled" and one.get("status") == "False":
-        yield from _at(SCHEDULED, one.get("time"), API, name, f"not scheduled: {why}")
-    elif kind == "PodScheduled" and pod.get("placed") is False:
+    if kind == "PodScheduled" and one.status == "False":
+        yield from _at(SCHEDULED, one.time, API, name, f"not scheduled: {why}")
+    elif kind == "PodScheduled" and pod.placed is False:
         yield from _at(
             SCHEDULED,
-            one.get("time"),
+            one.time,
             API,
             name,
-            f"scheduled to {_text(pod.get('node'))} by {_text(pod.get('scheduler'))}",
+            f"scheduled to {_text(pod.node)} by {_text(pod.scheduler)}",
         )
-    elif kind == "Ready" and one.get("status") == "True":
-        yield from _at(READY, one.get("time"), API, name, "ready")
-    elif kind == "DisruptionTarget" and one.get("status") == "True":
-        yield from _at(ENDED, one.get("time"), API, name, f"to be disrupted: {why}")
+    elif kind == "Ready" and one.status == "True":
+        yield from _at(READY, one.time, API, name, "ready")
+    elif kind == "DisruptionTarget" and one.status == "True":
+        yield from _at(ENDED, one.time, API, name, f"to be disrupted: {why}")
 
 
-def _of_container(pod: str, one: Mapping[str, Any]) -> Iterator[_Ranked]:
-    title = f"{'init container' if one.get('init') else 'container'} {_text(one.get('name'))}"
-    for state, which in ((_map(one.get("before")), " (a former run)"), (_map(one.get("now")), "")):
-        yield from _at(STARTED, state.get("started"), API, pod, f"{title} started{which}")
-        code = state.get("exit_code")
+def _of_container(pod: str, one: PodContainer) -> Iterator[_Ranked]:
+    title = f"{'init container' if one.init else 'container'} {_text(one.name)}"
+    for state, which in ((one.before, " (a former run)"), (one.now, "")):
+        if state is None:
+            continue
+        yield from _at(STARTED, state.started, API, pod, f"{title} started{which}")
         why = _joined(
-            f"exit code {code}" if isinstance(code, int) else "",
-            state.get("reason"),
-            state.get("message"),
+            f"exit code {state.exit_code}" if state.exit_code is not None else "",
+            state.reason,
+            state.message,
         )
-        yield from _at(ENDED, state.get("finished"), API, pod, f"{title} ended{which}: {why}")
+        yield from _at(ENDED, state.finished, API, pod, f"{title} ended{which}: {why}")
 
 
-def _of_event(event: Mapping[str, Any], names: Mapping[str, str]) -> _Ranked:
+def _of_event(event: PodEvent, names: Mapping[str, str]) -> _Ranked:
     name, uid, reason = (
-        _text(event.get("name")),
-        _text(event.get("uid")),
-        _text(event.get("reason")),
+        _text(event.name),
+        _text(event.uid),
+        _text(event.reason),
     )
-    if event.get("kind") == "Pod":
+    if event.kind == "Pod":
         pod = name
     else:
-        pod = _text(event.get("pod"))
-    if event.get("kind") == "Pod" and uid and names.get(name) != uid:
+        pod = _text(event.pod)
+    if event.kind == "Pod" and uid and names.get(name) != uid:
         pod = f"{name} (uid {uid})"  # another one that had the name
-    time, precision = _time(event.get("first"))
-    count = event.get("count")
-    if isinstance(count, int) and count > 1:
-        more = one_line(f"({count} times, last {_text(event.get('last'))})")
+    time, precision = _time(event.first)
+    if event.count is not None and event.count > 1:
+        more = one_line(f"({event.count} times, last {_text(event.last)})")
     else:
         more = ""
-    where = " ".join(
-        part for part in (_text(event.get("host")), _text(event.get("component"))) if part
-    )
+    where = " ".join(part for part in (_text(event.host), _text(event.component)) if part)
     return _RANKS.get(reason, EVENT), Entry(
         time,
         precision,
         one_line(where or "event", 100),
         pod,
-        f"{one_line(f'event {reason}: ' + _text(event.get('message')), SHOWN)} {more}".strip(),
+        f"{one_line(f'event {reason}: ' + _text(event.message), SHOWN)} {more}".strip(),
         "event",
     )
 
 
 def _at(
-    rank: int, stamp: Any, where: str, pod: str, what: str, detail: str = ""
+    rank: int, stamp: str | None, where: str, pod: str, what: str, detail: str = ""
 ) -> Iterator[_Ranked]:
     """Yield an entry where the API has a time for it."""
     time, precision = _time(stamp)
@@ -321,12 +347,9 @@ def _at(
         )
 
 
-def _time(stamp: Any) -> tuple[float | None, str]:
+def _time(stamp: str | None) -> tuple[float | None, str]:
     """(epoch seconds or None, precision) of a time of the API, Time or MicroTime."""
-    if isinstance(stamp, str):
-        match = _STAMP.fullmatch(stamp)
-    else:
-        match = None
+    match = _STAMP.fullmatch(stamp or "")
     if match is None:
         return None, "s"
     try:
@@ -340,60 +363,49 @@ def _time(stamp: Any) -> tuple[float | None, str]:
     return (None, "s")
 
 
-def _manager(item: Mapping[str, Any]) -> str:
+def _manager(managers: Iterable[FieldManager]) -> str:
     """Who made an object: the first that wrote its spec.
 
     A status is written by others, on older releases without saying that it is one.
     """
-    made = [
-        one
-        for one in _maps(item.get("managers"))
-        if one.get("spec") is True and _time(one.get("time"))[0] is not None
-    ]
-    if made:
-        return one_line(
-            _text(min(made, key=lambda one: _time(one.get("time"))[0] or 0.0).get("manager")), 100
-        )
-    return ""
+    times = [(_time(one.time)[0], one.manager) for one in managers if one.spec]
+    made = [(time, manager) for time, manager in times if time is not None]
+    if not made:
+        return ""
+    _time_of, manager = min(made, key=lambda one: one[0])
+    return one_line(_text(manager), 100)
 
 
-def _owner(data: Mapping[str, Any]) -> str:
-    owner = _map(data.get("owner"))
-    if _text(owner.get("name")):
-        return (
-            f"{_text(owner.get('kind'))} {_text(owner.get('namespace'))}/{_text(owner.get('name'))}"
-        )
-    return ""
+def _of(owner: PodOwner | None) -> PodOwner:
+    return owner or PodOwner()
 
 
-def _pods(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return ([_map(data.get("pod"))] if _map(data.get("pod")) else []) + _maps(data.get("siblings"))[
-        :MAX_PODS
-    ]
+def _owner(answer: Pod) -> str:
+    owner = _of(answer.owner)
+    if not owner.name:
+        return ""
+    return f"{_text(owner.kind)} {_text(owner.namespace)}/{_text(owner.name)}"
 
 
-def _joined(*parts: Any) -> str:
-    return ": ".join(_text(part) for part in parts if _text(part))
+def _pods(answer: Pod) -> list[TimedPod]:
+    siblings = answer.siblings[:MAX_PODS]
+    if answer.pod is None:
+        return list(siblings)
+    return [answer.pod, *siblings]
 
 
-def _listed(value: Any) -> str:
-    return ", ".join(f"{name} {amount}" for name, amount in _map(value).items()) or "nothing"
+def _joined(*parts: str | None) -> str:
+    return ": ".join(_text(part) for part in parts if part)
+
+
+def _listed(amounts: Mapping[str, int] | Mapping[str, str] | None) -> str:
+    return ", ".join(f"{name} {amount}" for name, amount in (amounts or {}).items()) or "nothing"
 
 
 def _map(value: Any) -> Mapping[str, Any]:
     if isinstance(value, Mapping):
         return value
     return {}
-
-
-def _list(value: Any) -> list[Any]:
-    if isinstance(value, list):
-        return value
-    return []
-
-
-def _maps(value: Any) -> list[Mapping[str, Any]]:
-    return [item for item in _list(value) if isinstance(item, Mapping)]
 
 
 def _text(value: Any) -> str:

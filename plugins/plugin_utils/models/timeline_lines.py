@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -95,6 +95,13 @@ class Told:
     entries: list[Entry] = field(default_factory=list)
     creators: dict[str, list[str]] = field(default_factory=dict)
     left_out: int = 0
+
+    def add_creator(self, pods: Iterable[str], host: str) -> None:
+        """Note the host whose controller manager created these pods."""
+        for pod in filter(None, pods):
+            hosts = self.creators.setdefault(pod, [])
+            if host not in hosts:
+                hosts.append(host)
 
 
 _Words = Callable[[re.Match[str], Line], str]
@@ -276,56 +283,82 @@ _RULES: tuple[tuple[str, re.Pattern[str], _Words], ...] = tuple(
 )
 
 
+@dataclass(frozen=True)
+class _CapturedLine:
+    """One captured line that may be about a pod. order: its place among all captured lines."""
+
+    time: float | None
+    precision: str
+    order: int
+    host: str
+    component: str
+    line: Line
+
+    def position(self) -> tuple[bool, float, int]:
+        """Return what sorts lines by time; those without a time are last."""
+        return self.time is None, self.time or 0.0, self.order
+
+    def entry(self, rule: str | None, what: str, pod: str) -> Entry:
+        """Return what this line reports of one pod."""
+        return Entry(
+            self.time,
+            self.precision,
+            f"{self.host} {self.component}".strip(),
+            pod,
+            what,
+            "log",
+            one_line(self.line.text, 4 * SHOWN),
+            rule not in (None, SEEN),
+        )
+
+
+_Needing = dict[str, tuple[str, list[str]]]  # host: the resource, and the pods that need it
+
+
 def read(lines: Iterable[Mapping[str, Any]], names: Names) -> Told:
     """Return what these lines report of these pods, and of their owner's controller.
 
     Lines of wrong shape are skipped.
     """
-    kept = []
-    for order, item in enumerate(lines):
-        if isinstance(item, Mapping) and isinstance(item.get("text"), str):
-            text = item["text"][: klog.LONGEST]
-            if "llocat" in text or names.named(text) or names.owned(text):
-                line = klog.parse(text)
-                kept.append((_time(item.get("time"), line), order, item, line))
-    told, others = Told(), 0
-    needing: dict[str, tuple[str, list[str]]] = {}
-    for when, _order, item, line in sorted(
-        kept, key=lambda one: (one[0] is None, one[0] or 0.0, one[1])
-    ):
-        rule, what = _recognised(line)
-        host, component = _word(item.get("host")), _word(item.get("component"))
-        pods = _about(rule, line, names, needing, host)
-        if rule is None:
-            others += bool(pods)
-        if not pods or (rule is None and others > MAX_OTHER) or len(told.entries) >= MAX_KNOWN:
-            told.left_out += bool(pods)
+    told, unknown = Told(), 0
+    needing: _Needing = {}
+    for captured in sorted(_relevant_lines(lines, names), key=_CapturedLine.position):
+        rule, what = _recognised(captured.line)
+        pods = _about(rule, captured.line, names, needing, captured.host)
+        if not pods:
             continue
-        for pod in pods:
-            if (
-                component == MANAGER
-                and (rule == "created" or what.startswith("event SuccessfulCreate: "))
-                and pod
-            ):
-                told.creators.setdefault(pod, [])
-                told.creators[pod] += [host] if host not in told.creators[pod] else []
-            if isinstance(item.get("time"), int):
-                precision = "s"
-            else:
-                precision = "us"
-            told.entries.append(
-                Entry(
-                    when,
-                    precision,
-                    f"{host} {component}".strip(),
-                    pod,
-                    what,
-                    "log",
-                    one_line(line.text, 4 * SHOWN),
-                    rule not in (None, SEEN),
-                )
-            )
+        unknown += rule is None
+        if len(told.entries) >= MAX_KNOWN or (rule is None and unknown > MAX_OTHER):
+            told.left_out += 1
+            continue
+        told.entries += [captured.entry(rule, what, pod) for pod in pods]
+        if captured.component == MANAGER and _creates(rule, what):
+            told.add_creator(pods, captured.host)
     return told
+
+
+def _relevant_lines(lines: Iterable[Mapping[str, Any]], names: Names) -> Iterator[_CapturedLine]:
+    """Yield the lines that name a pod or the owner, and all of allocations, which name neither."""
+    for order, item in enumerate(lines):
+        if not isinstance(item, Mapping) or not isinstance(item.get("text"), str):
+            continue
+        text = item["text"][: klog.LONGEST]
+        if "llocat" in text or names.named(text) or names.owned(text):
+            line = klog.parse(text)
+            stamp = item.get("time")
+            yield _CapturedLine(
+                _time(stamp, line),
+                "s" if isinstance(stamp, int) else "us",
+                order,
+                _word(item.get("host")),
+                _word(item.get("component")),
+                line,
+            )
+
+
+def _creates(rule: str | None, what: str) -> bool:
+    """Tell whether a controller manager's line says that it created a pod."""
+    return rule == "created" or what.startswith("event SuccessfulCreate: ")
 
 
 def _recognised(line: Line) -> tuple[str | None, str]:
@@ -336,29 +369,36 @@ def _recognised(line: Line) -> tuple[str | None, str]:
     return None, one_line(line.text, SHOWN)
 
 
-def _about(
-    rule: str | None, line: Line, names: Names, needing: dict[str, tuple[str, list[str]]], host: str
-) -> list[str]:
-    """Return the pods that a line is about. A kubelet admits one pod after the other.
-
-    What it allocates is for the pod that needed it last.
-    """
+def _about(rule: str | None, line: Line, names: Names, needing: _Needing, host: str) -> list[str]:
+    """Return the pods that a line is about; an empty name stands for their owner."""
     pods = names.named(line.text)
-    if rule in (NEEDS, GETS):
-        told = _RESOURCE.search(line.message)
-        if told:
-            resource = told.group(1)
-        else:
-            resource = line.get("resourceName")
-        if rule == NEEDS:
-            needing[host] = (resource, pods)
-        elif not pods and not line.get("pod") and needing.get(host, ("", []))[0] == resource:
-            return needing.pop(host)[1]
-    if not pods and rule in ("count", "event", None) and names.owned(line.text):
-        if rule:
-            return [""]
-        return []
-    return pods
+    if rule == NEEDS:
+        needing[host] = _resource(line), pods
+    if pods:
+        return pods
+    if rule == GETS and not line.get("pod"):
+        return _pods_of_allocation(line, needing, host)
+    if rule in ("count", "event") and names.owned(line.text):
+        return [""]
+    return []
+
+
+def _pods_of_allocation(line: Line, needing: _Needing, host: str) -> list[str]:
+    """Return the pods that an allocation without a name is for: those that needed it last.
+
+    A kubelet admits one pod after the other.
+    """
+    needed, _pods = needing.get(host, ("", []))
+    if needed == _resource(line):
+        return needing.pop(host)[1]
+    return []
+
+
+def _resource(line: Line) -> str:
+    match = _RESOURCE.search(line.message)
+    if match:
+        return match.group(1)
+    return line.get("resourceName")
 
 
 def _time(value: Any, line: Line) -> float | None:

@@ -10,12 +10,13 @@ written, and nothing that the API says is newer than that.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 
 from ..evidence import memoize
+from ..evidence.answers.cluster.locks import LockObject, Locks
+from ..evidence.answers.node.etcd import Member, MemberStatus
 from ..evidence.document import UNFORESEEN, one_line, unforeseen
 from . import ages
 from .api_node import NodeView, and_others, views
@@ -35,6 +36,10 @@ NO_QUORUM, NO_ETCD = "no quorum", "no etcd"
 NO_LEADER = "0"  # how etcd writes that it knows no leader
 # of a connection, as the collector words it
 UNREACHED = ("refused", "timed out", "No route", "unreachable")
+
+
+_Report = tuple[Host, MemberStatus]  # what the member that a host asked reports of itself
+_Raised = tuple[Host, MemberStatus, list[str]]  # the members for which an alarm is raised
 
 
 @dataclass(frozen=True)
@@ -113,10 +118,15 @@ def _state(cluster: Cluster) -> Writes:
         return Writes(False, since=last)
     if said.cause:
         return Writes(True, said.cause, said.told, last, proofs)
-    if found and all(one.over for one in found) and any(one.alive for one in found):
+    if _all_ended(found):
         return Writes(True, "", "", last, proofs)
     note = ages.clocks(cluster).doubt
     return Writes(None, since=last, missing=_missing(cluster, found), note=note)
+
+
+def _all_ended(found: list[Lease]) -> bool:
+    """Tell whether no lease was renewed in its time, although a kubelet runs that renews one."""
+    return all(one.over for one in found) and any(one.alive for one in found)
 
 
 def refused(cluster: Cluster) -> bool:
@@ -180,31 +190,12 @@ def _runs(cluster: Cluster, view: NodeView) -> bool:
 
 
 def _of_locks(cluster: Cluster) -> Iterator[Lease]:
-    hosts = {
-        name.lower(): host
-        for host in cluster.hosts
-        for name in (*host.names, host.node or "")
-        if name
-    }
-    newest: dict[str, tuple[datetime, Mapping[str, Any]]] = {}
-    for server in cluster.rows("locks", "servers"):
-        objects = server.get("objects")
-        for lock in objects if isinstance(objects, (list, tuple)) else ():
-            if isinstance(lock, Mapping) and isinstance(lock.get("renew_time"), str):
-                at = timestamp(lock.get("renew_time"))
-            else:
-                at = None
-            if at is not None:
-                name = one_line(lock.get("name"), 80)
-            else:
-                name = ""
-            if at is not None and (name not in newest or at > newest[name][0]):
-                newest[name] = at, lock
-    for name, (at, lock) in newest.items():
-        writer = hosts.get(str(lock.get("holder") or "").rsplit("_", 1)[0].lower())
+    hosts = _hosts(cluster)
+    for name, (at, lock) in _newest_locks(cluster).items():
+        writer = hosts.get((lock.holder or "").rsplit("_", 1)[0].lower())
         known = ages.age_of(cluster, at, writer, "locks")
         if known is not None:
-            lasts = ages.seconds_of(lock.get("lease_duration_s")) or LOCK_SECONDS
+            lasts = ages.seconds_of(lock.lease_duration_s) or LOCK_SECONDS
             # A lock of another component may last for hours: only a renewal within the last minute
             # proves a write.
             yield Lease(
@@ -212,22 +203,39 @@ def _of_locks(cluster: Cluster) -> Iterator[Lease]:
             )
 
 
+def _hosts(cluster: Cluster) -> dict[str, Host]:
+    """Map every name of a host to it, in small letters."""
+    hosts: dict[str, Host] = {}
+    for host in cluster.hosts:
+        names = filter(None, (*host.names, host.node))
+        hosts.update((name.lower(), host) for name in names)
+    return hosts
+
+
+def _newest_locks(cluster: Cluster) -> dict[str, tuple[datetime, LockObject]]:
+    """Map each lock's name to its last renewal that any API server shows."""
+    newest: dict[str, tuple[datetime, LockObject]] = {}
+    for server in cluster.typed(Locks).servers:
+        for lock in server.objects:
+            at = timestamp(lock.renew_time)
+            if at is None:
+                continue
+            name = one_line(lock.name, 80)
+            if name not in newest or at > newest[name][0]:
+                newest[name] = at, lock
+    return newest
+
+
 def _of_servers(cluster: Cluster) -> Iterator[Lease]:
     """When the last API server renewed its own lease.
 
     It shows that something is written although no kubelet and no leader is left.
     """
-    beats = [
-        at
-        for server in cluster.rows("locks", "servers")
-        if isinstance(server.get("beat"), str) and (at := timestamp(server["beat"])) is not None
-    ]
-    if beats:
-        known = ages.age(cluster, max(beats), "locks")
-    else:
-        known = None
-    if known is not None:
-        yield Lease("lease of an API server", max(beats), known, known, BEAT_SECONDS)
+    beats = [timestamp(server.beat) for server in cluster.typed(Locks).servers]
+    last = max(filter(None, beats), default=None)
+    known = ages.age(cluster, last, "locks")
+    if last is not None and known is not None:
+        yield Lease("lease of an API server", last, known, known, BEAT_SECONDS)
 
 
 def _read(cluster: Cluster, found: list[Lease]) -> tuple[EvidenceRef, ...]:
@@ -287,118 +295,85 @@ def etcd(cluster: Cluster) -> Etcd:
     return lost
 
 
-def _said(host: Host) -> Mapping[str, Any]:
-    if isinstance(host.etcd_said, Mapping):
-        return host.etcd_said
-    return {}
-
-
-def _status(host: Host) -> Mapping[str, Any] | None:
+def _status(host: Host) -> MemberStatus | None:
     """Return what the member that this host asked reports of itself.
 
     Of one that accepted no credential, what its /health reports.
     """
-    status, health = _said(host).get("status"), _said(host).get("health")
-    if isinstance(status, Mapping) and isinstance(status.get("version"), str):
+    status, health = host.etcd_said.status, host.etcd_said.health
+    if status is not None and status.version is not None:
         return status
-    if isinstance(health, Mapping):
-        body = health.get("body")
-    else:
-        body = None
-    if not isinstance(body, str) or '"health"' not in body:
+    if health is None or health.body is None or '"health"' not in health.body:
         return None
-    if "NO LEADER" in body:
-        leader = NO_LEADER
-    else:
-        leader = None
-    return {"endpoint": "/health", "leader": leader, "errors": [one_line(body, 200)]}
+    leader = NO_LEADER if "NO LEADER" in health.body else None
+    return MemberStatus(endpoint="/health", leader=leader, errors=(one_line(health.body, 200),))
 
 
-def _leader(status: Mapping[str, Any]) -> str | None:
+def _leader(status: MemberStatus) -> str | None:
     """Return the id of the leader that it knows, "0" for none, None where it is not reported."""
-    leader = status.get("leader")
-    if isinstance(leader, str) and leader.isdecimal():
-        return leader
+    if status.leader is not None and status.leader.isdecimal():
+        return status.leader
     return None
 
 
-def _raised(host: Host, status: Mapping[str, Any], kind: str) -> list[str] | None:
+def _raised(host: Host, status: MemberStatus, kind: str) -> list[str] | None:
     """Return the members for which this alarm is raised, None where it is not."""
     found = [
-        one_line(one.get("member_id"), 40)
-        for one in _mappings(_said(host).get("alarms"))
-        if one.get("alarm") == kind
+        one_line(alarm.member_id, 40)
+        for alarm in host.etcd_said.alarms or ()
+        if alarm.alarm == kind
     ]
-    told = [
-        one
-        for one in _list(status.get("errors"))
-        if isinstance(one, str) and any(f"{before}{kind}" in one for before in ("alarm:", "ALARM "))
-    ]
-    if found or told:
+    words = (f"alarm:{kind}", f"ALARM {kind}")
+    if found or any(word in error for error in status.errors for word in words):
         return found
     return None
 
 
-def _list(value: Any) -> list[Any]:
-    if isinstance(value, (list, tuple)):
-        return list(value)
-    return []
-
-
-def _mappings(value: Any) -> list[Mapping[str, Any]]:
-    return [one for one in _list(value) if isinstance(one, Mapping)]
-
-
-def _alarm(
-    cluster: Cluster, kind: str, raised: list[tuple[Host, Mapping[str, Any], list[str]]]
-) -> Etcd:
+def _alarm(cluster: Cluster, kind: str, raised: list[_Raised]) -> Etcd:
     names = _members(cluster)
     ids = sorted({one for _host, _status, found in raised for one in found})
+    told = f"etcd raised the alarm {kind}"
     if ids:
-        where = f" of member {and_others([names.get(one, one) for one in ids])}"
-    else:
-        where = ""
-    # The alarm is everybody's, the lack of space may be one member's, which was perhaps not read.
-    full = [one for one in raised if one[1].get("member_id") in ids]
-    if full:
-        whose = "its database"
-    else:
-        whose = "the databases that were read"
-    sizes = [text for host, status, _ids in full or raised if (text := _sizes(host, status))]
-    told = f"etcd raised the alarm {kind}{where}"
-    if kind == NOSPACE and sizes:
-        told += f"; {whose}: {and_others(sizes, 3)}"
-    proofs = [
-        EvidenceRef(
-            "http",
-            host.host,
-            object=one_line(status.get("endpoint"), 120),
-            text="; ".join(
-                filter(
-                    None,
-                    (
-                        f"alarm {kind}{' of ' + ', '.join(found) if found else ''}",
-                        _sizes(host, status),
-                    ),
-                )
-            ),
-        )
-        for host, status, found in raised[:3]
-    ]
-    return Etcd(kind, told, tuple(proofs), sure=True)
+        told += f" of member {and_others([names.get(one, one) for one in ids])}"
+    if kind == NOSPACE:
+        told += _databases(raised, ids)
+    return Etcd(kind, told, tuple(_alarm_proof(kind, *one) for one in raised[:3]), sure=True)
 
 
-def _sizes(host: Host, status: Mapping[str, Any]) -> str:
-    size, used, quota = (
-        ages.seconds_of(status.get(name)) for name in ("db_size", "db_size_in_use", "quota")
-    )
+def _databases(raised: list[_Raised], ids: list[str]) -> str:
+    """Return how full the databases are, as the end of a sentence; empty where that is not known.
+
+    The alarm is everybody's, the lack of space may be one member's, which was perhaps not read.
+    """
+    full = [one for one in raised if one[1].member_id in ids]
+    sizes = [_sizes(host, status) for host, status, _found in full or raised]
+    known = list(filter(None, sizes))
+    if not known:
+        return ""
+    whose = "its database" if full else "the databases that were read"
+    return f"; {whose}: {and_others(known, 3)}"
+
+
+def _alarm_proof(kind: str, host: Host, status: MemberStatus, found: list[str]) -> EvidenceRef:
+    text = f"alarm {kind}"
+    if found:
+        text += f" of {', '.join(found)}"
+    sizes = _sizes(host, status)
+    if sizes:
+        text += f"; {sizes}"
+    return EvidenceRef("http", host.host, object=one_line(status.endpoint, 120), text=text)
+
+
+def _sizes(host: Host, status: MemberStatus) -> str:
+    size, used, quota = map(ages.seconds_of, (status.db_size, status.db_size_in_use, status.quota))
     if size is None:
         return ""
+    text = f"{host.host} {_mib(size)}"
     if quota:
-        of = f" of {_mib(quota)} that its quota allows"
-    else:
-        of = ""
-    return f"{host.host} {_mib(size)}{of}" + (f", {_mib(used)} in use" if used is not None else "")
+        text += f" of {_mib(quota)} that its quota allows"
+    if used is not None:
+        text += f", {_mib(used)} in use"
+    return text
 
 
 def _mib(size: float) -> str:
@@ -407,56 +382,60 @@ def _mib(size: float) -> str:
 
 def _members(cluster: Cluster) -> dict[str, str]:
     """{id: name} of etcd's members."""
-    return {
-        str(one["id"]): one_line(one["name"], 80)
-        for host in cluster.hosts
-        for one in _mappings(_said(host).get("members"))
-        if one.get("id") and one.get("name")
-    }
+    members = _listed_members(cluster)
+    return {one.id: one_line(one.name, 80) for one in members if one.id and one.name}
 
 
-def _leaderless(cluster: Cluster, without: list[tuple[Host, Mapping[str, Any]]]) -> Etcd:
+def _listed_members(cluster: Cluster) -> Iterator[Member]:
+    """Yield the members of etcd as each host lists them."""
+    for host in cluster.hosts:
+        yield from host.etcd_said.members
+
+
+def _leaderless(cluster: Cluster, without: list[_Report]) -> Etcd:
     """No member that answers knows a leader.
 
     The others have one only if a majority of all members is left among them.
     """
-    names, here = _members(cluster), [host for host, _status in without]
-    silent = [host for host in cluster.members if host not in here and _without_etcd(cluster, host)]
-    gone = [
-        host
-        for host in cluster.members
-        if host not in here and host.status not in ("ok", "not_asked")
-    ]
-    asked = {str(status.get("member_id") or host.host) for host, status in without}
-    left = len(names) - len(asked) - len(silent)
-    if left > len(names) // 2 and not (gone and cluster.api_status != "ok"):
+    count, here = len(_members(cluster)), [host for host, _status in without]
+    others = [host for host in cluster.members if host not in here]
+    silent = [host for host in others if _without_etcd(cluster, host)]
+    gone = [host for host in others if host.status not in ("ok", "not_asked")]
+    left = count - _answering(without) - len(silent)
+    if left > count // 2 and not (gone and cluster.api_status != "ok"):
         return Etcd()
-    if names:
-        count = f" of {len(names)} members"
-    else:
-        count = ""
-    down = [
+    told = "; ".join((_no_quorum(count, here), *_down(silent, gone)[:4]))
+    proofs = tuple(_leaderless_proof(host, status) for host, status in without[:3])
+    return Etcd(NO_QUORUM, told, proofs)
+
+
+def _answering(reports: list[_Report]) -> int:
+    """Count the members that answer: two hosts may ask the same one."""
+    return len({status.member_id or host.host for host, status in reports})
+
+
+def _no_quorum(count: int, here: list[Host]) -> str:
+    """Return in words that these hosts know no leader. count: of etcd's members, 0 if not known."""
+    members = f" of {count} members" if count else ""
+    know = "knows" if len(here) == 1 else "know"
+    names = and_others([host.host for host in here])
+    return f"etcd has no quorum{members}: {names} {know} no leader"
+
+
+def _down(silent: list[Host], gone: list[Host]) -> list[str]:
+    return [
         *(f"etcd of {host.host} does not run or answer" for host in silent),
         *(f"{host.host} does not answer at all" for host in gone),
     ]
-    told = (
-        f"etcd has no quorum{count}: {and_others([host.host for host in here])}"
-        f" {'knows' if len(here) == 1 else 'know'} no leader"
+
+
+def _leaderless_proof(host: Host, status: MemberStatus) -> EvidenceRef:
+    return EvidenceRef(
+        "http",
+        host.host,
+        object=one_line(status.endpoint, 120),
+        text=one_line("; ".join(status.errors[:3]) or "it knows no leader", 200),
     )
-    proofs = [
-        EvidenceRef(
-            "http",
-            host.host,
-            object=one_line(status.get("endpoint"), 120),
-            text=one_line(
-                "; ".join(str(one) for one in _list(status.get("errors"))[:3])
-                or "it knows no leader",
-                200,
-            ),
-        )
-        for host, status in without[:3]
-    ]
-    return Etcd(NO_QUORUM, "; ".join((told, *down[:4])), tuple(proofs))
 
 
 def _stacked(cluster: Cluster, host: Host) -> bool:
@@ -467,31 +446,29 @@ def _stacked(cluster: Cluster, host: Host) -> bool:
     plane = host.control_plane
     if plane is not None and any(use.component == "etcd" for use in plane.files):
         return True
-    return any(
-        host.names & etcd_names(one)
-        for other in cluster.hosts
-        for one in _mappings(_said(other).get("members"))
-    )
+    return any(host.names & etcd_names(member) for member in _listed_members(cluster))
 
 
 def _without_etcd(cluster: Cluster, host: Host) -> bool:
-    """Whether a host that should run etcd, or reach one, has none.
+    """Whether a host that should run etcd, or reach one, has none."""
+    return host.status == "ok" and (_lacks_process(cluster, host) or _reaches_none(host))
 
-    No process where it belongs, or no endpoint that takes a connection.
-    """
-    if host.status != "ok":
-        return False
+
+def _lacks_process(cluster: Cluster, host: Host) -> bool:
+    """Tell whether etcd belongs on a host of the control plane and no process of it runs."""
     plane = host.control_plane
-    if plane is not None and host.statuses.get("instances") in ("ok", "absent"):
-        runs = any(process.component == "etcd" for process in plane.processes)
-        if not runs and _stacked(cluster, host):
-            return True
-    error = _said(host).get("error")
-    if isinstance(error, str) and error and host.statuses.get("etcd") == "error":
-        parts = error.split("; ")
-    else:
-        parts = []
-    return bool(parts) and all(any(word in part for word in UNREACHED) for part in parts)
+    if plane is None or host.statuses.get("instances") not in ("ok", "absent"):
+        return False
+    runs = any(process.component == "etcd" for process in plane.processes)
+    return not runs and _stacked(cluster, host)
+
+
+def _reaches_none(host: Host) -> bool:
+    """Tell whether no endpoint of etcd took a connection of this host."""
+    error = host.etcd_said.error
+    if not error or host.statuses.get("etcd") != "error":
+        return False
+    return all(any(word in part for word in UNREACHED) for part in error.split("; "))
 
 
 def _absent(cluster: Cluster) -> Etcd:
@@ -505,7 +482,7 @@ def _absent(cluster: Cluster) -> Etcd:
             "http",
             host.host,
             object="etcd",
-            text=one_line(_said(host).get("error") or "no process of etcd", 200),
+            text=one_line(host.etcd_said.error or "no process of etcd", 200),
         )
         for host in masters[:3]
     ]

@@ -164,11 +164,9 @@ def _different_objects(servers: list[Mapping[str, Any]]) -> Iterator[Detection]:
 def _different_etcd(cluster: Cluster) -> Iterator[Detection]:
     stores: dict[tuple[str, str], str] = {}
     for host in cluster.members:
-        server = host.etcd.get("api_server") or {}
-        if server and host.etcd.get("cluster_id"):
-            stores.setdefault(
-                (host.etcd["cluster_id"], server.get("etcd_prefix") or "/registry"), host.host
-            )
+        server, cluster_id = host.etcd.api_server, host.etcd.cluster_id
+        if server is not None and cluster_id:
+            stores.setdefault((cluster_id, server.etcd_prefix or "/registry"), host.host)
     if len(stores) > 1:
         yield Detection(
             "API servers store in different etcd clusters or under different prefixes",

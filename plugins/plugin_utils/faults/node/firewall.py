@@ -230,7 +230,7 @@ def _peers(host: Host, argv: Sequence[str]) -> tuple[Iterable[int], Iterable[Gap
             " be open: see etcdctl member list"
         )
         return (), [(missing, note)]
-    if len(_members(host)) == 1:
+    if len(host.etcd.members) == 1:
         return (), ()
     if urls is None or None in ports:
         note = (
@@ -241,19 +241,12 @@ def _peers(host: Host, argv: Sequence[str]) -> tuple[Iterable[int], Iterable[Gap
     return [port for port in ports if port], ()
 
 
-def _members(host: Host) -> list[Mapping[str, Any]]:
-    rows = host.etcd.get("members")
-    if not isinstance(rows, (list, tuple)):
-        return []
-    return [row for row in rows if isinstance(row, Mapping)]
-
-
 def _members_missing(host: Host, name: str | None) -> Missing | None:
     """Return what is missing to know etcd's members, or None; name: of this host's member."""
     missing = host.missing("etcd", absent_is_answer=False)
     if missing:
         return missing[0]
-    names = [member.get("name") for member in _members(host)]
+    names = [member.name for member in host.etcd.members]
     if not names or (name and name not in names):
         return Missing(host.host, "etcd", "error")
     return None

@@ -193,8 +193,14 @@ def _memory(kubelet: ConfiguredKubelet, parts: list[Part]) -> Iterator[Found]:
     policy, setting = kubelet.scalar(
         manager_policies.MEMORY, manager_policies.FLAGS[manager_policies.MEMORY], "None"
     )
-    if policy != "Static":
-        return
+    if policy == "Static":
+        yield from _static_memory(kubelet, parts, setting)
+
+
+def _static_memory(
+    kubelet: ConfiguredKubelet, parts: list[Part], policy: Setting | None
+) -> Iterator[Found]:
+    """Check that NUMA nodes and the sum are right; only releases with a memory manager do so."""
 
     def has_manager(release: Release) -> bool:
         return manager_policies.has_memory_manager(kubelet, release)
@@ -205,7 +211,7 @@ def _memory(kubelet: ConfiguredKubelet, parts: list[Part]) -> Iterator[Found]:
         if any(map(has_manager, kubelet.since((1, 21)))):
             yield Unsure(MEMORY, f"{MEMORY}: {error}")
         return
-    settings: list[Setting | None] = [part.setting for part in parts] or [setting]
+    settings: list[Setting | None] = [part.setting for part in parts] or [policy]
 
     def judge(release: Release) -> str | None:
         if not has_manager(release):
@@ -246,9 +252,7 @@ def _absent(kubelet: ConfiguredKubelet, parts: list[Part]) -> str:
 
 def _sums(kubelet: ConfiguredKubelet, parts: list[Part]) -> str:
     """Return why the sums differ. Raises _UnknownError."""
-    sums: dict[str, Fraction] = {"memory": Fraction(0)}
-    for part in parts:
-        sums[part.kind] = sums.get(part.kind, Fraction(0)) + (part.amount or 0)
+    sums = _by_kind(parts)
     huge = sorted(kind for kind, amount in sums.items() if kind != "memory" and amount)
     if huge:
         return (
@@ -275,6 +279,14 @@ def _sums(kubelet: ConfiguredKubelet, parts: list[Part]) -> str:
         f"{MEMORY} comes to {shown(sums['memory'])} of memory; it must be {shown(required)}, "
         f"the sum of {', '.join(f'{name} {amount}' for name, amount in amounts.items())}"
     )
+
+
+def _by_kind(parts: list[Part]) -> dict[str, Fraction]:
+    """Return the sum of each kind of memory over all NUMA nodes."""
+    sums: dict[str, Fraction] = {"memory": Fraction(0)}
+    for part in parts:
+        sums[part.kind] = sums.get(part.kind, Fraction(0)) + (part.amount or 0)
+    return sums
 
 
 def _why_empty(required: Fraction) -> str:
