@@ -12,7 +12,7 @@ from ...models.cluster import Cluster, Host
 from ...models.control_plane import ELECTED, ConfigFile, ControlPlane, FileUse, Process
 from ...models.result import EvidenceRef, Missing
 from ...parsers import pflag
-from ..base import CheckResult, Detection, cluster_check, not_applicable
+from ..base import CheckResult, Detection, cluster_check, not_applicable, without_kubernetes
 
 FLAG_ON = "- --leader-elect=true"
 NO_MEMBERS = Missing("control plane", "inventory", "absent")
@@ -36,7 +36,7 @@ def election(
     """Return the results of one fault of leader election (KM101 to KM105)."""
     for component in components:
         if cluster.key is None:
-            yield not_applicable("no Kubernetes found on these hosts", component=component)
+            yield without_kubernetes(component=component)
             continue
         if code != "KM105" and _only_one(cluster, component):
             note = "a single instance in the whole cluster needs no election"

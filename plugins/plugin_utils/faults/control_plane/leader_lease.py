@@ -48,7 +48,7 @@ def judged(
     if lock is None:
         # k3s and others keep no known lock, or it has never been taken
         if not missing and not _is_without_lock(running):
-            missing.append(Missing(cluster.api_host or "cluster API", "locks", "absent"))
+            missing.append(cluster.missing_answer("locks", "absent"))
         return None, [], missing
     hits, doubts = _renewal(cluster, role, lock, running)
     return lock, hits, [*missing, *doubts]
@@ -63,15 +63,14 @@ def _renewal(
     cluster: Cluster, role: Role, lock: Mapping[str, Any], running: list[tuple[Host, Process]]
 ) -> tuple[list[Detection], list[Missing]]:
     """Return a hit if no instance renews the lock, or what is missing to decide it."""
-    place = cluster.api_host or "cluster API"
     still, doubt = _stands_still(cluster, lock)
     if still and not _is_without_lock(running):
         if not cluster.members:  # hosted elsewhere, or of another time
-            return [], [Missing(place, "instances", "absent")]
+            return [], [cluster.missing_answer("instances", "absent")]
         names = sorted({host.host for host, _process in running})
         return [_stale(cluster, role, lock, names)], []
     if doubt:
-        return [], [Missing(place, "locks", "error")]
+        return [], [cluster.missing_answer("locks", "error")]
     return [], []
 
 

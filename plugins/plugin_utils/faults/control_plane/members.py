@@ -46,7 +46,7 @@ def kubeadm_config(cluster: Cluster) -> Iterator[CheckResult]:
         for component, value, line in _switched_off(record):
             hits.append(_kubeadm_hit(component, value, line))
     except pod_manifest.ManifestError:
-        missing.append(Missing(cluster.api_host or "cluster API", "kubeadm_config", "error"))
+        missing.append(cluster.missing_answer("kubeadm_config", "error"))
     yield CheckResult(tuple(hits), tuple(missing), note=_silence(cluster))
 
 

@@ -428,23 +428,21 @@ class Runtime:
 
         A kubelet that exited for another reason shows nothing about its runtime.
         """
-        kubelet, status = (
-            control_plane.data(self.document, "kubelet"),
-            kubelet_status.read(self.document),
-        )
-        healthz = kubelet.get("healthz")
+        kubelet = control_plane.data(self.document, "kubelet")
+        status = kubelet_status.read(self.document)
         if status is None or status.state.kind != systemd_unit.RUNNING:
             return None
+        healthz = kubelet.get("healthz")
         if kubelet.get("argv_source") != "process" or not isinstance(healthz, Mapping):
             return None
-        code, error = healthz.get("status"), healthz.get("error")
-        if code == 200 or error == "switched off" or (code is None and not error):
+        if _is_well(healthz):
             return None
+        error = healthz.get("error") or f"HTTP {healthz.get('status')}"
         return EvidenceRef(
             "http",
             self.host.host,
             object=one_line(healthz.get("url") or "healthz", 100),
-            text=one_line(error or f"HTTP {code}", 100),
+            text=one_line(error, 100),
         )
 
     def _without_dockershim(self) -> bool:
@@ -709,6 +707,12 @@ class Runtime:
                 return None
             return match.group(1), one_line(line, 400)
         return None
+
+
+def _is_well(healthz: Mapping[str, Any]) -> bool:
+    """Tell whether a kubelet's healthz shows no problem, or was not asked."""
+    code, error = healthz.get("status"), healthz.get("error")
+    return code == 200 or error == "switched off" or (code is None and not error)
 
 
 def _answer(status: object) -> str:

@@ -14,8 +14,8 @@ from ...models import ages
 from ...models import pressure as model_pressure
 from ...models.api_node import NodeView, and_others, views
 from ...models.cluster import Cluster
-from ...models.result import EvidenceRef, Missing
-from ..base import CheckResult, Detection, cluster_check
+from ...models.result import EvidenceRef
+from ..base import CheckResult, Detection, cluster_check, without_kubernetes
 from . import taints as node_taints
 
 # kubelets since 1.5 with docker, since 1.7 with a CRI; the runtime's own words stand behind
@@ -81,7 +81,7 @@ PRESSURES = {
 def uninitialised(cluster: Cluster) -> Iterator[CheckResult]:
     """KM519: report a kubelet that is NotReady because its runtime has no network for pods."""
     if cluster.key is None:
-        yield CheckResult(applies=False, note="no Kubernetes found on these hosts")
+        yield without_kubernetes()
         return
     hits, missing = [], list(cluster.missing("nodes"))
     for view in views(cluster):
@@ -89,10 +89,10 @@ def uninitialised(cluster: Cluster) -> Iterator[CheckResult]:
         if view.ready != "False" or _fresh(cluster, view):
             continue
         if ages.clocks(cluster).doubt:  # it may have joined a moment ago
-            missing.append(Missing(cluster.api_host or "cluster API", "nodes", "error"))
+            missing.append(cluster.missing_answer("nodes", "error"))
         elif not isinstance(ready.get("message"), str):
             # an older release collected it
-            missing.append(Missing(cluster.api_host or "cluster API", "nodes", "not_asked"))
+            missing.append(cluster.missing_answer("nodes", "not_asked"))
         elif _NETWORK.search(ready["message"]):
             hits.append(_uninitialised(cluster, view, ready))
     yield CheckResult(tuple(hits), tuple(dict.fromkeys(missing)))
@@ -196,7 +196,7 @@ def _plugin(cluster: Cluster) -> tuple[str, str] | None:
 def pressed(cluster: Cluster) -> Iterator[CheckResult]:
     """KM523: report a node of which the kubelet posts pressure."""
     if cluster.key is None:
-        yield CheckResult(applies=False, note="no Kubernetes found on these hosts")
+        yield without_kubernetes()
         return
     missing, hits = list(cluster.missing("nodes")), []
     for view in views(cluster):
@@ -209,7 +209,7 @@ def pressed(cluster: Cluster) -> Iterator[CheckResult]:
             hits.append(_pressed(cluster, view, conditions))
         if not view.told and not missing:
             # an older release collected it
-            missing.append(Missing(cluster.api_host or "cluster API", "nodes", "not_asked"))
+            missing.append(cluster.missing_answer("nodes", "not_asked"))
     yield CheckResult(tuple(hits), tuple(missing))
 
 

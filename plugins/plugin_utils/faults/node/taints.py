@@ -18,7 +18,7 @@ from ...models.result import EvidenceRef, Missing
 from ...models.scheduling import excluded_nodes
 from ...models.taint_catalogue import Owner
 from ...models.taints import Explained, Taint
-from ..base import CheckResult, Detection, cluster_check
+from ..base import CheckResult, Detection, cluster_check, without_kubernetes
 
 # What the scheduler counts of nodes that a pod might otherwise have had.
 _ALL = re.compile(r"^0/([0-9]{1,6}) nodes are available")
@@ -87,7 +87,7 @@ def _counts(reason: excluded_nodes.Excluded) -> bool:
 def kept_away(cluster: Cluster) -> Iterator[CheckResult]:
     """KM513: report pods that no node takes because of taints that they do not tolerate."""
     if cluster.key is None:
-        yield CheckResult(applies=False, note="no Kubernetes found on these hosts")
+        yield without_kubernetes()
         return
     missing = [*cluster.missing("pending"), *cluster.missing("nodes")]
     nodes = excluded_nodes.nodes_of(cluster)
@@ -116,20 +116,25 @@ def _matter(
     groups = [
         (view, nodes.group[view.name]) for view in nodes.views if view.name not in excluded_names
     ]
-    for taint, carry, count in _named(message, nodes.off(entry.get("tolerations")), groups):
+    for taint, carriers, count in _met_taints(message, nodes.off(entry.get("tolerations")), groups):
         explained = taints.explained(taint)
         if explained is None or not _may_keep(taint):
             continue
-        at = [view for view in carry if view.name in meant]
-        # Every pod without its toleration meets the control plane's, as long as there are other
-        # nodes; and on those another taint changes nothing.
-        if carry:
-            keeps = bool(at)
-        else:
-            alone = explained.owner.kind != "kubeadm" or _is_of_all_nodes(message, count)
-            keeps = alone and not excluded_names
+        at = [view for view in carriers if view.name in meant]
+        keeps = bool(at)
+        if not carriers:
+            keeps = not excluded_names and _decides_alone(message, explained, count)
         if keeps:
             yield taint, at, explained
+
+
+def _decides_alone(message: str, explained: Explained, count: int | None) -> bool:
+    """Tell whether a taint that no known node carries keeps a pod waiting.
+
+    Every pod without its toleration meets the control plane's, as long as there are other nodes;
+    and on those another taint changes nothing.
+    """
+    return explained.owner.kind != "kubeadm" or _is_of_all_nodes(message, count)
 
 
 def _may_keep(taint: Taint) -> bool:
@@ -142,7 +147,7 @@ def _is_of_all_nodes(message: str, count: int | None) -> bool:
     return whole is not None and count == int(whole.group(1))
 
 
-def _named(
+def _met_taints(
     message: str, off: list[tuple[Taint, ...]], nodes: list[tuple[NodeView, int]]
 ) -> Iterator[tuple[Taint, list[NodeView], int | None]]:
     """Yield each taint, the nodes that carry it, and on how many the scheduler met it.
@@ -153,21 +158,28 @@ def _named(
     group.
     """
     for reason in taints.told(message):
-        named = reason.taint
-        if named is None and reason.kind != "taints":
+        if reason.taint is None and reason.kind != "taints":
             continue
-        carried: dict[Taint, list[NodeView]] = {}
-        for view, place in nodes:
-            for taint in off[place]:
-                if named is None or (taint.key, taint.value) == (named.key, named.value):
-                    carried.setdefault(taint, []).append(view)
-        for taint, at in carried.items():
-            if named is None:
-                yield taint, at, len(at)
-            else:
-                yield taint, at, reason.nodes
-        if named is not None and not carried:
-            yield named, [], reason.nodes
+        carriers = _carriers(reason.taint, off, nodes)
+        for taint, at in carriers.items():
+            count = reason.nodes
+            if reason.taint is None:
+                count = len(at)
+            yield taint, at, count
+        if reason.taint is not None and not carriers:
+            yield reason.taint, [], reason.nodes
+
+
+def _carriers(
+    wanted: Taint | None, off: list[tuple[Taint, ...]], nodes: list[tuple[NodeView, int]]
+) -> dict[Taint, list[NodeView]]:
+    """Return the nodes with each taint that keeps the pod away; wanted: only this one counts."""
+    carriers: dict[Taint, list[NodeView]] = {}
+    for view, group in nodes:
+        for taint in off[group]:
+            if wanted is None or (taint.key, taint.value) == (wanted.key, wanted.value):
+                carriers.setdefault(taint, []).append(view)
+    return carriers
 
 
 def _keeps(cluster: Cluster, kept: _Kept) -> Detection:
@@ -276,7 +288,7 @@ def _owner(entry: Mapping[str, Any]) -> str:
 def taken_out(cluster: Cluster) -> Iterator[CheckResult]:
     """KM514: report a node that is cordoned, or that carries a taint by which it was taken out."""
     if cluster.key is None:
-        yield CheckResult(applies=False, note="no Kubernetes found on these hosts")
+        yield without_kubernetes()
         return
     missing, nodes = list(cluster.missing("nodes")), views(cluster)
     if not missing and not all(view.told for view in nodes):
@@ -287,7 +299,7 @@ def taken_out(cluster: Cluster) -> Iterator[CheckResult]:
 
 def _older(cluster: Cluster) -> Missing:
     # an older release collected it
-    return Missing(cluster.api_host or "cluster API", "nodes", "not_asked")
+    return cluster.missing_answer("nodes", "not_asked")
 
 
 def _cordon(cluster: Cluster, view: NodeView) -> Iterator[Detection]:

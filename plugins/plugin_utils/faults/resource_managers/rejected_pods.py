@@ -55,7 +55,7 @@ def per_node(
             if collector == "kubelet":
                 yield from untimed(cluster, node)
         if silent is not None and silent(node):
-            yield Missing(cluster.api_host or "cluster API", "rejected", "absent")
+            yield cluster.missing_answer("rejected", "absent")
 
     def check(cluster: Cluster) -> Iterator[CheckResult]:
         missing = _cluster_missing(cluster, needs)
@@ -74,7 +74,7 @@ def _cluster_missing(cluster: Cluster, needs: Iterable[str]) -> list[Missing]:
     if not missing and "rejected" in needs:
         missing += cluster.cut("rejected")
     if not missing and not _lists_devices(cluster):
-        missing.append(Missing(cluster.api_host or "cluster API", "nodes", "not_asked"))
+        missing.append(cluster.missing_answer("nodes", "not_asked"))
     return missing
 
 
@@ -620,7 +620,7 @@ def untimed(cluster: Cluster, node: Node) -> Iterator[Missing]:
         status = "absent"
         if not pod.timed:  # evidence of an older release has no such time at all
             status = "not_asked"
-        yield Missing(cluster.api_host or "cluster API", "rejected", status)
+        yield cluster.missing_answer("rejected", status)
 
 
 @each_node_check(

@@ -19,7 +19,7 @@ from ...models.api_node import SHOWN, NodeView, and_others, views
 from ...models.cluster import Cluster
 from ...models.result import EvidenceRef, Missing
 from ...models.scheduling.excluded_nodes import PASSING
-from ..base import CheckResult, Detection, causes, cluster_check
+from ..base import CheckResult, Detection, causes, cluster_check, without_kubernetes
 from .unschedulable import WAITED_SECONDS
 
 # A kubelet takes up what it is given within seconds. One that is not ready is waited for no longer:
@@ -47,20 +47,12 @@ def _missing(cluster: Cluster, collector: str, lists: tuple[str, ...]) -> list[M
         return missing
     answer = cluster.answer(collector) or {}
     if any(name not in answer for name in lists):
-        return [Missing(cluster.api_host or "cluster API", collector, "not_asked")]
+        return [cluster.missing_answer(collector, "not_asked")]
     return list(cluster.cut(collector))
 
 
 def _since(cluster: Cluster, began: Any) -> float | None:
     return ages.age(cluster, began)
-
-
-def _nowhere() -> CheckResult:
-    return CheckResult(applies=False, note="no Kubernetes found on these hosts")
-
-
-def _broken(cluster: Cluster, collector: str) -> Missing:
-    return Missing(cluster.api_host or "cluster API", collector, "error")
 
 
 def _pods(row: _Row) -> str:
@@ -137,11 +129,11 @@ def creation_refused(cluster: Cluster) -> Iterator[CheckResult]:
 def left_out(cluster: Cluster) -> Iterator[CheckResult]:
     """KM218: nodes that a DaemonSet is meant for, whose taints it does not tolerate."""
     if cluster.key is None:
-        yield _nowhere()
+        yield without_kubernetes()
         return
     missing = _missing(cluster, "unmade", ("daemonsets",))
     if not missing and (cluster.answer("unmade") or {}).get("unlooked"):
-        missing.append(Missing(cluster.api_host or "cluster API", "unmade", "timeout"))
+        missing.append(cluster.missing_answer("unmade", "timeout"))
     by_name = {view.name: view for view in views(cluster)}
     excluded = []
     for row in cluster.rows("unmade", "daemonsets"):
@@ -215,13 +207,13 @@ def _full_name(row: _Row) -> str:
 def held(cluster: Cluster) -> Iterator[CheckResult]:
     """KM219: pods with scheduling gates, which no scheduler takes."""
     if cluster.key is None:
-        yield _nowhere()
+        yield without_kubernetes()
         return
     missing, rows = _missing(cluster, "pending", ("gated",)), []
     for row in cluster.rows("pending", "gated"):
         waited = _since(cluster, row.get("since"))
         if waited is None:
-            missing.append(_broken(cluster, "pending"))
+            missing.append(cluster.missing_answer("pending", "error"))
         elif waited >= WAITED_SECONDS or row.get("asked"):
             rows.append(row)
     hits: tuple[Detection, ...] = ()
@@ -266,14 +258,14 @@ def _gate_proof(cluster: Cluster, row: _Row) -> EvidenceRef:
 def kubelets_turn(cluster: Cluster) -> Iterator[CheckResult]:
     """KM220: pods that have a node whose kubelet does not take them up."""
     if cluster.key is None:
-        yield _nowhere()
+        yield without_kubernetes()
         return
     missing, hits = [*_missing(cluster, "pending", ("bound",)), *cluster.missing("nodes")], []
     by_name = {view.name: view for view in views(cluster)}
     for row in cluster.rows("pending", "bound"):
         waited = _since(cluster, row.get("since"))
         if waited is None:
-            missing.append(_broken(cluster, "pending"))
+            missing.append(cluster.missing_answer("pending", "error"))
             continue
         view = by_name.get(one_line(row.get("node"), 253))
         if not cluster.missing("nodes") and waited >= _patience(row, view):
@@ -354,7 +346,7 @@ def unmade(code: str) -> Callable[[Cluster], Iterator[CheckResult]]:
 
     def check(cluster: Cluster) -> Iterator[CheckResult]:
         if cluster.key is None:
-            yield _nowhere()
+            yield without_kubernetes()
             return
         missing, rows = _missing(cluster, "unmade", ("refused",)), []
         for row in cluster.rows("unmade", "refused"):
@@ -362,7 +354,7 @@ def unmade(code: str) -> Callable[[Cluster], Iterator[CheckResult]]:
                 continue
             waited, ago = _since(cluster, row.get("first")), _since(cluster, row.get("last"))
             if waited is None or ago is None:
-                missing.append(_broken(cluster, "unmade"))
+                missing.append(cluster.missing_answer("unmade", "error"))
             elif waited >= WAITED_SECONDS and ago <= AGAIN_SECONDS:
                 rows.append(row)
         hits: tuple[Detection, ...] = ()

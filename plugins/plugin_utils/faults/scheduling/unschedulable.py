@@ -18,7 +18,7 @@ from ...models.result import EvidenceRef, Missing
 from ...models.scheduling import excluded_nodes
 from ...models.scheduling.excluded_nodes import CHOSEN, OTHER, Excluded
 from ...models.scheduling.resource_offers import amount
-from ..base import CheckResult, Detection, causes, cluster_check
+from ..base import CheckResult, Detection, causes, cluster_check, without_kubernetes
 from ..control_plane import leader_election, leader_lease
 
 SCHEDULER, USUAL = "kube-scheduler", "default-scheduler"
@@ -242,9 +242,7 @@ def other_reason(cluster: Cluster) -> Iterator[CheckResult]:
 def nobody_leads(cluster: Cluster) -> Iterator[CheckResult]:
     """KM203: no scheduler renews the schedulers' lock."""
     if cluster.key is None:
-        yield CheckResult(
-            applies=False, component=SCHEDULER, note="no Kubernetes found on these hosts"
-        )
+        yield without_kubernetes(component=SCHEDULER)
         return
     running = [
         (host, item)
@@ -283,7 +281,7 @@ def unserved(cluster: Cluster) -> Iterator[CheckResult]:
     A scheduler that is late, or of which none leads (KM203), is not meant.
     """
     if cluster.key is None:
-        yield CheckResult(applies=False, note="no Kubernetes found on these hosts")
+        yield without_kubernetes()
         return
     missing, hits = _unseen_missing(cluster), []
     running = [item for _host, item in _schedulers(cluster)]
@@ -318,7 +316,7 @@ def _unseen_missing(cluster: Cluster) -> list[Missing]:
     missing = _pending(cluster)
     if not missing and "unseen" not in (cluster.answer("pending") or {}):
         # an older release collected it
-        missing.append(Missing(cluster.api_host or "cluster API", "pending", "not_asked"))
+        missing.append(cluster.missing_answer("pending", "not_asked"))
     return missing
 
 
@@ -326,7 +324,7 @@ def _waiting_missing(cluster: Cluster, entry: Mapping[str, Any]) -> list[Missing
     """Return what is missing to know how long pods have waited; None where it is not yet long."""
     waited = _waited(cluster, entry.get("since"))
     if waited is None:
-        return [Missing(cluster.api_host or "cluster API", "pending", "error")]
+        return [cluster.missing_answer("pending", "error")]
     if waited >= WAITED_SECONDS or entry.get("asked"):
         return []
     return None
@@ -339,7 +337,7 @@ def _usual_missing(cluster: Cluster, any_runs: bool) -> list[Missing]:
     """
     missing = list(leader_election.silent_members(cluster, "instances"))
     if not missing and not any_runs:
-        missing.append(Missing(cluster.api_host or "cluster API", "instances", "absent"))
+        missing.append(cluster.missing_answer("instances", "absent"))
     return missing
 
 
@@ -401,7 +399,7 @@ def said(
 
     def check(cluster: Cluster) -> Iterator[CheckResult]:
         if cluster.key is None:
-            yield CheckResult(applies=False, note="no Kubernetes found on these hosts")
+            yield without_kubernetes()
             return
         missing, nodes = _pending(cluster), excluded_nodes.nodes_of(cluster)
         # not enough remains, no node is large enough, none has any
