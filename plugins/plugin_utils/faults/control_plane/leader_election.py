@@ -5,16 +5,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from ...models.cluster import Cluster, Host
 from ...models.control_plane import ELECTED, ConfigFile, ControlPlane, FileUse, Process
 from ...models.result import EvidenceRef, Missing
 from ...parsers import pflag
-from ..base import CheckResult, Detection, cluster_check, not_applicable, without_kubernetes
+from ..base import (
+    AnyClusterCheck,
+    CheckResult,
+    Detection,
+    cluster_check,
+    not_applicable,
+    without_kubernetes,
+)
 
 FLAG_ON = "- --leader-elect=true"
+SEVERAL_INSTANCES = (
+    "kube-scheduler and kube-controller-manager where the cluster has more than one instance of"
+    " them"
+)
 NO_MEMBERS = Missing("control plane", "inventory", "absent")
 
 
@@ -338,10 +349,7 @@ def _flags_of(words: Iterable[str]) -> list[str]:
     "KM106",
     "Instances elect on locks that do not overlap",
     severity="critical",
-    applies=(
-        "kube-scheduler and kube-controller-manager where the cluster has more than one instance"
-        " of them"
-    ),
+    applies=SEVERAL_INSTANCES,
     risk=2,
     needs=("instances", "component_http"),
 )
@@ -498,61 +506,42 @@ def _spell(locks: frozenset[str]) -> str:
     return " and ".join(sorted(locks))
 
 
-@cluster_check(
-    "KM101",
-    "Leader election disabled",
-    severity="critical",
-    applies=(
-        "kube-scheduler and kube-controller-manager where the cluster has more than one instance"
-        " of them"
-    ),
-    risk=2,
-    needs=("kubelet", "manifests", "instances", "component_http"),
-)
+def disabled_check(
+    code: str, title: str, *, applies: str = SEVERAL_INSTANCES
+) -> Callable[[AnyClusterCheck], AnyClusterCheck]:
+    """Register a cluster check of leader election that is off."""
+    return cluster_check(
+        code,
+        title,
+        severity="critical",
+        applies=applies,
+        risk=2,
+        needs=("kubelet", "manifests", "instances", "component_http"),
+    )
+
+
+@disabled_check("KM101", "Leader election disabled")
 def disabled(cluster: Cluster) -> Iterator[CheckResult]:
     """Report an instance that runs without leader election, as its manifest says."""
     return election(cluster, "KM101")
 
 
-@cluster_check(
-    "KM102",
-    "Leader election disabled in the running process only",
-    severity="critical",
-    applies=(
-        "kube-scheduler and kube-controller-manager where the cluster has more than one instance"
-        " of them"
-    ),
-    risk=2,
-    needs=("kubelet", "manifests", "instances", "component_http"),
-)
+@disabled_check("KM102", "Leader election disabled in the running process only")
 def disabled_in_process(cluster: Cluster) -> Iterator[CheckResult]:
     """Report a process without leader election whose manifest enables it."""
     return election(cluster, "KM102")
 
 
-@cluster_check(
-    "KM103",
-    "Leader election disabled in the manifest only",
-    severity="critical",
-    applies=(
-        "kube-scheduler and kube-controller-manager where the cluster has more than one instance"
-        " of them"
-    ),
-    risk=2,
-    needs=("kubelet", "manifests", "instances", "component_http"),
-)
+@disabled_check("KM103", "Leader election disabled in the manifest only")
 def disabled_in_manifest(cluster: Cluster) -> Iterator[CheckResult]:
     """Report a manifest that disables leader election for the next start."""
     return election(cluster, "KM103")
 
 
-@cluster_check(
+@disabled_check(
     "KM104",
     "Leader election disabled in the scheduler's configuration file",
-    severity="critical",
     applies="kube-scheduler with --config where the cluster has more than one instance",
-    risk=2,
-    needs=("kubelet", "manifests", "instances", "component_http"),
 )
 def disabled_in_configuration(cluster: Cluster) -> Iterator[CheckResult]:
     """Report a scheduler configuration file that disables leader election."""

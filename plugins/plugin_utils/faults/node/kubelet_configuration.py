@@ -32,7 +32,7 @@ LONGEST = 700
 _ENFORCED = {reserved.cgroup: reserved.word for reserved in node_allocatable.RESERVED}
 
 
-def told(host: Host, document: Mapping[str, Any], outcome: CheckResult) -> CheckResult:
+def with_values(host: Host, document: Mapping[str, Any], outcome: CheckResult) -> CheckResult:
     """Return the result with what the configuration adds to the kubelet's last log lines."""
     node, why = cpu_manager.read(document), kubelet_status.read(document)
     if node is None or why is None or node.config.problem:

@@ -255,7 +255,8 @@ def state_check(
     """Register a node check of the managers' state; policy tells whether it leaves room for it."""
 
     def register(look: PerNode) -> PerNode:
-        node_check(code, title, **metadata)(per_node(look, policy))
+        check = per_node(look, policy)
+        node_check(code, title, needs=("system", "kubelet", "pinning"), **metadata)(check)
         return look
 
     return register
@@ -267,7 +268,6 @@ def state_check(
     severity="critical",
     applies="nodes with a kubelet",
     risk=3,
-    needs=("system", "kubelet", "pinning"),
     policy=told_policy,
 )
 def differs(host: Host, node: Node) -> Iterator[Detection]:
@@ -296,7 +296,6 @@ def differs(host: Host, node: Node) -> Iterator[Detection]:
     severity="critical",
     applies="nodes with a kubelet",
     risk=3,
-    needs=("system", "kubelet", "pinning"),
 )
 def corrupt(host: Host, node: Node) -> Iterator[Detection]:
     """KM302: it is well formed, and its checksum is that of other content."""
@@ -322,7 +321,6 @@ def corrupt(host: Host, node: Node) -> Iterator[Detection]:
     severity="critical",
     applies="nodes with a kubelet",
     risk=3,
-    needs=("system", "kubelet", "pinning"),
 )
 def unreadable(host: Host, node: Node) -> Iterator[Detection]:
     """KM303: empty, cut, of another shape, or of another version than the kubelet's."""
@@ -351,7 +349,6 @@ def unreadable(host: Host, node: Node) -> Iterator[Detection]:
     severity="critical",
     applies="nodes with the static policy",
     risk=3,
-    needs=("system", "kubelet", "pinning"),
     policy=pins,
 )
 def reserved(host: Host, node: Node) -> Iterator[Detection]:
@@ -409,7 +406,6 @@ def _holders(state: CpuState, cpus: cpuset.CPUs) -> list[str]:
     severity="critical",
     applies="nodes with the static policy",
     risk=3,
-    needs=("system", "kubelet", "pinning"),
     policy=pins,
 )
 def changed_machine(host: Host, node: Node) -> Iterator[Detection]:
@@ -464,7 +460,6 @@ def _difference(known: cpuset.CPUs, online: cpuset.CPUs) -> str:
     severity="critical",
     applies="nodes with the static policy",
     risk=3,
-    needs=("system", "kubelet", "pinning"),
     policy=pins,
 )
 def overlapping(host: Host, node: Node) -> Iterator[Detection]:
@@ -510,7 +505,6 @@ def _overlap_text(state: CpuState, entry: Entry, other: Entry | None) -> str:
     severity="warning",
     applies="nodes with the static policy",
     risk=3,
-    needs=("system", "kubelet", "pinning"),
     policy=pins,
 )
 def orphans(host: Host, node: Node) -> Iterator[Detection]:
@@ -596,7 +590,6 @@ def _containers_there(node: Node) -> set[str]:
     "The static policy without reserved CPUs",
     severity="critical",
     applies="nodes whose kubelet is told the static policy",
-    needs=("system", "kubelet", "pinning"),
     policy=told_static,
 )
 def unreserved(host: Host, node: Node) -> Iterator[Detection]:
@@ -626,7 +619,6 @@ def unreserved(host: Host, node: Node) -> Iterator[Detection]:
     severity="critical",
     applies="nodes with a kubelet",
     risk=3,
-    needs=("system", "kubelet", "pinning"),
 )
 def memory(host: Host, node: Node) -> Iterator[Detection]:
     """KM310: the state of the memory manager does not fit."""

@@ -19,7 +19,14 @@ from ...models.api_node import SHOWN, NodeView, and_others, views
 from ...models.cluster import Cluster
 from ...models.result import EvidenceRef, Missing
 from ...models.scheduling.excluded_nodes import PASSING
-from ..base import CheckResult, Detection, causes, cluster_check, without_kubernetes
+from ..base import (
+    AnyClusterCheck,
+    CheckResult,
+    Detection,
+    causes,
+    cluster_check,
+    without_kubernetes,
+)
 from .unschedulable import WAITED_SECONDS
 
 # A kubelet takes up what it is given within seconds. One that is not ready is waited for no longer:
@@ -76,46 +83,35 @@ def _who(count: int) -> str:
     return f"{count} pods wait"
 
 
-@cluster_check(
-    "KM221",
-    "Pods are not made because of a quota",
-    severity="warning",
-    applies="clusters whose API answers",
-    cluster_needs=("unmade",),
-    current_only=True,
-    explained_by=causes("KM115"),
-)
+def creation_check(code: str, title: str) -> Callable[[AnyClusterCheck], AnyClusterCheck]:
+    """Register a cluster check of pods that the API server refuses to create."""
+    return cluster_check(
+        code,
+        title,
+        severity="warning",
+        applies="clusters whose API answers",
+        cluster_needs=("unmade",),
+        current_only=True,
+        explained_by=causes("KM115"),
+    )
+
+
+@creation_check("KM221", "Pods are not made because of a quota")
 def quota_exhausted(cluster: Cluster) -> Iterator[CheckResult]:
     """Report pods that a resource quota keeps from being created."""
-    return unmade("KM221")(cluster)
+    return _refused_results(cluster, "KM221")
 
 
-@cluster_check(
-    "KM222",
-    "Pods are not made because of their service account",
-    severity="warning",
-    applies="clusters whose API answers",
-    cluster_needs=("unmade",),
-    current_only=True,
-    explained_by=causes("KM115"),
-)
+@creation_check("KM222", "Pods are not made because of their service account")
 def no_service_account(cluster: Cluster) -> Iterator[CheckResult]:
     """Report pods whose service account does not exist."""
-    return unmade("KM222")(cluster)
+    return _refused_results(cluster, "KM222")
 
 
-@cluster_check(
-    "KM223",
-    "Pods are not made because the API server refuses them",
-    severity="warning",
-    applies="clusters whose API answers",
-    cluster_needs=("unmade",),
-    current_only=True,
-    explained_by=causes("KM115"),
-)
+@creation_check("KM223", "Pods are not made because the API server refuses them")
 def creation_refused(cluster: Cluster) -> Iterator[CheckResult]:
     """Report pods that the API server refuses to create."""
-    return unmade("KM223")(cluster)
+    return _refused_results(cluster, "KM223")
 
 
 @cluster_check(
@@ -341,28 +337,24 @@ def _ready_proof(cluster: Cluster, name: str, view: NodeView) -> EvidenceRef:
     return EvidenceRef("api", cluster.api_host, object=f"Node {name}", text=text)
 
 
-def unmade(code: str) -> Callable[[Cluster], Iterator[CheckResult]]:
-    """Return the check of a reason for which pods cannot even be created (KM221 to KM223)."""
-
-    def check(cluster: Cluster) -> Iterator[CheckResult]:
-        if cluster.key is None:
-            yield without_kubernetes()
-            return
-        missing, rows = _missing(cluster, "unmade", ("refused",)), []
-        for row in cluster.rows("unmade", "refused"):
-            if _refusal(row) != code:
-                continue
-            waited, ago = _since(cluster, row.get("first")), _since(cluster, row.get("last"))
-            if waited is None or ago is None:
-                missing.append(cluster.missing_answer("unmade", "error"))
-            elif waited >= WAITED_SECONDS and ago <= AGAIN_SECONDS:
-                rows.append(row)
-        hits: tuple[Detection, ...] = ()
-        if rows:
-            hits = (_unmade(cluster, code, rows),)
-        yield CheckResult(hits, tuple(missing))
-
-    return check
+def _refused_results(cluster: Cluster, code: str) -> Iterator[CheckResult]:
+    """Yield the result for a reason for which pods cannot even be created (KM221 to KM223)."""
+    if cluster.key is None:
+        yield without_kubernetes()
+        return
+    missing, rows = _missing(cluster, "unmade", ("refused",)), []
+    for row in cluster.rows("unmade", "refused"):
+        if _refusal(row) != code:
+            continue
+        waited, ago = _since(cluster, row.get("first")), _since(cluster, row.get("last"))
+        if waited is None or ago is None:
+            missing.append(cluster.missing_answer("unmade", "error"))
+        elif waited >= WAITED_SECONDS and ago <= AGAIN_SECONDS:
+            rows.append(row)
+    hits: tuple[Detection, ...] = ()
+    if rows:
+        hits = (_unmade(cluster, code, rows),)
+    yield CheckResult(hits, tuple(missing))
 
 
 def _refusal(row: _Row) -> str:
