@@ -19,6 +19,7 @@ from ...models.kubelet import exit_cause
 from ...models.kubelet import status as kubelet_status
 from ...models.result import EvidenceRef, Missing
 from ...parsers import (
+    json_values,
     pflag,
     runtime_journal,
     systemd_unit,
@@ -85,25 +86,15 @@ def starters(record: Mapping[str, Any]) -> list[str]:
 
     These are units that want it, a target by the vendor's files, and a socket.
     """
-    names = [name for name in _texts(record.get("wanted_by")) if name.endswith(".service")]
+    names = [
+        name for name in json_values.texts(record.get("wanted_by")) if name.endswith(".service")
+    ]
     if record.get("unit_file_state") == "disabled":
-        names += _texts(record.get("brought_by"))
+        names += json_values.texts(record.get("brought_by"))
     trigger = systemd_unit.unit(record.get("trigger"))
     if trigger.file_state == "enabled":
         names.append(trigger.name)
     return names
-
-
-def _texts(value: object) -> list[str]:
-    if not isinstance(value, (list, tuple)):
-        return []
-    return [text for text in value if isinstance(text, str)]
-
-
-def _records(value: object) -> list[Mapping[str, Any]]:
-    if not isinstance(value, (list, tuple)):
-        return []
-    return [record for record in value if isinstance(record, Mapping)]
 
 
 def _mapping(value: object) -> Mapping[str, Any]:
@@ -127,7 +118,7 @@ class Runtime:
         self.evidence = control_plane.data(document, "runtime")
         self.kind, self.name = self.evidence.get("kind"), host.node or host.host
         self.path = one_line(self.evidence.get("path") or "", 200)
-        self.records = _records(self.evidence.get("units"))
+        self.records = json_values.mappings(self.evidence.get("units"))
         family = systemd_unit.unit(control_plane.data(document, "kubelet").get("unit")).family
         self.alone = family in ("kubelet", "other")  # no other program contains it
         version = str(control_plane.data(document, "pinning").get("kubelet_version") or "")
@@ -696,7 +687,7 @@ class Runtime:
         clock = control_plane.data(self.document, "system").get("clock")
         if not isinstance(lines, (list, tuple)) or not isinstance(clock, (int, float)):
             return None
-        for line in reversed(_texts(lines)):
+        for line in reversed(json_values.texts(lines)):
             match = _PLEG.search(line)
             if match is None:
                 continue

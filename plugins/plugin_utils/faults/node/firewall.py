@@ -18,10 +18,10 @@ from ...models.api_node import and_others
 from ...models.cluster import Host
 from ...models.kubelet import config as kubelet_config
 from ...models.result import EvidenceRef, Missing
-from ...parsers import firewall, pflag
+from ...parsers import firewall, json_values, pflag
 from ...parsers.firewall import Wall
 from ..base import CheckResult, Detection, node_check, not_applicable, present, unknown
-from .boot import NO_KUBELET
+from .boot import NO_KUBELET, selinux_modes
 
 KUBELET, API = "10250", "6443"
 SHOWN = 3
@@ -251,10 +251,7 @@ def _peers(host: Host, argv: Sequence[str]) -> tuple[Iterable[int], Iterable[Gap
 
 
 def _members(host: Host) -> list[Mapping[str, Any]]:
-    rows = host.etcd.get("members")
-    if not isinstance(rows, (list, tuple)):
-        return []
-    return [row for row in rows if isinstance(row, Mapping)]
+    return json_values.mappings(host.etcd.get("members"))
 
 
 def _members_missing(host: Host, name: str | None) -> Missing | None:
@@ -375,7 +372,7 @@ def _word(value: bool | None) -> str:
 def denied(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM528: report what SELinux denied to kubelet, runtime or control plane since the boot."""
     missing, node = host.missing("boot", absent_is_answer=False), model_boot.read(document)
-    enforce = _selinux_mode(node)
+    enforce = selinux_modes(node).get("enforce")
     if missing or str(enforce) != "1" or node.container:
         known = enforce is not None and not node.container
         yield CheckResult((), missing, host=host.host, applies=bool(missing or known))
@@ -384,7 +381,7 @@ def denied(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     if not isinstance(denials, Mapping):
         yield unknown(Missing(host.host, "boot", "not_asked"), host=host.host)
         return
-    lines = _audit_lines(denials)
+    lines = json_values.items(denials.get("lines"))
     relevant = [line for line in lines if _concerns_node(line)]
     if relevant:
         yield present(_denied(host, relevant), host=host.host)
@@ -393,21 +390,6 @@ def denied(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     if reason:
         missing = (Missing(host.host, "boot", status),)
     yield CheckResult((), missing, host=host.host, note=one_line(reason, 300))
-
-
-def _selinux_mode(node: model_boot.NodeBoot) -> Any:
-    """Return what the kernel says of enforcing, or None."""
-    modes = node.seen.get("selinux")
-    if isinstance(modes, Mapping):
-        return modes.get("enforce")
-    return None
-
-
-def _audit_lines(denials: Mapping[str, Any]) -> Sequence[Any]:
-    lines = denials.get("lines")
-    if isinstance(lines, (list, tuple)):
-        return lines
-    return ()
 
 
 def _audit_gap(denials: Mapping[str, Any], kept: int) -> tuple[str, str]:

@@ -22,7 +22,7 @@ from ...models.kubelet import (
 from ...models.kubelet.exit_cause import Death
 from ...models.kubelet.status import KubeletStatus
 from ...models.result import EvidenceRef, Missing
-from ...parsers import systemd_unit
+from ...parsers import json_values, systemd_unit
 from ..base import (
     AnyNodeCheck,
     CheckResult,
@@ -320,7 +320,7 @@ def _emptied(document: Mapping[str, Any], cause: str, subject: str) -> list[str]
     files = [
         kubelet.get("config"),
         kubelet.get("kubeconfig"),
-        *_items(kubelet.get("config_dropins")),
+        *json_values.items(kubelet.get("config_dropins")),
     ]
     paths = [record["path"] for record in _located(files) if _is_empty_file(record)]
     secrets = [kubelet.get("client_certificate"), kubelet.get("ca")]
@@ -365,9 +365,9 @@ def _places(host: Host, document: Mapping[str, Any], cause: str, subject: str) -
     unit = kubelet.get("unit")
     files: list[Any] = []
     if isinstance(unit, Mapping):
-        files += _items(unit.get("environment_files"))
+        files += json_values.items(unit.get("environment_files"))
     if cause == exit_cause.REMOVED_GATE:
-        files += [kubelet.get("config"), *_items(kubelet.get("config_dropins"))]
+        files += [kubelet.get("config"), *json_values.items(kubelet.get("config_dropins"))]
     proofs: list[EvidenceRef] = []
     for record in _located(files):
         proofs += _lines_with(host, record, word)
@@ -409,9 +409,3 @@ def _proofs(host: Host, why: KubeletStatus) -> tuple[EvidenceRef, ...]:
         unit = one_line(why.unit.name, 80)
         log.append(EvidenceRef("log", host.host, object=unit, text=one_line(line, 400)))
     return tuple(dict.fromkeys((node_kubelet_unit.proof(host, why.unit), *refusals, *log)))
-
-
-def _items(value: object) -> list[Any]:
-    if isinstance(value, (list, tuple)):
-        return list(value)
-    return []

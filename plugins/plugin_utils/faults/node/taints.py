@@ -19,6 +19,7 @@ from ...models.scheduling import excluded_nodes
 from ...models.taint_catalogue import Owner
 from ...models.taints import Explained, Taint
 from ..base import CheckResult, Detection, cluster_check, without_kubernetes
+from ..scheduling import waiting_pods
 
 # What the scheduler counts of nodes that a pod might otherwise have had.
 _ALL = re.compile(r"^0/([0-9]{1,6}) nodes are available")
@@ -64,7 +65,7 @@ class _Kept:
     @property
     def pods(self) -> int:
         """Return how many pods the taint keeps away."""
-        return sum(_count(entry) for entry in self.entries)
+        return sum(map(waiting_pods.count, self.entries))
 
 
 def spelled(taint: Mapping[str, Any]) -> str:
@@ -185,9 +186,7 @@ def _carriers(
 def _keeps(cluster: Cluster, kept: _Kept) -> Detection:
     owner, name = kept.explained.owner, one_line(kept.explained.taint, 400)
     names = sorted(kept.nodes)
-    waiting, where = f"{kept.pods} pods wait", ""
-    if kept.pods == 1:
-        waiting = "1 pod waits"
+    where = ""
     if names:
         where = f" of {and_others(names)}"
     severity: str | None = "info"
@@ -199,8 +198,8 @@ def _keeps(cluster: Cluster, kept: _Kept) -> Detection:
         host, node = _host(view), view.name
     advice, more = _advice(kept)
     return Detection(
-        f"the taint {name}{where} keeps {_owners(kept)} away: {waiting}; set by {owner.who}:"
-        f" {owner.means}",
+        f"the taint {name}{where} keeps {waiting_pods.owners(kept.entries)} away:"
+        f" {waiting_pods.wait(kept.pods)}; set by {owner.who}: {owner.means}",
         tuple(_kept_proofs(cluster, kept, names)),
         f"{advice}. Who takes it away: {owner.removed_by}. What must not: {owner.never}{more}",
         host=host,
@@ -253,29 +252,13 @@ def _host(view: NodeView) -> str | None:
     return view.host.host
 
 
-def _count(entry: Mapping[str, Any]) -> int:
-    pods = entry.get("pods")
-    if isinstance(pods, int) and not isinstance(pods, bool):
-        return pods
-    return 1
-
-
 def _pods(entry: Mapping[str, Any]) -> str:
     names = [one_line(name, 253) for name in entry.get("names") or ()]
     pods = f"Pod {one_line(entry.get('namespace'), 80)}/{', '.join(names)}"
-    more = _count(entry) - len(names)
+    more = waiting_pods.count(entry) - len(names)
     if more > 0:
         return f"{pods} and {more} more"
     return pods
-
-
-def _owners(kept: _Kept) -> str:
-    return and_others(list(dict.fromkeys(_owner(entry) for entry in kept.entries)))
-
-
-def _owner(entry: Mapping[str, Any]) -> str:
-    owner = entry.get("owner") or "Pod/" + str((entry.get("names") or ["?"])[0])
-    return f"{one_line(owner, 300)} (namespace {one_line(entry.get('namespace'), 80)})"
 
 
 @cluster_check(

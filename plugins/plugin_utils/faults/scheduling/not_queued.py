@@ -27,6 +27,7 @@ from ..base import (
     cluster_check,
     without_kubernetes,
 )
+from . import waiting_pods
 from .unschedulable import WAITED_SECONDS
 
 # A kubelet takes up what it is given within seconds. One that is not ready is waited for no longer:
@@ -64,23 +65,10 @@ def _since(cluster: Cluster, began: Any) -> float | None:
 
 def _pods(row: _Row) -> str:
     names = [one_line(name, 320) for name in row.get("names") or ()]
-    text, more = ", ".join(names), _count(row) - len(names)
+    text, more = ", ".join(names), waiting_pods.count(row) - len(names)
     if more > 0:
         text += f" and {more} more"
     return text
-
-
-def _count(row: _Row) -> int:
-    pods = row.get("pods")
-    if isinstance(pods, int) and not isinstance(pods, bool):
-        return pods
-    return 1
-
-
-def _who(count: int) -> str:
-    if count == 1:
-        return f"{count} pod waits"
-    return f"{count} pods wait"
 
 
 def creation_check(code: str, title: str) -> Callable[[AnyClusterCheck], AnyClusterCheck]:
@@ -224,7 +212,7 @@ def _gated_hit(cluster: Cluster, rows: list[_Row]) -> Detection:
     if not any(row.get("asked") for row in rows):
         severity = "info"
     return Detection(
-        f"{_who(sum(map(_count, rows)))} because of scheduling gates"
+        f"{waiting_pods.wait(sum(map(waiting_pods.count, rows)))} because of scheduling gates"
         f" ({and_others(gates)}): {and_others([_pods(row) for row in rows])}",
         tuple(_gate_proof(cluster, row) for row in rows[:SHOWN]),
         "the controller that set a gate takes it away once the pod may be scheduled: see whether"
@@ -296,7 +284,7 @@ def _not_taken(cluster: Cluster, row: _Row, view: NodeView | None) -> Detection:
         object=f"Pod {_pods(row)}",
         text=f"spec.nodeName is {name}, and status.startTime is not set: no kubelet took it up",
     )
-    waits = f"{_who(_count(row))} for the kubelet of {name}, which"
+    waits = f"{waiting_pods.wait(waiting_pods.count(row))} for the kubelet of {name}, which"
     if view is None:
         return Detection(
             f"{waits} is no node of this cluster: {_pods(row)}",

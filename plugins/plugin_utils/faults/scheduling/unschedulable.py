@@ -27,6 +27,7 @@ from ..base import (
     without_kubernetes,
 )
 from ..control_plane import leader_election, leader_lease
+from . import waiting_pods
 
 SCHEDULER, USUAL = "kube-scheduler", "default-scheduler"
 # A scheduler reports on a pod within seconds, unless thousands are in its queue; an autoscaler that
@@ -486,35 +487,14 @@ def _waiting_hit(cluster: Cluster, group: _Waiters, reason: str, advice: str) ->
     severity, remedy = None, advice
     if not group.alone:
         severity, remedy = "info", advice + excluded_nodes.besides(group.others)
-    owners = and_others(list(dict.fromkeys(_owner(entry) for entry, _reasons in group.waiting)))
+    entries = [entry for entry, _reasons in group.waiting]
+    waits = waiting_pods.wait(sum(map(waiting_pods.count, entries)))
     return Detection(
-        f"{_pods_wait(group)} because {reason}{_requested(group)}: {owners}",
+        f"{waits} because {reason}{_requested(group)}: {waiting_pods.owners(entries)}",
         tuple(_waiting_proofs(cluster, group)),
         remedy,
         severity=severity,
     )
-
-
-def _pods_wait(group: _Waiters) -> str:
-    count = sum(_pod_count(entry) for entry, _reasons in group.waiting)
-    if count == 1:
-        return "1 pod waits"
-    return f"{count} pods wait"
-
-
-def _pod_count(entry: Mapping[str, Any]) -> int:
-    if isinstance(entry.get("pods"), int):
-        return entry["pods"]
-    return 1
-
-
-def _owner(entry: Mapping[str, Any]) -> str:
-    owner = entry.get("owner") or "Pod/" + str(_first_name(entry))
-    return f"{one_line(owner, 300)} (namespace {one_line(entry.get('namespace'), 80)})"
-
-
-def _first_name(entry: Mapping[str, Any]) -> Any:
-    return (entry.get("names") or ["?"])[0]
 
 
 def _requested(group: _Waiters) -> str:
@@ -540,7 +520,7 @@ def _waiting_proofs(cluster: Cluster, group: _Waiters) -> Iterator[EvidenceRef]:
 
 def _named(entry: Mapping[str, Any]) -> str:
     """Return the namespace and name of the first of these pods."""
-    return f"{one_line(entry.get('namespace'), 80)}/{one_line(_first_name(entry), 253)}"
+    return f"{one_line(entry.get('namespace'), 80)}/{one_line(waiting_pods.first_name(entry), 253)}"
 
 
 def _asked_of(reason: Excluded) -> str:
