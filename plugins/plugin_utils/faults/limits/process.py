@@ -464,11 +464,11 @@ def infinite(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     running = _running_runtimes(limits)
     limit_pairs = [(unit, model_limits.pair(unit.get("limit_nofile"))) for unit in running]
     units = [unit for unit, pair in limit_pairs if pair and pair[1] == UNLIMITED]
-    known = all(pair for _unit, pair in limit_pairs)
+    are_known = all(pair for _unit, pair in limit_pairs)
     hits = []
     if units:
         hits.append(_infinite_hit(host, units))
-    missing = host.missing("limits") or unless(host, _answered(limits) and known)
+    missing = host.missing("limits") or unless(host, _answered(limits) and are_known)
     yield CheckResult(tuple(hits), missing, host=host.host, applies=bool(running or missing))
 
 

@@ -27,6 +27,7 @@ from ..base import (
 )
 from ..control_plane import leader_lease
 from . import taints as node_taints
+from . import wording
 
 MANAGER = "kube-controller-manager"
 ROLE = leader_lease.Role(
@@ -166,11 +167,10 @@ def _host_result(cluster: Cluster, view: NodeView) -> Detection | Missing | None
 def _down(cluster: Cluster, view: NodeView, host: Host) -> Detection:
     ready = view.condition("Ready") or {}
     time = ready.get("since") or next(_lifecycle_times(view), None)
-    text, since = f"Ready is {view.ready}", ""
+    text, since = f"Ready is {view.ready}", wording.since(time)
     if ready.get("reason"):
         text += f", {one_line(ready['reason'], 80)}"
-    if time:
-        since = f" since {one_line(time, 40)}"
+    if since:
         text += f",{since}"
     state = "its kubelet said that it is not ready"
     if view.ready == "Unknown":

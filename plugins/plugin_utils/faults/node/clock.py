@@ -39,35 +39,35 @@ def differing(cluster: Cluster) -> Iterator[CheckResult]:
         yield without_kubernetes()
         return
     missing = [lack for host in cluster.hosts for lack in _silent(host)]
-    known = [(host, host.clock) for host in cluster.hosts if host.clock is not None]
+    host_clocks = [(host, host.clock) for host in cluster.hosts if host.clock is not None]
     older = [lack for lack in missing if lack.status == "not_asked"]
     # an older release collected it: other silent hosts could not have shown anything either
-    if older and not known:
+    if older and not host_clocks:
         yield CheckResult(tuple(_of_servers(cluster)), tuple(older))
         return
-    yield _compared(cluster, known, missing)
+    yield _compared(cluster, host_clocks, missing)
 
 
 def _compared(
-    cluster: Cluster, known: Sequence[tuple[Host, Bounds]], missing: list[Missing]
+    cluster: Cluster, host_clocks: Sequence[tuple[Host, Bounds]], missing: list[Missing]
 ) -> CheckResult:
     """Return the result of comparing the clocks that are known with what most agree on."""
-    majority = agreed([*(bounds for _host, bounds in known), CONTROLLER])
+    majority = agreed([*(bounds for _host, bounds in host_clocks), CONTROLLER])
     if majority is None:
-        return _without_majority(cluster, known, missing)
+        return _without_majority(cluster, host_clocks, missing)
     hits = [
-        _hit(host, away(bounds, majority), len(known))
-        for host, bounds in known
+        _hit(host, away(bounds, majority), len(host_clocks))
+        for host, bounds in host_clocks
         if abs(away(bounds, majority)) > OFF
     ]
     return CheckResult(tuple(hits or _of_servers(cluster)), tuple(missing))
 
 
 def _without_majority(
-    cluster: Cluster, known: Sequence[tuple[Host, Bounds]], missing: list[Missing]
+    cluster: Cluster, host_clocks: Sequence[tuple[Host, Bounds]], missing: list[Missing]
 ) -> CheckResult:
     """Return the result where no majority decides: each clock that differs is unknown."""
-    apart = [host for host, bounds in known if abs(away(bounds, CONTROLLER)) > OFF]
+    apart = [host for host, bounds in host_clocks if abs(away(bounds, CONTROLLER)) > OFF]
     note = ""
     if apart:
         note = "clocks differ, and no majority of them agrees"

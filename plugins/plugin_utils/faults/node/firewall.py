@@ -374,8 +374,8 @@ def denied(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     missing, node = host.missing("boot", absent_is_answer=False), model_boot.read(document)
     enforce = selinux_modes(node).get("enforce")
     if missing or str(enforce) != "1" or node.container:
-        known = enforce is not None and not node.container
-        yield CheckResult((), missing, host=host.host, applies=bool(missing or known))
+        has_selinux = enforce is not None and not node.container
+        yield CheckResult((), missing, host=host.host, applies=bool(missing or has_selinux))
         return
     denials = node.seen.get("denials")
     if not isinstance(denials, Mapping):

@@ -116,18 +116,20 @@ def _present(host: Host, hit: Detection) -> CheckResult:
 
 
 def _name_result(cluster: Cluster, host: Host, view: NodeView | None) -> CheckResult:
-    known = host.identity
-    if known.certificate in (node_identity.DENIED, node_identity.ERROR):
-        missing = Missing(host.host, KUBELET, known.certificate)
+    identity = host.identity
+    if identity.certificate in (node_identity.DENIED, node_identity.ERROR):
+        missing = Missing(host.host, KUBELET, identity.certificate)
         return _unknown(host, missing, note="its client certificate was not read")
-    if known.clouded:
-        return _excluded(host, f"its cloud provider ({one_line(known.cloud, 40)}) names the node")
-    if known.certificate:
+    if identity.clouded:
+        return _excluded(
+            host, f"its cloud provider ({one_line(identity.cloud, 40)}) names the node"
+        )
+    if identity.certificate:
         return _excluded(host, "it has no client certificate that names a node")
-    if known.name is None:
+    if identity.name is None:
         missing = Missing(host.host, KUBELET, "error")
         return _unknown(host, missing, note="which name it uses cannot be told")
-    if known.name == host.node:
+    if identity.name == host.node:
         return _own_name_result(host)
     return _other_name_result(cluster, host, view)
 
@@ -142,10 +144,10 @@ def _own_name_result(host: Host) -> CheckResult:
 
 def _other_name_result(cluster: Cluster, host: Host, view: NodeView | None) -> CheckResult:
     """Return the result of a kubelet whose name is not that of its certificate."""
-    known = host.identity
+    identity = host.identity
     verified, ready = _names(cluster)
-    if known.name in ready and known.name not in verified and not known.refused:
-        return _clear(host, f"the API takes it as {known.name}, whatever its certificate says")
+    if identity.name in ready and identity.name not in verified and not identity.refused:
+        return _clear(host, f"the API takes it as {identity.name}, whatever its certificate says")
     return _present(host, _refused(cluster, host, view))
 
 
@@ -169,7 +171,7 @@ def _by(host: Host) -> str:
 
 
 def _refused(cluster: Cluster, host: Host, view: NodeView | None) -> Detection:
-    known, node = host.identity, host.node or ""
+    identity, node = host.identity, host.node or ""
     proofs = _identity(host)
     etcd = ""
     if view is not None:
@@ -184,7 +186,7 @@ def _refused(cluster: Cluster, host: Host, view: NodeView | None) -> Detection:
         severity = "warning"
     return Detection(
         one_line(
-            f"the kubelet of {host.host} calls its node {known.name}, by {_by(host)} and its"
+            f"the kubelet of {host.host} calls its node {identity.name}, by {_by(host)} and its"
             f" certificate is that of {node}: {_refused_state(cluster, host, view)}",
             500,
         ),
@@ -222,9 +224,9 @@ def _refused_state(cluster: Cluster, host: Host, view: NodeView | None) -> str:
 
 def _former_name(host: Host) -> str:
     """Return how the kubelet gets its former name back."""
-    known, node = host.identity, host.node or ""
+    identity, node = host.identity, host.node or ""
     restart = "systemctl restart the kubelet's unit"
-    if known.override and known.override.strip():
+    if identity.override and identity.override.strip():
         return (
             f"take --hostname-override away, or set it to {node}, where it is given, then {restart}"
         )
@@ -248,15 +250,15 @@ def _former(host: Host, name: str) -> Detection:
 
 
 def _identity(host: Host) -> list[EvidenceRef]:
-    known = host.identity
+    identity = host.identity
     certificate, user = "client certificate of the kubelet", f"CN system:node:{host.node}"
     proofs = [
-        _own(host, f"node name {known.name}, by {_by(host).rstrip(',')}"),
+        _own(host, f"node name {identity.name}, by {_by(host).rstrip(',')}"),
         EvidenceRef("file", host.host, object=certificate, text=user),
     ]
     proofs += _flag_lines(host, "hostname-override")
-    if known.refused:
-        proofs.append(EvidenceRef("log", host.host, object=KUBELET, text=known.refused[1]))
+    if identity.refused:
+        proofs.append(EvidenceRef("log", host.host, object=KUBELET, text=identity.refused[1]))
     return proofs
 
 
@@ -274,19 +276,19 @@ def _own(host: Host, text: str) -> EvidenceRef:
 
 
 def _address_result(cluster: Cluster, host: Host, view: NodeView | None) -> CheckResult:
-    known = host.identity
-    if not known.addresses:
+    identity = host.identity
+    if not identity.addresses:
         missing = Missing(host.host, "system", "error")
         return _unknown(host, missing, note="the machine's addresses are not known")
     listens = _gone(host, LISTENS)
-    pinned = _are_gone(host, known.node_ips)
+    pinned = _are_gone(host, identity.node_ips)
     internal = _internal(host, view)
     stale = _are_gone(host, internal)
     if listens or pinned or stale:
         return _present(host, _moved(cluster, host, view, listens, pinned, stale))
-    if known.more and _is_none_here(host, [*known.node_ips, *internal]):
+    if identity.more and _is_none_here(host, [*identity.node_ips, *internal]):
         return _unknown(host, Missing(host.host, "system", "error"), note=UNTOLD)
-    if known.cloud:
+    if identity.cloud:
         return _clear(host, "its cloud provider tells its addresses")
     return _unknown(host, *cluster.missing("nodes"))
 
@@ -345,16 +347,16 @@ def _moved(
     pinned: bool,
     stale: bool,
 ) -> Detection:
-    known, name = host.identity, host.node or host.host
+    identity, name = host.identity, host.node or host.host
     changes, advice = _changes(host, view, listens, pinned, stale)
     proofs = [_flag_proof(host, flag) for flag in [*listens, *_gone(host, ADVERTISED)]]
     if pinned:
         proofs += _flag_lines(host, "node-ip")
-        proofs.append(_own(host, f"--node-ip={','.join(known.node_ips)}"))
+        proofs.append(_own(host, f"--node-ip={','.join(identity.node_ips)}"))
     if view and view.internal:
         text = f"InternalIP {', '.join(view.internal)}; Ready is {view.ready}"
         proofs.append(EvidenceRef("api", cluster.api_host, object=f"Node {view.name}", text=text))
-    addresses = sorted(known.addresses or ())
+    addresses = sorted(identity.addresses or ())
     table = EvidenceRef(
         "file", host.host, path="/proc/net/fib_trie", text=and_others(addresses, 20)
     )

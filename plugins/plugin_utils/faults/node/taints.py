@@ -20,6 +20,7 @@ from ...models.taint_catalogue import Owner
 from ...models.taints import Explained, Taint
 from ..base import CheckResult, Detection, cluster_check, without_kubernetes
 from ..scheduling import waiting_pods
+from . import wording
 
 # What the scheduler counts of nodes that a pod might otherwise have had.
 _ALL = re.compile(r"^0/([0-9]{1,6}) nodes are available")
@@ -195,7 +196,7 @@ def _keeps(cluster: Cluster, kept: _Kept) -> Detection:
     host, node = None, None
     if len(kept.nodes) == 1:
         view = next(iter(kept.nodes.values()))
-        host, node = _host(view), view.name
+        host, node = wording.host_name(view), view.name
     advice, more = _advice(kept)
     return Detection(
         f"the taint {name}{where} keeps {waiting_pods.owners(kept.entries)} away:"
@@ -246,12 +247,6 @@ def _advice(kept: _Kept) -> tuple[str, str]:
     return advice, more
 
 
-def _host(view: NodeView) -> str | None:
-    if view.host is None:
-        return None
-    return view.host.host
-
-
 def _pods(entry: Mapping[str, Any]) -> str:
     names = [one_line(name, 253) for name in entry.get("names") or ()]
     pods = f"Pod {one_line(entry.get('namespace'), 80)}/{', '.join(names)}"
@@ -292,9 +287,8 @@ def _cordon(cluster: Cluster, view: NodeView) -> Iterator[Detection]:
     added = next(
         (taint.get("added") for taint in view.taints if taint.get("key") == taints.CORDON), None
     )
-    since, text = "", "spec.unschedulable is true"
+    since, text = wording.since(added), "spec.unschedulable is true"
     if added:
-        since = f" since {one_line(added, 40)}"
         text = f"spec.unschedulable is true, taint added {one_line(added, 40)}"
     severity: str | None = None
     if managed is None:
@@ -314,7 +308,7 @@ def _cordon(cluster: Cluster, view: NodeView) -> Iterator[Detection]:
         f"{view.name} is cordoned by {owner}{since}: it takes no new pods",
         (EvidenceRef("api", cluster.api_host, object=f"Node {view.name}", text=text),),
         remedy,
-        host=_host(view),
+        host=wording.host_name(view),
         node=view.name,
         severity=severity,
     )
@@ -329,9 +323,7 @@ def _fences(cluster: Cluster, view: NodeView) -> Iterator[Detection]:
 
 
 def _fence(cluster: Cluster, view: NodeView, taint: Mapping[str, Any], owner: Owner) -> Detection:
-    since, added = "", taint.get("added")
-    if added:
-        since = f" since {one_line(added, 40)}"
+    since = wording.since(taint.get("added"))
     severity: str | None = "info"
     if owner.kind == "administrator":
         severity = None
@@ -344,7 +336,7 @@ def _fence(cluster: Cluster, view: NodeView, taint: Mapping[str, Any], owner: Ow
         ),
         f"nothing here removes it. Who takes it away: {owner.removed_by}. What must not:"
         f" {owner.never}",
-        host=_host(view),
+        host=wording.host_name(view),
         node=view.name,
         severity=severity,
     )

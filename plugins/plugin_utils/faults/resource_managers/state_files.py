@@ -109,20 +109,20 @@ def consequence(node: Node) -> str:
     return WILL_NOT
 
 
-def told(node: Node) -> bool:
+def knows_policy(node: Node) -> bool:
     """Return True where the kubelet's policy is known; raise Unjudged elsewhere."""
     if node.policy is None:
         raise Unjudged(node.config.problem, "kubelet")
     return True
 
 
-def told_policy(node: Node) -> bool:
+def knows_accepted_policy(node: Node) -> bool:
     """Tell whether the kubelet's policy is known, and one that a kubelet takes.
 
     Only then its state is compared with it.
     """
     _require_accepted(node, manager_policies.CPU)
-    return told(node)
+    return knows_policy(node)
 
 
 def _require_accepted(node: Node, *keys: str) -> None:
@@ -133,9 +133,9 @@ def _require_accepted(node: Node, *keys: str) -> None:
         raise RefusedError(f"its kubelet refuses its configuration (KM506): {reason}")
 
 
-def told_static(node: Node) -> bool:
+def pins_by_configuration(node: Node) -> bool:
     """Tell whether the kubelet is configured to pin."""
-    return told(node) and node.policy == STATIC
+    return knows_policy(node) and node.policy == STATIC
 
 
 def pins(node: Node) -> bool:
@@ -143,7 +143,7 @@ def pins(node: Node) -> bool:
 
     Only then the sets are evaluated, and only where they are the kubelet's.
     """
-    if not told_static(node):
+    if not pins_by_configuration(node):
         return False
     state = known_state(node)
     if state is None or state.problem:
@@ -268,7 +268,7 @@ def state_check(
     severity="critical",
     applies="nodes with a kubelet",
     risk=3,
-    policy=told_policy,
+    policy=knows_accepted_policy,
 )
 def differs(host: Host, node: Node) -> Iterator[Detection]:
     """KM301: a kubelet that starts finds the state of another policy."""
@@ -590,7 +590,7 @@ def _containers_there(node: Node) -> set[str]:
     "The static policy without reserved CPUs",
     severity="critical",
     applies="nodes whose kubelet is told the static policy",
-    policy=told_static,
+    policy=pins_by_configuration,
 )
 def unreserved(host: Host, node: Node) -> Iterator[Detection]:
     """KM309: the static policy needs CPUs that are kept from containers."""

@@ -27,6 +27,7 @@ from ..base import (
     cluster_check,
     without_kubernetes,
 )
+from ..node import wording
 from . import waiting_pods
 from .unschedulable import WAITED_SECONDS
 
@@ -294,15 +295,12 @@ def _not_taken(cluster: Cluster, row: _Row, view: NodeView | None) -> Detection:
             " pod garbage collector",
             node=name,
         )
-    host = None
-    if view.host:
-        host = view.host.host
     return Detection(
         f"{waits} {_kubelet_state(view)}: {_pods(row)}",
         (proof, _ready_proof(cluster, name, view)),
         "it is the kubelet's turn, not the scheduler's: what is found of that node says why it is"
         " silent, its journal says the rest",
-        host=host,
+        host=wording.host_name(view),
         node=name,
     )
 
