@@ -83,6 +83,11 @@ def not_applicable(note: str, **fields: Any) -> CheckResult:
     return CheckResult(applies=False, note=note, **fields)
 
 
+def without_kubernetes(component: str | None = None) -> CheckResult:
+    """Return the result of a cluster check for hosts on which no Kubernetes was found."""
+    return not_applicable("no Kubernetes found on these hosts", component=component)
+
+
 # The components that each component needs; it exits while they are down.
 NEEDS = {
     "kube-apiserver": ("etcd",),

@@ -108,14 +108,9 @@ class _Selection:
         """Select the faults with these codes (None: all) that such a run can evaluate."""
         selected = [fault for code, fault in CATALOGUE.items() if codes is None or code in codes]
         tier = [code for code, fault in CATALOGUE.items() if deep or fault.tier == "core"]
-        evaluated, skipped = [], []
-        for fault in selected:
-            if part and fault.cluster:
-                skipped.append(NotJudged(fault.code, None, "slice"))
-            elif fault.code in tier:
-                evaluated.append(fault)
-            else:
-                skipped.append(NotJudged(fault.code, None, "tier"))
+        reasons = {fault.code: _skip_reason(fault, tier, part) for fault in selected}
+        skipped = [NotJudged(code, None, reason) for code, reason in reasons.items() if reason]
+        evaluated = [fault for fault in selected if not reasons[fault.code]]
         early = [fault for fault in selected if fault.sooner and fault not in evaluated]
         return cls(evaluated, early, skipped, tier)
 
@@ -126,6 +121,15 @@ class _Selection:
             _host, early = _evaluate_host(document, self.early)
             results += [(fault, outcome) for fault, outcome in early if outcome.hits]
         return host, results
+
+
+def _skip_reason(fault: Fault, tier: list[str], part: bool) -> str:
+    """Return why a run cannot evaluate a fault, or "" if it can."""
+    if part and fault.cluster:
+        return "slice"
+    if fault.code not in tier:
+        return "tier"
+    return ""
 
 
 def _evaluate_host(document: Mapping[str, Any], faults: list[Fault]) -> tuple[Host, _Results]:
@@ -516,7 +520,7 @@ def _as_of_now(fault: Fault, cluster: Cluster, outcome: CheckResult) -> CheckRes
         return outcome._replace(note=ages.clocks(cluster).doubt)
     if outcome.verdict != "clear" or not writes.refused(cluster):
         return outcome
-    missing = Missing(cluster.api_host or "cluster API", fault.cluster_needs[-1], "error")
+    missing = cluster.missing_answer(fault.cluster_needs[-1], "error")
     return outcome._replace(missing=(missing,), note=FROZEN)
 
 

@@ -146,10 +146,14 @@ class Cluster:
             return [one for one in found if isinstance(one, Mapping)]
         return []
 
+    def missing_answer(self, collector: str, status: str) -> Missing:
+        """Return that an answer of the API is missing, at the host that asked it."""
+        return Missing(self.api_host or "cluster API", collector, status)
+
     def cut(self, collector: str) -> tuple[Missing, ...]:
         """Return what is missing where the API's list was cut: the rest of it."""
         if (self.api.get(collector) or {}).get("truncated"):
-            return (Missing(self.api_host or "cluster API", collector, "timeout"),)
+            return (self.missing_answer(collector, "timeout"),)
         return ()
 
     def missing(self, collector: str, *, absent_is_answer: bool = False) -> tuple[Missing, ...]:
@@ -161,7 +165,7 @@ class Cluster:
         status = (self.api.get(collector) or {}).get("status") or silent
         if status == "ok" or (status == "absent" and absent_is_answer):
             return ()
-        return (Missing(self.api_host or "cluster API", collector, status),)
+        return (self.missing_answer(collector, status),)
 
     @property
     def working(self) -> frozenset[str]:

@@ -103,7 +103,7 @@ def state(cluster: Cluster) -> Writes:
     except UNFORESEEN as error:
         return Writes(
             None,
-            missing=(Missing(cluster.api_host or "cluster API", "judging", "error"),),
+            missing=(cluster.missing_answer("judging", "error"),),
             note=unforeseen(error),
         )
 
@@ -154,7 +154,7 @@ def _missing(cluster: Cluster, found: list[Lease]) -> tuple[Missing, ...]:
         return missing
     listed = cluster.rows("nodes", "items")
     older = not found and not any("lease" in item for item in listed)
-    return (Missing(cluster.api_host or "cluster API", "nodes", "not_asked" if older else "error"),)
+    return (cluster.missing_answer("nodes", "not_asked" if older else "error"),)
 
 
 def leases(cluster: Cluster) -> list[Lease]:

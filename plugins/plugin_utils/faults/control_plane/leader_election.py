@@ -5,16 +5,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from ...models.cluster import Cluster, Host
 from ...models.control_plane import ELECTED, ConfigFile, ControlPlane, FileUse, Process
 from ...models.result import EvidenceRef, Missing
 from ...parsers import pflag
-from ..base import CheckResult, Detection, cluster_check, not_applicable
+from ..base import (
+    AnyClusterCheck,
+    CheckResult,
+    Detection,
+    cluster_check,
+    not_applicable,
+    without_kubernetes,
+)
 
 FLAG_ON = "- --leader-elect=true"
+SEVERAL_INSTANCES = (
+    "kube-scheduler and kube-controller-manager where the cluster has more than one instance of"
+    " them"
+)
 NO_MEMBERS = Missing("control plane", "inventory", "absent")
 
 
@@ -36,7 +47,7 @@ def election(
     """Return the results of one fault of leader election (KM101 to KM105)."""
     for component in components:
         if cluster.key is None:
-            yield not_applicable("no Kubernetes found on these hosts", component=component)
+            yield without_kubernetes(component=component)
             continue
         if code != "KM105" and _only_one(cluster, component):
             note = "a single instance in the whole cluster needs no election"
@@ -54,16 +65,19 @@ def silent_members(cluster: Cluster, *collectors: str) -> list[Missing]:
     These are hosts that did not answer, collectors that failed, and members outside the inventory.
     """
     if not cluster.members and not cluster.strangers:
-        silent = _silent(cluster.hosts)
-        return silent or [NO_MEMBERS]
+        return _silent(cluster.hosts) or [NO_MEMBERS]
     missing = [item for host in cluster.members for item in _once(host, collectors)]
     missing += [Missing(stranger.name, "inventory", "absent") for stranger in cluster.strangers]
     if not cluster.answer("nodes"):
-        # Any of the silent hosts without a group may be a member: the API does not name them.
-        members = {host.host for host in cluster.members}
-        others = [host for host in cluster.hosts if host.host not in members]
-        missing += _silent([host for host in others if "node" not in host.groups])
+        missing += _silent(_possible_members(cluster))
     return missing
+
+
+def _possible_members(cluster: Cluster) -> list[Host]:
+    """Return the hosts that may be members too where the API does not name the members."""
+    members = {host.host for host in cluster.members}
+    others = [host for host in cluster.hosts if host.host not in members]
+    return [host for host in others if "node" not in host.groups]
 
 
 def _silent(hosts: Iterable[Host]) -> list[Missing]:
@@ -95,11 +109,7 @@ def _assess_host(
     uses = [use for use in plane.files if use.component == component]
     if any(component in path for path in plane.unread):
         assessment.missing.append(Missing(host.host, "manifests", "denied"))
-    running = [
-        process
-        for process in plane.processes
-        if _is_candidate(process, component) and not _alone(cluster, process)
-    ]
+    running = _candidates(cluster, plane, component)
     for process in running:
         _assess_process(assessment, host, process, uses)
     for use in _loaded(uses):
@@ -107,6 +117,12 @@ def _assess_host(
     for process in running:
         if process.ours and process.elect is True:
             _config_only(assessment, host, process)
+
+
+def _candidates(cluster: Cluster, plane: ControlPlane, component: str) -> list[Process]:
+    """Return a host's instances of a component that need an election."""
+    candidates = [process for process in plane.processes if _is_candidate(process, component)]
+    return [process for process in candidates if not _alone(cluster, process)]
 
 
 def _is_candidate(process: Process, component: str) -> bool:
@@ -161,8 +177,7 @@ def _loaded(uses: list[FileUse]) -> list[FileUse]:
 def _disabled_process(
     assessment: _Assessment, host: Host, process: Process, uses: list[FileUse]
 ) -> None:
-    flag = pflag.bool_flag(process.argv, "leader-elect")
-    by_flag = flag is not None and flag.value is False
+    by_flag = _is_off(pflag.bool_flag(process.argv, "leader-elect"))
     config = process.config
     if config is not None and _config_decides(process, config, by_flag):
         # A process that reads a file with a value that is no boolean exits: correct it before a
@@ -173,13 +188,17 @@ def _disabled_process(
         summary = f"leader election is off in its configuration file{suffix}"
         assessment.add("KM104", _config_hit(host, process, config, summary))
         return
-    agreeing = next((use for use in uses if use.flag is not None and use.flag.value is False), None)
-    if by_flag and agreeing is not None:
-        assessment.add("KM101", _by_manifest(host, process, agreeing))
+    manifest = next((use for use in uses if _is_off(use.flag)), None)
+    if by_flag and manifest is not None:
+        assessment.add("KM101", _by_manifest(host, process, manifest))
     elif by_flag and not uses:
         assessment.add("KM101", _by_starter(host, process))
     else:
         assessment.add("KM102", _not_restarted(host, process, uses))
+
+
+def _is_off(flag: pflag.BoolFlag | None) -> bool:
+    return flag is not None and flag.value is False
 
 
 def _config_decides(process: Process, config: ConfigFile, by_flag: bool) -> bool:
@@ -237,27 +256,30 @@ def _not_restarted(host: Host, process: Process, uses: list[FileUse]) -> Detecti
 
 
 def _file_flag(assessment: _Assessment, host: Host, use: FileUse, running: list[Process]) -> None:
-    flag = use.flag
-    if flag is None:
-        return
+    """Add a flag of a manifest that does not parse, or that counts from the next start on."""
+    flag, file = use.flag, _proof_file(host, use)
     remedy = f"set {use.path}:{use.line} to {FLAG_ON}"
-    if flag.value is None:
+    if flag is not None and flag.value is None:
         summary = f"{flag.raw} does not parse: {flag.problem}"
-        hit = _hit(host, use.component, summary, _proof_file(host, use), remedy=remedy)
-        assessment.add("KM105", hit)
-        return
-    if flag.value or any(process.elect is False and process.ours for process in running):
-        return
+        assessment.add("KM105", _hit(host, use.component, summary, file, remedy=remedy))
+    elif _is_off(flag) and _counts_later(use, running):
+        state = "does not run"
+        if running:
+            state = "still elects"
+        summary = f"leader election is off in the manifest; the process {state}"
+        processes = [_proof_process(host, process) for process in running]
+        hit = _hit(host, use.component, summary, file, *processes, remedy=remedy)
+        assessment.add("KM103", hit)
+
+
+def _counts_later(use: FileUse, running: list[Process]) -> bool:
+    """Tell whether a flag that is off has no effect before the next start."""
+    if any(process.elect is False and process.ours for process in running):
+        return False
     words = set(_flags_of(use.words))
-    if any(process.elect and set(process.argv) >= words for process in running):
-        # it runs with this very flag and elects all the same: a --config file decides (up to 1.22)
-        return
-    state = "does not run"
-    if running:
-        state = "still elects"
-    summary = f"leader election is off in the manifest; the process {state}"
-    evidence = [_proof_file(host, use), *(_proof_process(host, process) for process in running)]
-    assessment.add("KM103", _hit(host, use.component, summary, *evidence, remedy=remedy))
+    # A process that elects in spite of this very flag has a --config file that decides (up to
+    # 1.22).
+    return not any(process.elect and set(process.argv) >= words for process in running)
 
 
 def _config_only(assessment: _Assessment, host: Host, process: Process) -> None:
@@ -327,10 +349,7 @@ def _flags_of(words: Iterable[str]) -> list[str]:
     "KM106",
     "Instances elect on locks that do not overlap",
     severity="critical",
-    applies=(
-        "kube-scheduler and kube-controller-manager where the cluster has more than one instance"
-        " of them"
-    ),
+    applies=SEVERAL_INSTANCES,
     risk=2,
     needs=("instances", "component_http"),
 )
@@ -487,61 +506,42 @@ def _spell(locks: frozenset[str]) -> str:
     return " and ".join(sorted(locks))
 
 
-@cluster_check(
-    "KM101",
-    "Leader election disabled",
-    severity="critical",
-    applies=(
-        "kube-scheduler and kube-controller-manager where the cluster has more than one instance"
-        " of them"
-    ),
-    risk=2,
-    needs=("kubelet", "manifests", "instances", "component_http"),
-)
+def disabled_check(
+    code: str, title: str, *, applies: str = SEVERAL_INSTANCES
+) -> Callable[[AnyClusterCheck], AnyClusterCheck]:
+    """Register a cluster check of leader election that is off."""
+    return cluster_check(
+        code,
+        title,
+        severity="critical",
+        applies=applies,
+        risk=2,
+        needs=("kubelet", "manifests", "instances", "component_http"),
+    )
+
+
+@disabled_check("KM101", "Leader election disabled")
 def disabled(cluster: Cluster) -> Iterator[CheckResult]:
     """Report an instance that runs without leader election, as its manifest says."""
     return election(cluster, "KM101")
 
 
-@cluster_check(
-    "KM102",
-    "Leader election disabled in the running process only",
-    severity="critical",
-    applies=(
-        "kube-scheduler and kube-controller-manager where the cluster has more than one instance"
-        " of them"
-    ),
-    risk=2,
-    needs=("kubelet", "manifests", "instances", "component_http"),
-)
+@disabled_check("KM102", "Leader election disabled in the running process only")
 def disabled_in_process(cluster: Cluster) -> Iterator[CheckResult]:
     """Report a process without leader election whose manifest enables it."""
     return election(cluster, "KM102")
 
 
-@cluster_check(
-    "KM103",
-    "Leader election disabled in the manifest only",
-    severity="critical",
-    applies=(
-        "kube-scheduler and kube-controller-manager where the cluster has more than one instance"
-        " of them"
-    ),
-    risk=2,
-    needs=("kubelet", "manifests", "instances", "component_http"),
-)
+@disabled_check("KM103", "Leader election disabled in the manifest only")
 def disabled_in_manifest(cluster: Cluster) -> Iterator[CheckResult]:
     """Report a manifest that disables leader election for the next start."""
     return election(cluster, "KM103")
 
 
-@cluster_check(
+@disabled_check(
     "KM104",
     "Leader election disabled in the scheduler's configuration file",
-    severity="critical",
     applies="kube-scheduler with --config where the cluster has more than one instance",
-    risk=2,
-    needs=("kubelet", "manifests", "instances", "component_http"),
 )
 def disabled_in_configuration(cluster: Cluster) -> Iterator[CheckResult]:
     """Report a scheduler configuration file that disables leader election."""

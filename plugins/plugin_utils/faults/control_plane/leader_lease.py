@@ -44,25 +44,34 @@ def judged(
     running: its instances with their hosts.
     """
     missing = list(cluster.missing("locks"))
-    hits: list[Detection] = []
-    unlocked = any(process.elect is False for _host, process in running)
     lock = _lock(cluster, _names(running, role.component))
-    place = cluster.api_host or "cluster API"
     if lock is None:
         # k3s and others keep no known lock, or it has never been taken
-        if not missing and not unlocked:
-            missing.append(Missing(place, "locks", "absent"))
-        return lock, hits, missing
+        if not missing and not _is_without_lock(running):
+            missing.append(cluster.missing_answer("locks", "absent"))
+        return None, [], missing
+    hits, doubts = _renewal(cluster, role, lock, running)
+    return lock, hits, [*missing, *doubts]
+
+
+def _is_without_lock(running: list[tuple[Host, Process]]) -> bool:
+    """Tell whether an instance leads without any lock, because its election is off."""
+    return any(process.elect is False for _host, process in running)
+
+
+def _renewal(
+    cluster: Cluster, role: Role, lock: Mapping[str, Any], running: list[tuple[Host, Process]]
+) -> tuple[list[Detection], list[Missing]]:
+    """Return a hit if no instance renews the lock, or what is missing to decide it."""
     still, doubt = _stands_still(cluster, lock)
-    if still and not unlocked:
-        if cluster.members:
-            names = sorted({host.host for host, _process in running})
-            hits.append(_stale(cluster, role, lock, names))
-        else:  # hosted elsewhere, or of another time
-            missing.append(Missing(place, "instances", "absent"))
-    elif doubt:
-        missing.append(Missing(place, "locks", "error"))
-    return lock, hits, missing
+    if still and not _is_without_lock(running):
+        if not cluster.members:  # hosted elsewhere, or of another time
+            return [], [cluster.missing_answer("instances", "absent")]
+        names = sorted({host.host for host, _process in running})
+        return [_stale(cluster, role, lock, names)], []
+    if doubt:
+        return [], [cluster.missing_answer("locks", "error")]
+    return [], []
 
 
 def holding(

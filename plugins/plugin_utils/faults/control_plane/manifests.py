@@ -403,7 +403,7 @@ def _cordoned(
             f"{name} is cordoned by run {run}, which works or holds the lock"
             " (kubemend_take_lock takes it, if you know that it is gone)"
         )
-        return unknown(Missing(cluster.api_host or "cluster API", "journal", "busy"), note=note)
+        return unknown(cluster.missing_answer("journal", "busy"), note=note)
     text = (
         f"annotation kubemend.io/cordon: run {run}, "
         f"{one_line(cordon.get('reason'), 120)}, at {one_line(cordon.get('at'), 40)}"

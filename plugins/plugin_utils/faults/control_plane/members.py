@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -46,7 +46,7 @@ def kubeadm_config(cluster: Cluster) -> Iterator[CheckResult]:
         for component, value, line in _switched_off(record):
             hits.append(_kubeadm_hit(component, value, line))
     except pod_manifest.ManifestError:
-        missing.append(Missing(cluster.api_host or "cluster API", "kubeadm_config", "error"))
+        missing.append(cluster.missing_answer("kubeadm_config", "error"))
     yield CheckResult(tuple(hits), tuple(missing), note=_silence(cluster))
 
 
@@ -88,19 +88,22 @@ def _leader_elect_args(text: str) -> Iterator[tuple[str, str, int]]:
     """
     names: dict[tuple[Any, ...], str] = {}
     for path, value, line in pod_manifest.scalars(text):
-        if (
-            len(path) < 3
-            or str(path[0]).lower() not in _SECTIONS
-            or str(path[1]).lower() != "extraargs"
-        ):
+        component = _component_of(path)
+        if component is None:
             continue
-        component = _SECTIONS[str(path[0]).lower()]
         if len(path) == 3 and pflag.normalise(str(path[2])) == "leader-elect":
             yield component, value, line
         elif len(path) == 4 and path[3] == "name":
             names[path[:3]] = pflag.normalise(value)
         elif len(path) == 4 and path[3] == "value" and names.get(path[:3]) == "leader-elect":
             yield component, value, line
+
+
+def _component_of(path: tuple[Any, ...]) -> str | None:
+    """Return the component whose extraArgs have a value at this path, or None."""
+    if len(path) < 3 or str(path[1]).lower() != "extraargs":
+        return None
+    return _SECTIONS.get(str(path[0]).lower())
 
 
 def _silence(cluster: Cluster) -> str:
@@ -321,33 +324,57 @@ def _lifetimes(
     itself (SuccessfulDelete) is no excuse for another: that is how a surplus ends. If it deleted
     none, a deleted pod was removed otherwise (a user, a drain, the loss of its node) and replaced.
     """
-    events = job.get("events") or ()
+    events, pods = job.get("events") or (), job.get("pods") or ()
     surplus = {event.get("pod") for event in events if event.get("reason") == "SuccessfulDelete"}
-    created: dict[str, datetime] = {}
-    ended: dict[str, datetime | None] = {}
-    for event in events:
-        first, name = timestamp(event.get("first")), event.get("pod")
-        if event.get("reason") == "SuccessfulCreate" and first and name:
-            created.setdefault(name, first)
-    for pod in job.get("pods") or ():
+    creations = _creation_events(events)
+    ends: dict[str, datetime | None] = {}
+    for pod in pods:
         time, name = timestamp(pod.get("created")), pod.get("name")
         if time and name:
-            created[name] = time
+            creations[name] = time
             if name not in surplus:
-                ended[name] = _end(pod)
+                ends[name] = _end(pod)
     if not surplus:
-        listed = {pod.get("name") for pod in job.get("pods") or ()}
-        for name, time in created.items():
-            if name not in listed:
-                ended[name] = time + timedelta(seconds=1)
+        ends.update(_removals(creations, pods))
+    return _by_time(creations, ends), ends
 
-    # The API reports seconds: of pods that were created in the same one, those that have ended
-    # came first.
+
+def _creation_events(events: Iterable[Mapping[str, Any]]) -> dict[str, datetime]:
+    """Return when the Job's events say that each pod was created, by the pod's name."""
+    creations: dict[str, datetime] = {}
+    for event in events:
+        time, name = timestamp(event.get("first")), event.get("pod")
+        if event.get("reason") == "SuccessfulCreate" and time and name:
+            creations.setdefault(name, time)
+    return creations
+
+
+def _removals(
+    creations: Mapping[str, datetime], pods: Iterable[Mapping[str, Any]]
+) -> dict[str, datetime]:
+    """Return the earliest end of each pod that was created and exists no more."""
+    existing = {pod.get("name") for pod in pods}
+    return {
+        name: time + timedelta(seconds=1)
+        for name, time in creations.items()
+        if name not in existing
+    }
+
+
+def _by_time(
+    creations: Mapping[str, datetime], ends: Mapping[str, datetime | None]
+) -> list[tuple[datetime, str]]:
+    """Return creations, oldest first.
+
+    The API reports seconds: of pods that were created in the same one, those that have ended came
+    first.
+    """
+
     def order(name: str) -> tuple[datetime, bool, datetime, str]:
-        end = ended.get(name)
-        return created[name], end is None, end or created[name], name
+        end = ends.get(name)
+        return creations[name], end is None, end or creations[name], name
 
-    return [(created[name], name) for name in sorted(created, key=order)], ended
+    return [(creations[name], name) for name in sorted(creations, key=order)]
 
 
 def _end(pod: Mapping[str, Any]) -> datetime | None:

@@ -55,32 +55,38 @@ _LOST = re.compile(r"leader ?election lost|[Ff]ailed to renew lease|leaderelecti
 def down(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM114: report a component that does not run or stay up while the kubelet is well."""
     plane = host.control_plane
-    problem = ""
-    if plane is not None:
-        problem = plane.kubelet_problem
     missing = tuple(dict.fromkeys(host.missing("manifests") + host.missing("instances")))
-    if plane is None or problem or missing:
-        no_manifests = host.statuses.get("manifests") == "absent" or bool(problem)
-        applies = host.status != "ok" or not no_manifests
-        yield CheckResult((), missing, applies, host=host.host, note=problem)
+    if plane is None or plane.kubelet_problem or missing:
+        yield _without_components(host, missing)
         return
-    exits = {
-        row.get("component"): row
-        for row in control_plane.data(document, "component_end").get("components") or ()
-        if isinstance(row, Mapping)
-    }
-    hits, doubts, booted = [], [], _booted(document)
-    for use in _one_each(plane):
-        hit, doubt = _evaluated(host, plane, use, exits.get(use.component) or {}, booted)
-        if hit:
-            hits.append(hit)
-        if doubt:
-            doubts.append(doubt)
+    exits, booted = _exits(document), _booted(document)
+    results = [
+        _evaluated(host, plane, use, exits.get(use.component) or {}, booted)
+        for use in _one_each(plane)
+    ]
+    hits = tuple(hit for hit, _doubt in results if hit)
+    doubts = [doubt for _hit, doubt in results if doubt]
     note = ""
     if not hits:
         note = "; ".join(doubts)
     missing = tuple(_owed(host, plane, bool(doubts)))
-    yield CheckResult(tuple(hits), missing, bool(plane.files), host=host.host, note=note)
+    yield CheckResult(hits, missing, bool(plane.files), host=host.host, note=note)
+
+
+def _without_components(host: Host, missing: tuple[Missing, ...]) -> CheckResult:
+    """Return the result of a host whose components nothing shows, or whose kubelet is not well."""
+    problem = ""
+    if host.control_plane is not None:
+        problem = host.control_plane.kubelet_problem
+    no_manifests = host.statuses.get("manifests") == "absent" or bool(problem)
+    applies = host.status != "ok" or not no_manifests
+    return CheckResult((), missing, applies, host=host.host, note=problem)
+
+
+def _exits(document: Mapping[str, Any]) -> dict[Any, Mapping[str, Any]]:
+    """Return what the logs say of each component's exits, by the component."""
+    rows = control_plane.data(document, "component_end").get("components") or ()
+    return {row.get("component"): row for row in rows if isinstance(row, Mapping)}
 
 
 def _owed(host: Host, plane: ControlPlane, doubtful: bool) -> Iterator[Missing]:

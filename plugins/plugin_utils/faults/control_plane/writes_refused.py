@@ -10,7 +10,15 @@ from collections.abc import Iterator
 from ...models import writes
 from ...models.cluster import Cluster
 from ...models.result import EvidenceRef
-from ..base import CheckResult, Detection, causes, cluster_check, not_applicable, present, unknown
+from ..base import (
+    CheckResult,
+    Detection,
+    causes,
+    cluster_check,
+    present,
+    unknown,
+    without_kubernetes,
+)
 
 REMEDIES = {
     writes.NOSPACE: (
@@ -53,7 +61,7 @@ REMEDIES = {
 def refused(cluster: Cluster) -> Iterator[CheckResult]:
     """KM115: report that etcd accepts no writes, or that all leases ended although kubelets run."""
     if cluster.key is None:
-        yield not_applicable("no Kubernetes found on these hosts")
+        yield without_kubernetes()
         return
     state = writes.state(cluster)
     if state.refused is not True:

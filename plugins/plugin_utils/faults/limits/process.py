@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ....module_utils.shared.unit_limits import ROLES
@@ -208,6 +209,19 @@ def _refuses(line: Mapping[str, Any]) -> bool:
     return isinstance(line.get("path"), str) and len(words) > 1 and words[1] not in IGNORED
 
 
+@dataclass(frozen=True)
+class _Excess:
+    """A limit above the ceiling.
+
+    users: whose logins it concerns. certain: whether every version of pam_limits refuses it.
+    """
+
+    users: str
+    value: str
+    ceiling: int
+    certain: bool
+
+
 def _lockout(
     host: Host,
     above: list[Entry],
@@ -230,31 +244,39 @@ def _lockout(
         + [_line(host, line) for line in lines[:SHOWN]]
     )
     value = f"nofile {one_line(first.value, 40)} is above {ceiling} ({setting})"
-    name = host.node or host.host
-    severity: str | None
+    excess = _Excess(users, value, ceiling, bool(certain))
     if forgiving:
-        severity = "info"
-        if certain:
-            severity = "warning"
-        return Detection(
-            f"{name} gives logins of {users} another limit than its files say: {value}, and is"
-            " passed over",
-            proofs,
-            f"set these to {ceiling} or less, or let the plan say so in a managed file that is read"
-            " last: until then a login keeps the limit that it had before",
-            host=host.host,
-            node=host.node,
-            severity=severity,
-        )
-    severity, version = "warning", ", where its pam_limits is older than 1.5.2"
-    if certain:
+        return _other_limit_hit(host, excess, proofs)
+    return _refused_login_hit(host, excess, proofs)
+
+
+def _other_limit_hit(host: Host, excess: _Excess, proofs: tuple[EvidenceRef, ...]) -> Detection:
+    severity = "info"
+    if excess.certain:
+        severity = "warning"
+    return Detection(
+        f"{host.node or host.host} gives logins of {excess.users} another limit than its files say:"
+        f" {excess.value}, and is passed over",
+        proofs,
+        f"set these to {excess.ceiling} or less, or let the plan say so in a managed file that is"
+        " read last: until then a login keeps the limit that it had before",
+        host=host.host,
+        node=host.node,
+        severity=severity,
+    )
+
+
+def _refused_login_hit(host: Host, excess: _Excess, proofs: tuple[EvidenceRef, ...]) -> Detection:
+    severity: str | None = "warning"
+    version = ", where its pam_limits is older than 1.5.2"
+    if excess.certain:
         severity, version = None, ""
     return Detection(
-        f"{name} refuses logins of {users}: {value}{version}",
+        f"{host.node or host.host} refuses logins of {excess.users}: {excess.value}{version}",
         proofs,
-        f"keep the session that is open, set these to {ceiling} or less there, or let the plan say"
-        " so in a managed file that is read last, and try a second login before the first one is"
-        " closed",
+        f"keep the session that is open, set these to {excess.ceiling} or less there, or let the"
+        " plan say so in a managed file that is read last, and try a second login before the first"
+        " one is closed",
         host=host.host,
         node=host.node,
         severity=severity,
@@ -439,19 +461,20 @@ def _set(host: Host, unit: Mapping[str, Any], prefix: str) -> list[EvidenceRef]:
 def infinite(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM410: report a runtime without a limit of open files, which its containers inherit."""
     limits = model_limits.read(document)
-    running = [
-        unit
-        for unit in _units(limits)
-        if unit["name"] in RUNTIMES and unit.get("active_state") == "active"
-    ]
+    running = _running_runtimes(limits)
     limit_pairs = [(unit, model_limits.pair(unit.get("limit_nofile"))) for unit in running]
     units = [unit for unit, pair in limit_pairs if pair and pair[1] == UNLIMITED]
-    known = all(pair for _unit, pair in limit_pairs)
+    are_known = all(pair for _unit, pair in limit_pairs)
     hits = []
     if units:
         hits.append(_infinite_hit(host, units))
-    missing = host.missing("limits") or unless(host, _answered(limits) and known)
+    missing = host.missing("limits") or unless(host, _answered(limits) and are_known)
     yield CheckResult(tuple(hits), missing, host=host.host, applies=bool(running or missing))
+
+
+def _running_runtimes(limits: Limits) -> list[Mapping[str, Any]]:
+    runtimes = [unit for unit in _units(limits) if unit["name"] in RUNTIMES]
+    return [unit for unit in runtimes if unit.get("active_state") == "active"]
 
 
 def _infinite_hit(host: Host, units: list[Mapping[str, Any]]) -> Detection:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -16,9 +16,18 @@ from ...models.cluster import STALE_LOCK_SECONDS, Cluster, Host, timestamp
 from ...models.control_plane import Process
 from ...models.result import EvidenceRef, Missing
 from ...models.taints import NO_EXECUTE, NO_SCHEDULE
-from ..base import CheckResult, Detection, causes, cluster_check, present, unknown
+from ..base import (
+    CheckResult,
+    Detection,
+    causes,
+    cluster_check,
+    present,
+    unknown,
+    without_kubernetes,
+)
 from ..control_plane import leader_lease
 from . import taints as node_taints
+from . import wording
 
 MANAGER = "kube-controller-manager"
 ROLE = leader_lease.Role(
@@ -43,9 +52,7 @@ LIFECYCLE = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 def nobody_leads(cluster: Cluster) -> Iterator[CheckResult]:
     """KM511: report that no controller manager renews the lock, or that taints stay."""
     if cluster.key is None:
-        yield CheckResult(
-            applies=False, component=MANAGER, note="no Kubernetes found on these hosts"
-        )
+        yield without_kubernetes(component=MANAGER)
         return
     running = [(host, process) for host in cluster.hosts for process in _managers(host)]
     lock, hits, missing = leader_lease.judged(cluster, ROLE, running)
@@ -129,32 +136,41 @@ def _undone(
 def node_down(cluster: Cluster) -> Iterator[CheckResult]:
     """KM512: report a node whose kubelet is silent, and whose host does not answer either."""
     if cluster.key is None:
-        yield CheckResult(applies=False, note="no Kubernetes found on these hosts")
+        yield without_kubernetes()
         return
-    hits: list[Detection] = []
-    missing = list(cluster.missing("nodes"))
     gone = [view for view in views(cluster) if view.ready in ("False", "Unknown")]
-    for view in gone:
-        if view.host is None:
-            missing.append(Missing(view.name, "inventory", "absent"))
-        elif view.host.status == "unreachable":
-            hits.append(_down(cluster, view, view.host))
-        elif view.host.status != "ok":
-            missing.append(Missing(view.host.host, "host", view.host.status))
+    results = [_host_result(cluster, view) for view in gone]
+    hits = [result for result in results if isinstance(result, Detection)]
+    missing = list(cluster.missing("nodes"))
+    missing += [result for result in results if isinstance(result, Missing)]
     if not missing and any(view.ready is None for view in views(cluster)):
-        missing.append(Missing(cluster.api_host or "cluster API", "nodes", "not_asked"))
+        missing.append(cluster.missing_answer("nodes", "not_asked"))
     hits += _cut_off(cluster, [view for view in gone if view.ready == "Unknown"])
     yield CheckResult(tuple(hits), tuple(missing))
+
+
+def _host_result(cluster: Cluster, view: NodeView) -> Detection | Missing | None:
+    """Return the hit of a node whose host does not answer either, or what is missing of the host.
+
+    It is None if the host answers.
+    """
+    host = view.host
+    if host is None:
+        return Missing(view.name, "inventory", "absent")
+    if host.status == "unreachable":
+        return _down(cluster, view, host)
+    if host.status != "ok":
+        return Missing(host.host, "host", host.status)
+    return None
 
 
 def _down(cluster: Cluster, view: NodeView, host: Host) -> Detection:
     ready = view.condition("Ready") or {}
     time = ready.get("since") or next(_lifecycle_times(view), None)
-    text, since = f"Ready is {view.ready}", ""
+    text, since = f"Ready is {view.ready}", wording.since(time)
     if ready.get("reason"):
         text += f", {one_line(ready['reason'], 80)}"
-    if time:
-        since = f" since {one_line(time, 40)}"
+    if since:
         text += f",{since}"
     state = "its kubelet said that it is not ready"
     if view.ready == "Unknown":
@@ -184,17 +200,20 @@ def _lifecycle_times(view: NodeView) -> Iterator[Any]:
 def whole(cluster: Cluster, gone: list[NodeView]) -> tuple[str, list[NodeView]] | None:
     """Return a whole group that the API does not hear although all its kubelets run, or None."""
     running = [view for view in gone if _runs(view)]
-    nodes = views(cluster)
-    groups = [("every worker", [view for view in nodes if not view.control_plane])]
-    groups += [
-        (f"every node of zone {zone}", [view for view in nodes if view.zone == zone])
-        for zone in sorted({view.zone for view in running if view.zone})
-    ]
     names = {view.name for view in running}
-    for title, members in groups:
+    for title, members in _groups(views(cluster), running):
         if len(members) > 1 and all(view.name in names for view in members):
             return title, members
     return None
+
+
+def _groups(
+    nodes: Sequence[NodeView], running: list[NodeView]
+) -> Iterator[tuple[str, list[NodeView]]]:
+    """Yield title and nodes of each group that may be cut off: the workers, and each zone."""
+    yield "every worker", [view for view in nodes if not view.control_plane]
+    for zone in sorted({view.zone for view in running if view.zone}):
+        yield f"every node of zone {zone}", [view for view in nodes if view.zone == zone]
 
 
 def _runs(view: NodeView) -> bool:

@@ -157,16 +157,22 @@ def _lost(host: Host, node: NodeBoot, lost: Lost) -> Detection:
 def selinux(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM522: report SELinux if it runs in one mode, and a boot makes another."""
     missing, node = host.missing("boot", absent_is_answer=False), model_boot.read(document)
-    modes = node.seen.get("selinux")
-    running, config = None, None
-    if isinstance(modes, Mapping):
-        running, config = SWITCHED.get(str(modes.get("enforce"))), modes.get("config")
+    modes = selinux_modes(node)
+    running, config = SWITCHED.get(str(modes.get("enforce"))), modes.get("config")
     decided = node.container or _selinux_words(node)
     changes = running is not None and not decided and _differs(running, config)
     if missing or running is None or not changes:
         yield CheckResult((), missing, host=host.host, applies=bool(missing or running))
         return
     yield present(_selinux_hit(host, running, config), host=host.host)
+
+
+def selinux_modes(node: NodeBoot) -> Mapping[str, Any]:
+    """Return the mode of SELinux now (enforce) and after a boot (config), as far as known."""
+    modes = node.seen.get("selinux")
+    if isinstance(modes, Mapping):
+        return modes
+    return {}
 
 
 def _selinux_words(node: NodeBoot) -> list[Any]:

@@ -23,7 +23,7 @@ CURRENT = "/var/lib/kubelet/pki/kubelet-client-current.pem"
 CLOCK = "compare the node's clock first (timedatectl)"
 
 
-def dated(host: Host, document: Mapping[str, Any], outcome: CheckResult) -> CheckResult:
+def with_dates(host: Host, document: Mapping[str, Any], outcome: CheckResult) -> CheckResult:
     """Return the result with what the dates add: the last log lines do not show the certificate."""
     valid, why = client_certificate.read(document), kubelet_status.read(document)
     if valid is not None and why is not None and valid.overdue:

@@ -16,13 +16,14 @@ from ...models import ages
 from ...models.api_node import and_others
 from ...models.cluster import Cluster, Host
 from ...models.result import EvidenceRef, Missing
-from ..base import CheckResult, Detection, cluster_check
+from ..base import CheckResult, Detection, cluster_check, without_kubernetes
 
 # seconds: more than any of the bounds of an honest clock, and less than what Kubernetes forgives
 OFF = 30.0
 SLACK = 1.0  # of each bound
 
 Bounds = tuple[float, float]
+CONTROLLER: Bounds = (0.0, 0.0)  # its own clock, which the others are compared with
 
 
 @cluster_check(
@@ -35,30 +36,43 @@ Bounds = tuple[float, float]
 def differing(cluster: Cluster) -> Iterator[CheckResult]:
     """KM526: report a clock that is surely more than half a minute away from the majority."""
     if cluster.key is None:
-        yield CheckResult(applies=False, note="no Kubernetes found on these hosts")
+        yield without_kubernetes()
         return
     missing = [lack for host in cluster.hosts for lack in _silent(host)]
-    known = [(host, host.clock) for host in cluster.hosts if host.clock is not None]
+    host_clocks = [(host, host.clock) for host in cluster.hosts if host.clock is not None]
     older = [lack for lack in missing if lack.status == "not_asked"]
     # an older release collected it: other silent hosts could not have shown anything either
-    if older and not known:
+    if older and not host_clocks:
         yield CheckResult(tuple(_of_servers(cluster)), tuple(older))
         return
-    majority = agreed([*(bounds for _host, bounds in known), (0.0, 0.0)])
+    yield _compared(cluster, host_clocks, missing)
+
+
+def _compared(
+    cluster: Cluster, host_clocks: Sequence[tuple[Host, Bounds]], missing: list[Missing]
+) -> CheckResult:
+    """Return the result of comparing the clocks that are known with what most agree on."""
+    majority = agreed([*(bounds for _host, bounds in host_clocks), CONTROLLER])
     if majority is None:
-        apart = [host for host, bounds in known if abs(away(bounds, (0.0, 0.0))) > OFF]
-        note = ""
-        if apart:
-            note = "clocks differ, and no majority of them agrees"
-        missing += [Missing(host.host, "system", "error") for host in apart]
-        yield CheckResult(tuple(_of_servers(cluster)), tuple(missing), note=note)
-        return
+        return _without_majority(cluster, host_clocks, missing)
     hits = [
-        _hit(host, away(bounds, majority), len(known))
-        for host, bounds in known
+        _hit(host, away(bounds, majority), len(host_clocks))
+        for host, bounds in host_clocks
         if abs(away(bounds, majority)) > OFF
     ]
-    yield CheckResult(tuple(hits or _of_servers(cluster)), tuple(missing))
+    return CheckResult(tuple(hits or _of_servers(cluster)), tuple(missing))
+
+
+def _without_majority(
+    cluster: Cluster, host_clocks: Sequence[tuple[Host, Bounds]], missing: list[Missing]
+) -> CheckResult:
+    """Return the result where no majority decides: each clock that differs is unknown."""
+    apart = [host for host, bounds in host_clocks if abs(away(bounds, CONTROLLER)) > OFF]
+    note = ""
+    if apart:
+        note = "clocks differ, and no majority of them agrees"
+    doubts = [Missing(host.host, "system", "error") for host in apart]
+    return CheckResult(tuple(_of_servers(cluster)), (*missing, *doubts), note=note)
 
 
 def _of_servers(cluster: Cluster) -> Iterator[Detection]:

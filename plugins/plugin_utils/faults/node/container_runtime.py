@@ -19,6 +19,7 @@ from ...models.kubelet import exit_cause
 from ...models.kubelet import status as kubelet_status
 from ...models.result import EvidenceRef, Missing
 from ...parsers import (
+    json_values,
     pflag,
     runtime_journal,
     systemd_unit,
@@ -85,25 +86,15 @@ def starters(record: Mapping[str, Any]) -> list[str]:
 
     These are units that want it, a target by the vendor's files, and a socket.
     """
-    names = [name for name in _texts(record.get("wanted_by")) if name.endswith(".service")]
+    names = [
+        name for name in json_values.texts(record.get("wanted_by")) if name.endswith(".service")
+    ]
     if record.get("unit_file_state") == "disabled":
-        names += _texts(record.get("brought_by"))
+        names += json_values.texts(record.get("brought_by"))
     trigger = systemd_unit.unit(record.get("trigger"))
     if trigger.file_state == "enabled":
         names.append(trigger.name)
     return names
-
-
-def _texts(value: object) -> list[str]:
-    if not isinstance(value, (list, tuple)):
-        return []
-    return [text for text in value if isinstance(text, str)]
-
-
-def _records(value: object) -> list[Mapping[str, Any]]:
-    if not isinstance(value, (list, tuple)):
-        return []
-    return [record for record in value if isinstance(record, Mapping)]
 
 
 def _mapping(value: object) -> Mapping[str, Any]:
@@ -127,7 +118,7 @@ class Runtime:
         self.evidence = control_plane.data(document, "runtime")
         self.kind, self.name = self.evidence.get("kind"), host.node or host.host
         self.path = one_line(self.evidence.get("path") or "", 200)
-        self.records = _records(self.evidence.get("units"))
+        self.records = json_values.mappings(self.evidence.get("units"))
         family = systemd_unit.unit(control_plane.data(document, "kubelet").get("unit")).family
         self.alone = family in ("kubelet", "other")  # no other program contains it
         version = str(control_plane.data(document, "pinning").get("kubelet_version") or "")
@@ -428,23 +419,21 @@ class Runtime:
 
         A kubelet that exited for another reason shows nothing about its runtime.
         """
-        kubelet, status = (
-            control_plane.data(self.document, "kubelet"),
-            kubelet_status.read(self.document),
-        )
-        healthz = kubelet.get("healthz")
+        kubelet = control_plane.data(self.document, "kubelet")
+        status = kubelet_status.read(self.document)
         if status is None or status.state.kind != systemd_unit.RUNNING:
             return None
+        healthz = kubelet.get("healthz")
         if kubelet.get("argv_source") != "process" or not isinstance(healthz, Mapping):
             return None
-        code, error = healthz.get("status"), healthz.get("error")
-        if code == 200 or error == "switched off" or (code is None and not error):
+        if _is_well(healthz):
             return None
+        error = healthz.get("error") or f"HTTP {healthz.get('status')}"
         return EvidenceRef(
             "http",
             self.host.host,
             object=one_line(healthz.get("url") or "healthz", 100),
-            text=one_line(error or f"HTTP {code}", 100),
+            text=one_line(error, 100),
         )
 
     def _without_dockershim(self) -> bool:
@@ -698,7 +687,7 @@ class Runtime:
         clock = control_plane.data(self.document, "system").get("clock")
         if not isinstance(lines, (list, tuple)) or not isinstance(clock, (int, float)):
             return None
-        for line in reversed(_texts(lines)):
+        for line in reversed(json_values.texts(lines)):
             match = _PLEG.search(line)
             if match is None:
                 continue
@@ -709,6 +698,12 @@ class Runtime:
                 return None
             return match.group(1), one_line(line, 400)
         return None
+
+
+def _is_well(healthz: Mapping[str, Any]) -> bool:
+    """Tell whether a kubelet's healthz shows no problem, or was not asked."""
+    code, error = healthz.get("status"), healthz.get("error")
+    return code == 200 or error == "switched off" or (code is None and not error)
 
 
 def _answer(status: object) -> str:

@@ -14,13 +14,14 @@ from urllib.parse import urlsplit
 from ...evidence.document import one_line
 from ...models import boot as model_boot
 from ...models import control_plane, installer
+from ...models.api_node import and_others
 from ...models.cluster import Host
 from ...models.kubelet import config as kubelet_config
 from ...models.result import EvidenceRef, Missing
-from ...parsers import firewall, pflag
+from ...parsers import firewall, json_values, pflag
 from ...parsers.firewall import Wall
 from ..base import CheckResult, Detection, node_check, not_applicable, present, unknown
-from .boot import NO_KUBELET
+from .boot import NO_KUBELET, selinux_modes
 
 KUBELET, API = "10250", "6443"
 SHOWN = 3
@@ -94,20 +95,7 @@ def shut(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     if missing:
         yield unknown(*missing, host=host.host)
         return
-    hits: list[Detection] = []
-    gaps: list[Gap] = []
-    walls = firewall.walls(evidence)
-    if walls:
-        ports, gaps = _ports(host, document)
-        advice = ""
-        if installer.owner_of(document) == "RKE2":
-            advice = DOCUMENTED["RKE2"]
-        for wall in walls:
-            hit, gap = _evaluated(host, wall, ports, advice)
-            if hit is not None:
-                hits.append(hit)
-            if gap is not None:
-                gaps.append(gap)
+    hits, gaps = _hits_and_gaps(host, document, firewall.walls(evidence))
     note = "; ".join(dict.fromkeys(note for _missing, note in gaps if note))
     yield CheckResult(
         tuple(hits),
@@ -115,6 +103,22 @@ def shut(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
         host=host.host,
         note=one_line(note, 500),
     )
+
+
+def _hits_and_gaps(
+    host: Host, document: Mapping[str, Any], walls: Sequence[Wall]
+) -> tuple[list[Detection], list[Gap]]:
+    """Return the hits of a host's firewalls, and what is missing to decide all of them."""
+    if not walls:
+        return [], []
+    ports, gaps = _ports(host, document)
+    advice = ""
+    if installer.owner_of(document) == "RKE2":
+        advice = DOCUMENTED["RKE2"]
+    results = [_evaluated(host, wall, ports, advice) for wall in walls]
+    hits = [hit for hit, _gap in results if hit is not None]
+    gaps += [gap for _hit, gap in results if gap is not None]
+    return hits, gaps
 
 
 def _evaluated(
@@ -139,23 +143,26 @@ def _unjudged(host: Host, wall: Wall, ports: Sequence[int]) -> Gap:
             (path, why) for path, why in causes if path == wall.file and wall.text(path) is None
         ]
         if not causes:
-            command = "systemctl is-active firewalld"
-            if wall.name == firewall.UFW:
-                command = "ufw status"
-            note = f"whether {wall.name} is on is not known: see {command}"
-            return Missing(host.host, "boot", "error"), note
-    shown = ", ".join(f"{path} ({why})" for path, why in causes[:SHOWN])
-    if len(causes) > SHOWN:
-        shown += f" and {len(causes) - SHOWN} more"
+            return _unknown_state(host, wall)
+    places = [f"{path} ({why})" for path, why in causes]
+    shown = and_others(places, SHOWN) or "a zone that is used is in no file"
     status, advice = "error", "see "
     if any(why == "denied" for _path, why in causes):
         status, advice = "denied", "audit as root (kubemend_become), or see "
     commands = "firewall-cmd --list-all-zones and firewall-cmd --direct --get-all-rules"
     if wall.name == firewall.UFW:
         commands = "ufw status verbose and iptables -S"
-    shown = shown or "a zone that is used is in no file"
     note = f"what {wall.name} lets in is not known: {shown}; {advice}{commands}"
     return Missing(host.host, "boot", status), note
+
+
+def _unknown_state(host: Host, wall: Wall) -> Gap:
+    """Return that it is not known whether a firewall is on."""
+    command = "systemctl is-active firewalld"
+    if wall.name == firewall.UFW:
+        command = "ufw status"
+    note = f"whether {wall.name} is on is not known: see {command}"
+    return Missing(host.host, "boot", "error"), note
 
 
 def _ports(host: Host, document: Mapping[str, Any]) -> tuple[dict[int, str], list[Gap]]:
@@ -166,12 +173,7 @@ def _ports(host: Host, document: Mapping[str, Any]) -> tuple[dict[int, str], lis
     ]
     ports, kubelet_gaps = _kubelet_port(host, document)
     gaps += kubelet_gaps
-    processes = control_plane.data(document, "instances").get("processes")
-    inner = {
-        process.get("pid")
-        for process in processes or ()
-        if isinstance(process, Mapping) and process.get("host_network") is False
-    }
+    inner = _pids_of_pod_network(document)
     extract = control_plane.extract(document)
     if extract is None:
         return ports, gaps
@@ -185,6 +187,13 @@ def _ports(host: Host, document: Mapping[str, Any]) -> tuple[dict[int, str], lis
             ports.update(dict.fromkeys(peer_ports, "etcd's other members"))
             gaps += peer_gaps
     return ports, gaps
+
+
+def _pids_of_pod_network(document: Mapping[str, Any]) -> set[Any]:
+    """Return the processes whose ports are not the host's."""
+    processes = control_plane.data(document, "instances").get("processes") or ()
+    records = [process for process in processes if isinstance(process, Mapping)]
+    return {record.get("pid") for record in records if record.get("host_network") is False}
 
 
 def _kubelet_port(host: Host, document: Mapping[str, Any]) -> tuple[dict[int, str], list[Gap]]:
@@ -220,7 +229,7 @@ def _peers(host: Host, argv: Sequence[str]) -> tuple[Iterable[int], Iterable[Gap
     etcd's own list of members counts: --initial-cluster keeps what was at the first start.
     """
     urls = pflag.string_flag(argv, "listen-peer-urls")
-    ports = [_peer(url) for url in (urls or "").split(",") if url.strip()]
+    ports = _listen_ports(urls or "")
     if ports and all(port == 0 for port in ports):
         return (), ()  # on loopback alone
     missing = _members_missing(host, pflag.string_flag(argv, "name"))
@@ -252,7 +261,12 @@ def _members_missing(host: Host, name: str | None) -> Missing | None:
     return None
 
 
-def _peer(url: str) -> int | None:
+def _listen_ports(urls: str) -> list[int | None]:
+    """Return the port of each URL of a list, as _listen_port has it."""
+    return [_listen_port(url) for url in urls.split(",") if url.strip()]
+
+
+def _listen_port(url: str) -> int | None:
     """Return the port of a URL, 0 if other machines cannot use it, None if it does not parse."""
     try:
         parts = urlsplit(url.strip())
@@ -354,32 +368,27 @@ def _word(value: bool | None) -> str:
 def denied(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM528: report what SELinux denied to kubelet, runtime or control plane since the boot."""
     missing, node = host.missing("boot", absent_is_answer=False), model_boot.read(document)
-    modes = node.seen.get("selinux")
-    enforce = None
-    if isinstance(modes, Mapping):
-        enforce = modes.get("enforce")
+    enforce = selinux_modes(node).get("enforce")
     if missing or str(enforce) != "1" or node.container:
-        known = enforce is not None and not node.container
-        yield CheckResult((), missing, host=host.host, applies=bool(missing or known))
+        has_selinux = enforce is not None and not node.container
+        yield CheckResult((), missing, host=host.host, applies=bool(missing or has_selinux))
         return
     denials = node.seen.get("denials")
     if not isinstance(denials, Mapping):
         yield unknown(Missing(host.host, "boot", "not_asked"), host=host.host)
         return
-    lines: Sequence[Any] = ()
-    if isinstance(denials.get("lines"), (list, tuple)):
-        lines = denials["lines"]
-    relevant = [line for line in lines if isinstance(line, str) and _concerns_node(line)]
+    lines = json_values.items(denials.get("lines"))
+    relevant = [line for line in lines if _concerns_node(line)]
     if relevant:
         yield present(_denied(host, relevant), host=host.host)
         return
-    status, reason = _unheard(denials, len(lines))
+    status, reason = _audit_gap(denials, len(lines))
     if reason:
         missing = (Missing(host.host, "boot", status),)
     yield CheckResult((), missing, host=host.host, note=one_line(reason, 300))
 
 
-def _unheard(denials: Mapping[str, Any], kept: int) -> tuple[str, str]:
+def _audit_gap(denials: Mapping[str, Any], kept: int) -> tuple[str, str]:
     """Return status and reason where the audit log does not show that nothing was denied.
 
     The reason is "" where it does.
@@ -424,7 +433,10 @@ def _program(fields: Mapping[str, str]) -> str:
     return comm
 
 
-def _concerns_node(line: str) -> bool:
+def _concerns_node(line: object) -> bool:
+    """Tell whether a line of the audit log denies something to one of a node's programs."""
+    if not isinstance(line, str):
+        return False
     fields = _fields(line)
     context = [*fields.get("scontext", "").split(":"), "", "", ""]
     if context[2] in DOMAINS:

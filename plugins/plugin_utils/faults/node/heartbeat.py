@@ -15,7 +15,7 @@ from ...models import ages, writes
 from ...models.api_node import NodeView, views
 from ...models.cluster import Cluster, Host
 from ...models.result import EvidenceRef, Missing
-from ..base import CheckResult, Detection, causes, cluster_check
+from ..base import CheckResult, Detection, causes, cluster_check, without_kubernetes
 from . import api_node
 from . import identity as node_identity
 
@@ -76,16 +76,13 @@ REACHED = (
 def unheard(cluster: Cluster) -> Iterator[CheckResult]:
     """KM525: report a Node that is not ready although its host answers and its kubelet runs."""
     if cluster.key is None:
-        yield CheckResult(
-            applies=False, component="kubelet", note="no Kubernetes found on these hosts"
-        )
+        yield without_kubernetes(component="kubelet")
         return
     missing, hits = list(cluster.missing("nodes")), []
     away = _away(cluster)
     renamed: set[str | None] = set()
-    if away:  # KM509 is the reason for these
-        outcomes = node_identity.renamed(cluster)
-        renamed = {hit.host for outcome in outcomes for hit in outcome.hits}
+    if away:
+        renamed = _renamed_hosts(cluster)
     for view in away:
         host = view.host
         if host is None or host.status != "ok" or host.host in renamed:
@@ -99,6 +96,11 @@ def unheard(cluster: Cluster) -> Iterator[CheckResult]:
         if lack is not None:
             missing.append(lack)
     yield CheckResult(tuple(hits), tuple(missing), component="kubelet")
+
+
+def _renamed_hosts(cluster: Cluster) -> set[str | None]:
+    """Return the hosts whose node is not ready because of its name (KM509)."""
+    return {hit.host for result in node_identity.renamed(cluster) for hit in result.hits}
 
 
 def _away(cluster: Cluster) -> list[NodeView]:
@@ -119,7 +121,7 @@ def _evaluated(
     if view.ready == "False":
         message = (view.condition("Ready") or {}).get("message")
         if not isinstance(message, str):  # an older release collected it
-            return None, Missing(cluster.api_host or "cluster API", "nodes", "not_asked")
+            return None, cluster.missing_answer("nodes", "not_asked")
         if any(word in _words(view).lower() for word in ELSEWHERE):
             return None, None
     if _young(cluster, host) or ages.clocks(cluster).doubt:

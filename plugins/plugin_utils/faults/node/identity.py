@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from ...evidence import memoize
@@ -16,7 +16,15 @@ from ...models.cluster import Cluster, Host
 from ...models.control_plane import FileUse
 from ...models.result import EvidenceRef, Missing
 from ...parsers import pflag
-from ..base import CheckResult, Detection, cluster_check, not_applicable, present, unknown
+from ..base import (
+    CheckResult,
+    Detection,
+    cluster_check,
+    not_applicable,
+    present,
+    unknown,
+    without_kubernetes,
+)
 
 KUBELET = "kubelet"
 # What these flags name must be an address of the machine: a process that is to listen there does
@@ -48,7 +56,7 @@ class _Flag(NamedTuple):
 )
 def renamed(cluster: Cluster) -> Iterator[CheckResult]:
     """KM509: report a kubelet whose node name is not that of its client certificate."""
-    yield from _each(cluster, _named)
+    yield from _each(cluster, _name_result)
 
 
 @cluster_check(
@@ -61,7 +69,7 @@ def renamed(cluster: Cluster) -> Iterator[CheckResult]:
 )
 def moved(cluster: Cluster) -> Iterator[CheckResult]:
     """KM518: report a node whose known addresses are none of its machine's."""
-    yield from _each(cluster, _addressed)
+    yield from _each(cluster, _address_result)
 
 
 def _each(
@@ -69,7 +77,7 @@ def _each(
 ) -> Iterator[CheckResult]:
     """Yield one result for each host, checking those that have a kubelet of their own."""
     if cluster.key is None:
-        yield not_applicable("no Kubernetes found on these hosts", component=KUBELET)
+        yield without_kubernetes(component=KUBELET)
         return
     nodes = {view.host.host: view for view in views(cluster) if view.host is not None}
     for host in cluster.hosts:
@@ -107,25 +115,39 @@ def _present(host: Host, hit: Detection) -> CheckResult:
     return present(hit, host=host.host, component=KUBELET)
 
 
-def _named(cluster: Cluster, host: Host, view: NodeView | None) -> CheckResult:
-    known = host.identity
-    if known.certificate in (node_identity.DENIED, node_identity.ERROR):
-        missing = Missing(host.host, KUBELET, known.certificate)
+def _name_result(cluster: Cluster, host: Host, view: NodeView | None) -> CheckResult:
+    identity = host.identity
+    if identity.certificate in (node_identity.DENIED, node_identity.ERROR):
+        missing = Missing(host.host, KUBELET, identity.certificate)
         return _unknown(host, missing, note="its client certificate was not read")
-    if known.clouded:
-        return _excluded(host, f"its cloud provider ({one_line(known.cloud, 40)}) names the node")
-    if known.certificate:
+    if identity.clouded:
+        return _excluded(
+            host, f"its cloud provider ({one_line(identity.cloud, 40)}) names the node"
+        )
+    if identity.certificate:
         return _excluded(host, "it has no client certificate that names a node")
-    if known.name is None:
+    if identity.name is None:
         missing = Missing(host.host, KUBELET, "error")
         return _unknown(host, missing, note="which name it uses cannot be told")
-    if known.name == host.node:
-        if known.refused and known.refused[0] != host.node:
-            return _present(host, _former(host, known.refused[0]))
-        return _clear(host)
+    if identity.name == host.node:
+        return _own_name_result(host)
+    return _other_name_result(cluster, host, view)
+
+
+def _own_name_result(host: Host) -> CheckResult:
+    """Return the result of a kubelet whose name is that of its certificate."""
+    refused = host.identity.refused
+    if refused and refused[0] != host.node:
+        return _present(host, _former(host, refused[0]))
+    return _clear(host)
+
+
+def _other_name_result(cluster: Cluster, host: Host, view: NodeView | None) -> CheckResult:
+    """Return the result of a kubelet whose name is not that of its certificate."""
+    identity = host.identity
     verified, ready = _names(cluster)
-    if known.name in ready and known.name not in verified and not known.refused:
-        return _clear(host, f"the API takes it as {known.name}, whatever its certificate says")
+    if identity.name in ready and identity.name not in verified and not identity.refused:
+        return _clear(host, f"the API takes it as {identity.name}, whatever its certificate says")
     return _present(host, _refused(cluster, host, view))
 
 
@@ -149,7 +171,7 @@ def _by(host: Host) -> str:
 
 
 def _refused(cluster: Cluster, host: Host, view: NodeView | None) -> Detection:
-    known, node = host.identity, host.node or ""
+    identity, node = host.identity, host.node or ""
     proofs = _identity(host)
     etcd = ""
     if view is not None:
@@ -164,7 +186,7 @@ def _refused(cluster: Cluster, host: Host, view: NodeView | None) -> Detection:
         severity = "warning"
     return Detection(
         one_line(
-            f"the kubelet of {host.host} calls its node {known.name}, by {_by(host)} and its"
+            f"the kubelet of {host.host} calls its node {identity.name}, by {_by(host)} and its"
             f" certificate is that of {node}: {_refused_state(cluster, host, view)}",
             500,
         ),
@@ -202,9 +224,9 @@ def _refused_state(cluster: Cluster, host: Host, view: NodeView | None) -> str:
 
 def _former_name(host: Host) -> str:
     """Return how the kubelet gets its former name back."""
-    known, node = host.identity, host.node or ""
+    identity, node = host.identity, host.node or ""
     restart = "systemctl restart the kubelet's unit"
-    if known.override and known.override.strip():
+    if identity.override and identity.override.strip():
         return (
             f"take --hostname-override away, or set it to {node}, where it is given, then {restart}"
         )
@@ -228,16 +250,21 @@ def _former(host: Host, name: str) -> Detection:
 
 
 def _identity(host: Host) -> list[EvidenceRef]:
-    known = host.identity
+    identity = host.identity
     certificate, user = "client certificate of the kubelet", f"CN system:node:{host.node}"
     proofs = [
-        _own(host, f"node name {known.name}, by {_by(host).rstrip(',')}"),
+        _own(host, f"node name {identity.name}, by {_by(host).rstrip(',')}"),
         EvidenceRef("file", host.host, object=certificate, text=user),
     ]
-    proofs += [place for place in known.places if "hostname-override" in (place.text or "")]
-    if known.refused:
-        proofs.append(EvidenceRef("log", host.host, object=KUBELET, text=known.refused[1]))
+    proofs += _flag_lines(host, "hostname-override")
+    if identity.refused:
+        proofs.append(EvidenceRef("log", host.host, object=KUBELET, text=identity.refused[1]))
     return proofs
+
+
+def _flag_lines(host: Host, flag_name: str) -> list[EvidenceRef]:
+    """Return the lines that give a kubelet this flag."""
+    return [place for place in host.identity.places if flag_name in (place.text or "")]
 
 
 def _own(host: Host, text: str) -> EvidenceRef:
@@ -248,26 +275,35 @@ def _own(host: Host, text: str) -> EvidenceRef:
     return EvidenceRef(kind, host.host, object=KUBELET, text=text)
 
 
-def _addressed(cluster: Cluster, host: Host, view: NodeView | None) -> CheckResult:
-    known = host.identity
-    if known.addresses is None or not known.addresses:
+def _address_result(cluster: Cluster, host: Host, view: NodeView | None) -> CheckResult:
+    identity = host.identity
+    if not identity.addresses:
         missing = Missing(host.host, "system", "error")
         return _unknown(host, missing, note="the machine's addresses are not known")
     listens = _gone(host, LISTENS)
-    pinned = _are_gone(host, known.node_ips)
-    internal: Iterable[str] = ()
-    # The address that a cloud provider reports may be one that the machine never sees.
-    if view is not None and not known.cloud:
-        internal = view.internal
+    pinned = _are_gone(host, identity.node_ips)
+    internal = _internal(host, view)
     stale = _are_gone(host, internal)
     if listens or pinned or stale:
         return _present(host, _moved(cluster, host, view, listens, pinned, stale))
-    addresses = [*known.node_ips, *internal]
-    if known.more and addresses and not any(known.here(address) for address in addresses):
+    if identity.more and _is_none_here(host, [*identity.node_ips, *internal]):
         return _unknown(host, Missing(host.host, "system", "error"), note=UNTOLD)
-    if known.cloud:
+    if identity.cloud:
         return _clear(host, "its cloud provider tells its addresses")
     return _unknown(host, *cluster.missing("nodes"))
+
+
+def _internal(host: Host, view: NodeView | None) -> Sequence[str]:
+    """Return the addresses of the node in the API that have to be its machine's."""
+    # The address that a cloud provider reports may be one that the machine never sees.
+    if view is None or host.identity.cloud:
+        return ()
+    return view.internal
+
+
+def _is_none_here(host: Host, addresses: Sequence[str]) -> bool:
+    """Tell whether there are addresses, and none of them is known to be the machine's."""
+    return bool(addresses) and not any(host.identity.here(address) for address in addresses)
 
 
 def _are_gone(host: Host, addresses: Iterable[str]) -> bool:
@@ -311,24 +347,16 @@ def _moved(
     pinned: bool,
     stale: bool,
 ) -> Detection:
-    known, name = host.identity, host.node or host.host
+    identity, name = host.identity, host.node or host.host
     changes, advice = _changes(host, view, listens, pinned, stale)
-    proofs = [
-        EvidenceRef(
-            "file",
-            host.host,
-            path=flag.path,
-            text=f"{flag.component} --{flag.name}: {flag.address}",
-        )
-        for flag in [*listens, *_gone(host, ADVERTISED)]
-    ]
+    proofs = [_flag_proof(host, flag) for flag in [*listens, *_gone(host, ADVERTISED)]]
     if pinned:
-        proofs += [place for place in known.places if "node-ip" in (place.text or "")]
-        proofs.append(_own(host, f"--node-ip={','.join(known.node_ips)}"))
+        proofs += _flag_lines(host, "node-ip")
+        proofs.append(_own(host, f"--node-ip={','.join(identity.node_ips)}"))
     if view and view.internal:
         text = f"InternalIP {', '.join(view.internal)}; Ready is {view.ready}"
         proofs.append(EvidenceRef("api", cluster.api_host, object=f"Node {view.name}", text=text))
-    addresses = sorted(known.addresses or ())
+    addresses = sorted(identity.addresses or ())
     table = EvidenceRef(
         "file", host.host, path="/proc/net/fib_trie", text=and_others(addresses, 20)
     )
@@ -351,6 +379,11 @@ def _moved(
         component=component,
         severity=severity,
     )
+
+
+def _flag_proof(host: Host, flag: _Flag) -> EvidenceRef:
+    text = f"{flag.component} --{flag.name}: {flag.address}"
+    return EvidenceRef("file", host.host, path=flag.path, text=text)
 
 
 def _changes(

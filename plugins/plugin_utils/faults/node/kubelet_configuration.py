@@ -32,7 +32,7 @@ LONGEST = 700
 _ENFORCED = {reserved.cgroup: reserved.word for reserved in node_allocatable.RESERVED}
 
 
-def told(host: Host, document: Mapping[str, Any], outcome: CheckResult) -> CheckResult:
+def with_values(host: Host, document: Mapping[str, Any], outcome: CheckResult) -> CheckResult:
     """Return the result with what the configuration adds to the kubelet's last log lines."""
     node, why = cpu_manager.read(document), kubelet_status.read(document)
     if node is None or why is None or node.config.problem:
@@ -62,21 +62,16 @@ def _hit(
     outcome: CheckResult,
 ) -> Detection:
     """Make one hit of the values and of the last log lines about a configuration."""
-    state = "does not start"
     start = kubelet_exit_advice.started(why.state.kind, shell_name(why.unit.name, "UNIT"))
     severity = None
-    if why.ended and why.death is None:
-        state = "would not start"
-    elif why.runs or why.state.kind == systemd_unit.RUNNING:
-        state = "runs, and will not start again"
-    if why.runs or why.state.kind == systemd_unit.RUNNING:
+    if _runs(why):
         start = "the kubelet reads it at its next start"
         severity = "warning"
     settings = [setting for refused in values.refused for setting in refused.settings]
     proofs = refused_configuration.places(document, settings, host.host)
     places = _where(proofs)
     summary = (
-        f"the kubelet of {host.node or host.host} {state}: it refuses its configuration:"
+        f"the kubelet of {host.node or host.host} {_state(why)}: it refuses its configuration:"
         f" {values.why}{places}"
     )
     other = _other(why, values, outcome)
@@ -92,6 +87,19 @@ def _hit(
         component="kubelet",
         severity=severity,
     )
+
+
+def _runs(why: KubeletStatus) -> bool:
+    return why.runs or why.state.kind == systemd_unit.RUNNING
+
+
+def _state(why: KubeletStatus) -> str:
+    """Return whether a kubelet with a configuration that it refuses runs, for a summary."""
+    if why.ended and why.death is None:
+        return "would not start"
+    if _runs(why):
+        return "runs, and will not start again"
+    return "does not start"
 
 
 def _by_words(

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ...evidence.document import one_line, shell_name
@@ -22,8 +22,16 @@ from ...models.kubelet import (
 from ...models.kubelet.exit_cause import Death
 from ...models.kubelet.status import KubeletStatus
 from ...models.result import EvidenceRef, Missing
-from ...parsers import systemd_unit
-from ..base import CheckResult, Detection, node_check, not_applicable, present, unknown
+from ...parsers import json_values, systemd_unit
+from ..base import (
+    AnyNodeCheck,
+    CheckResult,
+    Detection,
+    node_check,
+    not_applicable,
+    present,
+    unknown,
+)
 from ..limits import kernel as limits_kernel
 from ..limits import process as limits_process
 from . import (
@@ -54,6 +62,7 @@ CODES = {
     exit_cause.KERNEL_DEFAULTS: "KM517",
 }
 KUBELET = "kubelet"
+WITH_UNIT = "nodes whose kubelet has a unit of systemd"
 EMPTY = "it is empty"  # files.EMPTY of the collector
 SHOWN = 5
 
@@ -62,7 +71,7 @@ SHOWN = 5
     "KM502",
     "Kubelet does not run",
     severity="critical",
-    applies="nodes whose kubelet has a unit of systemd",
+    applies=WITH_UNIT,
     risk=2,
     needs=("system", "kubelet", "kubelet_end", "unit_start"),
 )
@@ -142,118 +151,84 @@ def _because(host: Host, death: Death, document: Mapping[str, Any]) -> tuple[str
     )
 
 
-@node_check(
-    "KM505",
-    "Kubelet does not know a flag or feature gate",
-    severity="critical",
-    applies="nodes whose kubelet has a unit of systemd",
-    needs=("system", "kubelet", "kubelet_end"),
-)
+def exit_check(code: str, title: str, *more_needs: str) -> Callable[[AnyNodeCheck], AnyNodeCheck]:
+    """Register a node check of a cause that a kubelet logs as it exits."""
+    return node_check(
+        code,
+        title,
+        severity="critical",
+        applies=WITH_UNIT,
+        needs=("system", "kubelet", "kubelet_end", *more_needs),
+    )
+
+
+@exit_check("KM505", "Kubelet does not know a flag or feature gate")
 def flag(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM505: report a kubelet that does not know a flag or a feature gate."""
-    yield from _caused(host, document, "KM505")
+    yield _exit_result(host, document, "KM505")
 
 
-@node_check(
-    "KM506",
-    "Kubelet refuses its configuration",
-    severity="critical",
-    applies="nodes whose kubelet has a unit of systemd",
-    needs=("system", "kubelet", "kubelet_end", "pinning"),
-)
+@exit_check("KM506", "Kubelet refuses its configuration", "pinning")
 def configuration(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM506: report a kubelet that refuses its configuration, or would at its next start."""
-    (outcome,) = _caused(host, document, "KM506")
+    outcome = _exit_result(host, document, "KM506")
     if outcome.applies:
-        outcome = kubelet_configuration.told(host, document, outcome)
+        outcome = kubelet_configuration.with_values(host, document, outcome)
     yield outcome
 
 
-@node_check(
-    "KM507",
-    "Kubelet has no valid client certificate, or soon has none",
-    severity="critical",
-    applies="nodes whose kubelet has a unit of systemd",
-    needs=("system", "kubelet", "kubelet_end"),
-)
+@exit_check("KM507", "Kubelet has no valid client certificate, or soon has none")
 def certificate(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM507: report a kubelet whose client certificate is missing, invalid or about to expire."""
-    (outcome,) = _caused(host, document, "KM507")
+    outcome = _exit_result(host, document, "KM507")
     if outcome.applies and not outcome.hits:
-        outcome = client_certificate.dated(host, document, outcome)
+        outcome = client_certificate.with_dates(host, document, outcome)
     yield outcome
 
 
-@node_check(
-    "KM510",
-    "A file of the kubelet is empty or damaged",
-    severity="critical",
-    applies="nodes whose kubelet has a unit of systemd",
-    needs=("system", "kubelet", "kubelet_end"),
-)
+@exit_check("KM510", "A file of the kubelet is empty or damaged")
 def emptied(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM510: report a kubelet of which a file is empty or damaged."""
-    yield from _caused(host, document, "KM510")
+    yield _exit_result(host, document, "KM510")
 
 
-@node_check(
-    "KM515",
-    "Kubelet refuses cgroup v1",
-    severity="critical",
-    applies="nodes whose kubelet has a unit of systemd",
-    needs=("system", "kubelet", "kubelet_end"),
-)
+@exit_check("KM515", "Kubelet refuses cgroup v1")
 def cgroup_v1(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM515: report a kubelet that refuses a machine with cgroup v1."""
-    yield from _caused(host, document, "KM515")
+    yield _exit_result(host, document, "KM515")
 
 
-@node_check(
-    "KM516",
-    "Kubelet and runtime differ in their cgroup driver",
-    severity="critical",
-    applies="nodes whose kubelet has a unit of systemd",
-    needs=("system", "kubelet", "kubelet_end"),
-)
+@exit_check("KM516", "Kubelet and runtime differ in their cgroup driver")
 def cgroup_driver(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM516: report a kubelet whose cgroup driver is not the runtime's."""
-    yield from _caused(host, document, "KM516")
+    yield _exit_result(host, document, "KM516")
 
 
-@node_check(
-    "KM517",
-    "Kubelet refuses the kernel's settings",
-    severity="critical",
-    applies="nodes whose kubelet has a unit of systemd",
-    needs=("system", "kubelet", "kubelet_end"),
-)
+@exit_check("KM517", "Kubelet refuses the kernel's settings")
 def kernel_defaults(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM517: report a kubelet that refuses the kernel's settings, and must not change them."""
-    yield from _caused(host, document, "KM517")
+    yield _exit_result(host, document, "KM517")
 
 
-def _caused(host: Host, document: Mapping[str, Any], code: str) -> Iterator[CheckResult]:
-    """Yield the result of the fault with this code: present if the kubelet's exit shows it.
+def _exit_result(host: Host, document: Mapping[str, Any], code: str) -> CheckResult:
+    """Return the result of the fault with this code: present if the kubelet's exit shows it.
 
     It is unknown if the kubelet exited and its log has no certain reason.
     """
     why = kubelet_status.read(document)
     if why is None:
-        yield node_kubelet_unit.without(host)
-        return
+        return node_kubelet_unit.without(host)
     if why.unit.masked:
-        yield _excluded(host, "it is masked (KM503)")
-        return
+        return _excluded(host, "it is masked (KM503)")
     owner = _owner(why, document)
     if why.ended and owner == code and why.death is not None:
         hit = _death(host, document, why, why.death, code)
-        yield present(hit, host=host.host, component=KUBELET)
-        return
+        return present(hit, host=host.host, component=KUBELET)
     missing: tuple[Missing, ...] = ()
     note = ""
     if not owner:
         missing, note = _lacking(host, why)
-    yield CheckResult((), missing, host=host.host, component=KUBELET, note=note)
+    return CheckResult((), missing, host=host.host, component=KUBELET, note=note)
 
 
 def _lacking(host: Host, why: KubeletStatus) -> tuple[tuple[Missing, ...], str]:
@@ -345,7 +320,7 @@ def _emptied(document: Mapping[str, Any], cause: str, subject: str) -> list[str]
     files = [
         kubelet.get("config"),
         kubelet.get("kubeconfig"),
-        *_items(kubelet.get("config_dropins")),
+        *json_values.items(kubelet.get("config_dropins")),
     ]
     paths = [record["path"] for record in _located(files) if _is_empty_file(record)]
     secrets = [kubelet.get("client_certificate"), kubelet.get("ca")]
@@ -390,9 +365,9 @@ def _places(host: Host, document: Mapping[str, Any], cause: str, subject: str) -
     unit = kubelet.get("unit")
     files: list[Any] = []
     if isinstance(unit, Mapping):
-        files += _items(unit.get("environment_files"))
+        files += json_values.items(unit.get("environment_files"))
     if cause == exit_cause.REMOVED_GATE:
-        files += [kubelet.get("config"), *_items(kubelet.get("config_dropins"))]
+        files += [kubelet.get("config"), *json_values.items(kubelet.get("config_dropins"))]
     proofs: list[EvidenceRef] = []
     for record in _located(files):
         proofs += _lines_with(host, record, word)
@@ -434,9 +409,3 @@ def _proofs(host: Host, why: KubeletStatus) -> tuple[EvidenceRef, ...]:
         unit = one_line(why.unit.name, 80)
         log.append(EvidenceRef("log", host.host, object=unit, text=one_line(line, 400)))
     return tuple(dict.fromkeys((node_kubelet_unit.proof(host, why.unit), *refusals, *log)))
-
-
-def _items(value: object) -> list[Any]:
-    if isinstance(value, (list, tuple)):
-        return list(value)
-    return []

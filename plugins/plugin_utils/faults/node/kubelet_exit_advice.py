@@ -232,30 +232,38 @@ def cure(cause: str, subject: str, node: str, place: str) -> str:
     subject: what the log line names, or ""; place: the file in which it is configured, or "".
     """
     if cause == exit_cause.UNKNOWN_FLAG:
-        path = place or (
-            "the file where systemctl cat kubelet and its EnvironmentFile= show it"
-            " (/var/lib/kubelet/kubeadm-flags.env, /etc/default/kubelet, with kubespray"
-            f" {SPRAYED}kubelet.env)"
-        )
-        return (
-            f"take {subject or 'the flag'} out of {path}; what it set has often become a field of"
-            " the kubelet's configuration file"
-        )
+        return _unknown_flag(subject or "the flag", place)
     if cause == exit_cause.REMOVED_GATE:
         return (
             f"take {subject or 'the gate'} out of featureGates or --feature-gates in"
             f" {place or 'its configuration file or its command line'}"
         )
     if cause == exit_cause.BAD_CONFIGURATION:
-        path = "its configuration file, or the flag that is named"
-        if subject.startswith("/"):
-            path = subject.partition(": ")[0]
-        return f"correct {path}; {_writer(path)}, and takes back what was set on this node alone"
+        return _bad_configuration(subject)
     if cause == exit_cause.CLIENT_CERTIFICATE:
         return credentials(node)
     if cause in _ADVICE:
         return _ADVICE[cause]
     return _kernel_defaults(subject)
+
+
+def _unknown_flag(flag: str, place: str) -> str:
+    path = place or (
+        "the file where systemctl cat kubelet and its EnvironmentFile= show it"
+        " (/var/lib/kubelet/kubeadm-flags.env, /etc/default/kubelet, with kubespray"
+        f" {SPRAYED}kubelet.env)"
+    )
+    return (
+        f"take {flag} out of {path}; what it set has often become a field of the kubelet's"
+        " configuration file"
+    )
+
+
+def _bad_configuration(subject: str) -> str:
+    path = "its configuration file, or the flag that is named"
+    if subject.startswith("/"):
+        path = subject.partition(": ")[0]
+    return f"correct {path}; {_writer(path)}, and takes back what was set on this node alone"
 
 
 def _kernel_defaults(subject: str) -> str:

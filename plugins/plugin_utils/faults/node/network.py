@@ -14,9 +14,10 @@ from ...models import ages
 from ...models import pressure as model_pressure
 from ...models.api_node import NodeView, and_others, views
 from ...models.cluster import Cluster
-from ...models.result import EvidenceRef, Missing
-from ..base import CheckResult, Detection, cluster_check
+from ...models.result import EvidenceRef
+from ..base import CheckResult, Detection, cluster_check, without_kubernetes
 from . import taints as node_taints
+from . import wording
 
 # kubelets since 1.5 with docker, since 1.7 with a CRI; the runtime's own words stand behind
 # "message:".
@@ -81,7 +82,7 @@ PRESSURES = {
 def uninitialised(cluster: Cluster) -> Iterator[CheckResult]:
     """KM519: report a kubelet that is NotReady because its runtime has no network for pods."""
     if cluster.key is None:
-        yield CheckResult(applies=False, note="no Kubernetes found on these hosts")
+        yield without_kubernetes()
         return
     hits, missing = [], list(cluster.missing("nodes"))
     for view in views(cluster):
@@ -89,10 +90,10 @@ def uninitialised(cluster: Cluster) -> Iterator[CheckResult]:
         if view.ready != "False" or _fresh(cluster, view):
             continue
         if ages.clocks(cluster).doubt:  # it may have joined a moment ago
-            missing.append(Missing(cluster.api_host or "cluster API", "nodes", "error"))
+            missing.append(cluster.missing_answer("nodes", "error"))
         elif not isinstance(ready.get("message"), str):
             # an older release collected it
-            missing.append(Missing(cluster.api_host or "cluster API", "nodes", "not_asked"))
+            missing.append(cluster.missing_answer("nodes", "not_asked"))
         elif _NETWORK.search(ready["message"]):
             hits.append(_uninitialised(cluster, view, ready))
     yield CheckResult(tuple(hits), tuple(dict.fromkeys(missing)))
@@ -107,11 +108,6 @@ def _fresh(cluster: Cluster, view: NodeView) -> bool:
 def _uninitialised(cluster: Cluster, view: NodeView, ready: Mapping[str, Any]) -> Detection:
     folder, proofs = _folder(view)
     plugin = _plugin(cluster)
-    since, host = "", None
-    if ready.get("since"):
-        since = f" since {one_line(ready['since'], 40)}"
-    if view.host:
-        host = view.host.host
     pod = "the network plugin's pod (calico-node, cilium, kube-flannel-ds …)"
     if plugin:
         pod = f"the pod of {plugin[1]} ({plugin[0]})"
@@ -129,11 +125,11 @@ def _uninitialised(cluster: Cluster, view: NodeView, ready: Mapping[str, Any]) -
         remedy += _others(cluster, view)
     text = f"{one_line(ready.get('reason'), 80)}: {one_line(ready['message'], 400)}"
     return Detection(
-        f"{view.name} is NotReady{since} because it has no network for pods; its folder of CNI"
-        f" configuration {folder}",
+        f"{view.name} is NotReady{wording.since(ready.get('since'))} because it has no network for"
+        f" pods; its folder of CNI configuration {folder}",
         (EvidenceRef("api", cluster.api_host, object=f"Node {view.name}", text=text), *proofs),
         remedy,
-        host=host,
+        host=wording.host_name(view),
         node=view.name,
     )
 
@@ -196,7 +192,7 @@ def _plugin(cluster: Cluster) -> tuple[str, str] | None:
 def pressed(cluster: Cluster) -> Iterator[CheckResult]:
     """KM523: report a node of which the kubelet posts pressure."""
     if cluster.key is None:
-        yield CheckResult(applies=False, note="no Kubernetes found on these hosts")
+        yield without_kubernetes()
         return
     missing, hits = list(cluster.missing("nodes")), []
     for view in views(cluster):
@@ -209,7 +205,7 @@ def pressed(cluster: Cluster) -> Iterator[CheckResult]:
             hits.append(_pressed(cluster, view, conditions))
         if not view.told and not missing:
             # an older release collected it
-            missing.append(Missing(cluster.api_host or "cluster API", "nodes", "not_asked"))
+            missing.append(cluster.missing_answer("nodes", "not_asked"))
     yield CheckResult(tuple(hits), tuple(missing))
 
 
@@ -241,18 +237,16 @@ def _pressed(cluster: Cluster, view: NodeView, conditions: list[Mapping[str, Any
             crossed, more = model_pressure.told(kind, view.host.host, pressure)
             clauses += crossed or _eased(kind, pressure)
             proofs += more
-    measured, host = "", None
+    measured = ""
     if clauses:
         measured = f"; {'; '.join(clauses)}"
-    if view.host:
-        host = view.host.host
     return Detection(
         f"{view.name} is short of {' and of '.join(resources)}: its kubelet evicts pods, and no new"
         f" ones come{measured}",
         tuple(proofs),
         f"{'; '.join(advice)}. The kubelet takes the condition back itself, and the node lifecycle"
         " controller its taint",
-        host=host,
+        host=wording.host_name(view),
         node=view.name,
     )
 
@@ -260,9 +254,7 @@ def _pressed(cluster: Cluster, view: NodeView, conditions: list[Mapping[str, Any
 def _resource(condition: Mapping[str, Any]) -> str:
     """Return what a node is short of, for a summary."""
     resource, kind = PRESSURES[condition["type"]][0], condition["type"]
-    if condition.get("since"):
-        return f"{resource} ({kind} since {one_line(condition['since'], 40)})"
-    return f"{resource} ({kind})"
+    return f"{resource} ({kind}{wording.since(condition.get('since'))})"
 
 
 def _condition(cluster: Cluster, view: NodeView, condition: Mapping[str, Any]) -> EvidenceRef:

@@ -18,7 +18,9 @@ from ...models.result import EvidenceRef, Missing
 from ...models.scheduling import excluded_nodes
 from ...models.taint_catalogue import Owner
 from ...models.taints import Explained, Taint
-from ..base import CheckResult, Detection, cluster_check
+from ..base import CheckResult, Detection, cluster_check, without_kubernetes
+from ..scheduling import waiting_pods
+from . import wording
 
 # What the scheduler counts of nodes that a pod might otherwise have had.
 _ALL = re.compile(r"^0/([0-9]{1,6}) nodes are available")
@@ -64,7 +66,7 @@ class _Kept:
     @property
     def pods(self) -> int:
         """Return how many pods the taint keeps away."""
-        return sum(_count(entry) for entry in self.entries)
+        return sum(map(waiting_pods.count, self.entries))
 
 
 def spelled(taint: Mapping[str, Any]) -> str:
@@ -87,7 +89,7 @@ def _counts(reason: excluded_nodes.Excluded) -> bool:
 def kept_away(cluster: Cluster) -> Iterator[CheckResult]:
     """KM513: report pods that no node takes because of taints that they do not tolerate."""
     if cluster.key is None:
-        yield CheckResult(applies=False, note="no Kubernetes found on these hosts")
+        yield without_kubernetes()
         return
     missing = [*cluster.missing("pending"), *cluster.missing("nodes")]
     nodes = excluded_nodes.nodes_of(cluster)
@@ -116,20 +118,25 @@ def _matter(
     groups = [
         (view, nodes.group[view.name]) for view in nodes.views if view.name not in excluded_names
     ]
-    for taint, carry, count in _named(message, nodes.off(entry.get("tolerations")), groups):
+    for taint, carriers, count in _met_taints(message, nodes.off(entry.get("tolerations")), groups):
         explained = taints.explained(taint)
         if explained is None or not _may_keep(taint):
             continue
-        at = [view for view in carry if view.name in meant]
-        # Every pod without its toleration meets the control plane's, as long as there are other
-        # nodes; and on those another taint changes nothing.
-        if carry:
-            keeps = bool(at)
-        else:
-            alone = explained.owner.kind != "kubeadm" or _is_of_all_nodes(message, count)
-            keeps = alone and not excluded_names
+        at = [view for view in carriers if view.name in meant]
+        keeps = bool(at)
+        if not carriers:
+            keeps = not excluded_names and _decides_alone(message, explained, count)
         if keeps:
             yield taint, at, explained
+
+
+def _decides_alone(message: str, explained: Explained, count: int | None) -> bool:
+    """Tell whether a taint that no known node carries keeps a pod waiting.
+
+    Every pod without its toleration meets the control plane's, as long as there are other nodes;
+    and on those another taint changes nothing.
+    """
+    return explained.owner.kind != "kubeadm" or _is_of_all_nodes(message, count)
 
 
 def _may_keep(taint: Taint) -> bool:
@@ -142,7 +149,7 @@ def _is_of_all_nodes(message: str, count: int | None) -> bool:
     return whole is not None and count == int(whole.group(1))
 
 
-def _named(
+def _met_taints(
     message: str, off: list[tuple[Taint, ...]], nodes: list[tuple[NodeView, int]]
 ) -> Iterator[tuple[Taint, list[NodeView], int | None]]:
     """Yield each taint, the nodes that carry it, and on how many the scheduler met it.
@@ -153,29 +160,34 @@ def _named(
     group.
     """
     for reason in taints.told(message):
-        named = reason.taint
-        if named is None and reason.kind != "taints":
+        if reason.taint is None and reason.kind != "taints":
             continue
-        carried: dict[Taint, list[NodeView]] = {}
-        for view, place in nodes:
-            for taint in off[place]:
-                if named is None or (taint.key, taint.value) == (named.key, named.value):
-                    carried.setdefault(taint, []).append(view)
-        for taint, at in carried.items():
-            if named is None:
-                yield taint, at, len(at)
-            else:
-                yield taint, at, reason.nodes
-        if named is not None and not carried:
-            yield named, [], reason.nodes
+        carriers = _carriers(reason.taint, off, nodes)
+        for taint, at in carriers.items():
+            count = reason.nodes
+            if reason.taint is None:
+                count = len(at)
+            yield taint, at, count
+        if reason.taint is not None and not carriers:
+            yield reason.taint, [], reason.nodes
+
+
+def _carriers(
+    wanted: Taint | None, off: list[tuple[Taint, ...]], nodes: list[tuple[NodeView, int]]
+) -> dict[Taint, list[NodeView]]:
+    """Return the nodes with each taint that keeps the pod away; wanted: only this one counts."""
+    carriers: dict[Taint, list[NodeView]] = {}
+    for view, group in nodes:
+        for taint in off[group]:
+            if wanted is None or (taint.key, taint.value) == (wanted.key, wanted.value):
+                carriers.setdefault(taint, []).append(view)
+    return carriers
 
 
 def _keeps(cluster: Cluster, kept: _Kept) -> Detection:
     owner, name = kept.explained.owner, one_line(kept.explained.taint, 400)
     names = sorted(kept.nodes)
-    waiting, where = f"{kept.pods} pods wait", ""
-    if kept.pods == 1:
-        waiting = "1 pod waits"
+    where = ""
     if names:
         where = f" of {and_others(names)}"
     severity: str | None = "info"
@@ -184,11 +196,11 @@ def _keeps(cluster: Cluster, kept: _Kept) -> Detection:
     host, node = None, None
     if len(kept.nodes) == 1:
         view = next(iter(kept.nodes.values()))
-        host, node = _host(view), view.name
+        host, node = wording.host_name(view), view.name
     advice, more = _advice(kept)
     return Detection(
-        f"the taint {name}{where} keeps {_owners(kept)} away: {waiting}; set by {owner.who}:"
-        f" {owner.means}",
+        f"the taint {name}{where} keeps {waiting_pods.owners(kept.entries)} away:"
+        f" {waiting_pods.wait(kept.pods)}; set by {owner.who}: {owner.means}",
         tuple(_kept_proofs(cluster, kept, names)),
         f"{advice}. Who takes it away: {owner.removed_by}. What must not: {owner.never}{more}",
         host=host,
@@ -235,35 +247,13 @@ def _advice(kept: _Kept) -> tuple[str, str]:
     return advice, more
 
 
-def _host(view: NodeView) -> str | None:
-    if view.host is None:
-        return None
-    return view.host.host
-
-
-def _count(entry: Mapping[str, Any]) -> int:
-    pods = entry.get("pods")
-    if isinstance(pods, int) and not isinstance(pods, bool):
-        return pods
-    return 1
-
-
 def _pods(entry: Mapping[str, Any]) -> str:
     names = [one_line(name, 253) for name in entry.get("names") or ()]
     pods = f"Pod {one_line(entry.get('namespace'), 80)}/{', '.join(names)}"
-    more = _count(entry) - len(names)
+    more = waiting_pods.count(entry) - len(names)
     if more > 0:
         return f"{pods} and {more} more"
     return pods
-
-
-def _owners(kept: _Kept) -> str:
-    return and_others(list(dict.fromkeys(_owner(entry) for entry in kept.entries)))
-
-
-def _owner(entry: Mapping[str, Any]) -> str:
-    owner = entry.get("owner") or "Pod/" + str((entry.get("names") or ["?"])[0])
-    return f"{one_line(owner, 300)} (namespace {one_line(entry.get('namespace'), 80)})"
 
 
 @cluster_check(
@@ -276,7 +266,7 @@ def _owner(entry: Mapping[str, Any]) -> str:
 def taken_out(cluster: Cluster) -> Iterator[CheckResult]:
     """KM514: report a node that is cordoned, or that carries a taint by which it was taken out."""
     if cluster.key is None:
-        yield CheckResult(applies=False, note="no Kubernetes found on these hosts")
+        yield without_kubernetes()
         return
     missing, nodes = list(cluster.missing("nodes")), views(cluster)
     if not missing and not all(view.told for view in nodes):
@@ -287,7 +277,7 @@ def taken_out(cluster: Cluster) -> Iterator[CheckResult]:
 
 def _older(cluster: Cluster) -> Missing:
     # an older release collected it
-    return Missing(cluster.api_host or "cluster API", "nodes", "not_asked")
+    return cluster.missing_answer("nodes", "not_asked")
 
 
 def _cordon(cluster: Cluster, view: NodeView) -> Iterator[Detection]:
@@ -297,9 +287,8 @@ def _cordon(cluster: Cluster, view: NodeView) -> Iterator[Detection]:
     added = next(
         (taint.get("added") for taint in view.taints if taint.get("key") == taints.CORDON), None
     )
-    since, text = "", "spec.unschedulable is true"
+    since, text = wording.since(added), "spec.unschedulable is true"
     if added:
-        since = f" since {one_line(added, 40)}"
         text = f"spec.unschedulable is true, taint added {one_line(added, 40)}"
     severity: str | None = None
     if managed is None:
@@ -319,7 +308,7 @@ def _cordon(cluster: Cluster, view: NodeView) -> Iterator[Detection]:
         f"{view.name} is cordoned by {owner}{since}: it takes no new pods",
         (EvidenceRef("api", cluster.api_host, object=f"Node {view.name}", text=text),),
         remedy,
-        host=_host(view),
+        host=wording.host_name(view),
         node=view.name,
         severity=severity,
     )
@@ -334,9 +323,7 @@ def _fences(cluster: Cluster, view: NodeView) -> Iterator[Detection]:
 
 
 def _fence(cluster: Cluster, view: NodeView, taint: Mapping[str, Any], owner: Owner) -> Detection:
-    since, added = "", taint.get("added")
-    if added:
-        since = f" since {one_line(added, 40)}"
+    since = wording.since(taint.get("added"))
     severity: str | None = "info"
     if owner.kind == "administrator":
         severity = None
@@ -349,7 +336,7 @@ def _fence(cluster: Cluster, view: NodeView, taint: Mapping[str, Any], owner: Ow
         ),
         f"nothing here removes it. Who takes it away: {owner.removed_by}. What must not:"
         f" {owner.never}",
-        host=_host(view),
+        host=wording.host_name(view),
         node=view.name,
         severity=severity,
     )

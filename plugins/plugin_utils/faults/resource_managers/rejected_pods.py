@@ -19,6 +19,10 @@ from ...parsers.admission_message import DEVICE_KINDS, Refusal
 from ..base import CheckResult, Detection, causes, cluster_check
 
 SHOWN = 5
+WITH_SHORTAGES = (
+    "nodes with rejected pods that asked for devices, CPUs, memory, huge pages or storage, or found"
+    " no place"
+)
 SECOND = "%Y-%m-%dT%H:%M:%SZ"
 _STATES = {
     "alive": "runs",
@@ -55,7 +59,7 @@ def per_node(
             if collector == "kubelet":
                 yield from untimed(cluster, node)
         if silent is not None and silent(node):
-            yield Missing(cluster.api_host or "cluster API", "rejected", "absent")
+            yield cluster.missing_answer("rejected", "absent")
 
     def check(cluster: Cluster) -> Iterator[CheckResult]:
         missing = _cluster_missing(cluster, needs)
@@ -74,7 +78,7 @@ def _cluster_missing(cluster: Cluster, needs: Iterable[str]) -> list[Missing]:
     if not missing and "rejected" in needs:
         missing += cluster.cut("rejected")
     if not missing and not _lists_devices(cluster):
-        missing.append(Missing(cluster.api_host or "cluster API", "nodes", "not_asked"))
+        missing.append(cluster.missing_answer("nodes", "not_asked"))
     return missing
 
 
@@ -130,16 +134,22 @@ def silent_nodes(node: Node) -> bool:
     return any(not healthy for dummy, healthy in node.resources.values())
 
 
-@each_node_check(
-    "KM329",
-    "CPU manager rejects pods",
-    severity="warning",
-    applies="nodes with rejected pods",
-    cluster_needs=("rejected", "nodes"),
-)
+def manager_check(code: str, title: str) -> Callable[[PerNode], PerNode]:
+    """Register a cluster check of the pods that one of the kubelets' managers rejected."""
+    return each_node_check(
+        code,
+        title,
+        severity="warning",
+        applies="nodes with rejected pods",
+        cluster_needs=("rejected", "nodes"),
+    )
+
+
+@manager_check("KM329", "CPU manager rejects pods")
 def short_of_cpus(node: Node) -> Iterator[Detection]:
     """Report pods that the CPU manager rejected."""
-    return of_kind(
+    return _rejections(
+        node,
         "cpu",
         "smt",
         what="the CPU manager had not the CPUs that it asks for",
@@ -147,42 +157,32 @@ def short_of_cpus(node: Node) -> Iterator[Detection]:
             "compare the node's exclusive CPUs and its reservation with the request; with"
             " full-pcpus-only whole cores are needed"
         ),
-    )(node)
+    )
 
 
-@each_node_check(
-    "KM330",
-    "Memory manager rejects pods",
-    severity="warning",
-    applies="nodes with rejected pods",
-    cluster_needs=("rejected", "nodes"),
-)
+@manager_check("KM330", "Memory manager rejects pods")
 def short_of_memory(node: Node) -> Iterator[Detection]:
     """Report pods that the memory manager rejected."""
-    return of_kind(
+    return _rejections(
+        node,
         "memory",
         what="the memory manager had not the memory that it asks for",
         advice="compare reservedMemory and memory_manager_state of the node with the request",
-    )(node)
+    )
 
 
-@each_node_check(
-    "KM331",
-    "Topology manager rejects pods",
-    severity="warning",
-    applies="nodes with rejected pods",
-    cluster_needs=("rejected", "nodes"),
-)
+@manager_check("KM331", "Topology manager rejects pods")
 def unaligned(node: Node) -> Iterator[Detection]:
     """Report pods that the topology manager rejected."""
-    return of_kind(
+    return _rejections(
+        node,
         "topology",
         what="its resources cannot be aligned to the node's topology",
         advice=(
             "ask for what fits into one NUMA node, or choose another topologyManagerPolicy for this"
             " node"
         ),
-    )(node)
+    )
 
 
 @each_node_check(
@@ -240,10 +240,7 @@ def _pod_count(node: Node) -> str:
 
 
 def _rejection_proofs(node: Node) -> list[EvidenceRef]:
-    proofs = [
-        EvidenceRef("api", object=f"Pod {pod.name}", text=f"{pod.said} ({pod.way()})")
-        for pod in node.rejected[:SHOWN]
-    ]
+    proofs = [_pod_proof(pod, f"{pod.said} ({pod.way()})") for pod in node.rejected[:SHOWN]]
     resources = {pod.refusal.resource for pod in node.rejected if pod.refusal.kind in DEVICE_KINDS}
     holdings = [holding for holding in node.holdings() if holding.resource in resources]
     proofs += [_holding_proof(node, holding) for holding in holdings[: 2 * SHOWN]]
@@ -261,6 +258,14 @@ def _capacity_proof(node: Node, resource: str, capacity: int, allocatable: int) 
         object=f"Node {node.name}",
         text=f"{resource}: capacity {capacity}, allocatable {allocatable}",
     )
+
+
+def _pod_proof(pod: Pod, text: str) -> EvidenceRef:
+    return EvidenceRef("api", object=f"Pod {pod.name}", text=text)
+
+
+def _checkpoint_proof(node: Node, text: str) -> EvidenceRef:
+    return EvidenceRef("file", node.inventory_host, path=node.checkpoint.get("path"), text=text)
 
 
 def _lacked(refusal: Refusal) -> str | None:
@@ -287,15 +292,11 @@ def _holding_proof(node: Node, holding: Holding) -> EvidenceRef:
     owner, origin = f"pod {holding.pod_uid}", ""
     if holding.pod:
         owner, origin = holding.pod.name, f" ({holding.pod.way()})"
-    return EvidenceRef(
-        "file",
-        node.inventory_host,
-        path=node.checkpoint.get("path"),
-        text=(
-            f"{', '.join(holding.devices)} of {holding.resource} held by {owner}, container"
-            f" {holding.container}, which {_holding_state(node, holding)}{origin}"
-        ),
+    text = (
+        f"{', '.join(holding.devices)} of {holding.resource} held by {owner}, container"
+        f" {holding.container}, which {_holding_state(node, holding)}{origin}"
     )
+    return _checkpoint_proof(node, text)
 
 
 def _holding_state(node: Node, holding: Holding) -> str:
@@ -388,21 +389,14 @@ def _askers(pods: list[Pod], resource: str) -> list[EvidenceRef]:
 
 def _request_proof(pod: Pod, resource: str) -> EvidenceRef:
     requested = pod.requests.get(resource) or pod.refusal.requested or 0
-    return EvidenceRef(
-        "api",
-        object=f"Pod {pod.name}",
-        text=f"asks for {_amount(requested, resource)}; {pod.way()}",
-    )
+    return _pod_proof(pod, f"asks for {_amount(requested, resource)}; {pod.way()}")
 
 
 @each_node_check(
     "KM321",
     "Pods with nodeName ask for more than their node has",
     severity="critical",
-    applies=(
-        "nodes with rejected pods that asked for devices, CPUs, memory, huge pages or storage, or"
-        " found no place"
-    ),
+    applies=WITH_SHORTAGES,
     cluster_needs=("rejected", "nodes"),
     silent=uncounted,
 )
@@ -445,10 +439,7 @@ def _is_oversubscribed(shortage: _Shortage, past: list[Pod]) -> bool:
     "KM205",
     "Two schedulers place pods on one node",
     severity="critical",
-    applies=(
-        "nodes with rejected pods that asked for devices, CPUs, memory, huge pages or storage, or"
-        " found no place"
-    ),
+    applies=WITH_SHORTAGES,
     cluster_needs=("rejected", "nodes"),
     silent=uncounted,
 )
@@ -580,7 +571,7 @@ def _readmission_proof(node: Node, pod: Pod) -> EvidenceRef:
     times = f"first seen by a kubelet {_time(pod.started)}, rejected {_time(pod.rejected_at)}"
     if node.had_devices(pod):
         times += f"; it had been given its {pod.refusal.resource}"
-    return EvidenceRef("api", object=f"Pod {pod.name}", text=f"{pod.said} ({times})")
+    return _pod_proof(pod, f"{pod.said} ({times})")
 
 
 def _first_of(pods: list[Pod]) -> str:
@@ -620,7 +611,7 @@ def untimed(cluster: Cluster, node: Node) -> Iterator[Missing]:
         status = "absent"
         if not pod.timed:  # evidence of an older release has no such time at all
             status = "not_asked"
-        yield Missing(cluster.api_host or "cluster API", "rejected", status)
+        yield cluster.missing_answer("rejected", status)
 
 
 @each_node_check(
@@ -658,14 +649,8 @@ def _verb(count: int) -> str:
 def _known(node: Node, resource: str) -> list[EvidenceRef]:
     if resource not in node.registered:
         return []
-    return [
-        EvidenceRef(
-            "file",
-            node.inventory_host,
-            path=node.checkpoint.get("path"),
-            text=f"healthy at its last writing: {', '.join(node.registered[resource]) or 'none'}",
-        )
-    ]
+    text = f"healthy at its last writing: {', '.join(node.registered[resource]) or 'none'}"
+    return [_checkpoint_proof(node, text)]
 
 
 @each_node_check(
@@ -835,7 +820,7 @@ def corrupt(node: Node) -> Iterator[Detection]:
         yield _hit(
             node,
             f"the kubelet of {node.name} cannot trust its device checkpoint: {error}",
-            [_checkpoint(node, str(error))],
+            [_checkpoint_proof(node, str(error))],
             "drain the device pods of this node, then move the file away and restart the kubelet:"
             " after its next start it knows of no device that is in use, and would give them out"
             " twice",
@@ -846,23 +831,16 @@ def corrupt(node: Node) -> Iterator[Detection]:
         yield _forgotten_hit(node, forgotten)
 
 
-def _checkpoint(node: Node, text: str) -> EvidenceRef:
-    return EvidenceRef("file", node.inventory_host, path=node.checkpoint.get("path"), text=text)
-
-
 def _forgotten_hit(node: Node, forgotten: list[tuple[Pod, str]]) -> Detection:
     first, first_resource = forgotten[0]
     more = ""
     if len(forgotten) > 1:
         more = f", and {len(forgotten) - 1} more"
     proofs = [
-        EvidenceRef(
-            "api",
-            object=f"Pod {pod.name}",
-            text=(
-                f"runs, asks for {_amount(pod.requests[resource], resource)}, taken up"
-                f" {_time(pod.started)}"
-            ),
+        _pod_proof(
+            pod,
+            f"runs, asks for {_amount(pod.requests[resource], resource)}, taken up"
+            f" {_time(pod.started)}",
         )
         for pod, resource in forgotten[:SHOWN]
     ]
@@ -870,27 +848,20 @@ def _forgotten_hit(node: Node, forgotten: list[tuple[Pod, str]]) -> Detection:
         node,
         f"the kubelet of {node.name} does not know that {first.name} has {first_resource}{more}: it"
         " may give these devices to another pod",
-        [*proofs, _checkpoint(node, "written later, without them")],
+        [*proofs, _checkpoint_proof(node, "written later, without them")],
         "take these pods away and let them be recreated, one after the other: each is given"
         " devices then that the kubelet counts. The file was lost or replaced while the kubelet"
         " was down",
     )
 
 
-def of_kind(*kinds: str, what: str, advice: str) -> PerNode:
-    """Return a check of the rejections of these kinds."""
-
-    def look(node: Node) -> Iterator[Detection]:
-        pods = [pod for pod in node.rejected if pod.refusal.kind in kinds]
-        if pods:
-            yield _hit(
-                node,
-                f"the kubelet of {node.name} rejected {_first_of(pods)}: {what}",
-                [
-                    EvidenceRef("api", object=f"Pod {pod.name}", text=pod.said)
-                    for pod in pods[:SHOWN]
-                ],
-                advice,
-            )
-
-    return look
+def _rejections(node: Node, *kinds: str, what: str, advice: str) -> Iterator[Detection]:
+    """Yield the hit of a node's rejections of these kinds."""
+    pods = [pod for pod in node.rejected if pod.refusal.kind in kinds]
+    if pods:
+        yield _hit(
+            node,
+            f"the kubelet of {node.name} rejected {_first_of(pods)}: {what}",
+            [_pod_proof(pod, pod.said) for pod in pods[:SHOWN]],
+            advice,
+        )

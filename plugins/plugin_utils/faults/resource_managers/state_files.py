@@ -109,20 +109,20 @@ def consequence(node: Node) -> str:
     return WILL_NOT
 
 
-def told(node: Node) -> bool:
+def knows_policy(node: Node) -> bool:
     """Return True where the kubelet's policy is known; raise Unjudged elsewhere."""
     if node.policy is None:
         raise Unjudged(node.config.problem, "kubelet")
     return True
 
 
-def told_policy(node: Node) -> bool:
+def knows_accepted_policy(node: Node) -> bool:
     """Tell whether the kubelet's policy is known, and one that a kubelet takes.
 
     Only then its state is compared with it.
     """
     _require_accepted(node, manager_policies.CPU)
-    return told(node)
+    return knows_policy(node)
 
 
 def _require_accepted(node: Node, *keys: str) -> None:
@@ -133,9 +133,9 @@ def _require_accepted(node: Node, *keys: str) -> None:
         raise RefusedError(f"its kubelet refuses its configuration (KM506): {reason}")
 
 
-def told_static(node: Node) -> bool:
+def pins_by_configuration(node: Node) -> bool:
     """Tell whether the kubelet is configured to pin."""
-    return told(node) and node.policy == STATIC
+    return knows_policy(node) and node.policy == STATIC
 
 
 def pins(node: Node) -> bool:
@@ -143,7 +143,7 @@ def pins(node: Node) -> bool:
 
     Only then the sets are evaluated, and only where they are the kubelet's.
     """
-    if not told_static(node):
+    if not pins_by_configuration(node):
         return False
     state = known_state(node)
     if state is None or state.problem:
@@ -255,7 +255,8 @@ def state_check(
     """Register a node check of the managers' state; policy tells whether it leaves room for it."""
 
     def register(look: PerNode) -> PerNode:
-        node_check(code, title, **metadata)(per_node(look, policy))
+        check = per_node(look, policy)
+        node_check(code, title, needs=("system", "kubelet", "pinning"), **metadata)(check)
         return look
 
     return register
@@ -267,8 +268,7 @@ def state_check(
     severity="critical",
     applies="nodes with a kubelet",
     risk=3,
-    needs=("system", "kubelet", "pinning"),
-    policy=told_policy,
+    policy=knows_accepted_policy,
 )
 def differs(host: Host, node: Node) -> Iterator[Detection]:
     """KM301: a kubelet that starts finds the state of another policy."""
@@ -296,7 +296,6 @@ def differs(host: Host, node: Node) -> Iterator[Detection]:
     severity="critical",
     applies="nodes with a kubelet",
     risk=3,
-    needs=("system", "kubelet", "pinning"),
 )
 def corrupt(host: Host, node: Node) -> Iterator[Detection]:
     """KM302: it is well formed, and its checksum is that of other content."""
@@ -322,7 +321,6 @@ def corrupt(host: Host, node: Node) -> Iterator[Detection]:
     severity="critical",
     applies="nodes with a kubelet",
     risk=3,
-    needs=("system", "kubelet", "pinning"),
 )
 def unreadable(host: Host, node: Node) -> Iterator[Detection]:
     """KM303: empty, cut, of another shape, or of another version than the kubelet's."""
@@ -351,7 +349,6 @@ def unreadable(host: Host, node: Node) -> Iterator[Detection]:
     severity="critical",
     applies="nodes with the static policy",
     risk=3,
-    needs=("system", "kubelet", "pinning"),
     policy=pins,
 )
 def reserved(host: Host, node: Node) -> Iterator[Detection]:
@@ -409,7 +406,6 @@ def _holders(state: CpuState, cpus: cpuset.CPUs) -> list[str]:
     severity="critical",
     applies="nodes with the static policy",
     risk=3,
-    needs=("system", "kubelet", "pinning"),
     policy=pins,
 )
 def changed_machine(host: Host, node: Node) -> Iterator[Detection]:
@@ -464,7 +460,6 @@ def _difference(known: cpuset.CPUs, online: cpuset.CPUs) -> str:
     severity="critical",
     applies="nodes with the static policy",
     risk=3,
-    needs=("system", "kubelet", "pinning"),
     policy=pins,
 )
 def overlapping(host: Host, node: Node) -> Iterator[Detection]:
@@ -510,7 +505,6 @@ def _overlap_text(state: CpuState, entry: Entry, other: Entry | None) -> str:
     severity="warning",
     applies="nodes with the static policy",
     risk=3,
-    needs=("system", "kubelet", "pinning"),
     policy=pins,
 )
 def orphans(host: Host, node: Node) -> Iterator[Detection]:
@@ -596,8 +590,7 @@ def _containers_there(node: Node) -> set[str]:
     "The static policy without reserved CPUs",
     severity="critical",
     applies="nodes whose kubelet is told the static policy",
-    needs=("system", "kubelet", "pinning"),
-    policy=told_static,
+    policy=pins_by_configuration,
 )
 def unreserved(host: Host, node: Node) -> Iterator[Detection]:
     """KM309: the static policy needs CPUs that are kept from containers."""
@@ -626,7 +619,6 @@ def unreserved(host: Host, node: Node) -> Iterator[Detection]:
     severity="critical",
     applies="nodes with a kubelet",
     risk=3,
-    needs=("system", "kubelet", "pinning"),
 )
 def memory(host: Host, node: Node) -> Iterator[Detection]:
     """KM310: the state of the memory manager does not fit."""

@@ -193,7 +193,7 @@ def kubelet_config(cluster: Cluster) -> Iterator[CheckResult]:
         try:
             hits += _config_hits(record, managed)
         except pod_manifest.ManifestError:
-            missing.append(Missing(cluster.api_host or "cluster API", "kubelet_configs", "error"))
+            missing.append(cluster.missing_answer("kubelet_configs", "error"))
     yield CheckResult(tuple(hits), tuple(dict.fromkeys(missing)))
 
 

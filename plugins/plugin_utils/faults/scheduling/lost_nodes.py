@@ -18,7 +18,7 @@ from ...models.control_plane import Process
 from ...models.result import EvidenceRef, Missing
 from ...models.scheduling import excluded_nodes, node_tree
 from ...models.scheduling import message as scheduling_message
-from ..base import CheckResult, Detection, causes, cluster_check
+from ..base import CheckResult, Detection, causes, cluster_check, without_kubernetes
 from ..control_plane import leader_election, leader_lease
 from . import lost_nodes_cause
 
@@ -125,9 +125,7 @@ def _zones(cluster: Cluster) -> Counter[str] | None:
 
 
 def _no_zones(cluster: Cluster) -> list[Missing]:
-    return list(cluster.missing("nodes")) or [
-        Missing(cluster.api_host or "cluster API", "nodes", "not_asked")
-    ]
+    return list(cluster.missing("nodes")) or [cluster.missing_answer("nodes", "not_asked")]
 
 
 def _spelled(zones: Counter[str]) -> str:
@@ -169,9 +167,7 @@ def _proofs(schedulers: tuple[_Instance, ...]) -> list[EvidenceRef]:
 def has_defect(cluster: Cluster) -> Iterator[CheckResult]:
     """KM201: a running scheduler has a version with the defect, and there are several zones."""
     if cluster.key is None:
-        yield CheckResult(
-            applies=False, component=SCHEDULER, note="no Kubernetes found on these hosts"
-        )
+        yield without_kubernetes(component=SCHEDULER)
         return
     schedulers, zones = _schedulers(cluster), _zones(cluster)
     silent = leader_election.silent_members(cluster, "instances")
@@ -297,9 +293,7 @@ def lost(cluster: Cluster) -> Iterator[CheckResult]:
     The node is well and takes the pod.
     """
     if cluster.key is None:
-        yield CheckResult(
-            applies=False, component=SCHEDULER, note="no Kubernetes found on these hosts"
-        )
+        yield without_kubernetes(component=SCHEDULER)
         return
     schedulers, zones = _schedulers(cluster), _zones(cluster)
     silent = leader_election.silent_members(cluster, "instances")
@@ -326,7 +320,7 @@ def _lost_outcome(
     # which node is lost is not known, or whether this scheduler loses any
     if lost_nodes.doubtful:
         unknown = [*silent, *schedulers.unknown]
-        missing += unknown or [Missing(cluster.api_host or "cluster API", "pending", "error")]
+        missing += unknown or [cluster.missing_answer("pending", "error")]
     note = _doubt(lost_nodes, schedulers)
     return CheckResult((), tuple(missing), component=SCHEDULER, note=note)
 

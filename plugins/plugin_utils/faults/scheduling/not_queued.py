@@ -19,7 +19,16 @@ from ...models.api_node import SHOWN, NodeView, and_others, views
 from ...models.cluster import Cluster
 from ...models.result import EvidenceRef, Missing
 from ...models.scheduling.excluded_nodes import PASSING
-from ..base import CheckResult, Detection, causes, cluster_check
+from ..base import (
+    AnyClusterCheck,
+    CheckResult,
+    Detection,
+    causes,
+    cluster_check,
+    without_kubernetes,
+)
+from ..node import wording
+from . import waiting_pods
 from .unschedulable import WAITED_SECONDS
 
 # A kubelet takes up what it is given within seconds. One that is not ready is waited for no longer:
@@ -47,7 +56,7 @@ def _missing(cluster: Cluster, collector: str, lists: tuple[str, ...]) -> list[M
         return missing
     answer = cluster.answer(collector) or {}
     if any(name not in answer for name in lists):
-        return [Missing(cluster.api_host or "cluster API", collector, "not_asked")]
+        return [cluster.missing_answer(collector, "not_asked")]
     return list(cluster.cut(collector))
 
 
@@ -55,75 +64,43 @@ def _since(cluster: Cluster, began: Any) -> float | None:
     return ages.age(cluster, began)
 
 
-def _nowhere() -> CheckResult:
-    return CheckResult(applies=False, note="no Kubernetes found on these hosts")
-
-
-def _broken(cluster: Cluster, collector: str) -> Missing:
-    return Missing(cluster.api_host or "cluster API", collector, "error")
-
-
 def _pods(row: _Row) -> str:
     names = [one_line(name, 320) for name in row.get("names") or ()]
-    text, more = ", ".join(names), _count(row) - len(names)
+    text, more = ", ".join(names), waiting_pods.count(row) - len(names)
     if more > 0:
         text += f" and {more} more"
     return text
 
 
-def _count(row: _Row) -> int:
-    pods = row.get("pods")
-    if isinstance(pods, int) and not isinstance(pods, bool):
-        return pods
-    return 1
+def creation_check(code: str, title: str) -> Callable[[AnyClusterCheck], AnyClusterCheck]:
+    """Register a cluster check of pods that the API server refuses to create."""
+    return cluster_check(
+        code,
+        title,
+        severity="warning",
+        applies="clusters whose API answers",
+        cluster_needs=("unmade",),
+        current_only=True,
+        explained_by=causes("KM115"),
+    )
 
 
-def _who(count: int) -> str:
-    if count == 1:
-        return f"{count} pod waits"
-    return f"{count} pods wait"
-
-
-@cluster_check(
-    "KM221",
-    "Pods are not made because of a quota",
-    severity="warning",
-    applies="clusters whose API answers",
-    cluster_needs=("unmade",),
-    current_only=True,
-    explained_by=causes("KM115"),
-)
+@creation_check("KM221", "Pods are not made because of a quota")
 def quota_exhausted(cluster: Cluster) -> Iterator[CheckResult]:
     """Report pods that a resource quota keeps from being created."""
-    return unmade("KM221")(cluster)
+    return _refused_results(cluster, "KM221")
 
 
-@cluster_check(
-    "KM222",
-    "Pods are not made because of their service account",
-    severity="warning",
-    applies="clusters whose API answers",
-    cluster_needs=("unmade",),
-    current_only=True,
-    explained_by=causes("KM115"),
-)
+@creation_check("KM222", "Pods are not made because of their service account")
 def no_service_account(cluster: Cluster) -> Iterator[CheckResult]:
     """Report pods whose service account does not exist."""
-    return unmade("KM222")(cluster)
+    return _refused_results(cluster, "KM222")
 
 
-@cluster_check(
-    "KM223",
-    "Pods are not made because the API server refuses them",
-    severity="warning",
-    applies="clusters whose API answers",
-    cluster_needs=("unmade",),
-    current_only=True,
-    explained_by=causes("KM115"),
-)
+@creation_check("KM223", "Pods are not made because the API server refuses them")
 def creation_refused(cluster: Cluster) -> Iterator[CheckResult]:
     """Report pods that the API server refuses to create."""
-    return unmade("KM223")(cluster)
+    return _refused_results(cluster, "KM223")
 
 
 @cluster_check(
@@ -137,11 +114,11 @@ def creation_refused(cluster: Cluster) -> Iterator[CheckResult]:
 def left_out(cluster: Cluster) -> Iterator[CheckResult]:
     """KM218: nodes that a DaemonSet is meant for, whose taints it does not tolerate."""
     if cluster.key is None:
-        yield _nowhere()
+        yield without_kubernetes()
         return
     missing = _missing(cluster, "unmade", ("daemonsets",))
     if not missing and (cluster.answer("unmade") or {}).get("unlooked"):
-        missing.append(Missing(cluster.api_host or "cluster API", "unmade", "timeout"))
+        missing.append(cluster.missing_answer("unmade", "timeout"))
     by_name = {view.name: view for view in views(cluster)}
     excluded = []
     for row in cluster.rows("unmade", "daemonsets"):
@@ -215,13 +192,13 @@ def _full_name(row: _Row) -> str:
 def held(cluster: Cluster) -> Iterator[CheckResult]:
     """KM219: pods with scheduling gates, which no scheduler takes."""
     if cluster.key is None:
-        yield _nowhere()
+        yield without_kubernetes()
         return
     missing, rows = _missing(cluster, "pending", ("gated",)), []
     for row in cluster.rows("pending", "gated"):
         waited = _since(cluster, row.get("since"))
         if waited is None:
-            missing.append(_broken(cluster, "pending"))
+            missing.append(cluster.missing_answer("pending", "error"))
         elif waited >= WAITED_SECONDS or row.get("asked"):
             rows.append(row)
     hits: tuple[Detection, ...] = ()
@@ -236,7 +213,7 @@ def _gated_hit(cluster: Cluster, rows: list[_Row]) -> Detection:
     if not any(row.get("asked") for row in rows):
         severity = "info"
     return Detection(
-        f"{_who(sum(map(_count, rows)))} because of scheduling gates"
+        f"{waiting_pods.wait(sum(map(waiting_pods.count, rows)))} because of scheduling gates"
         f" ({and_others(gates)}): {and_others([_pods(row) for row in rows])}",
         tuple(_gate_proof(cluster, row) for row in rows[:SHOWN]),
         "the controller that set a gate takes it away once the pod may be scheduled: see whether"
@@ -266,14 +243,14 @@ def _gate_proof(cluster: Cluster, row: _Row) -> EvidenceRef:
 def kubelets_turn(cluster: Cluster) -> Iterator[CheckResult]:
     """KM220: pods that have a node whose kubelet does not take them up."""
     if cluster.key is None:
-        yield _nowhere()
+        yield without_kubernetes()
         return
     missing, hits = [*_missing(cluster, "pending", ("bound",)), *cluster.missing("nodes")], []
     by_name = {view.name: view for view in views(cluster)}
     for row in cluster.rows("pending", "bound"):
         waited = _since(cluster, row.get("since"))
         if waited is None:
-            missing.append(_broken(cluster, "pending"))
+            missing.append(cluster.missing_answer("pending", "error"))
             continue
         view = by_name.get(one_line(row.get("node"), 253))
         if not cluster.missing("nodes") and waited >= _patience(row, view):
@@ -308,7 +285,7 @@ def _not_taken(cluster: Cluster, row: _Row, view: NodeView | None) -> Detection:
         object=f"Pod {_pods(row)}",
         text=f"spec.nodeName is {name}, and status.startTime is not set: no kubelet took it up",
     )
-    waits = f"{_who(_count(row))} for the kubelet of {name}, which"
+    waits = f"{waiting_pods.wait(waiting_pods.count(row))} for the kubelet of {name}, which"
     if view is None:
         return Detection(
             f"{waits} is no node of this cluster: {_pods(row)}",
@@ -318,15 +295,12 @@ def _not_taken(cluster: Cluster, row: _Row, view: NodeView | None) -> Detection:
             " pod garbage collector",
             node=name,
         )
-    host = None
-    if view.host:
-        host = view.host.host
     return Detection(
         f"{waits} {_kubelet_state(view)}: {_pods(row)}",
         (proof, _ready_proof(cluster, name, view)),
         "it is the kubelet's turn, not the scheduler's: what is found of that node says why it is"
         " silent, its journal says the rest",
-        host=host,
+        host=wording.host_name(view),
         node=name,
     )
 
@@ -349,28 +323,24 @@ def _ready_proof(cluster: Cluster, name: str, view: NodeView) -> EvidenceRef:
     return EvidenceRef("api", cluster.api_host, object=f"Node {name}", text=text)
 
 
-def unmade(code: str) -> Callable[[Cluster], Iterator[CheckResult]]:
-    """Return the check of a reason for which pods cannot even be created (KM221 to KM223)."""
-
-    def check(cluster: Cluster) -> Iterator[CheckResult]:
-        if cluster.key is None:
-            yield _nowhere()
-            return
-        missing, rows = _missing(cluster, "unmade", ("refused",)), []
-        for row in cluster.rows("unmade", "refused"):
-            if _refusal(row) != code:
-                continue
-            waited, ago = _since(cluster, row.get("first")), _since(cluster, row.get("last"))
-            if waited is None or ago is None:
-                missing.append(_broken(cluster, "unmade"))
-            elif waited >= WAITED_SECONDS and ago <= AGAIN_SECONDS:
-                rows.append(row)
-        hits: tuple[Detection, ...] = ()
-        if rows:
-            hits = (_unmade(cluster, code, rows),)
-        yield CheckResult(hits, tuple(missing))
-
-    return check
+def _refused_results(cluster: Cluster, code: str) -> Iterator[CheckResult]:
+    """Yield the result for a reason for which pods cannot even be created (KM221 to KM223)."""
+    if cluster.key is None:
+        yield without_kubernetes()
+        return
+    missing, rows = _missing(cluster, "unmade", ("refused",)), []
+    for row in cluster.rows("unmade", "refused"):
+        if _refusal(row) != code:
+            continue
+        waited, ago = _since(cluster, row.get("first")), _since(cluster, row.get("last"))
+        if waited is None or ago is None:
+            missing.append(cluster.missing_answer("unmade", "error"))
+        elif waited >= WAITED_SECONDS and ago <= AGAIN_SECONDS:
+            rows.append(row)
+    hits: tuple[Detection, ...] = ()
+    if rows:
+        hits = (_unmade(cluster, code, rows),)
+    yield CheckResult(hits, tuple(missing))
 
 
 def _refusal(row: _Row) -> str:

@@ -18,8 +18,16 @@ from ...models.result import EvidenceRef, Missing
 from ...models.scheduling import excluded_nodes
 from ...models.scheduling.excluded_nodes import CHOSEN, OTHER, Excluded
 from ...models.scheduling.resource_offers import amount
-from ..base import CheckResult, Detection, causes, cluster_check
+from ..base import (
+    AnyClusterCheck,
+    CheckResult,
+    Detection,
+    causes,
+    cluster_check,
+    without_kubernetes,
+)
 from ..control_plane import leader_election, leader_lease
+from . import waiting_pods
 
 SCHEDULER, USUAL = "kube-scheduler", "default-scheduler"
 # A scheduler reports on a pod within seconds, unless thousands are in its queue; an autoscaler that
@@ -46,187 +54,143 @@ _NONE = (
 )
 
 
-@cluster_check(
-    "KM210",
-    "Pods ask for more than nodes have",
-    severity="warning",
-    applies="clusters whose API answers",
-    cluster_needs=("pending",),
-    current_only=True,
-)
+def waiting_check(
+    code: str, title: str, **metadata: Any
+) -> Callable[[AnyClusterCheck], AnyClusterCheck]:
+    """Register a cluster check of pods that wait for a reason that the scheduler gives."""
+    return cluster_check(
+        code,
+        title,
+        severity="warning",
+        applies="clusters whose API answers",
+        cluster_needs=("pending",),
+        current_only=True,
+        **metadata,
+    )
+
+
+@waiting_check("KM210", "Pods ask for more than nodes have")
 def insufficient_resources(cluster: Cluster) -> Iterator[CheckResult]:
     """Report pods that request more than nodes have left."""
-    return said(
+    return _waiting_results(
+        cluster,
         frozenset({"resource"}),
         "nodes have not enough left of what they request",
         "lower the requests, remove pods that are not needed, or add nodes with that resource",
-    )(cluster)
+    )
 
 
-@cluster_check(
-    "KM211",
-    "Pods match no node by selector or affinity",
-    severity="warning",
-    applies="clusters whose API answers",
-    cluster_needs=("pending",),
-    current_only=True,
-)
+@waiting_check("KM211", "Pods match no node by selector or affinity")
 def no_matching_node(cluster: Cluster) -> Iterator[CheckResult]:
     """Report pods whose selector, affinity or node name matches no node."""
-    return said(
+    return _waiting_results(
+        cluster,
         CHOSEN,
         "their selector, affinity or node name leaves nodes out",
         (
             "compare the pod's selector and affinity with the labels of the nodes (kubectl get"
             " nodes --show-labels)"
         ),
-    )(cluster)
+    )
 
 
-@cluster_check(
-    "KM212",
-    "Pods cannot be spread as they ask",
-    severity="warning",
-    applies="clusters whose API answers",
-    cluster_needs=("pending",),
-    current_only=True,
-)
+@waiting_check("KM212", "Pods cannot be spread as they ask")
 def unsatisfiable_spread(cluster: Cluster) -> Iterator[CheckResult]:
     """Report pods whose topology spread constraints exclude nodes."""
-    return said(
+    return _waiting_results(
+        cluster,
         frozenset({"spread"}),
         "their topology spread constraints leave nodes out",
         (
             "add nodes in the domains that have fewer of these pods, label the nodes, or let the"
             " constraint be ScheduleAnyway"
         ),
-    )(cluster)
+    )
 
 
-@cluster_check(
-    "KM213",
-    "Pods ask for a host port that is taken",
-    severity="warning",
-    applies="clusters whose API answers",
-    cluster_needs=("pending",),
-    current_only=True,
-)
+@waiting_check("KM213", "Pods ask for a host port that is taken")
 def host_port_taken(cluster: Cluster) -> Iterator[CheckResult]:
     """Report pods whose host port is taken on nodes."""
-    return said(
+    return _waiting_results(
+        cluster,
         frozenset({"port"}),
         "the host port that they ask for is taken on nodes",
         "remove the other pod with that port, or do without a host port",
-    )(cluster)
+    )
 
 
-@cluster_check(
-    "KM214",
-    "Nodes have as many pods as they may have",
-    severity="warning",
-    applies="clusters whose API answers",
-    cluster_needs=("pending",),
-    current_only=True,
-)
+@waiting_check("KM214", "Nodes have as many pods as they may have")
 def node_full(cluster: Cluster) -> Iterator[CheckResult]:
     """Report nodes that run their maximum number of pods."""
-    return said(
+    return _waiting_results(
+        cluster,
         frozenset({"pods"}),
         "nodes have as many pods as they may have",
         "add nodes, or raise maxPods where addresses allow it",
-    )(cluster)
+    )
 
 
-@cluster_check(
-    "KM215",
-    "Pods wait for a claim that is not bound",
-    severity="warning",
-    applies="clusters whose API answers",
-    cluster_needs=("pending",),
-    current_only=True,
-)
+@waiting_check("KM215", "Pods wait for a claim that is not bound")
 def unbound_claim(cluster: Cluster) -> Iterator[CheckResult]:
     """Report pods that wait for a claim that is not bound."""
-    return said(
+    return _waiting_results(
+        cluster,
         frozenset({"claim"}),
         "of their claims",
         "look at the claim (kubectl describe pvc): its storage class, and whether its provisioner"
         " runs",
-    )(cluster)
+    )
 
 
-@cluster_check(
-    "KM216",
-    "Pods wait for nodes that are cordoned",
-    severity="warning",
-    applies="clusters whose API answers",
-    cluster_needs=("pending",),
-    current_only=True,
-    explained_by=causes("KM514", "KM903"),
+@waiting_check(
+    "KM216", "Pods wait for nodes that are cordoned", explained_by=causes("KM514", "KM903")
 )
 def cordoned_nodes(cluster: Cluster) -> Iterator[CheckResult]:
     """Report pods that wait for cordoned nodes."""
-    return said(
+    return _waiting_results(
+        cluster,
         frozenset({"cordon"}),
         "nodes that they could have are cordoned",
         "ask who cordoned them, and why; or let the pods have other nodes",
-    )(cluster)
+    )
 
 
-@cluster_check(
-    "KM217",
-    "Pods wait for nodes that are not ready",
-    severity="warning",
-    applies="clusters whose API answers",
-    cluster_needs=("pending",),
-    current_only=True,
-    explained_by=causes("KM115", "KM512"),
+@waiting_check(
+    "KM217", "Pods wait for nodes that are not ready", explained_by=causes("KM115", "KM512")
 )
 def unready_nodes(cluster: Cluster) -> Iterator[CheckResult]:
     """Report pods that wait for nodes that are not ready."""
-    return said(
+    return _waiting_results(
+        cluster,
         frozenset({"unready"}),
         "nodes that they could have are not ready",
         "bring those nodes back: the playbook node_unreachable tells of each why it is not ready",
-    )(cluster)
+    )
 
 
-@cluster_check(
-    "KM224",
-    "Pods' volumes are where no node is left",
-    severity="warning",
-    applies="clusters whose API answers",
-    cluster_needs=("pending",),
-    current_only=True,
-)
+@waiting_check("KM224", "Pods' volumes are where no node is left")
 def volume_elsewhere(cluster: Cluster) -> Iterator[CheckResult]:
     """Report pods whose volumes no remaining node can attach."""
-    return said(
+    return _waiting_results(
+        cluster,
         frozenset({"volume"}),
         "of where their volumes are, or how many nodes may have",
         (
             "compare the volume's node affinity (kubectl describe pv) with the nodes that are left,"
             " and bring one there"
         ),
-    )(cluster)
+    )
 
 
-@cluster_check(
-    "KM225",
-    "Pods wait for another reason",
-    severity="warning",
-    applies="clusters whose API answers",
-    cluster_needs=("pending",),
-    current_only=True,
-    explained_by=causes("KM115"),
-)
+@waiting_check("KM225", "Pods wait for another reason", explained_by=causes("KM115"))
 def other_reason(cluster: Cluster) -> Iterator[CheckResult]:
     """Report pods that wait for a reason that only the scheduler's message states."""
-    return said(
+    return _waiting_results(
+        cluster,
         OTHER,
         "of what the scheduler says itself",
         "read the scheduler's words; its log has more",
-    )(cluster)
+    )
 
 
 @cluster_check(
@@ -242,9 +206,7 @@ def other_reason(cluster: Cluster) -> Iterator[CheckResult]:
 def nobody_leads(cluster: Cluster) -> Iterator[CheckResult]:
     """KM203: no scheduler renews the schedulers' lock."""
     if cluster.key is None:
-        yield CheckResult(
-            applies=False, component=SCHEDULER, note="no Kubernetes found on these hosts"
-        )
+        yield without_kubernetes(component=SCHEDULER)
         return
     running = [
         (host, item)
@@ -283,7 +245,7 @@ def unserved(cluster: Cluster) -> Iterator[CheckResult]:
     A scheduler that is late, or of which none leads (KM203), is not meant.
     """
     if cluster.key is None:
-        yield CheckResult(applies=False, note="no Kubernetes found on these hosts")
+        yield without_kubernetes()
         return
     missing, hits = _unseen_missing(cluster), []
     running = [item for _host, item in _schedulers(cluster)]
@@ -318,7 +280,7 @@ def _unseen_missing(cluster: Cluster) -> list[Missing]:
     missing = _pending(cluster)
     if not missing and "unseen" not in (cluster.answer("pending") or {}):
         # an older release collected it
-        missing.append(Missing(cluster.api_host or "cluster API", "pending", "not_asked"))
+        missing.append(cluster.missing_answer("pending", "not_asked"))
     return missing
 
 
@@ -326,7 +288,7 @@ def _waiting_missing(cluster: Cluster, entry: Mapping[str, Any]) -> list[Missing
     """Return what is missing to know how long pods have waited; None where it is not yet long."""
     waited = _waited(cluster, entry.get("since"))
     if waited is None:
-        return [Missing(cluster.api_host or "cluster API", "pending", "error")]
+        return [cluster.missing_answer("pending", "error")]
     if waited >= WAITED_SECONDS or entry.get("asked"):
         return []
     return None
@@ -339,7 +301,7 @@ def _usual_missing(cluster: Cluster, any_runs: bool) -> list[Missing]:
     """
     missing = list(leader_election.silent_members(cluster, "instances"))
     if not missing and not any_runs:
-        missing.append(Missing(cluster.api_host or "cluster API", "instances", "absent"))
+        missing.append(cluster.missing_answer("instances", "absent"))
     return missing
 
 
@@ -394,32 +356,28 @@ def _counted(entry: Mapping[str, Any], nodes: excluded_nodes.Nodes) -> list[Excl
     return [reason for reason in reasons if not reason.meant]
 
 
-def said(
-    kinds: frozenset[str], reason: str, advice: str
-) -> Callable[[Cluster], Iterator[CheckResult]]:
-    """Return the check of a reason that the scheduler itself gives (KM210 to KM225)."""
-
-    def check(cluster: Cluster) -> Iterator[CheckResult]:
-        if cluster.key is None:
-            yield CheckResult(applies=False, note="no Kubernetes found on these hosts")
-            return
-        missing, nodes = _pending(cluster), excluded_nodes.nodes_of(cluster)
-        # not enough remains, no node is large enough, none has any
-        groups = _Waiters(), _Waiters(), _Waiters()
-        for entry in cluster.rows("pending", "items"):
-            counted = _counted(entry, nodes)
-            reasons = _decisive(counted, kinds)
-            if not reasons:
-                continue
-            lacks = _waiting_missing(cluster, entry)
-            if lacks:
-                missing += lacks
-            elif lacks is not None:
-                for group, own in zip(groups, _by_lack(reasons), strict=True):
-                    group.take(entry, own, counted, nodes)
-        yield CheckResult(_waiting_hits(cluster, groups, reason, advice), tuple(missing))
-
-    return check
+def _waiting_results(
+    cluster: Cluster, kinds: frozenset[str], reason: str, advice: str
+) -> Iterator[CheckResult]:
+    """Yield the result for a reason that the scheduler itself gives (KM210 to KM225)."""
+    if cluster.key is None:
+        yield without_kubernetes()
+        return
+    missing, nodes = _pending(cluster), excluded_nodes.nodes_of(cluster)
+    # not enough remains, no node is large enough, none has any
+    groups = _Waiters(), _Waiters(), _Waiters()
+    for entry in cluster.rows("pending", "items"):
+        counted = _counted(entry, nodes)
+        reasons = _decisive(counted, kinds)
+        if not reasons:
+            continue
+        lacks = _waiting_missing(cluster, entry)
+        if lacks:
+            missing += lacks
+        elif lacks is not None:
+            for group, group_reasons in zip(groups, _by_lack(reasons), strict=True):
+                group.take(entry, group_reasons, counted, nodes)
+    yield CheckResult(_waiting_hits(cluster, groups, reason, advice), tuple(missing))
 
 
 def _decisive(counted: list[Excluded], kinds: frozenset[str]) -> list[Excluded]:
@@ -529,35 +487,14 @@ def _waiting_hit(cluster: Cluster, group: _Waiters, reason: str, advice: str) ->
     severity, remedy = None, advice
     if not group.alone:
         severity, remedy = "info", advice + excluded_nodes.besides(group.others)
-    owners = and_others(list(dict.fromkeys(_owner(entry) for entry, _reasons in group.waiting)))
+    entries = [entry for entry, _reasons in group.waiting]
+    waits = waiting_pods.wait(sum(map(waiting_pods.count, entries)))
     return Detection(
-        f"{_pods_wait(group)} because {reason}{_requested(group)}: {owners}",
+        f"{waits} because {reason}{_requested(group)}: {waiting_pods.owners(entries)}",
         tuple(_waiting_proofs(cluster, group)),
         remedy,
         severity=severity,
     )
-
-
-def _pods_wait(group: _Waiters) -> str:
-    count = sum(_pod_count(entry) for entry, _reasons in group.waiting)
-    if count == 1:
-        return "1 pod waits"
-    return f"{count} pods wait"
-
-
-def _pod_count(entry: Mapping[str, Any]) -> int:
-    if isinstance(entry.get("pods"), int):
-        return entry["pods"]
-    return 1
-
-
-def _owner(entry: Mapping[str, Any]) -> str:
-    owner = entry.get("owner") or "Pod/" + str(_first_name(entry))
-    return f"{one_line(owner, 300)} (namespace {one_line(entry.get('namespace'), 80)})"
-
-
-def _first_name(entry: Mapping[str, Any]) -> Any:
-    return (entry.get("names") or ["?"])[0]
 
 
 def _requested(group: _Waiters) -> str:
@@ -583,7 +520,7 @@ def _waiting_proofs(cluster: Cluster, group: _Waiters) -> Iterator[EvidenceRef]:
 
 def _named(entry: Mapping[str, Any]) -> str:
     """Return the namespace and name of the first of these pods."""
-    return f"{one_line(entry.get('namespace'), 80)}/{one_line(_first_name(entry), 253)}"
+    return f"{one_line(entry.get('namespace'), 80)}/{one_line(waiting_pods.first_name(entry), 253)}"
 
 
 def _asked_of(reason: Excluded) -> str:

@@ -1,0 +1,23 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Name a Node's host and the time of its state in findings."""
+
+from __future__ import annotations
+
+from ...evidence.document import one_line
+from ...models.api_node import NodeView
+
+
+def host_name(view: NodeView) -> str | None:
+    """Return the host of the run that is this Node, or None."""
+    if view.host is None:
+        return None
+    return view.host.host
+
+
+def since(time: object) -> str:
+    """Return since when a state lasts, as a clause with a leading space, or ""."""
+    if not time:
+        return ""
+    return f" since {one_line(time, 40)}"
