@@ -165,7 +165,7 @@ def kubelet_level(kubelet: Mapping[str, Any]) -> int:
 
     The last file that sets logging.verbosity counts.
     """
-    level = given([str(word) for word in kubelet.get("argv") or ()])
+    level: int | None = given([str(word) for word in kubelet.get("argv") or ()])
     if level is not None:
         return level
     level = 0
@@ -296,8 +296,8 @@ def _unseen(
 def _seen(document: Mapping[str, Any]) -> Seen:
     try:
         return look(document)
-    except fault_engine.UNFORESEEN as error:
-        return Seen(model_cluster.unjudged(document, fault_engine.unforeseen(error)))
+    except evidence_document.UNFORESEEN as error:
+        return Seen(model_cluster.unjudged(document, evidence_document.unforeseen(error)))
 
 
 @dataclass(frozen=True)

@@ -109,9 +109,9 @@ class NodeBoot:
 
     def module(self, name: str) -> str | None:
         """Return loaded, builtin or absent; None where that is not known."""
-        told = _mapping(self.seen.get("modules")).get(name)
-        if told in (kernel_modules.LOADED, kernel_modules.BUILTIN, kernel_modules.ABSENT):
-            return told
+        state: str | None = _mapping(self.seen.get("modules")).get(name)
+        if state in (kernel_modules.LOADED, kernel_modules.BUILTIN, kernel_modules.ABSENT):
+            return state
         return None
 
     @property

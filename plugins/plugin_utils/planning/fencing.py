@@ -10,6 +10,7 @@ from typing import Any
 
 from ...module_utils.shared.consent import API_DOWN, FENCED
 from ..models import control_plane, taints
+from ..models.taint_catalogue import CORDON
 from ..parsers import systemd_unit
 from .plan import RemedyContext
 
@@ -117,6 +118,6 @@ def _fencing_taint(node: Mapping[str, Any]) -> taints.Explained | None:
     carried = node.get("taints")
     for taint in map(taints.explained, carried if isinstance(carried, (list, tuple)) else ()):
         # a cordon's taint stays with the cordon, kubemend's among them
-        if taint and taint.owner.fence and taint.taint.key != taints.CORDON:
+        if taint and taint.owner.fence and taint.taint.key != CORDON:
             return taint
     return None

@@ -38,7 +38,7 @@ def nodes(plan: Iterable[Step], ended: Iterable[Mapping[str, Any]]) -> frozenset
 def _starts_kubelet(step: Step) -> bool:
     if step.remedy == KERNEL_SETTING:
         return step.code in EXHAUSTED
-    return kind_of(step.remedy).starts_kubelet
+    return bool(kind_of(step.remedy).starts_kubelet)
 
 
 def listed(items: Any, names: Iterable[str]) -> bool:

@@ -12,8 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from ..evidence.document import one_line
-from ..faults import engine
+from ..evidence.document import UNFORESEEN, one_line, unforeseen
 from ..faults.scheduling import lost_nodes
 from ..models.cluster import Cluster
 from ..models.scheduling import excluded_nodes
@@ -64,8 +63,8 @@ def _absent(record: Mapping[str, Any]) -> str:
 def _pod_or_error(cluster: Cluster) -> str:
     try:
         return _pod(cluster)
-    except engine.UNFORESEEN as error:
-        return f"nothing can be told of the pod: {engine.unforeseen(error)}"
+    except UNFORESEEN as error:
+        return f"nothing can be told of the pod: {unforeseen(error)}"
 
 
 def _symptom_sentences(cluster: Cluster, pod: str, is_asked: bool) -> list[str]:

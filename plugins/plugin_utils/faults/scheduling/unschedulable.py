@@ -546,9 +546,8 @@ def _pods_wait(group: _Waiters) -> str:
 
 
 def _pod_count(entry: Mapping[str, Any]) -> int:
-    if isinstance(entry.get("pods"), int):
-        return entry["pods"]
-    return 1
+    count = entry.get("pods")
+    return count if isinstance(count, int) else 1
 
 
 def _owner(entry: Mapping[str, Any]) -> str:

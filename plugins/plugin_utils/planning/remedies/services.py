@@ -48,7 +48,8 @@ class Service:
     @property
     def component(self) -> str:
         """Return what the unit runs: the kubelet or the container runtime."""
-        return component_of(self.unit.name)
+        name: str = component_of(self.unit.name)
+        return name
 
 
 def enabled(scene: RemedyContext) -> Sequence[Step]:

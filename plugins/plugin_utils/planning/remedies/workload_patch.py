@@ -15,11 +15,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from ....module_utils.shared.container_kinds import APP
 from ....module_utils.shared.journal_names import WORKLOAD
 from ....module_utils.shared.step_kinds import PATCH_WORKLOAD, kind_of
 from ...faults.resource_managers import unpinned_pods
 from ...models import qos
-from ...models.qos import APP, Subject
+from ...models.qos import Subject
 from ..plan import PATCH, RemedyContext, Step, label
 
 RISK = 3
