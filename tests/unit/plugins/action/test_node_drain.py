@@ -44,14 +44,8 @@ PLAY = """
         drain_timeout: "{{ item.seconds | default(900) }}"
         allow: [fenced]
       delegate_to: "{{ item.host }}"
-      loop:
-        - {host: drained}
-        - {host: blocked}
-        - {host: lost}
-        - {host: back, state: uncordoned}
-        - {host: liar}
-        - {host: drained, seconds: 0}
-        - {host: refused}
+      loop: [{host: drained}, {host: blocked}, {host: lost}, {host: back, state: uncordoned}, \
+{host: liar}, {host: drained, seconds: 0}, {host: refused}]
       register: done
       ignore_errors: true
     - ansible.builtin.copy:
