@@ -18,12 +18,13 @@ from ansible.plugins.action import ActionBase
 from ansible.release import __version__
 from ansible.utils import color
 
+from ..module_utils.shared.version import TOOL_VERSION
 from ..plugin_utils.bundle import writer
 from ..plugin_utils.capture import outcome as capture_outcome
 from ..plugin_utils.capture import scheduler
 from ..plugin_utils.evidence import sources
-from ..plugin_utils.evidence.document import TOOL_VERSION, EvidenceError, one_line
-from ..plugin_utils.faults import engine, symptoms
+from ..plugin_utils.evidence.document import UNFORESEEN, EvidenceError, one_line
+from ..plugin_utils.faults import CATALOGUE, engine, symptoms
 from ..plugin_utils.models import cluster, node_hosts, timeline
 from ..plugin_utils.models import result as model_result
 from ..plugin_utils.planning import check_mode, plan
@@ -112,7 +113,7 @@ class ActionModule(ActionBase):
         self, tmp: str | None = None, task_vars: dict[str, Any] | None = None
     ) -> dict[str, Any]:
         """Evaluate the evidence, write the reports and return codes, names and paths."""
-        result = super().run(tmp, task_vars)
+        result: dict[str, Any] = super().run(tmp, task_vars)
         args = self.validate_argument_spec(argument_spec=SPEC)[1]
         try:
             if args["mode"] != "replay":
@@ -247,7 +248,7 @@ def _run(
             *capture_notes,
             *notes,
         ),
-        titles={code: fault.title for code, fault in engine.CATALOGUE.items()},
+        titles={code: fault.title for code, fault in CATALOGUE.items()},
         plan=planned,
         steps=steps,
         diffs=diff,
@@ -265,7 +266,7 @@ def _fail_on(args: dict[str, Any], planned: tuple[plan.Step, ...]) -> str:
     """Return which findings fail the run; before a repair none, they are evaluated after it."""
     if _steps_to_do(args, planned):
         return "never"
-    return args["fail_on"]
+    return str(args["fail_on"])
 
 
 def _compared(
@@ -366,7 +367,7 @@ def _captured(args: dict[str, Any]) -> tuple[tuple[dict[str, Any], ...], list[st
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
         return tuple(document["results"]), [str(note) for note in document["notes"]]
-    except (OSError, *engine.UNFORESEEN) as error:
+    except (OSError, *UNFORESEEN) as error:
         return (), [f"kubemend_capture: {path} cannot be read ({one_line(error)})"]
 
 
@@ -476,4 +477,4 @@ def _print(judged: model_result.Result, run: Run) -> None:
 def _paint(content: str, kind: str) -> str:
     if kind not in COLOURS:
         return content
-    return color.stringc(content, COLOURS[kind])
+    return str(color.stringc(content, COLOURS[kind]))

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..module_utils.shared import argument_specs
+from ..module_utils.shared.version import TOOL_VERSION
 from ..module_utils.steps.revert import run as revert_run
 from ..plugin_utils.evidence import document as evidence_document
 from ..plugin_utils.models.result import Result
@@ -219,7 +220,7 @@ class ActionModule(NodeAction):
             evidence_document.now(),
             "revert",
             folder,
-            evidence_document.TOOL_VERSION,
+            TOOL_VERSION,
             outcome=(2 if sentence else 0, outcome, sentence),
         )
         document = {**json_report.render(Result(), run), "revert": revert.for_programs(report)}

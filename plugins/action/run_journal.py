@@ -16,7 +16,7 @@ from ..plugin_utils.bundle import writer
 from ..plugin_utils.capture import plan as capture_plan
 from ..plugin_utils.capture import scheduler
 from ..plugin_utils.evidence.document import write_stub
-from ..plugin_utils.faults import engine, symptoms
+from ..plugin_utils.faults import CATALOGUE, symptoms
 from ..plugin_utils.faults.base import Fault
 from ..plugin_utils.models import limits as model_limits
 from ..plugin_utils.reports import diff as report_diff
@@ -56,7 +56,7 @@ class ActionModule(ActionBase):
         self, tmp: str | None = None, task_vars: dict[str, Any] | None = None
     ) -> dict[str, Any]:
         """Check the settings and open the report directory; bad input is one sentence."""
-        result = super().run(tmp, task_vars)
+        result: dict[str, Any] = super().run(tmp, task_vars)
         args = self.validate_argument_spec(argument_spec=SPEC)[1]
         task_vars = task_vars or {}
         try:
@@ -187,7 +187,7 @@ class ActionModule(ActionBase):
 
     def _replay(self, task_vars: Mapping[str, Any]) -> dict[str, Any]:
         given = {name: value for name, value in task_vars.items() if str(name).startswith(PREFIX)}
-        settings = check(templated(self, given), codes=engine.CATALOGUE)
+        settings = check(templated(self, given), codes=CATALOGUE)
         if not settings.evidence:
             raise SettingsError(
                 "kubemend_evidence is not set; replay needs the path of a folder of evidence or of"
@@ -358,7 +358,7 @@ def _capturing(
 def _causes(symptom: str | None) -> list[Fault]:
     if symptom is None:
         return []
-    return [engine.CATALOGUE[code] for code in symptoms.SYMPTOMS[symptom].causes]
+    return [CATALOGUE[code] for code in symptoms.SYMPTOMS[symptom].causes]
 
 
 def _needs_deep(symptom: str | None) -> bool:
@@ -375,16 +375,17 @@ def _faults(
     settings: Settings, symptom: str | None, fixed: Iterable[str] | None
 ) -> frozenset[str] | None:
     """Return the codes to evaluate: of kubemend_faults, of the symptom or role, or of both."""
+    chosen: frozenset[str] | None = settings.faults
     if symptom is None and fixed is None:
-        return settings.faults
+        return chosen
     codes = frozenset(fixed or ())
     if symptom is not None:
         codes = symptoms.SYMPTOMS[symptom].codes
-    if settings.faults is None:
+    if chosen is None:
         return codes
-    if not codes & settings.faults:
+    if not codes & chosen:
         raise SettingsError(
             f"kubemend_faults names no fault of {symptom or 'this role'}, which judges"
             f" {', '.join(sorted(codes))}."
         )
-    return codes & settings.faults
+    return codes & chosen

@@ -75,7 +75,7 @@ class ActionModule(NodeAction):
                     found = self._compare(args, document)
                 else:
                     found = self._one(host, args, document, task_vars)
-        except (OSError, evidence_document.EvidenceError, *fault_engine.UNFORESEEN) as error:
+        except (OSError, evidence_document.EvidenceError, *evidence_document.UNFORESEEN) as error:
             # the diagnosis stands without a capture
             found = {
                 "hosts": [],
@@ -137,7 +137,7 @@ class ActionModule(NodeAction):
             if path.exists():
                 document = json.loads(path.read_text(encoding="utf-8"))
             self._keep(folder, {**document, "notes": [*document["notes"], note]})
-        except (OSError, *fault_engine.UNFORESEEN):
+        except (OSError, *evidence_document.UNFORESEEN):
             pass  # the folder is gone or full: then the report says so
 
     def _one(

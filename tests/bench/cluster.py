@@ -26,10 +26,11 @@ PODS, ROUNDS, DELAYS = 50000, 3, (0.0, 0.1)
 PARENT = r"""
 import json, resource, subprocess, sys, time
 begin = time.monotonic()
-answer = subprocess.run(sys.argv[1:], input=sys.stdin.buffer.read(), stdout=subprocess.PIPE, check=True).stdout
+text = sys.stdin.buffer.read()
+answer = subprocess.run(sys.argv[1:], input=text, stdout=subprocess.PIPE, check=True).stdout
 seconds, used = time.monotonic() - begin, resource.getrusage(resource.RUSAGE_CHILDREN)
 print(json.dumps([seconds, used.ru_utime + used.ru_stime, used.ru_maxrss / 1000, answer.decode()]))
-"""  # noqa: E501 - an embedded program
+"""
 RAW = r"""
 import http.client, json, socket, sys
 given = json.load(sys.stdin)

@@ -22,7 +22,10 @@ ROUNDS, PODS = 5, 20
 WATCH = r"""
 import json, subprocess, sys, time
 path, wanted, first, gone = sys.argv[1], int(sys.argv[2]), None, set()
-watch = subprocess.Popen(["kubectl", "--kubeconfig", "/etc/kubernetes/admin.conf", "get", "--raw", path], stdout=subprocess.PIPE)
+watch = subprocess.Popen(
+    ["kubectl", "--kubeconfig", "/etc/kubernetes/admin.conf", "get", "--raw", path],
+    stdout=subprocess.PIPE,
+)
 for line in watch.stdout:
     event = json.loads(line)
     meta = event["object"]["metadata"]
@@ -34,7 +37,7 @@ for line in watch.stdout:
         print(time.monotonic() - first)
         break
 watch.kill()
-"""  # noqa: E501 - an embedded program
+"""
 DRAIN = "KUBECONFIG=/etc/kubernetes/admin.conf kubectl drain w1 --ignore-daemonsets --timeout=120s"
 
 

@@ -30,12 +30,19 @@ def last():
     with open("/proc/sys/kernel/ns_last_pid") as file:
         return int(file.read())
 before, begin = last(), time.monotonic()
-answer = subprocess.run(["/usr/bin/python3", "-I", "-S", "-"], input=program, stdout=subprocess.PIPE, check=True).stdout
-seconds, after, used = time.monotonic() - begin, last(), resource.getrusage(resource.RUSAGE_CHILDREN)
+answer = subprocess.run(
+    ["/usr/bin/python3", "-I", "-S", "-"], input=program, stdout=subprocess.PIPE, check=True
+).stdout
+seconds, after, used = (
+    time.monotonic() - begin, last(), resource.getrusage(resource.RUSAGE_CHILDREN)
+)
 time.sleep(max(0.5, seconds))
-print(json.dumps({"ms": 1000 * seconds, "cpu_ms": 1000 * (used.ru_utime + used.ru_stime - empty.ru_utime - empty.ru_stime),
-                  "mb": used.ru_maxrss / 1000, "processes": after - before - 1, "bytes": len(answer)}))
-"""  # noqa: E501 - an embedded program
+print(json.dumps({
+    "ms": 1000 * seconds,
+    "cpu_ms": 1000 * (used.ru_utime + used.ru_stime - empty.ru_utime - empty.ru_stime),
+    "mb": used.ru_maxrss / 1000, "processes": after - before - 1, "bytes": len(answer),
+}))
+"""
 CROWD = r"""
 import os, sys, time
 for number in range(int(sys.argv[1])):

@@ -45,9 +45,11 @@ def pids():
             found.add(one)
     return found
 def get(what):
-    return urllib.request.urlopen("https://127.0.0.1:10257/" + what, context=context, timeout=2).read().decode()
+    url = "https://127.0.0.1:10257/" + what
+    return urllib.request.urlopen(url, context=context, timeout=2).read().decode()
 old = pids()
-temporary = os.path.join(os.path.dirname(path), "." + os.path.basename(path) + ".bench")  # the kubelet passes over dotfiles
+# the kubelet passes over dotfiles
+temporary = os.path.join(os.path.dirname(path), "." + os.path.basename(path) + ".bench")
 with open(temporary, "w") as file:
     file.write(new)
 begin = time.monotonic()
@@ -57,14 +59,16 @@ while time.monotonic() - begin < 300:
     if not pids() - old or pids() & old:
         continue
     try:
-        if "leaderElection" in get("healthz?verbose") and re.search('"leaderElect": ?true', get("configz"), re.I):
+        if "leaderElection" in get("healthz?verbose") and re.search(
+            '"leaderElect": ?true', get("configz"), re.I
+        ):
             print(time.monotonic() - begin)
             break
     except OSError:
         pass
 for name in names:
     os.unlink(name)
-"""  # noqa: E501 - an embedded program
+"""
 
 
 def main(k8s: str) -> None:

@@ -44,7 +44,8 @@ FIRST_PAINT = """(async () => {
 })()"""
 CONTRAST = """(() => {
   const number = text => text.match(/[\\d.]+/g).map(Number);
-  const light = rgb => rgb.slice(0, 3).map(part => part / 255).map(part => part <= 0.03928 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4)
+  const light = rgb => rgb.slice(0, 3).map(part => part / 255)
+    .map(part => part <= 0.03928 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4)
     .reduce((sum, part, index) => sum + part * [0.2126, 0.7152, 0.0722][index], 0);
   const ground = element => {
     for (; element; element = element.parentElement) {
@@ -53,12 +54,15 @@ CONTRAST = """(() => {
     }
     return [255, 255, 255];
   };
-  return [...document.querySelectorAll('body *')].filter(element => [...element.childNodes].some(node => node.nodeType === 3 && node.data.trim())
+  return [...document.querySelectorAll('body *')].filter(element =>
+    [...element.childNodes].some(node => node.nodeType === 3 && node.data.trim())
     && element.checkVisibility()).map(element => {
-      const pair = [light(number(getComputedStyle(element).color)), light(ground(element))].sort((one, other) => other - one);
-      return [(pair[0] + 0.05) / (pair[1] + 0.05), element.tagName + '.' + element.className + ': ' + element.textContent.slice(0, 40)];
+      const pair = [light(number(getComputedStyle(element).color)), light(ground(element))]
+        .sort((one, other) => other - one);
+      return [(pair[0] + 0.05) / (pair[1] + 0.05),
+        element.tagName + '.' + element.className + ': ' + element.textContent.slice(0, 40)];
     }).filter(one => one[0] < 4.5);
-})()"""  # noqa: E501 - an embedded program
+})()"""
 
 
 @pytest.fixture(name="browser", scope="module")

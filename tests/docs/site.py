@@ -186,7 +186,8 @@ def assemble() -> None:
     elsewhere = [":orphan:\n\nIn ansible-core's documentation\n===============================\n"]
     for label, (title, path) in ANSIBLE.items():
         elsewhere.append(
-            f".. _{label}:\n\n{title}\n{'-' * len(title)}\n\nhttps://docs.ansible.com/ansible-core/devel/{path}\n"
+            f".. _{label}:\n\n{title}\n{'-' * len(title)}\n\n"
+            f"https://docs.ansible.com/ansible-core/devel/{path}\n"
         )
     (SOURCE / "ansible.rst").write_text("\n".join(elsewhere), encoding="utf-8")
     (SOURCE / "collection").mkdir()

@@ -260,12 +260,16 @@ class Leader(test_scheduler_restart.Node):
         self.mark = folder / "ended"
         super().__init__(folder, monkeypatch)
 
-    holder = property(lambda self: self.takes if self.ended else "m1_a", lambda self, value: None)  # type: ignore[assignment]
-    running = property(
-        lambda self: [test_scheduler_restart.NEW if self.ended else test_scheduler_restart.FORMER],  # type: ignore[assignment]
+    holder = property(  # type: ignore[assignment]
+        lambda self: self.takes if self.ended else "m1_a", lambda self, value: None
+    )
+    running = property(  # type: ignore[assignment]
+        lambda self: [test_scheduler_restart.NEW if self.ended else test_scheduler_restart.FORMER],
         lambda self, value: None,
     )
-    ended = property(lambda self: [10] if self.mark.exists() else [], lambda self, value: None)  # type: ignore[assignment]
+    ended = property(  # type: ignore[assignment]
+        lambda self: [10] if self.mark.exists() else [], lambda self, value: None
+    )
 
     def end(self, instance: Any) -> None:
         effect("SIGTERM")

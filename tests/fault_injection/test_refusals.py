@@ -111,7 +111,9 @@ def test_an_error_anywhere(case: Case, error: str) -> None:
 
 
 def _there(node: Node, where: str) -> Path:
-    folder = Path(node.root) if where == "journal" else node.case.scene.target(node.made).parent  # type: ignore[union-attr]
+    folder = Path(node.root)
+    if where != "journal":
+        folder = node.case.scene.target(node.made).parent  # type: ignore[union-attr]
     folder.mkdir(0o755, parents=True, exist_ok=True)
     return folder
 

@@ -175,7 +175,8 @@ def summary(lines: list[Line], spent: Spent) -> str:
     for line in lines:
         counts = line.counts
         out.append(
-            f"{line.name:<16}{counts.passed:>8}{len(counts.failed):>8}{len(counts.skipped):>9}{line.seconds:>10.1f}"
+            f"{line.name:<16}{counts.passed:>8}{len(counts.failed):>8}"
+            f"{len(counts.skipped):>9}{line.seconds:>10.1f}"
         )
     if spent.slowest:
         out += ["", "the slowest tests, in seconds"]

@@ -57,7 +57,10 @@ def test_the_pips_of_ansible_test():
 
 
 def test_ansible_test_gets_the_pip_settings_that_it_would_hide():
-    listed = "global.cert='/a'\nglobal.index-url='https://user:pass@index.example/simple'\n:env:.cert='/b'\ninstall.user='true'\n"
+    listed = (
+        "global.cert='/a'\nglobal.index-url='https://user:pass@index.example/simple'\n"
+        ":env:.cert='/b'\ninstall.user='true'\n"
+    )
     assert (
         sanity.pip_settings(listed, {"cache-dir": "/c"})
         == "[global]\ncache-dir = /c\ncert = /b\nindex-url ="

@@ -26,7 +26,8 @@ mark = re.search("KUBEMEND-[0-9a-f]{{32}}", sent).group()
 entry = re.search(r"module_utils\\.([a-z_.]+:[a-z_]+)", sent).group(1)
 print("%s %s" % (host, entry), file=open("{folder}/sent", "a"))
 if entry.startswith("steps.executor"):
-    print("check" if "'check': True" in sent and "'lock': None" in sent else "for real", file=open("{folder}/sent", "a"))
+    checks = "'check': True" in sent and "'lock': None" in sent
+    print("check" if checks else "for real", file=open("{folder}/sent", "a"))
     if "silent" in open("{folder}/answer").read():
         sys.exit(255)
     text = open("{folder}/answer").read()
@@ -34,7 +35,7 @@ else:
     kind = ".cluster" if "collectors.cluster" in entry else ""
     text = json.dumps(json.load(open("{recorded}/%s%s.json" % (host, kind))))
 print("\\n%s %s" % (mark, text))
-"""  # noqa: E501 - an embedded program
+"""
 PLAN = ["01-m2-kube-controller-manager-edit-manifest", "02-m2-kube-scheduler-edit-manifest"]
 ANSWER = {
     "state": "skipped",

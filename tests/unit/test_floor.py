@@ -32,27 +32,36 @@ ENTRY, SHIP = (
 # Runs behind the same importer as on a node, with nothing but the standard library.
 PARSE = """
 import json
-from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import component_http, etcd, system
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import (
+    component_http, etcd, system
+)
 from ansible_collections.kubemend.remediation.plugins.module_utils.shared import redaction as mask
-from ansible_collections.kubemend.remediation.plugins.module_utils.system import files, procfs, systemd as unit, tls, yaml_scalars as kubeconfig
+from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
+    files, procfs, systemd as unit, tls, yaml_scalars as kubeconfig
+)
 
 def parse(folder):
     def text(name):
         return files.text(folder + "/" + name)
     block = unit.parse(text("systemctl-show.txt"))[0]
     return [
-        unit.unit(block), unit.command_line(block, lambda path: text("kubeadm-flags.env")), kubeconfig.os_release(text("os-release.txt")),
-        kubeconfig.top(text("kubelet-config.yaml"), "staticPodPath"), system.ipv4(text("fib_trie.txt")),
+        unit.unit(block), unit.command_line(block, lambda path: text("kubeadm-flags.env")),
+        kubeconfig.os_release(text("os-release.txt")),
+        kubeconfig.top(text("kubelet-config.yaml"), "staticPodPath"),
+        system.ipv4(text("fib_trie.txt")),
         procfs.cgroup(text("cgroup-static-pod.txt")), procfs.cgroup(text("cgroup-kubelet.txt")),
-        procfs.host_path("/etc/kubernetes/scheduler.conf", text("mountinfo-scheduler.txt"), text("mountinfo-host.txt")),
-        procfs.start_of(text("stat-scheduler.txt"), "1.0 1.0", 1e9, 100), etcd.members(text("etcd-members.json").encode("utf-8")),
+        procfs.host_path("/etc/kubernetes/scheduler.conf", text("mountinfo-scheduler.txt"),
+                         text("mountinfo-host.txt")),
+        procfs.start_of(text("stat-scheduler.txt"), "1.0 1.0", 1e9, 100),
+        etcd.members(text("etcd-members.json").encode("utf-8")),
         [[component_http.configz(200, text("configz-%d.json" % port).encode("utf-8")),
           component_http.metrics(200, text("metrics-%d.txt" % port).encode("utf-8")),
           component_http.has_check(text("healthz-%d.txt" % port))] for port in (10257, 10259)],
-        files.record(folder + "/kubelet-config.yaml")["sha256"], mask.argv(["a", "--token", "abc", "--password=x y"]),
+        files.record(folder + "/kubelet-config.yaml")["sha256"],
+        mask.argv(["a", "--token", "abc", "--password=x y"]),
         tls.context().check_hostname,
     ]
-"""  # noqa: E501 - an embedded program
+"""
 
 
 def _pythons() -> dict[tuple[int, ...], str]:

@@ -32,12 +32,16 @@ mount --bind {root}/var /var/lib
 export PYTHONHOME={home}
 {root}/kubelet -I -S -c 'import time; time.sleep(600)' {kubelet} </dev/null >/dev/null 2>&1 &
 one=$!
-{root}/kube-scheduler -I -S -c 'import time; time.sleep(600)' {scheduler} </dev/null >/dev/null 2>&1 &
+{root}/kube-scheduler -I -S -c 'import time; time.sleep(600)' {scheduler} \
+</dev/null >/dev/null 2>&1 &
 two=$!
 unset PYTHONHOME
-until grep -qx kubelet /proc/$one/comm && grep -qx kube-scheduler /proc/$two/comm; do sleep 0.05; done  # not this shell any more
+# not this shell any more
+until grep -qx kubelet /proc/$one/comm && grep -qx kube-scheduler /proc/$two/comm; do
+  sleep 0.05
+done
 exec {python} "$@"
-"""  # noqa: E501 - an embedded program
+"""
 
 
 def possible() -> bool:

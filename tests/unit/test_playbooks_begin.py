@@ -161,8 +161,9 @@ case "${@: -1}" in *"-I -S"*) ;; *) exit 0 ;; esac
 program=$(cat); mark=$(grep -ao 'KUBEMEND-[0-9a-f]*' <<< "$program" | tail -1)
 for word in "$@"; do case $word in h-*) host=${word#h-} ;; esac; done
 grep -ao "'state': '[a-z]*'" <<< "$program" | sed "s/.*: '\\(.*\\)'/\\1 $host/" >> %(folder)s/asked
-printf '\\n%%s %%s\\n' "$mark" '{"held": true, "changed": true, "message": "", "lock": {"run_id": "%(run)s", "remaining": 60, "controller": {}}}'
-"""  # noqa: E501 - an embedded program
+printf '\\n%%s %%s\\n' "$mark" '{"held": true, "changed": true, "message": "", \
+"lock": {"run_id": "%(run)s", "remaining": 60, "controller": {}}}'
+"""
 RUN = "20261121T090000Z-1a2b3c"
 # the floor: a loop ends at an item with which it cannot begin
 CORE_2_16 = ansible_release.__version__.startswith("2.16.")
@@ -180,15 +181,21 @@ LOCKED = """
         - ansible.builtin.meta: clear_host_errors
       when: asked
     - import_tasks: %(tasks)s/lock.yml
-    - kubemend.remediation.cluster_lock: {report_dir: "{{ folder }}", run_id: %(run)s, state: decided}
+    - kubemend.remediation.cluster_lock:
+        report_dir: "{{ folder }}"
+        run_id: %(run)s
+        state: decided
       delegate_to: localhost
       run_once: true
       register: decided
     - import_tasks: %(tasks)s/unlock.yml
-    - debug: {msg: "held={{ decided.held }} of {{ _kubemend_locks.results | default([]) | length or 'no answers' }}"}
+    - debug:
+        msg: >-
+          held={{ decided.held }} of
+          {{ _kubemend_locks.results | default([]) | length or 'no answers' }}
       delegate_to: localhost
       run_once: true
-"""  # noqa: E501 - an embedded program
+"""
 
 
 @pytest.mark.parametrize("asked", [True, False])

@@ -148,7 +148,8 @@ ASTERISK = ord("*")
 
 def document(given: dict[str, Any]) -> dict[str, Any]:
     """Return a copy of a document without secrets."""
-    return _redact(given, "")
+    clean: dict[str, Any] = _redact(given, "")
+    return clean
 
 
 def text(given: str) -> str:

@@ -23,6 +23,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ...module_utils.shared.version import TOOL_VERSION
 from ..evidence import archive
 from ..evidence import document as evidence_document
 from ..faults import engine
@@ -168,7 +169,7 @@ def _about(case: Case, anonymous: bool) -> dict[str, Any]:
         "started": case.run.started,
         "finished": case.run.finished,
         "versions": {
-            "kubemend": evidence_document.TOOL_VERSION,
+            "kubemend": TOOL_VERSION,
             "evidence": evidence_document.SCHEMA,
             "report": json_report.SCHEMA,
             "ansible_core": case.core,

@@ -262,22 +262,27 @@ def _source_notices(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str
     if document.get("status") == "ok" and not isinstance(document.get("sources"), list):
         yield "", "", f"{host}: what became of its sources is of no known shape."
     for item in _list(document.get("sources")):
-        status = item.get("status") if isinstance(item, Mapping) else None
-        if status not in STATUSES:
-            yield "", "", f"{host}: what became of a source is of no known shape."
-            continue
-        component = evidence_document.one_line(item.get("component"), 60)
-        notes = _notes(item)
-        if status == "absent":
-            yield component, notes[0] if notes else "no reason was given", ""
-            continue
-        if status != "ok":
-            notes.insert(0, WORDS[status])
-        elif item.get("truncated") is True and not notes:
-            notes.append("not all of it")
-        source = evidence_document.one_line(item.get("source"), 200)
-        for note in notes:
-            yield component, note, f"{host} {component}: {note} ({source})."
+        yield from _notices_of_source(host, item)
+
+
+def _notices_of_source(host: str, item: Any) -> Iterator[tuple[str, str, str]]:
+    """Yield (component, note, sentence) of one source."""
+    status = item.get("status") if isinstance(item, Mapping) else None
+    if status not in STATUSES:
+        yield "", "", f"{host}: what became of a source is of no known shape."
+        return
+    component = evidence_document.one_line(item.get("component"), 60)
+    notes = _notes(item)
+    if status == "absent":
+        yield component, notes[0] if notes else "no reason was given", ""
+        return
+    if status != "ok":
+        notes.insert(0, WORDS[status])
+    elif item.get("truncated") is True and not notes:
+        notes.append("not all of it")
+    source = evidence_document.one_line(item.get("source"), 200)
+    for note in notes:
+        yield component, note, f"{host} {component}: {note} ({source})."
 
 
 def _notes(item: Mapping[str, Any]) -> list[str]:

@@ -104,20 +104,31 @@ def noted(folder: str, host: str, suffix: str) -> Answer | None:
 def said(host: str, status: str, reason: str, answer: Any) -> Answer:
     """Return a host's answer with values of the expected types only."""
     answer = answer if isinstance(answer, Mapping) else {}
-    reported = answer.get("targets")
-    targets: dict[str, tuple[str, str]] = {}
-    times: dict[str, str] = {}
-    for target in reported if isinstance(reported, list) else ():
-        if isinstance(target, Mapping) and isinstance(target.get("real"), str):
-            real = target["real"]
-            sentence = evidence_document.one_line(target.get("reason") or "", 400)
-            targets[real] = (str(target.get("state")), sentence)
-            if target.get("at"):
-                times[real] = evidence_document.one_line(target["at"], 20)
+    reported = _targets(answer)
+    targets = {target["real"]: _state_and_reason(target) for target in reported}
+    times = {
+        target["real"]: evidence_document.one_line(target["at"], 20)
+        for target in reported
+        if target.get("at")
+    }
     problem = evidence_document.one_line(answer.get("error") or "", 400)
     if status != "ok":
         problem = evidence_document.one_line(reason or status, evidence_document.MAX_REASON)
     return Answer(host, targets, problem, times)
+
+
+def _targets(answer: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return what an answer says of each target that it names."""
+    reported = answer.get("targets")
+    if not isinstance(reported, list):
+        return []
+    targets = [target for target in reported if isinstance(target, Mapping)]
+    return [target for target in targets if isinstance(target.get("real"), str)]
+
+
+def _state_and_reason(target: Mapping[str, Any]) -> tuple[str, str]:
+    reason = evidence_document.one_line(target.get("reason") or "", 400)
+    return str(target.get("state")), reason
 
 
 def offered(

@@ -165,7 +165,7 @@ def kubelet_level(kubelet: Mapping[str, Any]) -> int:
 
     The last file that sets logging.verbosity counts.
     """
-    level = given([str(word) for word in kubelet.get("argv") or ()])
+    level: int | None = given([str(word) for word in kubelet.get("argv") or ()])
     if level is not None:
         return level
     level = 0
@@ -296,8 +296,8 @@ def _unseen(
 def _seen(document: Mapping[str, Any]) -> Seen:
     try:
         return look(document)
-    except fault_engine.UNFORESEEN as error:
-        return Seen(model_cluster.unjudged(document, fault_engine.unforeseen(error)))
+    except evidence_document.UNFORESEEN as error:
+        return Seen(model_cluster.unjudged(document, evidence_document.unforeseen(error)))
 
 
 @dataclass(frozen=True)
@@ -319,11 +319,7 @@ def about_pod(pod: str, found: Iterable[model_cluster.Cluster]) -> About:
     without naming a pod.
     """
     records = [cluster.api.get("pod") or {} for cluster in found]
-    known = [
-        record["data"]
-        for record in records
-        if record.get("status") == "ok" and isinstance(record.get("data"), Mapping)
-    ]
+    known = [record["data"] for record in records if _is_pod(record)]
     name = pod.rpartition("/")[2]
     if not known:
         _require_pod(pod, records)
@@ -335,14 +331,24 @@ def about_pod(pod: str, found: Iterable[model_cluster.Cluster]) -> About:
     needles = dict.fromkeys([name])
     nodes: set[str] = set()
     for data in known:
-        needles.update(dict.fromkeys(_job_names(data)))
-        for record in [data, data.get("pod"), *(data.get("siblings") or ())]:
-            if isinstance(record, Mapping):
-                needles.update(dict.fromkeys(_identities(record)))
-                nodes.update([str(record["node"])] if record.get("node") else [])
+        related = _pod_and_siblings(data)
+        identities = [identity for record in related for identity in _identities(record)]
+        needles.update(dict.fromkeys([*_job_names(data), *identities]))
+        nodes.update(str(record["node"]) for record in related if record.get("node"))
     needles.pop("", None)
     notes = () if nodes else (f"pod {pod} is on no node yet: the kubelets of all hosts are raised",)
     return About((*needles, *DEVICE_LINES), frozenset(nodes), notes)
+
+
+def _is_pod(record: Mapping[str, Any]) -> bool:
+    """Return whether an API's answer about the pod has its data."""
+    return record.get("status") == "ok" and isinstance(record.get("data"), Mapping)
+
+
+def _pod_and_siblings(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return what is known of the pod, of its object, and of its siblings."""
+    records = [data, data.get("pod"), *(data.get("siblings") or ())]
+    return [record for record in records if isinstance(record, Mapping)]
 
 
 def _require_pod(pod: str, records: Iterable[Mapping[str, Any]]) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
+from ..evidence.document import UNFORESEEN, unforeseen
 from ..faults import engine as fault_engine
 from ..models import cluster as model_cluster
 from ..models import control_plane, membership, writes
@@ -59,8 +60,8 @@ def add(
     for target, missing in targets:
         try:
             reason, step = _step(target, nodes[target.on], of[target.on], frozenset(allow), run_id)
-        except fault_engine.UNFORESEEN as error:
-            reason, step = fault_engine.unforeseen(error), None
+        except UNFORESEEN as error:
+            reason, step = unforeseen(error), None
         if step is None:
             refused.append(
                 f"{target.component} of {target.on} stays at level {target.former}: {missing};"

@@ -78,7 +78,8 @@ class _Target:
     def node(self, index: int) -> ScalarNode:
         """Return the node of an argument."""
         number, item = self.places[index]
-        return self.lists[number][1].value[item]
+        node: ScalarNode = self.lists[number][1].value[item]
+        return node
 
 
 @dataclass(frozen=True)

@@ -407,7 +407,7 @@ def _is_alike(first: Node, second: Node) -> bool:
     if type(first) is not type(second) or first.tag != second.tag:
         return False
     if isinstance(first, ScalarNode):
-        return first.value == second.value
+        return bool(first.value == second.value)
     return len(_children(first)) == len(_children(second))
 
 

@@ -199,17 +199,21 @@ def _remove_flow(draft: Draft, items: SequenceNode, indexes: set[int]) -> None:
     body, spans, close = draft.body, [_span(item) for item in items.value], items.end_mark.index - 1
     limits = [start for start, _end in spans[1:]] + [close]
     commas = [_comma(body, end, limit) for (_start, end), limit in zip(spans, limits, strict=False)]
-    kept = [index for index in range(len(spans)) if index not in indexes]
     for index in indexes:
         _cut(draft, items, spans[index], commas[index])
-    if not kept or commas[-1] is not None or kept[-1] == len(spans) - 1:
-        return
+    kept = [index for index in range(len(spans)) if index not in indexes]
+    is_last_cut = bool(kept) and kept[-1] != len(spans) - 1
     # The last item goes and has no comma of its own: the comma before it goes with it, for JSON
     # allows none there.
-    comma, following = commas[kept[-1]], spans[kept[-1] + 1][0]
+    if is_last_cut and commas[-1] is None:
+        _cut_comma(draft, commas[kept[-1]], spans[kept[-1] + 1][0])
+
+
+def _cut_comma(draft: Draft, comma: int | None, following: int) -> None:
+    """Cut the comma behind the last item that is kept, up to the item that followed it."""
     if comma is None:
         raise AssertionError("items of a flow list are parted by commas")
-    if body[comma + 1 : following].strip(" \t"):
+    if draft.body[comma + 1 : following].strip(" \t"):
         following = comma + 1
     draft.change(comma, following)
 

@@ -30,8 +30,8 @@ try:
 except ImportError:
     x509 = NameOID = UnsupportedAlgorithm = None
 
+from ...module_utils.shared import text as shared_text
 from ...module_utils.shared.cluster_key import CERTIFICATE, cluster_key
-from ...module_utils.shared.text import one_line
 from ...module_utils.shared.version import TOOL_VERSION
 from ..safe_io import atomic_file
 from ..safe_io.bounded_json import decoded
@@ -86,6 +86,12 @@ COLLECTOR, MOMENT = (
 # What evidence of an unexpected shape raises: it costs that host or that fault, and the others are
 # evaluated.
 UNFORESEEN = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+
+
+def one_line(value: object, limit: int = 300) -> str:
+    """Return the value as one printable line of at most `limit` characters."""
+    line: str = shared_text.one_line(value, limit)
+    return line
 
 
 class EvidenceError(Exception):
@@ -182,7 +188,8 @@ def _duration(value: Any) -> float:
     """Return a duration that is not negative."""
     if not value or isinstance(value, bool) or value < 0:
         return 0
-    return value
+    duration: float = value
+    return duration
 
 
 def role_of(document: dict[str, Any]) -> str:

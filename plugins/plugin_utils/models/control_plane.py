@@ -148,7 +148,9 @@ def lines(value: Any) -> list[str]:
 
 def status(document: Mapping[str, Any], collector: str) -> str:
     """Return a collector's status; not_asked when the document does not contain it."""
-    return document.get("collectors", {}).get(collector, {}).get("status", "not_asked")
+    record = document.get("collectors", {}).get(collector, {})
+    reported: str = record.get("status", "not_asked")
+    return reported
 
 
 def extract(document: Mapping[str, Any]) -> ControlPlane | None:

@@ -64,7 +64,8 @@ class Edit:
     @property
     def new(self) -> str:
         """Return the line that sets it."""
-        return sysctl.line_with(self.old, self.wanted).strip()
+        line: str = sysctl.line_with(self.old, self.wanted)
+        return line.strip()
 
 
 @dataclass(frozen=True)

@@ -87,12 +87,13 @@ class Threshold:
 
     def amount(self, total: int | None) -> Fraction | None:
         """Return the number of bytes, inodes or ids; None for what is none."""
-        if self.value.endswith("%"):
-            share = quantity.parse(self.value[:-1])
-            if share is None or total is None:
-                return None
-            return share * total / 100
-        return quantity.parse(self.value)
+        is_share = self.value.endswith("%")
+        number: Fraction | None = quantity.parse(self.value[:-1] if is_share else self.value)
+        if not is_share:
+            return number
+        if number is None or total is None:
+            return None
+        return number * total / 100
 
     def __str__(self) -> str:
         where = "the kubelet's default" + SINCE.get(self.signal, "")

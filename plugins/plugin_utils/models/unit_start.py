@@ -42,7 +42,8 @@ def of(
     if not told.get("said"):
         own = [line for line in lines if isinstance(line, str) and systemd_output.of_systemd(line)]
         told["said"] = own[-systemd_output.KEPT :]
-    return start_refusal.refusals(record, told)
+    refusals: list[Refusal] = start_refusal.refusals(record, told)
+    return refusals
 
 
 def now(

@@ -174,7 +174,7 @@ def _container(node: Node) -> Container:
 
 
 def _line_of(error: yaml.YAMLError) -> int | None:
-    mark = getattr(error, "problem_mark", None)
+    mark: yaml.Mark | None = getattr(error, "problem_mark", None)
     if mark is None:
         return None
     return mark.line + 1

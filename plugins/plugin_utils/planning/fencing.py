@@ -10,6 +10,7 @@ from typing import Any
 
 from ...module_utils.shared.consent import API_DOWN, FENCED
 from ..models import control_plane, taints
+from ..models.taint_catalogue import CORDON
 from ..parsers import systemd_unit
 from .plan import RemedyContext
 
@@ -108,9 +109,15 @@ def _fence(scene: RemedyContext) -> str | None:
         return f"the Node object of {name} is gone, as after its removal from the cluster"
     if _is_held(node):
         return f"another client cordoned {name}"
+    fence = _fencing_taint(node)
+    return f"{name} carries the taint {fence.taint} ({fence.owner.means})" if fence else None
+
+
+def _fencing_taint(node: Mapping[str, Any]) -> taints.Explained | None:
+    """Return the first taint with which its owner takes a node out, or None."""
     carried = node.get("taints")
     for taint in map(taints.explained, carried if isinstance(carried, (list, tuple)) else ()):
         # a cordon's taint stays with the cordon, kubemend's among them
-        if taint and taint.owner.fence and taint.taint.key != taints.CORDON:
-            return f"{name} carries the taint {taint.taint} ({taint.owner.means})"
+        if taint and taint.owner.fence and taint.taint.key != CORDON:
+            return taint
     return None

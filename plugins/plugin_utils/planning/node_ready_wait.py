@@ -31,13 +31,14 @@ def nodes(plan: Iterable[Step], ended: Iterable[Mapping[str, Any]]) -> frozenset
     """Return the Nodes of done steps after which a kubelet may run that was down."""
     done = {step["id"] for step in ended if step.get("state") == DONE}
     starts = [step for step in plan if step.id in done and _starts_kubelet(step)]
-    return frozenset(node for step in starts for node in (step.node, *step.nodes) if node)
+    names = [name for step in starts for name in (step.node, *step.nodes)]
+    return frozenset(name for name in names if name)
 
 
 def _starts_kubelet(step: Step) -> bool:
     if step.remedy == KERNEL_SETTING:
         return step.code in EXHAUSTED
-    return kind_of(step.remedy).starts_kubelet
+    return bool(kind_of(step.remedy).starts_kubelet)
 
 
 def listed(items: Any, names: Iterable[str]) -> bool:

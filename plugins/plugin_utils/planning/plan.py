@@ -234,7 +234,7 @@ def _is_local(step: Step) -> bool:
         return step.component in BELOW
     if step.remedy == step_kinds.RESET_STATE:  # of a kubelet that its state keeps down
         return bool((step.expect or {}).get("down"))
-    return kind_of(step.remedy).is_local(step.risk)
+    return bool(kind_of(step.remedy).is_local(step.risk))
 
 
 def _rows(groups: Iterable[Sequence[Step]]) -> list[tuple[Step, str | None]]:

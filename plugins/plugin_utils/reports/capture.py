@@ -14,6 +14,7 @@ from typing import Any
 from ...module_utils.shared.journal_names import FOLDER as JOURNAL
 from ...module_utils.shared.paths import ROOT
 from ...module_utils.shared.pod_rejection import REJECTED
+from ...module_utils.shared.version import TOOL_VERSION
 from ..capture import log_merge, outcome
 from ..capture.outcome import Became
 from ..capture.plan import KUBELET, REVERT, Plan, Target
@@ -131,7 +132,7 @@ def _run(folder: str, plan: Plan, notices: tuple[str, ...], result: tuple[int, s
         evidence_document.now(),
         "capture",
         folder,
-        evidence_document.TOOL_VERSION,
+        TOOL_VERSION,
         notices=notices,
         outcome=result,
     )

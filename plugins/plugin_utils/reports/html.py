@@ -289,7 +289,7 @@ def _view(number: int, rows: _ClusterRows, result: model_result.Result, run: Run
 
 
 def _title(rows: _ClusterRows) -> tuple[str, str]:
-    if rows.key is None or rows.key == phrases.UNPROVEN:
+    if rows.key is None or rows.key == model_result.UNPROVEN:
         return "Hosts of no proven cluster", ""
     return f"Cluster {rows.key}", f"Kubernetes {rows.version or 'version unknown'}"
 

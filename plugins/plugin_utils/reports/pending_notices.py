@@ -9,11 +9,10 @@ Pure, over untrusted data.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from ..evidence.document import one_line
-from ..faults import engine
+from ..evidence.document import UNFORESEEN, one_line, unforeseen
 from ..faults.scheduling import lost_nodes
 from ..models.cluster import Cluster
 from ..models.scheduling import excluded_nodes
@@ -34,24 +33,27 @@ def told(clusters: Iterable[Cluster], symptom: str | None) -> tuple[tuple[str, .
 
     For any other symptom only a Pending pod is reported.
     """
+    known = [cluster for cluster in clusters if cluster.key is not None]
+    if symptom != SYMPTOM:
+        return tuple(_pending_pod_sentences(known)), None
     sentences: list[str] = []
     absent: list[str] = []
-    exists = False
-    for cluster in (item for item in clusters if item.key is not None):
-        pod = _pod_or_error(cluster)
-        if symptom != SYMPTOM:
-            if pod and _is_pending(cluster):
-                sentences.append(pod)
-            continue
+    for cluster in known:
         record = (cluster.api or {}).get("pod") or {}
         if record.get("status") == "absent":
             absent.append(_absent(record))
-        else:
-            exists = True
-        sentences += _symptom_sentences(cluster, pod, bool(record))
-    if absent and not exists:
+        sentences += _symptom_sentences(cluster, _pod_or_error(cluster), bool(record))
+    if known and len(absent) == len(known):
         return (*sentences, absent[0]), absent[0]
     return tuple(sentences), None
+
+
+def _pending_pod_sentences(clusters: Iterable[Cluster]) -> Iterator[str]:
+    """Yield a sentence about the requested pod of each cluster in which it is Pending."""
+    for cluster in clusters:
+        pod = _pod_or_error(cluster)
+        if pod and _is_pending(cluster):
+            yield pod
 
 
 def _absent(record: Mapping[str, Any]) -> str:
@@ -61,8 +63,8 @@ def _absent(record: Mapping[str, Any]) -> str:
 def _pod_or_error(cluster: Cluster) -> str:
     try:
         return _pod(cluster)
-    except engine.UNFORESEEN as error:
-        return f"nothing can be told of the pod: {engine.unforeseen(error)}"
+    except UNFORESEEN as error:
+        return f"nothing can be told of the pod: {unforeseen(error)}"
 
 
 def _symptom_sentences(cluster: Cluster, pod: str, is_asked: bool) -> list[str]:

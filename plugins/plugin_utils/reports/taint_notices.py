@@ -13,8 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..evidence.document import one_line
-from ..faults import engine
+from ..evidence.document import UNFORESEEN, one_line, unforeseen
 from ..models import taints
 from ..models.api_node import SHOWN, NodeView, and_others, views
 from ..models.cluster import Cluster
@@ -35,10 +34,8 @@ def told(clusters: Iterable[Cluster], symptom: str | None) -> tuple[str, ...]:
     for cluster in clusters:
         try:
             sentences += _sentences(cluster)
-        except engine.UNFORESEEN as error:
-            sentences.append(
-                f"nothing can be told of the taints of nodes: {engine.unforeseen(error)}"
-            )
+        except UNFORESEEN as error:
+            sentences.append(f"nothing can be told of the taints of nodes: {unforeseen(error)}")
     return tuple(sentences)
 
 

@@ -163,7 +163,7 @@ def _heading(
     page: Page, result: model_result.Result, hosts: Sequence[model_result.HostRow], key: str | None
 ) -> None:
     text = "Hosts of no proven cluster"
-    if key is not None and key != phrases.UNPROVEN:
+    if key is not None and key != model_result.UNPROVEN:
         versions = (item.kubernetes_version for item in result.clusters if item.key == key)
         text = f"Cluster {key}, Kubernetes {next(versions, None) or 'version unknown'}"
     parts = []

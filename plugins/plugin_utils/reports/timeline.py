@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime, timezone
 
-from ..models.timeline import Entry, Timeline
+from ..models.timeline import Timeline
+from ..models.timeline_lines import Entry
 from .text_page import Page
 
 TIME, WIDEST = 15, 32  # 20:01:02.113402, and the longest place that is aligned

@@ -21,7 +21,8 @@ def show(text: str) -> None:
 
 def width() -> int:
     """Return the columns of a report: as Ansible has them, and no wider than can be read."""
-    return min(Display().columns, WIDEST)
+    columns: int = Display().columns
+    return min(columns, WIDEST)
 
 
 def tell(sentence: str) -> None:

@@ -15,7 +15,7 @@ from ansible.plugins.action import ActionBase
 from ansible.plugins.loader import lookup_loader
 
 from ..evidence.document import NEVER_BEGAN, file_name, one_line, stub, write
-from ..faults import engine
+from ..faults import CATALOGUE
 from . import inventory_groups
 from .settings import (
     PREFIX,
@@ -136,7 +136,7 @@ class Hosts:
         if wrong:
             raise SettingsError(complain_about(wrong[0], f" (host {host})"))
         values = {key: self._value(host, key) for key in raw if key not in self._above}
-        return check({**values, **self._above}, codes=engine.CATALOGUE, where=place)
+        return check({**values, **self._above}, codes=CATALOGUE, where=place)
 
     def _require_same(self, first: Settings, host: str, settings: Settings) -> None:
         """Raise SettingsError where a variable of the whole run differs between hosts."""

@@ -17,8 +17,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from ...module_utils.shared.step_kinds import PROBE
 from ..models import result as model_result
-from ..planning.plan import CLEAN_UP, PROBE, Step, only_risk
+from ..planning.plan import CLEAN_UP, Step, only_risk
 
 SCHEMA = "kubemend.plan/1"
 BEGUN, LOOKS = "step.begun", "looks.jsonl"

@@ -10,7 +10,7 @@ from typing import Any
 
 from ...module_utils.shared import step_kinds
 from ..evidence import sources
-from ..faults import engine
+from ..faults import CATALOGUE, engine
 from ..models import cluster
 from ..models import result as model_result
 from ..planning import check_mode, node_ready_wait, plan
@@ -125,7 +125,7 @@ def with_command(
     if not waiting or not all(step.allowed or plan.only_risk(step) for step in waiting):
         return finding
     deep = ""
-    if engine.CATALOGUE[finding.code].tier == "deep" or finding.code in WALKED:
+    if CATALOGUE[finding.code].tier == "deep" or finding.code in WALKED:
         deep = " -e kubemend_deep=true"
     return replace(
         finding,

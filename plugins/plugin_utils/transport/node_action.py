@@ -215,7 +215,7 @@ class NodeAction(ActionBase):
 
         Ansible's own messages leave out why a command failed.
         """
-        answer = super()._low_level_execute_command(*args, **named)
+        answer: dict[str, Any] = super()._low_level_execute_command(*args, **named)
         message = _message(answer.get("stderr"))
         if message:
             self._complaints = (*self._complaints, (answer.get("rc") != 0, message))

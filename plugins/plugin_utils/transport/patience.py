@@ -47,10 +47,15 @@ def patiently(
         started = True
         if is_over or status != "ok" or answer.get("state") != RUNNING:
             return status, reason, answer
-        progress = document.one_line(answer.get("reason") or "", MAX_PROGRESS)
-        if progress and progress != reported:
-            tell(progress)
-        reported = progress
+        reported = _report(answer, reported, tell)
+
+
+def _report(answer: Mapping[str, Any], reported: str, tell: Callable[[str], None]) -> str:
+    """Tell how far the step is, unless that was reported last; return what is reported now."""
+    progress = document.one_line(answer.get("reason") or "", MAX_PROGRESS)
+    if progress and progress != reported:
+        tell(progress)
+    return progress
 
 
 def checked(answer: Mapping[str, Any]) -> dict[str, Any]:

@@ -36,7 +36,7 @@ def only_where_needed(connection: Any) -> Iterator[None]:
     build = become.build_become_command
 
     def either(command: str, shell: Any) -> str:
-        with_become = build(command, shell)
+        with_become: str = build(command, shell)
         if not command or with_become == command:
             return with_become
         return _either(become, command, with_become, shell)

@@ -162,7 +162,8 @@ def environment(home: pathlib.Path) -> dict[str, str]:
     private.mkdir(parents=True, exist_ok=True)
     pass_on_pip_settings(private)
     env = machine.environment(HOME=str(private))
-    folders = [os.path.dirname(path) for path in machine.pythons().values()]  # noqa: PTH120 - a string for PATH
+    # strings, for PATH
+    folders = [os.path.dirname(path) for path in machine.pythons().values()]  # noqa: PTH120
     env["PATH"] = os.pathsep.join([str(home / "bin"), env["PATH"], *folders])
     return env
 
@@ -180,7 +181,8 @@ def pass_on_pip_settings(home: pathlib.Path) -> None:
         text=True,
         check=False,
     )
-    cache = os.environ.get("PIP_CACHE_DIR") or os.path.expanduser("~/.cache/pip")  # noqa: PTH111 - a string for pip
+    # a string, for pip
+    cache = os.environ.get("PIP_CACHE_DIR") or os.path.expanduser("~/.cache/pip")  # noqa: PTH111
     path = home / ".config" / "pip" / "pip.conf"
     path.parent.mkdir(parents=True, exist_ok=True)
     # An index may be named with a password.

@@ -23,11 +23,12 @@ CERTIFICATES = "/etc/kubernetes/ssl"
 # What Debian's packages leave and kubespray does not have; kubeadm's own folder is a link, because
 # some paths in it are fixed.
 SCRIPT = f"""set -e
-rm -rf /usr/lib/systemd/system/kubelet.service /usr/lib/systemd/system/kubelet.service.d /etc/default/kubelet
+rm -rf /usr/lib/systemd/system/kubelet.service /usr/lib/systemd/system/kubelet.service.d \
+/etc/default/kubelet
 mv /usr/bin/kubelet /usr/local/bin/kubelet
 mkdir -p {CERTIFICATES} /etc/kubernetes/manifests
 ln -sfn {CERTIFICATES} /etc/kubernetes/pki
-"""  # noqa: E501 - an embedded program
+"""
 
 
 def files(k8s: str, node, pause: str, timers: str, swap_on: bool) -> dict:
@@ -57,7 +58,8 @@ def unit() -> str:
     return (
         "[Unit]\nDescription=Kubernetes Kubelet"
         " Server\nAfter=containerd.service\nWants=containerd.service\n\n"
-        f"[Service]\nEnvironmentFile=-{ENVIRONMENT}\nExecStart={start}\nRestart=always\nRestartSec=10s\n\n"
+        f"[Service]\nEnvironmentFile=-{ENVIRONMENT}\nExecStart={start}\n"
+        "Restart=always\nRestartSec=10s\n\n"
         "[Install]\nWantedBy=multi-user.target\n"
     )
 

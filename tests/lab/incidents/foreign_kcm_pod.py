@@ -20,12 +20,13 @@ PORT = 16443
 
 # Its own CA: that, and no name, tells another cluster's instance from one of ours.
 _CERTIFICATES = f"""set -e; mkdir -p {FOLDER}; cd {FOLDER}
-openssl req -x509 -newkey rsa:2048 -nodes -days 30 -subj /CN=nested-ca -keyout ca.key -out ca.crt 2>/dev/null
+openssl req -x509 -newkey rsa:2048 -nodes -days 30 -subj /CN=nested-ca \
+-keyout ca.key -out ca.crt 2>/dev/null
 openssl req -newkey rsa:2048 -nodes -subj /CN=nested-api -keyout api.key -out api.csr 2>/dev/null
 printf 'subjectAltName=IP:{{ip}}\\n' > api.ext
 openssl x509 -req -in api.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 30 -extfile api.ext \\
   -out api.crt 2>/dev/null
-"""  # noqa: E501 - an embedded program
+"""
 
 
 def kubeconfig(ip: str) -> str:

@@ -15,15 +15,18 @@ CONF, BOOTSTRAP, PEM = (
 MAKE = """
 set -e
 cd "$(mktemp -d)"
-openssl req -newkey rsa:2048 -nodes -subj /O=system:nodes/CN=system:node:NODE -keyout key.pem -out csr.pem 2>/dev/null
+openssl req -newkey rsa:2048 -nodes -subj /O=system:nodes/CN=system:node:NODE \
+-keyout key.pem -out csr.pem 2>/dev/null
 touch index.txt
-printf '[ca]\\ndefault_ca=a\\n[a]\\ndatabase=index.txt\\nnew_certs_dir=.\\nrand_serial=yes\\ndefault_md=sha256\\npolicy=p\\n[p]\\norganizationName=supplied\\n\
+printf '[ca]\\ndefault_ca=a\\n[a]\\ndatabase=index.txt\\nnew_certs_dir=.\\nrand_serial=yes\\n\
+default_md=sha256\\npolicy=p\\n[p]\\norganizationName=supplied\\n\
 commonName=supplied\\n' > ca.cnf
-openssl ca -batch -notext -config ca.cnf -cert /etc/kubernetes/pki/ca.crt -keyfile /etc/kubernetes/pki/ca.key -startdate 20200101000000Z \\
+openssl ca -batch -notext -config ca.cnf -cert /etc/kubernetes/pki/ca.crt \
+-keyfile /etc/kubernetes/pki/ca.key -startdate 20200101000000Z \\
   -enddate 20200201000000Z -in csr.pem -out cert.pem 2>/dev/null
 cat cert.pem key.pem
 rm -rf "$PWD"
-"""  # noqa: E501 - an embedded program
+"""
 
 
 class KubeletClientCertificate(KubeletDown):

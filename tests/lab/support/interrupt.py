@@ -44,12 +44,15 @@ component, end = sys.argv[1], time.monotonic() + 150
 while time.monotonic() < end:
     for name in sorted(glob.glob("/var/lib/kubemend/journal/*/proof-*.json"), reverse=True):
         record = json.load(open(name))
-        if record["state"] == "awaited" and record["component"] == component and not os.path.exists("/proc/%d" % record["former"]["pid"]):
-            print(json.dumps({"pid": record["by"]["pid"], "run_id": record["run_id"], "step": record["step"]}))
+        is_awaited = record["state"] == "awaited" and record["component"] == component
+        if is_awaited and not os.path.exists("/proc/%d" % record["former"]["pid"]):
+            print(json.dumps({
+                "pid": record["by"]["pid"], "run_id": record["run_id"], "step": record["step"]
+            }))
             sys.exit(0)
     time.sleep(0.02)
 sys.exit(1)
-"""  # noqa: E501 - an embedded program
+"""
 
 
 class Controller:

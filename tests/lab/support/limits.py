@@ -46,7 +46,8 @@ if kind == "watches":
             time.sleep(0.2)
     time.sleep(86400)
 if kind == "files":
-    resource.setrlimit(resource.RLIMIT_NOFILE, (count, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (count, hard))
 held = []
 while len(held) < (count if kind == "inotify" else count - 5):
     one = libc.inotify_init1(0) if kind == "inotify" else os.open("/dev/null", os.O_RDONLY)
@@ -58,7 +59,7 @@ while len(held) < (count if kind == "inotify" else count - 5):
         time.sleep(0.2)
 print("holds", len(held), flush=True)
 time.sleep(86400)
-"""  # noqa: E501 - an embedded program
+"""
 TRIED = (
     "python3 -c 'import ctypes, os; c = ctypes.CDLL(None, use_errno=True); print({} >= 0 or"
     " os.strerror(ctypes.get_errno()))'"

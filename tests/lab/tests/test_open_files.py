@@ -200,7 +200,9 @@ def nofile(cluster, pid: int, node: str = "w1") -> list[str]:
 
 
 # One scenario: each step needs the state that the step before it left.
-def test_a_service_at_its_limit_gets_more_at_once_and_from_its_next_start(cluster, play, tmp_path):  # noqa: PLR0915
+def test_a_service_at_its_limit_gets_more_at_once_and_from_its_next_start(  # noqa: PLR0915
+    cluster, play, tmp_path
+):
     dropin = "/etc/systemd/system/holder.service.d/99-zz-kubemend.conf"
     written = f"cat {dropin} 2>/dev/null; true"
     # the lab's nodes may have 20000
@@ -391,7 +393,7 @@ def main_pid(cluster, unit: str, node: str = "w1") -> int:
 
 
 # One scenario: each step needs the state that the step before it left.
-def test_a_service_is_restarted_where_that_is_allowed_and_left_as_it_was_where_it_does_not_come_up(  # noqa: PLR0915
+def test_a_service_restarts_if_allowed_and_is_as_it_was_if_it_does_not_come_up(  # noqa: PLR0915
     cluster, play
 ):
     dropin, program = (

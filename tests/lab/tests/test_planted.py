@@ -45,7 +45,8 @@ FILES = {
         f" {secret('bootstrap')}\n"
     ),
     "/etc/systemd/system/kubelet.service.d/90-planted.conf": (
-        f"[Service]\nEnvironment=REGISTRY_TOKEN={secret('kubelet-environment')}\nEnvironment=SHOWN=planted.example.org\n"
+        f"[Service]\nEnvironment=REGISTRY_TOKEN={secret('kubelet-environment')}\n"
+        "Environment=SHOWN=planted.example.org\n"
     ),
 }
 

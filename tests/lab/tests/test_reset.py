@@ -28,11 +28,13 @@ end = time.monotonic() + 300
 while time.monotonic() < end:
     for name in glob.glob("/var/lib/kubemend/journal/*/proof-*reset-state.json"):
         record = json.load(open(name))
-        if record["state"] == "awaited" and subprocess.call(["pgrep", "-x", "kubelet"], stdout=subprocess.DEVNULL):
+        if record["state"] == "awaited" and subprocess.call(
+            ["pgrep", "-x", "kubelet"], stdout=subprocess.DEVNULL
+        ):
             os.kill(record["by"]["pid"], signal.SIGKILL)
             raise SystemExit(print("killed"))
     time.sleep(0.02)
-"""  # noqa: E501 - an embedded program
+"""
 
 
 @pytest.fixture

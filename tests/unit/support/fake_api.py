@@ -135,7 +135,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         return "unix"
 
     def do_GET(self) -> None:
-        fake, parts = self.server.fake, urllib.parse.urlsplit(self.path)  # type: ignore[attr-defined]
+        fake = self.server.fake  # type: ignore[attr-defined]
+        parts = urllib.parse.urlsplit(self.path)
         sent = json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)) or b"null")
         fake.seen.append(f"{self.command} {parts.path}")
         wrong = fake.before(self.command, parts.path) or fake.wrong.get(self.command)

@@ -34,12 +34,15 @@ JOURNALCTL = """#!/bin/sh
 echo "$@" >> {folder}/asked
 case "$*" in
   *MESSAGE_ID=*) cat {folder}/dropped 2>/dev/null ;;
-  *--unit=kubelet.service*--since*) cat {folder}/window 2>/dev/null; cat {folder}/complaint >&2 2>/dev/null; sleep $(cat {folder}/sleep) ;;
+  *--unit=kubelet.service*--since*)
+    cat {folder}/window 2>/dev/null
+    cat {folder}/complaint >&2 2>/dev/null
+    sleep $(cat {folder}/sleep) ;;
   *--unit=kubelet.service*--lines=1*) cat {folder}/any 2>/dev/null ;;
   *) cat {folder}/oldest 2>/dev/null ;;
 esac
 exit $(cat {folder}/code)
-"""  # noqa: E501 - an embedded program
+"""
 SYSTEMCTL = "#!/bin/sh\ncat {folder}/units\n"
 
 

@@ -79,12 +79,18 @@ while True:
     if child and child.poll() is not None:
         child, ready = None, time.monotonic() + 0.4
     if child is None and seen and flag("image") and time.monotonic() >= ready:
-        words = [line.split("- ", 1)[1] for line in seen.splitlines() if line.strip().startswith("- ")]
-        open(state + "/kube-system_kube-scheduler-m2_uid/kube-scheduler/%d.log" % starts, "w").close()
+        items = [line for line in seen.splitlines() if line.strip().startswith("- ")]
+        words = [item.split("- ", 1)[1] for item in items]
+        logs = state + "/kube-system_kube-scheduler-m2_uid/kube-scheduler"
+        open(logs + "/%d.log" % starts, "w").close()
         starts += 1
         refused = flag("refuse") and "--leader-elect=true" in words
-        child = subprocess.Popen(["/bin/false"] if refused else [{scheduler!r}] + words[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-"""  # noqa: E501 - an embedded program
+        child = subprocess.Popen(
+            ["/bin/false"] if refused else [{scheduler!r}] + words[1:],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+"""
 SCHEDULER = """#!{python}
 import json, os, sys, time
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -98,17 +104,22 @@ if elect and os.path.exists(state + "/crash"):
 said = elect and not os.path.exists(state + "/ignore")
 class Handler(BaseHTTPRequestHandler):
     def do_GET(self):
-        body = "[+]ping ok\\n" + ("[+]leaderElection ok\\n" if said else "") + "healthz check passed\\n"
+        election = "[+]leaderElection ok\\n" if said else ""
+        body = "[+]ping ok\\n" + election + "healthz check passed\\n"
         if self.path == "/configz":
             body = json.dumps({{"componentconfig": {{"LeaderElection": {{"LeaderElect": said}}}}}})
         data = body.encode()
-        self.send_response(200); self.send_header("Content-Length", str(len(data))); self.end_headers(); self.wfile.write(data)
+        self.send_response(200); self.send_header("Content-Length", str(len(data)))
+        self.end_headers(); self.wfile.write(data)
     def log_message(self, *args): pass
 HTTPServer(("127.0.0.1", int(flags["port"])), Handler).serve_forever()
-"""  # noqa: E501 - an embedded program
+"""
 CTR = """#!/bin/sh
-case "$*" in *version*) [ -e {state}/mute ] || echo "Server:" ;; *) [ -e {state}/image ] && echo image || : ;; esac
-"""  # noqa: E501 - an embedded program
+case "$*" in
+  *version*) [ -e {state}/mute ] || echo "Server:" ;;
+  *) [ -e {state}/image ] && echo image || : ;;
+esac
+"""
 
 
 def sha(data: bytes) -> str:

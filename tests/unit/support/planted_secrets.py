@@ -119,7 +119,8 @@ FILES = {
     "etc/kubernetes/pki/ca.key": KEY.format(secret("key-file")),
     "etc/kubernetes/pki/apiserver.crt": KEY.format(secret("key-file")),
     "etc/default/kubelet": (
-        f"KUBELET_EXTRA_ARGS=--registry-token={secret('kubelet-environment')}\nAPI_SECRET={secret('kubelet-file')}\n"
+        f"KUBELET_EXTRA_ARGS=--registry-token={secret('kubelet-environment')}\n"
+        f"API_SECRET={secret('kubelet-file')}\n"
     ),
     "etc/fstab": f"//planted.example.org/x /mnt cifs username=u,password={secret('fstab')} 0 0\n",
     "etc/containerd/config.toml": (

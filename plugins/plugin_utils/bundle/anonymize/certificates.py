@@ -125,7 +125,9 @@ class Certificates:
             builder = builder.not_valid_after(_date(old, "not_valid_after"))
             for value, critical in extensions:
                 builder = builder.add_extension(value, critical)
-            return builder.sign(self._key, None).public_bytes(Encoding.PEM).decode("ascii")
+            signed = builder.sign(self._key, None).public_bytes(Encoding.PEM)
+            text: str = signed.decode("ascii")
+            return text
         except UNREADABLE:
             # It cannot be read anywhere, and its names cannot be found.
             return f"{BEGIN}\n{base64.b64encode(self._opaque(plain)).decode('ascii')}\n{END}\n"

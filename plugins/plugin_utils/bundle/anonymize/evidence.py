@@ -74,7 +74,8 @@ class Anonymizer:
 
     def document(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return a document of evidence, or any other mapping, with other names."""
-        return self._walk(given, "")
+        renamed: dict[str, Any] = self._walk(given, "")
+        return renamed
 
     def text(self, given: str) -> str:
         """Return a string with other names."""

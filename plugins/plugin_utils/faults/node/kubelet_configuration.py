@@ -20,7 +20,8 @@ from ...models.kubelet import (
 from ...models.kubelet import (
     status as kubelet_status,
 )
-from ...models.kubelet.refused_configuration import Judged, Refusal
+from ...models.kubelet.configured_value import Refusal
+from ...models.kubelet.refused_configuration import Judged
 from ...models.kubelet.status import KubeletStatus
 from ...models.result import EvidenceRef, Missing
 from ...parsers import systemd_unit

@@ -16,7 +16,7 @@ from ...models.api_node import SHOWN, NodeView, and_others, views
 from ...models.cluster import Cluster
 from ...models.result import EvidenceRef, Missing
 from ...models.scheduling import excluded_nodes
-from ...models.taint_catalogue import Owner
+from ...models.taint_catalogue import CORDON, Owner
 from ...models.taints import Explained, Taint
 from ..base import CheckResult, Detection, cluster_check, without_kubernetes
 from ..scheduling import waiting_pods
@@ -140,7 +140,7 @@ def _decides_alone(message: str, explained: Explained, count: int | None) -> boo
 
 
 def _may_keep(taint: Taint) -> bool:
-    return taint.effect != taints.PREFER and taint.key != taints.CORDON
+    return taint.effect != taints.PREFER and taint.key != CORDON
 
 
 def _is_of_all_nodes(message: str, count: int | None) -> bool:
@@ -284,9 +284,7 @@ def _cordon(cluster: Cluster, view: NodeView) -> Iterator[Detection]:
     managed = view.ours
     if not view.cordoned or (managed is not None and not managed.get("held")):
         return
-    added = next(
-        (taint.get("added") for taint in view.taints if taint.get("key") == taints.CORDON), None
-    )
+    added = next((taint.get("added") for taint in view.taints if taint.get("key") == CORDON), None)
     since, text = wording.since(added), "spec.unschedulable is true"
     if added:
         text = f"spec.unschedulable is true, taint added {one_line(added, 40)}"
@@ -317,7 +315,7 @@ def _cordon(cluster: Cluster, view: NodeView) -> Iterator[Detection]:
 def _fences(cluster: Cluster, view: NodeView) -> Iterator[Detection]:
     for taint in view.taints:
         explained = taints.explained(taint)
-        if explained is None or not explained.owner.fence or taint.get("key") == taints.CORDON:
+        if explained is None or not explained.owner.fence or taint.get("key") == CORDON:
             continue
         yield _fence(cluster, view, taint, explained.owner)
 

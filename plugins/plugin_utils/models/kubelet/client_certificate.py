@@ -25,7 +25,7 @@ try:
 except ImportError:
     x509 = UnsupportedAlgorithm = None
 
-from ...evidence.document import CERTIFICATE
+from ....module_utils.shared.cluster_key import CERTIFICATE
 from ...parsers import json_values
 from ...safe_io import yaml_nodes
 from .. import control_plane
@@ -109,7 +109,7 @@ def _dates(pem: Any) -> tuple[datetime, datetime] | None:
 
 def _date(certificate: Any, name: str) -> datetime:
     """Return a date with its zone, which newer libraries (42) give; they warn of the other."""
-    date = getattr(certificate, f"{name}_utc", None) or getattr(certificate, name)
+    date: datetime = getattr(certificate, f"{name}_utc", None) or getattr(certificate, name)
     if date.tzinfo:
         return date
     return date.replace(tzinfo=timezone.utc)

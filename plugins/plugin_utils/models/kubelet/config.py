@@ -212,4 +212,5 @@ def _whole(node: Node) -> bool:
 
 def cpus(text: str) -> Fraction | None:
     """Parse a quantity of CPUs, such as 500m, 2 or 1.5; return None where it is none."""
-    return quantity.parse(text)
+    number: Fraction | None = quantity.parse(text)
+    return number

@@ -30,7 +30,8 @@ def behind(unit: Mapping[str, Any], variable: str) -> list[str]:
 
 def _expanded(word: str, values: Mapping[str, str | None]) -> list[str]:
     if word.startswith("$") and word[1:] in values:
-        return systemd_output.words(values[word[1:]] or "")
+        words: list[str] = systemd_output.words(values[word[1:]] or "")
+        return words
     return [word]
 
 

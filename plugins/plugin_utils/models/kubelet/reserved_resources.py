@@ -299,7 +299,7 @@ def _threshold(kubelet: ConfiguredKubelet, threshold: str) -> Fraction:
     """Return a threshold of eviction in bytes. Raises _UnknownError."""
     if threshold.endswith("%"):
         return _share(kubelet, threshold)
-    amount = quantity.parse(threshold)
+    amount: Fraction | None = quantity.parse(threshold)
     if amount is None:
         raise _UnknownError(f"{EVICTION} {AVAILABLE}: {threshold} is no quantity")
     return amount
@@ -309,7 +309,7 @@ def _share(kubelet: ConfiguredKubelet, threshold: str) -> Fraction:
     """Return a percentage of the host's memory. Raises _UnknownError."""
     if threshold in ("0%", "100%"):
         return Fraction(0)
-    part = quantity.parse(threshold[:-1])
+    part: Fraction | None = quantity.parse(threshold[:-1])
     if part is None or kubelet.node.memory_total is None:
         raise _UnknownError(f"{EVICTION} {AVAILABLE}: {threshold} of a memory that is not known")
     return part * kubelet.node.memory_total / 100

@@ -85,9 +85,8 @@ class Offers:
     def _has(self, node: str, name: str, place: int = 1) -> int:
         """Return how many of these devices a node has for pods; at place 0 all that it knows of."""
         counts = json_values.items((self._devices.get(node) or {}).get(name))
-        if len(counts) == 2 and isinstance(counts[place], int):
-            return counts[place]
-        return 0
+        count = counts[place] if len(counts) == 2 else 0
+        return count if isinstance(count, int) else 0
 
 
 def amount(name: str, value: int) -> str:

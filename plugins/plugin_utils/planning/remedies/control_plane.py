@@ -232,7 +232,7 @@ def move_out(scene: RemedyContext) -> Step | None:
     if finding.component is None:
         return None
     uses = {use.path: use for use in _uses(scene)}
-    paths = [proof.path for proof in finding.evidence if proof.kind == "file" and proof.path]
+    paths = _files(scene)
     right = [path for path in paths if path in uses and uses[path].usual]
     stray = [path for path in paths if path not in right]
     refusal = _immovable(scene, paths, right, stray)
@@ -257,6 +257,12 @@ def move_out(scene: RemedyContext) -> Step | None:
         expect=_expectation(scene, None),
         guard=node_guard(scene, right[0]),
     )
+
+
+def _files(scene: RemedyContext) -> list[str]:
+    """Return the paths of the files that the finding's evidence names."""
+    proofs = scene.finding.evidence
+    return [proof.path for proof in proofs if proof.kind == "file" and proof.path]
 
 
 def _uses(scene: RemedyContext) -> list[Any]:

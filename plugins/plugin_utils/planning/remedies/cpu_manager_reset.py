@@ -136,7 +136,8 @@ def _way_to_drain(
     if not words:
         return (), None, silent or undrainable
     start, no_room = _start(scene, words)
-    return words, start, silent or undrainable or no_room or _unlent(scene, words)
+    obstacle = silent or undrainable or no_room
+    return words, start, obstacle or _unlent(scene, words)
 
 
 def _around_drain(
@@ -350,7 +351,9 @@ def _running(node: Node) -> list[str] | None:
 def _entries(node: Node) -> Any:
     """Return the containers that a state of up to 1.17 names, None for other states."""
     state = node.state
-    if state is None or state.problem or state.generation != 1 or not _is_up_to_1_17(node):
+    if state is None or state.problem:
+        return None
+    if state.generation != 1 or not _is_up_to_1_17(node):
         return None
     return state.entries
 
@@ -604,7 +607,8 @@ def uncalled(
     clusters: Iterable[Cluster], hosts: Iterable[str], planned: Iterable[Step]
 ) -> tuple[str, ...]:
     """Return a sentence about those of these hosts that are well and get no reset, if any."""
-    known = {host.host for cluster in clusters for host in cluster.hosts if _is_known(host)}
+    members = [host for cluster in clusters for host in cluster.hosts]
+    known = {host.host for host in members if _is_known(host)}
     resets = {step.host for step in planned if step.remedy == RESET}
     names = sorted(known.intersection(hosts) - resets)
     if not names:

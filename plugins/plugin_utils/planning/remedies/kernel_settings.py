@@ -39,14 +39,9 @@ def raised(scene: RemedyContext) -> Step | None:
     target = int(scene.consent.limits.get(key, model_limits.TARGETS.get(key, 0)))
     if scene.finding.code != PROFILE and _may_lower(scene, limits, key, running, target):
         return None  # the wish for it answers
-    exhausted = any(short.key == key for short in limits.shortages())
-    value = max(
-        [
-            running,
-            *persistent_sysctl.asked_for(limits, key),
-            target if exhausted or _is_wished(scene) else 0,
-        ]
-    )
+    exhausted = _is_exhausted(limits, key)
+    floor = _floor(scene, target, exhausted)
+    value = max([running, *persistent_sysctl.asked_for(limits, key), floor])
     later = persistent_sysctl.later(limits, key, value)
     blocked = until_then(later.blocked, key, running, value)
     if exhausted and value <= running:
@@ -54,6 +49,18 @@ def raised(scene: RemedyContext) -> Step | None:
     return replace(
         step_of(scene, key, running, value, _fenced(scene) or blocked, later), nodes=_sharing(scene)
     )
+
+
+def _floor(scene: RemedyContext, target: int, exhausted: bool) -> int:
+    """Return what a setting gets at least.
+
+    One that is enough today only lasts, where the whole profile is not asked for.
+    """
+    return target if exhausted or _is_wished(scene) else 0
+
+
+def _is_exhausted(limits: model_limits.Limits, key: str) -> bool:
+    return any(short.key == key for short in limits.shortages())
 
 
 def _sharing(scene: RemedyContext) -> tuple[str, ...]:
@@ -125,20 +132,8 @@ def _lowered(
 ) -> Step:
     """Return the step that lowers a setting to this number, or what forbids it."""
     later = persistent_sysctl.later(limits, key, target)
-    others = persistent_sysctl.above(limits, key, target)
-    theirs = (
-        f"{others[0]} says more, and is not ours to lower: change that line, or take it away, first"
-        if others
-        else None
-    )
-    less = f"{later.why}, and {target} is asked for" if later.edit else later.blocked
-    step = step_of(
-        scene,
-        key,
-        running,
-        target,
-        _fenced(scene) or theirs or less or _in_use(limits, key, target),
-    )
+    blocked = _fenced(scene) or _unlowerable(limits, key, target, later)
+    step = step_of(scene, key, running, target, blocked)
     down = f"the kernel: {running} -> {target}\n" if running != target else ""
     note = (
         "a process that needs more from now on is refused (too many open files, no space left on"
@@ -150,6 +145,21 @@ def _lowered(
         note="; ".join(filter(None, [note, later.note])),
         change={**(step.change or {}), "lower": True, "running": running},
     )
+
+
+def _unlowerable(limits: model_limits.Limits, key: str, target: int, later: Later) -> str | None:
+    """Return why a setting cannot have this lower number, or None.
+
+    later: what decides after a boot.
+    """
+    others = persistent_sysctl.above(limits, key, target)
+    if others:
+        return (
+            f"{others[0]} says more, and is not ours to lower: change that line, or take it away,"
+            " first"
+        )
+    less = f"{later.why}, and {target} is asked for" if later.edit else later.blocked
+    return less or _in_use(limits, key, target)
 
 
 def _in_use(limits: model_limits.Limits, key: str, target: int) -> str | None:

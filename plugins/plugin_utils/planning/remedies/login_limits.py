@@ -45,23 +45,14 @@ def profile(
         return step(
             scene, item, {}, f"{unread[0]} could not be read: what logins have now is not known"
         )
+    numbers = {domain: needed(limits, domain, item, target) for domain in domains}
     values = {
-        f"{domain} hard {item}": value
-        for domain in domains
-        for value in [needed(limits, domain, item, target)]
-        if value is not None
+        f"{domain} hard {item}": number for domain, number in numbers.items() if number is not None
     }
-    return (
-        step(
-            scene,
-            item,
-            values,
-            fenced or above(limits, item, values) or later(limits, values),
-            note,
-        )
-        if values
-        else None
-    )
+    if not values:
+        return None
+    blocked = fenced or above(limits, item, values) or later(limits, values)
+    return step(scene, item, values, blocked, note)
 
 
 def lowered(scene: RemedyContext, fenced: str | None) -> Step | None:
@@ -122,11 +113,15 @@ def needed(limits: Limits, domain: str, item: str, target: int) -> int | None:
         return None
     found = last(limits, domain, item)
     if found is not None:
-        return None if found.number == UNLIMITED or (found.number or 0) >= target else target
+        return None if _is_enough(found.number, target) else target
     known, inherited = _inherited(limits, item)
-    if known and (inherited == UNLIMITED or inherited >= target):
+    if known and _is_enough(inherited, target):
         return None
     return max(target, inherited)
+
+
+def _is_enough(number: int | None, target: int) -> bool:
+    return number == UNLIMITED or (number or 0) >= target
 
 
 def _inherited(limits: Limits, item: str) -> tuple[bool, int]:

@@ -88,17 +88,12 @@ def _placements(pods: Iterable[Sequence[str]]) -> str:
 
 def _version(scene: RemedyContext, host: str) -> str | None:
     """Only one that has the defect is restarted."""
-    running = [
-        process
-        for one in scene.cluster.hosts
-        if one.host == host and one.control_plane
-        for process in one.control_plane.of(lost_nodes.SCHEDULER)
-    ]
-    return (
-        None
-        if all(node_tree.defect(process.release) for process in running)
-        else f"the scheduler of {host} is not known to lose nodes"
-    )
+    found = [item.control_plane for item in scene.cluster.hosts if item.host == host]
+    planes = [plane for plane in found if plane]
+    running = [process for plane in planes for process in plane.of(lost_nodes.SCHEDULER)]
+    if all(node_tree.defect(process.release) for process in running):
+        return None
+    return f"the scheduler of {host} is not known to lose nodes"
 
 
 def _alone(scene: RemedyContext, ready: bool) -> str | None:

@@ -69,8 +69,11 @@ def steps(scene: RemedyContext, fenced: str | None) -> Sequence[Step]:
         logins = _of_logins(scene, limits, full, target, fenced)
     planned = [step for step in [*services, logins] if step]
     able = [step for step in planned if not step.blocked_by]
-    if not able:
-        return planned
+    return _combined(planned, able, full) if able else planned
+
+
+def _combined(planned: Sequence[Step], able: Sequence[Step], full: Sequence[Holder]) -> list[Step]:
+    """Return the steps that may be done, each with what the other ones leave at its limit."""
     raised = {pid for step in able for pid in _raised(step, full)}
     # What is still at its limit afterwards is no failure of a step that counts from the next start.
     expect = {"component": None, "later": any(holder.pid not in raised for holder in full)}
@@ -189,7 +192,6 @@ class _Service:
             f"process {holder.pid} ({holder.comm}): {_change(holder, process)}\n"
             for holder, process in able
         )
-        notes = [NEXT if line else "", *self._kept_notes()]
         processes = list(self.running)
         main, first = self._main_process()
         if main and first["soft"] is not None:
@@ -198,6 +200,28 @@ class _Service:
                 f"process {main.pid} ({main.comm}), from which others inherit it:"
                 f" {_change(main, first)}\n"
             )
+        notes = [
+            *self._notes(line, processes, main, first),
+            self._transient_note() if is_transient else "",
+            _select(self.holders),
+        ]
+        note = "; ".join(filter(None, notes))
+        return _step(
+            self.scene, self.name, line, processes, self._blocked(fenced, line), diff, note
+        )
+
+    def _notes(
+        self,
+        line: str | None,
+        processes: Sequence[Mapping[str, Any]],
+        main: Holder | None,
+        first: Mapping[str, Any],
+    ) -> list[str]:
+        """Return what has the limit from when on.
+
+        main, first: the unit's first process where it has less, and what it gets.
+        """
+        notes = [NEXT if line else "", *self._kept_notes()]
         has_select = any(process.get("select") for process in processes)
         if has_select:
             notes.append(
@@ -208,29 +232,15 @@ class _Service:
             notes.append(f"what its first process {main.pid} starts has {main.soft} until then")
         if line and (has_select or self._keeps_limit()):
             notes.append(_sooner(self.name, self.holders))
-        if is_transient:
-            notes.append(
-                f"{self.name} is a transient unit, and gets no file: only what runs now is told"
-            )
-        notes.append(_select(self.holders))
-        return _step(
-            self.scene,
-            self.name,
-            line,
-            processes,
-            self._blocked(fenced, line),
-            diff,
-            "; ".join(filter(None, notes)),
-        )
+        return notes
+
+    def _transient_note(self) -> str:
+        return f"{self.name} is a transient unit, and gets no file: only what runs now is told"
 
     def _pairs(self) -> list[tuple[Holder, dict[str, Any]]]:
         """Return each process at its limit with what it gets."""
-        return [
-            (holder, process)
-            for holder in self.holders
-            for process in self.running
-            if holder.pid == process["pid"]
-        ]
+        pairs = [(holder, process) for holder in self.holders for process in self.running]
+        return [(holder, process) for holder, process in pairs if holder.pid == process["pid"]]
 
     def _keeps_limit(self) -> bool:
         """Return whether the kernel does not let a running process have more."""

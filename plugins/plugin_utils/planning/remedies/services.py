@@ -48,7 +48,8 @@ class Service:
     @property
     def component(self) -> str:
         """Return what the unit runs: the kubelet or the container runtime."""
-        return component_of(self.unit.name)
+        name: str = component_of(self.unit.name)
+        return name
 
 
 def enabled(scene: RemedyContext) -> Sequence[Step]:
@@ -71,15 +72,39 @@ def unmasked(scene: RemedyContext) -> Sequence[Step]:
     Enabled and started behind it where it would not be there, all of it or nothing.
     """
     masked = _kubelet(scene)
-    unit, mask = masked.unit, masked.facts.get("mask")
+    mask = masked.facts.get("mask")
     known: Mapping[str, Any] = mask if isinstance(mask, Mapping) else {}
-    links = [one for one in known.get("links") or () if isinstance(one, Mapping)]
-    blocked = (
-        left_out(scene, scene.finding.host or "")
-        or _both(scene)
-        or fencing.why(scene)
-        or _no_mask(unit, links, known)
+    # the step before reloads
+    behind = Service(
+        replace(
+            masked.unit,
+            load="loaded",
+            file_state="enabled" if known.get("wanted") else DISABLED[0],
+        ),
+        {**masked.facts, "need_daemon_reload": False},
+        masked.enable,
+        masked.start,
     )
+    steps = [_unmask(scene, masked, known)]
+    if not known.get("wanted"):
+        diff = f"systemctl is-enabled {behind.unit.name}: disabled -> {ENABLED}\n"
+        note = "without systemd's daemon-reload; a revert disables it again, which stops nothing"
+        steps.append(_step(scene, behind, ENABLE, None, diff, note, UNMASK_RISK))
+    if _down(behind.unit):
+        steps.append(replace(_start(scene, behind), risk=UNMASK_RISK))
+    return steps
+
+
+def _unmask(scene: RemedyContext, masked: Service, known: Mapping[str, Any]) -> Step:
+    """Return the step that takes the mask away, or what blocks it.
+
+    known: what the evidence says of the mask.
+    """
+    unit = masked.unit
+    links = [link for link in known.get("links") or () if isinstance(link, Mapping)]
+    # A second sign of fencing is said before what a word allows.
+    fenced = left_out(scene, scene.finding.host or "") or _both(scene) or fencing.why(scene)
+    blocked = fenced or _no_mask(unit, links, known)
     link = links[0] if links else {}
     diff = f"--- {link.get('path')} -> {link.get('to')}\n" if link else ""
     note = (
@@ -89,39 +114,8 @@ def unmasked(scene: RemedyContext) -> Sequence[Step]:
     )
     step = _step(scene, masked, UNMASK, blocked, diff, note, UNMASK_RISK)
     path = link.get("path") or path_of(unit.name)
-    rows = [
-        replace(
-            step,
-            limit=kind_of(UNMASK).seconds,
-            change={"kind": UNMASK, "path": path, "unit": unit.name, "to": link.get("to")},
-        )
-    ]
-    # the step before reloads
-    masked = replace(masked, facts={**masked.facts, "need_daemon_reload": False})
-    behind = replace(
-        masked,
-        unit=replace(
-            unit,
-            load="loaded",
-            file_state="enabled" if known.get("wanted") else DISABLED[0],
-        ),
-    )
-    if not known.get("wanted"):
-        note = "without systemd's daemon-reload; a revert disables it again, which stops nothing"
-        rows.append(
-            _step(
-                scene,
-                behind,
-                ENABLE,
-                None,
-                f"systemctl is-enabled {unit.name}: disabled -> {ENABLED}\n",
-                note,
-                UNMASK_RISK,
-            )
-        )
-    if _down(behind.unit):
-        rows.append(replace(_start(scene, behind), risk=UNMASK_RISK))
-    return rows
+    change = {"kind": UNMASK, "path": path, "unit": unit.name, "to": link.get("to")}
+    return replace(step, limit=kind_of(UNMASK).seconds, change=change)
 
 
 def _both(scene: RemedyContext) -> str | None:
@@ -325,14 +319,19 @@ def _loads(scene: RemedyContext) -> str | None:
 def _changed_manifests(scene: RemedyContext, host: Any, processes: Sequence[Any]) -> list[str]:
     """Return the manifests of running components that differ from what runs."""
     running = {process.component for process in processes}
+    hits = [hit for hit in _manifest_hits(scene, host) if hit.component in running]
+    proofs = [proof for hit in hits for proof in hit.evidence]
+    return sorted({proof.path for proof in proofs if proof.kind == "file" and proof.path})
+
+
+def _manifest_hits(scene: RemedyContext, host: Any) -> list[Any]:
+    """Return what the faults of manifests find on the host."""
     outcomes = [
         outcome
         for predicate in (manifests.broken, manifests.outdated, manifests.second_manifest)
         for outcome in predicate(host, scene.document)
     ]
-    hits = [hit for outcome in outcomes for hit in outcome.hits]
-    proofs = [proof for hit in hits if hit.component in running for proof in hit.evidence]
-    return sorted({proof.path for proof in proofs if proof.kind == "file" and proof.path})
+    return [hit for outcome in outcomes for hit in outcome.hits]
 
 
 def _ends(scene: RemedyContext) -> bool:

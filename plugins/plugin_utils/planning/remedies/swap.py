@@ -53,17 +53,28 @@ class Sources:
 def off(scene: RemedyContext) -> list[Step]:
     """KM504: the sources one by one, then each swap; or what stands in the way."""
     node = swap_node.read(scene.document)
-    here, found = [swap for swap in node.on or () if node.own(swap)], sources(node)
+    here = _own_swaps(node)
     # a container that only shows the swap of its machine: there is nothing to be done in it
     if not node.refused or (node.on and not here):
         return []
-    reason = left_out(scene, scene.finding.host or "") or fencing.why(scene)
-    reason = reason or _unwanted(node) or _by_hand(node, found)
-    keep = list(_persistence(scene, node, found, reason))
-    unsafe = reason or _unsafe(node, here)
-    if unsafe and keep and not reason:
+    found = sources(node)
+    forbidden = _forbidden(scene, node, found)
+    keep = list(_persistence(scene, node, found, forbidden))
+    unsafe = None if forbidden else _unsafe(node, here)
+    if unsafe and keep:
         return _noted(keep, f"the swap that is on stays: {unsafe}")
-    return keep + [_off(scene, swap, unsafe) for swap in here]
+    return keep + [_off(scene, swap, forbidden or unsafe) for swap in here]
+
+
+def _own_swaps(node: NodeSwap) -> list[Running]:
+    """Return the swap that is on and belongs to this node."""
+    return [swap for swap in node.on or () if node.own(swap)]
+
+
+def _forbidden(scene: RemedyContext, node: NodeSwap, found: Sources) -> str | None:
+    """Return why neither the swap nor its sources are touched, or None."""
+    untouched = left_out(scene, scene.finding.host or "") or fencing.why(scene)
+    return untouched or _unwanted(node) or _by_hand(node, found)
 
 
 def _noted(steps: Sequence[Step], note: str) -> list[Step]:
@@ -90,11 +101,7 @@ def _undone(node: NodeSwap, source: Source, undo: Undo, found: Sources) -> None:
         found.lines.add(int(line))
         if undo.note:  # without any line, systemd takes up partitions that it finds by itself
             found.empty[f"{UNITS}/{TARGET}"] = f"{TARGET} masked"
-    elif (
-        undo.kind == "mask"
-        and _NAME.match(undo.target)
-        and not source.place.startswith(UNITS + "/")
-    ):
+    elif undo.kind == "mask" and _is_maskable(source, undo):
         found.empty[f"{UNITS}/{undo.target}"] = f"{undo.target} masked"
     elif undo.kind == "mask":
         found.hand.append(
@@ -105,6 +112,11 @@ def _undone(node: NodeSwap, source: Source, undo: Undo, found: Sources) -> None:
         found.empty[ZRAM] = "zram-generator makes nothing"
     else:
         found.hand.append(_hand(undo))
+
+
+def _is_maskable(source: Source, undo: Undo) -> bool:
+    """Return whether a mask can be made: the unit's own file does not lie where it would."""
+    return bool(_NAME.match(undo.target)) and not source.place.startswith(UNITS + "/")
 
 
 def _hand(undo: Undo) -> str:

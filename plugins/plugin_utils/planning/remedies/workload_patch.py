@@ -15,11 +15,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from ....module_utils.shared.container_kinds import APP
 from ....module_utils.shared.journal_names import WORKLOAD
 from ....module_utils.shared.step_kinds import PATCH_WORKLOAD, kind_of
 from ...faults.resource_managers import unpinned_pods
 from ...models import qos
-from ...models.qos import APP, Subject
+from ...models.qos import Subject
 from ..plan import PATCH, RemedyContext, Step, label
 
 RISK = 3
@@ -39,14 +40,7 @@ def patch(scene: RemedyContext) -> Step | None:
     """
     if PATCH not in scene.consent.wishes:
         return None
-    subject = next(
-        (
-            one
-            for one in unpinned_pods.judged(scene.cluster)
-            if one.title == scene.finding.component
-        ),
-        None,
-    )
+    subject = _subject(scene)
     if subject is None or not (subject.template or subject.pods[0]).get("expected"):
         return None
     of, advice = scene.cluster, qos.advise(subject)
@@ -66,6 +60,13 @@ def patch(scene: RemedyContext) -> Step | None:
     return replace(
         step, change=change, diff=json.dumps(advice.patch, indent=1) + "\n", note=advice.text
     )
+
+
+def _subject(scene: RemedyContext) -> Subject | None:
+    """Return the workload that the finding is of, or None."""
+    title = scene.finding.component
+    judged = unpinned_pods.judged(scene.cluster)
+    return next((subject for subject in judged if subject.title == title), None)
 
 
 def _change(subject: Subject, scene: RemedyContext) -> dict[str, Any] | None:

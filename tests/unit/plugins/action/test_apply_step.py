@@ -44,37 +44,52 @@ LOCK = {"run_id": RUN, "controller": {}, "remaining": 60}
 SSH = r"""#!/bin/bash
 command="${@: -1}"
 for word in "$@"; do case $word in h-*) host=$word ;; esac; done
-[ "$host" = h-lost ] && { cat >/dev/null; echo "Connection to lost closed by remote host." >&2; exit 255; }
+[ "$host" = h-lost ] && {
+  cat >/dev/null; echo "Connection to lost closed by remote host." >&2; exit 255
+}
 cat >> %(folder)s/sent.$host
-mark=$(printf '%%s' "$(head -c 4000 %(folder)s/sent.$host)" | grep -o 'KUBEMEND-[0-9a-f]*' | head -1)
+mark=$(printf '%%s' "$(head -c 4000 %(folder)s/sent.$host)" \
+  | grep -o 'KUBEMEND-[0-9a-f]*' | head -1)
 mark=$(grep -ao 'KUBEMEND-[0-9a-f]*' %(folder)s/sent.$host | tail -1)
 printf '\n%%s %%s\n' "$mark" "$(cat %(folder)s/answer.$host)"
-"""  # noqa: E501 - an embedded program
+"""
 PLAY = f"""
 - hosts: localhost
   gather_facts: false
   connection: local
   tasks:
-    - kubemend.remediation.cluster_lock: {{report_dir: "{{{{ folder }}}}/lock", run_id: "{RUN}", take: "{{{{ item.take | default(omit) }}}}"}}
+    - kubemend.remediation.cluster_lock:
+        report_dir: "{{{{ folder }}}}/lock"
+        run_id: "{RUN}"
+        take: "{{{{ item.take | default(omit) }}}}"
       delegate_to: "{{{{ item.host }}}}"
       loop: [{{host: held}}, {{host: other}}, {{host: lost}}]
       register: locks
-    - kubemend.remediation.cluster_lock: {{report_dir: "{{{{ folder }}}}/lock", run_id: "{RUN}", state: decided}}
+    - kubemend.remediation.cluster_lock:
+        report_dir: "{{{{ folder }}}}/lock"
+        run_id: "{RUN}"
+        state: decided
       register: decided
       ignore_errors: true
-    - kubemend.remediation.cluster_lock: {{report_dir: "{{{{ folder }}}}/lock", run_id: "{RUN}", state: released}}
+    - kubemend.remediation.cluster_lock:
+        report_dir: "{{{{ folder }}}}/lock"
+        run_id: "{RUN}"
+        state: released
       delegate_to: "{{{{ item }}}}"
       loop: [held, lost]
       register: released
-    - kubemend.remediation.apply_step: {{id: "{{{{ item.id | default('01-x') }}}}", report_dir: "{{{{ folder }}}}/{{{{ item.case }}}}"}}
+    - kubemend.remediation.apply_step:
+        id: "{{{{ item.id | default('01-x') }}}}"
+        report_dir: "{{{{ folder }}}}/{{{{ item.case }}}}"
       delegate_to: "{{{{ item.host }}}}"
       loop: "{{{{ cases }}}}"
       register: applied
       ignore_errors: true
     - ansible.builtin.copy:
-        content: "{{{{ {{'locks': locks, 'released': released.results, 'decided': decided, 'applied': applied.results}} | to_json }}}}"
+        content: "{{{{ {{'locks': locks, 'released': released.results, 'decided': decided,
+          'applied': applied.results}} | to_json }}}}"
         dest: "{{{{ folder }}}}/results.json"
-"""  # noqa: E501 - an embedded program
+"""
 PLAYBOOK_FIXTURES = {"ran"}
 CASES = [
     {"case": "good", "host": "done"},

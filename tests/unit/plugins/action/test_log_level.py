@@ -103,8 +103,9 @@ SSH = r"""#!/bin/bash
 for word in "$@"; do case $word in h-*) host=$word ;; esac; done
 mark=$(grep -ao 'KUBEMEND-[0-9a-f]*' | tail -1)
 [ "$host" = h-lost ] && exit 255
-printf '\n%s {"targets": [{"real": "level:kubelet/%s", "state": "%s", "reason": ""}]}\n' "$mark" "${host#h-}" "${host#h-}"
-"""  # noqa: E501 - an embedded program
+printf '\n%s {"targets": [{"real": "level:kubelet/%s", "state": "%s", "reason": ""}]}\n' \
+  "$mark" "${host#h-}" "${host#h-}"
+"""
 WINDOWS = {
     ("raised",): True,
     ("refused",): False,

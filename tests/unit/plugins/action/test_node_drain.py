@@ -25,27 +25,33 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.transport imp
 PLAYBOOK_FIXTURES = {"ran"}
 SSH = r"""#!/bin/bash
 for word in "$@"; do case $word in h-*) host=$word ;; esac; done
-[ "$host" = h-lost ] && { cat >/dev/null; echo "Connection to lost closed by remote host." >&2; exit 255; }
+[ "$host" = h-lost ] && {
+  cat >/dev/null; echo "Connection to lost closed by remote host." >&2; exit 255
+}
 n=$(ls %(folder)s | grep -c "sent.$host.")
 cat > %(folder)s/sent.$host.$n
 mark=$(grep -ao 'KUBEMEND-[0-9a-f]*' %(folder)s/sent.$host.$n | tail -1)
 printf '\n%%s %%s\n' "$mark" "$(sed -n "$((n + 1))p" %(folder)s/answers.$host)"
-"""  # noqa: E501 - an embedded program
+"""
 PLAY = """
 - hosts: localhost
   gather_facts: false
   connection: local
   tasks:
-    - kubemend.remediation.node_drain: {name: w1, state: "{{ item.state | default('drained') }}", drain_timeout: "{{ item.seconds | default(900) }}",
-                                        allow: [fenced]}
+    - kubemend.remediation.node_drain:
+        name: w1
+        state: "{{ item.state | default('drained') }}"
+        drain_timeout: "{{ item.seconds | default(900) }}"
+        allow: [fenced]
       delegate_to: "{{ item.host }}"
-      loop: [{host: drained}, {host: blocked}, {host: lost}, {host: back, state: uncordoned}, {host: liar}, {host: drained, seconds: 0}, {host: refused}]
+      loop: [{host: drained}, {host: blocked}, {host: lost}, {host: back, state: uncordoned}, \
+{host: liar}, {host: drained, seconds: 0}, {host: refused}]
       register: done
       ignore_errors: true
     - ansible.builtin.copy:
         content: "{{ done.results | to_json }}"
         dest: "{{ folder }}/results.json"
-"""  # noqa: E501 - an embedded program
+"""
 DONE = {
     "state": "done",
     "reason": "w1 is drained",

@@ -42,9 +42,14 @@ PLAY = """
       vars: {ansible_connection: local, ansible_become: false}
 """
 SSH = """#!/bin/bash
-case " $* " in *" silent "*) cat >/dev/null; echo "ssh: connect to host silent port 22: Connection timed out" >&2; exit 255 ;; esac
+case " $* " in
+  *" silent "*)
+    cat >/dev/null
+    echo "ssh: connect to host silent port 22: Connection timed out" >&2
+    exit 255 ;;
+esac
 exec /bin/sh -c "${@: -1}"
-"""  # noqa: E501 - an embedded program
+"""
 SYSTEMCTL = (
     "#!/bin/sh\nprintf"
     " 'Id=kubelet.service\\nLoadState=loaded\\nActiveState=active\\nMainPID=0\\n'\n"

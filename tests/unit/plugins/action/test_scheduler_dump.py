@@ -28,15 +28,18 @@ NODES = ("m1", "m2", "m3", "w1")
 SSH = r"""#!/bin/bash
 text=$(cat | tr -d '\0')
 mark=$(grep -ao 'KUBEMEND-[0-9a-f]*' <<< "$text" | tail -1)
-for word in module_utils.state.cluster_lock:run module_utils.capture.scheduler_dump:run module_utils.capture.level_window:run module_utils.logs.components:collect; do
+for word in module_utils.state.cluster_lock:run module_utils.capture.scheduler_dump:run \
+  module_utils.capture.level_window:run module_utils.logs.components:collect; do
   grep -aqF "$word" <<< "$text" && entry=${word%:*} && entry=${entry##*.}
 done
-state=$(grep -aoE "'state': '(ready|dumped|raised|restored|acquired|released)'" <<< "$text" | tail -1 | cut -d"'" -f4)
+state=$(grep -aoE "'state': '(ready|dumped|raised|restored|acquired|released)'" <<< "$text" \
+  | tail -1 | cut -d"'" -f4)
 echo "$entry $state" >> FOLDER/asked
-echo "$entry $state $(grep -aoE "'(timeout|kubeconfig|kubectl)': [^,}]*" <<< "$text" | sort | tr '\n' ' ')" >> FOLDER/given
+given=$(grep -aoE "'(timeout|kubeconfig|kubectl)': [^,}]*" <<< "$text" | sort | tr '\n' ' ')
+echo "$entry $state $given" >> FOLDER/given
 [ -f "FOLDER/$entry-$state" ] || exit 255
 printf '\n%s %s\n' "$mark" "$(sed "s/\"NOW\"/$(date +%s.%N)/g" "FOLDER/$entry-$state")"
-"""  # noqa: E501 - an embedded program
+"""
 LOCK = {
     "held": True,
     "changed": True,

@@ -288,7 +288,8 @@ def test_a_putting_back_that_was_interrupted_never_raises_again(
     def killed(dummy: Any) -> None:
         raise Killed
 
-    with monkeypatch.context() as during, pytest.raises(Killed):  # noqa: PT012 - what kills is only there meanwhile
+    # what kills is only there meanwhile
+    with monkeypatch.context() as during, pytest.raises(Killed):  # noqa: PT012
         during.setattr(journal.Entry, "commit", killed)
         node.down()
     assert node.results() == ["committed", None]

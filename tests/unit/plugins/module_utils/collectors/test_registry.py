@@ -10,9 +10,7 @@ import pytest
 import yaml
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import registry
-from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.cluster.runner import (  # noqa: E501
-    Reader,
-)
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.cluster import runner
 from ansible_collections.kubemend.remediation.plugins.module_utils.shared import collector_names
 from ansible_collections.kubemend.remediation.plugins.modules import cluster_evidence_info
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.transport import node_program
@@ -34,7 +32,7 @@ def test_every_file_of_a_node_collector_is_in_the_registry() -> None:
 
 
 def test_every_collector_of_the_api_has_a_method() -> None:
-    assert all(callable(getattr(Reader, name)) for name in collector_names.CLUSTER)
+    assert all(callable(getattr(runner.Reader, name)) for name in collector_names.CLUSTER)
 
 
 def test_collectors_of_the_api_are_selected_by_name_and_tier() -> None:

@@ -131,7 +131,10 @@ class Writer:
                 self.pick(("", " # c]")),
                 self.pick(("", ", " + self.scalar(kind, True))),
             )
-            return f" {props}[{self.scalar(kind, True)},{comment}\n{pad}{self.scalar(kind, True)}\n{pad}{more}]{end}"  # noqa: E501 - a text as it is recorded
+            return (
+                f" {props}[{self.scalar(kind, True)},{comment}\n"
+                f"{pad}{self.scalar(kind, True)}\n{pad}{more}]{end}"
+            )
         if form == "flow mapping":
             return f" {props}{self.flow(kind, True, 0)}{end}"
         if form == "alias":

@@ -119,7 +119,8 @@ def test_done_once(node: Node, fake: Api) -> None:
     assert fake.seen.count("PUT " + URL) == 1
     held = copy.deepcopy(fake.objects[URL])
     held["metadata"].pop("resourceVersion")
-    assert held == dict(ITEM, data=dict(ITEM["data"], ClusterConfiguration=AFTER))  # type: ignore[arg-type]
+    data = dict(ITEM["data"], ClusterConfiguration=AFTER)  # type: ignore[arg-type]
+    assert held == dict(ITEM, data=data)
     (item,) = journal.read_run(RUN, node.root)
     assert item["intent"]["via"]["cluster_uid"] == UID
     assert item["intent"]["why"] == "KM110"
@@ -174,7 +175,8 @@ def test_somebody_writes_between_reading_and_writing(node: Node, fake: Api) -> N
     def meanwhile(method: str, path: str) -> None:
         if method == "PUT":
             fake.before = lambda *dummy: None
-            fake.put(URL, dict(ITEM, data=dict(ITEM["data"], ClusterStatus="newer")))  # type: ignore[arg-type]
+            data = dict(ITEM["data"], ClusterStatus="newer")  # type: ignore[arg-type]
+            fake.put(URL, dict(ITEM, data=data))
 
     fake.before = meanwhile
     answer = node.work()

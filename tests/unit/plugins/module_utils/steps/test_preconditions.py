@@ -93,9 +93,10 @@ def test_who_may_ask_a_server_that_lets_nobody_ask(monkeypatch, first, second, w
 
 
 PROCESS = {"pid": 7, "started_at": 1000.0}
+PAIRS = tuple(PROCESS.items())  # a default that no test changes
 
 
-def kubelet(monkeypatch, process=tuple(PROCESS.items()), status=200, error=None):  # noqa: B008 - a tuple of a constant
+def kubelet(monkeypatch, process=PAIRS, status=200, error=None):
     known = {
         "process": process and dict(process),
         "healthz": {"status": status, "url": "http://127.0.0.1:10248/healthz", "error": error},

@@ -194,8 +194,8 @@ def entry(when):
 @pytest.mark.parametrize(
     ("logs", "expected"),
     [
-        # booted at 600: what the log itself reaches back to; what it was rotated to; whether there is  # noqa: E501 - a text as it is recorded
-        # more
+        # booted at 600: what the log itself reaches back to; what it was rotated to; whether there
+        # is more
         ([entry(500) + entry(700)], (0, False, True)),
         ([entry(700)], (0, False, True)),
         ([""], (0, False, False)),

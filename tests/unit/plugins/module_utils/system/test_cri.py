@@ -17,7 +17,10 @@ BEGIN = cri.frame(1, 4, 1, b"\x88\x5f\x10application/grpc")
 
 
 # What containerd 2.2.1 sent: its version, and that it has no such service.
-GREETING = b"\0\0\x06\x04\0\0\0\0\0\0\x05\0\0@\0\0\0\0\x04\x01\0\0\0\0\0\0\x04\x08\0\0\0\0\0\0\0\0\x05\0\0\x08\x06\0\0\0\0\0\x02\x04\x10\x10\t\x0e\x07\x07"  # noqa: E501 - a text as it is recorded
+GREETING = (
+    b"\0\0\x06\x04\0\0\0\0\0\0\x05\0\0@\0\0\0\0\x04\x01\0\0\0\0\0\0\x04\x08\0\0\0\0"
+    b"\0\0\0\0\x05\0\0\x08\x06\0\0\0\0\0\x02\x04\x10\x10\t\x0e\x07\x07"
+)
 TOLD = (
     b"\0\0\x0e\x01\x04\0\0\0\x01\x88_\x8b\x1du\xd0b\r&=LMed\0\0$\0\0\0\0\0\x01\0\0\0\0\x1f\n\x05"
     b'0.1.0\x12\ncontainerd\x1a\x06v2.2.1"\x02v1'

@@ -23,7 +23,8 @@ def _collect(folder):
     return context, manifests.collect(context)
 
 
-def test_a_hostile_folder_costs_no_time_and_loses_no_entry(tmp_path):  # noqa: PLR0915 - one folder, looked at from all sides
+# One folder, looked at from all sides.
+def test_a_hostile_folder_costs_no_time_and_loses_no_entry(tmp_path):  # noqa: PLR0915
     (tmp_path / "good.yaml").write_text("token: abc\r\nx: 1\r\n")
     (tmp_path / "good.yaml.bak").write_text("{}")
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
@@ -38,7 +39,8 @@ def test_a_hostile_folder_costs_no_time_and_loses_no_entry(tmp_path):  # noqa: P
     os.mkfifo(tmp_path / "fifo")
     os.mkfifo(tmp_path / "behind")
     (tmp_path / "to-fifo").symlink_to("behind")
-    with open(os.fsencode(tmp_path) + b"/b\xe4d", "wb") as file:  # noqa: PTH123 - a name that is no UTF-8
+    # a name that is no UTF-8
+    with open(os.fsencode(tmp_path) + b"/b\xe4d", "wb") as file:  # noqa: PTH123
         file.write(b"a: 1\n")
     begin = time.monotonic()
     context, found = _collect(tmp_path)

@@ -36,7 +36,8 @@ def test_unit_of_a_real_kubelet(capture):
     [
         (
             (
-                f"/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod{POD.replace('-', '_')}.slice/cri-containerd-{HEX}.scope"  # noqa: E501 - a text as it is recorded
+                "/kubepods.slice/kubepods-burstable.slice"
+                f"/kubepods-burstable-pod{POD.replace('-', '_')}.slice/cri-containerd-{HEX}.scope"
             ),
             POD,
             False,
@@ -50,7 +51,8 @@ def test_unit_of_a_real_kubelet(capture):
         ),
         (
             (
-                f"/system.slice/containerd.service/kubepods-burstable-pod{'a' * 32}.slice:cri-containerd:{HEX}"  # noqa: E501 - a text as it is recorded
+                "/system.slice/containerd.service"
+                f"/kubepods-burstable-pod{'a' * 32}.slice:cri-containerd:{HEX}"
             ),
             "a" * 32,
             True,
@@ -63,8 +65,8 @@ def test_unit_of_a_real_kubelet(capture):
             False,
             HEX,
         ),
-        # CRI-O's monitor in the pod's cgroup (conmon_cgroup = "pod") is not the container; by systemd  # noqa: E501 - a text as it is recorded
-        # and by cgroupfs
+        # CRI-O's monitor in the pod's cgroup (conmon_cgroup = "pod") is not the container; by
+        # systemd and by cgroupfs
         (
             f"/kubepods.slice/kubepods-pod{POD.replace('-', '_')}.slice/crio-conmon-{HEX}.scope",
             POD,

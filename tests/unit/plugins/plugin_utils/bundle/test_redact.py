@@ -61,7 +61,8 @@ FORMS = {
     "cloud key, bare": "AKIAZX9QMPLANTEDT7W2",
     "cloud config": f"\n[Global]\npassword = {SECRET}\nsecret-key={SECRET}\n",
     "account key": (
-        f"DefaultEndpointsProtocol=https;AccountName=a;AccountKey={SECRET}{SECRET}==;EndpointSuffix=b"
+        f"DefaultEndpointsProtocol=https;AccountName=a;AccountKey={SECRET}{SECRET}=="
+        ";EndpointSuffix=b"
     ),
     "signed URL": f"https://a.blob/x?sv=2020&sig={SECRET}%3D",
     "GitHub": f"ghp_{SECRET}{SECRET}",

@@ -10,16 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import contract
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers.cluster.nodes import (  # noqa: E501 - one name
-    Nodes,
-)
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers.node.etcd import (  # noqa: E501 - one name
-    Etcd,
-)
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers.node.limits import (  # noqa: E501 - one name
-    Limits,
-)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers import registry
 from tests.unit.plugins.plugin_utils.evidence.test_decode import JSON
+
+Nodes = registry.CLUSTER["nodes"]
+Etcd, Limits = registry.NODE["etcd"], registry.NODE["limits"]
 
 
 def document(data, status="ok", name="limits", **more):

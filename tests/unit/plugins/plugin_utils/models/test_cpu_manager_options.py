@@ -10,15 +10,17 @@ import pytest
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import (
     cpu_manager_options,
 )
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.cpu_manager_options import (  # noqa: E501 - one name
-    CACHE,
-    CORES,
-    FULL,
-    NUMA,
-    SOCKET,
-    STRICT,
-)
 
+FULL, NUMA, SOCKET = (
+    cpu_manager_options.FULL,
+    cpu_manager_options.NUMA,
+    cpu_manager_options.SOCKET,
+)
+CORES, STRICT, CACHE = (
+    cpu_manager_options.CORES,
+    cpu_manager_options.STRICT,
+    cpu_manager_options.CACHE,
+)
 # Release -> (alpha, beta, stable), copied by hand from policy_options.go of that release; 1.22 knew
 # no stages, only the gate of all options.
 SOURCES = {

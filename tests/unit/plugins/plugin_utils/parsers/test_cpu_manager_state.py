@@ -25,7 +25,8 @@ POD, OTHER = "777870b5-c64f-42f5-9296-688b9dc212ba", "fb15e10a-b6a5-4aaa-8fcd-76
 REAL = [
     '{"policyName":"static","defaultCpuSet":"0-3","checksum":611748604}',
     (
-        f'{{"policyName":"static","defaultCpuSet":"0,10-15,25-31","entries":{{"{POD}":{{"container-1":"16-24"}},"{OTHER}":{{"container-1":"1-9"}}}},'
+        '{"policyName":"static","defaultCpuSet":"0,10-15,25-31",'
+        f'"entries":{{"{POD}":{{"container-1":"16-24"}},"{OTHER}":{{"container-1":"1-9"}}}},'
         '"checksum":318470969}'
     ),
     '{"policyName":"none","defaultCpuSet":"","checksum":1353318690}',

@@ -338,8 +338,8 @@ def test_the_time_limit_keeps_what_was_read_and_says_so():
 
 def test_only_the_newest_of_very_many_are_kept():
     many = [
-        pod("a", meta={"creationTimestamp": "2027-01-15T%02d:%02d:00Z" % divmod(number, 60)})  # noqa: UP031 - two numbers of one divmod
-        for number in range(1000)
+        pod("a", meta={"creationTimestamp": f"2027-01-15T{hour:02d}:{minute:02d}:00Z"})
+        for hour, minute in (divmod(number, 60) for number in range(1000))
     ]
     data, cut = collect(many)
     assert (data["total"], data["nodes"]["w1"]["rejected"]) == (1000, 1000)

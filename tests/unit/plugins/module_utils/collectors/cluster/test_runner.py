@@ -130,9 +130,8 @@ def ask(tmp_path, monkeypatch):
 def kubectl_of(folder):
     """Return the stand-in as a program, run by the Python of the tests."""
     program = folder / "kubectl"
-    program.write_text(
-        f'#!/bin/sh\nexec "{sys.executable}" -S "{TESTS / "unit" / "support" / "fake_kubectl.py"}" "$@"\n'  # noqa: E501 - a text as it is recorded
-    )
+    fake = TESTS / "unit" / "support" / "fake_kubectl.py"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S "{fake}" "$@"\n')
     program.chmod(0o755)
     return str(program)
 
@@ -480,7 +479,9 @@ def test_the_local_api_server_is_found_in_its_manifest(tmp_path, text, url):
 
 PROGRAM = """
 import sys, time
-from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi import client as api, proxy as api_proxy
+from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi import (
+    client as api, proxy as api_proxy
+)
 api_proxy.PROBE_SECONDS = 120
 with api_proxy.folder() as where:
     door = api_proxy.ApiProxy(where, "0", sys.argv[1], sys.argv[2], api.Deadline(120))
@@ -490,7 +491,7 @@ with api_proxy.folder() as where:
         time.sleep(3000)
     finally:
         door.close()
-"""  # noqa: E501 - a text as it is recorded
+"""
 
 
 def lives(pid):

@@ -25,7 +25,10 @@ MODULES = (
     " Live 0x0\nbridge 311296 1 br_netfilter, Live 0x0\n"
 )
 FILESYSTEMS = "nodev\tsysfs\nnodev\ttmpfs\n\text4\nnodev\toverlay\n"
-BUILTIN = "kernel/fs/ext4/ext4.ko\nkernel/fs/overlayfs/overlay.ko\nkernel/net/bridge/br_netfilter.ko.zst\nkernel/drivers/i2c/i2c-core.ko\n"  # noqa: E501 - a text as it is recorded
+BUILTIN = (
+    "kernel/fs/ext4/ext4.ko\nkernel/fs/overlayfs/overlay.ko\n"
+    "kernel/net/bridge/br_netfilter.ko.zst\nkernel/drivers/i2c/i2c-core.ko\n"
+)
 MOUNTS = (
     "overlay / overlay ro,relatime,lowerdir=/a:/b 0 0\nproc /proc proc rw 0 0\n/dev/sdb"
     " /var/lib/kubelet ext4 rw,relatime 0 0\ntmpfs /var/lib/kubelet/pods/x tmpfs rw 0 0\n/dev/sdc"

@@ -24,17 +24,20 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.system import
 
 ID = "5a264048b04d476b86bc1eaab133f342a4517f5c554da4472aa53e165975bc2c"
 POD = "0f6fb4f5-8b5c-4f0e-9d0a-0d6f8c1f3f11"
-IN_POD = "0::/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod{}.slice/cri-containerd-{}.scope\n".format(  # noqa: E501 - a text as it is recorded
-    POD.replace("-", "_"), ID
+IN_POD = (
+    "0::/kubepods.slice/kubepods-besteffort.slice"
+    f"/kubepods-besteffort-pod{POD.replace('-', '_')}.slice/cri-containerd-{ID}.scope\n"
 )
 # fdinfo of an inotify descriptor, Linux 5.10
 FDINFO = """\
 pos:\t0
 flags:\t02004000
 mnt_id:\t15
-inotify wd:2 ino:7c sdev:1a mask:fc6 ignored_mask:0 fhandle-bytes:8 fhandle-type:1 f_handle:7c00000000000000
-inotify wd:1 ino:1 sdev:1a mask:fc6 ignored_mask:0 fhandle-bytes:8 fhandle-type:1 f_handle:0100000000000000
-"""  # noqa: E501 - a text as it is recorded
+inotify wd:2 ino:7c sdev:1a mask:fc6 ignored_mask:0 fhandle-bytes:8 fhandle-type:1 \
+f_handle:7c00000000000000
+inotify wd:1 ino:1 sdev:1a mask:fc6 ignored_mask:0 fhandle-bytes:8 fhandle-type:1 \
+f_handle:0100000000000000
+"""
 INSTANCE = "anon_inode:inotify"
 USER, OTHER = "user:[4026531837]", "user:[4026532901]"
 LATER = time.time() + 10**6

@@ -69,7 +69,8 @@ LoadState=loaded
 ActiveState=active
 SubState=running
 FragmentPath=/usr/lib/systemd/system/docker.service
-DropInPaths=/etc/systemd/system/docker.service.d/limits.conf /etc/systemd/system/docker.service.d/proxy.conf
+DropInPaths=/etc/systemd/system/docker.service.d/limits.conf \
+/etc/systemd/system/docker.service.d/proxy.conf
 
 MainPID=0
 Result=success
@@ -89,7 +90,7 @@ LoadState=loaded
 ActiveState=active
 SubState=running
 FragmentPath=/usr/lib/systemd/system/sshd.service
-"""  # noqa: E501 - a text as it is recorded
+"""
 # systemd 252 (Debian 12): sshd.service is another name of ssh.service, and comes as a second block
 # of it
 V252 = (

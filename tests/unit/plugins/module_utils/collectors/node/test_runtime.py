@@ -528,12 +528,15 @@ def test_where_a_unit_answers(name, known, path):
 # -- one that ended
 # --------------------------------------------------------------------------------------------------
 
-JOURNAL = """2026-11-22T18:00:03+0000 w1 systemd[1]: containerd.service: Main process exited, code=exited, status=1/FAILURE
+JOURNAL = """\
+2026-11-22T18:00:03+0000 w1 systemd[1]: containerd.service: Main process exited, code=exited, \
+status=1/FAILURE
 2026-11-22T18:00:02+0000 w1 containerd[9]: \tmain.go:7 +0x1
-2026-11-22T18:00:02+0000 w1 containerd[9]: containerd: failed to load TOML: /etc/containerd/config.toml: password = hunter2hunter2
+2026-11-22T18:00:02+0000 w1 containerd[9]: containerd: failed to load TOML: \
+/etc/containerd/config.toml: password = hunter2hunter2
 2026-11-22T18:00:01+0000 w1 containerd[9]: time="x" level=info msg="starting containerd"
 -- Boot 0123 --
-"""  # noqa: E501 - a text as it is recorded
+"""
 
 
 @pytest.mark.parametrize(

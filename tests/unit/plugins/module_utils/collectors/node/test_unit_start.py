@@ -51,11 +51,15 @@ LoadState=loaded
 ActiveState=active
 """
 JOURNAL = """\
-2026-11-25T13:02:11+0000 w1 kubelet[7]: Failed at step CHDIR spawning /usr/bin/fake: it is no word of systemd's
-2026-11-25T13:02:11+0000 w1 systemd[1]: kubelet.service: Main process exited, code=exited, status=200/CHDIR
-2026-11-25T13:02:11+0000 w1 (kubelet)[185]: kubelet.service: Failed at step CHDIR spawning /usr/bin/kubelet: No such file or directory
-2026-11-25T13:02:10+0000 w1 systemd[4711]: Failed at step CHDIR spawning /usr/bin/kubelet: No such file or directory
-"""  # noqa: E501 - a text as it is recorded
+2026-11-25T13:02:11+0000 w1 kubelet[7]: Failed at step CHDIR spawning /usr/bin/fake: \
+it is no word of systemd's
+2026-11-25T13:02:11+0000 w1 systemd[1]: kubelet.service: Main process exited, code=exited, \
+status=200/CHDIR
+2026-11-25T13:02:11+0000 w1 (kubelet)[185]: kubelet.service: Failed at step CHDIR spawning \
+/usr/bin/kubelet: No such file or directory
+2026-11-25T13:02:10+0000 w1 systemd[4711]: Failed at step CHDIR spawning /usr/bin/kubelet: \
+No such file or directory
+"""
 CONDITIONS = (
     'a(sbbsi) 2 "ConditionPathExists" false true "/a b\\\\x20c" -1 "ConditionKernelVersion" true'
     ' false ">1" 0\n'
@@ -286,7 +290,9 @@ def test_what_can_be_looked_at_is_looked_at_now(tmp_path, kind, name, met):
     (tmp_path / "program").chmod(0o755)
     (tmp_path / "folder").mkdir()
     (tmp_path / "link").symlink_to("/gone-for-good")
-    assert unit_conditions.holds_now(kind, os.path.join(str(tmp_path), name))[0] is met  # noqa: PTH118 - a name may end in a slash
+    # a name may end in a slash
+    path = os.path.join(str(tmp_path), name)  # noqa: PTH118
+    assert unit_conditions.holds_now(kind, path)[0] is met
 
 
 def test_what_may_not_be_seen_is_not_known(monkeypatch):

@@ -119,8 +119,11 @@ def test_an_api_that_dies_before_a_held_cordon_is_away(tmp_path: Path, fake: Clu
 
 
 def test_a_cordon_that_the_api_refuses_leaves_nothing_open(tmp_path: Path, fake: Cluster) -> None:
+    def refuse(path: str, sent: Any) -> Any:
+        return status(403, "nodes is forbidden")
+
     fake.add(pod("a"))
-    fake._patch = lambda path, sent: status(403, "nodes is forbidden")  # type: ignore[method-assign]
+    fake._patch = refuse  # type: ignore[method-assign]
     answer = run(tmp_path)
     assert (answer["state"], answer["changed"]) == (
         "refused",

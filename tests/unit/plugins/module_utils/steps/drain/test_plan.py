@@ -18,13 +18,11 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.steps.drain i
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps.drain import (
     plan as drain_plan,
 )
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps.drain.disruption_budgets import (  # noqa: E501 - one name
-    Budget,
-)
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps.drain.plan import Pod
 from tests.unit.support.fake_drain import CROSSED, TOO_MANY, budget, node, pod, stamp, status
 from tests.unit.support.fake_file_change import RUN
 
+Budget = disruption_budgets.Budget
 ENDING = {"deletionTimestamp": "2026-11-21T09:00:00Z", "deletionGracePeriodSeconds": 0}
 OURS = {"kubemend.io/cordon": json.dumps({"run": RUN, "reason": "x", "at": "2026-11-21T09:00:00Z"})}
 

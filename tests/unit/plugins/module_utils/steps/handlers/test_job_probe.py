@@ -114,7 +114,12 @@ def test_no_image_is_pulled_and_no_fenced_node_is_used(
     jobs: list[Any] = []
     fake.put("/api/v1/nodes/n1", dict(NODE, **change))  # type: ignore[arg-type]
     create = fake.create
-    fake.create = lambda path, sent: jobs.append(sent) or create(path, sent)  # type: ignore[method-assign]
+
+    def keep(path: str, sent: Any) -> Any:
+        jobs.append(sent)
+        return create(path, sent)
+
+    fake.create = keep  # type: ignore[method-assign]
     assert run(tmp_path)["state"] == "done"
     pod = jobs[0]["spec"]["template"]["spec"]
     assert (pod.get("nodeSelector") or {}).get("kubernetes.io/hostname") == node
