@@ -6,7 +6,6 @@
 Systemd and the kubelet are stand-ins.
 """
 
-import contextlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,13 +29,10 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.state.storage
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
     executor as step_executor,
 )
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
-    kubelet_restart,
-)
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps.revert import (
     run as revert_run,
 )
-from ansible_collections.kubemend.remediation.plugins.module_utils.system import command, files
+from ansible_collections.kubemend.remediation.plugins.module_utils.system import files
 from tests.unit.support.fake_kubelet_verbosity import FIRST, NEXT, RUN, Node
 
 
@@ -217,23 +213,6 @@ def test_a_kubelet_that_does_not_start_again(node: Node) -> None:
     assert b"--v=2" in node.env.read_bytes()
 
 
-def test_one_that_ends_again_and_again_is_given_up(
-    node: Node, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(kubelet_restart, "SECONDS", 30)
-    systemctl = node._systemctl
-
-    def dying(*words: str) -> None:
-        systemctl(*words)
-        node.dies = 6 if node.argv[-1] == "--v=4" else 0
-
-    monkeypatch.setattr(kubelet_restart, "_systemctl", dying)
-    state, why = node.raise_level()
-    assert state == "rolled_back"
-    assert "it ended again 3 times" in why
-    assert node.argv[-1] == "--v=2"
-
-
 def test_systemctl_that_hangs(node: Node) -> None:
     node.fails = "restart"
     state, why = node.raise_level()
@@ -301,23 +280,6 @@ def test_but_somebody_elses_is(node: Node) -> None:
     node.revert("20261121T110000Z-777777")
 
 
-@pytest.mark.parametrize(
-    ("said", "fails"),
-    [
-        ("systemctl: it said nothing", False),
-        ("systemctl: Warning: The unit file changed on disk.", False),
-        ("systemctl: Failed to restart kubelet.service: Unit is masked.", True),
-    ],
-)
-def test_what_systemctl_says(monkeypatch: pytest.MonkeyPatch, said: str, fails: bool) -> None:
-    def run(argv: Any, **dummy: Any) -> str:
-        raise command.Silent(said)
-
-    monkeypatch.setattr(command, "run", run)
-    with pytest.raises(command.CommandError) if fails else contextlib.nullcontext():
-        kubelet_restart.restart(True)
-
-
 def test_no_reload_beside_devices_although_the_kubelet_is_stopped(
     node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -332,22 +294,6 @@ def test_no_reload_beside_devices_although_the_kubelet_is_stopped(
     ]
     monkeypatch.setattr(devices, "running", set)
     node.revert("20261121T110000Z-777777")
-
-
-def test_one_that_starts_between_the_look_and_the_write(
-    node: Node, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    node.raise_level()
-    there, node.pid = node.pid, 0
-    load = kubelet_restart.load
-
-    def meanwhile(reload_units: bool) -> None:
-        load(reload_units)
-        node.pid = node.pid or there + 1  # systemd started it, with what is taken back now
-
-    monkeypatch.setattr(kubelet_restart, "load", meanwhile)
-    assert node.revert()["components"][0]["proven"] is True
-    assert node.argv[-1] == "--v=2"
 
 
 def test_somebody_elses_change_is_not_taken_back(node: Node) -> None:

@@ -8,6 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
+    kubelet_process,
+)
 from tests.unit.support.fake_logs import Node, a_node, cri, texts
 
 
@@ -62,6 +65,21 @@ def test_all_of_it_was_suppressed(node: Node) -> None:
     source = node.read("kubelet")["sources"][0]
     assert source["status"] == "ok"
     assert "suppressed 120 messages" in source["notes"][1]
+
+
+def test_journald_begins_after_the_kubelet(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    node.journal("window", (node.now - 9, "one"))
+    node.journal("oldest", (node.now - 50, "x"))
+    here = kubelet_process.here
+    for started, count in ((node.now - 70, 1), (node.now - 50, 0)):
+        monkeypatch.setattr(
+            kubelet_process,
+            "here",
+            lambda processes, started=started: ({"started_at": started}, *here(processes)[1:]),
+        )
+        notes = node.read("kubelet")["sources"][0]["notes"]
+        assert len(notes) == count
+        assert all("journald holds nothing before" in note for note in notes)
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.system import
     systemd,
 )
 
-FIXTURES = Path(__file__).resolve().parents[5] / "fixtures"
+FIXTURES = Path(__file__).resolve().parents[4] / "fixtures"
 
 
 class Fake(registry.Collector):

@@ -32,7 +32,7 @@ def test_whatever_the_files_hold_nothing_breaks(text, port):
             assert wall.lets_in(port) in (True, False, None)
 
 
-FIXTURES = Path(__file__).resolve().parents[5] / "fixtures" / "firewall"
+FIXTURES = Path(__file__).resolve().parents[4] / "fixtures" / "firewall"
 
 
 @pytest.mark.parametrize(
