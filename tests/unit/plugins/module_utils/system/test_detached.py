@@ -29,7 +29,7 @@ def test_it_is_of_no_terminal_and_of_a_session_of_its_own() -> None:
         ignored = [
             signal.getsignal(one) is signal.SIG_IGN for one in (signal.SIGHUP, signal.SIGINT)
         ]
-        return [os.getsid(0) == os.getpid(), ignored, os.readlink("/proc/self/fd/1")]
+        return [os.getsid(0) == os.getpid(), ignored, str(Path("/proc/self/fd/1").resolve())]
 
     assert detached.run(job, {}) == [True, [True, True], os.devnull]
 

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """TLS with a client certificate that never touches a disk."""
 
-import os
 import ssl
+from pathlib import Path
 
 import pytest
 
@@ -12,7 +12,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.system import
 from ansible_collections.kubemend.remediation.plugins.module_utils.system.http_client import (
     HttpError,
 )
-from tests.unit.support.fake_step import _certificate
+from tests.unit.support.fake_step import certificate
 
 
 def test_servers_of_this_node_are_not_verified() -> None:
@@ -21,7 +21,7 @@ def test_servers_of_this_node_are_not_verified() -> None:
 
 
 def test_with_an_authority_they_are() -> None:
-    pem = _certificate()
+    pem = certificate()
     authority = pem[: pem.index(b"-----BEGIN PRIVATE")]
     context = tls.context(authority=authority)
     assert context.verify_mode == ssl.CERT_REQUIRED
@@ -29,16 +29,16 @@ def test_with_an_authority_they_are() -> None:
 
 
 def test_a_pair_is_loaded_and_leaves_no_descriptor() -> None:
-    pem = _certificate()
+    pem = certificate()
     at = pem.index(b"-----BEGIN PRIVATE")
-    before = len(os.listdir("/proc/self/fd"))
+    before = len(list(Path("/proc/self/fd").iterdir()))
     tls.context(pem[:at], pem[at:])
     tls.context(pem)
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
 def test_what_cannot_be_used_is_named() -> None:
-    pem = _certificate()
+    pem = certificate()
     at = pem.index(b"-----BEGIN PRIVATE")
     with pytest.raises(HttpError, match="the client certificate cannot be used"):
         tls.context(pem[:at])
