@@ -14,18 +14,8 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.collectors im
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import (
     largest,
-    pressure,
 )
-
-# Linux 5.10: a node with a disk of its own for containers, and a volume of a pod on NFS
-MOUNTINFO = """\
-22 1 254:1 / / rw,relatime shared:1 - ext4 /dev/vda1 rw
-30 22 0:25 / /tmp rw shared:5 - tmpfs tmpfs rw
-31 22 254:16 / /var/lib/containerd rw shared:7 - xfs /dev/vdb rw,attr2
-40 22 0:61 / /var/lib/kubelet/pods/a/volumes/kubernetes.io~nfs/data rw shared:9 - nfs4 10.0.0.9:/x rw
-41 22 254:1 /elsewhere /mnt/with\\040blank rw shared:1 - ext4 /dev/vda1 rw
-"""  # noqa: E501 - a text as it is recorded
-TABLE = pressure.mounts(MOUNTINFO)
+from tests.unit.support.mount_table import TABLE
 
 
 def sized(path, size):
