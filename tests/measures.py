@@ -14,6 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PLUGINS = ROOT / "plugins"
+TESTS = ROOT / "tests" / "unit" / "plugins"
 PACKAGE = "ansible_collections.kubemend.remediation.plugins"
 MAX_COLUMNS = 100
 MAX_COMPLEXITY = 10
@@ -139,6 +140,31 @@ def loose_files() -> list[Path]:
     ]
 
 
+def untested_modules(plugins: Path = PLUGINS, tests: Path = TESTS) -> list[Path]:
+    """List the modules whose name no test file or folder of the mirrored tree has.
+
+    Modules that hold only constants or data classes count; __init__.py and doc_fragments do not.
+    """
+    return [
+        path
+        for path in sorted(plugins.rglob("*.py"))
+        if _needs_test(path.relative_to(plugins))
+        and not _has_test(path.relative_to(plugins), tests)
+    ]
+
+
+def _needs_test(module: Path) -> bool:
+    return module.name != "__init__.py" and module.parts[0] != "doc_fragments"
+
+
+def _has_test(module: Path, tests: Path) -> bool:
+    """Return whether test_<name>.py, test_<name>_*.py or the folder <name> exists."""
+    folder, name = tests / module.parent, module.stem
+    if (folder / name).is_dir() or (folder / f"test_{name}.py").is_file():
+        return True
+    return any(folder.glob(f"test_{name}_*.py"))
+
+
 def imports() -> dict[str, set[str]]:
     """Map each module of the plugins to the modules of the plugins that it imports."""
     paths = {_name(path): path for path in sources("plugins/*.py")}
@@ -199,6 +225,7 @@ def values() -> dict[str, float]:
         "dense expressions": len(list(dense_expressions(plugins))),
         "functions of complexity over 10": len(list(complex_functions(plugins))),
         "words of the list to replace": len(list(words(texts))),
+        "modules without a test file of the same name": len(untested_modules()),
     }
 
 

@@ -25,6 +25,7 @@ LIMITS = {
     "dense expressions": 26,
     "functions of complexity over 10": 147,
     "words of the list to replace": 0,
+    "modules without a test file of the same name": 99,
 }
 
 
@@ -87,3 +88,27 @@ def test_words_and_wide_lines_are_found(tmp_path: Path) -> None:
     path.write_text("Nobody mends it.\n" + "x" * 101 + "\n", encoding="utf-8")
     assert [place.text for place in measures.words([path])] == ["Nobody", "mends"]
     assert [place.line for place in measures.wide_lines([path])] == [2]
+
+
+@pytest.mark.parametrize(
+    ("test", "is_missing"),
+    [
+        ("steps/test_base.py", False),
+        ("steps/test_base_kill.py", False),
+        ("steps/base/test_kill.py", False),
+        ("steps/test_baseline.py", True),
+        ("test_base.py", True),
+    ],
+)
+def test_a_module_without_a_test_file_is_found(tmp_path: Path, test: str, is_missing: bool) -> None:
+    plugins, tests = tmp_path / "plugins", tmp_path / "tests"
+    for path in (
+        plugins / "steps" / "base.py",
+        plugins / "steps" / "__init__.py",
+        plugins / "doc_fragments" / "attributes.py",
+        tests / test,
+    ):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    found = measures.untested_modules(plugins, tests)
+    assert found == ([plugins / "steps" / "base.py"] if is_missing else [])

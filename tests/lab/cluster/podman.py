@@ -33,6 +33,10 @@ SYSTEMD_FLAGS = (
     "nofile=20000:20000",
     "--ulimit",
     "nproc=4096:4096",
+    # A new network namespace copies the machine's value, which podman itself sets to 1 when the
+    # first container starts: nodes that start together would differ.
+    "--sysctl",
+    "net.ipv4.ip_forward=1",
 )
 # overlay on overlay does not work, so what mounts layers or syncs to disk gets a volume.
 VOLUMES = ("/var/lib/containerd", "/var/lib/kubelet", "/var/lib/etcd")

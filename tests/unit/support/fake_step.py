@@ -321,7 +321,7 @@ def _api() -> tuple[http.server.HTTPServer, str]:
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     with tempfile.NamedTemporaryFile(suffix=".pem") as file:
-        file.write(_certificate())
+        file.write(certificate())
         file.flush()
         context.load_cert_chain(file.name)
     server.socket = context.wrap_socket(server.socket, server_side=True)
@@ -329,7 +329,7 @@ def _api() -> tuple[http.server.HTTPServer, str]:
     return server, f"127.0.0.1:{server.server_port}"
 
 
-def _certificate() -> bytes:
+def certificate() -> bytes:
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec

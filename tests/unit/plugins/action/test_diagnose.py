@@ -22,12 +22,10 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning import (
     check_mode,
-    plan,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports.run_info import Run
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import (
     run_files,
-    run_plan,
 )
 from tests import schemas
 
@@ -450,29 +448,6 @@ def test_the_pod_in_question_gets_its_timeline_or_a_sentence(replay, operator, r
     assert (done.report()["notices"] != []) is (record["status"] == "absent")
 
 
-@pytest.mark.parametrize(
-    ("code", "more"),
-    [("KM402", ""), ("KM401", " -e kubemend_deep=true"), ("KM404", " -e kubemend_deep=true")],
-)
-def test_the_command_that_repairs_asks_for_what_its_fault_needs(code, more):
-    found = model_result.Finding(code, "critical", None, "w1", None, "used up", "w1")
-    step = plan.Step(
-        "01-w1",
-        "w1",
-        code,
-        "kernel_setting",
-        1,
-        "file",
-        node="w1",
-        blocked_by="risk 1 needs -e kubemend_max_risk=1",
-    )
-    said = (
-        "ansible-playbook -i INVENTORY kubemend.remediation.remediate -e kubemend_faults={0}{1} -e"
-        " kubemend_max_risk=1"
-    )
-    assert run_plan.with_command(found, (step,)).command == said.format(code, more)
-
-
 def test_a_run_compared_with_the_one_before_in_the_same_folder(replay, operator):
     operator.record("evidence", "m2")
     first = replay("-e", "kubemend_fail_on=warning")
@@ -528,33 +503,3 @@ def test_a_run_compared_with_the_one_before_in_the_same_folder(replay, operator)
 
 def _without(done):
     return {**done.report(), "findings": []}
-
-
-@pytest.mark.parametrize(
-    ("node", "told"),
-    [
-        ({"name": "w1", "ready": "True", "taints": []}, None),
-        (
-            {
-                "name": "w1",
-                "ready": "Unknown",
-                "taints": [{"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}],
-            },
-            (
-                "w1: Ready is Unknown, node.kubernetes.io/unreachable:NoExecute; the kubelet posts"
-                " Ready, and the node lifecycle controller"
-            ),
-        ),
-        ({"name": "w2", "ready": "False"}, None),
-    ],
-)
-def test_a_node_that_was_brought_back_and_is_not_ready_is_told(node, told):
-    step = plan.Step(
-        "s", "w1", "KM502", "start_kubelet", 2, "kubelet.service", node="w1", allowed=True
-    )
-    of = SimpleNamespace(answer=lambda name: {"items": [node]})
-    found = run_plan.not_back(
-        (step,), ({"id": "s", "state": "done"},), [of, SimpleNamespace(answer=lambda name: None)]
-    )
-    assert len(found) == bool(told)
-    assert not told or (told in found[0] and "removed by hand they come back" in found[0])

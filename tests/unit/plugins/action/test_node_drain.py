@@ -18,9 +18,6 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import console
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.transport import patience
-
 # Plays ssh: each question gets the next answer, and is kept.
 PLAYBOOK_FIXTURES = {"ran"}
 SSH = r"""#!/bin/bash
@@ -194,46 +191,6 @@ def test_it_is_asked_again_while_it_is_at_work_and_progress_is_told_once(
         "'node': 'w1'",
     ):
         assert said in sent[0], sent[0][:1500]
-
-
-def test_a_connection_that_breaks_while_it_works_is_made_again(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(patience, "PATIENCE", 0)
-    at_work, lost = ("ok", "", {"state": "at_work", "reason": ""}), ("unreachable", "closed", {})
-    script = [at_work, lost, lost, at_work, lost, ("ok", "", DONE)]
-    assert patience.patiently(lambda asked: script.pop(0), {"patience": 1, "timeout": 60}) == (
-        "ok",
-        "",
-        DONE,
-    )
-    assert not script
-    script = [at_work, *[lost] * 9]
-    assert patience.patiently(lambda asked: script.pop(0), {"patience": 1, "timeout": 60}) == lost
-    assert len(script) == 9 - patience.BROKEN
-
-
-def test_progress_goes_where_the_operator_wants_it(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    script, told = [("ok", "", {"state": "at_work", "reason": "3 left"}), ("ok", "", DONE)], []
-    assert (
-        patience.patiently(
-            lambda asked: script.pop(0), {"patience": 1, "timeout": 60}, told.append
-        )[2]
-        == DONE
-    )
-    assert told == ["3 left"]
-    for callback, stream in (
-        ("ansible.builtin.default", 0),
-        ("ansible.posix.json", 1),
-        ("ansible.posix.jsonl", 1),
-    ):
-        monkeypatch.setattr(
-            console.constants.config, "get_config_value", lambda name, callback=callback: callback
-        )
-        console.show("12 left\n")
-        assert capsys.readouterr()[stream] == "12 left\n"
 
 
 def test_check_mode_asks_too(ran: dict[str, Any]) -> None:

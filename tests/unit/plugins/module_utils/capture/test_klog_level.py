@@ -61,29 +61,6 @@ def present(node: Levels, number: int = 0, run_id: str = RUN) -> "str | None":
 
 
 @pytest.mark.parametrize(
-    ("real", "parts", "named"),
-    [
-        ("level:kube-scheduler", ("kube-scheduler", None), "kube-scheduler"),
-        ("level:kube-apiserver", ("kube-apiserver", None), "kube-apiserver"),
-        (
-            "level:kube-controller-manager",
-            ("kube-controller-manager", None),
-            "kube-controller-manager",
-        ),
-        (
-            "level:kubelet/w1.example.org",
-            ("kubelet", "w1.example.org"),
-            "kubelet of w1.example.org",
-        ),
-        ("level:kubelet/w", ("kubelet", "w"), "kubelet of w"),
-    ],
-)
-def test_whose_level_it_is(real: str, parts: tuple[str, "str | None"], named: str) -> None:
-    assert level_target.parts(real) == parts
-    assert level_target.named(real) == named
-
-
-@pytest.mark.parametrize(
     "real",
     [
         "level:kubelet/../x",
@@ -300,25 +277,6 @@ def test_a_putting_back_that_was_interrupted_never_raises_again(
     node.down(NEXT)
     assert node.raised() == []
     assert node.levels[real] == former
-
-
-@pytest.mark.parametrize(
-    ("argv", "wanted"),
-    [
-        (["kube-scheduler", "--v=3"], 3),
-        (["kube-scheduler", "-v=1", "--v", "5"], 5),
-        (["kube-scheduler"], 0),
-        (["kube-scheduler", "--v=²"], 0),
-        (["kube-scheduler", "--v=-1"], 0),
-    ],
-)
-def test_a_process_that_was_started_again_has_the_level_of_its_own_command_line(
-    node: Levels, argv: list[str], wanted: int
-) -> None:
-    node.up()
-    node.argv = argv
-    node.down()
-    assert node.levels[SCHEDULER] == wanted == klog_verbosity.of_argv(argv)
 
 
 def test_a_process_that_is_gone_took_its_level_with_it(node: Levels) -> None:
@@ -572,19 +530,6 @@ def test_without_a_process_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) -> 
     refused = pytest.raises(level.LevelError, match="no static pod of kube-scheduler runs")
     with refused, level.Levels() as levels:
         levels.put(SCHEDULER, 6)
-
-
-@pytest.mark.parametrize(
-    ("argv", "doors"),
-    [
-        ([], [("127.0.0.1", 6443, True)]),
-        (["--secure-port=16443", "--bind-address=0.0.0.0"], [("127.0.0.1", 16443, True)]),
-        (["--advertise-address=10.0.0.1"], [("127.0.0.1", 6443, True), ("10.0.0.1", 6443, True)]),
-        (["--secure-port=x"], []),
-    ],
-)
-def test_where_an_api_server_is_asked(argv: list[str], doors: list[tuple[str, int, bool]]) -> None:
-    assert component_endpoints.doors("kube-apiserver", argv) == doors
 
 
 def test_a_kubelet_is_asked_through_one_door_to_the_api(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,19 +6,13 @@
 Systemd and the kubelet are stand-ins.
 """
 
-import contextlib
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.capture import (
-    kubelet_level,
-    level_by_restart,
-)
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import (
     registry,
 )
@@ -26,13 +20,8 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.no
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import (
     journal as node_journal,
 )
-from ansible_collections.kubemend.remediation.plugins.module_utils.shared import step_times
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
-    journal,
-    lock,
     pending_changes,
-    raised_levels,
-    revert_plan,
     step_record,
     verbosity_expiry,
 )
@@ -40,28 +29,11 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.state.storage
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
     executor as step_executor,
 )
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
-    kubelet_restart,
-    recovery,
-)
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps.revert import (
     run as revert_run,
 )
-from ansible_collections.kubemend.remediation.plugins.module_utils.system import command, files
+from ansible_collections.kubemend.remediation.plugins.module_utils.system import files
 from tests.unit.support.fake_kubelet_verbosity import FIRST, NEXT, RUN, Node
-from tests.unit.support.waiting import Clock
-
-
-class Sleeper(Clock):
-    """Time that passes as somebody sleeps, with every nap written down."""
-
-    def __init__(self, slept: list[float]) -> None:
-        super().__init__()
-        self.slept = slept
-
-    def sleep(self, seconds: float) -> None:
-        self.slept.append(seconds)
-        super().sleep(seconds)
 
 
 @pytest.fixture
@@ -241,23 +213,6 @@ def test_a_kubelet_that_does_not_start_again(node: Node) -> None:
     assert b"--v=2" in node.env.read_bytes()
 
 
-def test_one_that_ends_again_and_again_is_given_up(
-    node: Node, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(kubelet_restart, "SECONDS", 30)
-    systemctl = node._systemctl
-
-    def dying(*words: str) -> None:
-        systemctl(*words)
-        node.dies = 6 if node.argv[-1] == "--v=4" else 0
-
-    monkeypatch.setattr(kubelet_restart, "_systemctl", dying)
-    state, why = node.raise_level()
-    assert state == "rolled_back"
-    assert "it ended again 3 times" in why
-    assert node.argv[-1] == "--v=2"
-
-
 def test_systemctl_that_hangs(node: Node) -> None:
     node.fails = "restart"
     state, why = node.raise_level()
@@ -325,23 +280,6 @@ def test_but_somebody_elses_is(node: Node) -> None:
     node.revert("20261121T110000Z-777777")
 
 
-@pytest.mark.parametrize(
-    ("said", "fails"),
-    [
-        ("systemctl: it said nothing", False),
-        ("systemctl: Warning: The unit file changed on disk.", False),
-        ("systemctl: Failed to restart kubelet.service: Unit is masked.", True),
-    ],
-)
-def test_what_systemctl_says(monkeypatch: pytest.MonkeyPatch, said: str, fails: bool) -> None:
-    def run(argv: Any, **dummy: Any) -> str:
-        raise command.Silent(said)
-
-    monkeypatch.setattr(command, "run", run)
-    with pytest.raises(command.CommandError) if fails else contextlib.nullcontext():
-        kubelet_restart.restart(True)
-
-
 def test_no_reload_beside_devices_although_the_kubelet_is_stopped(
     node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -356,22 +294,6 @@ def test_no_reload_beside_devices_although_the_kubelet_is_stopped(
     ]
     monkeypatch.setattr(devices, "running", set)
     node.revert("20261121T110000Z-777777")
-
-
-def test_one_that_starts_between_the_look_and_the_write(
-    node: Node, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    node.raise_level()
-    there, node.pid = node.pid, 0
-    load = kubelet_restart.load
-
-    def meanwhile(reload_units: bool) -> None:
-        load(reload_units)
-        node.pid = node.pid or there + 1  # systemd started it, with what is taken back now
-
-    monkeypatch.setattr(kubelet_restart, "load", meanwhile)
-    assert node.revert()["components"][0]["proven"] is True
-    assert node.argv[-1] == "--v=2"
 
 
 def test_somebody_elses_change_is_not_taken_back(node: Node) -> None:
@@ -395,20 +317,6 @@ def test_a_kubelet_that_is_stopped_is_not_started(node: Node) -> None:
     assert "did not run at level 4" in done["components"][0]["reason"]
     assert b"--v=2" in node.env.read_bytes()
     assert node.commands == ["restart"]
-    assert node.left() == []
-
-
-def test_files_that_are_back_while_the_process_is_not(node: Node) -> None:
-    """As after a reboot of what lies under /run, had the process outlived it.
-
-    Or whoever put them back was killed.
-    """
-    node.raise_level()
-    node.env.write_text('KUBE_LOG_LEVEL="--v=2"\nOTHER=1\n')
-    assert node.left() == ["kubelet"]
-    assert raised_levels.raised_kubelet_runs(node.record())
-    assert node.revert()["components"][0]["proven"] is True
-    assert node.argv[-1] == "--v=2"
     assert node.left() == []
 
 
@@ -488,14 +396,6 @@ def test_a_revert_that_was_interrupted_is_finished(node: Node) -> None:
     assert step_record.unproven(node.root) == []
 
 
-def test_the_service_takes_it_back_once_and_under_the_lock(node: Node) -> None:
-    node.raise_level()
-    step = journal.StepContext(RUN, "restore", "levels", "asked for", node.root)
-    assert level_by_restart.take_back(step, 1) == [("kubelet", "restored", "")]
-    assert level_by_restart.take_back(step, 2) == []
-    assert node.argv[-1] == "--v=2"
-
-
 def levels(node: Node, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Tell what evidence says is still raised."""
     monkeypatch.setattr(node_journal, "ROOT", node.root)
@@ -503,243 +403,6 @@ def levels(node: Node, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         (one["overdue"], one["by_hand"])
         for one in node_journal.collect(registry.Context({}, [], {}))["levels"]
     ]
-
-
-def edit(node: Node, old: str, new: str, restarts: bool) -> None:
-    node.env.write_text(node.env.read_text().replace(old, new))
-    if restarts:
-        node._systemctl("restart")
-
-
-@pytest.mark.parametrize(
-    ("states", "unproven", "ours"),
-    [
-        ((revert_plan.RESTORE,), False, True),
-        ((revert_plan.OPEN,), False, True),
-        ((revert_plan.ALREADY,), True, True),
-        ((revert_plan.ALREADY, revert_plan.OPEN), False, True),
-        ((revert_plan.ALREADY,), False, False),
-        ((revert_plan.UNDONE,), False, False),
-        ((), True, True),
-        ((), False, False),
-    ],
-)
-def test_what_keeps_a_level_up(
-    node: Node, monkeypatch: pytest.MonkeyPatch, states: Any, unproven: bool, ours: bool
-) -> None:
-    """Bytes that can come back, a change that was interrupted, a step without a proof.
-
-    Each of them by itself.
-    """
-    node.raise_level()
-    node.pid += 1  # the process that was raised is gone: it would keep it up by itself
-    monkeypatch.setattr(
-        revert_plan,
-        "plan_revert",
-        lambda run_id, root: [{"path": str(node.env), "state": state} for state in states],
-    )
-    monkeypatch.setattr(step_record, "unproven", lambda root: [node.record()] if unproven else [])
-    assert node.left() == (["kubelet"] if ours else [])
-    assert raised_levels.edited(RUN, node.root) == []
-
-
-@pytest.mark.parametrize("restarts", [True, False])
-def test_a_file_that_was_edited_meanwhile_keeps_the_level_up_and_says_so(
-    node: Node, monkeypatch: pytest.MonkeyPatch, restarts: bool
-) -> None:
-    """Neither of our bytes are there any more; the edit kept our argument.
-
-    Whoever asks hears of it, and the service ends all the same.
-    """
-    node.raise_level()
-    edit(node, "OTHER=1", "OTHER=2", restarts)
-    step = journal.StepContext(RUN, "restore", "levels", "asked for", node.root)
-    told = f"{node.env} was edited meanwhile: take --v=4 out by hand (before it was: --v=2)"
-    assert level_by_restart.take_back(step, 1) == [("kubelet", "by_hand", told)]
-    assert node.left() == []
-    assert lock.read(node.root) is None
-    assert levels(node, monkeypatch) == [(True, told)]
-    assert "OTHER=2" in node.env.read_text()
-    done = step_executor.work(
-        {
-            "run_id": NEXT,
-            "root": node.root,
-            "lock": None,
-            "step": {"id": "restore", "remedy": "restore_levels", "host": "w1"},
-        }
-    )
-    assert (done["state"], done["reason"]) == ("failed", told)
-    edit(node, "--v=4", "--v=2", True)
-    assert levels(node, monkeypatch) == []
-
-
-def test_only_the_last_run_that_raised_it_is_named(
-    node: Node, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It was down when that one raised it.
-
-    What the one before left is no trouble any more, and none while the other is at work.
-    """
-    node.raise_level()
-    edit(node, '--v=4"\nOTHER=1', '--v=2"\nOTHER=2', True)
-    step = node.step()
-    assert (
-        kubelet_level.raise_level(
-            journal.StepContext(NEXT, step["id"], "level", "asked for", node.root), step, "w1"
-        )[0]
-        == "proven"
-    )
-    assert raised_levels.edited(RUN, node.root) == []
-    assert len(levels(node, monkeypatch)) == 1
-    level_by_restart.take_back(
-        journal.StepContext(NEXT, "restore", "levels", "asked for", node.root), 1
-    )
-    assert levels(node, monkeypatch) == []
-
-
-def test_an_edit_that_took_the_level_out(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    node.raise_level()
-    edit(node, "--v=4", "--v=7", False)
-    step = journal.StepContext(RUN, "restore", "levels", "asked for", node.root)
-    ((component, state, why),) = level_by_restart.take_back(step, 1)
-    assert (component, state) == (
-        "kubelet",
-        "by_hand",
-    )
-    assert "kubelet still runs with it: restart it by hand" in why
-    node._systemctl("restart")
-    assert level_by_restart.take_back(step, 2) == [
-        ("kubelet", "restored", f"{node.env} was edited meanwhile: kubelet runs at level 7 now")
-    ]
-    assert levels(node, monkeypatch) == []
-
-
-def test_one_of_two_files_that_was_edited_does_not_keep_the_level_up(
-    node: Node, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    node.raise_level(node.beside())
-    (node.path / "one" / "made").write_text("theirs, --v=4\n")
-    step = journal.StepContext(RUN, "restore", "levels", "asked for", node.root)
-    ((component, state, why),) = level_by_restart.take_back(step, 1)
-    assert (component, state) == ("kubelet", "restored")
-    assert "runs at level 2 now" in why
-    assert node.argv[-1] == "--v=2"
-    assert levels(node, monkeypatch) == []
-
-
-@pytest.mark.parametrize(
-    ("text", "held"),
-    [
-        ("    - --v=4\n", True),
-        ("    - --v=40\n", False),
-        ("    # - --v=4\n", False),
-        ('    - --v\n    - "4"\n', True),
-        ("X=--v 4", True),
-        ("--v=3 4", False),
-        ("--logging=v=4", False),
-    ],
-)
-def test_whether_a_file_gives_a_level(tmp_path: Path, text: str, held: bool) -> None:
-    (tmp_path / "file").write_text(text)
-    assert raised_levels._gives(str(tmp_path / "file"), "4") is held
-    assert not raised_levels._gives(str(tmp_path / "none"), "4")
-
-
-def test_the_service_finishes_first_what_was_interrupted(node: Node) -> None:
-    node.raise_level()
-    node.forget_proof()
-    step = journal.StepContext(RUN, "restore", "levels", "asked for", node.root)
-    assert level_by_restart.take_back(step, 1) == [("kubelet", "restored", "")]
-    assert node.argv[-1] == "--v=2"
-    assert node.left() == []
-    assert step_record.unproven(node.root) == []
-
-
-def test_an_end_that_was_not_recorded_is_not_waited_for(
-    node: Node, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The disk was full when the way back had ended.
-
-    The service lives on, but is not at work on that step: it waited for itself, each time again.
-
-    The level is down, so that nothing else is said; the service goes on until that is recorded,
-    too.
-    """
-    node.raise_level()
-    end, slept = step_record.end, list[float]()
-
-    def refused(*dummy: Any, **more: Any) -> None:
-        raise ChangeError("how step revert-kubelet-1 ended was not recorded")
-
-    for module in (level_by_restart, recovery):
-        monkeypatch.setattr(module, "time", Sleeper(slept))
-    monkeypatch.setattr(step_record, "end", refused)
-    step = journal.StepContext(RUN, "restore", "levels", "asked for", node.root)
-    ((component, state, why),) = level_by_restart.take_back(step, 1)
-    assert (component, state) == ("kubelet", "restored")
-    assert why.startswith("how step revert-kubelet-1 ended was not recorded")
-    assert "KM902" in why
-    assert node.argv[-1] == "--v=2"
-    assert node.left() == ["kubelet"]
-    monkeypatch.setattr(step_record, "end", end)
-    assert level_by_restart.take_back(step, 2)[0][1] == "restored"
-    assert not slept
-    assert node.argv[-1] == "--v=2"
-    assert node.left() == []
-    assert step_record.unproven(node.root) == []
-
-
-def test_a_program_that_is_at_work_is_waited_for(
-    node: Node, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    node.raise_level()
-    node.forget_proof()
-    slept: list[float] = []
-    monkeypatch.setattr(level_by_restart, "time", Sleeper(slept))
-    path = Path(node.root) / "journal" / RUN / "proof-raise-kubelet.json"
-    other = os.getppid()
-    by = {
-        "pid": other,
-        "boot_id": Path("/proc/sys/kernel/random/boot_id").read_text().strip(),
-        "ticks": step_record.ticks(other),
-    }
-    path.write_text(json.dumps({**json.loads(path.read_text()), "by": by}))
-    level_by_restart._wait(journal.StepContext(RUN, "restore", "levels", "asked for", node.root))
-    assert len(slept) == step_times.BACK_OFF / 0.5
-
-
-def test_the_service_says_why_it_could_not_and_holds_no_lock_for_it(
-    node: Node, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    node.raise_level()
-    monkeypatch.setattr(devices, "running", lambda: {"uid-1"})
-    step = journal.StepContext(RUN, "restore", "levels", "asked for", node.root)
-    ((component, state, why),) = level_by_restart.take_back(step, 1)
-    assert (component, state) == ("kubelet", "failed")
-    assert "pods with devices run" in why
-    assert node.left() == ["kubelet"]
-    assert lock.read(node.root) is None
-    assert level_by_restart.take_back(step, 2, allow=["kubelet_restart"]) == [
-        ("kubelet", "restored", "")
-    ]
-
-
-def test_what_did_not_come_up_again_is_told_to_whoever_asks_later(
-    node: Node, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The service came first, its restart failed.
-
-    The controller, which finds nothing more to do, hears of it.
-    """
-    node.raise_level()
-    node.deaf = True
-    step = journal.StepContext(RUN, "restore", "levels", "asked for", node.root)
-    ((_dummy, state, why),) = level_by_restart.take_back(step, 1)
-    assert state == "failed"
-    assert "was not proven after its files were restored" in why
-    node.pid += 1  # another process by now, and not what it should be
-    assert node.left() == []
-    assert level_by_restart.take_back(step, 0) == [("kubelet", "failed", why)]
 
 
 def test_repairing_runs_lift_what_their_operator_lifts(

@@ -16,10 +16,6 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.collectors im
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import limits
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
-    command,
-    json_line,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
     systemd as system_systemd,
 )
 from ansible_collections.kubemend.remediation.plugins.modules import node_evidence_info
@@ -187,60 +183,6 @@ def systemd(monkeypatch):
     return asked, answers
 
 
-QUESTIONS = (
-    (["kubelet.service"], ("Id", "ActiveState"), True),
-    (("ssh.service", "crio.service"), ("Id", "LoadState"), True),
-    (("*.swap", "swap.target"), ("Id",), False),
-)
-
-
-def test_what_several_ask_systemd_is_asked_once(systemd):
-    asked, _answers = systemd
-    system_systemd.learn(system_systemd.ask(QUESTIONS))
-    assert [argv[1] for argv in asked] == ["show", "is-enabled"]
-    assert asked[1][2:] == ["kubelet.service"]
-    assert asked[0][4] == "ActiveState,Id,LoadState,Names"
-    assert asked[0][5:] == [
-        "*.swap",
-        "crio.service",
-        "kubelet.service",
-        "ssh.service",
-        "swap.target",
-    ]
-    del asked[:]
-    assert system_systemd.show(*QUESTIONS[0][:2]) == {
-        "kubelet.service": {"Id": ["kubelet.service"], "ActiveState": ["active"]}
-    }
-    assert list(system_systemd.show(*QUESTIONS[1][:2])) == ["sshd.service", "crio.service"]
-    assert list(system_systemd.show(*QUESTIONS[2][:2])) == ["swap.img.swap"]
-    assert system_systemd.enabled("kubelet.service") == "disabled"
-    assert not asked
-    system_systemd.show(["kubelet.service"], ("Id",))
-    system_systemd.enabled("crio.service")
-    assert len(asked) == 2  # another question is put
-
-
-def test_without_states_there_is_still_what_systemd_shows(systemd):
-    asked, answers = systemd
-    answers["is-enabled"] = command.CommandError("systemctl did not end within 5 s")
-    system_systemd.learn(system_systemd.ask(QUESTIONS))
-    del asked[:]
-    system_systemd.show(*QUESTIONS[0][:2])
-    with pytest.raises(command.CommandError):
-        system_systemd.enabled("kubelet.service")
-    assert len(asked) == 1
-
-
-@pytest.mark.parametrize("said", ["", "enabled\nmasked\n"])
-def test_states_that_cannot_be_told_apart_are_asked_one_by_one(systemd, said):
-    asked, answers = systemd
-    answers["is-enabled"] = said
-    system_systemd.learn(system_systemd.ask(QUESTIONS))
-    answers["is-enabled"] = "static\n"
-    assert system_systemd.enabled("kubelet.service") == "static"
-    assert len(asked) == 3
-
-
 class Asking(Fake):
     """One that asks systemd what the collector limits asks."""
 
@@ -266,29 +208,6 @@ def test_those_that_ask_systemd_wait_for_one_answer(systemd):
 
 def test_one_alone_asks_for_itself(systemd):
     assert _run(Asking("a", _shows, asks=True))["a"]["data"] == ([], 4)
-
-
-@pytest.mark.parametrize("answer", [command.CommandError("no answer"), "hangs"])
-def test_where_systemd_does_not_answer_each_asks_for_itself_and_nobody_else_waits(
-    systemd, monkeypatch, answer
-):
-    _asked, answers = systemd
-    answers["show"] = answer
-    if answer == "hangs":
-        monkeypatch.setattr(system_systemd, "ask", lambda *given: time.sleep(6000))
-    begin = time.monotonic()
-    found = _run(
-        Asking("a", lambda context: (sorted(system_systemd._told), 1), asks=True),
-        Asking("b", lambda context: 2, asks=True),
-        Fake("c", lambda context: 3),
-    )
-    assert [found[name]["data"] for name in "abc"] == [
-        ([], 1),
-        2,
-        3,
-    ]
-    assert time.monotonic() - begin < 100
-    assert answer != "hangs" or next(iter(found)) == "c"  # in the order in which they ended
 
 
 def test_one_whose_module_is_broken_costs_only_itself(systemd):
@@ -319,60 +238,6 @@ def test_needs_are_chosen_too():
         one.name for one in registry.COLLECTORS if one.tier == registry.CORE
     ]
     assert set(registry.BY_NAME) >= {need for one in registry.COLLECTORS for need in one.needs}
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        None,
-        True,
-        1,
-        -1.5,
-        1e300,
-        'a"\\\n\x7fü\U0001f600',
-        [],
-        {},
-        {"a": [1, {"b": ()}], "c": {}},
-        [[], [None, False]],
-    ],
-)
-def test_json_line(value):
-    line = json_line.dumps(value)
-    assert json.loads(line) == json.loads(json.dumps(value))
-    assert line.isascii()
-    assert "\n" not in line
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        '{"a": [1, -2.5e3, true, null, "\\u00fc\\n"]}',
-        " 7\n",
-        '"x"',
-        "[]",
-        "NaN",
-        "-Infinity",
-        "12345678901234567890",
-        '{"a":1,"a":2}',
-    ],
-)
-def test_json_is_read_as_json_reads_it(text):
-    assert repr(json_line.loads(text)) == repr(json.loads(text))
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["", " ", "{", '{"a" 1}', "[1,]", "1 2", "[] x", "nul", '"\x00"', "{'a': 1}", "\ufeff{}", "01"],
-)
-def test_what_is_no_json_is_refused(text):
-    with pytest.raises(ValueError):  # noqa: PT011 - Python's own words differ by version
-        json.loads(text)
-    with pytest.raises(ValueError):  # noqa: PT011 - Python's own words differ by version
-        json_line.loads(text)
-
-
-def test_json_line_has_no_numbers_that_json_has_not():
-    assert json_line.dumps([float("nan"), float("inf")]) == "[null,null]"
 
 
 def test_the_document_is_bounded(monkeypatch):
@@ -411,21 +276,3 @@ def test_the_ordinary_module_ships_every_collector():
     """
     shipped = {module.__name__.rpartition(".")[2] for module in node_evidence_info.SHIPPED}
     assert set(registry.BY_NAME) <= shipped
-
-
-@pytest.mark.parametrize("way", [-3.15e7, 3.15e7])
-def test_a_clock_that_is_set_meanwhile_moves_no_limit(monkeypatch, way):
-    """Neither does what answers look late, nor is what hangs waited for until the year is over."""
-    true, calls = time.time, []
-
-    def stepped():
-        calls.append(1)
-        return true() + way * len(calls)
-
-    monkeypatch.setattr(time, "time", stepped)
-    assert command.run(["echo", "x"], 120) == "x\n"
-    begin = time.monotonic()
-    with pytest.raises(command.CommandError, match="did not end"):
-        command.run(["sleep", "6000"], 0.3)
-    assert _run(Fake("slow", _hang, timeout=0.3))["slow"]["status"] == "timeout"
-    assert time.monotonic() - begin < 100

@@ -7,9 +7,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.shared import (
-    systemd_results,
-)
 from ansible_collections.kubemend.remediation.plugins.module_utils.shared.start_refusal import (
     refusals,
 )
@@ -117,16 +114,6 @@ def test_a_directory_that_is_there_and_may_not_be_entered_stays_a_reason():
         " Permission denied"
     ]
     assert only(failed(200, paths=[dict(MISSING, state="ok")], said=said)).now is True
-
-
-@pytest.mark.parametrize("status", range(200, 246))
-@pytest.mark.parametrize("result", ["exit-code", "start-limit", "start-limit-hit"])
-def test_each_status_of_systemds_own_is_named(status, result):
-    found = only(failed(status, result))
-    name = systemd_results.STEPS.get(status, ("",))[0]
-    assert str(status) in found.what
-    assert name in found.what
-    assert (found.now, found.past) == (True, True)
 
 
 @pytest.mark.parametrize("status", [0, 1, 2, 126, 199, 246, 255])

@@ -334,51 +334,6 @@ def test_a_signal_goes_to_that_very_process_only(monkeypatch, child, descriptors
     assert health_probe.send(mine, signal.SIGTERM) is False
 
 
-def test_only_static_pods_of_this_component_the_youngest_first(monkeypatch):
-    """A scheduler of another cluster in a pod, one whose start is not known, one that is gone.
-
-    And two that are another component.
-    """
-    argvs = {
-        1: [NAME],
-        2: [NAME],
-        3: [NAME],
-        4: ["kube-apiserver"],
-        5: None,
-        6: [],
-        7: [NAME],
-        8: ["kube-apiserver"],
-    }
-    monkeypatch.setattr(
-        component_process.procfs,
-        "of_interest",
-        lambda: [(pid, NAME) for pid in (1, 2, 3, 5, 6, 7, 8)] + [(4, "kube-apiserver")],
-    )
-
-    def argv(pid):
-        if argvs[pid] is None:
-            raise OSError
-        return argvs[pid]
-
-    monkeypatch.setattr(component_process.procfs, "argv", argv)
-    monkeypatch.setattr(component_process.procfs, "component", lambda comm, words: words[0])
-    monkeypatch.setattr(
-        component_process.procfs,
-        "cgroup",
-        lambda text: {"static": text != "/proc/3/cgroup", "pod_uid": "u"},
-    )
-    monkeypatch.setattr(component_process.files, "text", lambda path: path)
-    monkeypatch.setattr(
-        component_process.procfs,
-        "ticks",
-        lambda pid: {1: 50, 2: 90}.get(pid, None if pid == 7 else 10),
-    )
-    assert [(found.pid, found.ticks) for found in health_probe.instances(NAME)] == [
-        (2, 90),
-        (1, 50),
-    ]
-
-
 def test_when_it_was_started_and_which_starts_left_a_log(monkeypatch, tmp_path):
     mine = health_probe.Instance(os.getpid(), step_record.ticks(os.getpid()), [], {"pod_uid": None})
     assert abs(mine.started_at - component_process.procfs.started_at(os.getpid())) < 1

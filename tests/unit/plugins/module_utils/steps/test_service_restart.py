@@ -17,9 +17,6 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import devices
-from ansible_collections.kubemend.remediation.plugins.module_utils.shared import (
-    service_restart_rules,
-)
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import step_record
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
     service_restart,
@@ -349,23 +346,6 @@ def test_nobody_says_who_follows_it(node, monkeypatch):
     monkeypatch.setattr(systemd, "show", silent)
     assert "does not say which units would be stopped with it" in node.restart()["reason"]
     assert untouched(node)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "kubelet.service",
-        "k3s.service",
-        "systemd-journald.service",
-        "dbus.service",
-        "etcd.service",
-        "kube-apiserver.service",
-    ],
-)
-def test_more_than_a_service_hangs_on_some(name):
-    assert "more than a service hangs on it" in service_restart_rules.never_reason(name)
-    assert service_restart_rules.never_reason("containerd.service") is None
-    assert service_restart_rules.never_reason("ssh.service") is None
 
 
 def member(node, pid):

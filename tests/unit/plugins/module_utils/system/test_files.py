@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.base import (
-    Absent,
     Context,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import manifests
@@ -78,16 +77,6 @@ def test_text_is_bounded_over_all_files(tmp_path):
     context, found = _collect(tmp_path)
     assert context.truncated
     assert [one["text"] is None for one in found["files"]] == [False] * 4 + [True] * 2
-
-
-def test_no_folder(tmp_path):
-    for folder in (None, tmp_path / "nowhere"):
-        with pytest.raises(Absent):
-            manifests.collect(
-                Context({}, [], {"kubelet": {"static_pod_path": folder and str(folder)}})
-            )
-    with pytest.raises(Absent):
-        manifests.collect(Context({}, [], {"kubelet": None}))
 
 
 def test_a_static_pod_path_may_be_one_file(tmp_path):

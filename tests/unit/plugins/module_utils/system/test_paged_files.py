@@ -24,11 +24,6 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.steps import 
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import files
 
-PID = 4711
-CONF, CA = "/etc/kubernetes/scheduler.conf", "/etc/kubernetes/pki/ca.crt"
-MOUNT = "{number} 1 8:1 {root} {point} ro,relatime - ext4 /dev/sda1 rw\n"
-FORMER, LATER = 1600000000.0, 1700000000.0
-
 
 @pytest.fixture
 def pages(monkeypatch):
@@ -55,46 +50,6 @@ def test_a_file_of_proc_is_read_to_its_end():
     assert len(files.whole("/proc/self/maps", 10)) == 10
 
 
-def test_files_that_were_replaced_are_told_wherever_their_mount_is_listed(
-    tmp_path, monkeypatch, pages
-):
-    """The lines of a container's own file systems are long; its files come behind them."""
-    root, host, node = f"/proc/{PID}", tmp_path / "host", tmp_path / "proc"
-    inside = node / "root"
-    for base, when in ((inside, FORMER), (host, LATER)):
-        for path in (CONF, CA):
-            (base / path[1:]).parent.mkdir(parents=True, exist_ok=True)
-            (base / path[1:]).write_text("x")
-            os.utime(base / path[1:], (when, when))
-    overlay = "1 0 0:40 / / rw - overlay overlay rw,lowerdir={}\n".format(
-        ":".join(f"/var/lib/containers/{one:040d}" for one in range(100))
-    )
-    (node / "mountinfo").write_text(
-        overlay
-        + MOUNT.format(number=2, root=CONF + "//deleted", point=CONF)
-        + MOUNT.format(number=3, root=CA, point=CA)
-    )
-    whole, stat = files.whole, os.stat
-    monkeypatch.setattr(
-        files, "whole", lambda path, *rest: whole(path.replace(root, str(node)), *rest)
-    )
-    monkeypatch.setattr(
-        instances.os,
-        "stat",
-        lambda path, **how: stat(
-            path.replace(root, str(node)) if isinstance(path, str) else path, **how
-        ),
-    )
-    mounts = MOUNT.format(number=1, root="/", point=str(host))
-    found = instances.given(
-        PID, ["kube-scheduler", "--kubeconfig=" + CONF, "--client-ca-file=" + CA], mounts
-    )
-    assert found == [
-        {"path": CONF, "mtime": FORMER, "replaced": True},
-        {"path": CA, "mtime": LATER, "replaced": False},
-    ]
-
-
 def test_the_mounts_of_the_host_are_read_whole(monkeypatch, pages, mountinfo):
     pages[0] = 64
     asked = []
@@ -108,19 +63,6 @@ def test_the_mounts_of_the_host_are_read_whole(monkeypatch, pages, mountinfo):
     )
     assert len(mountinfo) > 64
     assert asked == [mountinfo, mountinfo]
-
-
-def test_a_configuration_is_proven_to_be_the_hosts_by_all_mounts(
-    tmp_path, monkeypatch, pages, mountinfo
-):
-    pages[0] = 64
-    asked = []
-    (tmp_path / "config").write_text("x")
-    monkeypatch.setattr(
-        instances.procfs, "host_path", lambda path, theirs, mounts: asked.append(theirs)
-    )
-    assert instances._host_path(os.getpid(), "/config", str(tmp_path), mountinfo) is None
-    assert asked == [mountinfo]
 
 
 def test_the_hierarchy_of_cpusets_is_found_behind_many_mounts(monkeypatch, pages, mountinfo):

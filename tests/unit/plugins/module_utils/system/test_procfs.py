@@ -3,11 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Processes, as /proc of real nodes shows them."""
 
-import os
-
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import instances
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import procfs
 
 HEX = "04ae77399e948388cae6af53a97fe81e296b25374008019f64600d4aee358fd9"
@@ -159,39 +156,3 @@ def test_names_only_of_what_is_of_interest(tmp_path):
     (tmp_path / "12").mkdir()  # gone in between
     (tmp_path / "net").mkdir()
     assert procfs.of_interest(str(tmp_path)) == [(9, "etcd"), (10, "kubelet")]
-
-
-def test_this_process_is_nobody_of_interest():
-    context = type(
-        "Context", (), {"processes": [(os.getpid(), "etcd")], "truncated": False, "source": None}
-    )()
-    # whatever runs these tests calls itself etcd: described without a crash
-    found = instances.collect(context)
-    assert found["unreadable"] == []
-    assert found["processes"][0]["host_network"] is True
-
-
-@pytest.mark.parametrize(
-    ("again", "kept"), [(["etcd"], True), ([], False), (FileNotFoundError(2, "gone"), False)]
-)
-def test_one_that_ends_while_it_is_looked_at_denies_nobody_elses_answers(monkeypatch, again, kept):
-    """In a crash loop that is when somebody looks.
-
-    Without a network of its own it would make every component of the node one that is not asked.
-    """
-    words = iter([["etcd"], again])
-
-    def argv(pid):
-        found = next(words)
-        if isinstance(found, Exception):
-            raise found
-        return found
-
-    monkeypatch.setattr(instances.procfs, "argv", argv)
-    monkeypatch.setattr(
-        instances, "_identity", lambda path: "net:1" if path == "/proc/self/ns/net" else None
-    )
-    context = type(
-        "Context", (), {"processes": [(os.getpid(), "etcd")], "truncated": False, "source": None}
-    )()
-    assert [one["host_network"] for one in instances.collect(context)["processes"]] == [None] * kept

@@ -12,9 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.taint_catalogue import (
-    OWNED,
-)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.taints import (
     EFFECTS,
     Taint,
@@ -123,12 +120,6 @@ def test_the_users_own_taint_is_never_ours_to_remove():
 def test_what_is_no_taint(thing):
     assert explained(thing) is None
     assert tolerated(thing, []) == Verdict(None)
-
-
-def test_the_catalogue_names_each_taint_once():
-    pairs = [(key, effect) for key, effects, _owner in OWNED for effect in effects]
-    assert len(pairs) == len(set(pairs))
-    assert all(set(effects) <= set(EFFECTS) for _key, effects, _owner in OWNED)
 
 
 CORDON = Taint(NODE + "unschedulable", "", "NoSchedule")

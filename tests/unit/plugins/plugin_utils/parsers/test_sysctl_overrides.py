@@ -27,9 +27,6 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers impor
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning import plan
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import (
-    boot as remedie_boot,
-)
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import (
     kernel_settings,
 )
 from tests.unit.plugins.plugin_utils.faults.node.test_boot import Node as BootNode
@@ -286,11 +283,3 @@ def test_forwarding_that_ufw_takes_away_at_the_next_boot(booted):
     booted.limits["late"] = ufw("net/ipv4/conf/all/forwarding=0\n")
     assert booted.judged("KM520")[0] == "present"
     assert "+net/ipv4/conf/all/forwarding=1" in booted.steps()[0].diff
-
-
-def test_forwarding_that_networkd_brings_is_no_loss(booted):
-    booted.sysctl(("/etc/sysctl.d/other.conf", "vm.swappiness = 1\n")).load().without_netfilter()
-    assert booted.judged("KM520")[0] == "present"
-    booted.limits["late"] = networkd(row("IPForward", "yes", NETWORK))
-    assert booted.judged("KM520")[0] == "clear"
-    assert remedie_boot.REMEDIES

@@ -34,7 +34,6 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports impor
     conclusion,
     html,
     json_report,
-    phrases,
     text,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports.run_info import (
@@ -249,15 +248,6 @@ def test_judging_keeps_what_collectors_said(world):
     assert any(one.reason == "connection refused" for one in world.judge().lacks)
 
 
-def test_what_no_host_of_the_run_is_reads_as_that():
-    assert (
-        phrases.join_missing([Missing("w1", "inventory", "absent")]) == "w1 (no host of this run)"
-    )
-    assert "absent" not in phrases.join_missing(
-        [Missing(phrases.CONTROL_PLANE, "inventory", "absent")]
-    )
-
-
 def test_advice_carries_a_risk_only_where_a_step_does_it():
     one = Finding(
         "KM312",
@@ -279,13 +269,3 @@ def test_advice_carries_a_risk_only_where_a_step_does_it():
         "risk 0" not in face for data in (run(), run(plan=plans)) for face in faces(result, data)
     )
     assert "(manual)" in faces(result)[1]
-
-
-def test_a_plan_that_only_needs_another_playbook_says_so():
-    step = Step("01-x", "w1", "KM101", "edit", 2, "t", cluster=KEY, allowed=True)
-    for mode in ("observe", "replay"):
-        state, why = phrases.state_of(step, None, mode)
-        assert state == "not done"
-        assert "kubemend.remediation.remediate" in why
-    assert phrases.state_of(step, None, "repair")[0] == "to do"
-    assert phrases.state_of(step, None, "plan")[0] == "will be done"

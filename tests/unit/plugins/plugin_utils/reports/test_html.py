@@ -261,29 +261,6 @@ def test_the_matrix_has_hosts_and_faults_worst_first_and_what_is_clean_as_one_ro
     assert (clean.cells[at["KM105"]], clean.cells[at["KM504"]]) == ("", "clear")
 
 
-def test_unknown_is_never_clear_in_the_matrix_and_a_silent_host_never_clean():
-    found, said, table = states(6, broken=0, silent=2)
-    silent = {row.host for row in found.hosts if row.status != "ok"}
-    assert silent
-    assert not silent & {name for row in table.rows if row.kind == "clean" for name in row.hosts}
-    assert all("unknown" in said[host].values() for host in silent)
-    clean = matrix.make((model_result.HostRow("a", "a", "k", "worker", "unreachable"),), {})
-    assert [(row.kind, row.status) for row in clean.rows] == [("host", "unreachable")]
-
-
-def test_rows_that_do_not_fit_are_counted():
-    said = {
-        f"h{n:04}": {f"KM{100 + bit}": "warning" for bit in range(10) if n >> bit & 1}
-        for n in range(1, 1000)
-    }
-    table = matrix.make(
-        [model_result.HostRow(host, None, "k", "worker", "ok") for host in said], said
-    )
-    assert len(table.rows) == matrix.ROWS
-    assert table.hidden == 999 - matrix.ROWS
-    assert sum(len(row.hosts) for row in table.rows) + table.hidden == 999
-
-
 def test_an_empty_result_says_so():
     words = Page(
         html.render(model_result.Result(), fleet.run(steps=0, entries=0, symptom=False))

@@ -11,67 +11,15 @@ from dataclasses import replace
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.result import (
-    ClusterRow,
-    EvidenceRef,
-    Finding,
-    HostRow,
-    Missing,
-    NotJudged,
     Result,
-    Verdict,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import (
     json_report,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports.run_info import (
-    Run,
     Symptom,
-    exit_of,
 )
-
-RESULT = Result(
-    clusters=(ClusterRow("k", "v1.18.4", ("m1",)),),
-    hosts=(HostRow("m1", "n1", "k", "control_plane", "ok"),),
-    verdicts=(
-        Verdict("KM101", "k", "present", "m1", "kube-scheduler"),
-        Verdict("KM102", "k", "clear"),
-        Verdict(
-            "KM103", "k", "unknown", missing=(Missing("m2", "instances", "denied"),), note="why"
-        ),
-        Verdict("KM104", "k", "not_applicable"),
-    ),
-    not_judged=(NotJudged("KM105", "k", "limit"),),
-    findings=(
-        Finding(
-            "KM101",
-            "critical",
-            "k",
-            "m1",
-            "kube-scheduler",
-            "off",
-            "n1",
-            ("KM110",),
-            (EvidenceRef("process", "m1", pid=7, argv=("kube-scheduler", "\x1b[31m\ud800")),),
-            "fix it",
-            2,
-        ),
-        Finding("KM901", "warning", "k", "m2", None, "silent"),
-        Finding("KM113", "info", "k", None, None, "i"),
-    ),
-)
-
-
-def run(fail_on="never", **more):
-    return Run(
-        run_id="r",
-        started="s",
-        finished="f",
-        mode="observe",
-        report_dir="/r",
-        tool_version="0.1.0",
-        fail_on=fail_on,
-        **more,
-    )
+from tests.unit.support.report_result import RESULT, run
 
 
 def test_the_fields_are_those_of_the_interface():
@@ -192,33 +140,3 @@ def test_no_more_than_one_verdict_is_written_at_a_time():
     before = len(asked)  # the summary counts them all
     next(pieces)
     assert len(asked) == before + 1
-
-
-def test_the_symptom_names_its_causes():
-    report = json_report.render(
-        RESULT, run(symptom=Symptom("duplicate_pods", "Twice", ("KM101", "KM102")))
-    )
-    assert report["symptom"]["name"] == "duplicate_pods"
-    assert report["symptom"]["causes"] == ["KM101", "KM102"]
-
-
-CLEAN = Result(verdicts=(Verdict("KM101", "k", "clear"),), findings=RESULT.findings[2:])
-UNKNOWN = Result(verdicts=RESULT.verdicts[2:3])
-WARNING = Result(verdicts=RESULT.verdicts[:1], findings=RESULT.findings[1:2])
-
-
-@pytest.mark.parametrize(
-    ("result", "reached"),
-    [
-        (CLEAN, ()),
-        (UNKNOWN, ("unknown",)),
-        (WARNING, ("unknown", "warning")),
-        (RESULT, ("unknown", "warning", "critical")),
-    ],
-)
-@pytest.mark.parametrize("fail_on", ["never", "unknown", "warning", "critical"])
-def test_the_threshold_counts_what_it_names_and_worse(result, reached, fail_on):
-    expected = (2, "threshold") if fail_on in reached else (0, "ok")
-    assert exit_of(result, run(fail_on)) == expected
-    report = json_report.render(result, run(fail_on))
-    assert (report["exit_code"], report["exit_reason"]) == expected

@@ -421,27 +421,6 @@ def test_proofs_of_every_kind():
     assert "  log: other words\n" in report
 
 
-@pytest.mark.parametrize(
-    ("raw", "shown"),
-    [
-        ("plain --flag=1", "plain --flag=1"),
-        ("grün … 日本", "grün … 日本"),
-        ("\x1b[2J\x1b]0;x\x07", r"\x1b[2J\x1b]0;x\x07"),
-        ("a\nb\r\tc", r"a\nb\r\tc"),
-        ("\x9b31m", r"\x9b31m"),
-        ("\u202efdp", r"\u202efdp"),
-        ("\u2066x\u2069", r"\u2066x\u2069"),
-        ("a\u200bb\ufeff", r"a\u200bb\ufeff"),
-        ("\u2028", r"\u2028"),
-        ("\ud800", r"\ud800"),
-        ("\U000e0041", r"\U000e0041"),
-        ("\x7f", r"\x7f"),
-    ],
-)
-def test_escape(raw, shown):
-    assert text_page.escape(raw) == shown
-
-
 def test_no_field_reaches_the_page_raw():
     evil = "x\x1b[31m\u202e\nkubemend: 0 hosts"
     proof = EvidenceRef(

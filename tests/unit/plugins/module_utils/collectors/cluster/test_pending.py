@@ -11,13 +11,7 @@ import json
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.cluster import (
-    nodes as cluster_nodes,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.cluster import (
     pending as cluster_pending,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi import (
-    node_affinity,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi.client import ApiError
 
@@ -187,113 +181,6 @@ def test_what_was_read_until_the_time_limit_proves_something():
     assert data["total"] == 1
     with pytest.raises(ApiError):
         collect(pod("a"), ApiError("denied", "no", 403))
-
-
-def test_taints():
-    found = cluster_nodes.taints_of(
-        {
-            "spec": {
-                "taints": [
-                    {"key": "caf", "value": "log", "effect": "NoExecute"},
-                    None,
-                    "x",
-                    {
-                        "key": "node.kubernetes.io/unreachable",
-                        "effect": "NoExecute",
-                        "timeAdded": "2027-01-15T08:00:00Z",
-                    },
-                ]
-            }
-        }
-    )
-    assert found == [
-        {"key": "caf", "value": "log", "effect": "NoExecute"},
-        {
-            "key": "node.kubernetes.io/unreachable",
-            "effect": "NoExecute",
-            "added": "2027-01-15T08:00:00Z",
-        },
-    ]
-    assert cluster_nodes.taints_of({}) == []
-    assert cluster_nodes.taints_of({"spec": {"taints": "x"}}) == []
-    assert (
-        len(cluster_nodes.taints_of({"spec": {"taints": [{"key": "k"}] * 99}}))
-        == cluster_nodes.MAX_TAINTS
-    )
-
-
-def test_of_the_conditions_what_is_not_well_and_ready():
-    def condition(kind, status):
-        return {
-            "type": kind,
-            "status": status,
-            "reason": "R" * 200,
-            "lastTransitionTime": "2027-01-15T08:00:00Z",
-            "message": "m" * 9000,
-        }
-
-    given = [
-        condition("MemoryPressure", "False"),
-        condition("DiskPressure", "True"),
-        condition("PIDPressure", "Unknown"),
-        condition("Ready", "True"),
-        condition("KernelDeadlock", "True"),
-    ]
-    found = cluster_nodes.conditions_of({"status": {"conditions": given}})
-    assert [(one["type"], one["status"]) for one in found] == [
-        ("DiskPressure", "True"),
-        ("PIDPressure", "Unknown"),
-        ("Ready", "True"),
-    ]
-    assert all(len(one["reason"]) == 80 and one["since"] == "2027-01-15T08:00:00Z" for one in found)
-    assert len(json.dumps(found)) < 700
-    assert cluster_nodes.conditions_of({}) == []
-    assert not any("message" in one for one in found)
-
-
-@pytest.mark.parametrize(
-    ("given", "kept"),
-    [
-        (
-            {"type": "Ready", "status": "False", "message": "m" * 9000},
-            "m" * cluster_nodes.MAX_MESSAGE,
-        ),
-        ({"type": "Ready", "status": "False"}, ""),
-        ({"type": "Ready", "status": "False", "message": None}, ""),
-        ({"type": "Ready", "status": "Unknown", "message": "stopped posting"}, None),
-        ({"type": "DiskPressure", "status": "True", "message": "m"}, None),
-    ],
-)
-def test_the_message_of_a_node_that_says_that_it_is_not_ready(given, kept):
-    (found,) = cluster_nodes.conditions_of({"status": {"conditions": [given]}})
-    assert found.get("message") == kept
-
-
-def test_leases_come_by_one_list_or_not_at_all():
-    nodes = [{"name": "w1"}, {"name": "w2"}]
-    answers = Answers(
-        {"metadata": {"name": "w1"}, "spec": {"renewTime": "2027-01-15T08:00:00.000000Z"}},
-        {"metadata": {"name": "gone"}, "spec": {}},
-    )
-    cluster_nodes.leased(answers, nodes)
-    assert nodes == [
-        {"name": "w1", "lease": "2027-01-15T08:00:00.000000Z", "lease_duration_s": None},
-        {"name": "w2"},
-    ]
-    assert answers.asked == [(cluster_nodes.LEASES, None)]
-    nodes = [{"name": "w1"}]
-    cluster_nodes.leased(
-        Answers(
-            {"metadata": {"name": "w1"}, "spec": {"renewTime": "x"}}, ApiError("denied", "no", 403)
-        ),
-        nodes,
-    )
-    assert nodes == [{"name": "w1"}]
-    answers = Answers()
-    cluster_nodes.leased(
-        answers, [{"name": str(number)} for number in range(cluster_nodes.MAX_LEASED + 1)]
-    )
-    assert not answers.asked
 
 
 def meant(name, *terms):
@@ -554,60 +441,6 @@ def test_the_pod_that_was_asked_for_is_an_entry_of_its_own(asked):
 # Nodes that a pod does not ask for
 
 LABELS = {"m1": {"zone": "a", "size": "3"}, "w1": {"zone": "b"}, "w2": {"size": "9"}}
-
-
-def chosen(selector=None, *terms):
-    spec = {"nodeSelector": selector}
-    if terms:
-        spec["affinity"] = {
-            "nodeAffinity": {
-                "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": list(terms)}
-            }
-        }
-    return spec
-
-
-def by(key, operator, *values):
-    return {"matchExpressions": [{"key": key, "operator": operator, "values": list(values)}]}
-
-
-@pytest.mark.parametrize(
-    ("spec", "off"),
-    [
-        ({}, []),
-        (chosen({"zone": "a"}), ["w1", "w2"]),
-        (chosen({"zone": "c"}), ["m1", "w1", "w2"]),
-        (chosen({}, by("zone", "In", "a", "b")), ["w2"]),
-        (chosen({}, by("zone", "NotIn", "a")), ["m1"]),
-        (chosen({}, by("zone", "Exists")), ["w2"]),
-        (chosen({}, by("zone", "DoesNotExist")), ["m1", "w1"]),
-        (chosen({}, by("size", "Gt", "5")), ["m1", "w1"]),
-        (chosen({}, by("size", "Lt", "5")), ["w1", "w2"]),
-        (chosen({}, by("size", "Lt", "x")), ["m1", "w1", "w2"]),
-        (chosen({}, by("zone", "In", "a"), by("zone", "In", "b")), ["w2"]),
-        (chosen({}, {}), ["m1", "w1", "w2"]),
-        (chosen({}, by("zone", "Near", "a")), None),
-        (chosen({}, by("zone", "Near", "a"), by("zone", "Exists")), None),
-        (
-            chosen(
-                {}, {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["w1"]}]}
-            ),
-            ["m1", "w2"],
-        ),
-        (chosen({"zone": "a"}, by("size", "Exists")), ["w1", "w2"]),
-    ],
-)
-def test_which_nodes_a_pod_does_not_ask_for(spec, off):
-    assert node_affinity.Matcher(LABELS).left_out(spec) == off
-    assert node_affinity.Matcher(None).left_out(spec) is None
-
-
-def test_of_many_nodes_only_the_pod_that_was_asked_for_is_compared():
-    matcher = node_affinity.Matcher(
-        {f"w{number}": {} for number in range(node_affinity.MAX_NODES + 1)}
-    )
-    assert matcher.left_out(chosen({"a": "b"})) is None
-    assert len(matcher.left_out(chosen({"a": "b"}), True)) == node_affinity.MAX_NODES + 1
 
 
 def test_an_entry_says_which_nodes_it_does_not_ask_for():

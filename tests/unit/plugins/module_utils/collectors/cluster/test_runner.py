@@ -459,24 +459,6 @@ def test_a_certificate_without_the_address_is_asked_by_the_service_name(ask):
     }
 
 
-@pytest.mark.parametrize(
-    ("text", "url"),
-    [
-        ("    - --advertise-address=10.1.2.3\n    - --secure-port=6444\n", "https://10.1.2.3:6444"),
-        ("    - --advertise-address=fd00::1\n", "https://[fd00::1]:6443"),
-        ("    - --v=2\n", None),
-    ],
-)
-def test_the_local_api_server_is_found_in_its_manifest(tmp_path, text, url):
-    (tmp_path / "kube-apiserver.yaml").write_text(text)
-    assert (
-        kubeapi_kubeconfig.local_server(
-            [str(tmp_path / "none"), str(tmp_path / "kube-apiserver.yaml")]
-        )
-        == url
-    )
-
-
 PROGRAM = """
 import sys, time
 from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi import (

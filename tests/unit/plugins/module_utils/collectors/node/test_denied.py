@@ -17,7 +17,6 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.collectors im
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import (
     api_way,
     kubelet_log,
-    manifests,
     pinning,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import command
@@ -27,22 +26,6 @@ DENIED = {"path": "/secret", "text": None, "error": "denied"}
 
 def asked(kubelet):
     return base.Context({}, [], {"kubelet": kubelet})
-
-
-@pytest.mark.parametrize(
-    "kubelet", [{"config": DENIED}, {"config": {"error": None}, "config_dropins": [DENIED]}]
-)
-def test_a_static_pod_folder_that_an_unread_configuration_names(kubelet):
-    with pytest.raises(base.Denied):
-        manifests.collect(asked(kubelet))
-
-
-@pytest.mark.parametrize(
-    "kubelet", [{}, {"config": {"error": None}}, {"config": None, "config_dropins": []}]
-)
-def test_no_static_pod_folder(kubelet):
-    with pytest.raises(base.Absent):
-        manifests.collect(asked(kubelet))
 
 
 def test_a_kubeconfig_that_may_not_be_read():

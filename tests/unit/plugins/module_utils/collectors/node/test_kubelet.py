@@ -3,87 +3,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The kubelet: unit, argv, static pod path and configuration from captures and small trees."""
 
-import json
-from pathlib import Path
-
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import base
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import kubelet
-from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
-    systemd,
-    yaml_scalars,
-)
-
-FIXTURES = Path(__file__).resolve().parents[5] / "fixtures"
-
-
-def test_unit_of_a_real_node(capture):
-    blocks = systemd.parse(capture("systemctl-show.txt"))
-    found, missing = [systemd.unit(block) for block in blocks]
-    assert missing is None
-    assert found["name"] == "kubelet.service"
-    assert found["active_state"] == "active"
-    assert found["unit_file_state"] == "enabled"
-    assert found["need_daemon_reload"] is False
-    assert found["main_pid"] > 1
-    assert found["drop_in_paths"] == ["/usr/lib/systemd/system/kubelet.service.d/10-kubeadm.conf"]
-
-
-def test_command_line_of_a_stopped_kubelet(capture):
-    """Systemd's own view of the unit, with the environment files of the node."""
-    block = systemd.parse(capture("systemctl-show.txt"))[0]
-    files = {
-        "/var/lib/kubelet/kubeadm-flags.env": capture("kubeadm-flags.env"),
-        "/etc/default/kubelet": "KUBELET_EXTRA_ARGS=--v=4 --x='a b'\n",
-    }
-    argv = systemd.command_line(block, files.get)
-    assert argv[:4] == [
-        "/usr/bin/kubelet",
-        "--bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf",
-        "--kubeconfig=/etc/kubernetes/kubelet.conf",
-        "--config=/var/lib/kubelet/config.yaml",
-    ]
-    assert argv[-2:] == ["--v=4", "--x=a b"]
-    assert not any("$" in item for item in argv)
-
-
-def test_command_line_of_kubesprays_stopped_kubelet_is_that_of_the_running_one():
-    """Captured from a node of that layout.
-
-    A line that goes on inside quotes, variables that nothing sets.
-    """
-    capture = FIXTURES / "node" / "v1.36.3" / "kubespray"
-    block = systemd.parse((capture / "systemctl-show.txt").read_text(encoding="utf-8"))[0]
-    variables = {
-        "/etc/kubernetes/kubelet.env": (capture / "kubelet.env").read_text(encoding="utf-8")
-    }
-    recorded = (
-        FIXTURES / "recorded" / "v1.36.3-kubespray-scheduler-config-file" / "evidence" / "m3.json"
-    ).read_text(encoding="utf-8")
-    running = json.loads(recorded)["collectors"]["kubelet"]["data"]
-    assert systemd.command_line(block, variables.get) == running["process"]["argv"]
-    assert (running["unit"]["fragment_path"], running["unit"]["drop_in_paths"]) == (
-        "/etc/systemd/system/kubelet.service",
-        [],
-    )
-    assert (running["config"]["path"], running["static_pod_path"]) == (
-        "/etc/kubernetes/kubelet-config.yaml",
-        "/etc/kubernetes/manifests",
-    )
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("A=1\nB='x y'\n# C=1\n;D=1\nE=\"q\"\n", {"A": "1", "B": "x y", "E": "q"}),
-        ("A=1 \\\n2\n", {"A": "1 2"}),
-        ("broken\n=x\n", {}),
-        ("A=--x='a b' --y=\"c\"\n", {"A": "--x='a b' --y=\"c\""}),
-    ],
-)
-def test_environment_file(text, expected):
-    assert systemd.environment_file(text) == expected
 
 
 def test_values_of_variables_that_are_no_words_of_the_kubelets_stay_on_the_node(tmp_path):
@@ -140,76 +63,6 @@ def test_the_folder_of_cni_configuration(tmp_path):
     assert len(kubelet.networks(str(folder))["files"]) == kubelet.MAX_NETWORKS
 
 
-def test_braces_are_one_word_and_dollars_are_kept():
-    block = {
-        "ExecStart": ["{ path=/k ; argv[]=/k ${A} $A x$$y ${NO} ; ignore_errors=no }"],
-        "Environment": ['"A=b c"'],
-    }
-    assert systemd.command_line(block, lambda path: None) == ["/k", "b c", "b", "c", "x$y", ""]
-    assert systemd.command_line({}, None) == []
-
-
-@pytest.mark.parametrize(
-    ("shown", "expected"),
-    [
-        # 219: RHEL 7
-        (
-            "A=1 B=--x=y\\x20--z='a\\x20b' C=caf\\xc3\\xa9\\x5cn",
-            {"A": "1", "B": "--x=y --z='a b'", "C": "caf\u00e9\\n"},
-        ),
-        # 252
-        ('"B=--x=y --z=\\"a b\\"" A=1', {"B": '--x=y --z="a b"', "A": "1"}),
-        ('A=1 "B=b c"', {"A": "1", "B": "b c"}),
-        # 239: RHEL 8
-        ("[unprintable] A=1", {"A": "1", "B": "b c", "C": "3 4", "D": ""}),
-        ("", {}),
-    ],
-)
-def test_variables_as_systemd_shows_them(shown, expected):
-    """What has a blank in it is escaped by an old systemd.
-
-    Kept to itself by a later one (then its files say it), and quoted since.
-    """
-    texts = {
-        "/u": (
-            '[Unit]\nEnvironment=X=1\n[Service]\nEnvironment=Y=1\nEnvironment=\nEnvironment="B=b c"'
-            " A=2\n#Environment=Z=1\n"
-        ),
-        "/d": (
-            "[Service]\nEnvironment=A=1 \\\n 'C=3 4'\nEnvironment"
-            " =D=\nEnvironmentFile=/e\n[Install]\nEnvironment=X=2\n"
-        ),
-    }
-    assert (
-        systemd.environment(
-            {"Environment": [shown], "FragmentPath": ["/u"], "DropInPaths": ["/d /gone"]}, texts.get
-        )
-        == expected
-    )
-
-
-def test_an_old_systemd_ends_no_unit_after_its_files():
-    """220 to 230 say an empty line after them, 219 does not.
-
-    None of both calls them by the property's own name.
-    """
-    for text in (
-        (
-            "EnvironmentFile=/a (ignore_errors=yes)\nEnvironmentFile=/b"
-            " (ignore_errors=no)\n\nId=x\n\nMainPID=5\nId=y\\x5cx2dz\n"
-        ),
-        (
-            "EnvironmentFile=/a (ignore_errors=yes)\nEnvironmentFile=/b"
-            " (ignore_errors=no)\nId=x\n\n\nMainPID=5\nId=y\\x2dz\n"
-        ),
-    ):
-        first, second = systemd.parse(text)
-        assert first["Id"] == ["x"]
-        assert systemd.environment_paths(first) == ["/a", "/b"]
-        assert second == {"MainPID": ["5"], "Id": ["y\\x2dz"]}
-    assert len(systemd.parse("EnvironmentFile=/a\n\n\nId=y\n")) == 2
-
-
 CONFIG = "staticPodPath: /etc/kubernetes/manifests\n"
 
 
@@ -231,33 +84,6 @@ CONFIG = "staticPodPath: /etc/kubernetes/manifests\n"
 )
 def test_static_pod_path(flag, texts, expected):
     assert kubelet.static_pods(flag, "/cwd", "/conf/config.yaml", texts) == expected
-
-
-def test_static_pod_path_of_a_real_node(capture):
-    assert (
-        yaml_scalars.top(capture("kubelet-config.yaml"), "staticPodPath")
-        == "/etc/kubernetes/manifests"
-    )
-
-
-@pytest.mark.parametrize(
-    ("text", "key", "expected"),
-    [
-        (
-            "users:\n- name: a\n  user:\n    client-certificate: /a.pem\n",
-            "client-certificate",
-            "/a.pem",
-        ),
-        ("user:\n    client-certificate-data: QUJD\n", "client-certificate", None),
-        ('{"user":{"client-certificate":"/a b.pem"}}', "client-certificate", "/a b.pem"),
-        ("users: [{user: {client-certificate: /a.pem, x: y}}]", "client-certificate", "/a.pem"),
-        ("- client-certificate: '/q'\n", "client-certificate", "/q"),
-        ("certificate-authority: ca.crt\n", "certificate-authority", "ca.crt"),
-        ("", "x", None),
-    ],
-)
-def test_scalar_anywhere(text, key, expected):
-    assert yaml_scalars.anywhere(text, key) == expected
 
 
 def test_dropins_in_the_kubelets_order(tmp_path):

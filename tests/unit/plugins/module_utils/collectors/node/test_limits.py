@@ -24,7 +24,6 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.collectors im
     runner,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import (
-    kubelet_log,
     limits,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
@@ -562,34 +561,3 @@ def test_limits_come_back(soft, hard):
     assert procfs.rlimit(
         "Max open files            {:<20} {:<20} files     \n".format(*words), "Max open files"
     ) == [soft, hard]
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        (
-            'kubelet[5]: E1122 04:00:10.000001 5 cadvisor.go:1] "failed" err="inotify_init: too'
-            ' many open files"'
-        ),
-        (
-            'kubelet[5]: E1122 04:00:10.000001 5 x.go:1] "failed" err="inotify_add_watch'
-            ' /sys/fs/cgroup: no space left on device"'
-        ),
-        "systemctl[9]: Failed to allocate directory watch: Too many open files",
-        "systemd[1]: containerd.service: Main process exited, code=exited, status=205/LIMITS",
-        (
-            "systemd[77]: containerd.service: Failed at step LIMITS spawning /usr/bin/containerd:"
-            " Operation not permitted"
-        ),
-    ],
-)
-def test_lines_about_open_files_matter_and_push_out_no_other(said):
-    frozen = "2026-11-22T04:00:00+0000 w1 kubelet[5]: unable to freeze"
-    line = "2026-11-22T04:00:10+0000 w1 " + said
-    assert kubelet_log.chosen("\n".join((frozen, line, line))) == [frozen, line]
-    many = kubelet_log.chosen(
-        "\n".join([frozen] + [f"{line} of pod {number}" for number in range(100)])
-    )
-    assert many[0] == frozen
-    assert len(many) == kubelet_log.KEPT + 1
-    assert many[-1].endswith("of pod 99")

@@ -13,11 +13,7 @@ import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import base
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import (
-    kubelet_log,
     pinning,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
-    reserved_cgroups,
 )
 
 ID = "5a264048b04d476b86bc1eaab133f342a4517f5c554da4472aa53e165975bc2c"
@@ -296,59 +292,6 @@ def test_only_the_deep_tier_looks_for_them(tmp_path):
     assert isinstance(collect(tmp_path, deep=True)["stuck"], list)
 
 
-def test_lines_of_the_journal_that_matter():
-    text = "\n".join(
-        (
-            (
-                "2026-11-22T04:00:00+0000 w1 kubelet[5]: I1122 04:00:00.000001       5 server.go:1]"
-                ' "Started"'
-            ),
-            (
-                "2026-11-22T04:00:10+0000 w1 kubelet[5]: E1122 04:00:10.000001       5"
-                ' cpu_manager.go:440] "failed" err="unable to freeze"'
-            ),
-            (
-                "2026-11-22T04:00:20+0000 w1 kubelet[5]: E1122 04:00:20.000002       5"
-                ' cpu_manager.go:440] "failed" err="unable to freeze"'
-            ),
-            (
-                '2026-11-22T04:00:21+0000 w1 containerd[4]: time=x msg="Unable to freeze"'
-                " token=abcdefghijklmnopqrstuvwxyz"
-            ),
-        )
-    )
-    found = kubelet_log.chosen(text)
-    assert [line[:19] for line in found] == [
-        "2026-11-22T04:00:20",
-        "2026-11-22T04:00:21",
-    ]
-    assert "abcdefghij" not in found[1]
-    assert (
-        len(kubelet_log.chosen("\n".join(f"w1 x[{n}]: {n} unable to freeze" for n in range(100))))
-        == kubelet_log.KEPT
-    )
-
-
-def test_what_the_api_said_of_the_nodes_name_is_kept_in_its_order():
-    head = (
-        "2026-11-22T04:00:%02d+0000 w1 kubelet[7]: E1122 04:00:%02d.000000 7"
-        " kubelet_node_status.go:1] "
-    )
-    refused = (
-        head + '"Unable to register node with API server" err="nodes \\"w9\\" is forbidden: node'
-        ' \\"w1\\" is not allowed to modify node \\"w9\\""'
-    )
-    done = head + '"Successfully registered node" node="w1"'
-    lines = [
-        one % (second, second)
-        for second, one in enumerate(
-            (refused, done, refused, head + '"Attempting to register node" node="w9"')
-        )
-    ]
-    assert kubelet_log.chosen("\n".join(lines)) == [lines[1], lines[2]]
-    assert kubelet_log.chosen("\n".join(lines[:2])) == lines[:2]
-
-
 def test_the_machine_tells_its_numa_nodes_and_its_memory(tmp_path):
     tree(tmp_path, {"node0/cpulist": "0-3", "node10/cpulist": "", "has_cpu": "0", "nodes": ""})
     assert pinning.numa_nodes(str(tmp_path)) == [0, 10]
@@ -362,62 +305,9 @@ def test_the_machine_tells_its_numa_nodes_and_its_memory(tmp_path):
     assert found["cgroups"] == []
 
 
-@pytest.mark.parametrize(
-    ("name", "path"),
-    [
-        ("/kubelet.slice", "/kubelet.slice"),
-        ("kubelet", "/kubelet.slice"),
-        ("/system.slice/kubelet.service", "/kubelet.service.slice"),
-        ("/kube-reserved.slice", "/kube.slice/kube-reserved.slice"),
-    ],
-)
-def test_the_folder_that_systemd_has_for_a_cgroup(name, path):
-    assert reserved_cgroups.systemd_path(name) == path
-
-
 def told(**texts):
     return {
         "argv": ["kubelet", *texts.pop("argv", [])],
         "config": {"text": texts.get("config")},
         "config_dropins": [{"text": texts.get("dropin")}],
     }
-
-
-def test_whether_the_cgroups_that_are_named_are_there(tmp_path):
-    lines = "".join(
-        f"{number} 1 0:{number} / {tmp_path}/{name} rw - cgroup cgroup rw,{name}\n"
-        for number, name in enumerate(("cpu", "memory", "devices"))
-    )
-    tree(tmp_path, {"cpu/kube/tasks": "", "memory/kube/tasks": "", "cpu/half/tasks": ""})
-    found = reserved_cgroups.cgroups(
-        told(config="kubeReservedCgroup: /kube\nsystemReservedCgroup: /half\n"), lines
-    )
-    assert [(one["name"], one["driver"], one["path"]) for one in found] == [
-        ("/half", "cgroupfs", "/half"),
-        ("/half", "systemd", "/half.slice"),
-        ("/kube", "cgroupfs", "/kube"),
-        ("/kube", "systemd", "/kube.slice"),
-    ]
-    assert [one["missing"] for one in found] == [
-        [f"{tmp_path}/memory/half"],
-        [f"{tmp_path}/cpu/half.slice", f"{tmp_path}/memory/half.slice"],
-        [],
-        [f"{tmp_path}/cpu/kube.slice", f"{tmp_path}/memory/kube.slice"],
-    ]
-    one, _dummy = reserved_cgroups.cgroups(
-        told(config="kubeReservedCgroup: /a\n", dropin="kubeReservedCgroup: /b\n"), lines
-    )
-    assert one["name"] == "/b"
-    one, _dummy = reserved_cgroups.cgroups(
-        told(config="kubeReservedCgroup: /a\n", argv=["--kube-reserved-cgroup=/c"]), lines
-    )
-    assert one["name"] == "/c"
-    assert (
-        reserved_cgroups.cgroups(told(config="kubeReservedCgroup: ../x y\n"), lines)
-        == reserved_cgroups.cgroups(told(), lines)
-        == []
-    )
-    assert [
-        one["missing"]
-        for one in reserved_cgroups.cgroups(told(config="kubeReservedCgroup: /a\n"), "")
-    ] == [None, None]

@@ -6,10 +6,6 @@
 This machine, made-up folders, texts.
 """
 
-import os
-import time
-from pathlib import Path
-
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import (
@@ -18,20 +14,9 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.collectors im
     runner,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import (
-    largest,
     pressure,
 )
-
-# Linux 5.10: a node with a disk of its own for containers, and a volume of a pod on NFS
-MOUNTINFO = """\
-22 1 254:1 / / rw,relatime shared:1 - ext4 /dev/vda1 rw
-30 22 0:25 / /tmp rw shared:5 - tmpfs tmpfs rw
-31 22 254:16 / /var/lib/containerd rw shared:7 - xfs /dev/vdb rw,attr2
-40 22 0:61 / /var/lib/kubelet/pods/a/volumes/kubernetes.io~nfs/data rw shared:9 \
-- nfs4 10.0.0.9:/x rw
-41 22 254:1 /elsewhere /mnt/with\\040blank rw shared:1 - ext4 /dev/vda1 rw
-"""
-TABLE = pressure.mounts(MOUNTINFO)
+from tests.unit.support.mount_table import TABLE
 
 
 @pytest.mark.parametrize(
@@ -185,93 +170,6 @@ def test_this_machine(tmp_path):
         pressure.collect(base.Context({}, [], {"kubelet": None}))
 
 
-def sized(path, size):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(b"x" * size)
-
-
-def test_the_largest_folders(tmp_path):
-    sized(tmp_path / "log" / "pods" / "a" / "0.log", 900000)
-    sized(tmp_path / "log" / "small", 10)
-    sized(tmp_path / "lib" / "x" / "deep" / "er" / "file", 300000)
-    sized(tmp_path / "lib" / "mounted" / "file", 9000000)
-    os.link(tmp_path / "log" / "small", tmp_path / "log" / "again")
-    Path(tmp_path / "lib" / "root").symlink_to("/")
-    found = largest.walk(
-        [str(tmp_path / "log"), str(tmp_path / "lib")],
-        [str(tmp_path / "lib" / "mounted")],
-        time.monotonic() + 60,
-    )
-    assert found["complete"] is True
-    assert 1200000 < found["bytes"] < 2000000
-    paths = [row["path"] for row in found["folders"]]
-    # the folder that has most of another is told in its place; what is mounted is not looked at
-    assert paths[0] == str(tmp_path / "log" / "pods" / "a")
-    assert str(tmp_path / "log") not in paths
-    assert str(tmp_path / "lib" / "x" / "deep") in paths
-    assert not any("mounted" in path for path in paths)
-
-
-def test_nothing_is_asked_of_what_is_mounted(tmp_path, monkeypatch):
-    """A server that is gone does not answer, not even a stat() of its mount point."""
-    (tmp_path / "hangs").mkdir()
-    (tmp_path / "near").mkdir()
-    point = str(tmp_path / "hangs")
-
-    class Entry:
-        def __init__(self, path):
-            self.path = path
-
-        def stat(self, follow_symlinks):
-            assert self.path != point
-            return os.lstat(self.path)
-
-    class Entries(list):
-        def __enter__(self):
-            return self
-
-        def __exit__(self, *dummy):
-            return None
-
-    real = os.listdir
-    monkeypatch.setattr(
-        largest.os,
-        "scandir",
-        lambda path: Entries(Entry(f"{path}/{name}") for name in real(path)),
-    )
-    assert largest.walk([str(tmp_path)], [point], time.monotonic() + 60)["files"] == 1
-
-
-def test_out_of_time(tmp_path):
-    sized(tmp_path / "a" / "b", 10)
-    found = largest.walk([str(tmp_path)], [], time.monotonic() - 1)
-    assert (found["complete"], found["folders"]) == (False, [])
-
-
-def test_too_many_entries(tmp_path, monkeypatch):
-    monkeypatch.setattr(largest, "MAX_ENTRIES", 3)
-    for number in range(9):
-        sized(tmp_path / str(number) / "x", 1)
-    assert largest.walk([str(tmp_path)], [], time.monotonic() + 60)["complete"] is False
-
-
-def test_places_are_those_of_the_device_and_none_twice():
-    paths = ("/var/lib/kubelet", "/var/log", "/var/log/pods", "/tmp", "/var/lib/containerd")
-    assert largest.places(paths, "254:1", TABLE, lambda path: path) == [
-        "/var/lib/kubelet",
-        "/var/log",
-    ]
-    assert largest.places(paths, "254:16", TABLE, lambda path: path) == ["/var/lib/containerd"]
-
-
-def test_processes_of_this_machine():
-    found = largest.processes()
-    assert found["memory"][0]["rss"] >= found["memory"][-1]["rss"] > 0
-    assert found["threads"][0]["threads"] >= 1
-    assert len(found["memory"]) <= largest.MAX_PROCESSES
-    assert {"pid", "comm", "unit", "pod"} <= set(found["memory"][0])
-
-
 @pytest.mark.parametrize(("used_up", "follows"), [(["inotify"], True), ([], False), (None, False)])
 def test_what_is_used_up_starts_who_looks_for_the_holder(monkeypatch, used_up, follows):
     class Answers(registry.Collector):
@@ -306,8 +204,3 @@ def test_nothing_follows_without_what_it_needs(monkeypatch):
     )
     monkeypatch.setattr(registry, "COLLECTORS", table)
     assert set(runner.run({"timeout": 20}, table[:1], [])) == {"pressure"}
-
-
-def test_nothing_is_looked_for_where_nothing_is_short():
-    with pytest.raises(base.Absent):
-        largest.collect(base.Context({}, [], {"pressure": {"used_up": []}}))

@@ -6,8 +6,6 @@
 Texts of systemd 252, as it printed them, and of 219.
 """
 
-import os
-
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import base
@@ -18,7 +16,6 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.shared import
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
     command,
     systemd,
-    unit_conditions,
 )
 
 SHOW = """\
@@ -60,10 +57,6 @@ status=200/CHDIR
 2026-11-25T13:02:10+0000 w1 systemd[4711]: Failed at step CHDIR spawning /usr/bin/kubelet: \
 No such file or directory
 """
-CONDITIONS = (
-    'a(sbbsi) 2 "ConditionPathExists" false true "/a b\\\\x20c" -1 "ConditionKernelVersion" true'
-    ' false ">1" 0\n'
-)
 
 
 class System:
@@ -203,28 +196,6 @@ def test_the_line_by_which_a_unit_is_needed(system, tmp_path):
 # --------------------------------------------------------------------------------------------------
 
 
-def test_conditions_as_busctl_prints_them():
-    assert unit_conditions.rows_of(CONDITIONS) == [
-        ("ConditionPathExists", False, True, "/a b\\x20c", False),
-        ("ConditionKernelVersion", True, False, ">1", None),
-    ]
-    assert unit_conditions.rows_of("a(sbbsi) 0\n") == []
-    for text in (
-        "",
-        "a(sbbsi) 2",
-        "a(ss) 0",
-        "Failed to get property",
-        'a(sbbsi) x "a"',
-        CONDITIONS[:60],
-    ):
-        assert unit_conditions.rows_of(text) is None
-
-
-def test_the_name_of_an_object():
-    assert unit_conditions.label("kubelet.service") == "kubelet_2eservice"
-    assert unit_conditions.label("4-a.mount") == "_34_2da_2emount"
-
-
 def test_without_busctl_the_units_files_are_read(system, tmp_path):
     system.bus = {}
     (tmp_path / "a").write_text(
@@ -254,54 +225,6 @@ def test_without_busctl_the_units_files_are_read(system, tmp_path):
         "/gone is missing",
     )
     assert host["met"] is None
-
-
-@pytest.mark.parametrize(
-    ("kind", "name", "met"),
-    [
-        ("PathExists", "", True),
-        ("PathExists", "gone", False),
-        ("PathExists", "file/below", False),
-        ("PathIsDirectory", "", True),
-        ("PathIsDirectory", "file", False),
-        ("FileNotEmpty", "file", True),
-        ("FileNotEmpty", "empty", False),
-        ("FileNotEmpty", "", False),
-        ("DirectoryNotEmpty", "", True),
-        ("DirectoryNotEmpty", "folder", False),
-        ("DirectoryNotEmpty", "gone", False),
-        ("FileIsExecutable", "file", False),
-        ("FileIsExecutable", "program", True),
-        ("PathIsSymbolicLink", "link", True),
-        ("PathIsSymbolicLink", "file", False),
-        ("PathExists", "link", False),
-        ("PathIsMountPoint", "", False),
-        ("PathIsReadWrite", "", True),
-        ("PathExistsGlob", "fil*", True),
-        ("PathExistsGlob", "gon*", False),
-        ("Virtualization", "", None),
-        ("KernelVersion", "", None),
-    ],
-)
-def test_what_can_be_looked_at_is_looked_at_now(tmp_path, kind, name, met):
-    (tmp_path / "file").write_text("x")
-    (tmp_path / "empty").write_text("")
-    (tmp_path / "program").write_text("x")
-    (tmp_path / "program").chmod(0o755)
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "link").symlink_to("/gone-for-good")
-    # a name may end in a slash
-    path = os.path.join(str(tmp_path), name)  # noqa: PTH118
-    assert unit_conditions.holds_now(kind, path)[0] is met
-
-
-def test_what_may_not_be_seen_is_not_known(monkeypatch):
-    def denied(_path):
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setitem(unit_conditions.TESTS, "PathExists", denied)
-    assert unit_conditions.holds_now("PathExists", "/x")[0] is None
-    assert unit_conditions.holds_now("PathExists", "relative")[0] is None
 
 
 # -- paths
@@ -416,11 +339,3 @@ def test_the_mount_unit_of_the_root_is_no_option(monkeypatch):
     systemd._shown(["a.service"], ["Id"], 1)
     assert asked[0][-3:] == ["--", "-.mount", "a.service"]
     assert "--" not in asked[1]
-
-
-def test_the_value_of_an_environment_condition_stays_on_the_node():
-    row = unit_conditions._check(
-        ("ConditionEnvironment", False, False, "API_TOKEN=abcdef0123", 1), {}
-    )
-    assert "abcdef0123" not in repr(row)
-    assert "API_TOKEN=" in row["text"]

@@ -326,31 +326,6 @@ def test_what_somebody_put_in_its_place_stays_open(node):
     assert "unmask_kubelet" in step_kinds.in_plans()
 
 
-def test_where_the_mask_lies(tmp_path):
-    etc, lib = tmp_path / "etc/systemd/system", tmp_path / "usr/lib/systemd/system"
-    lib.mkdir(parents=True)
-    (etc / "multi-user.target.wants").mkdir(parents=True)
-    (lib / UNIT).write_text("[Service]\n")
-    (etc / UNIT).symlink_to("/dev/null")
-    (etc / "sshd.service").write_text("")
-    (etc / "mine.service").symlink_to("../mine")
-    assert unit_mask.facts(UNIT, str(tmp_path)) == {
-        "links": [{"path": "/etc/systemd/system/" + UNIT, "to": "/dev/null"}],
-        "file": "/usr/lib/systemd/system/" + UNIT,
-        "wanted": False,
-    }
-    (etc / "multi-user.target.wants" / UNIT).symlink_to("/lib/systemd/system/" + UNIT)
-    assert unit_mask.facts(UNIT, str(tmp_path))["wanted"] is True
-    empty = [{"path": "/etc/systemd/system/sshd.service", "to": None}]
-    assert unit_mask.facts("sshd.service", str(tmp_path)) == {
-        "links": empty,
-        "file": None,
-        "wanted": False,
-    }
-    assert unit_mask.facts("mine.service", str(tmp_path))["links"] == []
-    assert unit_mask.facts(UNIT, "/nowhere") == {"links": [], "file": None, "wanted": False}
-
-
 def test_a_mask_that_is_gone_and_cannot_be_committed_is_told_to_systemd(node, monkeypatch):
     sync = storage.sync_folder
 

@@ -6,7 +6,6 @@
 And how a node tells of it.
 """
 
-import itertools
 import json
 import os
 import stat
@@ -25,8 +24,6 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.state import 
     journal,
     lock,
     revert_plan,
-    step_record,
-    storage,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
     file_change,
@@ -55,90 +52,6 @@ def interrupt(node: Node) -> Path:
     (item,) = journal.read_run(RUN, str(node.root))
     (node.root / "journal" / RUN / (item["entry"] + journal.END)).unlink()
     return node.folder / item["intent"]["temp"]
-
-
-@pytest.mark.parametrize(
-    ("held", "state", "result"),
-    [
-        (AFTER, "after", "committed"),
-        (BEFORE, "before", "not_done"),
-        (b"theirs", "neither", "superseded"),
-        (None, "neither", "superseded"),
-    ],
-)
-def test_the_file_itself_tells(node: Node, held: "bytes | None", state: str, result: str) -> None:
-    temp = interrupt(node)
-    temp.write_bytes(b"half")
-    node.file.unlink()
-    if held is not None:
-        node.file.write_bytes(held)
-    (item,) = node.pending()
-    assert (item["state"], item["sha256"], item["temp"], item["error"]) == (
-        state,
-        sha(held),
-        str(temp),
-        None,
-    )
-    for _dummy in range(2):
-        done = interrupted_changes.recover(item, node.step(NEXT))
-        assert (done["result"], done["path"], done["sha256"]) == (result, str(node.file), sha(held))
-    assert node.bytes() == held
-    assert not node.pending()
-    assert not node.dotfiles()
-    end = journal.read_run(RUN, str(node.root))[0]["end"]
-    assert (end["result"], end["by"], end["sha256_present"]) == (result, NEXT, sha(held))
-    assert journal.former_bytes(journal.read_run(RUN, str(node.root))[0], str(node.root)) == BEFORE
-
-
-def test_recovery_in_check_mode_only_tells(node: Node) -> None:
-    temp = interrupt(node)
-    temp.write_bytes(b"half")
-    before = node.own()
-    assert interrupted_changes.recover_all(node.step(NEXT, check=True))[0]["result"] == "committed"
-    assert temp.exists()
-    assert node.own() == before
-
-
-def test_recovery_needs_the_lock_too(node: Node) -> None:
-    interrupt(node)
-    lock.acquire(THIRD, {}, 60, root=str(node.root))
-    with pytest.raises(lock.LockHeld):
-        interrupted_changes.recover(node.pending()[0], node.step(NEXT))
-    assert node.pending()
-
-
-@pytest.mark.parametrize("text", ["", "{", "[]", "\xff", "null"])
-def test_an_unreadable_intent_blocks_and_is_named(node: Node, text: str) -> None:
-    interrupt(node)
-    record = next(node.root.glob("journal/*/*.json"))
-    record.write_text(text, encoding="latin-1")
-    (item,) = node.pending()
-    assert item["state"] == "unknown"
-    assert item["error"]
-    assert item["intent"] is None
-    for action in (
-        lambda: interrupted_changes.recover_all(node.step(NEXT)),
-        lambda: revert_files.revert(RUN, node.step(NEXT)),
-    ):
-        with pytest.raises(storage.ChangeError, match=item["entry"].replace("%", ".")):
-            action()
-    node.refused(
-        "interrupted",
-        action=lambda: file_change.replace(str(node.file), sha(AFTER), BEFORE, node.step(NEXT)),
-    )
-    assert node.runs()[0]["unreadable"] == 1
-
-
-def test_what_the_killed_leave_in_our_own_folder_is_swept(node: Node) -> None:
-    interrupt(node)
-    run = node.root / "journal" / RUN
-    for path in (run / "002-x.before", run / ".002-x.end.json.tmp", node.root / ".lock.tmp"):
-        path.write_bytes(b"")
-    (node.root / "journal" / THIRD).mkdir(0o700)
-    interrupted_changes.recover_all(node.step(NEXT))
-    names = node.own()
-    assert len(names) == 6
-    assert not [name for name in names if "002" in name or name.endswith(".tmp")]
 
 
 def _revert(node: Node, run_id: str = RUN, by: str = NEXT, **more: Any) -> list[str]:
@@ -212,58 +125,12 @@ def test_somebody_elses_bytes_are_shown_and_kept(node: Node) -> None:
     assert not other.exists()
 
 
-@pytest.mark.parametrize("by", [RUN, NEXT])
-@pytest.mark.parametrize("same", [True, False])
-def test_what_was_put_back_and_changed_again_by_a_later_run_is_no_conflict(
-    node: Node, by: str, same: bool
-) -> None:
-    """As two captures one after the other.
-
-    The first one's bytes may even be those that are there now.
-    """
-    node.swap()
-    _revert(node, by=by)
-    file_change.replace(str(node.file), sha(BEFORE), AFTER if same else b"later", node.step(THIRD))
-    (one,) = revert_plan.plan_revert(RUN, str(node.root))
-    assert (one["state"], one["reason"]) == (
-        "undone",
-        f"was put back; run {THIRD} changed it since",
-    )
-    assert _revert(node, by="20261121T120000Z-bbbbbb") == ["already"]
-    assert node.bytes() == (AFTER if same else b"later")
-    assert revert_plan.plan_revert(THIRD, str(node.root))[0]["state"] == "restore"
-
-
-def test_what_was_put_back_and_changed_by_somebody_since(node: Node) -> None:
-    node.swap()
-    _revert(node, by=RUN)
-    node.file.write_bytes(b"theirs")
-    assert (
-        revert_plan.plan_revert(RUN, str(node.root))[0]["reason"]
-        == "was put back; it was changed since"
-    )
-
-
 def test_several_changes_of_a_file_count_as_one(node: Node) -> None:
     node.swap()
     file_change.replace(str(node.file), sha(AFTER), b"last", node.step())
     assert _revert(node) == ["restored"]
     assert node.bytes() == BEFORE
     assert _revert(node) == ["already"]
-
-
-def test_changes_with_somebody_elses_between_are_stretches(node: Node) -> None:
-    node.swap()
-    node.file.write_bytes(b"theirs")
-    file_change.replace(str(node.file), sha(b"theirs"), b"last", node.step())
-    states = [
-        (one["state"], one["sha256_former"]) for one in revert_plan.plan_revert(RUN, str(node.root))
-    ]
-    assert states == [("restore", sha(b"theirs")), ("conflict", sha(BEFORE))]
-    assert _revert(node) == ["restored", "refused"]
-    assert node.bytes() == b"theirs"
-    assert _revert(node) == ["already", "refused"]
-    assert node.bytes() == b"theirs"
 
 
 def test_created_and_removed_files(node: Node) -> None:
@@ -323,11 +190,6 @@ def test_damaged_former_bytes_are_never_written(node: Node) -> None:
     assert _revert(node) == ["refused"]
 
 
-def test_an_unknown_run(node: Node) -> None:
-    with pytest.raises(storage.ChangeError, match="knows no run " + RUN):
-        revert_plan.plan_revert(RUN, str(node.root))
-
-
 def _collect(node: Node, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(node_journal, "ROOT", str(node.root))
     context = registry.Context({}, [], {})
@@ -367,42 +229,3 @@ def test_a_node_tells_and_makes_nothing(node: Node, monkeypatch: pytest.MonkeyPa
     assert not context.truncated
     (node.root / "lock").write_text("[")
     assert "cannot be read" in _collect(node, monkeypatch)[0]["lock"]["error"]
-
-
-@pytest.mark.parametrize(
-    ("later", "runs", "told"),
-    [(None, [], True), (None, [(7, "kube-scheduler")], False), (step_record.PROVEN, [], False)],
-)
-def test_a_node_tells_of_a_component_that_is_down_since_a_step_failed(
-    node: Node, monkeypatch: pytest.MonkeyPatch, later: "str | None", runs: "list[Any]", told: bool
-) -> None:
-    """Not where it runs again, nor where a later step of it went well."""
-    for run_id, state in ((RUN, step_record.FAILED), (NEXT, later)):
-        if state:
-            step_record.claim(
-                journal.StepContext(
-                    run_id, "01-m1-x", "edit", "KM101", str(node.root), False, False
-                ),
-                {"component": "kube-scheduler", "path": "/a"},
-            )
-            step_record.end(
-                run_id, "01-m1-x", state, "component down: it ends at once", str(node.root)
-            )
-    monkeypatch.setattr(node_journal, "ROOT", str(node.root))
-    down = node_journal.collect(registry.Context({}, runs, {}))["down"]
-    assert [(one["run_id"], one["component"], one["reason"]) for one in down] == [
-        (RUN, "kube-scheduler", "component down: it ends at once")
-    ] * told
-
-
-def test_a_node_tells_of_its_newest_runs(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(node_journal, "MAX_RUNS", 2)
-    texts = [BEFORE, b"1", b"2", b"3"]
-    for number, (old, new) in enumerate(itertools.pairwise(texts)):
-        file_change.replace(
-            str(node.file), sha(old), new, node.step(f"2026112{number}T090000Z-1a2b3c")
-        )
-    data, context = _collect(node, monkeypatch)
-    assert [run["run_id"][7] for run in data["runs"]] == ["1", "2"]
-    assert context.truncated
-    assert [run["run_id"] for run in node.runs()] == journal.run_ids(str(node.root))

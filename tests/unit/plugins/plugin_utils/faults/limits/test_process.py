@@ -14,10 +14,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import (
-    limits as model_limits,
-)
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.limits import NR_OPEN
 from tests.unit.support.fake_limits import (
     CODES,
     LIMITS_D,
@@ -143,36 +139,6 @@ def test_limits_that_lock_everybody_out(node, text, cap, verdict):
     node.limits_d(text)
     node.seen["init"] = {"nofile": [1024, 65536], "nproc": [1, 1], "cap_sys_resource": cap}
     assert node.verdict("KM406") == verdict
-
-
-def test_whose_ceiling_it_is_and_where_the_lines_are(node):
-    node.limits_d("# app\n* hard nofile 2000000\n@dba - nofile 3000000\nroot hard nofile 4096\n")
-    found = node.finding("KM406")
-    assert (
-        found.summary
-        == "w1 refuses logins of everybody (*; on Debian and Ubuntu not root), @dba: nofile 2000000"
-        " is above 1048576 (fs.nr_open)"
-    )
-    assert found.severity == "critical"
-    assert found.risk == 1
-    assert node.said("KM406").splitlines() == [
-        f"{LIMITS_D}:2 * hard nofile 2000000",
-        f"{LIMITS_D}:3 @dba - nofile 3000000",
-        "/etc/pam.d/sshd:3 session required pam_limits.so",
-    ]
-    assert (
-        found.remedy
-        == "keep the session that is open, set these to 1048576 or less there, or let the plan say"
-        " so in a managed file that is read last, and try a second login before the first one is"
-        " closed"
-    )
-    node.seen["init"].update(cap_sys_resource=False, nofile=[1024, 4096])
-    assert (
-        "is above 4096 (the hard limit of PID 1, which has no CAP_SYS_RESOURCE)"
-        in node.finding("KM406").summary
-    )
-    node.seen["kernel"][NR_OPEN] = "2048"  # bounds everybody
-    assert "is above 2048 (fs.nr_open)" in node.finding("KM406").summary
 
 
 def test_no_limit_at_all_depends_on_the_version(node):
@@ -539,24 +505,6 @@ def test_arbitrary_data_costs_no_verdict(data):
                 name, spoiled(whole, data.draw(st.sampled_from(places(whole))), data.draw(JSON))
             )
     is_judged(node)
-
-
-@pytest.mark.parametrize(
-    ("value", "number"),
-    [
-        (7, 7),
-        (0, 0),
-        (-1, -1),
-        (-2, None),
-        (True, None),
-        ("7", None),
-        (7.0, None),
-        (1 << 64, None),
-        (None, None),
-    ],
-)
-def test_a_number_of_a_node(value, number):
-    assert model_limits.number(value) == number
 
 
 def test_a_service_at_its_limit_is_told_with_the_line_that_gives_it(node):

@@ -15,9 +15,6 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.kubelet import (
-    client_certificate,
-)
 from tests.unit.plugins.plugin_utils.faults.node.test_kubelet_down import (
     LOOPS,
     RUNS,
@@ -230,10 +227,6 @@ def test_what_is_no_certificate_tells_nothing(world, held):
 def test_a_value_of_another_type_is_unknown(world, held):
     verdicts, found = judged(world, CALM, status="absent", client_certificate=held)
     assert (verdicts["KM507"].verdict, found) == ("unknown", [])
-
-
-def test_a_date_that_cannot_be_asked_for_tells_nothing():
-    assert client_certificate.read({"collectors": {}}) is None
 
 
 def test_a_node_that_the_api_does_not_hear_is_explained_by_it(world):

@@ -8,7 +8,6 @@ And how one that is down comes back.
 
 from __future__ import annotations
 
-import copy
 from pathlib import Path
 
 import pytest
@@ -17,43 +16,18 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import
     engine as fault_engine,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.engine import CATALOGUE
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning import plan
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import (
-    control_plane as remedies,
-)
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import (
-    services,
+from tests.unit.support.runtime_evidence import (
+    ASKED,
+    CODES,
+    DOCKER_UNIT,
+    DOWN,
+    NOT_ASKED,
+    UP,
+    WELL,
+    Node,
+    dead,
 )
 
-CODES = frozenset(("KM508", "KM502"))
-SOCKET = "/run/containerd/containerd.sock"
-UP = {
-    "name": "containerd.service",
-    "absent": False,
-    "load_state": "loaded",
-    "active_state": "active",
-    "sub_state": "running",
-    "unit_file_state": "enabled",
-    "result": "success",
-    "main_pid": 150,
-    "n_restarts": 0,
-    "exec_main_status": 0,
-    "wanted_by": ["multi-user.target"],
-    "trigger": None,
-}
-DOWN = {"active_state": "inactive", "sub_state": "dead", "main_pid": 0}
-ASKED = {"asked": True, "error": None, "socket": "present"}
-WELL = {
-    "endpoint": SOCKET,
-    "docker": None,
-    "kind": "containerd",
-    "path": SOCKET,
-    "units": [UP],
-    **ASKED,
-    "calls": {"v1": 0, "v1alpha2": 0},
-    "config": None,
-}
-NOT_ASKED = {"asked": False, "calls": {}}
 DISABLED = {"v1": 12, "v1alpha2": 12}
 CONFIG = {"path": "/etc/containerd/config.toml", "disabled_plugins": ["cri"], "line": 3}
 RUN_DOCKER = {
@@ -61,11 +35,6 @@ RUN_DOCKER = {
     "path": "/var/run/docker.sock",
     "endpoint": "/var/run/dockershim.sock",
     "calls": {},
-}
-DOCKER_UNIT = {
-    **UP,
-    "name": "docker.service",
-    "trigger": {"name": "docker.socket", "active_state": "active", "unit_file_state": "enabled"},
 }
 CLOCK = 1_800_000_000.0  # 2027-01-15T08:00:00Z
 PLEG = (
@@ -83,67 +52,6 @@ FRESH_PLEG = (
     ' "Skipping pod synchronization" err="[container runtime status check may not have completed'
     ' yet, PLEG is not healthy: pleg has yet to be successful]"'
 )
-
-
-class Node:
-    """w1, whose runtime is well unless it is changed."""
-
-    def __init__(self, world):
-        self.world = world
-        for name in world.documents:
-            self.told(name, copy.deepcopy(WELL))
-        self.version("v1.30.1")
-
-    def told(self, host, data, status="ok"):
-        self.world.documents[host]["collectors"]["runtime"] = {"status": status, "data": data}
-
-    def version(self, version):
-        self.world.documents["w1"]["collectors"]["pinning"] = {
-            "status": "ok",
-            "data": {"kubelet_version": version and f"Kubernetes {version}"},
-        }
-
-    def argv(self, *words):
-        self.world.documents["w1"]["collectors"]["kubelet"]["data"]["argv"] = list(words)
-
-    def set(self, unit=None, **changes):
-        units = (
-            [{**UP, **unit}] if isinstance(unit, dict) else WELL["units"] if unit is None else unit
-        )
-        self.told("w1", copy.deepcopy({**WELL, "units": units, **changes}))
-
-    def judged(self):
-        result = fault_engine.evaluate(
-            [*self.world.documents.values(), self.world.api], faults=CODES, deep=True
-        )
-        (verdict,) = [item for item in result.verdicts if (item.host, item.code) == ("w1", "KM508")]
-        return (
-            verdict,
-            [item for item in result.findings if (item.host, item.code) == ("w1", "KM508")],
-            result,
-        )
-
-    def verdict(self):
-        return self.judged()[0].verdict
-
-    def finding(self):
-        verdict, (found,), _result = self.judged()
-        assert verdict.verdict == "present"
-        return found
-
-    def steps(self, *allow, max_risk=2):
-        documents = self.world.documents
-        result, clusters = fault_engine.evaluate_clusters(
-            [*documents.values(), self.world.api], faults=CODES
-        )
-        return plan.plan(
-            result.findings,
-            clusters,
-            documents.__getitem__,
-            plan.Consent(max_risk, frozenset(allow)),
-            services.REMEDIES,
-            fault_engine.KEY_DIGITS,
-        )
 
 
 @pytest.fixture
@@ -629,38 +537,6 @@ def test_evidence_of_any_shape_is_never_a_finding(node, data):
     assert (node.verdict(), node.judged()[1]) == ("unknown", [])
 
 
-LAST = (
-    '2027-01-15T07:59:50+0000 w1 kubelet[20288]: E0115 07:59:50.346075   20288 run.go:72] "command'
-    ' failed" err="failed to run Kubelet: validate service connection: validate CRI v1 runtime API'
-    ' for endpoint \\"unix:///run/containerd/containerd.sock\\": rpc error: code = Unimplemented'
-    ' desc = unknown service runtime.v1.RuntimeService"'
-)
-EXIT = (
-    "2027-01-15T07:59:51+0000 w1 systemd[1]: kubelet.service: Main process exited, code=exited,"
-    " status=1/FAILURE"
-)
-RESULT = "2027-01-15T07:59:51+0000 w1 systemd[1]: kubelet.service: Failed with result 'exit-code'."
-
-
-def dead(node, **unit):
-    told = node.world.data("w1", "kubelet")["unit"]
-    told.update(
-        {
-            "sub_state": "auto-restart",
-            "active_state": "activating",
-            "result": "exit-code",
-            "exec_main_status": 1,
-            "n_restarts": 3,
-            **unit,
-        }
-    )
-    node.world.data("w1", "kubelet").update(process=None, argv_source="unit")
-    node.world.documents["w1"]["collectors"]["kubelet_end"] = {
-        "status": "ok",
-        "data": {"lines": [LAST, EXIT, RESULT]},
-    }
-
-
 @pytest.mark.parametrize(
     "changes",
     [
@@ -732,35 +608,6 @@ def test_one_that_was_disabled_and_stopped_is_enabled_and_started(node):
     assert start.allowed
     assert [step.allowed for step in node.steps(max_risk=1)] == [True, False]
     assert not any(step.allowed for step in node.steps(max_risk=0))
-
-
-@pytest.mark.parametrize(
-    ("unit", "remedies"),
-    [
-        ({**DOWN}, ["start_runtime"]),
-        ({"unit_file_state": "disabled"}, ["enable_runtime"]),
-        (
-            {**DOWN, "unit_file_state": "disabled", "wanted_by": ["kubelet.service"]},
-            ["start_runtime"],
-        ),
-        (
-            {**DOWN, "unit_file_state": "disabled", "brought_by": ["multi-user.target"]},
-            ["start_runtime"],
-        ),
-        ({"unit_file_state": "disabled", "brought_by": ["multi-user.target"]}, []),
-        ({"unit_file_state": "disabled", "brought_by": None}, ["enable_runtime"]),
-        (
-            {"active_state": "failed", "sub_state": "failed", "result": "start-limit-hit"},
-            ["start_runtime"],
-        ),
-        ({"active_state": "activating", "sub_state": "auto-restart", "result": "exit-code"}, []),
-        ({"load_state": "masked", "unit_file_state": "masked"}, []),
-        ({**DOWN, "load_state": "masked", "unit_file_state": "masked"}, []),
-    ],
-)
-def test_which_steps_bring_it_back(node, unit, remedies):
-    node.set(unit, **(NOT_ASKED if unit.get("active_state") else {}))
-    assert [step.remedy for step in node.steps("fenced")] == remedies
 
 
 def test_docker_comes_before_what_uses_it(node):
@@ -838,34 +685,6 @@ def test_what_a_restart_does_to_containers(node, changes, said):
     node.version("v1.18.4")
     node.set(**{**changes, "error": "Connection refused", "calls": {}})
     assert said in node.finding().remedy
-
-
-def test_cri_dockerd_as_kubespray_names_it(node):
-    held = {
-        **UP,
-        **DOWN,
-        "name": "cri-dockerd.service",
-        "trigger": {
-            "name": "cri-dockerd.socket",
-            "active_state": "active",
-            "unit_file_state": "enabled",
-        },
-    }
-    node.set([{**DOCKER_UNIT}, held], kind="cri-docker", path="/run/cri-dockerd.sock", **NOT_ASKED)
-    assert node.verdict() == "clear"
-    node.set(
-        [{**DOCKER_UNIT}, {**held, "trigger": None}],
-        kind="cri-docker",
-        path="/run/cri-dockerd.sock",
-        **NOT_ASKED,
-    )
-    (step,) = node.steps()
-    assert (step.target, step.component, step.allowed) == (
-        "cri-dockerd.service",
-        "cri-dockerd",
-        True,
-    )
-    assert step.component in remedies.BELOW
 
 
 def test_a_node_that_somebody_took_out_is_left_alone(node):

@@ -8,75 +8,30 @@ The files of distributions, and what people make of them.
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
-    boot_firewall,
-)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import firewall
-
-# As the packages of RHEL 8 and 9 and of Ubuntu 20.04 to 24.04 bring them, comments cut short:
-# compared with what upstream's repository has of those
-# releases of firewalld (RHEL adds cockpit; forward came with 1.0), and with Debian 12's ufw, which
-# is that of Ubuntu (test_what_debian_12_gave).
-CONF = (
-    "# firewalld config file\n# default zone\n# Default:"
-    " public\nDefaultZone=public\nCleanupOnExit=yes\nLockdown=no\nIPv6_rpfilter=yes\n"
+from tests.unit.support.firewall_records import (
+    BEFORE,
+    PUBLIC,
+    SERVICES,
+    UFW_CONF,
+    UFW_DEFAULT,
+    USER,
+    ZONES,
+    denied,
+    red_hat,
+    ubuntu,
 )
-PUBLIC = """<?xml version="1.0" encoding="utf-8"?>
-<zone>
-  <short>Public</short>
-  <description>For use in public areas. Only selected incoming connections are
-  accepted.</description>
-  <service name="ssh"/>
-  <service name="dhcpv6-client"/>
-  <service name="cockpit"/>
-{0}  <forward/>
-</zone>
-"""
+
 TRUSTED = (
     '<?xml version="1.0" encoding="utf-8"?>\n<zone target="ACCEPT">\n '
     " <short>Trusted</short>\n{0}</zone>\n"
-)
-KUBELET = (
-    '<?xml version="1.0" encoding="utf-8"?>\n<service>\n  <short>Kubelet</short>\n  <port'
-    ' protocol="tcp" port="10250"/>\n</service>\n'
 )
 WORKER = (
     '<service>\n  <short>Kubernetes Worker Node</short>\n  <include service="kubelet"/>\n  <include'
     ' service="kube-nodeport-services"/>\n</service>\n'
 )
-UFW_CONF = "# /etc/ufw/ufw.conf\n#\n\n# Set to yes to start on boot.\nENABLED=yes\n\nLOGLEVEL=low\n"
-UFW_DEFAULT = (
-    'IPV6=yes\nDEFAULT_INPUT_POLICY="DROP"\nDEFAULT_OUTPUT_POLICY="ACCEPT"\n'
-    'DEFAULT_FORWARD_POLICY="DROP"\nMANAGE_BUILTINS=no\n'
-)
-BEFORE = """*filter
-:ufw-before-input - [0:0]
--A ufw-before-input -i lo -j ACCEPT
--A ufw-before-input -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT
--A ufw-before-input -p icmp --icmp-type echo-request -j ACCEPT
--A ufw-before-forward -p icmp --icmp-type echo-request -j ACCEPT
--A ufw-before-input -p udp --sport 67 --dport 68 -j ACCEPT
--A ufw-before-input -j ufw-not-local
--A ufw-before-input -p udp -d 224.0.0.251 --dport 5353 -j ACCEPT
-COMMIT
-"""
-USER = """*filter
-:ufw-user-input - [0:0]
-### RULES ###
-
-### tuple ### allow tcp 22 0.0.0.0/0 any 0.0.0.0/0 in
--A ufw-user-input -p tcp --dport 22 -j ACCEPT
-{0}
-### END RULES ###
-COMMIT
-"""
 # The same of firewalld 0.4 to 0.6; the policy that docker makes since it asks firewalld for its
 # networks; one of firewalld 2.4, which is off as it is shipped.
 RHEL_7 = (
@@ -90,61 +45,6 @@ GATEWAY = (
     '<policy target="CONTINUE" priority="1000">\n  {0}\n  <ingress-zone name="internal" />\n '
     ' <egress-zone name="HOST" />\n  <port port="10250" protocol="tcp"/>\n</policy>\n'
 )
-ZONES, SERVICES = "/etc/firewalld/zones/", "/usr/lib/firewalld/services/"
-
-
-def records(*missing, **texts):
-    found = [
-        {
-            "path": path,
-            "text": text,
-            "error": None if text is not None else "denied",
-            "truncated": False,
-        }
-        for path, text in texts.items()
-    ]
-    return found + [
-        {"path": path, "text": None, "error": "missing", "truncated": False}
-        for path in missing
-        if path not in texts
-    ]
-
-
-def red_hat(zone="", active=True, enabled=True, zones=(), **texts):
-    files = {
-        "/etc/firewalld/firewalld.conf": CONF,
-        ZONES + "public.xml": PUBLIC.format(zone),
-        SERVICES + "kubelet.xml": KUBELET,
-        **texts,
-    }
-    return {
-        "firewalld": {
-            "active": active,
-            "enabled": enabled,
-            "masked": False,
-            "zones": list(zones),
-            "files": records(firewall.DIRECT, **files),
-        }
-    }
-
-
-def ubuntu(rules="", active=True, enabled=True, **texts):
-    files = {
-        "/etc/ufw/ufw.conf": UFW_CONF,
-        "/etc/default/ufw": UFW_DEFAULT,
-        "/etc/ufw/before.rules": BEFORE,
-        "/etc/ufw/user.rules": USER.format(rules),
-        **texts,
-    }
-    return {
-        "ufw": {
-            "active": active,
-            "enabled": enabled,
-            "masked": False,
-            "zones": [],
-            "files": records(*boot_firewall.RULES, *boot_firewall.SCRIPTS, **files),
-        }
-    }
 
 
 def before(*rules, after="COMMIT\n", **more):
@@ -628,18 +528,6 @@ def test_a_kubelet_s_configuration_that_cannot_be_read_may_name_another_port(nod
     assert "/var/lib/kubelet/config.yaml" in verdict.note
 
 
-@given(st.text(max_size=400), st.integers(0, 70000))
-def test_whatever_the_files_hold_nothing_breaks(text, port):
-    for seen in (
-        red_hat(text),
-        red_hat(**{ZONES + "public.xml": text}),
-        ubuntu(text),
-        ubuntu(**{"/etc/ufw/ufw.conf": text, "/etc/default/ufw": text}),
-    ):
-        for wall in firewall.walls(seen):
-            assert wall.lets_in(port) in (True, False, None)
-
-
 @pytest.mark.parametrize(
     ("argv", "verdict", "words"),
     [
@@ -681,18 +569,6 @@ AVC = (
     ' name="pki" dev="dm-0" ino=1 scontext=system_u:system_r:{1}:s0{2}'
     " tcontext=unconfined_u:object_r:user_home_t:s0 tclass=dir permissive=0"
 )
-
-
-def denied(*lines, **more):
-    return {
-        "count": len(lines),
-        "lines": list(lines),
-        "cut": False,
-        "since": True,
-        "path": "/var/log/audit/audit.log",
-        "error": None,
-        **more,
-    }
 
 
 @pytest.mark.parametrize(
@@ -789,25 +665,3 @@ def test_of_a_container_nothing_is_said(node):
         container=True,
     )
     assert judged(node, "KM528") == (["not_applicable"], [])
-
-
-FIXTURES = Path(__file__).resolve().parents[5] / "fixtures" / "firewall"
-
-
-@pytest.mark.parametrize(
-    ("name", "opened", "shut"),
-    [("firewalld", (6443,), (10250, 2380)), ("ufw", (22, 6443, 10250), (80, 2380))],
-)
-def test_what_debian_12_gave(name, opened, shut):
-    """As the collector read it on Debian 12, told before.
-
-    Firewall-cmd --permanent --add-port=6443/tcp; ufw allow 22/tcp, 6443, 10250 from a net.
-    """
-    (wall,) = firewall.walls(
-        json.loads((FIXTURES / f"debian-12-{name}.json").read_text(encoding="utf-8"))
-    )
-    assert (wall.name, wall.active, wall.comes) == (name, True, True)
-    assert {port: wall.lets_in(port) for port in (*opened, *shut)} == {
-        **dict.fromkeys(opened, True),
-        **dict.fromkeys(shut, False),
-    }

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import node_identity
-
 # As kubelets write them, behind what journalctl puts before: 1.22, v1.36.3 (from the lab), v1.18.4,
 # 1.7.
 STRUCTURED = (
@@ -422,33 +420,3 @@ def test_a_whole_master_that_moved(world):
         "kube-apiserver --advertise-address: 10.0.0.1" in (proof.text or "")
         for proof in found.evidence
     )
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("https://10.0.0.1:2379", ("10.0.0.1",)),
-        ("https://[fd00::1]:2379,http://10.0.0.1", ("fd00::1", "10.0.0.1")),
-        ("https://name:1", ()),
-        ("", ()),
-        (None, ()),
-        ("https://[fd00::zz]:1", ()),
-    ],
-)
-def test_addresses_in_urls(text, expected):
-    assert node_identity.of_urls(text) == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("10.0.0.1", "10.0.0.1"),
-        ("fe80::1%eth0", "fe80::1"),
-        ("[::1]", "::1"),
-        ("x", "None"),
-        (None, "None"),
-        ("010.0.0.1.1", "None"),
-    ],
-)
-def test_addresses(text, expected):
-    assert str(node_identity.ip(text)) == expected

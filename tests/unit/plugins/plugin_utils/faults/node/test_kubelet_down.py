@@ -11,10 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import symptoms
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.node import (
     kubelet_down,
-    kubelet_exit_advice,
 )
 from tests.unit.support.fake_kubelet_messages import (
     AGAIN,
@@ -111,31 +109,6 @@ def test_each_cause_is_one_fault(world, line, status, cause, what):
     assert found.remedy.endswith(("at once", "kubelet.service"))
     assert [proof.kind for proof in found.evidence][-2:] == ["unit", "log"]
     assert " ".join(line.split())[:300] in found.evidence[-1].text
-
-
-@pytest.mark.parametrize(
-    ("cause", "code"),
-    [
-        ("swap", "KM504"),
-        ("cpu_manager_state", "KM301"),
-        ("memory_manager_state", "KM310"),
-        ("inotify", "KM401"),
-        ("limits", "KM409"),
-    ],
-)
-def test_a_cause_that_another_fault_owns_is_named_with_its_code(cause, code):
-    assert code in kubelet_exit_advice.words(cause, "x")
-
-
-def test_whatever_fault_a_kubelets_death_names_is_a_cause_of_the_symptom():
-    causes = sorted({case[2] for case in CASES} | {"limits", "oom_kill", "executable", "node_name"})
-    told = " ".join(
-        kubelet_exit_advice.words(cause, what)
-        for cause in causes
-        for what in ("x", kubelet_exit_advice.WATCHES)
-    )
-    assert "KM403" in told
-    assert set(re.findall("KM[0-9]{3}", told)) <= set(symptoms.SYMPTOMS["node_unreachable"].causes)
 
 
 SWAPPED = failed(
@@ -530,24 +503,6 @@ def test_credentials_that_a_power_cut_emptied(world, kubelet, code, path):
     )
 
 
-@pytest.mark.parametrize(
-    ("path", "words"),
-    [
-        ("/var/lib/kubelet/config.yaml", "kubeadm upgrade node phase kubelet-config"),
-        ("/var/lib/kubelet/pod_status_manager_state", "drain the node, and move"),
-        ("/var/lib/kubelet/pki/kubelet-server-current.pem", "makes another"),
-        ("/etc/kubernetes/pki/ca.crt", "from a node of the same cluster"),
-        ("/etc/kubernetes/kubelet.conf", "system:node:w1"),
-        (
-            "/etc/kubernetes/kubelet-config.yaml",
-            "kubespray's cluster.yml with --tags node and --limit",
-        ),
-    ],
-)
-def test_each_file_has_its_own_way_back(path, words):
-    assert words in kubelet_exit_advice.emptied(path, "w1")
-
-
 def test_a_configuration_of_kubespray_is_not_written_by_kubeadm(world):
     line = failed(
         "failed to load kubelet config file, path: /etc/kubernetes/kubelet-config.yaml, error:"
@@ -557,22 +512,6 @@ def test_a_configuration_of_kubespray_is_not_written_by_kubeadm(world):
     assert found.code == "KM506"
     assert "correct /etc/kubernetes/kubelet-config.yaml; kubespray's cluster.yml" in found.remedy
     assert "kubeadm" not in found.remedy
-
-
-def test_the_values_that_protect_kernel_defaults_wants():
-    assert "vm.overcommit_memory=1 kernel.panic=10 " in kubelet_exit_advice.cure(
-        "kernel_defaults", "vm/overcommit_memory, kernel/panic", "w1", ""
-    )
-
-
-def test_every_cause_has_a_name():
-    for cause in {case[2] for case in CASES} | {"limits", "oom_kill", "executable", "node_name"}:
-        for what in ("", "x"):
-            assert kubelet_exit_advice.words(cause, what) not in (
-                "",
-                cause,
-            )
-            assert "{" not in kubelet_exit_advice.words(cause, what)
 
 
 # -- whatever a node sends

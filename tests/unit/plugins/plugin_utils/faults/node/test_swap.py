@@ -11,9 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.swap import (
-    node as swap_node,
-)
 from tests.unit.plugins.plugin_utils.models.swap.test_sources import (
     FSTAB_UNIT,
     GPT_UNIT,
@@ -245,27 +242,6 @@ def test_a_host_without_a_kubelet(world):
         next(item for item in world.judge(faults=CODES).verdicts if item.host == "w1").verdict
         == "not_applicable"
     )
-
-
-def test_a_container_shows_the_swap_of_its_machine(world):
-    """Systemd takes up none there; a file of its own that fstab names comes back with swapon -a."""
-    verdict, (found,), _dummy = judged(
-        world,
-        node(
-            swaps=FILE + SDA2,
-            fstab="/swapfile none swap sw 0 0\n",
-            container=True,
-            own=["/swapfile"],
-        ),
-        answers=False,
-    )
-    assert verdict == "present"
-    assert "swapon -a" in found.summary
-    assert "a container shows the swap of its host" in found.summary
-    # that of the machine, and the line of fstab; not the file's a second time
-    assert found.summary.count("source:") == 2
-    assert judged(world, node(fstab=LINE, container=True))[0] == "clear"
-    assert swap_node.read(world.documents["w1"]).coming() == []
 
 
 def test_what_a_node_says_is_printed_on_one_line(world):

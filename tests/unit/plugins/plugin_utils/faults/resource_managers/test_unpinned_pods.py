@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import stat
 
@@ -17,54 +16,8 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning import plan
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import (
     workload_patch,
-    workload_patch_file,
 )
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import (
-    report_dir,
-)
-
-STATE = {
-    "none": '{"policyName":"none","defaultCpuSet":"","checksum":1353318690}',
-    "static": '{"policyName":"static","defaultCpuSet":"0-3","checksum":611748604}',
-}
-FILE = "/var/lib/kubelet/config.yaml"
-
-
-def container(name="app", kind="app", cpu="1", memory="64Mi", **more):
-    return {
-        "name": name,
-        "kind": kind,
-        "cpu_request": None,
-        "cpu_limit": cpu,
-        "memory_request": None,
-        "memory_limit": memory,
-        **more,
-    }
-
-
-def item(kind="Deployment", name="d", node=None, owner=None, **more):
-    return {
-        "kind": kind,
-        "api_version": "apps/v1",
-        "namespace": "n",
-        "name": name,
-        "uid": "u",
-        "node": node,
-        "phase": None,
-        "qos": "Burstable" if node else None,
-        "owner": owner,
-        "manager": None,
-        "expected": False,
-        "pod_level": None,
-        "containers": [container(), container("init", "init", None, None)],
-        **more,
-    }
-
-
-def pod(name="d-77-x", node="w1", owner=("Deployment", "d"), **more):
-    return item(
-        "Pod", name, node, {"kind": owner[0], "name": owner[1]} if owner else None, alike=1, **more
-    )
+from tests.unit.support.unpinned_pods import FILE, STATE, container, find, item, pod
 
 
 @pytest.fixture
@@ -97,11 +50,6 @@ def nodes(world):
         return world
 
     return made
-
-
-def find(world, *items, **record):
-    world.api["collectors"]["pinnable"] = {"status": "ok", "data": {"items": list(items)}, **record}
-    return [one for one in world.judge(deep=True).findings if one.code == "KM313"]
 
 
 def verdict(world, code):
@@ -237,33 +185,6 @@ def test_what_the_operator_expects_is_named_with_the_reason(nodes):
     assert found.command is None
 
 
-def test_patches_as_files(nodes):
-    world = nodes(w1=("static", "static"))
-    find(
-        world,
-        item(),
-        pod(),
-        item(name="e", manager={"tool": "Helm", "name": "r"}),
-        item("StatefulSet", "x" * 250),
-    )
-    result, clusters = fault_engine.evaluate_clusters(
-        [*world.documents.values(), world.api], deep=True
-    )
-    texts = workload_patch_file.texts(result.findings, clusters, fault_engine.KEY_DIGITS)
-    short, long = sorted(texts, key=len)
-    assert short == "n-deployment-d.yaml"
-    assert len(long) < 255
-    assert long.startswith("n-statefulset-xxx")
-    assert (
-        texts[short]
-        == "# kubectl -n n patch deployment d --type=strategic --patch-file=<this file>\nspec:\n "
-        " template:\n    spec:\n      initContainers:\n      - name: init\n        resources:\n "
-        "         requests:\n            cpu: '1'\n            memory: 64Mi\n          limits:\n"
-        "            cpu: '1'\n            memory: 64Mi\n"
-    )
-    assert workload_patch_file.texts([], clusters, fault_engine.KEY_DIGITS) == {}
-
-
 def test_the_action_writes_them_for_their_owner_only(nodes, operator):
     world = nodes(w1=("static", "static"))
     find(world, item(), pod())
@@ -287,45 +208,6 @@ def test_the_action_writes_them_for_their_owner_only(nodes, operator):
     done = operator.run("replay", "-e", "kubemend_evidence=evidence", inventory=None)
     assert done.rc == 0, done.output
     assert sorted(one.name for one in path.parent.iterdir()) == ["kept.yaml", "old.yaml"]
-
-
-def test_patches_of_somebody_else_or_changed_stay(tmp_path):
-    folder = tmp_path / "patches"
-    assert report_dir.write_patches(folder, {}) == []
-    assert not folder.exists()
-    assert report_dir.write_patches(folder, {"a.yaml": "a", "b.yaml": "b", "c.yaml": "c"}) == []
-    (folder / "b.yaml").write_text("mine now", encoding="utf-8")
-    (folder / "d.yaml").write_text("mine", encoding="utf-8")
-    (folder / "c.yaml").unlink()
-    (folder / "c.yaml").symlink_to(folder / "d.yaml")
-    assert report_dir.write_patches(folder, {"b.yaml": "B", "d.yaml": "D", "e.yaml": "E"}) == [
-        "b.yaml",
-        "d.yaml",
-    ]
-    assert {one.name: one.read_text(encoding="utf-8") for one in folder.glob("*.yaml")} == {
-        "b.yaml": "mine now",
-        "c.yaml": "mine",
-        "d.yaml": "mine",
-        "e.yaml": "E",
-    }
-    report_dir.remove_patches(folder)
-    report_dir.remove_patches(folder)
-    assert sorted(one.name for one in folder.iterdir()) == ["b.yaml", "c.yaml", "d.yaml"]
-
-
-@pytest.mark.parametrize("text", ["", "[]", "[1]", '{"../kept": "%s"}', '{"a": 1}', "[" * 100000])
-def test_a_list_of_patches_that_is_none_removes_nothing(tmp_path, text):
-    kept, folder = tmp_path / "kept", tmp_path / "patches"
-    kept.write_text("x", encoding="utf-8")
-    folder.mkdir()
-    (folder / "a").write_text("x", encoding="utf-8")
-    (folder / report_dir.WRITTEN).write_text(
-        text.replace("%s", hashlib.sha256(b"x").hexdigest()), encoding="utf-8"
-    )
-    assert report_dir.write_patches(folder, {"b": "b"}) == []
-    assert kept.exists()
-    assert (folder / "a").exists()
-    assert (folder / "b").exists()
 
 
 CONFIG = "kind: KubeletConfiguration\ncpuManagerPolicy: static\n"

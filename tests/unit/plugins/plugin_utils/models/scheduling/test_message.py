@@ -5,14 +5,12 @@
 
 from __future__ import annotations
 
-import re
 import time
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ansible_collections.kubemend.remediation.plugins.filter.scheduling_reasons import FilterModule
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.scheduling import (
     message,
 )
@@ -256,21 +254,3 @@ def test_a_huge_message_is_bounded(part):
     assert len(found.reasons) <= MAX_REASONS
     assert not (found.whole and "preemption" not in part)
     assert time.process_time() - begin < 5
-
-
-def test_the_filter_gives_plain_data():
-    found = FilterModule().filters()["scheduling_reasons"](
-        HEAD + "1 Insufficient cpu, 2 node(s) were unschedulable."
-    )
-    assert found == {
-        "nodes": 4,
-        "whole": True,
-        "total": 3,
-        "missing": 1,
-        "preemption": [],
-        "reasons": [
-            {"kind": "resource", "nodes": 1, "name": "cpu", "text": "Insufficient cpu"},
-            {"kind": "cordon", "nodes": 2, "name": "", "text": "node(s) were unschedulable"},
-        ],
-    }
-    assert not re.search("object at", str(found))

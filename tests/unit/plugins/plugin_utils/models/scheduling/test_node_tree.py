@@ -14,9 +14,7 @@ from collections import Counter
 from itertools import zip_longest
 
 import pytest
-from ansible.errors import AnsibleFilterError
 
-from ansible_collections.kubemend.remediation.plugins.filter.node_tree import FilterModule
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.scheduling import (
     node_tree,
 )
@@ -303,17 +301,6 @@ def test_histories_that_cannot_have_been(events, words):
 )
 def test_versions(version, which, bad):
     assert (algorithm(version), defect(version)) == (which, bad)
-
-
-def test_the_filter():
-    node = FilterModule().filters()["node_tree"]
-    history = [*MASTERS, ROUND, WORKER, ROUND]
-    assert node(history, "v1.18.4")["lost"] == node(history, "1.18")["lost"] == ["ss-stg-ma-03"]
-    assert node(history, "v1.36.3")["lost"] == []
-    with pytest.raises(AnsibleFilterError, match=r"is not known which .*'v1\.18\.4-tke\.5'"):
-        node(history, "v1.18.4-tke.5")
-    with pytest.raises(AnsibleFilterError, match="event 0: a is not there"):
-        node([{"remove": "a"}], "fixed")
 
 
 def test_5000_nodes_in_100_zones_are_replayed_in_less_than_a_second():

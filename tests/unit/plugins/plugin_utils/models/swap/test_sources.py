@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -25,11 +24,22 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.swap.s
     running,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import swap_files
+from tests.unit.support.swap_evidence import (
+    CLEAN,
+    DPHYS,
+    LINE,
+    TARGET,
+    ZRAM,
+    files,
+    node,
+    one,
+    record,
+    service,
+    source,
+)
 
-HEAD = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n"
 SDA2, UUID = "/dev/sda2 partition 1048572 0 -2\n", "/dev/disk/by-uuid/f9fe"
 GENERATOR = "/usr/lib/systemd/system-generators/zram-generator"
-ZRAM = "/usr/lib/systemd/zram-generator.conf"
 FSTAB_UNIT = {
     "Id": swap_files.unit_name(UUID),
     "What": UUID,
@@ -63,79 +73,12 @@ OWN_UNIT = {
     "ActiveState": "active",
     "FragmentPath": "/etc/systemd/system/swapfile.swap",
 }
-TARGET = {
-    "Id": "swap.target",
-    "LoadState": "loaded",
-    "UnitFileState": "static",
-    "ActiveState": "active",
-}
 MASKED = {
     "Id": "swap.target",
     "LoadState": "masked",
     "UnitFileState": "masked",
     "ActiveState": "inactive",
 }
-
-
-def record(path: str, text: str | None, **more: Any) -> dict[str, Any]:
-    return {
-        "path": path,
-        "kind": "file",
-        "link": None,
-        "text": text,
-        "truncated": False,
-        "binary": False,
-        "error": None,
-        "size": 5,
-        "mode": "0644",
-        **more,
-    }
-
-
-def missing(path: str) -> dict[str, Any]:
-    return record(path, None, error="missing")
-
-
-CLEAN = [
-    *(missing(service.file) for service in generators.SERVICES),
-    *(missing(path) for path in generators.SCRIPTS),
-    missing(ZRAM),
-    *(missing(f"{folder}/zram-generator") for folder in generators.GENERATORS),
-]
-
-
-def files(*changed: dict[str, Any]) -> list[dict[str, Any]]:
-    return [*changed, *CLEAN]
-
-
-def node(*units: dict[str, Any], fstab: str = "", swaps: str = "", **more: Any) -> dict[str, Any]:
-    """Return a machine of which everything is known, and that has no swap unless it is given."""
-    return {
-        "swaps": HEAD + swaps,
-        "fstab": record("/etc/fstab", fstab),
-        "units": [*units, TARGET],
-        "cmdline": "BOOT_IMAGE=/vmlinuz quiet",
-        "files": CLEAN,
-        "links": {"/dev/disk/by-uuid/F9FE": "/dev/sda2"},
-        "container": False,
-        "systemd": 252,
-        **more,
-    }
-
-
-LINE = "# swap\nUUID=f9fe none swap sw 0 0\n"
-
-
-def one(evidence: dict[str, Any]) -> Source:
-    found = after_boot(evidence).sources
-    assert len(found) == 1, found
-    return found[0]
-
-
-def source(evidence: dict[str, Any]) -> Source:
-    found = running(evidence)
-    assert len(found) == 1
-    return found[0].source
 
 
 def test_a_machine_without_swap():
@@ -199,15 +142,6 @@ def test_a_line_of_fstab():
     assert "gpt-auto" in found.undo[0].note
     assert source(evidence) == found
     assert running(evidence)[0].active.size_kib == 1048572
-
-
-def test_no_partition_is_taken_up_for_a_file():
-    assert one(node(fstab="/swapfile none swap sw 0 0\n")).undo == (
-        Undo("comment", "/etc/fstab:1"),
-    )
-    assert one(node(fstab=LINE, cmdline="systemd.gpt_auto=0")).undo == (
-        Undo("comment", "/etc/fstab:2"),
-    )
 
 
 @pytest.mark.parametrize(
@@ -393,20 +327,6 @@ def test_running_zram():
     assert asked.sources[0].undo == (Undo("mask", "dev-zram0.swap"),)
 
 
-def service(name: str, **more: str) -> dict[str, str]:
-    return {
-        "Id": name,
-        "LoadState": "loaded",
-        "UnitFileState": "enabled",
-        "ActiveState": "active",
-        "FragmentPath": f"/lib/systemd/system/{name}",
-        **more,
-    }
-
-
-DPHYS = record("/etc/dphys-swapfile", "#CONF_SWAPSIZE=0\nCONF_SWAPSIZE=100\n")
-
-
 @pytest.mark.parametrize(
     ("units", "file", "on"),
     [
@@ -441,42 +361,6 @@ DPHYS = record("/etc/dphys-swapfile", "#CONF_SWAPSIZE=0\nCONF_SWAPSIZE=100\n")
 )
 def test_services(units, file, on):
     assert after_boot(node(*units, files=files(file))).on is on
-
-
-def test_running_swap_of_services():
-    swap = "/var/swap file 102396 0 -2\n"
-    found = source(node(service("dphys-swapfile.service"), files=files(DPHYS), swaps=swap))
-    assert (found.origin, found.place, found.undo) == (
-        "service",
-        "dphys-swapfile.service",
-        (Undo("disable", "dphys-swapfile.service"),),
-    )
-    assert (
-        source(node(service("zramswap.service"), swaps="/dev/zram0 partition 5 0 5\n")).place
-        == "zramswap.service"
-    )
-    assert (
-        source(
-            node(
-                service("dphys-swapfile.service", ActiveState="inactive"),
-                files=files(DPHYS),
-                swaps=swap,
-            )
-        ).origin
-        == "hand"
-    )
-    azure = node(
-        service("waagent.service"),
-        files=files(record("/etc/waagent.conf", "\nResourceDisk.EnableSwap=y\n")),
-        swaps="/mnt/resource/swapfile file 5 0 5\n",
-    )
-    assert source(azure).undo == (Undo("edit", "/etc/waagent.conf:2", "ResourceDisk.EnableSwap=n"),)
-    two = node(
-        service("zramswap.service"),
-        service("zram-config.service"),
-        swaps="/dev/zram0 partition 5 0 5\n",
-    )
-    assert source(two).origin == "hand"
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,6 @@ from __future__ import annotations
 
 import base64
 
-import pytest
-
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.editing.draft import EditRefused
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import (
     kubelet_dropin,
 )
@@ -37,16 +34,3 @@ def test_the_variable_gets_the_arguments_and_the_drop_in_names_its_file():
         ("create", "0644"),
     ]
     assert f"+++ {DROPIN} (after)" in difference.splitlines()
-
-
-@pytest.mark.parametrize(
-    ("kubelet_unit", "reason"),
-    [
-        ({}, "no variable for more arguments"),
-        (unit("", "--v=4"), "sets --v behind the variable X"),
-        (unit(None), "holds a secret"),
-    ],
-)
-def test_a_unit_without_room_is_refused(kubelet_unit, reason):
-    with pytest.raises(EditRefused, match=reason):
-        argument_files(kubelet_unit, "--v=2")

@@ -1,0 +1,134 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What evidence holds of the cluster's Nodes and their leases."""
+
+import json
+
+import pytest
+
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.cluster import (
+    nodes as cluster_nodes,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi.client import ApiError
+
+
+class Answers:
+    """A list as Client.items gives it; an error comes at its place."""
+
+    def __init__(self, *items):
+        self.given, self.asked, self.events = items, [], ()
+
+    def items(self, path, query=None, accept=None, restarts=3):
+        self.asked.append((path, query))
+        for item in self.events if path.endswith("/events") else self.given:
+            if isinstance(item, Exception):
+                raise item
+            yield item
+
+
+def test_taints():
+    found = cluster_nodes.taints_of(
+        {
+            "spec": {
+                "taints": [
+                    {"key": "caf", "value": "log", "effect": "NoExecute"},
+                    None,
+                    "x",
+                    {
+                        "key": "node.kubernetes.io/unreachable",
+                        "effect": "NoExecute",
+                        "timeAdded": "2027-01-15T08:00:00Z",
+                    },
+                ]
+            }
+        }
+    )
+    assert found == [
+        {"key": "caf", "value": "log", "effect": "NoExecute"},
+        {
+            "key": "node.kubernetes.io/unreachable",
+            "effect": "NoExecute",
+            "added": "2027-01-15T08:00:00Z",
+        },
+    ]
+    assert cluster_nodes.taints_of({}) == []
+    assert cluster_nodes.taints_of({"spec": {"taints": "x"}}) == []
+    assert (
+        len(cluster_nodes.taints_of({"spec": {"taints": [{"key": "k"}] * 99}}))
+        == cluster_nodes.MAX_TAINTS
+    )
+
+
+def test_of_the_conditions_what_is_not_well_and_ready():
+    def condition(kind, status):
+        return {
+            "type": kind,
+            "status": status,
+            "reason": "R" * 200,
+            "lastTransitionTime": "2027-01-15T08:00:00Z",
+            "message": "m" * 9000,
+        }
+
+    given = [
+        condition("MemoryPressure", "False"),
+        condition("DiskPressure", "True"),
+        condition("PIDPressure", "Unknown"),
+        condition("Ready", "True"),
+        condition("KernelDeadlock", "True"),
+    ]
+    found = cluster_nodes.conditions_of({"status": {"conditions": given}})
+    assert [(one["type"], one["status"]) for one in found] == [
+        ("DiskPressure", "True"),
+        ("PIDPressure", "Unknown"),
+        ("Ready", "True"),
+    ]
+    assert all(len(one["reason"]) == 80 and one["since"] == "2027-01-15T08:00:00Z" for one in found)
+    assert len(json.dumps(found)) < 700
+    assert cluster_nodes.conditions_of({}) == []
+    assert not any("message" in one for one in found)
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        (
+            {"type": "Ready", "status": "False", "message": "m" * 9000},
+            "m" * cluster_nodes.MAX_MESSAGE,
+        ),
+        ({"type": "Ready", "status": "False"}, ""),
+        ({"type": "Ready", "status": "False", "message": None}, ""),
+        ({"type": "Ready", "status": "Unknown", "message": "stopped posting"}, None),
+        ({"type": "DiskPressure", "status": "True", "message": "m"}, None),
+    ],
+)
+def test_the_message_of_a_node_that_says_that_it_is_not_ready(given, kept):
+    (found,) = cluster_nodes.conditions_of({"status": {"conditions": [given]}})
+    assert found.get("message") == kept
+
+
+def test_leases_come_by_one_list_or_not_at_all():
+    nodes = [{"name": "w1"}, {"name": "w2"}]
+    answers = Answers(
+        {"metadata": {"name": "w1"}, "spec": {"renewTime": "2027-01-15T08:00:00.000000Z"}},
+        {"metadata": {"name": "gone"}, "spec": {}},
+    )
+    cluster_nodes.leased(answers, nodes)
+    assert nodes == [
+        {"name": "w1", "lease": "2027-01-15T08:00:00.000000Z", "lease_duration_s": None},
+        {"name": "w2"},
+    ]
+    assert answers.asked == [(cluster_nodes.LEASES, None)]
+    nodes = [{"name": "w1"}]
+    cluster_nodes.leased(
+        Answers(
+            {"metadata": {"name": "w1"}, "spec": {"renewTime": "x"}}, ApiError("denied", "no", 403)
+        ),
+        nodes,
+    )
+    assert nodes == [{"name": "w1"}]
+    answers = Answers()
+    cluster_nodes.leased(
+        answers, [{"name": str(number)} for number in range(cluster_nodes.MAX_LEASED + 1)]
+    )
+    assert not answers.asked

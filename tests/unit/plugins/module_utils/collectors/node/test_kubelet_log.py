@@ -1,0 +1,97 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The lines of the kubelet's log that matter."""
+
+import pytest
+
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import (
+    kubelet_log,
+)
+
+
+def test_lines_of_the_journal_that_matter():
+    text = "\n".join(
+        (
+            (
+                "2026-11-22T04:00:00+0000 w1 kubelet[5]: I1122 04:00:00.000001       5 server.go:1]"
+                ' "Started"'
+            ),
+            (
+                "2026-11-22T04:00:10+0000 w1 kubelet[5]: E1122 04:00:10.000001       5"
+                ' cpu_manager.go:440] "failed" err="unable to freeze"'
+            ),
+            (
+                "2026-11-22T04:00:20+0000 w1 kubelet[5]: E1122 04:00:20.000002       5"
+                ' cpu_manager.go:440] "failed" err="unable to freeze"'
+            ),
+            (
+                '2026-11-22T04:00:21+0000 w1 containerd[4]: time=x msg="Unable to freeze"'
+                " token=abcdefghijklmnopqrstuvwxyz"
+            ),
+        )
+    )
+    found = kubelet_log.chosen(text)
+    assert [line[:19] for line in found] == [
+        "2026-11-22T04:00:20",
+        "2026-11-22T04:00:21",
+    ]
+    assert "abcdefghij" not in found[1]
+    assert (
+        len(kubelet_log.chosen("\n".join(f"w1 x[{n}]: {n} unable to freeze" for n in range(100))))
+        == kubelet_log.KEPT
+    )
+
+
+def test_what_the_api_said_of_the_nodes_name_is_kept_in_its_order():
+    head = (
+        "2026-11-22T04:00:%02d+0000 w1 kubelet[7]: E1122 04:00:%02d.000000 7"
+        " kubelet_node_status.go:1] "
+    )
+    refused = (
+        head + '"Unable to register node with API server" err="nodes \\"w9\\" is forbidden: node'
+        ' \\"w1\\" is not allowed to modify node \\"w9\\""'
+    )
+    done = head + '"Successfully registered node" node="w1"'
+    lines = [
+        one % (second, second)
+        for second, one in enumerate(
+            (refused, done, refused, head + '"Attempting to register node" node="w9"')
+        )
+    ]
+    assert kubelet_log.chosen("\n".join(lines)) == [lines[1], lines[2]]
+    assert kubelet_log.chosen("\n".join(lines[:2])) == lines[:2]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        (
+            'kubelet[5]: E1122 04:00:10.000001 5 cadvisor.go:1] "failed" err="inotify_init: too'
+            ' many open files"'
+        ),
+        (
+            'kubelet[5]: E1122 04:00:10.000001 5 x.go:1] "failed" err="inotify_add_watch'
+            ' /sys/fs/cgroup: no space left on device"'
+        ),
+        "systemctl[9]: Failed to allocate directory watch: Too many open files",
+        "systemd[1]: containerd.service: Main process exited, code=exited, status=205/LIMITS",
+        (
+            "systemd[77]: containerd.service: Failed at step LIMITS spawning /usr/bin/containerd:"
+            " Operation not permitted"
+        ),
+    ],
+)
+def test_lines_about_open_files_matter_and_push_out_no_other(said):
+    frozen = "2026-11-22T04:00:00+0000 w1 kubelet[5]: unable to freeze"
+    line = "2026-11-22T04:00:10+0000 w1 " + said
+    assert kubelet_log.chosen("\n".join((frozen, line, line))) == [frozen, line]
+    many = kubelet_log.chosen(
+        "\n".join([frozen] + [f"{line} of pod {number}" for number in range(100)])
+    )
+    assert many[0] == frozen
+    assert len(many) == kubelet_log.KEPT + 1
+    assert many[-1].endswith("of pod 99")

@@ -1,0 +1,52 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The folder of static pods as evidence shows it."""
+
+import pytest
+
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import (
+    base,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.base import (
+    Absent,
+    Context,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import (
+    manifests,
+)
+
+DENIED = {"path": "/secret", "text": None, "error": "denied"}
+
+
+def asked(kubelet):
+    return base.Context({}, [], {"kubelet": kubelet})
+
+
+@pytest.mark.parametrize(
+    "kubelet", [{"config": DENIED}, {"config": {"error": None}, "config_dropins": [DENIED]}]
+)
+def test_a_static_pod_folder_that_an_unread_configuration_names(kubelet):
+    with pytest.raises(base.Denied):
+        manifests.collect(asked(kubelet))
+
+
+@pytest.mark.parametrize(
+    "kubelet", [{}, {"config": {"error": None}}, {"config": None, "config_dropins": []}]
+)
+def test_no_static_pod_folder(kubelet):
+    with pytest.raises(base.Absent):
+        manifests.collect(asked(kubelet))
+
+
+def test_no_folder(tmp_path):
+    for folder in (None, tmp_path / "nowhere"):
+        with pytest.raises(Absent):
+            manifests.collect(
+                Context({}, [], {"kubelet": {"static_pod_path": folder and str(folder)}})
+            )
+    with pytest.raises(Absent):
+        manifests.collect(Context({}, [], {"kubelet": None}))

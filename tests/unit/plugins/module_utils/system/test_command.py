@@ -1,0 +1,53 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Programs of a node, run within a time."""
+
+import time
+
+import pytest
+
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import (
+    registry,
+    runner,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
+    command,
+)
+
+
+def _hang(context):
+    time.sleep(6000)
+
+
+class Fake(registry.Collector):
+    __slots__ = ("function",)
+
+    def __init__(self, name, function, **more):
+        super().__init__(name, "test", **{"timeout": 120, **more})
+        self.function = function
+
+    def run(self, context):
+        return self.function(context)
+
+
+def _run(*collectors, timeout=600, processes=()):
+    return runner.run({"timeout": timeout}, list(collectors), list(processes))
+
+
+@pytest.mark.parametrize("way", [-3.15e7, 3.15e7])
+def test_a_clock_that_is_set_meanwhile_moves_no_limit(monkeypatch, way):
+    """Neither does what answers look late, nor is what hangs waited for until the year is over."""
+    true, calls = time.time, []
+
+    def stepped():
+        calls.append(1)
+        return true() + way * len(calls)
+
+    monkeypatch.setattr(time, "time", stepped)
+    assert command.run(["echo", "x"], 120) == "x\n"
+    begin = time.monotonic()
+    with pytest.raises(command.CommandError, match="did not end"):
+        command.run(["sleep", "6000"], 0.3)
+    assert _run(Fake("slow", _hang, timeout=0.3))["slow"]["status"] == "timeout"
+    assert time.monotonic() - begin < 100

@@ -1,0 +1,82 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The process of a node's kubelet, and the unit to which it belongs."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.kubemend.remediation.plugins.module_utils.shared import units
+from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
+    command,
+    files,
+    kubelet_process,
+    procfs,
+    systemd,
+)
+
+UNIT = "0::/system.slice/kubelet.service\n"
+POD = "0::/kubepods/burstable/pod" + "a1" * 16 + "/" + "b2" * 32 + "\n"
+
+
+@pytest.fixture
+def node(monkeypatch: pytest.MonkeyPatch) -> "dict[int, str]":
+    """Return the cgroups of the kubelets that run, by their pid."""
+    groups = {}  # type: dict[int, str]
+    block = {"Id": ["kubelet.service"], "LoadState": ["loaded"], "MainPID": ["7"]}
+    monkeypatch.setattr(systemd, "show", lambda _names: {"kubelet.service": block})
+    monkeypatch.setattr(procfs, "argv", lambda _pid: ["/usr/bin/kubelet", "--v=2"])
+    monkeypatch.setattr(procfs, "started_at", lambda _pid: 1.0)
+    monkeypatch.setattr(procfs, "link", lambda _pid, _name: "/usr/bin/kubelet (deleted)")
+    monkeypatch.setattr(files, "text", lambda path: groups[int(path.split("/")[2])])
+    return groups
+
+
+def here(groups: "dict[int, str]") -> Any:
+    return kubelet_process.here([(pid, "kubelet") for pid in groups])
+
+
+def test_the_process_of_the_unit_precedes_any_other(node: "dict[int, str]") -> None:
+    node.update({3: "0::/user.slice\n", 7: UNIT})
+    process, block, trouble = here(node)
+    assert (process["pid"], block["Id"], trouble) == (7, ["kubelet.service"], None)
+    assert (process["exe"], process["exe_deleted"]) == ("/usr/bin/kubelet", True)
+
+
+def test_a_kubelet_in_a_pod_is_of_another_cluster(node: "dict[int, str]") -> None:
+    node[3] = POD
+    process, block, _trouble = here(node)
+    assert process is None
+    assert block["Id"] == ["kubelet.service"]
+    node[9] = "0::/user.slice\n"
+    assert here(node)[0]["pid"] == 9
+
+
+def test_without_systemd_the_process_is_found_all_the_same(
+    node: "dict[int, str]", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_names: Any) -> None:
+        raise command.CommandError("no bus")
+
+    monkeypatch.setattr(systemd, "show", fail)
+    node[7] = UNIT
+    process, block, trouble = here(node)
+    assert (process["pid"], block, trouble) == (7, {}, "no bus")
+
+
+def test_units_of_a_distribution_are_asked_where_its_folder_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    others = ((str(tmp_path / "none"), ("a.service",)), (str(tmp_path), ("b.service",)))
+    monkeypatch.setattr(kubelet_process, "OTHERS", others)
+    assert kubelet_process.question()[0] == [units.KUBELET, "b.service"]
+
+
+def test_drop_ins_are_in_the_order_in_which_they_are_read(tmp_path: Path) -> None:
+    for name in ("b.conf", "a.conf", "c.txt", "sub/z.conf"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    found = kubelet_process.dropin_paths(str(tmp_path))
+    assert [path[len(str(tmp_path)) + 1 :] for path in found] == ["a.conf", "b.conf", "sub/z.conf"]

@@ -1,0 +1,307 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What systemd says of its units, and what their files say."""
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import (
+    registry,
+    runner,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import (
+    limits,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
+    command,
+    systemd,
+)
+
+FIXTURES = Path(__file__).resolve().parents[4] / "fixtures"
+
+
+class Fake(registry.Collector):
+    __slots__ = ("function",)
+
+    def __init__(self, name, function, **more):
+        super().__init__(name, "test", **{"timeout": 120, **more})
+        self.function = function
+
+    def run(self, context):
+        return self.function(context)
+
+
+def _run(*collectors, timeout=600, processes=()):
+    return runner.run({"timeout": timeout}, list(collectors), list(processes))
+
+
+SHOWN = """\
+Id=kubelet.service
+Names=kubelet.service
+LoadState=loaded
+ActiveState=active
+LimitNOFILE=7
+
+Id=sshd.service
+Names=ssh.service sshd.service
+LoadState=loaded
+ActiveState=active
+
+Id=swap.img.swap
+Names=swap.img.swap
+LoadState=loaded
+ActiveState=active
+
+Id=crio.service
+Names=crio.service
+LoadState=not-found
+ActiveState=inactive
+"""
+
+
+@pytest.fixture
+def systemctl(monkeypatch):
+    """Return (what systemctl was asked, what it answers): none of it outlives the test."""
+    asked, answers = [], {"show": SHOWN, "is-enabled": "disabled\n"}
+
+    def run(argv, seconds=5, limit=1048576):
+        asked.append(argv)
+        if isinstance(answers[argv[1]], Exception):
+            raise answers[argv[1]]
+        return answers[argv[1]]
+
+    monkeypatch.setattr(systemd.command, "run", run)
+    monkeypatch.setattr(systemd, "_told", {})
+    monkeypatch.setattr(systemd, "_states", {})
+    return asked, answers
+
+
+QUESTIONS = (
+    (["kubelet.service"], ("Id", "ActiveState"), True),
+    (("ssh.service", "crio.service"), ("Id", "LoadState"), True),
+    (("*.swap", "swap.target"), ("Id",), False),
+)
+
+
+def test_what_several_ask_systemd_is_asked_once(systemctl):
+    asked, _answers = systemctl
+    systemd.learn(systemd.ask(QUESTIONS))
+    assert [argv[1] for argv in asked] == ["show", "is-enabled"]
+    assert asked[1][2:] == ["kubelet.service"]
+    assert asked[0][4] == "ActiveState,Id,LoadState,Names"
+    assert asked[0][5:] == [
+        "*.swap",
+        "crio.service",
+        "kubelet.service",
+        "ssh.service",
+        "swap.target",
+    ]
+    del asked[:]
+    assert systemd.show(*QUESTIONS[0][:2]) == {
+        "kubelet.service": {"Id": ["kubelet.service"], "ActiveState": ["active"]}
+    }
+    assert list(systemd.show(*QUESTIONS[1][:2])) == ["sshd.service", "crio.service"]
+    assert list(systemd.show(*QUESTIONS[2][:2])) == ["swap.img.swap"]
+    assert systemd.enabled("kubelet.service") == "disabled"
+    assert not asked
+    systemd.show(["kubelet.service"], ("Id",))
+    systemd.enabled("crio.service")
+    assert len(asked) == 2  # another question is put
+
+
+def test_without_states_there_is_still_what_systemd_shows(systemctl):
+    asked, answers = systemctl
+    answers["is-enabled"] = command.CommandError("systemctl did not end within 5 s")
+    systemd.learn(systemd.ask(QUESTIONS))
+    del asked[:]
+    systemd.show(*QUESTIONS[0][:2])
+    with pytest.raises(command.CommandError):
+        systemd.enabled("kubelet.service")
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize("said", ["", "enabled\nmasked\n"])
+def test_states_that_cannot_be_told_apart_are_asked_one_by_one(systemctl, said):
+    asked, answers = systemctl
+    answers["is-enabled"] = said
+    systemd.learn(systemd.ask(QUESTIONS))
+    answers["is-enabled"] = "static\n"
+    assert systemd.enabled("kubelet.service") == "static"
+    assert len(asked) == 3
+
+
+class Asking(Fake):
+    """One that asks systemd what the collector limits asks."""
+
+    __slots__ = ()
+
+    def module(self):
+        return limits
+
+
+@pytest.mark.parametrize("answer", [command.CommandError("no answer"), "hangs"])
+def test_where_systemd_does_not_answer_each_asks_for_itself_and_nobody_else_waits(
+    systemctl, monkeypatch, answer
+):
+    _asked, answers = systemctl
+    answers["show"] = answer
+    if answer == "hangs":
+        monkeypatch.setattr(systemd, "ask", lambda *given: time.sleep(6000))
+    begin = time.monotonic()
+    found = _run(
+        Asking("a", lambda context: (sorted(systemd._told), 1), asks=True),
+        Asking("b", lambda context: 2, asks=True),
+        Fake("c", lambda context: 3),
+    )
+    assert [found[name]["data"] for name in "abc"] == [
+        ([], 1),
+        2,
+        3,
+    ]
+    assert time.monotonic() - begin < 100
+    assert answer != "hangs" or next(iter(found)) == "c"  # in the order in which they ended
+
+
+def test_unit_of_a_real_node(capture):
+    blocks = systemd.parse(capture("systemctl-show.txt"))
+    found, missing = [systemd.unit(block) for block in blocks]
+    assert missing is None
+    assert found["name"] == "kubelet.service"
+    assert found["active_state"] == "active"
+    assert found["unit_file_state"] == "enabled"
+    assert found["need_daemon_reload"] is False
+    assert found["main_pid"] > 1
+    assert found["drop_in_paths"] == ["/usr/lib/systemd/system/kubelet.service.d/10-kubeadm.conf"]
+
+
+def test_command_line_of_a_stopped_kubelet(capture):
+    """Systemd's own view of the unit, with the environment files of the node."""
+    block = systemd.parse(capture("systemctl-show.txt"))[0]
+    files = {
+        "/var/lib/kubelet/kubeadm-flags.env": capture("kubeadm-flags.env"),
+        "/etc/default/kubelet": "KUBELET_EXTRA_ARGS=--v=4 --x='a b'\n",
+    }
+    argv = systemd.command_line(block, files.get)
+    assert argv[:4] == [
+        "/usr/bin/kubelet",
+        "--bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf",
+        "--kubeconfig=/etc/kubernetes/kubelet.conf",
+        "--config=/var/lib/kubelet/config.yaml",
+    ]
+    assert argv[-2:] == ["--v=4", "--x=a b"]
+    assert not any("$" in item for item in argv)
+
+
+def test_command_line_of_kubesprays_stopped_kubelet_is_that_of_the_running_one():
+    """Captured from a node of that layout.
+
+    A line that goes on inside quotes, variables that nothing sets.
+    """
+    capture = FIXTURES / "node" / "v1.36.3" / "kubespray"
+    block = systemd.parse((capture / "systemctl-show.txt").read_text(encoding="utf-8"))[0]
+    variables = {
+        "/etc/kubernetes/kubelet.env": (capture / "kubelet.env").read_text(encoding="utf-8")
+    }
+    recorded = (
+        FIXTURES / "recorded" / "v1.36.3-kubespray-scheduler-config-file" / "evidence" / "m3.json"
+    ).read_text(encoding="utf-8")
+    running = json.loads(recorded)["collectors"]["kubelet"]["data"]
+    assert systemd.command_line(block, variables.get) == running["process"]["argv"]
+    assert (running["unit"]["fragment_path"], running["unit"]["drop_in_paths"]) == (
+        "/etc/systemd/system/kubelet.service",
+        [],
+    )
+    assert (running["config"]["path"], running["static_pod_path"]) == (
+        "/etc/kubernetes/kubelet-config.yaml",
+        "/etc/kubernetes/manifests",
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("A=1\nB='x y'\n# C=1\n;D=1\nE=\"q\"\n", {"A": "1", "B": "x y", "E": "q"}),
+        ("A=1 \\\n2\n", {"A": "1 2"}),
+        ("broken\n=x\n", {}),
+        ("A=--x='a b' --y=\"c\"\n", {"A": "--x='a b' --y=\"c\""}),
+    ],
+)
+def test_environment_file(text, expected):
+    assert systemd.environment_file(text) == expected
+
+
+def test_braces_are_one_word_and_dollars_are_kept():
+    block = {
+        "ExecStart": ["{ path=/k ; argv[]=/k ${A} $A x$$y ${NO} ; ignore_errors=no }"],
+        "Environment": ['"A=b c"'],
+    }
+    assert systemd.command_line(block, lambda path: None) == ["/k", "b c", "b", "c", "x$y", ""]
+    assert systemd.command_line({}, None) == []
+
+
+@pytest.mark.parametrize(
+    ("shown", "expected"),
+    [
+        # 219: RHEL 7
+        (
+            "A=1 B=--x=y\\x20--z='a\\x20b' C=caf\\xc3\\xa9\\x5cn",
+            {"A": "1", "B": "--x=y --z='a b'", "C": "caf\u00e9\\n"},
+        ),
+        # 252
+        ('"B=--x=y --z=\\"a b\\"" A=1', {"B": '--x=y --z="a b"', "A": "1"}),
+        ('A=1 "B=b c"', {"A": "1", "B": "b c"}),
+        # 239: RHEL 8
+        ("[unprintable] A=1", {"A": "1", "B": "b c", "C": "3 4", "D": ""}),
+        ("", {}),
+    ],
+)
+def test_variables_as_systemd_shows_them(shown, expected):
+    """What has a blank in it is escaped by an old systemd.
+
+    Kept to itself by a later one (then its files say it), and quoted since.
+    """
+    texts = {
+        "/u": (
+            '[Unit]\nEnvironment=X=1\n[Service]\nEnvironment=Y=1\nEnvironment=\nEnvironment="B=b c"'
+            " A=2\n#Environment=Z=1\n"
+        ),
+        "/d": (
+            "[Service]\nEnvironment=A=1 \\\n 'C=3 4'\nEnvironment"
+            " =D=\nEnvironmentFile=/e\n[Install]\nEnvironment=X=2\n"
+        ),
+    }
+    assert (
+        systemd.environment(
+            {"Environment": [shown], "FragmentPath": ["/u"], "DropInPaths": ["/d /gone"]}, texts.get
+        )
+        == expected
+    )
+
+
+def test_an_old_systemd_ends_no_unit_after_its_files():
+    """220 to 230 say an empty line after them, 219 does not.
+
+    None of both calls them by the property's own name.
+    """
+    for text in (
+        (
+            "EnvironmentFile=/a (ignore_errors=yes)\nEnvironmentFile=/b"
+            " (ignore_errors=no)\n\nId=x\n\nMainPID=5\nId=y\\x5cx2dz\n"
+        ),
+        (
+            "EnvironmentFile=/a (ignore_errors=yes)\nEnvironmentFile=/b"
+            " (ignore_errors=no)\nId=x\n\n\nMainPID=5\nId=y\\x2dz\n"
+        ),
+    ):
+        first, second = systemd.parse(text)
+        assert first["Id"] == ["x"]
+        assert systemd.environment_paths(first) == ["/a", "/b"]
+        assert second == {"MainPID": ["5"], "Id": ["y\\x2dz"]}
+    assert len(systemd.parse("EnvironmentFile=/a\n\n\nId=y\n")) == 2

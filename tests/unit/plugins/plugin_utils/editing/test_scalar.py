@@ -1,0 +1,180 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One scalar of a YAML file, replaced in its place."""
+
+from __future__ import annotations
+
+import hashlib
+
+import pytest
+
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.editing import (
+    argument as editing_argument,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.editing import (
+    scalar as editing_scalar,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.editing.argument import (
+    EditRefused,
+    Source,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.safe_io import yaml_nodes
+
+
+@pytest.fixture(params=["CSafeLoader", "SafeLoader"], autouse=True)
+def both_parsers(request, monkeypatch):
+    """Libyaml is not everywhere, and both must know the same places."""
+    monkeypatch.setattr(yaml_nodes, "_LOADER", getattr(yaml_nodes.yaml, request.param))
+    return request.param
+
+
+def checked(result: editing_argument.Edit, before: str) -> str:
+    """Return the text afterwards; the splices must make it from the bytes before."""
+    data = before.encode()
+    for splice in result.splices:
+        assert data[splice.start : splice.end] == splice.old
+    assert editing_argument.apply(data, result.splices).decode() == result.text
+    assert result.sha256 == hashlib.sha256(data).hexdigest()
+    assert bool(result.diff) == result.changed == (result.text != before)
+    return result.text
+
+
+def masked(text: str, *secrets: str) -> tuple[Source, bytes]:
+    """Return the source as evidence holds it, and the true bytes."""
+    data, spans = text.encode(), []
+    shown = bytearray(data)
+    for secret in secrets:
+        start = data.index(secret.encode())
+        spans.append((start, start + len(secret.encode())))
+        shown[start : spans[-1][1]] = b"*" * len(secret.encode())
+    return Source(shown.decode(), "/m/s.yaml", hashlib.sha256(data).hexdigest(), tuple(spans)), data
+
+
+ELECT = ("leaderElection", "leaderElect")
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("leaderElection: [1]\n", "leaderElection is no mapping"),
+        ("leaderElection: x\n", "leaderElection is no mapping"),
+        ("leaderElection:\n  leaderElect: {a: 1}\n", "no single value"),
+        ("x: &x {a: 1}\nleaderElection: *x\n", "an anchor or alias"),
+        ("leaderElection: {a: 1}\nleaderElection: {a: 1}\n", "occurs twice"),
+        ("leaderElection:\n  leaderElect: &a false\n", "anchor"),
+        ("leaderElection:\n  leaderElect: |\n    a\n", "a block scalar"),
+        ("x: &x\n  a: 1\nleaderElection:\n  y: *x\n", "anchor or alias"),
+        ("leaderElection:\n  leaderElect: !!bool false\n", "a YAML tag"),
+        ("leaderElection: {{ x }}\n", "template"),
+        ("", "empty"),
+        ("leaderElection:\n  a: |+\n    t", "more of the file"),
+    ],
+)
+def test_scalar_refused(text, why):
+    with pytest.raises(EditRefused, match=why):
+        editing_scalar.set_scalar(text, ELECT, True)
+
+
+def test_scalar_of_another_kind():
+    with pytest.raises(EditRefused, match="its kind is A, not B"):
+        editing_scalar.set_scalar("kind: A\n", ELECT, True, kind="B")
+    with pytest.raises(EditRefused, match="its kind is missing"):
+        editing_scalar.set_scalar("x: A\n", ELECT, True, kind="B")
+
+
+def test_a_masked_scalar_elsewhere_and_here():
+    source, data = masked("token: hunter2\nleaderElection:\n  leaderElect: false\n", "hunter2")
+    result = editing_scalar.set_scalar(source, ELECT, True)
+    assert editing_argument.apply(data, result.splices) == data.replace(b"false", b"true")
+    with pytest.raises(EditRefused, match="a secret stands"):
+        editing_scalar.set_scalar(source, ("token",), "x")
+
+
+V3, V4 = (
+    f"apiVersion: kubeadm.k8s.io/{v}\nkind: ClusterConfiguration\n" for v in ("v1beta3", "v1beta4")
+)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (
+            V3 + 'scheduler:\n  extraArgs:\n    leader-elect: "false"\n',
+            V3 + 'scheduler:\n  extraArgs:\n    leader-elect: "true"\n',
+        ),
+        (
+            V3 + "scheduler:\n  extraArgs:\n    leader-elect: 'false'\n",
+            V3 + "scheduler:\n  extraArgs:\n    leader-elect: 'true'\n",
+        ),
+        (
+            V3 + "scheduler:\n  extraArgs:\n    leader_elect: false\n",
+            V3 + 'scheduler:\n  extraArgs:\n    leader_elect: "true"\n',
+        ),
+        (
+            V3 + 'scheduler:\n  extraArgs:\n    v: "2"\n',
+            V3 + 'scheduler:\n  extraArgs:\n    v: "2"\n    leader-elect: "true"\n',
+        ),
+        (V3 + "scheduler: {}\n", V3 + 'scheduler: {extraArgs: {leader-elect: "true"}}\n'),
+        (
+            V3 + "scheduler:\n  extraArgs: {}\n",
+            V3 + 'scheduler:\n  extraArgs: {leader-elect: "true"}\n',
+        ),
+        (V3, V3 + 'scheduler:\n  extraArgs:\n    leader-elect: "true"\n'),
+        (
+            V4 + 'scheduler:\n  extraArgs:\n  - name: leader-elect\n    value: "true"\n  - name:'
+            ' leader-elect\n    value: "false"\n',
+            V4 + 'scheduler:\n  extraArgs:\n  - name: leader-elect\n    value: "true"\n  - name:'
+            ' leader-elect\n    value: "true"\n',
+        ),
+        (
+            V4 + 'scheduler:\n  extraArgs:\n  - name: v\n    value: "2" # c\n  x: 1\n',
+            V4
+            + 'scheduler:\n  extraArgs:\n  - name: v\n    value: "2" # c\n  - name: leader-elect\n '
+            '   value: "true"\n  x: 1\n',
+        ),
+        (
+            V4 + "scheduler:\n  extraArgs:\n    -  name: leader-elect\nx: 1\n",
+            V4
+            + 'scheduler:\n  extraArgs:\n    -  name: leader-elect\n       value: "true"\nx: 1\n',
+        ),
+        (
+            V4 + "scheduler: {extraArgs: [{name: leader-elect, value: 'false'}]}\n",
+            V4 + "scheduler: {extraArgs: [{name: leader-elect, value: 'true'}]}\n",
+        ),
+        (
+            V4 + "scheduler: {extraArgs: []}\n",
+            V4 + 'scheduler: {extraArgs: [{name: leader-elect, value: "true"}]}\n',
+        ),
+        (
+            V4 + "scheduler: {}\n",
+            V4 + 'scheduler: {extraArgs: [{name: leader-elect, value: "true"}]}\n',
+        ),
+        (V4, V4 + 'scheduler:\n  extraArgs:\n  - name: leader-elect\n    value: "true"\n'),
+    ],
+)
+def test_extra_arg(before, after):
+    assert (
+        checked(editing_scalar.set_extra_arg(before, "scheduler", "leader-elect", "true"), before)
+        == after
+    )
+    assert not editing_scalar.set_extra_arg(after, "scheduler", "leader-elect", "true").changed
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("kind: ClusterConfiguration\n", "apiVersion is missing"),
+        ("kind: InitConfiguration\n", "its kind is InitConfiguration"),
+        ("apiVersion: kubeadm.k8s.io/v9x\nkind: ClusterConfiguration\n", "v9x"),
+        (V4 + "scheduler:\n  extraArgs:\n  - leader-elect\n", "no mapping of name and value"),
+        (V3 + "scheduler: [1]\n", "scheduler is no mapping"),
+        (
+            V4 + "scheduler:\n  extraArgs:\n  - &a {name: v, value: '1'}\n  - *a\n",
+            "an anchor or alias",
+        ),
+    ],
+)
+def test_extra_arg_refused(text, why):
+    with pytest.raises(EditRefused, match=why):
+        editing_scalar.set_extra_arg(text, "scheduler", "leader-elect", "true")

@@ -1,0 +1,204 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The list of runs, and the report of a revert."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import (
+    revert,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import revert as run_revert
+
+OLD, NEW, UNDO = "20261121T090000Z-1a2b3c", "20261121T100000Z-4d5e6f", "20261121T110000Z-aaaaaa"
+A, B, C = "a" * 64, "b" * 64, "c" * 64
+MANIFEST = "/etc/kubernetes/manifests/kube-scheduler.yaml"
+
+
+def file(state: str = "restore", key: str = "state", **more: Any) -> dict[str, Any]:
+    return {
+        "path": MANIFEST,
+        key: state,
+        "reason": None,
+        "component": "kube-scheduler",
+        "steps": ["01-x"],
+        "sha256_left": A,
+        "sha256_former": B,
+        "sha256_present": C,
+        **more,
+    }
+
+
+def run(run_id: str, *files: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {
+        "run_id": run_id,
+        "first": "2026-11-21T09:00:00Z",
+        "last": "2026-11-21T09:00:10Z",
+        "reverts": [],
+        "paths": list(files),
+        "error": None,
+        **more,
+    }
+
+
+def said(
+    host: str, *runs: dict[str, Any], status: str = "ok", reason: str = ""
+) -> run_revert.Listing:
+    return run_revert.listing(
+        host, status, reason, {"runs": list(runs), "truncated": False, "busy": False, "error": None}
+    )
+
+
+def last(text: str) -> str:
+    """Return the last line of the report, as it was before it was wrapped."""
+    return " ".join(("kubemend:" + text.rpartition("\nkubemend:")[2]).split())
+
+
+def test_the_list() -> None:
+    listings = [
+        said(
+            "m2",
+            run(NEW, file(), file("conflict", path="/x", reason="theirs")),
+            run(OLD, file("already")),
+        ),
+        said("w1", status="unreachable", reason="timed out"),
+    ]
+    text = revert.render(
+        run_revert.Report(listings, None, run_revert.choose(listings, None), not_asked=["m3"])
+    )
+    assert text.index(NEW) < text.index(OLD)
+    assert f"undo: {revert.COMMAND}{NEW}" in text
+    assert f"kubemend_run_id={OLD}" not in text
+    assert text.splitlines()[-1] == "kubemend: 1 of 2 runs can be undone"
+    for words in (
+        "m2 /x (kube-scheduler): cannot be restored",
+        "theirs",
+        "w1: timed out",
+        "m3: left out by --limit",
+        A,
+        B,
+        C,
+    ):
+        assert words in text
+    assert "No run of kubemend" in revert.render(
+        run_revert.Report([said("m1")], None, run_revert.Choice(None))
+    )
+
+
+def test_the_report_of_what_the_guards_would_refuse() -> None:
+    """A check says what the revert would say, what it restarts, and counts levels as levels."""
+    kubelet = {**file(path="/etc/kubelet.env"), "component": "kubelet"}
+    answer = {
+        "runs": [
+            run(
+                OLD,
+                file(),
+                kubelet,
+                {**file(path="log level of kube-apiserver"), "component": None},
+            )
+        ],
+        "guards": [
+            {"component": "kubelet", "refused": "pods with devices run on m1 (default/x)"},
+            {"component": "kube-scheduler", "refused": None},
+            3,
+        ],
+    }
+    listings = [run_revert.listing("m1", "ok", "", answer)]
+    text = revert.render(
+        run_revert.Report(listings, OLD, run_revert.choose(listings, OLD), check=True)
+    )
+    assert (
+        "m1 kubelet may not be started again now, so that its files would stay: pods with devices"
+        " run on m1 (default/x) m1" in " ".join(text.split())
+    )
+    assert "m1 kube-scheduler would be started again with them\n" in text
+    assert text.endswith("kubemend: 1 files and 1 log levels would be restored\n")
+
+
+def test_the_report() -> None:
+    listings = [
+        said("m1", run(OLD, file())),
+        said("m2", run(OLD, file("\x1b", path="/a\x1b[2J"), file(path="/b\x1b[2J"))),
+    ]
+    choice = run_revert.choose(listings, "last")
+    checked = run_revert.Report(listings, "last", choice, check=True)
+    assert "kubemend: 2 files would be restored" in revert.render(checked)
+    assert run_revert.verdict(checked) == ("ok", "")
+    done = [
+        run_revert.outcome(
+            "m1",
+            "ok",
+            "",
+            {
+                "components": [
+                    {"component": "kube-scheduler", "proven": False, "reason": "it is down"}
+                ],
+                "paths": [file("restored", "result")],
+                "changed": True,
+            },
+        )
+    ]
+    report = run_revert.Report(listings, "last", choice, done)
+    text = revert.render(report)
+    assert "m1: failed" in text
+    assert "kube-scheduler is NOT proven: it is down" in text
+    assert "m2: not begun" in text
+    assert "\x1b" not in text
+    assert text.count("  m2 /b") == 1
+    assert "/a" not in text
+    assert run_revert.verdict(report) == (
+        "failed",
+        f"the revert of run {OLD} on m1 is failed: it is down",
+    )
+    assert "it is down" in last(text)
+    good = run_revert.outcome(
+        "m1", "ok", "", {"components": [], "paths": [file("restored", "result")], "changed": True}
+    )
+    assert (
+        "was not taken back on m2"
+        in run_revert.verdict(run_revert.Report(listings, "last", choice, [good]))[1]
+    )
+    assert (
+        run_revert.verdict(run_revert.Report(listings, "last", choice, stopped="held"))[0]
+        == "locked"
+    )
+
+
+def test_it_fits_into_80_columns_but_for_what_is_copied() -> None:
+    why = "it is neither what the run left nor what was there before " * 3
+    listings = [
+        said(
+            "m1",
+            run(OLD, file("conflict", reason=why), file(path=f"{MANIFEST}-foreign"), error=why),
+        ),
+        said("m2", status="error", reason=why),
+    ]
+    done = [
+        run_revert.outcome(
+            "m1",
+            "ok",
+            "",
+            {
+                "components": [{"component": "kube-scheduler", "proven": False, "reason": why}],
+                "paths": [file("refused", "result", reason=why)],
+                "changed": True,
+            },
+        )
+    ]
+    for wanted, outcomes in ((None, []), (OLD, []), (OLD, done), (NEW, [])):
+        text = revert.render(
+            run_revert.Report(listings, wanted, run_revert.choose(listings, wanted), outcomes)
+        )
+        assert (
+            max(
+                len(line)
+                for line in text.splitlines()
+                if revert.COMMAND not in line and max(map(len, line.split() or [""])) < 60
+            )
+            <= 79
+        )
+        assert (
+            " ".join(why.split()) in " ".join(text.split()) and "\n  undo: ansible-playbook" in text
+        ) or wanted

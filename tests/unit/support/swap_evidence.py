@@ -1,0 +1,103 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The evidence of a node with swap, by its sources."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.swap import (
+    generators,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.swap.evidence import (
+    Source,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.swap.sources import (
+    after_boot,
+    running,
+)
+
+HEAD = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n"
+ZRAM = "/usr/lib/systemd/zram-generator.conf"
+TARGET = {
+    "Id": "swap.target",
+    "LoadState": "loaded",
+    "UnitFileState": "static",
+    "ActiveState": "active",
+}
+
+
+def record(path: str, text: str | None, **more: Any) -> dict[str, Any]:
+    return {
+        "path": path,
+        "kind": "file",
+        "link": None,
+        "text": text,
+        "truncated": False,
+        "binary": False,
+        "error": None,
+        "size": 5,
+        "mode": "0644",
+        **more,
+    }
+
+
+def missing(path: str) -> dict[str, Any]:
+    return record(path, None, error="missing")
+
+
+CLEAN = [
+    *(missing(service.file) for service in generators.SERVICES),
+    *(missing(path) for path in generators.SCRIPTS),
+    missing(ZRAM),
+    *(missing(f"{folder}/zram-generator") for folder in generators.GENERATORS),
+]
+
+
+def files(*changed: dict[str, Any]) -> list[dict[str, Any]]:
+    return [*changed, *CLEAN]
+
+
+def node(*units: dict[str, Any], fstab: str = "", swaps: str = "", **more: Any) -> dict[str, Any]:
+    """Return a machine of which everything is known, and that has no swap unless it is given."""
+    return {
+        "swaps": HEAD + swaps,
+        "fstab": record("/etc/fstab", fstab),
+        "units": [*units, TARGET],
+        "cmdline": "BOOT_IMAGE=/vmlinuz quiet",
+        "files": CLEAN,
+        "links": {"/dev/disk/by-uuid/F9FE": "/dev/sda2"},
+        "container": False,
+        "systemd": 252,
+        **more,
+    }
+
+
+LINE = "# swap\nUUID=f9fe none swap sw 0 0\n"
+
+
+def one(evidence: dict[str, Any]) -> Source:
+    found = after_boot(evidence).sources
+    assert len(found) == 1, found
+    return found[0]
+
+
+def source(evidence: dict[str, Any]) -> Source:
+    found = running(evidence)
+    assert len(found) == 1
+    return found[0].source
+
+
+def service(name: str, **more: str) -> dict[str, str]:
+    return {
+        "Id": name,
+        "LoadState": "loaded",
+        "UnitFileState": "enabled",
+        "ActiveState": "active",
+        "FragmentPath": f"/lib/systemd/system/{name}",
+        **more,
+    }
+
+
+DPHYS = record("/etc/dphys-swapfile", "#CONF_SWAPSIZE=0\nCONF_SWAPSIZE=100\n")
