@@ -35,7 +35,7 @@ def changes(process, files=(), words=None, flags=(), own=()):
 
 
 def _change_of(file, started):
-    """Return the clause about a file that the process would read anew, or None."""
+    """Return the clause about a file that the process would read when it starts again, or None."""
     if file.get("replaced"):
         return "{} was replaced after the process started".format(file["path"])
     if started and file.get("mtime") and file["mtime"] > started + SLACK:

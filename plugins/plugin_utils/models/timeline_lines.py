@@ -388,10 +388,11 @@ def _pods_of_allocation(line: Line, needing: _Needing, host: str) -> list[str]:
 
     A kubelet admits one pod after the other.
     """
-    needed, _pods = needing.get(host, ("", []))
-    if needed == _resource(line):
-        return needing.pop(host)[1]
-    return []
+    needed = needing.get(host)
+    if needed is None or needed[0] != _resource(line):
+        return []
+    del needing[host]
+    return needed[1]
 
 
 def _resource(line: Line) -> str:

@@ -51,219 +51,213 @@ def told(*lines):
 X = "job-a-x7f2p"
 
 
-@pytest.mark.parametrize(
-    ("component", "rest", "what"),
-    [
-        (KUBELET, f'SyncLoop (ADD, "api"): "{X}_n({A})"', "ADD"),
-        (KUBELET, f'SyncLoop (ADD, "api"): "other_n(u), {X}_n({A})"', "ADD"),
+LINES_OF_PODS = [
+    (KUBELET, f'SyncLoop (ADD, "api"): "{X}_n({A})"', "ADD"),
+    (KUBELET, f'SyncLoop (ADD, "api"): "other_n(u), {X}_n({A})"', "ADD"),
+    (
+        KUBELET,
+        f'SyncLoop (UPDATE, "api"): "{X}_n({A}):DeletionTimestamp=2026-11-21T20:01:32Z"',
+        "UPDATE",
+    ),
+    (KUBELET, f'SyncLoop (DELETE, "api"): "{X}_n({A})"', "DELETE"),
+    (KUBELET, f'SyncLoop (REMOVE, "api"): "{X}_n({A})"', "REMOVE"),
+    (KUBELET, f'SyncLoop (RECONCILE, "api"): "{X}_n({A})"', "RECONCILE"),
+    (KUBELET, f'SyncLoop (ADD, "file"): "{X}_n({A})"', "ADD from file"),
+    (KUBELET, f'"SyncLoop ADD" source="api" pods=[n/{X}]', "ADD"),
+    (KUBELET, f'"SyncLoop ADD" source="api" pods="[{X}_n({A})]"', "ADD"),
+    (KUBELET, f'"SyncLoop DELETE" source="api" pods=["n/other","n/{X}"]', "DELETE"),
+    (
+        KUBELET,
+        '{"ts":1500.5,"caller":"x.go:1","msg":"SyncLoop'
+        f' REMOVE","v":2,"source":"api","pods":[{{"name":"{X}","namespace":"n"}}]}}',
+        "REMOVE",
+    ),
+    (
+        KUBELET,
         (
-            KUBELET,
-            f'SyncLoop (UPDATE, "api"): "{X}_n({A}):DeletionTimestamp=2026-11-21T20:01:32Z"',
-            "UPDATE",
+            f'SyncLoop (PLEG): "{X}_n({A})", event: &pleg.PodLifecycleEvent{{ID:"{A}",'
+            ' Type:"ContainerStarted", Data:"c"}'
         ),
-        (KUBELET, f'SyncLoop (DELETE, "api"): "{X}_n({A})"', "DELETE"),
-        (KUBELET, f'SyncLoop (REMOVE, "api"): "{X}_n({A})"', "REMOVE"),
-        (KUBELET, f'SyncLoop (RECONCILE, "api"): "{X}_n({A})"', "RECONCILE"),
-        (KUBELET, f'SyncLoop (ADD, "file"): "{X}_n({A})"', "ADD from file"),
-        (KUBELET, f'"SyncLoop ADD" source="api" pods=[n/{X}]', "ADD"),
-        (KUBELET, f'"SyncLoop ADD" source="api" pods="[{X}_n({A})]"', "ADD"),
-        (KUBELET, f'"SyncLoop DELETE" source="api" pods=["n/other","n/{X}"]', "DELETE"),
+        "PLEG: ContainerStarted",
+    ),
+    (
+        KUBELET,
         (
-            KUBELET,
-            '{"ts":1500.5,"caller":"x.go:1","msg":"SyncLoop'
-            f' REMOVE","v":2,"source":"api","pods":[{{"name":"{X}","namespace":"n"}}]}}',
-            "REMOVE",
+            f'"SyncLoop (PLEG): event for pod" pod="n/{X}" event=&{{ID:{A} Type:ContainerDied'
+            " Data:c}"
         ),
+        "PLEG: ContainerDied",
+    ),
+    (
+        KUBELET,
         (
-            KUBELET,
-            (
-                f'SyncLoop (PLEG): "{X}_n({A})", event: &pleg.PodLifecycleEvent{{ID:"{A}",'
-                ' Type:"ContainerStarted", Data:"c"}'
-            ),
-            "PLEG: ContainerStarted",
+            f'"SyncLoop (PLEG): event for pod" pod="n/{X}"'
+            f' event={{"ID":"{A}","Type":"ContainerDied","Data":"c"}}'
         ),
+        "PLEG: ContainerDied",
+    ),
+    (
+        KUBELET,
+        f'Needs to allocate 2 "nvidia.com/gpu" for pod "{A}" container "main"',
+        "needs 2 nvidia.com/gpu for container main",
+    ),
+    (
+        KUBELET,
         (
-            KUBELET,
-            (
-                f'"SyncLoop (PLEG): event for pod" pod="n/{X}" event=&{{ID:{A} Type:ContainerDied'
-                " Data:c}"
-            ),
-            "PLEG: ContainerDied",
+            '"Need devices to allocate for pod" deviceNumber=2 resourceName="nvidia.com/gpu"'
+            f' podUID="{A}" containerName="main"'
         ),
+        "needs 2 nvidia.com/gpu for container main",
+    ),
+    (
+        KUBELET,
         (
-            KUBELET,
-            (
-                f'"SyncLoop (PLEG): event for pod" pod="n/{X}"'
-                f' event={{"ID":"{A}","Type":"ContainerDied","Data":"c"}}'
-            ),
-            "PLEG: ContainerDied",
+            'Found pre-allocated devices for resource nvidia.com/gpu container "main" in Pod'
+            f' "{A}": [gpu-0 gpu-1]'
         ),
+        "has nvidia.com/gpu already: [gpu-0 gpu-1]",
+    ),
+    (
+        KUBELET,
         (
-            KUBELET,
-            f'Needs to allocate 2 "nvidia.com/gpu" for pod "{A}" container "main"',
-            "needs 2 nvidia.com/gpu for container main",
+            '"Found pre-allocated devices for resource on pod" resourceName="nvidia.com/gpu"'
+            f' containerName="main" podUID="{A}" devices=["gpu-0"]'
         ),
+        'has nvidia.com/gpu already: ["gpu-0"]',
+    ),
+    (
+        KUBELET,
         (
-            KUBELET,
-            (
-                '"Need devices to allocate for pod" deviceNumber=2 resourceName="nvidia.com/gpu"'
-                f' podUID="{A}" containerName="main"'
-            ),
-            "needs 2 nvidia.com/gpu for container main",
+            '"Making allocation request for device plugin" devices=["gpu-0"]'
+            f' resourceName="nvidia.com/gpu" pod="n/{X}" containerName="main"'
         ),
+        'gets nvidia.com/gpu: ["gpu-0"]',
+    ),
+    (
+        KUBELET,
+        f"Failed to admit pod {X}_n({A}) - Update plugin resources failed due to x",
+        "rejected: Update plugin resources failed due to x",
+    ),
+    (
+        KUBELET,
+        (f"Predicate failed on Pod: {X}_n({A}), for reason: Node didn't have enough resource: cpu"),
+        "rejected: Node didn't have enough resource: cpu",
+    ),
+    (
+        KUBELET,
         (
-            KUBELET,
-            (
-                'Found pre-allocated devices for resource nvidia.com/gpu container "main" in Pod'
-                f' "{A}": [gpu-0 gpu-1]'
-            ),
-            "has nvidia.com/gpu already: [gpu-0 gpu-1]",
+            f'"Pod admission denied" podUID="{A}" pod="n/{X}" reason="UnexpectedAdmissionError"'
+            f' message="{TEXT}"'
         ),
+        f"rejected: UnexpectedAdmissionError: {TEXT}",
+    ),
+    (
+        KUBELET,
         (
-            KUBELET,
-            (
-                '"Found pre-allocated devices for resource on pod" resourceName="nvidia.com/gpu"'
-                f' containerName="main" podUID="{A}" devices=["gpu-0"]'
-            ),
-            'has nvidia.com/gpu already: ["gpu-0"]',
+            f"Event({REFERENCE % ('Pod', X, A)}): type: 'Warning' reason:"
+            f" 'UnexpectedAdmissionError' {TEXT}"
         ),
+        f"event UnexpectedAdmissionError: {TEXT}",
+    ),
+    (SCHEDULER, f"Attempting to schedule pod: n/{X}", "tries to schedule it"),
+    (SCHEDULER, f'"Attempting to schedule pod" pod="n/{X}"', "tries to schedule it"),
+    (SCHEDULER, f"About to try and schedule pod n/{X}", "takes it from the queue"),
+    (SCHEDULER, f'"About to try and schedule pod" pod="n/{X}"', "takes it from the queue"),
+    (
+        SCHEDULER,
         (
-            KUBELET,
-            (
-                '"Making allocation request for device plugin" devices=["gpu-0"]'
-                f' resourceName="nvidia.com/gpu" pod="n/{X}" containerName="main"'
-            ),
-            'gets nvidia.com/gpu: ["gpu-0"]',
+            f'pod n/{X} is bound successfully on node "w1", 4 nodes evaluated, 1 nodes were'
+            " found feasible."
         ),
+        "bound to w1",
+    ),
+    (
+        SCHEDULER,
         (
-            KUBELET,
-            f"Failed to admit pod {X}_n({A}) - Update plugin resources failed due to x",
-            "rejected: Update plugin resources failed due to x",
+            f'"Successfully bound pod to node" pod="n/{X}" node="w1" evaluatedNodes=4'
+            " feasibleNodes=1"
         ),
+        "bound to w1",
+    ),
+    (
+        SCHEDULER,
+        f"Unable to schedule n/{X}: no fit: 0/4 nodes are available; waiting",
+        "cannot be scheduled: no fit: 0/4 nodes are available; waiting",
+    ),
+    (
+        SCHEDULER,
+        f'"Unable to schedule pod; no fit; waiting" pod="n/{X}" err="0/4 nodes are available"',
+        "cannot be scheduled: 0/4 nodes are available",
+    ),
+    (
+        SCHEDULER,
+        (f'"Unable to schedule pod; no nodes are registered to the cluster; waiting" pod="n/{X}"'),
+        "cannot be scheduled: no nodes are registered to the cluster; waiting",
+    ),
+    (
+        SCHEDULER,
+        f"add event for scheduled pod n/{X}",
+        "hears of it (add) as scheduled, as every standby does",
+    ),
+    (
+        SCHEDULER,
+        f'"Add event for unscheduled pod" pod="n/{X}"',
+        "hears of it (add) as unscheduled, as every standby does",
+    ),
+    (MANAGER, f"Controller job-a created pod {X}", "created for job-a"),
+    (
+        MANAGER,
+        f'"Controller created pod" controller="job-a" pod="n/{X}" logger="job-controller"',
+        "created for job-a",
+    ),
+    (MANAGER, f"Controller job-a deleting pod n/{X}", "deletes it for job-a"),
+    (
+        MANAGER,
+        f'"Deleting pod" logger="job-controller" controller="job-a" pod="n/{X}"',
+        "deletes it for job-a",
+    ),
+    (
+        MANAGER,
         (
-            KUBELET,
-            (
-                f"Predicate failed on Pod: {X}_n({A}), for reason: Node didn't have enough"
-                " resource: cpu"
-            ),
-            "rejected: Node didn't have enough resource: cpu",
+            f"Event({REFERENCE % ('Job', 'job-a', 'u')}): type: 'Normal' reason:"
+            f" 'SuccessfulCreate' Created pod: {X}"
         ),
+        f"event SuccessfulCreate: Created pod: {X}",
+    ),
+    (
+        MANAGER,
         (
-            KUBELET,
-            (
-                f'"Pod admission denied" podUID="{A}" pod="n/{X}" reason="UnexpectedAdmissionError"'
-                f' message="{TEXT}"'
-            ),
-            f"rejected: UnexpectedAdmissionError: {TEXT}",
+            '"Event occurred" object="n/job-a" fieldPath="" kind="Job" apiVersion="batch/v1"'
+            f' type="Normal" reason="SuccessfulDelete" message="Deleted pod: {X}"'
         ),
+        f"event SuccessfulDelete: Deleted pod: {X}",
+    ),
+    (
+        "kube-apiserver",
         (
-            KUBELET,
-            (
-                f"Event({REFERENCE % ('Pod', X, A)}): type: 'Warning' reason:"
-                f" 'UnexpectedAdmissionError' {TEXT}"
-            ),
-            f"event UnexpectedAdmissionError: {TEXT}",
-        ),
-        (SCHEDULER, f"Attempting to schedule pod: n/{X}", "tries to schedule it"),
-        (SCHEDULER, f'"Attempting to schedule pod" pod="n/{X}"', "tries to schedule it"),
-        (SCHEDULER, f"About to try and schedule pod n/{X}", "takes it from the queue"),
-        (SCHEDULER, f'"About to try and schedule pod" pod="n/{X}"', "takes it from the queue"),
-        (
-            SCHEDULER,
-            (
-                f'pod n/{X} is bound successfully on node "w1", 4 nodes evaluated, 1 nodes were'
-                " found feasible."
-            ),
-            "bound to w1",
-        ),
-        (
-            SCHEDULER,
-            (
-                f'"Successfully bound pod to node" pod="n/{X}" node="w1" evaluatedNodes=4'
-                " feasibleNodes=1"
-            ),
-            "bound to w1",
-        ),
-        (
-            SCHEDULER,
-            f"Unable to schedule n/{X}: no fit: 0/4 nodes are available; waiting",
-            "cannot be scheduled: no fit: 0/4 nodes are available; waiting",
-        ),
-        (
-            SCHEDULER,
-            f'"Unable to schedule pod; no fit; waiting" pod="n/{X}" err="0/4 nodes are available"',
-            "cannot be scheduled: 0/4 nodes are available",
-        ),
-        (
-            SCHEDULER,
-            (
-                '"Unable to schedule pod; no nodes are registered to the cluster; waiting"'
-                f' pod="n/{X}"'
-            ),
-            "cannot be scheduled: no nodes are registered to the cluster; waiting",
-        ),
-        (
-            SCHEDULER,
-            f"add event for scheduled pod n/{X}",
-            "hears of it (add) as scheduled, as every standby does",
-        ),
-        (
-            SCHEDULER,
-            f'"Add event for unscheduled pod" pod="n/{X}"',
-            "hears of it (add) as unscheduled, as every standby does",
-        ),
-        (MANAGER, f"Controller job-a created pod {X}", "created for job-a"),
-        (
-            MANAGER,
-            f'"Controller created pod" controller="job-a" pod="n/{X}" logger="job-controller"',
-            "created for job-a",
-        ),
-        (MANAGER, f"Controller job-a deleting pod n/{X}", "deletes it for job-a"),
-        (
-            MANAGER,
-            f'"Deleting pod" logger="job-controller" controller="job-a" pod="n/{X}"',
-            "deletes it for job-a",
-        ),
-        (
-            MANAGER,
-            (
-                f"Event({REFERENCE % ('Job', 'job-a', 'u')}): type: 'Normal' reason:"
-                f" 'SuccessfulCreate' Created pod: {X}"
-            ),
-            f"event SuccessfulCreate: Created pod: {X}",
-        ),
-        (
-            MANAGER,
-            (
-                '"Event occurred" object="n/job-a" fieldPath="" kind="Job" apiVersion="batch/v1"'
-                f' type="Normal" reason="SuccessfulDelete" message="Deleted pod: {X}"'
-            ),
-            f"event SuccessfulDelete: Deleted pod: {X}",
-        ),
-        (
-            "kube-apiserver",
-            (
-                f'"HTTP" verb="DELETE" URI="/api/v1/namespaces/n/pods/{X}" latency="9ms"'
-                ' userAgent="kube-controller-manager/v1.36.3 (linux/amd64) kubernetes/1'
-                ' job-controller" audit-ID="i" srcIP="10.0.0.2:41234" resp=200'
-            ),
-            (
-                "DELETE by kube-controller-manager/v1.36.3 (linux/amd64) kubernetes/1"
-                " job-controller from 10.0.0.2:41234: 200"
-            ),
+            f'"HTTP" verb="DELETE" URI="/api/v1/namespaces/n/pods/{X}" latency="9ms"'
+            ' userAgent="kube-controller-manager/v1.36.3 (linux/amd64) kubernetes/1'
+            ' job-controller" audit-ID="i" srcIP="10.0.0.2:41234" resp=200'
         ),
         (
-            KUBELET,
-            f'"Killing container with a grace period" pod="n/{X}" podUID="{A}"',
-            f'"Killing container with a grace period" pod="n/{X}" podUID="{A}"',
+            "DELETE by kube-controller-manager/v1.36.3 (linux/amd64) kubernetes/1"
+            " job-controller from 10.0.0.2:41234: 200"
         ),
-        (
-            KUBELET,
-            f"Generating status for /var/lib/kubelet/pods/{A}/etc-hosts",
-            f"Generating status for /var/lib/kubelet/pods/{A}/etc-hosts",
-        ),
-    ],
-)
+    ),
+    (
+        KUBELET,
+        f'"Killing container with a grace period" pod="n/{X}" podUID="{A}"',
+        f'"Killing container with a grace period" pod="n/{X}" podUID="{A}"',
+    ),
+    (
+        KUBELET,
+        f"Generating status for /var/lib/kubelet/pods/{A}/etc-hosts",
+        f"Generating status for /var/lib/kubelet/pods/{A}/etc-hosts",
+    ),
+]
+
+
+@pytest.mark.parametrize(("component", "rest", "what"), LINES_OF_PODS)
 def test_lines_of_every_generation(component, rest, what):
     assert told(line(component, rest)) == [(X, what)]
 
@@ -440,3 +434,17 @@ JUNK = st.recursive(
 def test_no_shape_makes_it_crash(lines, pods, namespace, owner):
     read(lines, NAMES)
     read(lines, Names(namespace, pods, dict.fromkeys(pods, "p"), owner))
+
+
+@st.composite
+def cut_lines(draw):
+    """Return a known line without its last words, as a shortened log has it."""
+    component, rest, _what = draw(st.sampled_from(LINES_OF_PODS))
+    words = rest.split(" ")
+    return line(component, " ".join(words[: draw(st.integers(0, len(words)))]))
+
+
+@settings(deadline=None, database=None, derandomize=True)
+@given(st.lists(cut_lines()))
+def test_no_line_that_is_cut_short_makes_it_crash(lines):
+    read(lines, NAMES)
