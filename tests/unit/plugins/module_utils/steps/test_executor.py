@@ -8,7 +8,6 @@ Done, rolled back, refused, failed, interrupted.
 
 import os
 import signal
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,9 +21,6 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.state import 
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
     executor as step_executor,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
-    health_probe,
 )
 from tests.unit.support.fake_step import NEXT, RUN, Node, made
 from tests.unit.support.waiting import until
@@ -46,31 +42,6 @@ def _records(node: Node) -> list[str]:
     ]
 
 
-def test_done(node: Node) -> None:
-    former = node.manifest.read_bytes()
-    before = node.running()[0]
-    answer = node.run()
-    assert (answer["state"], answer["reason"], answer["changed"]) == ("done", "", True)
-    assert node.manifest.read_bytes() == former.replace(WRONG, RIGHT)
-    (one,) = node.running()
-    assert one.identity != before.identity
-    assert "--leader-elect=true" in one.argv
-    seen = answer["seen"]
-    assert (seen["pid"], seen["elect"], seen["healthz"], seen["configz"]) == (
-        one.pid,
-        True,
-        200,
-        200,
-    )
-    assert 0 < seen["proof_seconds"] < answer["seconds"] - 0.4
-    assert answer["journal"] == f"{RUN}/001-01-m2-kube-scheduler-edit"
-    (item,) = journal.read_run(RUN, str(node.root))
-    assert item["end"]["result"] == "committed"
-    assert item["intent"]["why"] == "KM101"
-    assert _records(node) == ["proven"]
-    assert step_record.unproven(str(node.root)) == []
-
-
 def test_begun_twice_is_done_once(node: Node) -> None:
     """A connection that is made anew sends the program again."""
     step = node.step()
@@ -81,193 +52,11 @@ def test_begun_twice_is_done_once(node: Node) -> None:
     assert len(journal.read_run(RUN, str(node.root))) == 1
 
 
-@pytest.mark.parametrize(
-    ("state", "said", "restarted"),
-    [
-        ("stuck", "the former process", False),
-        ("crash", "the new process ended again", True),
-        ("refuse", "the new process ended again", True),
-        ("ignore", "leader election is off", True),
-    ],
-)
-def test_not_proven_is_rolled_back(
-    node: Node, monkeypatch: pytest.MonkeyPatch, state: str, said: str, restarted: bool
-) -> None:
-    former, before = node.manifest.read_bytes(), node.running()[0]
-    (node.state / state).touch()
-    answer = node.run(node.step(limit=120 if restarted else 1.5))
-    assert answer["state"] == "rolled_back", answer
-    assert said in answer["reason"], answer
-    assert "runs as before" in answer["reason"], answer
-    assert node.manifest.read_bytes() == former
-    (one,) = node.running()
-    assert "--leader-elect=false" in one.argv
-    assert (one.identity != before.identity) is restarted
-    assert [
-        item["intent"]["reverts"] is None for item in journal.read_run(RUN, str(node.root))
-    ] == [True, False]
-    assert _records(node) == ["rolled_back"]
-
-
-def test_component_down(node: Node) -> None:
-    former = node.manifest.read_bytes()
-    (node.state / "vanish").touch()
-    answer = node.run(node.step(limit=1.5))
-    assert answer["state"] == "failed", answer
-    assert answer["reason"].startswith("component down: "), answer
-    assert "/var/log/pods" in answer["reason"], answer
-    assert node.manifest.read_bytes() == former
-    assert node.running() == []
-    assert _records(node) == ["failed"]
-    assert step_record.failures(str(node.root))["kube-scheduler"]["reason"].startswith(
-        "component down: "
-    )
-
-
-def test_the_kubelet_s_back_off_is_waited_for(node: Node) -> None:
-    (node.state / "late").touch()
-    answer = node.run(node.step(limit=1.5))
-    assert answer["state"] == "done", answer
-    assert answer["seen"]["proof_seconds"] > 2.5, answer
-
-
-def test_somebody_else_writes_meanwhile(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    (node.state / "stuck").touch()
-    wait = health_probe.wait
-
-    def meanwhile(*given: Any, **more: Any) -> Any:
-        assert RIGHT in node.manifest.read_bytes()
-        node.manifest.write_bytes(node.manifest.read_bytes() + b"# mine\n")
-        return wait(*given, **more)
-
-    monkeypatch.setattr(health_probe, "wait", meanwhile)
-    answer = node.run(node.step(limit=1.5))
-    assert answer["state"] == "failed"
-    assert "former bytes were not put back" in answer["reason"]
-    assert "no longer what" in answer["reason"]
-    assert node.manifest.read_bytes().endswith(b"# mine\n")
-
-
-def _gone(node: Node, step: dict[str, Any]) -> None:
-    (node.state / "image").unlink()
-
-
-def _mute(node: Node, step: dict[str, Any]) -> None:
-    (node.state / "mute").touch()
-
-
-def _sick(node: Node, step: dict[str, Any]) -> None:
-    (node.state / "sick").touch()
-
-
-def _other(node: Node, step: dict[str, Any]) -> None:
-    (node.folder / "kube-scheduler.yaml.bak").write_bytes(node.manifest.read_bytes())
-
-
-def _restarted(node: Node, step: dict[str, Any]) -> None:
-    former = node.running()[0]
-    os.kill(former.pid, signal.SIGKILL)
-    node.wait_restarted(former)
-
-
-def _reused(node: Node, step: dict[str, Any]) -> None:
-    step["expect"]["started_at"] -= 60
-
-
-def _silent(node: Node, step: dict[str, Any]) -> None:
-    step["guard"]["api_servers"] = ["127.0.0.1:1"]
-
-
-def _edited(node: Node, step: dict[str, Any]) -> None:
-    step["change"]["sha256"] = "0" * 64
-
-
-def _words(node: Node, step: dict[str, Any]) -> None:
-    step["expect"]["words"] = [
-        "kube-scheduler",
-        f"--port={node.port}",
-        "--secure-port=0",
-        "--leader-elect=false",
-        "--v=9",
-    ]
-
-
-def _etcd(node: Node, step: dict[str, Any]) -> None:
-    step["expect"]["component"] = "etcd"
-
-
-def _foreign(node: Node, step: dict[str, Any]) -> None:
-    step["remedy"] = "reboot"
-
-
-@pytest.mark.parametrize(
-    ("broken", "said"),
-    [
-        (_gone, "is gone from the runtime of m2"),
-        (_mute, "container runtime of m2 does not answer"),
-        (_sick, "kubelet of m2 is not healthy"),
-        (_other, "kube-scheduler.yaml.bak on m2 may hold"),
-        (_silent, "no API server answers from m2"),
-        (_edited, "no longer what evidence said"),
-        (_words, "--v is '9' in the manifest and not set"),
-        (_etcd, "etcd of m2 is not edited"),
-        (_foreign, "is not done on a node"),
-    ],
-)
-def test_refused_before_the_write(node: Node, broken: Any, said: str) -> None:
-    former, step = node.manifest.read_bytes(), node.step()
-    broken(node, step)
-    answer = node.run(step)
-    assert answer["state"] == "refused", answer
-    assert said in answer["reason"], answer
-    assert answer["changed"] is False, answer
-    assert node.manifest.read_bytes() == former
-    assert journal.read_run(RUN, str(node.root)) == []
-    assert step_record.unproven(str(node.root)) == []
-
-
-@pytest.mark.parametrize("meanwhile", [_restarted, _reused])
-def test_another_process_than_that_of_the_plan(node: Node, meanwhile: Any) -> None:
-    """It is not restarted by a signal.
-
-    Where the kubelet does it from the manifest, what runs now, or nothing, is what is replaced.
-    """
-    config, former = node.config_step(), node.config.read_bytes()
-    edit = node.step()
-    meanwhile(node, config)
-    answer = node.run(config)
-    assert answer["state"] == "refused", answer
-    assert "the evidence is old" in answer["reason"], answer
-    assert node.config.read_bytes() == former, answer
-    meanwhile(node, edit)
-    assert node.run(edit)["state"] == "done"
-    (now,) = node.running()
-    assert "--leader-elect=true" in now.argv
-    assert now.pid != edit["expect"]["pid"]
-
-
-def test_no_kubelet(node: Node) -> None:
-    step = node.step()
-    os.kill(node._kubelet.pid, signal.SIGKILL)
-    node._kubelet.wait()
-    answer = node.run(step)
-    assert answer["state"] == "refused"
-    assert "kubelet" in answer["reason"]
-    assert "repair it first" in answer["reason"]
-
-
 def test_check_mode_leaves_nothing(node: Node) -> None:
     former = node.manifest.read_bytes()
     assert node.run(check=True)["state"] == "skipped"
     assert node.manifest.read_bytes() == former
     assert not node.root.exists()
-
-
-def test_pending_changes_are_refused_or_allowed(node: Node) -> None:
-    step = node.step()
-    step["guard"]["allow"] = ["pending_changes"]
-    _words(node, step)
-    assert node.run(step)["state"] == "done"
 
 
 def test_the_lock_must_be_ours(node: Node) -> None:
@@ -283,64 +72,6 @@ def test_the_lock_must_be_ours(node: Node) -> None:
     assert node.run(step, lock={"seconds": 5})["state"] == "done"
     # as long as the step may last
     assert lock.read(str(node.root))["seconds"] == step_executor.budget(step)
-
-
-def _with_config(node: Node) -> None:
-    node.configure()
-
-
-def test_a_configuration_file_and_a_signal(node: Node) -> None:
-    _with_config(node)
-    before = node.running()[0]
-    answer = node.run(node.config_step())
-    assert answer["state"] == "done", answer
-    assert b"leaderElect: true" in node.config.read_bytes(), answer
-    assert node.running()[0].identity != before.identity
-    assert answer["seen"]["elect"] is True
-
-
-def test_a_configuration_that_crashes_is_rolled_back_and_loaded_again(node: Node) -> None:
-    _with_config(node)
-    former, step = node.config.read_bytes(), node.config_step()
-    (node.state / "ignore").touch()
-    answer = node.run(step)
-    assert answer["state"] == "rolled_back", answer
-    assert "runs as before" in answer["reason"], answer
-    assert node.config.read_bytes() == former
-
-
-def test_a_configuration_that_is_newer_than_the_process(node: Node) -> None:
-    _with_config(node)
-    later = time.time() + 5
-    os.utime(node.config, (later, later))
-    answer = node.run(node.config_step())
-    assert answer["state"] == "refused"
-    assert f"{node.config} is newer than the process" in answer["reason"]
-    # that very change is what a restart is for
-    step = node.config_step(remedy="restart", change=None)
-    step["expect"]["elect"] = False
-    before = node.running()[0]
-    answer = node.run(step)
-    assert answer["state"] == "done", answer
-    assert answer["changed"], answer
-    assert node.running()[0].identity != before.identity, answer
-
-
-def test_a_stray_manifest_is_moved_out(node: Node) -> None:
-    stray, before = node.folder / "kube-scheduler.yaml.bak", node.running()[0]
-    stray.write_bytes(node.manifest.read_bytes())
-    step = node.step(remedy="move_out", target=str(stray))
-    step["change"] = {
-        "kind": "move_out",
-        "path": str(stray),
-        "sha256": step["change"]["sha256"],
-        "splices": [],
-    }
-    step["expect"].update(restart=None, elect=False, flags={})
-    answer = node.run(step)
-    assert answer["state"] == "done", answer
-    assert not stray.exists(), answer
-    assert node.running()[0].identity == before.identity, answer
 
 
 def _begin(node: Node, step: dict[str, Any]) -> int:
@@ -413,52 +144,3 @@ def test_the_work_outlives_whoever_asked_for_it(node: Node) -> None:
     os.waitpid(asking, 0)
     assert until(lambda: _records(node) == ["proven"])
     assert node.run(step)["state"] == "done"  # who asks again is told
-
-
-@pytest.mark.parametrize(
-    ("text", "holds"),
-    [
-        ("  - command:\n    - kube-scheduler\n", True),
-        ("    - /usr/local/bin/kube-scheduler  # x\n", True),
-        ('{"command":["kube-scheduler","--v=2"]}', True),
-        ("metadata:\n  name: kube-scheduler\n", True),
-        ('{"metadata": {"name": "kube-scheduler"}}', True),
-        ("command: [ '/kube-scheduler', x]", True),
-        ("# the kube-scheduler lives elsewhere\n", False),
-        ("    - --user=system:kube-scheduler\n", False),
-        ("    - kube-scheduler-extra\n", False),
-        ("name: kube-scheduler\r\n", True),
-        ("path: /etc/kube-scheduler\n", False),
-    ],
-)
-def test_whether_a_file_speaks_of_a_component(tmp_path: Path, text: str, holds: bool) -> None:
-    from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
-        preconditions,
-    )
-
-    path = tmp_path / "x.yaml"
-    path.write_bytes(text.encode())
-    assert preconditions.speaks_of(str(path), "kube-scheduler") is holds
-
-
-def test_what_is_wanted() -> None:
-    instance = health_probe.Instance(
-        7, 1, ["kube-scheduler", "--leader_elect=false", "--leader-elect"], {"pod_uid": None}
-    )
-    assert (
-        health_probe.ExpectedState("kube-scheduler", {"leader-elect": "true"}).misfit(instance)
-        is None
-    )
-    assert "runs with --leader-elect" in (
-        health_probe.ExpectedState("kube-scheduler", {"leader-elect": "false"}).misfit(instance)
-        or ""
-    )
-    assert "former process" in (
-        health_probe.ExpectedState("kube-scheduler", not_identity=(7, 1)).misfit(instance) or ""
-    )
-    want = health_probe.ExpectedState("kube-scheduler", elect=True)
-    answer = {"healthz": 200, "check": True, "elect": None, "configz": 403, "error": None}
-    assert "refuses us" in (want.lacking(answer, 1) or "")
-    assert want.lacking(answer, 60) is None
-    assert "configz says" in (want.lacking({**answer, "elect": False, "configz": 200}, 60) or "")
-    assert "neither" in (want.lacking({**answer, "check": None}, 60) or "")

@@ -540,3 +540,26 @@ def test_what_a_step_tells_of_its_proof(told, elect):
         "healthz": 200,
         "configz": 200,
     }
+
+
+def test_what_is_wanted() -> None:
+    instance = health_probe.Instance(
+        7, 1, ["kube-scheduler", "--leader_elect=false", "--leader-elect"], {"pod_uid": None}
+    )
+    assert (
+        health_probe.ExpectedState("kube-scheduler", {"leader-elect": "true"}).misfit(instance)
+        is None
+    )
+    assert "runs with --leader-elect" in (
+        health_probe.ExpectedState("kube-scheduler", {"leader-elect": "false"}).misfit(instance)
+        or ""
+    )
+    assert "former process" in (
+        health_probe.ExpectedState("kube-scheduler", not_identity=(7, 1)).misfit(instance) or ""
+    )
+    want = health_probe.ExpectedState("kube-scheduler", elect=True)
+    answer = {"healthz": 200, "check": True, "elect": None, "configz": 403, "error": None}
+    assert "refuses us" in (want.lacking(answer, 1) or "")
+    assert want.lacking(answer, 60) is None
+    assert "configz says" in (want.lacking({**answer, "elect": False, "configz": 200}, 60) or "")
+    assert "neither" in (want.lacking({**answer, "check": None}, 60) or "")

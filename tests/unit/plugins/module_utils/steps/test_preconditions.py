@@ -6,6 +6,7 @@
 An API server goes away only while another one is well.
 """
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -283,3 +284,25 @@ def test_somebody_elses_changes_wait_for_their_owner(monkeypatch, step, own):
     preconditions._pending(dict(step, guard={"allow": ["pending_changes"]}), former, "m2")
     told.clear()
     preconditions._pending(step, former, "m2")
+
+
+@pytest.mark.parametrize(
+    ("text", "holds"),
+    [
+        ("  - command:\n    - kube-scheduler\n", True),
+        ("    - /usr/local/bin/kube-scheduler  # x\n", True),
+        ('{"command":["kube-scheduler","--v=2"]}', True),
+        ("metadata:\n  name: kube-scheduler\n", True),
+        ('{"metadata": {"name": "kube-scheduler"}}', True),
+        ("command: [ '/kube-scheduler', x]", True),
+        ("# the kube-scheduler lives elsewhere\n", False),
+        ("    - --user=system:kube-scheduler\n", False),
+        ("    - kube-scheduler-extra\n", False),
+        ("name: kube-scheduler\r\n", True),
+        ("path: /etc/kube-scheduler\n", False),
+    ],
+)
+def test_whether_a_file_speaks_of_a_component(tmp_path: Path, text: str, holds: bool) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_bytes(text.encode())
+    assert preconditions.speaks_of(str(path), "kube-scheduler") is holds
