@@ -10,7 +10,7 @@ rolled back.
 import os
 import time
 
-from ..shared import step_times
+from ..shared import step_kinds, step_times
 from ..state import journal, lock, step_record, storage
 from ..state.raised_levels import PREFIX, edited, left, paths_of
 from ..state.storage import ChangeError
@@ -29,7 +29,7 @@ def budget(step):
     """Return the seconds after which a step has ended, whatever happens."""
     if step["remedy"] == kubelet_level.REMEDY:
         return kubelet_level.BUDGET
-    return int(step_executor.budget(step)) + 1
+    return int(step_times.budget(step)) + 1
 
 
 def raise_one(step, target, params):
@@ -52,9 +52,9 @@ def raise_one(step, target, params):
             check=False,
         )
     )
-    if done["state"] == step_executor.DONE:
+    if done["state"] == step_kinds.DONE:
         return RAISED, ""
-    may_be_raised = done["state"] == step_executor.FAILED and done["changed"]
+    may_be_raised = done["state"] == step_kinds.FAILED and done["changed"]
     return UNSURE if may_be_raised else REFUSED, files.one_line(done["reason"])
 
 

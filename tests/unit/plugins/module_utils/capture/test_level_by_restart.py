@@ -265,3 +265,40 @@ def test_what_did_not_come_up_again_is_told_to_whoever_asks_later(
     node.pid += 1  # another process by now, and not what it should be
     assert node.left() == []
     assert level_by_restart.take_back(step, 0) == [("kubelet", "failed", why)]
+
+
+@pytest.mark.parametrize(
+    ("state", "changed", "expected"),
+    [
+        ("done", True, "raised"),
+        ("failed", True, "unsure"),
+        ("failed", False, "refused"),
+        ("refused", False, "refused"),
+        ("rolled_back", True, "refused"),
+    ],
+)
+def test_the_level_of_a_component_is_raised_as_its_step_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str, changed: bool, expected: str
+) -> None:
+    pod_log = tmp_path / "0.log"
+    pod_log.write_text("what it logged before\n")
+    monkeypatch.setattr(
+        level_by_restart.component_process, "starts", lambda _component: [str(pod_log)]
+    )
+    done = {"state": state, "changed": changed, "reason": f"because {state}"}
+    steps = []
+
+    def work(params: "dict[str, Any]") -> "dict[str, Any]":
+        steps.append(params)
+        return done
+
+    monkeypatch.setattr(step_executor, "work", work)
+    root = tmp_path / "kubemend"
+    context = journal.StepContext(RUN, "s", "log level", "asked for", str(root), False, False)
+    target = {"component": "kube-scheduler", "step": {"id": "s", "remedy": "edit_manifest"}}
+    assert level_by_restart.raise_one(context, target, {"lock": {"seconds": 5}})[0] == expected
+    assert [(params["step"], params["lock"]) for params in steps] == [
+        (target["step"], {"seconds": 5})
+    ]
+    (kept,) = root.rglob("log-kube-scheduler-*")
+    assert kept.read_text() == pod_log.read_text()
