@@ -250,7 +250,8 @@ class _Systemd(registry.Collector):
     10 ms each time), in a child like theirs. Its answer is no evidence of its own.
     """
 
-    __slots__ = ("questions", "unit")
+    __slots__ = ("questions",)
+    questions: "list"
 
     @classmethod
     def of(cls, collectors):
@@ -260,22 +261,26 @@ class _Systemd(registry.Collector):
         """
         try:
             # Imported here, once for all of them: re alone is 15 ms.
-            found = cls("systemd", "systemctl", timeout=2)
-            found.questions = [one.module().question() for one in collectors]
-            from ..system import systemd
+            from ..system import systemd  # noqa: F401
 
-            found.unit = systemd
-            return found
+            query = cls("systemd", "systemctl", timeout=2)
+            query.questions = [one.module().question() for one in collectors]
+            return query
         except Exception:  # pylint: disable=broad-except
             return None
 
     def run(self, context):
-        return self.unit.ask(self.questions, self.timeout)
+        """Return systemd's answers to all questions."""
+        from ..system import systemd
+
+        return systemd.ask(self.questions, self.timeout)
 
     def learn(self, record):
         """Return whether anybody still has to wait for it: never."""
         if record["status"] == "ok":
-            self.unit.learn(record["data"])
+            from ..system import systemd
+
+            systemd.learn(record["data"])
         return False
 
 

@@ -41,7 +41,7 @@ class Deadline:
 class Socket(socket.socket):
     """A socket whose reads and writes obey one deadline, however slowly the bytes drip."""
 
-    deadline = None
+    deadline: "Deadline | None" = None
 
     def recv_into(self, *args, **kwargs):
         """Read before the deadline."""

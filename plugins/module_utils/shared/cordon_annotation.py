@@ -23,7 +23,7 @@ def cordon_of(node):
     """
     text = ((node.get("metadata") or {}).get("annotations") or {}).get(CORDON)
     try:
-        found = json.loads(text)
+        found = json.loads(text or "")
         if not cordoned(node) or not isinstance(found["run"], str):
             return None
         return {

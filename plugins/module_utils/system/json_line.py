@@ -41,7 +41,7 @@ def loads(text):
         return json.loads(text)
     text = text.strip(" \t\n\r")
     try:
-        value, end = _make_scanner(_Rules)(text, 0)
+        value, end = _make_scanner(_Rules)(text, 0)  # type: ignore[arg-type]
     except StopIteration as error:
         raise ValueError(f"no JSON at character {error}") from error
     if end != len(text):

@@ -14,9 +14,9 @@ from tests.gate import counts, machine, venvs
 from tests.gate.runner import Context
 from tests.gate.stages.code import NODE_CODE, WORKERS, pytest
 
-TYPED = ("plugins/plugin_utils", "plugins/action")
+TYPED = ("action", "filter", "module_utils", "modules", "plugin_utils")
 _PLUGINS = "ansible_collections.kubemend.remediation.plugins"
-PACKAGES = ("-p", f"{_PLUGINS}.plugin_utils", "-p", f"{_PLUGINS}.action")
+PACKAGES = tuple(word for name in TYPED for word in ("-p", f"{_PLUGINS}.{name}"))
 PLAYBOOKS = ("playbooks/", "roles/", "extensions/", "meta/")
 
 
@@ -72,7 +72,7 @@ def commands(names: list[str]) -> dict[str, list[str]]:
     if python:
         found["ruff check"] = ["ruff", "check", *python]
         found["ruff format"] = ["ruff", "format", "--check", *python]
-    if any(name.startswith(TYPED) for name in python):
+    if any(name.startswith("plugins/") for name in python):
         # The types of one file depend on others: mypy reads all of them, in seconds.
         found["mypy"] = ["mypy", "--config-file", str(machine.ROOT / "mypy.ini"), *PACKAGES]
     if on_nodes:

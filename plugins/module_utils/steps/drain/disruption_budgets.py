@@ -242,7 +242,7 @@ def retry_after(error, body=None):
     details = (body or {}).get("details") or {}
     for value in (error.retry_after, details.get("retryAfterSeconds")):
         try:
-            seconds = float(value)
+            seconds = float(value or 0)
         except (TypeError, ValueError):
             continue
         if 0 < seconds < float("inf"):

@@ -418,11 +418,8 @@ def told(pid, pair):
     import resource  # only this step needs it
 
     try:
-        resource.prlimit(
-            pid,
-            resource.RLIMIT_NOFILE,
-            tuple(resource.RLIM_INFINITY if number < 0 else number for number in pair),
-        )
+        soft, hard = (resource.RLIM_INFINITY if number < 0 else number for number in pair)
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (soft, hard))
     except (AttributeError, OSError, ValueError, OverflowError) as error:
         return files.one_line(error)
     return None
