@@ -26,13 +26,12 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handler
     job_probe,
 )
 from tests.fault_injection.nodes import Scene, Step
-from tests.unit.plugins.module_utils.shared import test_workload_resources
 from tests.unit.plugins.module_utils.steps import test_api_object_change
 from tests.unit.plugins.module_utils.steps.handlers import (
     test_delete_rejected_pods,
     test_job_probe,
 )
-from tests.unit.support import fake_api, fake_drain
+from tests.unit.support import fake_api, fake_drain, workload
 from tests.unit.support.fake_api import UID
 
 
@@ -151,8 +150,8 @@ def _clean(node: Any) -> list[Step]:
 
 
 def _patch(node: Any) -> list[Step]:
-    text = workload_resources.text_of(node.fake.objects[test_workload_resources.PATH])
-    if text != workload_resources.text_of(test_workload_resources.ITEM):
+    text = workload_resources.text_of(node.fake.objects[workload.PATH])
+    if text != workload_resources.text_of(workload.ITEM):
         return []
     return [
         {
@@ -164,8 +163,8 @@ def _patch(node: Any) -> list[Step]:
             "change": {
                 "kind": "patch_workload",
                 "path": "Deployment shop/db",
-                "real": journal.WORKLOAD + test_workload_resources.PATH,
-                "resources": test_workload_resources.WANTED,
+                "real": journal.WORKLOAD + workload.PATH,
+                "resources": workload.WANTED,
                 "cluster_uid": UID,
                 "sha256": sha256(text.encode()).hexdigest(),
             },
@@ -192,9 +191,9 @@ SCENES: dict[str, Scene] = {
         at_api(_pods), _clean, lambda node: test_delete_rejected_pods.left(node.fake), ("clean_up",)
     ),
     "workload": Scene(
-        at_api(lambda fake: fake.put(test_workload_resources.PATH, test_workload_resources.ITEM)),
+        at_api(lambda fake: fake.put(workload.PATH, workload.ITEM)),
         _patch,
-        lambda node: workload_resources.text_of(node.fake.objects[test_workload_resources.PATH]),
+        lambda node: workload_resources.text_of(node.fake.objects[workload.PATH]),
         ("patch_workload",),
     ),
     "drain": Scene(

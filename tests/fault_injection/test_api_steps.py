@@ -20,12 +20,11 @@ import pytest
 from tests.fault_injection import judged
 from tests.fault_injection.clusters import OLD, SCENES
 from tests.fault_injection.judged import RUN, Case
-from tests.unit.plugins.module_utils.shared import test_workload_resources
 from tests.unit.plugins.module_utils.steps import test_api_object_change
 from tests.unit.plugins.module_utils.steps.handlers import (
     test_delete_rejected_pods,
 )
-from tests.unit.support import fake_drain
+from tests.unit.support import fake_drain, workload
 
 ALL = {**SCENES, **OLD}
 
@@ -198,9 +197,9 @@ def _text(fake: Any) -> None:
 
 
 def _template(fake: Any) -> None:
-    item = copy.deepcopy(fake.objects[test_workload_resources.PATH])
+    item = copy.deepcopy(fake.objects[workload.PATH])
     item["spec"]["template"]["spec"]["containers"][0]["image"] = "theirs"
-    fake.put(test_workload_resources.PATH, item)
+    fake.put(workload.PATH, item)
 
 
 def _made_anew(fake: Any) -> None:

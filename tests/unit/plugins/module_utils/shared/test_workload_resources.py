@@ -12,29 +12,7 @@ import pytest
 from ansible_collections.kubemend.remediation.plugins.module_utils.shared import (
     workload_resources,
 )
-
-APP = {
-    "name": "app",
-    "image": "x",
-    "resources": {
-        "limits": {"cpu": "2", "memory": "1Gi", "example.com/gpu": "1"},
-        "requests": {"cpu": "2"},
-    },
-}
-ITEM: "dict[str, Any]" = {
-    "metadata": {"name": "db", "generation": 4},
-    "spec": {
-        "replicas": 2,
-        "template": {
-            "spec": {
-                "initContainers": [{"name": "prepare", "env": [{"name": "A", "value": "b"}]}],
-                "containers": [APP],
-            }
-        },
-    },
-    "status": {"observedGeneration": 4, "replicas": 2, "updatedReplicas": 2, "readyReplicas": 2},
-}
-
+from tests.unit.support.workload import ITEM
 
 CRON = {
     "kind": "CronJob",

@@ -39,6 +39,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.steps.revert 
 )
 from tests.unit.support.fake_api import UID, Api, made
 from tests.unit.support.fake_file_change import NEXT, RUN
+from tests.unit.support.workload import ITEM, PATH, WANTED
 
 AFTER = [
     [
@@ -59,40 +60,6 @@ AFTER = [
 
 def held(fake: Api) -> "list[Any]":
     return list(json.loads(workload_resources.text_of(fake.objects[PATH])))
-
-
-PATH = "/apis/apps/v1/namespaces/shop/deployments/db"
-
-
-APP = {
-    "name": "app",
-    "image": "x",
-    "resources": {
-        "limits": {"cpu": "2", "memory": "1Gi", "example.com/gpu": "1"},
-        "requests": {"cpu": "2"},
-    },
-}
-
-
-ITEM: "dict[str, Any]" = {
-    "metadata": {"name": "db", "generation": 4},
-    "spec": {
-        "replicas": 2,
-        "template": {
-            "spec": {
-                "initContainers": [{"name": "prepare", "env": [{"name": "A", "value": "b"}]}],
-                "containers": [APP],
-            }
-        },
-    },
-    "status": {"observedGeneration": 4, "replicas": 2, "updatedReplicas": 2, "readyReplicas": 2},
-}
-
-
-WANTED = {
-    "initContainers": {"prepare": {"cpu": "2", "memory": "1Gi"}},
-    "containers": {"app": {"memory": "1Gi"}},
-}
 
 
 @pytest.fixture

@@ -36,10 +36,10 @@ from tests.unit.plugins.plugin_utils.models.swap.test_sources import (
     SDA2,
     ZRAM,
     ZRAM_UNIT,
-    missing,
     node,
     record,
 )
+from tests.unit.support.swap_evidence import missing
 
 FILE, USED = "/swapfile file 65532 0 -2\n", "/swapfile file 65532 5 -2\n"
 MEMORY = {"swap_total_kib": 1048572, "swap_free_kib": 1048572, "mem_available_kib": 2000000}
