@@ -22,6 +22,8 @@ def test_a_pod_that_the_kubelet_rejected():
     assert (pod.phase, pod.reason, pod.rejected_at) == ("Failed", "OutOfcpu", pod.finished_at)
     assert (pod.owner, pod.owner_uid) == ("Job/wide", "200a3194-be24-4f5d-9735-49d9f9e167b6")
     assert (pod.scheduler, pod.placed, pod.qos) == ("default-scheduler", True, "Burstable")
+    assert "Node didn't have enough resource: cpu" in pod.message
+    assert (pod.started, pod.had) == (pod.created, {})
     assert (pod.requests, pod.compute, pod.wanted) == ({}, {"cpu": 800, "pods": 1}, 3)
     assert (pod.deleted, pod.deletion_requested, pod.hash) == (None, None, None)
 
@@ -48,6 +50,7 @@ def test_whether_a_pod_is_placed_is_no_text():
 def test_an_event_of_a_job():
     event = answers.typed(api_pod.Event, EVENT)
     assert (event.reason, event.pod, event.count) == ("SuccessfulCreate", "work-xwdlh", 1)
+    assert event.message == "Created pod: work-xwdlh"
     assert event.first == event.last == "2026-11-21T17:32:04Z"
     decoded = answers.changed(api_pod.Event, EVENT, "count", value="1")
     assert (decoded.malformed, decoded.answer.count) == (("count",), None)

@@ -19,7 +19,7 @@ def test_the_addresses_keep_their_order():
 
 
 def test_an_address_that_is_no_text_is_dropped():
-    decoded = answers.changed(endpoints.Endpoints, ENDPOINTS, "addresses", 0, value=None)
+    decoded = answers.changed(endpoints.Endpoints, ENDPOINTS, "addresses", 0, value=6443)
     assert decoded.malformed == ("addresses[0]",)
     assert decoded.answer.addresses == ("10.89.0.13:6443",)
 

@@ -18,6 +18,8 @@ def test_a_job_with_more_pods_than_it_needs():
     assert (answer.listed, answer.events_oldest) == (1, "2026-11-21T17:32:04Z")
     (job,) = answer.items
     assert (job.namespace, job.name, job.owner) == ("lab-jobs-d2c3e3", "work", None)
+    assert job.uid == "014e0e92-c832-4fec-b895-0374390478ff"
+    assert job.created == "2026-11-21T17:32:04Z"
     assert (job.completions, job.parallelism) == (1, 1)
     assert (job.active, job.succeeded, job.failed) == (1, 0, 3)
     assert (job.suspend, job.finished) == (False, False)

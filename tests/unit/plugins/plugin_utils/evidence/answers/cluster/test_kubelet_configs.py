@@ -31,6 +31,20 @@ def test_a_text_of_another_type_keeps_the_name():
     assert decoded.answer.items[0].name == "kubelet-config-1.18"
 
 
+def test_a_size_of_another_type_is_unknown():
+    decoded = answers.changed(
+        kubelet_configs.KubeletConfigs, CONFIGS, "items", 0, "size", value="9"
+    )
+    assert decoded.malformed == ("items[0].size",)
+    assert decoded.answer.items[0].size is None
+
+
+def test_a_name_of_another_type_is_unknown():
+    decoded = answers.changed(kubelet_configs.KubeletConfigs, CONFIGS, "items", 0, "name", value=1)
+    assert decoded.malformed == ("items[0].name",)
+    assert decoded.answer.items[0].name is None
+
+
 def test_items_are_a_list_and_no_mapping_by_name():
     decoded = decode.decode(
         kubelet_configs.KubeletConfigs, {"items": {"kubelet-config": CONFIGS["items"][0]}}

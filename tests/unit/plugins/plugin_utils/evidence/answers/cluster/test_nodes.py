@@ -42,6 +42,16 @@ def test_how_a_node_is_recognised():
     ]
     assert m2.labels["kubernetes.io/hostname"] == "m2"
     assert m2.kubelet_version == "v1.36.3"
+    assert (m2.uid, m2.created) == (
+        "bc4d0d84-f616-49a5-85d0-96c584d36c3f",
+        "2026-11-25T13:22:33Z",
+    )
+
+
+def test_the_clock_of_the_api_server_is_that_of_the_whole_list():
+    clock = answers.typed(nodes.Nodes, NODES).clock
+    assert clock.date == "Wed, 25 Nov 2026 13:41:09 GMT"
+    assert clock.asked_at < clock.read_at
 
 
 def test_a_node_without_a_pod_network_has_the_kubelets_message():

@@ -42,6 +42,7 @@ def test_pods_that_no_scheduler_knows_or_a_gate_holds():
     answer = answers.typed(pending.Pending, PENDING)
     (unseen,), (gated,) = answer.unseen, answer.gated
     assert (unseen.scheduler, unseen.pods) == ("lab-nobody", 1)
+    assert gated.namespace == "lab-jobs-1d1882"
     assert gated.gates == ("lab.example/wait",)
     assert gated.names == ("lab-jobs-1d1882/gated",)
 
@@ -56,6 +57,12 @@ def test_pods_that_are_no_list_are_unknown():
     decoded = answers.changed(pending.Pending, PENDING, "unseen", value="none")
     assert (decoded.malformed, decoded.answer.unseen) == (("unseen",), None)
     assert len(decoded.answer.gated) == 1
+
+
+def test_whether_a_node_is_absent_is_no_number():
+    decoded = answers.changed(pending.Pending, PENDING, "bound", 0, "absent", value=1)
+    assert decoded.malformed == ("bound[0].absent",)
+    assert (decoded.answer.bound[0].absent, decoded.answer.bound[0].pods) == (False, 1)
 
 
 def test_a_target_without_its_node_is_dropped():

@@ -37,6 +37,10 @@ def test_a_pod_of_that_workload():
         "meant",
     )
     assert pod.alike == 1
+    assert (pod.namespace, pod.uid) == (
+        "lab-jobs-a1eb3e",
+        "c7890284-4962-4b77-bb47-c262f9b516b2",
+    )
     assert [container.injected for container in pod.containers] == [False, False]
 
 

@@ -89,6 +89,22 @@ def test_a_pod_that_is_gone_has_only_its_name():
     assert (answer.pod, answer.name, answer.owner) == (None, "job-a-x7f2p", pod.PodOwner())
 
 
+def test_an_owner_that_was_deleted():
+    owner = {
+        "kind": "ReplicaSet",
+        "state": "gone",
+        "created": AT,
+        "deleted": AT,
+        "replicas": 3,
+        "parallelism": None,
+        "conditions": [{"type": "Complete", "reason": "x", "message": "done"}],
+    }
+    found = answers.typed(pod.Pod, {**ANSWER, "owner": owner}).owner
+    assert (found.kind, found.state, found.replicas) == ("ReplicaSet", "gone", 3)
+    assert (found.created, found.deleted, found.completed) == (AT, AT, None)
+    assert (found.parallelism, found.conditions[0].message) == (None, "done")
+
+
 def test_an_exit_code_of_another_type_is_unknown():
     place = ("pod", "containers", 0, "before", "exit_code")
     decoded = answers.changed(pod.Pod, ANSWER, *place, value="137")

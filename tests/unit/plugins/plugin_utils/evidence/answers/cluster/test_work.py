@@ -38,6 +38,12 @@ def test_a_lock_of_another_type_is_malformed():
     assert len(decoded.answer.unproven) == 1
 
 
+def test_whether_a_component_runs_after_a_step_is_no_text():
+    decoded = answers.changed(work.Work, WORK, "unproven", 0, "running", value="no")
+    assert decoded.malformed == ("unproven[0].running",)
+    assert (decoded.answer.unproven[0].running, decoded.answer.unproven[0].run_id) == (None, RUN)
+
+
 def test_steps_that_are_no_list_are_malformed():
     decoded = answers.changed(work.Work, WORK, "unproven", value={})
     assert (decoded.malformed, decoded.answer.unproven) == (("unproven",), ())

@@ -26,6 +26,7 @@ def test_the_sockets_of_kubelet_and_plugin():
 def test_the_record_of_devices_that_a_pod_holds():
     checkpoint = answers.typed(devices.Devices, HELD).checkpoint
     assert (checkpoint.format, checkpoint.checksum, checkpoint.error) == ("list", "right", None)
+    assert checkpoint.mtime == 1795282285.0546558
     assert checkpoint.registered == {"nvidia.com/gpu": ("gpu-0", "gpu-1")}
     (entry,) = checkpoint.entries
     assert (entry.pod_uid, entry.container) == ("338bdd55-0e7b-4406-919f-a73b12193717", "work")

@@ -21,6 +21,8 @@ def test_a_member_whose_database_is_full():
     assert (answer.status.db_size, answer.status.db_size_in_use) == (6750208, 5029888)
     assert (answer.status.quota, answer.status.quota_source) == (2147483648, "status")
     assert answer.status.leader == answer.status.member_id
+    assert answer.status.endpoint == answer.endpoint == "https://127.0.0.1:2379"
+    assert answer.status.version == "3.6.16"
 
 
 def test_members_and_the_flags_of_the_api_server():

@@ -32,6 +32,7 @@ def test_a_controller_manager_of_a_static_pod():
     assert manager.kubeconfig.path == "/etc/kubernetes/controller-manager.conf"
     assert manager.kubeconfig.masked == ((3421, 5657),)
     assert (manager.config, manager.authority) == (None, None)
+    assert manager.exe == "/usr/local/bin/kube-controller-manager"
 
 
 def test_a_scheduler_with_a_configuration_file():

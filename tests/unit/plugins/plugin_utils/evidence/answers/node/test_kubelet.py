@@ -76,6 +76,12 @@ def test_a_variable_without_a_value_is_secret_and_one_that_is_no_pair_is_dropped
     assert decoded.answer.unit.split_variables == (("KUBELET_EXTRA_ARGS", None),)
 
 
+def test_whether_the_executable_was_deleted_is_no_text():
+    decoded = answers.changed(kubelet.Kubelet, MASKED, "process", "exe_deleted", value="no")
+    assert decoded.malformed == ("process.exe_deleted",)
+    assert (decoded.answer.process.exe_deleted, decoded.answer.process.pid) == (None, 252)
+
+
 def test_a_process_of_another_type_is_none():
     decoded = answers.changed(kubelet.Kubelet, MASKED, "process", value=252)
     assert (decoded.malformed, decoded.answer.process) == (("process",), None)

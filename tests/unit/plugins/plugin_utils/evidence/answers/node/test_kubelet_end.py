@@ -21,7 +21,7 @@ def test_the_lines_of_a_kubelet_that_does_not_start():
 
 
 def test_a_line_that_is_no_text_is_dropped():
-    decoded = answers.changed(kubelet_end.KubeletEnd, END, "lines", 0, value={"MESSAGE": "x"})
+    decoded = answers.changed(kubelet_end.KubeletEnd, END, "lines", 0, value=7)
     assert decoded.malformed == ("lines[0]",)
     assert decoded.answer.lines == tuple(END["lines"][1:])
 

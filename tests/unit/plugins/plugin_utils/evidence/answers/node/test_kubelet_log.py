@@ -21,7 +21,7 @@ def test_the_lines_keep_their_order():
 
 
 def test_a_line_that_is_no_text_is_dropped():
-    decoded = answers.changed(kubelet_log.KubeletLog, LOG, "lines", 1, value=None)
+    decoded = answers.changed(kubelet_log.KubeletLog, LOG, "lines", 1, value=7)
     assert decoded.malformed == ("lines[1]",)
     assert decoded.answer.lines == (LOG["lines"][0], *LOG["lines"][2:])
 

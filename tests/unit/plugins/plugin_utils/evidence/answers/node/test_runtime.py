@@ -67,6 +67,13 @@ def test_what_brings_a_unit_is_unknown_to_an_older_release():
     assert decoded.answer.units[0].brought_by is None
 
 
+def test_a_socket_that_refuses():
+    raw = {**WITHOUT_CRI, "error": "Connection refused"}
+    assert answers.typed(runtime.Runtime, raw).error == "Connection refused"
+    decoded = answers.changed(runtime.Runtime, raw, "error", value=111)
+    assert (decoded.malformed, decoded.answer.error) == (("error",), None)
+
+
 def test_whether_it_was_asked_is_no_text():
     decoded = answers.changed(runtime.Runtime, WITHOUT_CRI, "asked", value="yes")
     assert (decoded.malformed, decoded.answer.asked) == (("asked",), False)

@@ -18,7 +18,10 @@ CONDITION = answers.recorded("v1.36.3-unit-runtime-condition", "w1", "unit_start
 def test_a_unit_whose_assertion_is_not_met():
     (unit,) = answers.typed(unit_start.UnitStart, ASSERT).units
     assert (unit.name, unit.active_state, unit.result) == ("kubelet.service", "inactive", "success")
+    assert (unit.load_state, unit.load_error, unit.sub_state) == ("loaded", "", "dead")
     assert (unit.condition_result, unit.assert_result) == (True, False)
+    assert unit.assert_at == "Wed 2026-11-25 13:46:05 UTC"
+    assert (unit.manual_start, unit.ended_at) == (True, 1795614365.8)
     (check,) = unit.checks
     assert (check.text, check.assertion) == ("AssertPathExists=/etc/kubelet-gone", True)
     assert (check.met, check.last, check.trigger) == (False, False, False)
