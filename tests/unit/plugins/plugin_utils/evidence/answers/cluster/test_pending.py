@@ -25,6 +25,8 @@ def test_how_many_pods_were_read():
 def test_a_pod_that_the_scheduler_finds_no_node_for():
     item = answers.typed(pending.Pending, PENDING).items[1]
     assert (item.names, item.pods, item.owner) == (("cordoned",), 1, None)
+    assert (item.namespace, item.since) == ("lab-jobs-1d1882", "2026-11-24T07:42:38Z")
+    assert item.scheduler == "default-scheduler"
     assert item.message.startswith("0/5 nodes are available: 1 node(s) were unschedulable")
     assert item.off[:3] == ("lab-full", "m1", "m3")
     assert (item.targets, item.asks, item.unfit, item.asked) == ((), {}, False, False)
