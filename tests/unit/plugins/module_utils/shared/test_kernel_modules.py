@@ -32,6 +32,11 @@ def test_the_model_knows_every_state_that_a_node_answers(tmp_path, name, loaded,
     assert NodeBoot.module(node, name) == state
 
 
+def test_no_state_is_taken_for_another():
+    states = {kernel_modules.LOADED, kernel_modules.BUILTIN, kernel_modules.ABSENT}
+    assert len(states) == 3
+
+
 def test_a_file_of_every_folder_names_modules_and_the_first_folder_counts():
     records = [
         {"path": f"{folder}/k8s.conf", "text": f"module{rank}\n", "error": None}

@@ -158,13 +158,14 @@ def test_without_a_kubeconfig_there_is_an_error(opened):
 
 
 def test_a_cluster_that_was_answered_for_is_not_asked(cluster, opened):
-    """The CA is kept: it says which cluster was skipped."""
-    cluster.views[ADMIN] = (BALANCER, OTHER_CA)
+    """The CA of its own kubeconfig is kept: it says which cluster was skipped."""
+    cluster.answers[ADMIN, None] = SILENT
+    cluster.views[KUBELET] = (LOCAL, OTHER_CA)
     with pytest.raises(session.Skipped) as raised:
-        opened.connect([ADMIN, KUBELET], [cluster_key(CA), cluster_key(OTHER_CA)])
+        opened.connect([ADMIN, KUBELET], [cluster_key(OTHER_CA)])
     assert raised.value.args == (cluster_key(OTHER_CA),)
     assert opened.ca == OTHER_CA
-    assert cluster.asked == []
+    assert cluster.asked == [(ADMIN, None)]
 
 
 def test_the_ca_is_that_of_the_kubeconfig_that_answers(cluster, opened):
