@@ -16,9 +16,6 @@ from typing import Any
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.action import pod_logs_info as action
-from ansible_collections.kubemend.remediation.plugins.module_utils.logs import (
-    components as log_components,
-)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture import log_merge
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.transport import node_program
 
@@ -245,20 +242,3 @@ def test_the_program_carries_what_it_imports() -> None:
         "system.kubelet_process",
     ):
         assert f"{node_program.PACKAGE}plugins.module_utils.{name}" in names
-
-
-def test_the_module_has_the_same_defaults() -> None:
-    import yaml
-
-    from ansible_collections.kubemend.remediation.plugins.modules import pod_logs_info
-
-    documented = {
-        name: option.get("default")
-        for name, option in yaml.safe_load(pod_logs_info.DOCUMENTATION)["options"].items()
-    }
-    spec = {name: option.get("default") for name, option in action.ActionModule.SPEC.items()}
-    assert documented == {
-        **spec,
-        "evidence_dir": None,
-        "timeout": log_components.DEFAULTS["timeout"],
-    }

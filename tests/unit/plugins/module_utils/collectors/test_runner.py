@@ -18,7 +18,6 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.no
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
     systemd as system_systemd,
 )
-from ansible_collections.kubemend.remediation.plugins.modules import node_evidence_info
 
 
 def _hang(context):
@@ -267,12 +266,3 @@ def test_the_document_of_this_machine():
     assert set(document["collectors"]) == set(registry.BY_NAME)
     assert document["collectors"]["system"]["status"] == "ok"
     assert document["collectors"]["kubelet"]["status"] == "not_asked"
-
-
-def test_the_ordinary_module_ships_every_collector():
-    """Where it is not a program on standard input, Ansible packs what the module imports.
-
-    And collectors are imported by name.
-    """
-    shipped = {module.__name__.rpartition(".")[2] for module in node_evidence_info.SHIPPED}
-    assert set(registry.BY_NAME) <= shipped

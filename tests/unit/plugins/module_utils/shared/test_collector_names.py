@@ -5,12 +5,9 @@
 
 from pathlib import Path
 
-import yaml
-
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import registry
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.cluster import runner
 from ansible_collections.kubemend.remediation.plugins.module_utils.shared import collector_names
-from ansible_collections.kubemend.remediation.plugins.modules import cluster_evidence_info
 
 PLUGINS = Path(__file__).resolve().parents[5] / "plugins"
 
@@ -29,8 +26,3 @@ def test_every_file_of_a_node_collector_is_in_the_registry() -> None:
 
 def test_every_collector_of_the_api_has_a_method() -> None:
     assert all(callable(getattr(runner.Reader, name)) for name in collector_names.CLUSTER)
-
-
-def test_the_documentation_of_the_module_lists_the_collectors_of_the_api() -> None:
-    options = yaml.safe_load(cluster_evidence_info.DOCUMENTATION)["options"]
-    assert options["collectors"]["choices"] == list(collector_names.CLUSTER)

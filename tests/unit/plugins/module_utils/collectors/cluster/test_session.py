@@ -1,0 +1,184 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which kubeconfig and which server a session takes, and which it does not try again."""
+
+import base64
+
+import pytest
+
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.cluster import session
+from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi.client import (
+    ApiError,
+    Deadline,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.shared.cluster_key import (
+    cluster_key,
+)
+
+ADMIN, KUBELET = "/etc/kubernetes/admin.conf", "/etc/kubernetes/kubelet.conf"
+BALANCER, LOCAL = "https://10.0.0.9:6443", "https://10.0.0.1:6443"
+PEM = "-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n"
+CA, OTHER_CA = (PEM.format(base64.b64encode(name).decode()) for name in (b"one", b"two"))
+VERSION = {"gitVersion": "v1.36.3"}
+SILENT = ApiError("error", "connection refused")
+EXPIRED = ApiError("denied", "HTTP 401", 401)
+FORBIDDEN = ApiError("denied", "HTTP 403", 403)
+
+
+class Cluster:
+    """API servers, and the kubeconfigs that name them.
+
+    answers: by (kubeconfig, server), None for its own: the version, or the error that is raised.
+    views: by kubeconfig: (server, CA), or the error that is raised.
+    """
+
+    def __init__(self):
+        self.answers, self.views = {}, {}
+        self.asked, self.proxies = [], []
+
+    def view(self, _kubectl, config, _deadline):
+        return result_or_raise(self.views.get(config, (BALANCER, CA)))
+
+    def proxy(self, _directory, name, _kubectl, config, _deadline, server=None, _tls=None):
+        proxy = Proxy(self, name, config, server)
+        self.proxies.append(proxy)
+        return proxy
+
+
+class Proxy:
+    def __init__(self, cluster, name, config, server):
+        self.cluster, self.name, self.config, self.server = cluster, name, config, server
+        self.closed = False
+
+    def get(self, path, seconds):
+        assert path == "/version"
+        assert seconds > 0
+        self.cluster.asked.append((self.config, self.server))
+        return result_or_raise(self.cluster.answers.get((self.config, self.server), VERSION))
+
+    def close(self):
+        self.closed = True
+
+
+def result_or_raise(value):
+    if isinstance(value, Exception):
+        raise value
+    return value
+
+
+@pytest.fixture
+def cluster(monkeypatch):
+    one = Cluster()
+    monkeypatch.setattr(session, "ApiProxy", one.proxy)
+    monkeypatch.setattr(session.kubeconfig, "view", one.view)
+    monkeypatch.setattr(session.kubeconfig, "local_server", lambda: None)
+    return one
+
+
+@pytest.fixture
+def opened():
+    return session.Session("/run/x", "/usr/bin/kubectl", Deadline(60))
+
+
+def test_the_first_kubeconfig_that_answers_is_kept(cluster, opened):
+    opened.connect([ADMIN, KUBELET], [])
+    assert (opened.config, opened.url, opened.ca, opened.version) == (ADMIN, BALANCER, CA, VERSION)
+    assert opened.api is cluster.proxies[0]
+    assert cluster.asked == [(ADMIN, None)]
+
+
+def test_a_refusal_is_an_answer_that_says_no_version(cluster, opened):
+    cluster.answers[ADMIN, None] = FORBIDDEN
+    opened.connect([ADMIN, KUBELET], [])
+    assert (opened.config, opened.version, opened.failures) == (ADMIN, {}, [])
+
+
+def test_the_next_kubeconfig_is_tried_at_a_server_that_answered(cluster, opened):
+    """An expired certificate says nothing about the server."""
+    cluster.answers[ADMIN, None] = EXPIRED
+    opened.connect([ADMIN, KUBELET], [])
+    assert (opened.config, opened.url) == (KUBELET, BALANCER)
+    assert cluster.asked == [(ADMIN, None), (KUBELET, None)]
+    assert [proxy.closed for proxy in cluster.proxies] == [True, False]
+
+
+def test_a_server_that_is_silent_is_asked_once(cluster, opened):
+    cluster.answers[ADMIN, None] = SILENT
+    cluster.answers[KUBELET, None] = SILENT
+    with pytest.raises(ApiError) as raised:
+        opened.connect([ADMIN, KUBELET], [])
+    assert cluster.asked == [(ADMIN, None)]
+    assert all(proxy.closed for proxy in cluster.proxies)
+    assert f"{ADMIN} ({BALANCER})" in str(raised.value)
+    assert opened.api is None
+
+
+def test_the_api_server_of_this_node_is_asked_after_the_balancer(cluster, opened, monkeypatch):
+    monkeypatch.setattr(session.kubeconfig, "local_server", lambda: LOCAL)
+    cluster.answers[ADMIN, None] = SILENT
+    opened.connect([ADMIN], [])
+    assert cluster.asked == [(ADMIN, None), (ADMIN, LOCAL)]
+    assert (opened.config, opened.url) == (ADMIN, LOCAL)
+    assert opened.api.server == LOCAL
+
+
+def test_nor_is_a_silent_api_server_of_this_node_asked_twice(cluster, opened, monkeypatch):
+    monkeypatch.setattr(session.kubeconfig, "local_server", lambda: LOCAL)
+    cluster.answers.update({(ADMIN, None): SILENT, (ADMIN, LOCAL): SILENT})
+    with pytest.raises(ApiError):
+        opened.connect([ADMIN, KUBELET], [])
+    assert cluster.asked == [(ADMIN, None), (ADMIN, LOCAL)]
+
+
+def test_a_kubeconfig_that_cannot_be_read_is_named_and_the_next_is_tried(cluster, opened):
+    cluster.views[ADMIN] = ApiError("error", "no such context")
+    opened.connect([ADMIN, KUBELET], [])
+    assert opened.config == KUBELET
+    (failure,) = opened.failures
+    assert failure.startswith(ADMIN)
+    assert cluster.proxies[0].closed
+    assert cluster.asked == [(KUBELET, None)]
+
+
+def test_every_failure_is_in_the_error(cluster, opened):
+    cluster.views[ADMIN] = ApiError("error", "no such context")
+    cluster.answers[KUBELET, None] = EXPIRED
+    with pytest.raises(ApiError) as raised:
+        opened.connect([ADMIN, KUBELET], [])
+    assert raised.value.status == "error"
+    assert ADMIN in str(raised.value)
+    assert KUBELET in str(raised.value)
+
+
+@pytest.mark.usefixtures("cluster")
+def test_without_a_kubeconfig_there_is_an_error(opened):
+    with pytest.raises(ApiError, match="no kubeconfig"):
+        opened.connect([], [])
+
+
+def test_a_cluster_that_was_answered_for_is_not_asked(cluster, opened):
+    """The CA of its own kubeconfig is kept: it says which cluster was skipped."""
+    cluster.answers[ADMIN, None] = SILENT
+    cluster.views[KUBELET] = (LOCAL, OTHER_CA)
+    with pytest.raises(session.Skipped) as raised:
+        opened.connect([ADMIN, KUBELET], [cluster_key(OTHER_CA)])
+    assert raised.value.args == (cluster_key(OTHER_CA),)
+    assert opened.ca == OTHER_CA
+    assert cluster.asked == [(ADMIN, None)]
+
+
+def test_the_ca_is_that_of_the_kubeconfig_that_answers(cluster, opened):
+    cluster.views[ADMIN] = (LOCAL, OTHER_CA)
+    cluster.answers[ADMIN, None] = SILENT
+    opened.connect([ADMIN, KUBELET], [cluster_key(PEM.format("AAAA"))])
+    assert (opened.config, opened.ca) == (KUBELET, CA)
+
+
+def test_every_proxy_has_a_name_of_its_own_and_ends_with_the_session(cluster, opened):
+    opened.connect([ADMIN], [])
+    opened.open("https://10.0.0.2:6443", tls_server_name="kubernetes")
+    assert [proxy.name for proxy in cluster.proxies] == ["0", "1"]
+    assert cluster.proxies[1].config == ADMIN
+    opened.close()
+    assert all(proxy.closed for proxy in cluster.proxies)
