@@ -33,11 +33,7 @@ class ActionModule(NodeAction):
     """Send the plan's step to its node, and write its result to steps.jsonl."""
 
     ENTRY = "plugins.module_utils.steps.executor:run"
-    SHIP = (
-        "plugins.module_utils.collectors.node",
-        "plugins.module_utils.steps.handlers",
-        "plugins.module_utils.capture",
-    )
+    SHIP = ("plugins.module_utils.collectors.node", "plugins.module_utils.capture")
     MODULE = "kubemend.remediation.apply_step"
     SPEC = argument_specs.APPLY_STEP
 

@@ -93,7 +93,7 @@ class ActionModule(NodeAction):
 
     ENTRY = "plugins.module_utils.capture.level_window:run"
     EXPIRE = "plugins.module_utils.capture.level_window:expire"
-    SHIP = ("plugins.module_utils.collectors.node",)
+    SHIP = ("plugins.module_utils.collectors.node", "plugins.module_utils.capture")
     MODULE = "kubemend.remediation.log_level"
     SPEC = argument_specs.LOG_LEVEL
 

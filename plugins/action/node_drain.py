@@ -24,7 +24,7 @@ class ActionModule(NodeAction):
     """
 
     ENTRY = "plugins.module_utils.steps.executor:run"
-    SHIP = ("plugins.module_utils.collectors.node", "plugins.module_utils.steps.handlers")
+    SHIP = ("plugins.module_utils.collectors.node", "plugins.module_utils.capture")
     MODULE = "kubemend.remediation.node_drain"
     SPEC = argument_specs.NODE_DRAIN
 

@@ -129,38 +129,12 @@ reason:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils.capture import step_handlers
+from ..module_utils.capture import named_modules
 from ..module_utils.shared import argument_specs
 from ..module_utils.steps import executor
-from ..module_utils.steps.handlers import (
-    api_steps,
-    cpu_manager_reset,
-    kernel_module,
-    kernel_setting,
-    login_limit,
-    pinning_probe,
-    scheduler_restart,
-    service_limit,
-    service_start,
-    service_unmask,
-    swap_off,
-)
 
-# The executor imports handlers by name, which Ansible's packer does not see.
-SHIPPED = (
-    api_steps,
-    cpu_manager_reset,
-    kernel_module,
-    kernel_setting,
-    login_limit,
-    pinning_probe,
-    scheduler_restart,
-    service_limit,
-    service_start,
-    service_unmask,
-    step_handlers,
-    swap_off,
-)
+# Ansible's packer follows imports, and these are imported by name.
+SHIPPED = named_modules.MODULES
 
 
 def main() -> None:

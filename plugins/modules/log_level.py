@@ -227,8 +227,11 @@ exit_reason:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils.capture import level_window
+from ..module_utils.capture import level_window, named_modules
 from ..module_utils.shared import argument_specs
+
+# Ansible's packer follows imports, and these are imported by name.
+SHIPPED = named_modules.MODULES
 
 
 def main() -> None:

@@ -145,12 +145,12 @@ reason:
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ..module_utils.capture import named_modules
 from ..module_utils.shared import argument_specs
 from ..module_utils.steps import executor
-from ..module_utils.steps.handlers import api_steps
 
-# The executor imports handlers by name, which Ansible's packer does not see.
-SHIPPED = (api_steps,)
+# Ansible's packer follows imports, and these are imported by name.
+SHIPPED = named_modules.MODULES
 
 
 def main() -> None:

@@ -203,12 +203,12 @@ exit_reason:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils.capture import klog_level, kubelet_level
+from ..module_utils.capture import named_modules
 from ..module_utils.shared import argument_specs
 from ..module_utils.steps.revert import run as revert_run
 
-# What is imported by name, which Ansible's packer does not see.
-SHIPPED = (klog_level, kubelet_level)
+# Ansible's packer follows imports, and these are imported by name.
+SHIPPED = named_modules.MODULES
 
 
 def main() -> None:

@@ -22,10 +22,10 @@ options:
   mode:
     description:
       - V(observe) prepares a run that asks hosts; V(repair) one that may change them, V(revert) one
-        that takes a run back, and
-        V(replay) one that judges recorded evidence.
+        that reverts a run, V(capture) one that raises log levels for a time, and V(replay) one that
+        evaluates recorded evidence.
     type: str
-    choices: [observe, repair, replay, revert]
+    choices: [observe, repair, replay, revert, capture]
     default: observe
   symptom:
     description:

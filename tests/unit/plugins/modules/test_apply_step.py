@@ -10,12 +10,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.shared import
     argument_specs,
     step_kinds,
 )
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps import registry
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps.revert import (
-    registry as revert_registry,
-)
 from ansible_collections.kubemend.remediation.plugins.modules import apply_step
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.transport import node_program
 from tests.unit.support import fake_module
 
 WITH_HANDLER = [kind for kind in step_kinds.KINDS.values() if kind.handler]
@@ -63,16 +58,3 @@ def test_without_what_its_action_gives_it_nothing_is_done(monkeypatch, executor,
 def test_every_option_of_the_action_and_of_a_step_is_one_of_the_module(monkeypatch):
     options = fake_module.argument_spec(monkeypatch, apply_step)
     assert options == dict(argument_specs.STEP_OF_ACTION, **ActionModule.SPEC)
-
-
-def test_the_packer_of_ansible_sees_every_handler():
-    shipped = {module.__name__ for module in apply_step.SHIPPED}
-    assert {type(registry.handler_of(kind.name)).__module__ for kind in WITH_HANDLER} == shipped
-
-
-def test_what_puts_interrupted_changes_back_is_packed():
-    packed = node_program._sources("plugins.modules.apply_step", ())
-    modules = {module for module, _name in revert_registry.CAPTURE_WRITERS.values()}
-    modules.update(revert_registry.KUBELET_REVERTERS.values())
-    capture = f"{node_program.PACKAGE}plugins.module_utils.capture."
-    assert {capture + module for module in modules} <= set(packed)

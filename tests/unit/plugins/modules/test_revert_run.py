@@ -6,7 +6,6 @@
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.action.revert_run import ActionModule
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps.revert import registry
 from ansible_collections.kubemend.remediation.plugins.modules import revert_run
 from tests.unit.support import fake_module
 
@@ -67,9 +66,3 @@ def test_what_its_action_does_or_keeps_from_it_is_refused(
 def test_every_option_of_the_action_is_one_of_the_module(monkeypatch):
     options = fake_module.argument_spec(monkeypatch, revert_run)
     assert {name: options.get(name) for name in ActionModule.SPEC} == ActionModule.SPEC
-
-
-def test_the_packer_of_ansible_sees_every_writer_that_is_found_by_name():
-    modules = {module for module, _name in registry.CAPTURE_WRITERS.values()}
-    modules.update(registry.KUBELET_REVERTERS.values())
-    assert {module.__name__.rpartition(".")[2] for module in revert_run.SHIPPED} == modules

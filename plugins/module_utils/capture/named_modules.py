@@ -1,0 +1,39 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Names everything that steps, recoveries and reverts import by name.
+
+Packers of programs and of modules follow imports only. No program imports this at run time.
+"""
+
+from ..steps.handlers import (
+    api_steps,
+    cpu_manager_reset,
+    kernel_module,
+    kernel_setting,
+    login_limit,
+    pinning_probe,
+    scheduler_restart,
+    service_limit,
+    service_start,
+    service_unmask,
+    swap_off,
+)
+from . import klog_level, kubelet_level, step_handlers
+
+MODULES = (
+    api_steps,
+    cpu_manager_reset,
+    kernel_module,
+    kernel_setting,
+    klog_level,
+    kubelet_level,
+    login_limit,
+    pinning_probe,
+    scheduler_restart,
+    service_limit,
+    service_start,
+    service_unmask,
+    step_handlers,
+    swap_off,
+)
