@@ -12,9 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.devices import Node, Pod
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers.admission_message import (
-    Refusal,
-)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import admission_message
 
 GPU = "nvidia.com/gpu"
 AT = datetime(2027, 1, 15, 8, tzinfo=timezone.utc)
@@ -33,7 +31,7 @@ def node(release=(1, 35), entries=(), registered=(GPU,), mtime=None, pods=(), **
             {"pod_uid": uid, "container": "app", "resource": GPU, "devices": [device]}
             for uid, device in entries
         ],
-        "registered": dict.fromkeys(registered, ["d0"]),
+        "registered": {resource: ["d0"] for resource in registered},
         "mtime": mtime,
     }
     host = SimpleNamespace(
@@ -93,7 +91,7 @@ def test_the_states_of_those_who_hold_devices():
 def test_a_pod_that_an_earlier_kubelet_had_accepted(release, entries, started, rejected_at, again):
     pod = replace(
         POD,
-        refusal=Refusal("devices", resource=GPU),
+        refusal=admission_message.Refusal("devices", resource=GPU),
         started=None if started is None else minutes(started),
         rejected_at=None if rejected_at is None else minutes(rejected_at),
     )

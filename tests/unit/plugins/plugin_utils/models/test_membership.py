@@ -9,9 +9,7 @@ import copy
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers.node.etcd import (
-    Member,
-)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers.node import etcd
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import engine
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import membership
 
@@ -91,7 +89,7 @@ def test_the_other_api_servers(world):
 
 
 def test_the_names_of_an_etcd_member_are_without_ports_and_loopback():
-    member = Member(
+    member = etcd.Member(
         id="1",
         name="m1",
         peer_urls=("https://10.0.0.1:2380", "https://[fd00::1]:2380"),
