@@ -587,53 +587,6 @@ def level(overdue, **more):
     }
 
 
-@pytest.mark.parametrize(
-    ("status", "journal", "verdict"),
-    [
-        ("ok", {"levels": [level(True)]}, "present"),
-        ("ok", {"levels": [level(False), level(True)]}, "present"),
-        ("ok", {"levels": [level(False)]}, "clear"),
-        ("ok", {"levels": []}, "clear"),
-        ("ok", {"pending": []}, None),
-        ("absent", None, "not_applicable"),
-        ("denied", None, "unknown"),
-        ("timeout", None, "unknown"),
-        ("error", None, "unknown"),
-        ("not_asked", None, None),
-        (None, None, "not_applicable"),
-    ],
-)
-def test_left_behind(world, status, journal, verdict):
-    if status:
-        world.documents["m2"]["collectors"]["journal"] = {"status": status, "data": journal}
-    result = world.judge(deep=True)
-    assert {item.host: item.verdict for item in result.verdicts if item.code == "KM903"}.get(
-        "m2"
-    ) == verdict
-    assert [item.code for item in result.not_judged] == (
-        [] if verdict else ["KM903"] if status == "ok" else ["KM902", "KM903"]
-    )
-    found = [finding for finding in result.findings if finding.code == "KM903"]
-    assert len(found) == (verdict == "present")
-    for finding in found:
-        assert finding.host == "m2"
-        assert (
-            f"the log level of kubelet of w1 is still 6 instead of 0 since run {RUN}"
-            in finding.summary
-        )
-        assert finding.evidence[0].path == f"/var/lib/kubemend/journal/{RUN}/001-raise.json"
-        assert f"kubemend_run_id={RUN}" in finding.remedy
-
-
-def test_left_behind_of_a_host_that_does_not_answer(world):
-    world.silence("m2")
-    assert [
-        item.verdict
-        for item in world.judge().verdicts
-        if item.code == "KM903" and item.host == "m2"
-    ] == ["unknown"]
-
-
 @pytest.mark.parametrize(("max_risk", "allowed"), [(0, False), (1, True)])
 def test_putting_back_is_planned_with_risk_1(world, max_risk, allowed):
     world.documents["m2"]["collectors"]["journal"] = {

@@ -491,31 +491,6 @@ def run(*timelines):
     return Run("r", "s", "f", "observe", "/r", "0.1.0", timelines=timelines)
 
 
-def test_the_text_is_aligned_and_marks_siblings_and_days():
-    entries = (
-        Entry(SECOND, "s", "api", "x", "created", "api"),
-        Entry(SECOND + 0.113402, "us", "w1 kubelet", "x", "ADD", "log"),
-        Entry(SECOND + 86400, "s", "api", "b", "created \x1b[31m" + "word " * 12, "api"),
-        Entry(None, "s", "", "", "more", "log"),
-    )
-    text = report_text.render(
-        Result(), run(Timeline("n/x", "x", "u\u202e", "pod of Job n/j", entries))
-    )
-    assert text.endswith(
-        "Timeline of n/x (uid u\\u202e), pod of Job n/j; times in UTC, 2026-11-21\n"
-        "  20:01:02         api         created\n"
-        "  20:01:02.113402  w1 kubelet  ADD\n"
-        "  2026-11-22\n"
-        "  20:01:02         api         b: created \\x1b[31mword word word word word word\n"
-        "                   word word word word word word\n"
-        "                               more\n\n"
-        "kubemend: 0 hosts, 0 critical, 0 warning, 0 unknown; report: /r\n"
-    )
-    assert "nothing is known of it but its name" in report_text.render(
-        Result(), run(Timeline("n/x", "x", "", "a", ()))
-    )
-
-
 def test_the_report_for_programs():
     report = json_report.render(
         Result(),

@@ -8,7 +8,6 @@ What proves it, what it explains, what is not clear meanwhile, and which repairs
 
 from __future__ import annotations
 
-from email.utils import formatdate
 from typing import Any
 
 import pytest
@@ -18,82 +17,25 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import writes
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning import plan
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import text
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports.run_info import Run
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import run_plan
-
-CLOCK = 1_800_000_000.0
-NOW, OLD, FRESH = (
-    "2027-01-15T08:00:00Z",
-    "2027-01-15T07:30:00.000000Z",
-    "2027-01-15T07:59:55.000000Z",
+from tests.unit.support.refused_writes import (
+    CLOCK,
+    FRESH,
+    MANAGER,
+    OLD,
+    SCHEDULER,
+    judged,
+    lost,
+    present,
+    status,
+    stopped,
 )
-MANAGER, SCHEDULER = "kube-controller-manager", "kube-scheduler"
-
-
-def stopped(world: Any, at: str = OLD) -> None:
-    """Every lease as it was then, while every kubelet and every component runs."""
-    for item in world.data("api", "nodes")["items"]:
-        item["lease"] = at
-    for server in world.data("api", "locks")["servers"]:
-        for lock in server["objects"]:
-            lock["renew_time"] = at
-    for name in world.documents:
-        world.data(name, "kubelet")["process"]["started_at"] = CLOCK - 90000
-
-
-def status(world: Any, host: str = "m1", **more: Any) -> dict[str, Any]:
-    found = {
-        "version": "3.6.4",
-        "member_id": host[1:],
-        "leader": "1",
-        "errors": [],
-        "db_size": 2097152,
-        "db_size_in_use": 1048576,
-        "quota": 1048576,
-        "learner": False,
-        "endpoint": "https://127.0.0.1:2379",
-        **more,
-    }
-    world.data(host, "etcd").update(status=found)
-    return found
-
-
-def judged(world: Any, *codes: str) -> tuple[dict[str, str], list[Any]]:
-    result = world.judge(faults=frozenset(codes) if codes else None)
-    return {item.code: item.verdict for item in result.verdicts if item.host is None}, list(
-        result.findings
-    )
-
-
-def present(world: Any) -> Any:
-    """Give the finding, None where there is none."""
-    return next((one for one in judged(world, "KM115")[1]), None)
 
 
 def test_a_cluster_that_writes_is_clear(world):
     assert judged(world, "KM115") == ({"KM115": "clear"}, [])
     status(world)
     assert judged(world, "KM115") == ({"KM115": "clear"}, [])
-
-
-def test_everything_stopped_and_nothing_is_clear(world):
-    """C01: locks and leases of one time, every Node Ready, half an hour later."""
-    stopped(world)
-    verdicts, found = judged(
-        world, "KM115", "KM203", "KM511", "KM512", "KM513", "KM525", "KM202", "KM523"
-    )
-    assert {code: verdicts[code] for code in ("KM115", "KM203", "KM511")} == dict.fromkeys(
-        ("KM115", "KM203", "KM511"), "present"
-    )
-    assert all(verdicts[code] == "unknown" for code in ("KM512", "KM513", "KM523", "KM525"))
-    assert found[0].code == "KM115"
-    assert found[0].severity == "critical"
-    assert "2027-01-15T07:30:00Z" in found[0].summary
-    assert {one.code: one.because for one in found[1:]} == {
-        "KM203": ("KM115",),
-        "KM511": ("KM115",),
-    }
 
 
 @pytest.mark.parametrize("one", ["node", "lock", "beat", "other lock"])
@@ -175,52 +117,7 @@ def test_without_leases_or_without_the_api_nobody_knows(world):
     assert judged(world, "KM115")[0] == {"KM115": "unknown"}
 
 
-@pytest.mark.parametrize("ahead", [45.0, -45.0])
-def test_where_clocks_differ_no_age_is_known_and_the_clocks_are_named(world, ahead):
-    stopped(world)
-    clock = {
-        "asked_at": CLOCK,
-        "read_at": CLOCK + 0.1,
-        "date": formatdate(CLOCK + ahead, usegmt=True),
-    }
-    for server in world.data("api", "locks")["servers"]:
-        server["clock"] = clock
-    result = world.judge(faults=frozenset(("KM115", "KM203", "KM511", "KM526")))
-    verdicts = {item.code: item for item in result.verdicts}
-    assert {code: item.verdict for code, item in verdicts.items()} == {
-        "KM115": "unknown",
-        "KM203": "unknown",
-        "KM511": "unknown",
-        "KM526": "present",
-    }
-    assert all("KM526" in verdicts[code].note for code in ("KM115", "KM203", "KM511"))
-    assert [(one.code, one.host) for one in result.findings] == [("KM526", "m1")]
-
-
 # etcd's own word
-
-
-@pytest.mark.parametrize(
-    ("alarms", "errors"),
-    [
-        ([{"member_id": "2", "alarm": "NOSPACE"}], []),
-        (None, ["memberID:2 alarm:NOSPACE "]),
-        ([], ["memberID:2 alarm:NOSPACE "]),
-    ],
-)
-def test_an_alarm_counts_from_the_first_second(world, alarms, errors):
-    status(world, errors=errors)
-    world.data("m1", "etcd")["alarms"] = alarms
-    found = present(world)
-    assert "NOSPACE" in found.summary
-    assert "2.0 MiB of 1.0 MiB" in found.summary
-    assert ("m2" in found.summary) is bool(alarms)
-    # m2, which the alarm names, was not read: the size is not said to be its own.
-    assert "its database" not in found.summary
-    assert "disarm" in found.remedy
-    assert any(proof.kind == "http" and proof.host == "m1" for proof in found.evidence)
-    verdicts, _findings = judged(world)
-    assert verdicts["KM203"] == verdicts["KM511"] == verdicts["KM525"] == "unknown"
 
 
 def test_an_alarm_that_health_tells_without_a_credential(world):
@@ -235,49 +132,6 @@ def test_an_alarm_that_health_tells_without_a_credential(world):
         },
     }
     assert "NOSPACE" in present(world).summary
-
-
-def test_corrupt_is_never_to_be_disarmed(world):
-    status(world)
-    world.data("m1", "etcd")["alarms"] = [
-        {"member_id": "2", "alarm": "CORRUPT"},
-        {"member_id": "1", "alarm": "NOSPACE"},
-    ]
-    found = present(world)
-    assert "CORRUPT" in found.summary
-    assert found.remedy.startswith("do not disarm")
-
-
-def lost(world: Any, *down: str) -> None:
-    """Members that do not run, as where their manifests were moved away.
-
-    The others know no leader.
-    """
-    for name in ("m1", "m2", "m3"):
-        if name in down:
-            world.documents[name]["collectors"]["etcd"] = {
-                "status": "error",
-                "error": "x",
-                "data": {
-                    "status": None,
-                    "members": [],
-                    "error": "https://127.0.0.1:2379: Connection refused",
-                },
-            }
-        else:
-            status(world, name, leader="0", errors=["etcdserver: no leader"])
-
-
-def test_no_quorum(world):
-    lost(world, "m2", "m3")
-    stopped(world)
-    found = present(world)
-    assert "no quorum" in found.summary
-    assert "m2" in found.summary
-    assert "m3" in found.summary
-    assert "majority" in found.remedy
-    world.api.update(status="error", reason="timed out", collectors={})
-    assert "no quorum" in present(world).summary
 
 
 def test_no_quorum_where_the_manifests_of_the_others_are_gone(world):
@@ -297,16 +151,6 @@ def test_no_quorum_where_the_other_hosts_are_gone(world):
         world.silence(name)
     world.api.update(status="error", reason="timed out", collectors={})
     assert "m2 does not answer at all" in present(world).summary
-
-
-def test_no_quorum_of_an_etcd_at_its_quota_comes_first(world):
-    """As a member of etcd 3.6.16 answered: no leader, and the alarm."""
-    lost(world, "m2", "m3")
-    status(world, leader="0", errors=["etcdserver: no leader", "memberID:1 alarm:NOSPACE"])
-    found = present(world)  # its leases are fresh: the alarm is sure all the same
-    assert "no quorum" in found.summary
-    assert "NOSPACE" in found.summary
-    assert found.remedy.startswith("bring back")
 
 
 @pytest.mark.parametrize("down", [("m2",), ()])
@@ -400,42 +244,6 @@ def test_locks_of_another_shape_are_none(world, value):
 
 
 # What it is to the rest
-
-
-def test_it_comes_first_and_no_host_is_called_healthy(world):
-    world.run("m2", MANAGER, "--leader-elect=false", elect=False)
-    world.manifest("m2", MANAGER, "--leader-elect=false")
-    stopped(world)
-    result = world.judge()
-    assert result.findings[0].code == "KM115"
-    assert "KM101" in {one.code for one in result.findings}
-    shown = text.render(
-        result,
-        Run(
-            run_id="20270115T080000Z-000000",
-            started=NOW,
-            finished=NOW,
-            mode="observe",
-            report_dir="/x",
-            tool_version="0",
-        ),
-    )
-    assert shown.index("KM115") < shown.index("KM101")
-    assert "healthy:" not in shown
-
-
-def test_kubelets_that_are_not_heard_get_no_other_cause(world):
-    stopped(world)
-    node = world.data("api", "nodes")["items"][-1]
-    node.update(ready="Unknown", conditions=[{"type": "Ready", "status": "Unknown", "since": OLD}])
-    world.documents["w1"]["collectors"]["api_way"] = {
-        "status": "ok",
-        "data": {"server": "https://x", "failed": "certificate", "error": "timed out"},
-    }
-    (found,) = [one for one in judged(world)[1] if one.code == "KM525"]
-    assert found.because == ("KM115",)
-    assert "accepts no writes" in found.summary
-    assert "certificate" not in found.summary
 
 
 def planned(world: Any, risk: int = 2) -> list[plan.Step]:

@@ -499,65 +499,6 @@ def test_our_cordon_that_was_left_behind_goes_last_of_what_lies_in_the_api(world
     assert "w1 is still cordoned by run 20261121T090000Z-1a2b3c" in finding.summary
 
 
-def km903(world):
-    """(hosts found, verdicts, whether it was not judged)."""
-    result = fault_engine.evaluate_clusters([*world.documents.values(), world.api])[0]
-    verdicts = {item.verdict for item in result.verdicts if item.code == "KM903"} - {
-        "not_applicable"
-    }
-    return (
-        [item.host for item in result.findings if item.code == "KM903"],
-        verdicts,
-        "KM903" in {item.code for item in result.not_judged},
-    )
-
-
-WORK = {"lock": None, "unproven": []}
-
-
-@pytest.mark.parametrize(
-    ("work", "wanted"),
-    [
-        (None, ([], set(), True)),  # evidence of before it was asked
-        (WORK, (["w1"], {"present"}, False)),
-        ({**WORK, "lock": {"run_id": OURS["run"], "held": True}}, ([], {"unknown"}, False)),
-    ],
-)
-def test_where_masters_were_left_out_the_one_that_asked_the_api_speaks_for_them(
-    world, work, wanted
-):
-    cordoned(world)
-    for name in ("m1", "m2", "m3"):
-        world.silence(name, "not_asked")
-    if work:
-        world.api["collectors"]["work"] = {"status": "ok", "data": work}
-    assert km903(world) == wanted
-
-
-@pytest.mark.parametrize(
-    "journal",
-    [
-        {"lock": {"run_id": OURS["run"], "held": True}},
-        {"unproven": [{"run_id": OURS["run"], "step": "x", "running": True}]},
-    ],
-)
-def test_whose_cordon_it_is_while_its_run_may_be_at_work(world, journal):
-    """Not clear: nobody would look at the node again."""
-    cordoned(world)
-    world.documents["m1"]["collectors"]["journal"] = {
-        "status": "ok",
-        "data": {"levels": [], **journal},
-    }
-    found, verdicts, _dummy = km903(world)
-    assert not found
-    assert "unknown" in verdicts
-
-
-def test_a_cordon_that_somebody_comes_back_for_is_no_fault(world):
-    cordoned(world, held=True)
-    assert not km903(world)[0]
-
-
 def test_all_that_stands_in_the_way_is_told_at_once(world):
     """Whoever mends the first would meet the second at the next try."""
     scheduler_with_config(world, mtime=1_900_000_000.0)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.plugins.plugin_utils.faults.node.test_api_node import node, silent
+from tests.unit.support.api_nodes import node, silent
 
 LONG_AGO = 1799990000.0  # hours before the API was asked, 2027-01-15T08:00:00Z
 SERVER = "https://10.0.0.9:6443"
