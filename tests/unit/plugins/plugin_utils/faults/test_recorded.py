@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,14 @@ def test_something_was_recorded():
     assert CASES
 
 
+def test_the_reasons_name_files_that_exist():
+    text = json.dumps(WITHOUT_RECORD)
+    names = set(re.findall(r"[\w/]*test_\w+\.py", text))
+    places = (FOLDER.parents[2], Path(__file__).parent, Path(__file__).parents[1])
+    assert names
+    assert [name for name in names if not any((at / name).exists() for at in places)] == []
+
+
 @pytest.mark.parametrize("code", sorted(fault_engine.CATALOGUE))
 def test_every_fault_was_judged_both_ways_on_real_evidence(code):
     """A predicate must have said present, clear and unknown of a real cluster's evidence."""
@@ -89,7 +98,7 @@ def test_every_fault_was_judged_both_ways_on_real_evidence(code):
     assert missing == set(excused), f"{code}: {missing} never recorded"
 
 
-# What no lab cluster was made to show, with the reason; hand-written evidence in test_judge.py
+# What no lab cluster was made to show, with the reason; hand-written evidence in test_engine.py
 # covers it where it exists.
 WITHOUT_RECORD: dict[str, dict[str, str]] = {
     "KM111": {
@@ -97,9 +106,9 @@ WITHOUT_RECORD: dict[str, dict[str, str]] = {
             "API servers on two stores cannot be made in one kubeadm cluster without wrecking it"
         )
     },
-    "KM201": {"unknown": "no lab runs a vendor's build; test_scheduling_tree.py has some"},
+    "KM201": {"unknown": "no lab runs a vendor's build; scheduling/test_lost_nodes.py has some"},
     "KM225": {
-        "present": "recorded clusters have no such pods; test_scheduling_pending.py has them"
+        "present": "recorded clusters have no such pods; scheduling/test_unschedulable.py has them"
     },
     "KM329": {
         "present": (
@@ -115,17 +124,17 @@ WITHOUT_RECORD: dict[str, dict[str, str]] = {
     "KM408": {
         "clear": (
             "no node of the lab has a limit of everybody that is below its services';"
-            " test_limits_process.py has one"
+            " limits/test_process.py has one"
         )
     },
     "KM411": {
         "present": (
-            "no lab fills the machine that it runs on with threads; test_limits_kernel.py has some"
+            "no lab fills the machine that it runs on with threads; limits/test_kernel.py has some"
         )
     },
     "KM410": {
         "clear": (
-            "every runtime of the lab comes with LimitNOFILE=infinity; test_limits_process.py has"
+            "every runtime of the lab comes with LimitNOFILE=infinity; limits/test_process.py has"
             " others"
         )
     },
@@ -144,18 +153,18 @@ WITHOUT_RECORD: dict[str, dict[str, str]] = {
     "KM516": {"present": "no kubelet of the lab has dockershim"},
     "KM517": {
         "present": (
-            "the lab's kubelets may not change the machine's kernel; test_node_kubelet.py has their"
-            " last words"
+            "the lab's kubelets may not change the machine's kernel; node/test_kubelet_down.py has"
+            " their last log lines"
         )
     },
     "KM521": {
-        "present": "recorded before the lab's folder-read-only; test_node_boot.py has others"
+        "present": "recorded before the lab's folder-read-only; node/test_boot.py has others"
     },
     "KM522": dict.fromkeys(
-        ("present", "clear"), "no machine of the lab has SELinux; test_node_boot.py has them"
+        ("present", "clear"), "no machine of the lab has SELinux; node/test_boot.py has them"
     ),
     "KM523": {
-        "present": "recorded before the lab's memory-pressure; test_node_network.py has others"
+        "present": "recorded before the lab's memory-pressure; node/test_network.py has others"
     },
     "KM526": dict.fromkeys(
         ("present", "unknown"),
@@ -164,18 +173,19 @@ WITHOUT_RECORD: dict[str, dict[str, str]] = {
     ),
     "KM527": {
         "present": (
-            "no node of the lab runs firewalld or ufw; test_node_firewall.py has those of"
+            "no node of the lab runs firewalld or ufw; node/test_firewall.py has those of"
             " distributions"
         )
     },
     "KM528": dict.fromkeys(
         ("present", "clear"),
-        "no machine of the lab has SELinux; test_node_firewall.py has its denials",
+        "no machine of the lab has SELinux; node/test_firewall.py has its denials",
     ),
     "KM901": {"unknown": "a host that does not answer is the fault itself"},
     "KM905": dict.fromkeys(
         ("present", "unknown"),
-        "every machine of the lab is a node, and its API names it; test_node_hosts.py has others",
+        "every machine of the lab is a node, and its API names it; models/test_node_hosts.py has"
+        " others",
     ),
     "KM903": {
         "present": (
