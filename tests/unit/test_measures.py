@@ -3,8 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Keep the measures of the code from growing.
 
-A limit may only become smaller. The aim of each is 0, but of conditional expressions (20) and of
-complex functions (30).
+A limit may only become smaller. The aim of each is 0, but of conditional expressions (20).
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ from tests import measures
 LIMITS = {
     "loose files": 0,
     "import cycles": 0,
-    "lines over 100 columns": 113,
-    "conditional expressions per 1,000 statements": 12,
-    "dense statements": 5,
-    "dense expressions": 26,
-    "functions of complexity over 10": 147,
+    "lines over 100 columns": 0,
+    "conditional expressions per 1,000 statements": 11.2,
+    "dense statements": 0,
+    "dense expressions": 0,
+    "functions of complexity over 10": 0,
     "words of the list to replace": 0,
-    "modules without a test file of the same name": 99,
+    "modules without a test file of the same name": 0,
 }
 
 
