@@ -16,12 +16,9 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.collectors im
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import limits
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
-    systemd as system_systemd,
+    systemd,
 )
-
-
-def _hang(context):
-    time.sleep(6000)
+from tests.unit.support.fake_collector import FakeCollector, hang, run_collectors
 
 
 def _crash(context):
@@ -58,21 +55,6 @@ def _loud(context):
     return {"fine": True}
 
 
-class Fake(registry.Collector):
-    __slots__ = ("function",)
-
-    def __init__(self, name, function, **more):
-        super().__init__(name, "test", **{"timeout": 120, **more})
-        self.function = function
-
-    def run(self, context):
-        return self.function(context)
-
-
-def _run(*collectors, timeout=600, processes=()):
-    return runner.run({"timeout": timeout}, list(collectors), list(processes))
-
-
 @pytest.mark.parametrize(
     ("function", "status", "error"),
     [
@@ -86,8 +68,9 @@ def _run(*collectors, timeout=600, processes=()):
     ],
 )
 def test_one_that_fails_costs_itself(function, status, error):
-    found = _run(
-        Fake("bad", function), Fake("good", lambda context: {"a": [1, 2.5, None, True, "ü"]})
+    found = run_collectors(
+        FakeCollector("bad", function),
+        FakeCollector("good", lambda context: {"a": [1, 2.5, None, True, "ü"]}),
     )
     assert (found["bad"]["status"], found["bad"]["error"]) == (status, error)
     assert found["good"]["status"] == "ok"
@@ -100,10 +83,10 @@ def test_one_that_fails_costs_itself(function, status, error):
 
 def test_one_that_hangs_is_left_behind():
     begin = time.monotonic()
-    found = _run(
-        Fake("slow", _hang, timeout=0.3),
-        Fake("after", lambda context: context.data.get("slow"), needs=("slow",)),
-        Fake("good", lambda context: 1),
+    found = run_collectors(
+        FakeCollector("slow", hang, timeout=0.3),
+        FakeCollector("after", lambda context: context.data.get("slow"), needs=("slow",)),
+        FakeCollector("good", lambda context: 1),
     )
     assert time.monotonic() - begin < 100
     assert [found[name]["status"] for name in ("slow", "after", "good")] == ["timeout", "ok", "ok"]
@@ -111,9 +94,9 @@ def test_one_that_hangs_is_left_behind():
 
 def test_the_whole_has_a_deadline():
     begin = time.monotonic()
-    found = _run(
-        Fake("slow", _hang, timeout=3000),
-        Fake("next", _hang, timeout=3000, needs=("slow",)),
+    found = run_collectors(
+        FakeCollector("slow", hang, timeout=3000),
+        FakeCollector("next", hang, timeout=3000, needs=("slow",)),
         timeout=2,
     )
     assert time.monotonic() - begin < 100
@@ -121,69 +104,33 @@ def test_the_whole_has_a_deadline():
 
 
 def test_nothing_of_a_child_reaches_our_output(capfd):
-    assert _run(Fake("loud", _loud))["loud"]["status"] == "ok"
+    assert run_collectors(FakeCollector("loud", _loud))["loud"]["status"] == "ok"
     assert capfd.readouterr() == ("", "")
 
 
 def test_data_reaches_those_that_need_it():
-    found = _run(
-        Fake("b", lambda context: context.data["a"] + 1, needs=("a",)), Fake("a", lambda context: 1)
+    found = run_collectors(
+        FakeCollector("b", lambda context: context.data["a"] + 1, needs=("a",)),
+        FakeCollector("a", lambda context: 1),
     )
     assert found["b"]["data"] == 2
 
 
 def test_without_its_component_it_is_absent_and_not_even_started():
-    found = _run(Fake("x", _hang, components=("etcd",)), processes=[(1, "kubelet")])
+    found = run_collectors(
+        FakeCollector("x", hang, components=("etcd",)), processes=[(1, "kubelet")]
+    )
     assert found["x"]["status"] == "absent"
     assert (
-        _run(Fake("x", _absent, components=("etcd",)), processes=[(1, "hyperkube")])["x"]["error"]
+        run_collectors(
+            FakeCollector("x", _absent, components=("etcd",)), processes=[(1, "hyperkube")]
+        )["x"]["error"]
         == "not here"
     )
 
 
-SHOWN = """\
-Id=kubelet.service
-Names=kubelet.service
-LoadState=loaded
-ActiveState=active
-LimitNOFILE=7
-
-Id=sshd.service
-Names=ssh.service sshd.service
-LoadState=loaded
-ActiveState=active
-
-Id=swap.img.swap
-Names=swap.img.swap
-LoadState=loaded
-ActiveState=active
-
-Id=crio.service
-Names=crio.service
-LoadState=not-found
-ActiveState=inactive
-"""
-
-
-@pytest.fixture
-def systemd(monkeypatch):
-    """Return (what systemctl was asked, what it answers): none of it outlives the test."""
-    asked, answers = [], {"show": SHOWN, "is-enabled": "disabled\n"}
-
-    def run(argv, seconds=5, limit=1048576):
-        asked.append(argv)
-        if isinstance(answers[argv[1]], Exception):
-            raise answers[argv[1]]
-        return answers[argv[1]]
-
-    monkeypatch.setattr(system_systemd.command, "run", run)
-    monkeypatch.setattr(system_systemd, "_told", {})
-    monkeypatch.setattr(system_systemd, "_states", {})
-    return asked, answers
-
-
-class Asking(Fake):
-    """One that asks systemd what the collector limits asks."""
+class Asking(FakeCollector):
+    """One that asks systemctl what the collector limits asks."""
 
     __slots__ = ()
 
@@ -192,12 +139,14 @@ class Asking(Fake):
 
 
 def _shows(context):
-    return sorted(system_systemd._told), len(system_systemd.show(*limits.question()[:2]))
+    return sorted(systemd._told), len(systemd.show(*limits.question()[:2]))
 
 
-def test_those_that_ask_systemd_wait_for_one_answer(systemd):
-    found = _run(
-        Asking("a", _shows, asks=True), Asking("b", _shows, asks=True), Fake("c", lambda context: 3)
+def test_those_that_ask_systemd_wait_for_one_answer(systemctl):
+    found = run_collectors(
+        Asking("a", _shows, asks=True),
+        Asking("b", _shows, asks=True),
+        FakeCollector("c", lambda context: 3),
     )
     names, properties, _files = limits.question()
     assert found["a"]["data"] == found["b"]["data"] == ([(tuple(names), tuple(properties))], 3)
@@ -205,18 +154,18 @@ def test_those_that_ask_systemd_wait_for_one_answer(systemd):
     assert set(found) == {"a", "b", "c"}  # what they asked is no evidence of its own
 
 
-def test_one_alone_asks_for_itself(systemd):
-    assert _run(Asking("a", _shows, asks=True))["a"]["data"] == ([], 4)
+def test_one_alone_asks_for_itself(systemctl):
+    assert run_collectors(Asking("a", _shows, asks=True))["a"]["data"] == ([], 4)
 
 
-def test_one_whose_module_is_broken_costs_only_itself(systemd):
+def test_one_whose_module_is_broken_costs_only_itself(systemctl):
     class Broken(Asking):
         __slots__ = ()
 
         def module(self):
             raise SyntaxError("broken")
 
-    found = _run(
+    found = run_collectors(
         Broken("a", lambda context: 1, asks=True), Asking("b", lambda context: 2, asks=True)
     )
     assert found["b"]["data"] == 2

@@ -7,32 +7,10 @@ import time
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import (
-    registry,
-    runner,
-)
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
     command,
 )
-
-
-def _hang(context):
-    time.sleep(6000)
-
-
-class Fake(registry.Collector):
-    __slots__ = ("function",)
-
-    def __init__(self, name, function, **more):
-        super().__init__(name, "test", **{"timeout": 120, **more})
-        self.function = function
-
-    def run(self, context):
-        return self.function(context)
-
-
-def _run(*collectors, timeout=600, processes=()):
-    return runner.run({"timeout": timeout}, list(collectors), list(processes))
+from tests.unit.support.fake_collector import FakeCollector, hang, run_collectors
 
 
 @pytest.mark.parametrize("way", [-3.15e7, 3.15e7])
@@ -49,5 +27,5 @@ def test_a_clock_that_is_set_meanwhile_moves_no_limit(monkeypatch, way):
     begin = time.monotonic()
     with pytest.raises(command.CommandError, match="did not end"):
         command.run(["sleep", "6000"], 0.3)
-    assert _run(Fake("slow", _hang, timeout=0.3))["slow"]["status"] == "timeout"
+    assert run_collectors(FakeCollector("slow", hang, timeout=0.3))["slow"]["status"] == "timeout"
     assert time.monotonic() - begin < 100

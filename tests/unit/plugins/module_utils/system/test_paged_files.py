@@ -10,8 +10,6 @@ import os
 from pathlib import Path
 from types import SimpleNamespace
 
-import pytest
-
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.base import (
     Context,
 )
@@ -23,22 +21,6 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.steps import 
     preconditions,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import files
-
-
-@pytest.fixture
-def pages(monkeypatch):
-    """One read gives at most so many bytes, as the kernel does it with a page."""
-    read, size = os.read, [4096]
-    monkeypatch.setattr(
-        files.os, "read", lambda descriptor, count: read(descriptor, min(count, size[0]))
-    )
-    return size
-
-
-@pytest.fixture
-def mountinfo():
-    with Path("/proc/self/mountinfo").open(encoding="utf-8", errors="backslashreplace") as file:
-        return file.read()
 
 
 def test_a_file_of_proc_is_read_to_its_end():

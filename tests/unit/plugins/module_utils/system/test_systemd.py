@@ -1,9 +1,6 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Copyright (c) kubemend contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-# SPDX-License-Identifier: GPL-3.0-or-later
 """What systemd says of its units, and what their files say."""
 
 import json
@@ -12,10 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import (
-    registry,
-    runner,
-)
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import (
     limits,
 )
@@ -23,64 +16,9 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.system import
     command,
     systemd,
 )
+from tests.unit.support.fake_collector import FakeCollector, run_collectors
 
 FIXTURES = Path(__file__).resolve().parents[4] / "fixtures"
-
-
-class Fake(registry.Collector):
-    __slots__ = ("function",)
-
-    def __init__(self, name, function, **more):
-        super().__init__(name, "test", **{"timeout": 120, **more})
-        self.function = function
-
-    def run(self, context):
-        return self.function(context)
-
-
-def _run(*collectors, timeout=600, processes=()):
-    return runner.run({"timeout": timeout}, list(collectors), list(processes))
-
-
-SHOWN = """\
-Id=kubelet.service
-Names=kubelet.service
-LoadState=loaded
-ActiveState=active
-LimitNOFILE=7
-
-Id=sshd.service
-Names=ssh.service sshd.service
-LoadState=loaded
-ActiveState=active
-
-Id=swap.img.swap
-Names=swap.img.swap
-LoadState=loaded
-ActiveState=active
-
-Id=crio.service
-Names=crio.service
-LoadState=not-found
-ActiveState=inactive
-"""
-
-
-@pytest.fixture
-def systemctl(monkeypatch):
-    """Return (what systemctl was asked, what it answers): none of it outlives the test."""
-    asked, answers = [], {"show": SHOWN, "is-enabled": "disabled\n"}
-
-    def run(argv, seconds=5, limit=1048576):
-        asked.append(argv)
-        if isinstance(answers[argv[1]], Exception):
-            raise answers[argv[1]]
-        return answers[argv[1]]
-
-    monkeypatch.setattr(systemd.command, "run", run)
-    monkeypatch.setattr(systemd, "_told", {})
-    monkeypatch.setattr(systemd, "_states", {})
-    return asked, answers
 
 
 QUESTIONS = (
@@ -137,7 +75,7 @@ def test_states_that_cannot_be_told_apart_are_asked_one_by_one(systemctl, said):
     assert len(asked) == 3
 
 
-class Asking(Fake):
+class Asking(FakeCollector):
     """One that asks systemd what the collector limits asks."""
 
     __slots__ = ()
@@ -155,10 +93,10 @@ def test_where_systemd_does_not_answer_each_asks_for_itself_and_nobody_else_wait
     if answer == "hangs":
         monkeypatch.setattr(systemd, "ask", lambda *given: time.sleep(6000))
     begin = time.monotonic()
-    found = _run(
+    found = run_collectors(
         Asking("a", lambda context: (sorted(systemd._told), 1), asks=True),
         Asking("b", lambda context: 2, asks=True),
-        Fake("c", lambda context: 3),
+        FakeCollector("c", lambda context: 3),
     )
     assert [found[name]["data"] for name in "abc"] == [
         ([], 1),

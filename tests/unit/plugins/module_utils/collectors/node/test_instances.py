@@ -1,13 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Copyright (c) kubemend contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-# SPDX-License-Identifier: GPL-3.0-or-later
 """The processes of Kubernetes on a node, and the mounts that they see."""
 
 import os
-from pathlib import Path
 
 import pytest
 
@@ -26,22 +22,6 @@ MOUNT = "{number} 1 8:1 {root} {point} ro,relatime - ext4 /dev/sda1 rw\n"
 
 
 FORMER, LATER = 1600000000.0, 1700000000.0
-
-
-@pytest.fixture
-def pages(monkeypatch):
-    """One read gives at most so many bytes, as the kernel does it with a page."""
-    read, size = os.read, [4096]
-    monkeypatch.setattr(
-        files.os, "read", lambda descriptor, count: read(descriptor, min(count, size[0]))
-    )
-    return size
-
-
-@pytest.fixture
-def mountinfo():
-    with Path("/proc/self/mountinfo").open(encoding="utf-8", errors="backslashreplace") as file:
-        return file.read()
 
 
 def test_files_that_were_replaced_are_told_wherever_their_mount_is_listed(

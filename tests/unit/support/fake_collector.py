@@ -1,0 +1,30 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Collectors made of a function each, and the runner that runs them."""
+
+import time
+
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import (
+    registry,
+    runner,
+)
+
+
+class FakeCollector(registry.Collector):
+    __slots__ = ("function",)
+
+    def __init__(self, name, function, **more):
+        super().__init__(name, "test", **{"timeout": 120, **more})
+        self.function = function
+
+    def run(self, context):
+        return self.function(context)
+
+
+def hang(context):
+    time.sleep(6000)
+
+
+def run_collectors(*collectors, timeout=600, processes=()):
+    return runner.run({"timeout": timeout}, list(collectors), list(processes))
