@@ -5,65 +5,36 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import (
     revert,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import revert as run_revert
-
-OLD, NEW, UNDO = "20261121T090000Z-1a2b3c", "20261121T100000Z-4d5e6f", "20261121T110000Z-aaaaaa"
-A, B, C = "a" * 64, "b" * 64, "c" * 64
-MANIFEST = "/etc/kubernetes/manifests/kube-scheduler.yaml"
-
-
-def file(state: str = "restore", key: str = "state", **more: Any) -> dict[str, Any]:
-    return {
-        "path": MANIFEST,
-        key: state,
-        "reason": None,
-        "component": "kube-scheduler",
-        "steps": ["01-x"],
-        "sha256_left": A,
-        "sha256_former": B,
-        "sha256_present": C,
-        **more,
-    }
+from tests.unit.support.revert_listing import (
+    MANIFEST,
+    NEW,
+    OLD,
+    A,
+    B,
+    C,
+    file,
+    listing,
+    run,
+)
 
 
-def run(run_id: str, *files: dict[str, Any], **more: Any) -> dict[str, Any]:
-    return {
-        "run_id": run_id,
-        "first": "2026-11-21T09:00:00Z",
-        "last": "2026-11-21T09:00:10Z",
-        "reverts": [],
-        "paths": list(files),
-        "error": None,
-        **more,
-    }
-
-
-def said(
-    host: str, *runs: dict[str, Any], status: str = "ok", reason: str = ""
-) -> run_revert.Listing:
-    return run_revert.listing(
-        host, status, reason, {"runs": list(runs), "truncated": False, "busy": False, "error": None}
-    )
-
-
-def last(text: str) -> str:
+def last_sentence(text: str) -> str:
     """Return the last line of the report, as it was before it was wrapped."""
     return " ".join(("kubemend:" + text.rpartition("\nkubemend:")[2]).split())
 
 
 def test_the_list() -> None:
     listings = [
-        said(
+        listing(
             "m2",
             run(NEW, file(), file("conflict", path="/x", reason="theirs")),
             run(OLD, file("already")),
         ),
-        said("w1", status="unreachable", reason="timed out"),
+        listing("w1", status="unreachable", reason="timed out"),
     ]
     text = revert.render(
         run_revert.Report(listings, None, run_revert.choose(listings, None), not_asked=["m3"])
@@ -83,7 +54,7 @@ def test_the_list() -> None:
     ):
         assert words in text
     assert "No run of kubemend" in revert.render(
-        run_revert.Report([said("m1")], None, run_revert.Choice(None))
+        run_revert.Report([listing("m1")], None, run_revert.Choice(None))
     )
 
 
@@ -119,8 +90,8 @@ def test_the_report_of_what_the_guards_would_refuse() -> None:
 
 def test_the_report() -> None:
     listings = [
-        said("m1", run(OLD, file())),
-        said("m2", run(OLD, file("\x1b", path="/a\x1b[2J"), file(path="/b\x1b[2J"))),
+        listing("m1", run(OLD, file())),
+        listing("m2", run(OLD, file("\x1b", path="/a\x1b[2J"), file(path="/b\x1b[2J"))),
     ]
     choice = run_revert.choose(listings, "last")
     checked = run_revert.Report(listings, "last", choice, check=True)
@@ -152,7 +123,7 @@ def test_the_report() -> None:
         "failed",
         f"the revert of run {OLD} on m1 is failed: it is down",
     )
-    assert "it is down" in last(text)
+    assert "it is down" in last_sentence(text)
     good = run_revert.outcome(
         "m1", "ok", "", {"components": [], "paths": [file("restored", "result")], "changed": True}
     )
@@ -169,11 +140,11 @@ def test_the_report() -> None:
 def test_it_fits_into_80_columns_but_for_what_is_copied() -> None:
     why = "it is neither what the run left nor what was there before " * 3
     listings = [
-        said(
+        listing(
             "m1",
             run(OLD, file("conflict", reason=why), file(path=f"{MANIFEST}-foreign"), error=why),
         ),
-        said("m2", status="error", reason=why),
+        listing("m2", status="error", reason=why),
     ]
     done = [
         run_revert.outcome(

@@ -17,49 +17,15 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports impor
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports.run_info import Run
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import revert as run_revert
 from tests import schemas
-
-OLD, NEW, UNDO = "20261121T090000Z-1a2b3c", "20261121T100000Z-4d5e6f", "20261121T110000Z-aaaaaa"
-A, B, C = "a" * 64, "b" * 64, "c" * 64
-MANIFEST = "/etc/kubernetes/manifests/kube-scheduler.yaml"
-
-
-def file(state: str = "restore", key: str = "state", **more: Any) -> dict[str, Any]:
-    return {
-        "path": MANIFEST,
-        key: state,
-        "reason": None,
-        "component": "kube-scheduler",
-        "steps": ["01-x"],
-        "sha256_left": A,
-        "sha256_former": B,
-        "sha256_present": C,
-        **more,
-    }
-
-
-def run(run_id: str, *files: dict[str, Any], **more: Any) -> dict[str, Any]:
-    return {
-        "run_id": run_id,
-        "first": "2026-11-21T09:00:00Z",
-        "last": "2026-11-21T09:00:10Z",
-        "reverts": [],
-        "paths": list(files),
-        "error": None,
-        **more,
-    }
-
-
-def said(
-    host: str, *runs: dict[str, Any], status: str = "ok", reason: str = ""
-) -> run_revert.Listing:
-    return run_revert.listing(
-        host, status, reason, {"runs": list(runs), "truncated": False, "busy": False, "error": None}
-    )
-
-
-def last(text: str) -> str:
-    """Return the last line of the report, as it was before it was wrapped."""
-    return " ".join(("kubemend:" + text.rpartition("\nkubemend:")[2]).split())
+from tests.unit.support.revert_listing import (
+    MANIFEST,
+    NEW,
+    OLD,
+    UNDO,
+    file,
+    listing,
+    run,
+)
 
 
 @pytest.mark.parametrize(
@@ -80,14 +46,14 @@ def test_which_run_and_where(
     wanted: str | None, runs: list[tuple[str, str, str]], chosen: tuple[str | None, tuple[str, ...]]
 ) -> None:
     choice = run_revert.choose(
-        [said(host, run(run_id, file(state))) for host, run_id, state in runs], wanted
+        [listing(host, run(run_id, file(state))) for host, run_id, state in runs], wanted
     )
     assert (choice.run_id, choice.hosts, choice.problem) == (*chosen, "")
 
 
 def test_the_last_is_no_revert_but_one_can_be_named() -> None:
     listings = [
-        said("m1", run(UNDO, file(), reverts=[NEW]), run(NEW, file("already")), run(OLD, file()))
+        listing("m1", run(UNDO, file(), reverts=[NEW]), run(NEW, file("already")), run(OLD, file()))
     ]
     assert run_revert.choose(listings, "last").run_id == OLD
     assert run_revert.choose(listings, UNDO).hosts == ("m1",)
@@ -95,7 +61,8 @@ def test_the_last_is_no_revert_but_one_can_be_named() -> None:
 
 def test_an_unknown_run_is_named_with_the_known_and_the_silent() -> None:
     choice = run_revert.choose(
-        [said("m1", run(OLD, file())), said("m2", status="unreachable", reason="timed out")], NEW
+        [listing("m1", run(OLD, file())), listing("m2", status="unreachable", reason="timed out")],
+        NEW,
     )
     assert choice.hosts == ()
     assert (
@@ -105,7 +72,7 @@ def test_an_unknown_run_is_named_with_the_known_and_the_silent() -> None:
     )
     assert (
         "has anything left to restore"
-        in run_revert.choose([said("m1", run(OLD, file("already")))], "last").problem
+        in run_revert.choose([listing("m1", run(OLD, file("already")))], "last").problem
     )
     assert "none is known" in run_revert.choose([], OLD).problem
 
@@ -113,7 +80,7 @@ def test_an_unknown_run_is_named_with_the_known_and_the_silent() -> None:
 def test_a_run_that_changed_no_file_is_said_to_be_one() -> None:
     listings = [
         run_revert.listing("m1", "ok", "", {"runs": [], "empty": [NEW, 3, "x"]}),
-        said("m2", run(OLD, file())),
+        listing("m2", run(OLD, file())),
     ]
     assert listings[0].empty == (NEW,)
     assert (
@@ -208,9 +175,9 @@ def test_somebody_elses_bytes_alone_stop_no_other_host(
 
 def test_the_report_for_programs() -> None:
     listings = [
-        said("m1", run(OLD, file()), run(NEW, file("kept", reason="a secret"))),
-        said("m2", run(OLD, file("conflict", component=None))),
-        said("w1", status="unreachable", reason="timed out"),
+        listing("m1", run(OLD, file()), run(NEW, file("kept", reason="a secret"))),
+        listing("m2", run(OLD, file("conflict", component=None))),
+        listing("w1", status="unreachable", reason="timed out"),
     ]
     done = [
         run_revert.outcome(
@@ -274,7 +241,10 @@ def test_files_of_the_run(tmp_path: Any) -> None:
 
 def test_a_host_that_could_not_be_asked_is_no_host_without_a_part() -> None:
     """The newest run may lie there, and what it would have taken back was not."""
-    listings = [said("m1", run(OLD, file())), said("m2", status="unreachable", reason="timed out")]
+    listings = [
+        listing("m1", run(OLD, file())),
+        listing("m2", status="unreachable", reason="timed out"),
+    ]
     assert "m2 could not be asked" in run_revert.choose(listings, "last").problem
     choice = run_revert.choose(listings, OLD)
     good = run_revert.outcome(

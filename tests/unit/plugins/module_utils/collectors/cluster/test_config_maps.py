@@ -9,44 +9,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.cl
     config_maps,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi.client import ApiError
-
-PATHS = {
-    "Deployment": "/apis/apps/v1/deployments",
-    "StatefulSet": "/apis/apps/v1/statefulsets",
-    "DaemonSet": "/apis/apps/v1/daemonsets",
-    "CronJob": "/apis/batch/v1/cronjobs",
-}
-
-
-class Answers:
-    """Lists by path, as Client.items gives them; objects by path, as Client.get does."""
-
-    def __init__(self, *objects, single=None, fail=None, absent=()):
-        self.lists = {path: [] for path in PATHS.values()}
-        self.lists.update({"/api/v1/pods": [], "/apis/batch/v1beta1/cronjobs": []})
-        for kind, item in objects:
-            self.lists[PATHS.get(kind, kind)].append(item)
-        self.single, self.fail, self.absent, self.asked = single or {}, fail or {}, absent, []
-
-    def items(self, path, query=None, unmanaged=False):
-        assert unmanaged
-        self.asked.append(path)
-        assert (
-            path != "/api/v1/pods"
-            or query["fieldSelector"] == "status.phase!=Succeeded,status.phase!=Failed"
-        )
-        if path in self.absent:
-            raise ApiError("absent", "no such thing")
-        for number, item in enumerate(self.lists[path]):
-            if self.fail.get(path) == number:
-                raise ApiError("timeout", "the time limit was reached")
-            yield item
-
-    def get(self, path, accept=None):
-        self.asked.append(path)
-        if path not in self.single:
-            raise ApiError("absent", "no such thing")
-        return self.single[path]
+from tests.unit.support.fake_client import WorkloadClient
 
 
 @pytest.mark.parametrize(
@@ -61,7 +24,7 @@ class Answers:
 )
 def test_the_kubelets_configmap_of_the_release(version, name):
     path = "/api/v1/namespaces/kube-system/configmaps/" + name
-    api = Answers(
+    api = WorkloadClient(
         single={
             path: {
                 "metadata": {"resourceVersion": "7"},
@@ -80,4 +43,4 @@ def test_the_kubelets_configmap_of_the_release(version, name):
     assert "cpuManagerPolicy: static" in item["text"]
     assert item["masked"]
     with pytest.raises(ApiError, match="holds no kubelet"):
-        config_maps.kubelet(Answers(single={path: {"metadata": {}, "data": {}}}), version)
+        config_maps.kubelet(WorkloadClient(single={path: {"metadata": {}, "data": {}}}), version)

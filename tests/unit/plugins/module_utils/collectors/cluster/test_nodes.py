@@ -11,20 +11,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.cl
     nodes as cluster_nodes,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi.client import ApiError
-
-
-class Answers:
-    """A list as Client.items gives it; an error comes at its place."""
-
-    def __init__(self, *items):
-        self.given, self.asked, self.events = items, [], ()
-
-    def items(self, path, query=None, accept=None, restarts=3):
-        self.asked.append((path, query))
-        for item in self.events if path.endswith("/events") else self.given:
-            if isinstance(item, Exception):
-                raise item
-            yield item
+from tests.unit.support.fake_client import ItemClient
 
 
 def test_taints():
@@ -109,7 +96,7 @@ def test_the_message_of_a_node_that_says_that_it_is_not_ready(given, kept):
 
 def test_leases_come_by_one_list_or_not_at_all():
     nodes = [{"name": "w1"}, {"name": "w2"}]
-    answers = Answers(
+    answers = ItemClient(
         {"metadata": {"name": "w1"}, "spec": {"renewTime": "2027-01-15T08:00:00.000000Z"}},
         {"metadata": {"name": "gone"}, "spec": {}},
     )
@@ -121,13 +108,13 @@ def test_leases_come_by_one_list_or_not_at_all():
     assert answers.asked == [(cluster_nodes.LEASES, None)]
     nodes = [{"name": "w1"}]
     cluster_nodes.leased(
-        Answers(
+        ItemClient(
             {"metadata": {"name": "w1"}, "spec": {"renewTime": "x"}}, ApiError("denied", "no", 403)
         ),
         nodes,
     )
     assert nodes == [{"name": "w1"}]
-    answers = Answers()
+    answers = ItemClient()
     cluster_nodes.leased(
         answers, [{"name": str(number)} for number in range(cluster_nodes.MAX_LEASED + 1)]
     )

@@ -14,22 +14,9 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.cl
     pending as cluster_pending,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi.client import ApiError
+from tests.unit.support.fake_client import ItemClient
 
 TEXT = "0/2 nodes are available: 2 node(s) had untolerated taint {caf: log}."
-
-
-class Answers:
-    """A list as Client.items gives it; an error comes at its place."""
-
-    def __init__(self, *items):
-        self.given, self.asked, self.events = items, [], ()
-
-    def items(self, path, query=None, accept=None, restarts=3):
-        self.asked.append((path, query))
-        for item in self.events if path.endswith("/events") else self.given:
-            if isinstance(item, Exception):
-                raise item
-            yield item
 
 
 def pod(
@@ -64,12 +51,12 @@ def pod(
 
 def collect(*items):
     return cluster_pending.collect(
-        Answers(*items), lambda error: isinstance(error, ApiError) and error.status == "timeout"
+        ItemClient(*items), lambda error: isinstance(error, ApiError) and error.status == "timeout"
     )
 
 
 def test_one_list_of_pending_pods_is_asked_for():
-    answers = Answers()
+    answers = ItemClient()
     assert cluster_pending.collect(answers, lambda error: False) == (
         {"items": [], "total": 0, "read": 0, "taken": 0, "unseen": [], "gated": [], "bound": []},
         False,
@@ -132,7 +119,7 @@ def test_what_a_pod_asks_for_and_what_the_largest_node_has():
         "n2": {"cpu": 8000, "memory": 2**32},
     }
     data, _dummy = cluster_pending.collect(
-        Answers(asking, pod("b")), lambda error: False, allocatable=has
+        ItemClient(asking, pod("b")), lambda error: False, allocatable=has
     )
     assert data["items"][0]["asks"] == {
         "cpu": 2500,
@@ -155,7 +142,8 @@ def test_what_a_pod_asks_for_and_what_the_largest_node_has():
         == 20
     )
     assert (
-        "largest" not in cluster_pending.collect(Answers(), lambda error: False, allocatable=has)[0]
+        "largest"
+        not in cluster_pending.collect(ItemClient(), lambda error: False, allocatable=has)[0]
     )
 
 
@@ -251,7 +239,7 @@ def test_a_pod_that_does_not_ask_for_its_own_node_any_more(labels, unfit):
     item = meant("a", field("m3"))
     item["spec"]["nodeSelector"] = {"disk": "ssd"}
     data, _dummy = cluster_pending.collect(
-        Answers(item, meant("b", field("m3"))), lambda error: False, labels=labels
+        ItemClient(item, meant("b", field("m3"))), lambda error: False, labels=labels
     )
     assert [one.get("unfit", False) for one in data["items"]] == (
         [True, False] if unfit else [False]
@@ -350,7 +338,7 @@ def test_pods_that_have_a_node_wait_for_its_kubelet_until_it_begins():
     ("nodes", "absent"), [(None, []), (("w1",), ["gone"]), (("w1", "joined", "gone"), [])]
 )
 def test_a_node_that_may_have_joined_since_they_were_listed_is_asked_for_by_its_name(nodes, absent):
-    class Nodes(Answers):
+    class Nodes(ItemClient):
         def find(self, path):
             self.asked.append((path, None))
             if path.endswith("/refused"):
@@ -369,7 +357,7 @@ def spoken(uid, message, last):
 
 
 def test_events_speak_where_the_pod_does_not():
-    answers = Answers(
+    answers = ItemClient(
         pod("a"),
         dict(
             bare("b"),
@@ -406,13 +394,13 @@ def test_events_speak_where_the_pod_does_not():
 
 
 def test_events_that_may_not_be_read_cost_nothing_and_are_not_asked_for_without_need():
-    answers = Answers(bare("b"), pod("c", message=""))
+    answers = ItemClient(bare("b"), pod("c", message=""))
     answers.events = [ApiError("denied", "no", 403)]
     data, cut = cluster_pending.collect(answers, lambda error: False)
     assert not cut
     assert len(data["unseen"]) == 1
     assert [one["message"] for one in data["items"]] == [""]
-    answers = Answers(pod("a"), bare("b", nodeName="w1"))
+    answers = ItemClient(pod("a"), bare("b", nodeName="w1"))
     cluster_pending.collect(answers, lambda error: False)
     assert len(answers.asked) == 1
 
@@ -422,7 +410,7 @@ def test_the_pod_that_was_asked_for_is_an_entry_of_its_own(asked):
     mine = pod("a")
     mine["metadata"]["uid"] = "u-a"
     data, _dummy = cluster_pending.collect(
-        Answers(pod("b"), mine, pod("c")), lambda error: False, asked
+        ItemClient(pod("b"), mine, pod("c")), lambda error: False, asked
     )
     assert [(one["names"], one.get("asked")) for one in data["items"]] == [
         (["a"], True),
@@ -434,7 +422,7 @@ def test_the_pod_that_was_asked_for_is_an_entry_of_its_own(asked):
         (bare("a", schedulingGates=[{"name": "g"}]), "gated"),
     ):
         item["metadata"]["uid"] = "u-a"
-        rows = cluster_pending.collect(Answers(item), lambda error: False, asked)[0][name]
+        rows = cluster_pending.collect(ItemClient(item), lambda error: False, asked)[0][name]
         assert [one["asked"] for one in rows] == [True]
 
 
@@ -447,13 +435,13 @@ def test_an_entry_says_which_nodes_it_does_not_ask_for():
     mine = pod("a")
     mine["spec"]["nodeSelector"] = {"zone": "a"}
     data, _dummy = cluster_pending.collect(
-        Answers(mine, pod("b"), meant("c", field("m1"))), lambda error: False, None, LABELS
+        ItemClient(mine, pod("b"), meant("c", field("m1"))), lambda error: False, None, LABELS
     )
     assert [one["off"] for one in data["items"]] == [["w1", "w2"], [], None]
 
 
 def test_which_nodes_are_full_is_only_asked_where_a_scheduler_says_so():
-    class Crowd(Answers):
+    class Crowd(ItemClient):
         def items(self, path, query=None, accept=None, restarts=3):
             # a row that comes twice looks like two pods
             assert restarts == (3 if query == {"fieldSelector": "status.phase=Pending"} else 0)
@@ -484,12 +472,12 @@ def test_of_more_pods_than_are_read_nobody_knows(monkeypatch):
     monkeypatch.setattr(cluster_pending, "MAX_PLACED", 1)
     assert (
         cluster_pending.full_nodes(
-            Answers(bare("a", nodeName="w1"), bare("b", nodeName="w1")), {"w1": 1}
+            ItemClient(bare("a", nodeName="w1"), bare("b", nodeName="w1")), {"w1": 1}
         )
         is None
     )
-    assert cluster_pending.full_nodes(Answers(ApiError("denied", "no", 403)), {"w1": 1}) is None
+    assert cluster_pending.full_nodes(ItemClient(ApiError("denied", "no", 403)), {"w1": 1}) is None
 
 
 def test_a_table_without_nodes_tells_of_no_node():
-    assert cluster_pending.full_nodes(Answers({"Name": "a"}), {"w1": 1}) is None
+    assert cluster_pending.full_nodes(ItemClient({"Name": "a"}), {"w1": 1}) is None

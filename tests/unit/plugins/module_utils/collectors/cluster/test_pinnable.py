@@ -12,45 +12,9 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.cl
     pinnable,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi.client import ApiError
+from tests.unit.support.fake_client import PATHS, WorkloadClient
 
-PATHS = {
-    "Deployment": "/apis/apps/v1/deployments",
-    "StatefulSet": "/apis/apps/v1/statefulsets",
-    "DaemonSet": "/apis/apps/v1/daemonsets",
-    "CronJob": "/apis/batch/v1/cronjobs",
-}
 ONE = {"cpu": "1", "memory": "64Mi"}
-
-
-class Answers:
-    """Lists by path, as Client.items gives them; objects by path, as Client.get does."""
-
-    def __init__(self, *objects, single=None, fail=None, absent=()):
-        self.lists = {path: [] for path in PATHS.values()}
-        self.lists.update({"/api/v1/pods": [], "/apis/batch/v1beta1/cronjobs": []})
-        for kind, item in objects:
-            self.lists[PATHS.get(kind, kind)].append(item)
-        self.single, self.fail, self.absent, self.asked = single or {}, fail or {}, absent, []
-
-    def items(self, path, query=None, unmanaged=False):
-        assert unmanaged
-        self.asked.append(path)
-        assert (
-            path != "/api/v1/pods"
-            or query["fieldSelector"] == "status.phase!=Succeeded,status.phase!=Failed"
-        )
-        if path in self.absent:
-            raise ApiError("absent", "no such thing")
-        for number, item in enumerate(self.lists[path]):
-            if self.fail.get(path) == number:
-                raise ApiError("timeout", "the time limit was reached")
-            yield item
-
-    def get(self, path, accept=None):
-        self.asked.append(path)
-        if path not in self.single:
-            raise ApiError("absent", "no such thing")
-        return self.single[path]
 
 
 def container(name="app", limits=None, requests=None, **more):
@@ -113,7 +77,7 @@ def workload(kind, name, given, of_pods=None, **meta):
 
 def collect(*objects, expected=None, **more):
     return pinnable.collect(
-        Answers(*objects, **more), expected, lambda error: error.status == "timeout"
+        WorkloadClient(*objects, **more), expected, lambda error: error.status == "timeout"
     )
 
 
@@ -302,7 +266,9 @@ def test_the_topmost_owner(owner, labels, single, found):
 
 
 def test_owners_are_asked_for_once():
-    api = Answers(*(pod(f"p{number}", BAD, ("Job", "j"), node=f"w{number}") for number in range(5)))
+    api = WorkloadClient(
+        *(pod(f"p{number}", BAD, ("Job", "j"), node=f"w{number}") for number in range(5))
+    )
     pinnable.collect(api, None, lambda error: False)
     assert len([path for path in api.asked if path.endswith("/jobs/j")]) == 1
 
@@ -470,7 +436,7 @@ def test_what_was_read_until_the_time_limit_counts(path, kept):
     assert cut
     assert [(item["kind"], item["name"]) for item in data["items"]] == kept
     with pytest.raises(ApiError):
-        pinnable.collect(Answers(*objects, fail={path: 0}), None, lambda error: False)
+        pinnable.collect(WorkloadClient(*objects, fail={path: 0}), None, lambda error: False)
 
 
 def test_too_many_are_cut():
