@@ -101,3 +101,22 @@ def service(name: str, **more: str) -> dict[str, str]:
 
 
 DPHYS = record("/etc/dphys-swapfile", "#CONF_SWAPSIZE=0\nCONF_SWAPSIZE=100\n")
+FILE = "/swapfile file 65532 0 -2\n"
+REFUSED, SILENT = "kind: KubeletConfiguration\n", {"status": None, "body": None, "error": "refused"}
+
+
+def judge_swap(world, seen, config=REFUSED, flags=(), answers=True, status="ok"):
+    """Return (verdict, findings, note) of the worker."""
+    kubelet = world.data("w1", "kubelet")
+    kubelet.update(argv=["kubelet", "--config=/var/lib/kubelet/config.yaml", *flags])
+    kubelet["config"] = (
+        record("/var/lib/kubelet/config.yaml", config, masked=[])
+        if isinstance(config, str)
+        else config
+    )
+    if not answers:
+        kubelet.update(process=None, healthz=SILENT)
+    world.documents["w1"]["collectors"]["swap"] = {"status": status, "data": seen}
+    result = world.judge(faults=frozenset({"KM504"}))
+    found = next(item for item in result.verdicts if item.host == "w1")
+    return found.verdict, [item for item in result.findings if item.host == "w1"], found.note

@@ -52,3 +52,27 @@ def pod(name="d-77-x", node="w1", owner=("Deployment", "d"), **more):
 def find(world, *items, **record):
     world.api["collectors"]["pinnable"] = {"status": "ok", "data": {"items": list(items)}, **record}
     return [one for one in world.judge(deep=True).findings if one.code == "KM313"]
+
+
+def configure_kubelets(world, **hosts):
+    """Give hosts kubelets as kubeadm configures them.
+
+    Of each: the policy of its file, that of its state file, and the flags that override both.
+    """
+    for host, (policy, state, *argv) in hosts.items():
+        kubelet = world.data(host, "kubelet")
+        kubelet["argv"] = ["kubelet", f"--config={FILE}", *argv]
+        kubelet["config"] = {
+            "path": FILE,
+            "text": (
+                "kind: KubeletConfiguration\n" + (f"cpuManagerPolicy: {policy}\n" if policy else "")
+            ),
+        }
+        record = (
+            {"path": "/var/lib/kubelet/cpu_manager_state", "text": STATE[state]} if state else None
+        )
+        world.documents[host]["collectors"]["pinning"] = {
+            "status": "ok",
+            "data": {"cpu_state": record},
+        }
+    return world

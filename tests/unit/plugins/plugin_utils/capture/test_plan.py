@@ -23,6 +23,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning impo
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import (
     maintenance,
 )
+from tests.unit.support.run_leftovers import raised_level
 
 SCHEDULER, MANAGER, API = "kube-scheduler", "kube-controller-manager", "kube-apiserver"
 RUN = "20261121T090000Z-1a2b3c"
@@ -573,25 +574,11 @@ def test_what_is_no_plan(document):
 # KM903: what a capture left behind.
 
 
-def level(overdue, **more):
-    return {
-        "run_id": RUN,
-        "entry": "001-raise",
-        "path": "log level of kubelet of w1",
-        "real": "level:kubelet/w1",
-        "level": "6",
-        "former": "0",
-        "at": "2026-11-21T09:00:00Z",
-        "overdue": overdue,
-        **more,
-    }
-
-
 @pytest.mark.parametrize(("max_risk", "allowed"), [(0, False), (1, True)])
 def test_putting_back_is_planned_with_risk_1(world, max_risk, allowed):
     world.documents["m2"]["collectors"]["journal"] = {
         "status": "ok",
-        "data": {"levels": [level(True), level(True, entry="002-raise")]},
+        "data": {"levels": [raised_level(True), raised_level(True, entry="002-raise")]},
     }
     documents = copy.deepcopy(world.documents)
     result, found = fault_engine.evaluate_clusters([*documents.values(), world.api])
@@ -616,10 +603,10 @@ def test_putting_back_is_planned_with_risk_1(world, max_risk, allowed):
 def test_what_only_a_hand_can_take_back_is_planned_so(world, alone):
     """Somebody edited the manifest meanwhile: no bytes of ours can come back."""
     told = "/m.yaml was edited meanwhile: take --v=4 out by hand (before it was: no --v)"
-    theirs = level(True, restart=True, by_hand=told, path="log level of kube-scheduler")
+    theirs = raised_level(True, restart=True, by_hand=told, path="log level of kube-scheduler")
     world.documents["m2"]["collectors"]["journal"] = {
         "status": "ok",
-        "data": {"levels": [theirs] if alone else [theirs, level(True)]},
+        "data": {"levels": [theirs] if alone else [theirs, raised_level(True)]},
     }
     documents = copy.deepcopy(world.documents)
     result, found = fault_engine.evaluate_clusters([*documents.values(), world.api])

@@ -13,26 +13,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.no
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import (
     engine as fault_engine,
 )
-
-OURS = {
-    "run": "20261121T090000Z-1a2b3c",
-    "reason": "drain",
-    "at": "2026-11-21T09:00:00Z",
-    "held": False,
-}
-
-
-def cordoned(world, **more):
-    world.api["collectors"]["nodes"]["data"]["items"].append(
-        {
-            "name": "w1",
-            "devices": {},
-            "addresses": [],
-            "ready": "True",
-            "unschedulable": True,
-            "cordon": {**OURS, **more},
-        }
-    )
+from tests.unit.support.run_leftovers import CORDON, RUN, cordon_worker, raised_level
 
 
 def km903(world):
@@ -49,23 +30,6 @@ def km903(world):
 
 
 WORK = {"lock": None, "unproven": []}
-
-
-RUN = "20261121T090000Z-1a2b3c"
-
-
-def level(overdue, **more):
-    return {
-        "run_id": RUN,
-        "entry": "001-raise",
-        "path": "log level of kubelet of w1",
-        "real": "level:kubelet/w1",
-        "level": "6",
-        "former": "0",
-        "at": "2026-11-21T09:00:00Z",
-        "overdue": overdue,
-        **more,
-    }
 
 
 def verdict(result, code, host=None):
@@ -187,9 +151,9 @@ def test_evidence_that_does_not_say_makes_no_stranger(world):
 @pytest.mark.parametrize(
     ("status", "journal", "verdict"),
     [
-        ("ok", {"levels": [level(True)]}, "present"),
-        ("ok", {"levels": [level(False), level(True)]}, "present"),
-        ("ok", {"levels": [level(False)]}, "clear"),
+        ("ok", {"levels": [raised_level(True)]}, "present"),
+        ("ok", {"levels": [raised_level(False), raised_level(True)]}, "present"),
+        ("ok", {"levels": [raised_level(False)]}, "clear"),
         ("ok", {"levels": []}, "clear"),
         ("ok", {"pending": []}, None),
         ("absent", None, "not_applicable"),
@@ -236,13 +200,13 @@ def test_left_behind_of_a_host_that_does_not_answer(world):
     [
         (None, ([], set(), True)),  # evidence of before it was asked
         (WORK, (["w1"], {"present"}, False)),
-        ({**WORK, "lock": {"run_id": OURS["run"], "held": True}}, ([], {"unknown"}, False)),
+        ({**WORK, "lock": {"run_id": CORDON["run"], "held": True}}, ([], {"unknown"}, False)),
     ],
 )
 def test_where_masters_were_left_out_the_one_that_asked_the_api_speaks_for_them(
     world, work, wanted
 ):
-    cordoned(world)
+    cordon_worker(world)
     for name in ("m1", "m2", "m3"):
         world.silence(name, "not_asked")
     if work:
@@ -253,13 +217,13 @@ def test_where_masters_were_left_out_the_one_that_asked_the_api_speaks_for_them(
 @pytest.mark.parametrize(
     "journal",
     [
-        {"lock": {"run_id": OURS["run"], "held": True}},
-        {"unproven": [{"run_id": OURS["run"], "step": "x", "running": True}]},
+        {"lock": {"run_id": CORDON["run"], "held": True}},
+        {"unproven": [{"run_id": CORDON["run"], "step": "x", "running": True}]},
     ],
 )
 def test_whose_cordon_it_is_while_its_run_may_be_at_work(world, journal):
     """Not clear: nobody would look at the node again."""
-    cordoned(world)
+    cordon_worker(world)
     world.documents["m1"]["collectors"]["journal"] = {
         "status": "ok",
         "data": {"levels": [], **journal},
@@ -270,5 +234,5 @@ def test_whose_cordon_it_is_while_its_run_may_be_at_work(world, journal):
 
 
 def test_a_cordon_that_somebody_comes_back_for_is_no_fault(world):
-    cordoned(world, held=True)
+    cordon_worker(world, held=True)
     assert not km903(world)[0]

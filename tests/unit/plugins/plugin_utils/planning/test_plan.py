@@ -23,28 +23,8 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.reme
     control_plane,
     maintenance,
 )
-
-SCHEDULER, MANAGER = "kube-scheduler", "kube-controller-manager"
-
-
-def planned(world, max_risk=0, allow=(), probe=None):
-    documents = copy.deepcopy(world.documents)
-    result, found = fault_engine.evaluate_clusters([*documents.values(), world.api])
-    return plan.plan(
-        result.findings,
-        found,
-        documents.__getitem__,
-        plan.Consent(max_risk, frozenset(allow)),
-        {**control_plane.REMEDIES, **maintenance.REMEDIES},
-        fault_engine.KEY_DIGITS,
-        probe,
-    )
-
-
-def break_election(world, host, *components):
-    for component in components or (SCHEDULER, MANAGER):
-        world.manifest(host, component, "--leader-elect=false")
-        world.run(host, component, "--leader-elect=false", elect=False)
+from tests.unit.support.election_plan import MANAGER, SCHEDULER, break_election, cordon, planned
+from tests.unit.support.run_leftovers import cordon_worker
 
 
 def test_nothing_to_do(world):
@@ -131,12 +111,6 @@ def test_nothing_is_edited_while_no_api_server_answers(world):
     break_election(world, "m2", MANAGER)
     world.api.update(status="error", reason="connection refused", collectors={})
     assert [step.allowed for step in planned(world, max_risk=3, allow=["api_down"])] == [False]
-
-
-def cordon(world, host, mark=None):
-    next(one for one in world.data("api", "nodes")["items"] if one["name"] == host).update(
-        unschedulable=True, cordon=mark
-    )
 
 
 def test_a_master_that_somebody_took_out_is_touched_only_where_that_is_allowed(world):
@@ -458,30 +432,9 @@ def test_kubeadm_config_that_is_wrong_twice_is_one_step(world):
     assert step.diff.count('"true"') == 2
 
 
-OURS = {
-    "run": "20261121T090000Z-1a2b3c",
-    "reason": "drain",
-    "at": "2026-11-21T09:00:00Z",
-    "held": False,
-}
-
-
-def cordoned(world, **more):
-    world.api["collectors"]["nodes"]["data"]["items"].append(
-        {
-            "name": "w1",
-            "devices": {},
-            "addresses": [],
-            "ready": "True",
-            "unschedulable": True,
-            "cordon": {**OURS, **more},
-        }
-    )
-
-
 def test_our_cordon_that_was_left_behind_goes_last_of_what_lies_in_the_api(world):
     break_election(world, "m2", SCHEDULER)
-    cordoned(world)
+    cordon_worker(world)
     steps = planned(world, 2)
     assert [(step.code, step.remedy, step.allowed) for step in steps] == [
         ("KM101", "edit_manifest", True),

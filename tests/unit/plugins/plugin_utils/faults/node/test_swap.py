@@ -24,27 +24,9 @@ from tests.unit.plugins.plugin_utils.models.swap.test_sources import (
     node,
     record,
 )
+from tests.unit.support.swap_evidence import FILE, REFUSED, judge_swap
 
 CODES = frozenset({"KM504"})
-FILE = "/swapfile file 65532 0 -2\n"
-REFUSED, SILENT = "kind: KubeletConfiguration\n", {"status": None, "body": None, "error": "refused"}
-
-
-def judged(world, seen, config=REFUSED, flags=(), answers=True, status="ok"):
-    """(verdict, findings, note) of the worker."""
-    kubelet = world.data("w1", "kubelet")
-    kubelet.update(argv=["kubelet", "--config=/var/lib/kubelet/config.yaml", *flags])
-    kubelet["config"] = (
-        record("/var/lib/kubelet/config.yaml", config, masked=[])
-        if isinstance(config, str)
-        else config
-    )
-    if not answers:
-        kubelet.update(process=None, healthz=SILENT)
-    world.documents["w1"]["collectors"]["swap"] = {"status": status, "data": seen}
-    result = world.judge(faults=CODES)
-    found = next(item for item in result.verdicts if item.host == "w1")
-    return found.verdict, [item for item in result.findings if item.host == "w1"], found.note
 
 
 def test_no_swap_is_clear_whatever_the_kubelet_says(world):
@@ -55,7 +37,7 @@ def test_no_swap_is_clear_whatever_the_kubelet_says(world):
         record("/x", None, error="missing"),
         "a: [\n",
     ):
-        assert judged(world, node(), config)[:2] == ("clear", [])
+        assert judge_swap(world, node(), config)[:2] == ("clear", [])
 
 
 @pytest.mark.parametrize(
@@ -66,7 +48,7 @@ def test_no_swap_is_clear_whatever_the_kubelet_says(world):
     ],
 )
 def test_swap_that_is_on_and_refused(world, answers, severity, said):
-    verdict, (found,), _dummy = judged(
+    verdict, (found,), _dummy = judge_swap(
         world, node(FSTAB_UNIT, fstab=LINE, swaps=SDA2), answers=answers
     )
     assert (verdict, found.severity, found.component, found.risk) == (
@@ -87,7 +69,7 @@ def test_swap_that_is_on_and_refused(world, answers, severity, said):
 
 
 def test_a_bare_flag_is_shown_as_it_stands(world):
-    _verdict, (found,), _note = judged(
+    _verdict, (found,), _note = judge_swap(
         world, node(FSTAB_UNIT, fstab=LINE, swaps=SDA2), flags=("--fail-swap-on", "--v=2")
     )
     assert "--fail-swap-on" in [proof.text for proof in found.evidence]
@@ -120,7 +102,7 @@ def test_a_bare_flag_is_shown_as_it_stands(world):
     ],
 )
 def test_swap_that_comes_back_at_the_next_boot(world, units, more, place, undone):
-    verdict, (found,), _dummy = judged(world, node(*units, **more))
+    verdict, (found,), _dummy = judge_swap(world, node(*units, **more))
     assert (verdict, found.severity, found.risk) == (
         "present",
         "warning",
@@ -140,7 +122,7 @@ def test_zram(world):
         record("/usr/lib/systemd/system-generators/zram-generator", None),
         *seen["files"],
     ]
-    verdict, (found,), _dummy = judged(world, seen, answers=False)
+    verdict, (found,), _dummy = judge_swap(world, seen, answers=False)
     assert verdict == "present"
     assert "zram-generator" in found.summary
     assert ZRAM in [proof.path for proof in found.evidence]
@@ -157,7 +139,9 @@ def test_zram(world):
     ],
 )
 def test_a_kubelet_that_tolerates_swap(world, config, flags):
-    verdict, found, note = judged(world, node(FSTAB_UNIT, fstab=LINE, swaps=SDA2), config, flags)
+    verdict, found, note = judge_swap(
+        world, node(FSTAB_UNIT, fstab=LINE, swaps=SDA2), config, flags
+    )
     assert (verdict, found) == ("clear", [])
     assert "tolerates" in note
 
@@ -168,7 +152,7 @@ def test_a_kubelet_that_tolerates_swap(world, config, flags):
 )
 def test_what_is_not_said_is_refused(world, config):
     """The default of every version."""
-    assert judged(world, node(swaps=SDA2), config)[0] == "present"
+    assert judge_swap(world, node(swaps=SDA2), config)[0] == "present"
 
 
 @pytest.mark.parametrize(
@@ -184,7 +168,7 @@ def test_what_is_not_said_is_refused(world, config):
 )
 def test_a_kubelet_whose_configuration_is_not_known(world, config, flags):
     for seen in (node(FSTAB_UNIT, fstab=LINE, swaps=SDA2), node(fstab=LINE)):
-        verdict, found, note = judged(world, seen, config, flags)
+        verdict, found, note = judge_swap(world, seen, config, flags)
         assert (verdict, found) == ("unknown", [])
         assert note
 
@@ -205,7 +189,7 @@ def test_swap_that_pods_are_meant_to_use_is_not_what_is_wrong(world):
         "status": "ok",
         "data": {"kubelet_version": "Kubernetes v1.36.3"},
     }
-    _verdict, (found,), _note = judged(
+    _verdict, (found,), _note = judge_swap(
         world, node(swaps=SDA2), "memorySwap:\n  swapBehavior: LimitedSwap\n", answers=False
     )
     assert "meant for pods" in found.summary
@@ -227,12 +211,12 @@ def test_swap_that_pods_are_meant_to_use_is_not_what_is_wrong(world):
     ],
 )
 def test_what_is_missing_is_not_clear(world, change, verdict):
-    assert judged(world, node() | change)[0] == verdict
+    assert judge_swap(world, node() | change)[0] == verdict
 
 
 @pytest.mark.parametrize("status", ["error", "timeout", "denied", "absent"])
 def test_a_collector_that_did_not_answer(world, status):
-    assert judged(world, None, status=status)[0] == "unknown"
+    assert judge_swap(world, None, status=status)[0] == "unknown"
 
 
 def test_a_host_without_a_kubelet(world):
@@ -248,7 +232,7 @@ def test_what_a_node_says_is_printed_on_one_line(world):
     seen = node(
         swaps="/x\\012\x1b[31mCRITICAL file 1 0 -1\n", fstab="/y\x1b[31m none swap sw 0 0\n"
     )
-    _verdict, (found,), _note = judged(world, seen)
+    _verdict, (found,), _note = judge_swap(world, seen)
     texts = [
         found.summary,
         found.remedy,
@@ -290,4 +274,4 @@ def test_no_evidence_raises(data):
     )
     for key in data.draw(st.lists(st.sampled_from(sorted(seen)), max_size=3)):
         seen[key] = data.draw(JSON)
-    judged(world, copy.deepcopy(seen), data.draw(st.sampled_from([REFUSED, None, "x"])))
+    judge_swap(world, copy.deepcopy(seen), data.draw(st.sampled_from([REFUSED, None, "x"])))

@@ -12,34 +12,13 @@ from tests.unit.plugins.plugin_utils.models.swap.test_sources import (
     LINE,
     SDA2,
     node,
-    record,
 )
-
-CODES = frozenset({"KM504"})
-FILE = "/swapfile file 65532 0 -2\n"
-REFUSED, SILENT = "kind: KubeletConfiguration\n", {"status": None, "body": None, "error": "refused"}
-
-
-def judged(world, seen, config=REFUSED, flags=(), answers=True, status="ok"):
-    """(verdict, findings, note) of the worker."""
-    kubelet = world.data("w1", "kubelet")
-    kubelet.update(argv=["kubelet", "--config=/var/lib/kubelet/config.yaml", *flags])
-    kubelet["config"] = (
-        record("/var/lib/kubelet/config.yaml", config, masked=[])
-        if isinstance(config, str)
-        else config
-    )
-    if not answers:
-        kubelet.update(process=None, healthz=SILENT)
-    world.documents["w1"]["collectors"]["swap"] = {"status": status, "data": seen}
-    result = world.judge(faults=CODES)
-    found = next(item for item in result.verdicts if item.host == "w1")
-    return found.verdict, [item for item in result.findings if item.host == "w1"], found.note
+from tests.unit.support.swap_evidence import FILE, judge_swap
 
 
 def test_a_container_shows_the_swap_of_its_machine(world):
     """Systemd takes up none there; a file of its own that fstab names comes back with swapon -a."""
-    verdict, (found,), _dummy = judged(
+    verdict, (found,), _dummy = judge_swap(
         world,
         node(
             swaps=FILE + SDA2,
@@ -54,5 +33,5 @@ def test_a_container_shows_the_swap_of_its_machine(world):
     assert "a container shows the swap of its host" in found.summary
     # that of the machine, and the line of fstab; not the file's a second time
     assert found.summary.count("source:") == 2
-    assert judged(world, node(fstab=LINE, container=True))[0] == "clear"
+    assert judge_swap(world, node(fstab=LINE, container=True))[0] == "clear"
     assert swap_node.read(world.documents["w1"]).coming() == []

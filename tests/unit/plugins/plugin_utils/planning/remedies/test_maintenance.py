@@ -15,37 +15,9 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning import plan
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import (
-    control_plane,
     maintenance,
 )
-
-SCHEDULER, MANAGER = "kube-scheduler", "kube-controller-manager"
-
-
-def planned(world, max_risk=0, allow=(), probe=None):
-    documents = copy.deepcopy(world.documents)
-    result, found = fault_engine.evaluate_clusters([*documents.values(), world.api])
-    return plan.plan(
-        result.findings,
-        found,
-        documents.__getitem__,
-        plan.Consent(max_risk, frozenset(allow)),
-        {**control_plane.REMEDIES, **maintenance.REMEDIES},
-        fault_engine.KEY_DIGITS,
-        probe,
-    )
-
-
-def break_election(world, host, *components):
-    for component in components or (SCHEDULER, MANAGER):
-        world.manifest(host, component, "--leader-elect=false")
-        world.run(host, component, "--leader-elect=false", elect=False)
-
-
-def cordon(world, host, mark=None):
-    next(one for one in world.data("api", "nodes")["items"] if one["name"] == host).update(
-        unschedulable=True, cordon=mark
-    )
+from tests.unit.support.election_plan import MANAGER, SCHEDULER, break_election, cordon, planned
 
 
 def test_what_a_run_of_ours_left_is_ended_on_a_node_that_is_cordoned(world):

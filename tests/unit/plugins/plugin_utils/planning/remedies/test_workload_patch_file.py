@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import (
@@ -13,39 +15,12 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import (
     workload_patch_file,
 )
-from tests.unit.support.unpinned_pods import FILE, STATE, find, item, pod
+from tests.unit.support.unpinned_pods import configure_kubelets, find, item, pod
 
 
 @pytest.fixture
 def nodes(world):
-    """Kubelets as kubeadm configures them.
-
-    Policy of the file, policy of the state file, and what overrides.
-    """
-
-    def made(**hosts):
-        for host, (policy, state, *argv) in hosts.items():
-            kubelet = world.data(host, "kubelet")
-            kubelet["argv"] = ["kubelet", f"--config={FILE}", *argv]
-            kubelet["config"] = {
-                "path": FILE,
-                "text": (
-                    "kind: KubeletConfiguration\n"
-                    + (f"cpuManagerPolicy: {policy}\n" if policy else "")
-                ),
-            }
-            record = (
-                {"path": "/var/lib/kubelet/cpu_manager_state", "text": STATE[state]}
-                if state
-                else None
-            )
-            world.documents[host]["collectors"]["pinning"] = {
-                "status": "ok",
-                "data": {"cpu_state": record},
-            }
-        return world
-
-    return made
+    return functools.partial(configure_kubelets, world)
 
 
 def test_patches_as_files(nodes):
