@@ -34,7 +34,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports impor
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import (
     cluster_lock as run_cluster_lock,
 )
-from tests.unit.plugins.plugin_utils.capture.test_log_merge import NOW, document, line
+from tests.unit.plugins.plugin_utils.capture.test_log_merge import NOW
 from tests.unit.support.capture_outcome import (
     EVIL,
     FIRST,
@@ -46,21 +46,15 @@ from tests.unit.support.capture_outcome import (
     WIDE,
     note,
     plan,
+    record_capture,
     says,
 )
 
 
 @pytest.fixture
 def folder(tmp_path):
-    """Give a capture that went well, over a cluster that we hold."""
-    run_cluster_lock.note(str(tmp_path), run_cluster_lock.Held("m1", None, "ok", True, RUN))
-    note(tmp_path, RAISED, says(SCHEDULER, "raised"), says(KUBELET, "raised"))
-    note(tmp_path, RESTORED, says(SCHEDULER, "restored"), says(KUBELET, "restored"))
-    (tmp_path / "capture" / "logs").mkdir(parents=True, exist_ok=True)
-    for host, name in (("m1", "kube-scheduler"), ("w1", "kubelet")):
-        (tmp_path / "capture" / "logs" / f"{host}.json").write_text(
-            json.dumps(document(host, line(NOW, "x", name)))
-        )
+    """Give the folder of a capture that went well."""
+    record_capture(tmp_path)
     return tmp_path
 
 

@@ -26,31 +26,14 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.editing.argum
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import (
     pod_manifest,
 )
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.safe_io import yaml_nodes
+from tests.unit.support.edit_check import check_edit, mask_secrets
 
+pytestmark = pytest.mark.usefixtures("both_parsers")
 HEAD = (
     "apiVersion: v1\nkind: Pod\nmetadata:\n  name: s\nspec:\n  containers:\n"
     "  - name: s\n    image: registry:5000/kube-scheduler:v1.20.2\n"
 )
 FLAG = "leader-elect"
-
-
-@pytest.fixture(params=["CSafeLoader", "SafeLoader"], autouse=True)
-def both_parsers(request, monkeypatch):
-    """Libyaml is not everywhere, and both must know the same places."""
-    monkeypatch.setattr(yaml_nodes, "_LOADER", getattr(yaml_nodes.yaml, request.param))
-    return request.param
-
-
-def checked(result: editing_argument.Edit, before: str) -> str:
-    """Return the text afterwards; the splices must make it from the bytes before."""
-    data = before.encode()
-    for splice in result.splices:
-        assert data[splice.start : splice.end] == splice.old
-    assert editing_argument.apply(data, result.splices).decode() == result.text
-    assert result.sha256 == hashlib.sha256(data).hexdigest()
-    assert bool(result.diff) == result.changed == (result.text != before)
-    return result.text
 
 
 def argument(
@@ -61,7 +44,7 @@ def argument(
     **more,
 ) -> str:
     result = set_argument(before, component, flag, value, **more)
-    text = checked(result, before)
+    text = check_edit(result, before)
     again = set_argument(text, component, flag, value, **more)
     assert not again.changed, "the second run changes nothing"
     assert again.text == text
@@ -391,7 +374,7 @@ def test_the_place_of_an_argument_behind_a_byte_order_mark(both_parsers):
 
 
 def test_masked_text_parses_with_every_place_kept():
-    source, _data = masked(HEAD + SECRET, "éhunter2")
+    source, _data = mask_secrets(HEAD + SECRET, "éhunter2")
     with pytest.raises(pod_manifest.ManifestError):
         pod_manifest.parse(source.text)
     read = pod_manifest.parseable(source.text, source.masked)
@@ -452,19 +435,8 @@ SECRET = (
 )
 
 
-def masked(text: str, *secrets: str) -> tuple[Source, bytes]:
-    """Return the source as evidence holds it, and the true bytes."""
-    data, spans = text.encode(), []
-    shown = bytearray(data)
-    for secret in secrets:
-        start = data.index(secret.encode())
-        spans.append((start, start + len(secret.encode())))
-        shown[start : spans[-1][1]] = b"*" * len(secret.encode())
-    return Source(shown.decode(), "/m/s.yaml", hashlib.sha256(data).hexdigest(), tuple(spans)), data
-
-
 def test_a_masked_secret_stays_what_it_is():
-    source, data = masked(HEAD + SECRET, "éhunter2")
+    source, data = mask_secrets(HEAD + SECRET, "éhunter2")
     result = set_argument(source, "kube-scheduler", FLAG, "true")
     assert editing_argument.apply(data, result.splices) == data.replace(
         b"--leader-elect=false", b"--leader-elect=true"
@@ -475,7 +447,7 @@ def test_a_masked_secret_stays_what_it_is():
 
 
 def test_the_diff_masks_what_evidence_should_have_masked():
-    source, data = masked(HEAD + SECRET, "éhunter2")
+    source, data = mask_secrets(HEAD + SECRET, "éhunter2")
     result = set_argument(
         Source(data.decode(), source.path, source.sha256, source.masked),
         "kube-scheduler",
@@ -498,14 +470,14 @@ def test_the_diff_masks_what_evidence_should_have_masked():
     ],
 )
 def test_a_splice_that_touches_a_secret_is_refused(text, secrets, why):
-    source, _data = masked(HEAD + text, *secrets)
+    source, _data = mask_secrets(HEAD + text, *secrets)
     with pytest.raises(EditRefused, match=why) as caught:
         set_argument(source, "kube-scheduler", FLAG, "true")
     assert caught.value.line == 13
 
 
 def test_a_removed_line_that_holds_a_secret_is_refused():
-    source, _data = masked(HEAD + SECRET.replace("=false", "=false # hunter5"), "hunter5")
+    source, _data = mask_secrets(HEAD + SECRET.replace("=false", "=false # hunter5"), "hunter5")
     with pytest.raises(EditRefused, match="a secret stands at the place"):
         set_argument(source, "kube-scheduler", FLAG, None)
 
@@ -677,7 +649,10 @@ def test_masks_without_a_digest_or_a_place():
         set_argument(Source(HEAD + OK, masked=((0, 1),)), "kube-scheduler", FLAG, "true")
     with pytest.raises(EditRefused, match="which of its bytes"):
         set_argument(
-            Source(HEAD + OK, sha256="ab", masked=((0, 99999),)), "kube-scheduler", FLAG, "true"
+            Source(HEAD + OK, sha256="ab", masked=((0, 99999),)),
+            "kube-scheduler",
+            FLAG,
+            "true",
         )
 
 
@@ -694,7 +669,7 @@ def test_anchors_and_cycles_elsewhere_do_no_harm():
 
 
 def scalar(before: str, path: tuple[str, ...], value, **more) -> str:
-    text = checked(editing_scalar.set_scalar(before, path, value, **more), before)
+    text = check_edit(editing_scalar.set_scalar(before, path, value, **more), before)
     assert not editing_scalar.set_scalar(text, path, value, **more).changed
     return text
 

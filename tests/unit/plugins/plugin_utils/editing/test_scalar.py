@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import hashlib
-
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.editing import (
@@ -17,40 +15,10 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.editing impor
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.editing.argument import (
     EditRefused,
-    Source,
 )
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.safe_io import yaml_nodes
+from tests.unit.support.edit_check import check_edit, mask_secrets
 
-
-@pytest.fixture(params=["CSafeLoader", "SafeLoader"], autouse=True)
-def both_parsers(request, monkeypatch):
-    """Libyaml is not everywhere, and both must know the same places."""
-    monkeypatch.setattr(yaml_nodes, "_LOADER", getattr(yaml_nodes.yaml, request.param))
-    return request.param
-
-
-def checked(result: editing_argument.Edit, before: str) -> str:
-    """Return the text afterwards; the splices must make it from the bytes before."""
-    data = before.encode()
-    for splice in result.splices:
-        assert data[splice.start : splice.end] == splice.old
-    assert editing_argument.apply(data, result.splices).decode() == result.text
-    assert result.sha256 == hashlib.sha256(data).hexdigest()
-    assert bool(result.diff) == result.changed == (result.text != before)
-    return result.text
-
-
-def masked(text: str, *secrets: str) -> tuple[Source, bytes]:
-    """Return the source as evidence holds it, and the true bytes."""
-    data, spans = text.encode(), []
-    shown = bytearray(data)
-    for secret in secrets:
-        start = data.index(secret.encode())
-        spans.append((start, start + len(secret.encode())))
-        shown[start : spans[-1][1]] = b"*" * len(secret.encode())
-    return Source(shown.decode(), "/m/s.yaml", hashlib.sha256(data).hexdigest(), tuple(spans)), data
-
-
+pytestmark = pytest.mark.usefixtures("both_parsers")
 ELECT = ("leaderElection", "leaderElect")
 
 
@@ -84,7 +52,9 @@ def test_scalar_of_another_kind():
 
 
 def test_a_masked_scalar_elsewhere_and_here():
-    source, data = masked("token: hunter2\nleaderElection:\n  leaderElect: false\n", "hunter2")
+    source, data = mask_secrets(
+        "token: hunter2\nleaderElection:\n  leaderElect: false\n", "hunter2"
+    )
     result = editing_scalar.set_scalar(source, ELECT, True)
     assert editing_argument.apply(data, result.splices) == data.replace(b"false", b"true")
     with pytest.raises(EditRefused, match="a secret stands"):
@@ -155,7 +125,9 @@ V3, V4 = (
 )
 def test_extra_arg(before, after):
     assert (
-        checked(editing_scalar.set_extra_arg(before, "scheduler", "leader-elect", "true"), before)
+        check_edit(
+            editing_scalar.set_extra_arg(before, "scheduler", "leader-elect", "true"), before
+        )
         == after
     )
     assert not editing_scalar.set_extra_arg(after, "scheduler", "leader-elect", "true").changed

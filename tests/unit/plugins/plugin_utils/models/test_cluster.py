@@ -8,26 +8,7 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import cluster
-
-NOW = 1800000000.0
-
-
-def asked(world, **off):
-    """Every host asked at NOW and answered two seconds later; off: {host.
-
-    Seconds by which its clock is ahead}.
-    """
-    for name, document in world.documents.items():
-        ahead = off.get(name, 0.0)
-        document.update(asked_at=NOW, received_at=NOW + 2)
-        document["collectors"]["system"]["data"]["clock"] = NOW + 1 + ahead
-
-
-def judged(world, *codes):
-    result = world.judge(faults=frozenset(codes or ("KM526",)))
-    verdicts = {item.code: item.verdict for item in result.verdicts}
-    verdicts.update({item.code: "not judged" for item in result.not_judged})
-    return verdicts["KM526"], list(result.findings)
+from tests.unit.support.clock_evidence import NOW, judge_clocks, set_clocks
 
 
 @pytest.mark.parametrize(
@@ -42,7 +23,7 @@ def judged(world, *codes):
     ],
 )
 def test_times_that_make_no_sense_are_none(world, change):
-    asked(world)
+    set_clocks(world)
     world.documents["w1"].update(change)
     assert cluster.host_of(world.documents["w1"]).clock is None
-    assert judged(world)[0] == "not judged"
+    assert judge_clocks(world)[0] == "not judged"

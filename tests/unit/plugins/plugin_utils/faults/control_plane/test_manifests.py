@@ -63,18 +63,6 @@ def test_two_files_of_another_static_pod(world, second, twice):
         )
 
 
-def pod(name, created, ended=None):
-    stamp = "2027-01-15T08:00:{:02}Z".format
-    return {
-        "name": name,
-        "uid": name,
-        "created": stamp(created),
-        "deletion_requested": None,
-        "phase": "Failed" if ended else "Running",
-        "finished_at": stamp(ended) if ended is not None else None,
-    }
-
-
 @pytest.mark.parametrize(
     ("journal", "verdict"),
     [

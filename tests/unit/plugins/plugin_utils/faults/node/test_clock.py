@@ -13,31 +13,12 @@ import pytest
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.node import (
     clock as node_clock,
 )
-
-NOW = 1800000000.0
-
-
-def asked(world, **off):
-    """Every host asked at NOW and answered two seconds later; off: {host.
-
-    Seconds by which its clock is ahead}.
-    """
-    for name, document in world.documents.items():
-        ahead = off.get(name, 0.0)
-        document.update(asked_at=NOW, received_at=NOW + 2)
-        document["collectors"]["system"]["data"]["clock"] = NOW + 1 + ahead
-
-
-def judged(world, *codes):
-    result = world.judge(faults=frozenset(codes or ("KM526",)))
-    verdicts = {item.code: item.verdict for item in result.verdicts}
-    verdicts.update({item.code: "not judged" for item in result.not_judged})
-    return verdicts["KM526"], list(result.findings)
+from tests.unit.support.clock_evidence import NOW, judge_clocks, set_clocks
 
 
 def test_clocks_that_agree(world):
-    asked(world)
-    assert judged(world) == ("clear", [])
+    set_clocks(world)
+    assert judge_clocks(world) == ("clear", [])
 
 
 @pytest.mark.parametrize(
@@ -45,8 +26,8 @@ def test_clocks_that_agree(world):
     [(3600.0, "ahead of"), (-90.0, "behind"), (35.0, "ahead of"), (30.0, ""), (-20.0, "")],
 )
 def test_one_that_is_off_is_named(world, seconds, said):
-    asked(world, w1=seconds)
-    verdict, found = judged(world)
+    set_clocks(world, w1=seconds)
+    verdict, found = judge_clocks(world)
     assert (verdict, [item.host for item in found]) == (
         ("present", ["w1"]) if said else ("clear", [])
     )
@@ -59,43 +40,43 @@ def test_one_that_is_off_is_named(world, seconds, said):
 
 
 def test_a_controller_that_is_off_makes_nobody_wrong(world):
-    asked(world, **dict.fromkeys(world.documents, 900.0))
-    assert judged(world) == ("clear", [])
+    set_clocks(world, **dict.fromkeys(world.documents, 900.0))
+    assert judge_clocks(world) == ("clear", [])
 
 
 def test_a_slow_answer_is_no_difference(world):
-    asked(world, w1=40.0)
+    set_clocks(world, w1=40.0)
     world.documents["w1"].update(received_at=NOW + 60)
-    assert judged(world) == ("clear", [])
+    assert judge_clocks(world) == ("clear", [])
 
 
 def test_one_node_against_the_controller_is_unknown(world):
     for name in [name for name in world.documents if name != "m1"]:
         del world.documents[name]
-    asked(world, m1=500.0)
-    assert judged(world) == ("unknown", [])
+    set_clocks(world, m1=500.0)
+    assert judge_clocks(world) == ("unknown", [])
 
 
 def test_evidence_of_an_older_release_is_not_judged(world):
     for document in world.documents.values():
         del document["asked_at"], document["received_at"]
-    assert judged(world)[0] == "not judged"
+    assert judge_clocks(world)[0] == "not judged"
     world.documents["w1"].update(status="unreachable", collectors={})
-    assert judged(world)[0] == "not judged"
+    assert judge_clocks(world)[0] == "not judged"
     world.documents["m1"]["collectors"]["system"]["status"] = "error"
-    assert judged(world)[0] == "not judged"
+    assert judge_clocks(world)[0] == "not judged"
 
 
 def test_hosts_none_of_which_answered_leave_it_unknown(world):
     for document in world.documents.values():
         document["collectors"]["system"]["status"] = "error"
-    assert judged(world)[0] == "unknown"
+    assert judge_clocks(world)[0] == "unknown"
 
 
 def test_a_host_that_is_silent_leaves_it_unknown(world):
-    asked(world)
+    set_clocks(world)
     world.documents["w1"].update(status="unreachable", collectors={})
-    assert judged(world)[0] == "unknown"
+    assert judge_clocks(world)[0] == "unknown"
 
 
 def test_bounds():
