@@ -10,10 +10,7 @@ import copy
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import (
     engine as fault_engine,
 )
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning import plan
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import (
-    services,
-)
+from tests.unit.support.service_plan import plan_services
 
 CODES = frozenset(("KM508", "KM502"))
 SOCKET = "/run/containerd/containerd.sock"
@@ -98,18 +95,7 @@ class Node:
         return found
 
     def steps(self, *allow, max_risk=2):
-        documents = self.world.documents
-        result, clusters = fault_engine.evaluate_clusters(
-            [*documents.values(), self.world.api], faults=CODES
-        )
-        return plan.plan(
-            result.findings,
-            clusters,
-            documents.__getitem__,
-            plan.Consent(max_risk, frozenset(allow)),
-            services.REMEDIES,
-            fault_engine.KEY_DIGITS,
-        )
+        return plan_services(self.world, CODES, max_risk, allow)
 
 
 LAST = (

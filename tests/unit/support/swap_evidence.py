@@ -17,6 +17,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.swap.s
     after_boot,
     running,
 )
+from tests.unit.support import file_evidence
 
 HEAD = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n"
 ZRAM = "/usr/lib/systemd/zram-generator.conf"
@@ -29,18 +30,7 @@ TARGET = {
 
 
 def record(path: str, text: str | None, **more: Any) -> dict[str, Any]:
-    return {
-        "path": path,
-        "kind": "file",
-        "link": None,
-        "text": text,
-        "truncated": False,
-        "binary": False,
-        "error": None,
-        "size": 5,
-        "mode": "0644",
-        **more,
-    }
+    return file_evidence.record(path, text, **{"size": 5, "mode": "0644", **more})
 
 
 def missing(path: str) -> dict[str, Any]:

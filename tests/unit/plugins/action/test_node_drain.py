@@ -18,6 +18,8 @@ from typing import Any
 
 import pytest
 
+from tests.unit.support.drain_answer import DRAINED
+
 # Plays ssh: each question gets the next answer, and is kept.
 PLAYBOOK_FIXTURES = {"ran"}
 SSH = r"""#!/bin/bash
@@ -49,33 +51,24 @@ PLAY = """
         content: "{{ done.results | to_json }}"
         dest: "{{ folder }}/results.json"
 """
-DONE = {
-    "state": "done",
-    "reason": "w1 is drained",
-    "changed": True,
-    "seconds": 1,
-    "seen": {},
-    "journal": None,
-    "notes": [],
-}
 ANSWERS = {
     "drained": [
-        {**DONE, "state": "at_work", "reason": "w1: 12 pods left"},
-        {**DONE, "state": "at_work", "reason": "w1: 12 pods left"},
-        DONE,
+        {**DRAINED, "state": "at_work", "reason": "w1: 12 pods left"},
+        {**DRAINED, "state": "at_work", "reason": "w1: 12 pods left"},
+        DRAINED,
     ],
-    "blocked": [{**DONE, "state": "failed", "reason": "n/web: PodDisruptionBudget\nn/web"}],
+    "blocked": [{**DRAINED, "state": "failed", "reason": "n/web: PodDisruptionBudget\nn/web"}],
     "refused": [
         {
-            **DONE,
+            **DRAINED,
             "state": "refused",
             "changed": False,
             "reason": "nothing was evicted, w1 is not drained: n/a; kubemend_allow: [fenced]",
         }
     ],
     "liar": [{"state": "{{ 1 }}"}],
-    "back": [{**DONE, "changed": False, "reason": "w1 was not cordoned any more"}],
-    "asked": [{**DONE, "state": "skipped", "reason": "check mode: x"}],
+    "back": [{**DRAINED, "changed": False, "reason": "w1 was not cordoned any more"}],
+    "asked": [{**DRAINED, "state": "skipped", "reason": "check mode: x"}],
 }
 
 

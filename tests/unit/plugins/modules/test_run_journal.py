@@ -7,22 +7,13 @@ import yaml
 
 from ansible_collections.kubemend.remediation.plugins.action import run_journal as action
 from ansible_collections.kubemend.remediation.plugins.modules import run_journal
-
-FIELDS = ("type", "elements", "required", "default", "choices")
-
-
-def fields(options):
-    """Return of each option what Ansible checks."""
-    return {
-        option: {field: declared[field] for field in FIELDS if field in declared}
-        for option, declared in options.items()
-    }
+from tests.unit.support.option_fields import checked_fields
 
 
 def test_the_documented_options_are_those_of_the_action():
     """Ansible compares only modules that have an argument_spec."""
     options = yaml.safe_load(run_journal.DOCUMENTATION)["options"]
-    assert fields(options) == fields(action.SPEC)
+    assert checked_fields(options) == checked_fields(action.SPEC)
 
 
 def test_nothing_of_it_runs_on_a_host():

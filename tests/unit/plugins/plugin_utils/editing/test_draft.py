@@ -8,19 +8,7 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.editing.draft import EditRefused
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import (
-    kubelet_dropin,
-)
-
-DROPIN, ENVIRONMENT = "/run/x.conf", "/run/x.env"
-
-
-def argument_files(unit, *words):
-    return kubelet_dropin.argument_files(unit, words, "# head\n", DROPIN, ENVIRONMENT)
-
-
-def unit(value, *behind):
-    return {"start_words": ["kubelet", "$X", *behind], "split_variables": [["X", value]]}
+from tests.unit.support.kubelet_unit import argument_files, unit
 
 
 @pytest.mark.parametrize(

@@ -10,18 +10,15 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import (
-    engine as fault_engine,
-)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import (
     unit_start as model_unit_start,
 )
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning import plan
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import (
     services,
 )
 from tests.unit.plugins.plugin_utils.faults.node.test_container_runtime import Node as Runtime
 from tests.unit.support.fake_kubelet_messages import entry, fatal, klog, systemd
+from tests.unit.support.service_plan import plan_services
 
 CODES = frozenset(("KM501", "KM502", "KM503", "KM508"))
 OWN = frozenset(("KM502", "KM505", "KM506", "KM507", "KM510", "KM515", "KM516", "KM517"))
@@ -149,18 +146,7 @@ class Node:
         }
 
     def steps(self, *allow, risk=2):
-        documents = self.world.documents
-        result, clusters = fault_engine.evaluate_clusters(
-            [*documents.values(), self.world.api], faults=CODES
-        )
-        return plan.plan(
-            result.findings,
-            clusters,
-            documents.__getitem__,
-            plan.Consent(risk, frozenset(allow)),
-            services.REMEDIES,
-            fault_engine.KEY_DIGITS,
-        )
+        return plan_services(self.world, CODES, risk, allow)
 
 
 @pytest.fixture

@@ -9,28 +9,14 @@ what the packages of distributions ship, shortened.
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import limits_conf
+from tests.unit.support.file_evidence import record
 
 CONF, FOLDER = "/etc/security/limits.conf", "/etc/security/limits.d/"
-
-
-def record(path: str, text: str | None, **more: Any) -> dict[str, Any]:
-    return {
-        "path": path,
-        "kind": "file",
-        "link": None,
-        "text": text,
-        "truncated": False,
-        "binary": False,
-        "error": None,
-        **more,
-    }
 
 
 def read(text: str) -> list[limits_conf.Entry]:

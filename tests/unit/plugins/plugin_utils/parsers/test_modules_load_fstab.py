@@ -14,20 +14,7 @@ from hypothesis import strategies as st
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import (
     modules_load_fstab,
 )
-
-
-def record(path, text=None, **more):
-    return {
-        "path": path,
-        "kind": "file",
-        "link": None,
-        "text": text,
-        "truncated": False,
-        "binary": False,
-        "error": None,
-        **more,
-    }
-
+from tests.unit.support.file_evidence import record
 
 ETC, USR, OLD = "/etc/modules-load.d", "/usr/lib/modules-load.d", "/lib/modules-load.d"
 DEBIAN = record(

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import swap_files
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers.swap_files import Active
+from tests.unit.support.file_evidence import record
 
 HEAD = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n"
 DEBIAN = """# /etc/fstab: static file system information.
@@ -30,19 +31,6 @@ RHEL = (
     "/dev/mapper/rhel-root   /   xfs   defaults   0 0\n/dev/mapper/rhel-swap   none   swap  "
     " defaults   0 0\n"
 )
-
-
-def record(path: str, text: str | None, **more: Any) -> dict[str, Any]:
-    return {
-        "path": path,
-        "kind": "file",
-        "link": None,
-        "text": text,
-        "truncated": False,
-        "binary": False,
-        "error": None,
-        **more,
-    }
 
 
 def fstab(text: str) -> list[tuple[int, str]]:

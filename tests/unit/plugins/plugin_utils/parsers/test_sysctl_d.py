@@ -9,7 +9,6 @@ compared with sysctl 4.0.2 of Debian 12 (--dry-run).
 
 from __future__ import annotations
 
-import posixpath
 from typing import Any
 
 import pytest
@@ -20,6 +19,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers impor
     conf_lines,
     sysctl_d,
 )
+from tests.unit.support.file_evidence import named_record
 
 WATCHES, INSTANCES, PID_MAX = (
     "fs.inotify.max_user_watches",
@@ -29,27 +29,13 @@ WATCHES, INSTANCES, PID_MAX = (
 LIMITS = (WATCHES, INSTANCES, PID_MAX, "fs.file-max", "fs.nr_open")
 
 
-def record(path: str, text: str | None = "", **more: Any) -> dict[str, Any]:
-    return {
-        "path": path,
-        "name": posixpath.basename(path),
-        "kind": "file",
-        "link": None,
-        "text": text,
-        "truncated": False,
-        "binary": False,
-        "error": None,
-        **more,
-    }
-
-
 def link(path: str, to: str, text: str | None = None, **more: Any) -> dict[str, Any]:
-    return record(path, text, kind="symlink", link=to, **more)
+    return named_record(path, text, kind="symlink", link=to, **more)
 
 
 def both(text: str, key: str) -> tuple[str | None, str | None]:
     """(at boot, by hand) for one file."""
-    files = [record("/etc/sysctl.d/50-a.conf", text)]
+    files = [named_record("/etc/sysctl.d/50-a.conf", text)]
     found = [
         read(files, [key]).get(sysctl_d.canonical(key))
         for read in (sysctl_d.at_boot, sysctl_d.by_hand)
@@ -60,8 +46,8 @@ def both(text: str, key: str) -> tuple[str | None, str | None]:
 # Debian 12: systemd 252 (50-pid-max), procps 4.0.2 (99-protect-links, sysctl.conf and the link to
 # it)
 DEBIAN_12 = [
-    record("/usr/lib/sysctl.d/50-pid-max.conf", "kernel.pid_max = 4194304\n"),
-    record(
+    named_record("/usr/lib/sysctl.d/50-pid-max.conf", "kernel.pid_max = 4194304\n"),
+    named_record(
         "/usr/lib/sysctl.d/99-protect-links.conf",
         "fs.protected_fifos = 1\nfs.protected_hardlinks = 1\nfs.protected_regular ="
         " 2\nfs.protected_symlinks = 1\n",
@@ -71,46 +57,46 @@ DEBIAN_12 = [
         "../sysctl.conf",
         "#kernel.printk = 3 4 1 3\n#net.ipv4.ip_forward=1\n",
     ),
-    record("/etc/sysctl.conf", "#kernel.printk = 3 4 1 3\n#net.ipv4.ip_forward=1\n"),
+    named_record("/etc/sysctl.conf", "#kernel.printk = 3 4 1 3\n#net.ipv4.ip_forward=1\n"),
 ]
 # RHEL 7: systemd 219 (50-default), initscripts (00-system, sysctl.conf), libvirt-daemon
 # (60-libvirtd)
 RHEL_7 = [
-    record("/usr/lib/sysctl.d/00-system.conf", "net.bridge.bridge-nf-call-iptables = 0\n"),
-    record(
+    named_record("/usr/lib/sysctl.d/00-system.conf", "net.bridge.bridge-nf-call-iptables = 0\n"),
+    named_record(
         "/usr/lib/sysctl.d/50-default.conf",
         "kernel.sysrq = 16\nkernel.core_uses_pid = 1\nkernel.kptr_restrict ="
         " 1\nnet.ipv4.conf.default.rp_filter = 1\nnet.ipv4.conf.all.rp_filter ="
         " 1\nfs.protected_hardlinks = 1\n",
     ),
-    record("/usr/lib/sysctl.d/60-libvirtd.conf", "fs.aio-max-nr = 1048576\n"),
+    named_record("/usr/lib/sysctl.d/60-libvirtd.conf", "fs.aio-max-nr = 1048576\n"),
     link("/etc/sysctl.d/99-sysctl.conf", "../sysctl.conf", "# see sysctl.conf(5)\n"),
-    record("/etc/sysctl.conf", "# see sysctl.conf(5)\n"),
+    named_record("/etc/sysctl.conf", "# see sysctl.conf(5)\n"),
 ]
 # RHEL 9: systemd 252 (50-default and 50-pid-max), elfutils-default-yama-scope
 # (10-default-yama-scope)
 RHEL_9 = [
-    record("/usr/lib/sysctl.d/10-default-yama-scope.conf", "kernel.yama.ptrace_scope = 0\n"),
-    record(
+    named_record("/usr/lib/sysctl.d/10-default-yama-scope.conf", "kernel.yama.ptrace_scope = 0\n"),
+    named_record(
         "/usr/lib/sysctl.d/50-default.conf",
         "kernel.sysrq = 16\nnet.ipv4.conf.default.rp_filter = 2\nnet.ipv4.conf.*.rp_filter = 2\n"
         "-net.ipv4.conf.all.rp_filter\n-net.ipv4.ping_group_range = 0 2147483647\n",
     ),
-    record("/usr/lib/sysctl.d/50-pid-max.conf", "kernel.pid_max = 4194304\n"),
+    named_record("/usr/lib/sysctl.d/50-pid-max.conf", "kernel.pid_max = 4194304\n"),
     link("/etc/sysctl.d/99-sysctl.conf", "../sysctl.conf", ""),
-    record("/etc/sysctl.conf", ""),
+    named_record("/etc/sysctl.conf", ""),
 ]
 # Ubuntu 22.04: procps 3.3.17 (those in /etc), systemd 249 (50-pid-max)
 UBUNTU_22_04 = [
-    record("/etc/sysctl.d/10-magic-sysrq.conf", "kernel.sysrq = 176\n"),
-    record(
+    named_record("/etc/sysctl.d/10-magic-sysrq.conf", "kernel.sysrq = 176\n"),
+    named_record(
         "/etc/sysctl.d/10-network-security.conf",
         "net.ipv4.conf.default.rp_filter=2\nnet.ipv4.conf.all.rp_filter=2\n",
     ),
-    record("/etc/sysctl.d/10-zeropage.conf", "vm.mmap_min_addr = 65536\n"),
-    record("/usr/lib/sysctl.d/50-pid-max.conf", "kernel.pid_max = 4194304\n"),
+    named_record("/etc/sysctl.d/10-zeropage.conf", "vm.mmap_min_addr = 65536\n"),
+    named_record("/usr/lib/sysctl.d/50-pid-max.conf", "kernel.pid_max = 4194304\n"),
     link("/etc/sysctl.d/99-sysctl.conf", "../sysctl.conf", "#net.ipv4.ip_forward=1\n"),
-    record("/etc/sysctl.conf", "#net.ipv4.ip_forward=1\n"),
+    named_record("/etc/sysctl.conf", "#net.ipv4.ip_forward=1\n"),
 ]
 
 
@@ -147,8 +133,8 @@ def test_the_link_beats_a_file_that_sorts_before_it():
     text = f"# ours\n{WATCHES}=65536\n"
     files = [
         link("/etc/sysctl.d/99-sysctl.conf", "../sysctl.conf", text),
-        record("/etc/sysctl.conf", text),
-        record("/etc/sysctl.d/99-kubernetes.conf", f"{WATCHES} = 524288\n"),
+        named_record("/etc/sysctl.conf", text),
+        named_record("/etc/sysctl.d/99-kubernetes.conf", f"{WATCHES} = 524288\n"),
     ]
     lost = (("/etc/sysctl.d/99-kubernetes.conf", 1, "524288"),)
     assert sysctl_d.at_boot(files, LIMITS) == {
@@ -163,8 +149,8 @@ def test_the_link_beats_a_file_that_sorts_before_it():
 
 def test_without_a_link_sysctl_conf_holds_by_hand_only():
     files = [
-        record("/etc/sysctl.conf", f"{INSTANCES}=8192\n"),
-        record("/etc/sysctl.d/zz.conf", f"{INSTANCES}=256\n"),
+        named_record("/etc/sysctl.conf", f"{INSTANCES}=8192\n"),
+        named_record("/etc/sysctl.d/zz.conf", f"{INSTANCES}=256\n"),
     ]
     assert sysctl_d.at_boot(files, LIMITS)[INSTANCES].value == "256"
     assert sysctl_d.by_hand(files, LIMITS)[INSTANCES].value == "8192"
@@ -176,7 +162,7 @@ def test_without_a_link_sysctl_conf_holds_by_hand_only():
 @pytest.mark.parametrize(
     "mask",
     [
-        record("/etc/sysctl.d/50-pid-max.conf", ""),
+        named_record("/etc/sysctl.d/50-pid-max.conf", ""),
         link("/etc/sysctl.d/50-pid-max.conf", "/dev/null"),
         link("/etc/sysctl.d/50-pid-max.conf", "../../dev/null"),
         link("/etc/sysctl.d/50-pid-max.conf", "gone", error="missing"),
@@ -191,12 +177,12 @@ def test_a_file_in_etc_masks_its_namesake(mask):
 
 def test_names_sort_across_folders():
     files = [
-        record("/etc/sysctl.d/10-a.conf", "fs.file-max=1"),
-        record("/usr/lib/sysctl.d/20-b.conf", "fs.file-max=2"),
-        record("/run/sysctl.d/15-c.conf", "fs.file-max=3"),
-        record("/usr/local/lib/sysctl.d/9-d.conf", "fs.file-max=4"),
-        record("/etc/sysctl.d/README", "fs.file-max=5"),
-        record("/opt/sysctl.d/99-e.conf", "fs.file-max=6"),
+        named_record("/etc/sysctl.d/10-a.conf", "fs.file-max=1"),
+        named_record("/usr/lib/sysctl.d/20-b.conf", "fs.file-max=2"),
+        named_record("/run/sysctl.d/15-c.conf", "fs.file-max=3"),
+        named_record("/usr/local/lib/sysctl.d/9-d.conf", "fs.file-max=4"),
+        named_record("/etc/sysctl.d/README", "fs.file-max=5"),
+        named_record("/opt/sysctl.d/99-e.conf", "fs.file-max=6"),
     ]
     found = sysctl_d.at_boot(files, ["fs.file-max"])["fs.file-max"]
     assert (found.value, found.path) == ("4", "/usr/local/lib/sysctl.d/9-d.conf")
@@ -204,7 +190,7 @@ def test_names_sort_across_folders():
 
 
 def test_systemd_passes_over_a_hidden_file():
-    files = [record("/etc/sysctl.d/.a.conf", "fs.nr_open=7")]
+    files = [named_record("/etc/sysctl.d/.a.conf", "fs.nr_open=7")]
     assert sysctl_d.at_boot(files, LIMITS) == {}
     assert sysctl_d.by_hand(files, LIMITS)["fs.nr_open"].value == "7"
 
@@ -275,7 +261,7 @@ def test_what_only_order_and_exclusions_decide(text, boot, hand):
 
 def test_an_explicit_one_tells_of_the_glob_that_it_beats():
     found = sysctl_d.at_boot(
-        [record("/etc/sysctl.d/a.conf", f"{INSTANCES}=1\nfs.inotify.*=2\n{INSTANCES}=3\n")],
+        [named_record("/etc/sysctl.d/a.conf", f"{INSTANCES}=1\nfs.inotify.*=2\n{INSTANCES}=3\n")],
         [INSTANCES],
     )[INSTANCES]
     assert (found.value, found.line) == ("3", 3)
@@ -300,16 +286,19 @@ def test_a_key_has_one_name(key, name):
 
 def test_a_file_counts_once():
     files = [
-        record("/etc/sysctl.d/a.conf", "fs.nr_open=1"),
-        record("/etc/sysctl.d/a.conf", "fs.nr_open=2"),
+        named_record("/etc/sysctl.d/a.conf", "fs.nr_open=1"),
+        named_record("/etc/sysctl.d/a.conf", "fs.nr_open=2"),
     ]
     assert sysctl_d.at_boot(files, LIMITS)["fs.nr_open"].value == "1"
-    files = [record("/etc/sysctl.conf", "fs.nr_open=1"), record("/etc/sysctl.conf", "fs.nr_open=2")]
+    files = [
+        named_record("/etc/sysctl.conf", "fs.nr_open=1"),
+        named_record("/etc/sysctl.conf", "fs.nr_open=2"),
+    ]
     assert sysctl_d.by_hand(files, LIMITS)["fs.nr_open"].overrides == ()
 
 
 def test_only_what_is_asked_for():
-    files = [record("/etc/sysctl.d/a.conf", "net.ipv4.conf.*.rp_filter=1\nfs.nr_open=2\n")]
+    files = [named_record("/etc/sysctl.d/a.conf", "net.ipv4.conf.*.rp_filter=1\nfs.nr_open=2\n")]
     assert sysctl_d.at_boot(files, ["fs/nr_open"]) == {
         "fs.nr_open": sysctl_d.Setting("fs.nr_open", "2", "/etc/sysctl.d/a.conf", 2)
     }
@@ -334,8 +323,11 @@ def test_only_what_is_asked_for():
 )
 def test_what_is_not_known_is_said(more, why):
     for path in ("/etc/sysctl.d/50-a.conf", "/etc/sysctl.conf"):
-        assert sysctl_d.unreadable([record(path, **more)]) == ([(path, why)] if why else [])
-    masked = [record("/etc/sysctl.d/50-a.conf"), record("/lib/sysctl.d/50-a.conf", **more)]
+        assert sysctl_d.unreadable([named_record(path, **more)]) == ([(path, why)] if why else [])
+    masked = [
+        named_record("/etc/sysctl.d/50-a.conf"),
+        named_record("/lib/sysctl.d/50-a.conf", **more),
+    ]
     assert sysctl_d.unreadable(masked) == []
 
 
@@ -416,7 +408,7 @@ def test_the_last_of_the_files_that_count(files, rnd):
         for key, value in files[folder, name]:
             expected.setdefault(key, []).append(str(value))
     records = [
-        record(f"{folder}/{name}", "".join(f"{key} = {value}\n" for key, value in lines))
+        named_record(f"{folder}/{name}", "".join(f"{key} = {value}\n" for key, value in lines))
         for (folder, name), lines in files.items()
     ]
     rnd.shuffle(records)

@@ -9,27 +9,18 @@ import pytest
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import console
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.transport import patience
-
-DONE = {
-    "state": "done",
-    "reason": "w1 is drained",
-    "changed": True,
-    "seconds": 1,
-    "seen": {},
-    "journal": None,
-    "notes": [],
-}
+from tests.unit.support.drain_answer import DRAINED
 
 
 def test_progress_goes_where_the_operator_wants_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    script, told = [("ok", "", {"state": "at_work", "reason": "3 left"}), ("ok", "", DONE)], []
+    script, told = [("ok", "", {"state": "at_work", "reason": "3 left"}), ("ok", "", DRAINED)], []
     assert (
         patience.patiently(
             lambda asked: script.pop(0), {"patience": 1, "timeout": 60}, told.append
         )[2]
-        == DONE
+        == DRAINED
     )
     assert told == ["3 left"]
     for callback, stream in (

@@ -8,16 +8,7 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.transport import patience
-
-DONE = {
-    "state": "done",
-    "reason": "w1 is drained",
-    "changed": True,
-    "seconds": 1,
-    "seen": {},
-    "journal": None,
-    "notes": [],
-}
+from tests.unit.support.drain_answer import DRAINED
 
 
 def test_a_connection_that_breaks_while_it_works_is_made_again(
@@ -25,11 +16,11 @@ def test_a_connection_that_breaks_while_it_works_is_made_again(
 ) -> None:
     monkeypatch.setattr(patience, "PATIENCE", 0)
     at_work, lost = ("ok", "", {"state": "at_work", "reason": ""}), ("unreachable", "closed", {})
-    script = [at_work, lost, lost, at_work, lost, ("ok", "", DONE)]
+    script = [at_work, lost, lost, at_work, lost, ("ok", "", DRAINED)]
     assert patience.patiently(lambda asked: script.pop(0), {"patience": 1, "timeout": 60}) == (
         "ok",
         "",
-        DONE,
+        DRAINED,
     )
     assert not script
     script = [at_work, *[lost] * 9]

@@ -22,6 +22,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning impo
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import (
     boot as remedie_boot,
 )
+from tests.unit.support.file_evidence import named_record
 
 FORWARD, BRIDGE = "net.ipv4.ip_forward", "net.bridge.bridge-nf-call-iptables"
 CODES = frozenset({"KM520", "KM521", "KM522"})
@@ -30,20 +31,6 @@ KUBEADM = (
     f"{FORWARD} = 1\n{BRIDGE} = 1\nnet.bridge.bridge-nf-call-ip6tables = 1\n",
 )
 LOAD = ("/etc/modules-load.d/k8s.conf", "overlay\nbr_netfilter\n")
-
-
-def record(path, text, **more):
-    return {
-        "path": path,
-        "name": path.rpartition("/")[2],
-        "kind": "file",
-        "link": None,
-        "text": text,
-        "truncated": False,
-        "binary": False,
-        "error": None,
-        **more,
-    }
 
 
 class Node:
@@ -59,11 +46,11 @@ class Node:
         self.sysctl(KUBEADM).load(LOAD)
 
     def sysctl(self, *files):
-        self.limits["sysctl_files"] = [record(*one) for one in files]
+        self.limits["sysctl_files"] = [named_record(*one) for one in files]
         return self
 
     def load(self, *files):
-        self.boot["modules_files"] = [record(*one) for one in files]
+        self.boot["modules_files"] = [named_record(*one) for one in files]
         return self
 
     def without_netfilter(self):
@@ -72,7 +59,7 @@ class Node:
         return self
 
     def fstab(self, *lines):
-        self.document["collectors"]["swap"]["data"]["fstab"] = record(
+        self.document["collectors"]["swap"]["data"]["fstab"] = named_record(
             "/etc/fstab", "".join(line + "\n" for line in ("# made by the installer", *lines))
         )
         return self
@@ -376,7 +363,7 @@ def test_half_of_the_evidence_is_unknown_too(node, change):
 
 def test_a_file_that_nobody_could_read(node):
     node.sysctl().load()
-    node.limits["sysctl_files"] = [record("/etc/sysctl.d/secret.conf", None, error="denied")]
+    node.limits["sysctl_files"] = [named_record("/etc/sysctl.d/secret.conf", None, error="denied")]
     assert node.judged("KM520") == ("unknown", [])  # nothing of the next boot
     node.boot["running"][FORWARD] = "0"
     assert "what a boot makes of it is not known" in node.judged("KM520")[1][0].summary
@@ -567,11 +554,11 @@ def test_file_systems_of_which_nobody_can_tell(node):
         node.document["collectors"]["boot"] = change
         assert node.judged("KM521") == ("unknown", [])
     node.document["collectors"]["boot"] = {"status": "ok", "data": node.boot}
-    node.document["collectors"]["swap"]["data"]["fstab"] = record(
+    node.document["collectors"]["swap"]["data"]["fstab"] = named_record(
         "/etc/fstab", None, error="denied"
     )
     assert node.judged("KM521") == ("unknown", [])
-    node.document["collectors"]["swap"]["data"]["fstab"] = record(
+    node.document["collectors"]["swap"]["data"]["fstab"] = named_record(
         "/etc/fstab", None, error="missing"
     )
     assert node.judged("KM521") == ("clear", [])

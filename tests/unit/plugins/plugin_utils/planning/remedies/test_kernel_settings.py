@@ -29,23 +29,10 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.reme
     login_limits,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import settings
+from tests.unit.support.file_evidence import named_record
 
 OURS = "/etc/sysctl.d/99-zz-kubemend.conf"
 ALLOW = "allow it with -e kubemend_allow="
-
-
-def record(path, text, **more):
-    return {
-        "path": path,
-        "name": path.rpartition("/")[2],
-        "kind": "file",
-        "link": None,
-        "text": text,
-        "truncated": False,
-        "binary": False,
-        "error": None,
-        **more,
-    }
 
 
 class Node:
@@ -91,7 +78,7 @@ class Node:
         }
 
     def sysctl(self, *files):
-        self.files += [record(path, text) for path, text in files]
+        self.files += [named_record(path, text) for path, text in files]
         return self
 
     def api_node(self):
@@ -316,7 +303,7 @@ def test_a_later_line_of_a_vendor_or_of_this_boot_is_named_and_nothing_is_writte
 
 def test_a_later_link_is_raised_in_the_file_that_it_leads_to(node):
     node.files.append(
-        record(
+        named_record(
             "/etc/sysctl.d/99-zzz.conf",
             f"{INSTANCES} = 200\n",
             kind="symlink",
@@ -362,7 +349,7 @@ def test_our_own_file_as_it_was_beats_nothing(node, text):
 def test_sysctl_conf_is_read_last_by_hand(node):
     node.sysctl(("/etc/sysctl.conf", f"\n{INSTANCES} = 128\n"))
     node.files.append(
-        record(
+        named_record(
             "/etc/sysctl.d/99-sysctl.conf",
             f"\n{INSTANCES} = 128\n",
             kind="symlink",
@@ -382,8 +369,8 @@ def test_sysctl_conf_is_read_last_by_hand(node):
 
 def test_a_later_file_that_could_not_be_read_is_said(node):
     node.files += [
-        record("/etc/sysctl.d/10-a.conf", None, error="denied"),
-        record("/etc/sysctl.d/zz.conf", None, error="denied"),
+        named_record("/etc/sysctl.d/10-a.conf", None, error="denied"),
+        named_record("/etc/sysctl.d/zz.conf", None, error="denied"),
     ]
     step = node.step()
     assert step.allowed

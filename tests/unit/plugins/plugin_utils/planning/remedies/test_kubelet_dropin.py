@@ -7,19 +7,7 @@ from __future__ import annotations
 
 import base64
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import (
-    kubelet_dropin,
-)
-
-DROPIN, ENVIRONMENT = "/run/x.conf", "/run/x.env"
-
-
-def argument_files(unit, *words):
-    return kubelet_dropin.argument_files(unit, words, "# head\n", DROPIN, ENVIRONMENT)
-
-
-def unit(value, *behind):
-    return {"start_words": ["kubelet", "$X", *behind], "split_variables": [["X", value]]}
+from tests.unit.support.kubelet_unit import DROPIN, ENVIRONMENT, argument_files, unit
 
 
 def test_the_variable_gets_the_arguments_and_the_drop_in_names_its_file():
