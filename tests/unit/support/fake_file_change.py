@@ -35,6 +35,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.steps import 
 
 RUN = "20261121T090000Z-1a2b3c"
 NEXT = "20261121T100000Z-4d5e6f"
+THIRD = "20261121T110000Z-aaaaaa"
 BEFORE = (
     b"spec:\r\n  - --leader-elect=false\t# \xc3\xa9 tab\r\n  - --token=S3cret \xff\r\nno newline at"
     b" the end"
@@ -119,6 +120,14 @@ class Node:
             if self.root.exists()
             else []
         )
+
+
+def interrupt(node: Node) -> Path:
+    """Act as if killed before the commit record got its name; return where its dotfile was."""
+    node.swap()
+    (item,) = journal.read_run(RUN, str(node.root))
+    (node.root / "journal" / RUN / (item["entry"] + journal.END)).unlink()
+    return node.folder / item["intent"]["temp"]
 
 
 class Call(NamedTuple):

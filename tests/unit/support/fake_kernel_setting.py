@@ -3,7 +3,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A node for the tests of kernel settings."""
 
-import json
 from pathlib import Path
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
@@ -18,8 +17,8 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.steps.revert 
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps.revert import (
     running_limits,
 )
+from tests.unit.support.unrecorded_step import NEXT, RUN, recover_unrecorded
 
-RUN, NEXT = "20261121T090000Z-1a2b3c", "20261121T100000Z-4d5e6f"
 KEY, OTHER = "fs.inotify.max_user_instances", "fs.file-max"
 
 
@@ -72,17 +71,7 @@ class Node:
         )
 
     def forget(self):
-        """As if the program had been killed before it wrote how the step ended."""
-        path = Path(self.root) / "journal" / RUN / "proof-01-raise.json"
-        path.write_text(json.dumps({**json.loads(path.read_text()), "state": "awaited", "by": {}}))
-        return step_executor.work(
-            {
-                "run_id": NEXT,
-                "root": self.root,
-                "lock": None,
-                "step": {"id": "recover", "host": "w1", "remedy": "recover", "expect": {}},
-            }
-        )
+        return recover_unrecorded(self.root, "01-raise")
 
 
 def back(node, allow=(), by=NEXT):

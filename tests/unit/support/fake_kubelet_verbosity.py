@@ -7,8 +7,10 @@ Systemd and the kubelet are stand-ins, the files are real.
 """
 
 import base64
+import contextlib
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -181,3 +183,13 @@ class Node:
 
 def b64(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
+
+
+@contextlib.contextmanager
+def clean_node(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
+    """Yield a node that keeps no dotfile, and an environment file of the same length."""
+    node = Node(path, monkeypatch)
+    before = node.env.read_bytes()
+    yield node
+    assert not [entry.name for entry in path.iterdir() if entry.name.startswith(".")]
+    assert len(before) == len(node.env.read_bytes())

@@ -31,6 +31,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.shared import step_times
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import step_record
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
     executor as step_executor,
 )
@@ -48,6 +49,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.system import
 from tests.unit.support.waiting import until
 
 RUN, NEXT = "20261121T090000Z-1a2b3c", "20261121T100000Z-4d5e6f"
+WRONG, RIGHT = b"--leader-elect=false", b"--leader-elect=true"
 STATIC = "0::/kubepods/burstable/pod" + "a1" * 16 + "/" + "b2" * 32 + "\n"
 
 KUBELET = """#!{python}
@@ -396,3 +398,9 @@ def made(monkeypatch: pytest.MonkeyPatch):
     finally:
         node.close()
         shutil.rmtree(path, ignore_errors=True)
+
+
+def edit_states(node: Node) -> "list[str]":
+    """Return the state that the record of the edit has, where there is one."""
+    record = step_record.read(RUN, "01-m2-kube-scheduler-edit", str(node.root))
+    return [record["state"]] if record else []

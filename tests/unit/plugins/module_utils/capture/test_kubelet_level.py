@@ -33,18 +33,13 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.steps.revert 
     run as revert_run,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import files
-from tests.unit.support.fake_kubelet_verbosity import FIRST, NEXT, RUN, Node
+from tests.unit.support.fake_kubelet_verbosity import FIRST, NEXT, RUN, Node, clean_node
 
 
 @pytest.fixture
 def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
-    made = Node(tmp_path, monkeypatch)
-    before = made.env.read_bytes()
-    yield made
-    assert not [
-        name for name in [entry.name for entry in Path(tmp_path).iterdir()] if name.startswith(".")
-    ]
-    assert len(before) == len(made.env.read_bytes())
+    with clean_node(tmp_path, monkeypatch) as kubelet_node:
+        yield kubelet_node
 
 
 def test_it_is_raised_and_taken_back(node: Node) -> None:

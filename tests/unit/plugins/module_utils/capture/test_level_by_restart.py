@@ -36,7 +36,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.steps import 
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
     recovery,
 )
-from tests.unit.support.fake_kubelet_verbosity import NEXT, RUN, Node
+from tests.unit.support.fake_kubelet_verbosity import NEXT, RUN, Node, clean_node
 from tests.unit.support.waiting import Clock
 
 
@@ -54,13 +54,8 @@ class Sleeper(Clock):
 
 @pytest.fixture
 def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
-    made = Node(tmp_path, monkeypatch)
-    before = made.env.read_bytes()
-    yield made
-    assert not [
-        name for name in [entry.name for entry in Path(tmp_path).iterdir()] if name.startswith(".")
-    ]
-    assert len(before) == len(made.env.read_bytes())
+    with clean_node(tmp_path, monkeypatch) as kubelet_node:
+        yield kubelet_node
 
 
 def test_the_service_takes_it_back_once_and_under_the_lock(node: Node) -> None:

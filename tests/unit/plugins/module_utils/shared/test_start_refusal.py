@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from ansible_collections.kubemend.remediation.plugins.module_utils.shared.start_refusal import (
     refusals,
 )
+from tests.unit.support.failed_unit import IDLE, failed, only_refusal
 
 PROFILE = settings(
     deadline=None,
@@ -18,15 +19,6 @@ PROFILE = settings(
     max_examples=150,
     suppress_health_check=list(HealthCheck),
 )
-NAME = "kubelet.service"
-IDLE = {
-    "name": NAME,
-    "load_state": "loaded",
-    "active_state": "inactive",
-    "sub_state": "dead",
-    "result": "success",
-    "exec_main_status": 0,
-}
 AT = "2026-11-25T13:02:11+0000 w1 "
 MISSING = {
     "setting": "WorkingDirectory",
@@ -52,17 +44,6 @@ NEW_CHDIR = [
 ]
 
 
-def failed(status, result="exit-code", **more):
-    return dict(
-        IDLE,
-        active_state="failed",
-        sub_state="failed",
-        result=result,
-        exec_main_status=status,
-        **more,
-    )
-
-
 def check(text="ConditionPathExists=/x", met=False, last=False, **more):
     return dict(
         {
@@ -79,14 +60,9 @@ def check(text="ConditionPathExists=/x", met=False, last=False, **more):
     )
 
 
-def only(facts, record=None):
-    (found,) = refusals(record or {}, facts)
-    return found
-
-
 @pytest.mark.parametrize("said", [OLD_CHDIR, NEW_CHDIR, []])
 def test_a_working_directory_that_is_missing_is_named(said):
-    found = only(failed(200, paths=[MISSING], said=said))
+    found = only_refusal(failed(200, paths=[MISSING], said=said))
     assert (
         found.what
         == "systemd cannot enter the working directory (200/CHDIR): /var/lib/kubelet is missing"
@@ -103,7 +79,7 @@ def test_a_working_directory_that_is_missing_is_named(said):
 
 @pytest.mark.parametrize("said", [OLD_CHDIR, NEW_CHDIR, []])
 def test_one_that_was_made_again_is_no_reason_against_a_start(said):
-    found = only(failed(200, paths=[dict(MISSING, state="ok")], said=said))
+    found = only_refusal(failed(200, paths=[dict(MISSING, state="ok")], said=said))
     assert (found.now, found.past) == (False, True)
     assert "200/CHDIR" in found.what
 
@@ -113,7 +89,7 @@ def test_a_directory_that_is_there_and_may_not_be_entered_stays_a_reason():
         AT + "(kubelet)[7]: kubelet.service: Changing to the requested working directory failed:"
         " Permission denied"
     ]
-    assert only(failed(200, paths=[dict(MISSING, state="ok")], said=said)).now is True
+    assert only_refusal(failed(200, paths=[dict(MISSING, state="ok")], said=said)).now is True
 
 
 @pytest.mark.parametrize("status", [0, 1, 2, 126, 199, 246, 255])
@@ -125,7 +101,7 @@ def test_a_status_that_is_not_in_the_table_has_the_name_of_its_line():
     said = [
         AT + "systemd[1]: kubelet.service: Main process exited, code=exited, status=244/NEWSTEP"
     ]
-    assert "(244/NEWSTEP)" in only(failed(244, said=said)).what
+    assert "(244/NEWSTEP)" in only_refusal(failed(244, said=said)).what
 
 
 def test_the_line_with_a_path_comes_before_the_one_without():
@@ -136,7 +112,7 @@ def test_the_line_with_a_path_comes_before_the_one_without():
         " such file or directory",
         AT + "systemd[1]: kubelet.service: Main process exited, code=exited, status=226/NAMESPACE",
     ]
-    assert "/run/systemd/unit-root/nope" in only(failed(226, said=said)).what
+    assert "/run/systemd/unit-root/nope" in only_refusal(failed(226, said=said)).what
 
 
 @pytest.mark.parametrize(("changed", "again"), [(99.0, True), (101.0, False), (None, True)])
@@ -147,7 +123,7 @@ def test_a_program_that_was_installed_since_is_no_reason_against_a_start(changed
         "state": "ok",
         "changed_at": changed,
     }
-    assert only(failed(203, paths=[program], ended_at=100.0)).now is again
+    assert only_refusal(failed(203, paths=[program], ended_at=100.0)).now is again
 
 
 @pytest.mark.parametrize(
@@ -162,7 +138,7 @@ def test_a_program_that_was_installed_since_is_no_reason_against_a_start(changed
     ],
 )
 def test_what_its_start_needs_is_named(setting, state, status, word):
-    found = only(failed(status, paths=[{"setting": setting, "name": "/x", "state": state}]))
+    found = only_refusal(failed(status, paths=[{"setting": setting, "name": "/x", "state": state}]))
     assert word in found.what
     assert str(status) in found.what
     assert (found.now, found.past) == (True, True)
@@ -180,7 +156,7 @@ GONE = {"setting": "EnvironmentFile", "name": "/etc/default/kubelet", "state": "
 
 
 def test_an_environment_file_that_is_missing_is_named():
-    found = only(failed(0, "resources", paths=[GONE]))
+    found = only_refusal(failed(0, "resources", paths=[GONE]))
     assert "EnvironmentFile=/etc/default/kubelet" in found.what
     assert (found.now, found.past) == (
         True,
@@ -193,7 +169,7 @@ def test_one_that_was_written_since_is_no_reason_against_a_start(changed, again)
     said = [
         AT + "systemd[1]: kubelet.service: Failed to run 'start' task: No such file or directory"
     ]
-    found = only(
+    found = only_refusal(
         failed(
             0,
             "resources",
@@ -208,10 +184,10 @@ def test_one_that_was_written_since_is_no_reason_against_a_start(changed, again)
 
 def test_resources_that_are_no_files_stay_a_reason():
     said = [AT + "systemd[1]: kubelet.service: Failed to run 'start' task: Cannot allocate memory"]
-    found = only(failed(0, "resources", said=said))
+    found = only_refusal(failed(0, "resources", said=said))
     assert "Cannot allocate memory" in found.what
     assert (found.now, found.past) == (True, True)
-    assert only(failed(0, "resources")).now is True
+    assert only_refusal(failed(0, "resources")).now is True
 
 
 # -- conditions and asserts
@@ -226,7 +202,7 @@ def test_resources_that_are_no_files_stay_a_reason():
     ],
 )
 def test_a_check_that_is_not_met_is_named(text, word, verb):
-    found = only(
+    found = only_refusal(
         dict(
             IDLE,
             checks=[check(text), check("Condition" + "User=root", True)],
@@ -242,7 +218,9 @@ def test_a_check_that_is_not_met_is_named(text, word, verb):
 
 
 def test_one_that_is_met_now_is_no_reason_against_a_start():
-    found = only(dict(IDLE, checks=[check(met=True)], condition_result=False, condition_at="Wed"))
+    found = only_refusal(
+        dict(IDLE, checks=[check(met=True)], condition_result=False, condition_at="Wed")
+    )
     assert (found.now, found.past) == (False, True)
     assert "ConditionPathExists=/x" in found.what
     assert "Wed" in found.what
@@ -250,15 +228,18 @@ def test_one_that_is_met_now_is_no_reason_against_a_start():
 
 def test_one_of_which_a_reload_made_systemd_forget_the_result_is_named_where_it_is_the_only_one():
     one = check(met=True, last=None)
-    assert "ConditionPathExists=/x" in only(dict(IDLE, checks=[one], condition_result=False)).what
     assert (
         "ConditionPathExists=/x"
-        not in only(dict(IDLE, checks=[one, one], condition_result=False)).what
+        in only_refusal(dict(IDLE, checks=[one], condition_result=False)).what
+    )
+    assert (
+        "ConditionPathExists=/x"
+        not in only_refusal(dict(IDLE, checks=[one, one], condition_result=False)).what
     )
 
 
 def test_one_that_is_not_known_at_all_may_be_why():
-    found = only(
+    found = only_refusal(
         dict(
             IDLE,
             checks=[check(met=True, last=None), check("ConditionHost=x", None, None)],
@@ -271,7 +252,7 @@ def test_one_that_is_not_known_at_all_may_be_why():
 
 
 def test_one_that_would_not_be_met_now_did_not_refuse_the_last_start():
-    found = only(dict(IDLE, checks=[check()], condition_result=True))
+    found = only_refusal(dict(IDLE, checks=[check()], condition_result=True))
     assert (found.now, found.past) == (True, False)
 
 
@@ -290,7 +271,7 @@ def test_one_that_cannot_be_looked_at_is_as_systemd_found_it(result, last, again
 
 
 def test_a_refusal_whose_condition_could_not_be_read_stays_one():
-    found = only(dict(IDLE, checks=[], condition_result=False))
+    found = only_refusal(dict(IDLE, checks=[], condition_result=False))
     assert (found.now, found.past) == (True, True)
 
 
@@ -307,7 +288,7 @@ def test_of_triggers_one_is_enough(mets, refused):
 
 
 def test_an_exec_condition_is_named():
-    found = only(dict(IDLE, result="exec-condition", checks=[], condition_result=False))
+    found = only_refusal(dict(IDLE, result="exec-condition", checks=[], condition_result=False))
     assert "ExecCondition=" in found.what
     assert (found.now, found.past) == (True, True)
 
@@ -318,7 +299,7 @@ def test_an_exec_condition_is_named():
 
 @pytest.mark.parametrize("state", ["bad-setting", "error"])
 def test_a_unit_that_cannot_be_loaded(state):
-    found = only(
+    found = only_refusal(
         dict(IDLE, load_state=state, load_error="Unit kubelet.service has a bad unit file setting.")
     )
     assert state in found.what
@@ -327,7 +308,7 @@ def test_a_unit_that_cannot_be_loaded(state):
 
 
 def test_one_that_only_another_unit_may_start():
-    assert "RefuseManualStart" in only(dict(IDLE, manual_start=False)).what
+    assert "RefuseManualStart" in only_refusal(dict(IDLE, manual_start=False)).what
 
 
 # -- units that it needs
@@ -381,7 +362,7 @@ UNMET = {"checks": [check()], "condition_result": False}
     ],
 )
 def test_a_unit_that_it_needs_is_named_with_how_it_failed(one, word):
-    found = only(
+    found = only_refusal(
         dict(IDLE, needs=[one], said=[AT + "systemd[1]: Dependency failed for kubelet.service."])
     )
     assert "{}=mounts.service".format(one["how"]) in found.what
@@ -406,12 +387,12 @@ def test_a_unit_that_systemd_starts_first_is_no_reason(one):
 
 def test_a_dependency_refused_the_last_start_where_its_journal_says_so_or_it_was_never_tried():
     tried = dict(IDLE, needs=[needed(**LOST)], condition_result=True)
-    assert only(tried).past is False
-    assert only(dict(tried, condition_result=None)).past is True
+    assert only_refusal(tried).past is False
+    assert only_refusal(dict(tried, condition_result=None)).past is True
 
 
 def test_the_line_that_makes_it_needed_is_shown():
-    found = only(dict(IDLE, needs=[needed(path="/a.conf", line=3, **LOST)]))
+    found = only_refusal(dict(IDLE, needs=[needed(path="/a.conf", line=3, **LOST)]))
     assert found.place == ("/a.conf", 3, "Requires=mounts.service")
     assert "/a.conf, line 3" in found.cure
 
@@ -443,7 +424,7 @@ def test_a_program_before_its_own_that_ended_badly_is_named(ended, said):
 
 def test_the_limit_of_starts_is_named_and_no_reason_against_a_start():
     said = [AT + "systemd[1]: kubelet.service: Start request repeated too quickly."]
-    found = only(failed(1, said=said))
+    found = only_refusal(failed(1, said=said))
     assert "limit of starts" in found.what
     assert (found.now, found.past) == (False, True)
 
@@ -455,8 +436,8 @@ def test_a_unit_that_runs_has_none(state):
 
 def test_old_evidence_has_the_record_alone():
     assert refusals(IDLE) == []
-    assert only(None, failed(226)).now is True
-    assert only({}, dict(IDLE, load_state="bad-setting")).now is True
+    assert only_refusal(None, failed(226)).now is True
+    assert only_refusal({}, dict(IDLE, load_state="bad-setting")).now is True
 
 
 ANYTHING = st.recursive(
@@ -524,7 +505,7 @@ def test_no_type_of_evidence_raises(record, facts):
 def test_a_condition_that_was_taken_out_blocks_no_start(source, blocked):
     """Systemd keeps the last result over a daemon-reload; busctl lists what it would check now."""
     facts = dict(IDLE, condition_result=False, checks=[], checks_from=source)
-    found = only(facts)
+    found = only_refusal(facts)
     assert (found.now, found.past) == (blocked, True)
 
 

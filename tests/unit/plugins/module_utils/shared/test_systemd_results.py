@@ -8,41 +8,13 @@ import pytest
 from ansible_collections.kubemend.remediation.plugins.module_utils.shared import (
     systemd_results,
 )
-from ansible_collections.kubemend.remediation.plugins.module_utils.shared.start_refusal import (
-    refusals,
-)
-
-NAME = "kubelet.service"
-IDLE = {
-    "name": NAME,
-    "load_state": "loaded",
-    "active_state": "inactive",
-    "sub_state": "dead",
-    "result": "success",
-    "exec_main_status": 0,
-}
-
-
-def failed(status, result="exit-code", **more):
-    return dict(
-        IDLE,
-        active_state="failed",
-        sub_state="failed",
-        result=result,
-        exec_main_status=status,
-        **more,
-    )
-
-
-def only(facts, record=None):
-    (found,) = refusals(record or {}, facts)
-    return found
+from tests.unit.support.failed_unit import failed, only_refusal
 
 
 @pytest.mark.parametrize("status", range(200, 246))
 @pytest.mark.parametrize("result", ["exit-code", "start-limit", "start-limit-hit"])
 def test_each_status_of_systemds_own_is_named(status, result):
-    found = only(failed(status, result))
+    found = only_refusal(failed(status, result))
     name = systemd_results.STEPS.get(status, ("",))[0]
     assert str(status) in found.what
     assert name in found.what

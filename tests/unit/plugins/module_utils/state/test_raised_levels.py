@@ -14,18 +14,13 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.state import 
     revert_plan,
     step_record,
 )
-from tests.unit.support.fake_kubelet_verbosity import RUN, Node
+from tests.unit.support.fake_kubelet_verbosity import RUN, Node, clean_node
 
 
 @pytest.fixture
 def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
-    made = Node(tmp_path, monkeypatch)
-    before = made.env.read_bytes()
-    yield made
-    assert not [
-        name for name in [entry.name for entry in Path(tmp_path).iterdir()] if name.startswith(".")
-    ]
-    assert len(before) == len(made.env.read_bytes())
+    with clean_node(tmp_path, monkeypatch) as kubelet_node:
+        yield kubelet_node
 
 
 def test_files_that_are_back_while_the_process_is_not(node: Node) -> None:

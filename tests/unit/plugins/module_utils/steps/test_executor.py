@@ -22,24 +22,14 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.state import 
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
     executor as step_executor,
 )
-from tests.unit.support.fake_step import NEXT, RUN, Node, made
+from tests.unit.support.fake_step import NEXT, RIGHT, RUN, WRONG, Node, edit_states, made
 from tests.unit.support.waiting import until
-
-WRONG, RIGHT = b"--leader-elect=false", b"--leader-elect=true"
 
 
 @pytest.fixture
 def node(monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
     with made(monkeypatch) as one:
         yield one
-
-
-def _records(node: Node) -> list[str]:
-    return [
-        record["state"]
-        for record in [step_record.read(RUN, "01-m2-kube-scheduler-edit", str(node.root))]
-        if record
-    ]
 
 
 def test_begun_twice_is_done_once(node: Node) -> None:
@@ -142,5 +132,5 @@ def test_the_work_outlives_whoever_asked_for_it(node: Node) -> None:
     assert until(lambda: RIGHT in node.manifest.read_bytes())
     os.kill(asking, signal.SIGKILL)
     os.waitpid(asking, 0)
-    assert until(lambda: _records(node) == ["proven"])
+    assert until(lambda: edit_states(node) == ["proven"])
     assert node.run(step)["state"] == "done"  # who asks again is told

@@ -19,22 +19,21 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.steps import 
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps.revert import (
     files as revert_files,
 )
-from tests.unit.support.fake_file_change import AFTER, BEFORE, NEXT, RUN, Node, sha
-
-THIRD = "20261121T110000Z-aaaaaa"
+from tests.unit.support.fake_file_change import (
+    AFTER,
+    BEFORE,
+    NEXT,
+    RUN,
+    THIRD,
+    Node,
+    interrupt,
+    sha,
+)
 
 
 @pytest.fixture
 def node(tmp_path: Path) -> Node:
     return Node(tmp_path)
-
-
-def interrupt(node: Node) -> Path:
-    """As if killed before the commit record got its name; where its dotfile was."""
-    node.swap()
-    (item,) = journal.read_run(RUN, str(node.root))
-    (node.root / "journal" / RUN / (item["entry"] + journal.END)).unlink()
-    return node.folder / item["intent"]["temp"]
 
 
 @pytest.mark.parametrize(

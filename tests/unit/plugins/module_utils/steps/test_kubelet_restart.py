@@ -14,18 +14,13 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.steps import 
     kubelet_restart,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import command
-from tests.unit.support.fake_kubelet_verbosity import Node
+from tests.unit.support.fake_kubelet_verbosity import Node, clean_node
 
 
 @pytest.fixture
 def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
-    made = Node(tmp_path, monkeypatch)
-    before = made.env.read_bytes()
-    yield made
-    assert not [
-        name for name in [entry.name for entry in Path(tmp_path).iterdir()] if name.startswith(".")
-    ]
-    assert len(before) == len(made.env.read_bytes())
+    with clean_node(tmp_path, monkeypatch) as kubelet_node:
+        yield kubelet_node
 
 
 def test_one_that_ends_again_and_again_is_given_up(

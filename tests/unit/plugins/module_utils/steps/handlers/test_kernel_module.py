@@ -6,7 +6,6 @@
 The kernel and modprobe are made up here, so that nothing of this machine changes.
 """
 
-import json
 from pathlib import Path
 
 import pytest
@@ -28,8 +27,8 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.steps.revert 
     run as revert_run,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import command
+from tests.unit.support.unrecorded_step import NEXT, RUN, recover_unrecorded
 
-RUN, NEXT = "20261121T090000Z-1a2b3c", "20261121T100000Z-4d5e6f"
 NAME = "br_netfilter"
 
 
@@ -75,17 +74,7 @@ class Node:
         )
 
     def forget(self):
-        """As if the program had been killed before it wrote how the step ended."""
-        path = Path(self.root) / "journal" / RUN / "proof-01-load.json"
-        path.write_text(json.dumps({**json.loads(path.read_text()), "state": "awaited", "by": {}}))
-        return step_executor.work(
-            {
-                "run_id": NEXT,
-                "root": self.root,
-                "lock": None,
-                "step": {"id": "recover", "host": "w1", "remedy": "recover", "expect": {}},
-            }
-        )
+        return recover_unrecorded(self.root, "01-load")
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@
 The node's own ceiling is given, so that nothing of this machine decides.
 """
 
-import json
 from pathlib import Path
 
 import pytest
@@ -25,8 +24,8 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handler
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps.revert import (
     run as revert_run,
 )
+from tests.unit.support.unrecorded_step import NEXT, RUN, recover_unrecorded
 
-RUN, NEXT = "20261121T090000Z-1a2b3c", "20261121T100000Z-4d5e6f"
 ALL, ROOT = "* hard nofile", "root hard nofile"
 
 
@@ -68,17 +67,7 @@ class Node:
         )
 
     def forget(self):
-        """As if the program had been killed before it wrote how the step ended."""
-        path = Path(self.root) / "journal" / RUN / "proof-01-raise.json"
-        path.write_text(json.dumps({**json.loads(path.read_text()), "state": "awaited", "by": {}}))
-        return step_executor.work(
-            {
-                "run_id": NEXT,
-                "root": self.root,
-                "lock": None,
-                "step": {"id": "recover", "host": "w1", "remedy": "recover", "expect": {}},
-            }
-        )
+        return recover_unrecorded(self.root, "01-raise")
 
 
 @pytest.fixture

@@ -18,23 +18,13 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.state import 
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
     health_probe,
 )
-from tests.unit.support.fake_step import RUN, Node, made
-
-WRONG, RIGHT = b"--leader-elect=false", b"--leader-elect=true"
+from tests.unit.support.fake_step import RIGHT, RUN, WRONG, Node, edit_states, made
 
 
 @pytest.fixture
 def node(monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
     with made(monkeypatch) as one:
         yield one
-
-
-def _records(node: Node) -> list[str]:
-    return [
-        record["state"]
-        for record in [step_record.read(RUN, "01-m2-kube-scheduler-edit", str(node.root))]
-        if record
-    ]
 
 
 def test_done(node: Node) -> None:
@@ -58,7 +48,7 @@ def test_done(node: Node) -> None:
     (item,) = journal.read_run(RUN, str(node.root))
     assert item["end"]["result"] == "committed"
     assert item["intent"]["why"] == "KM101"
-    assert _records(node) == ["proven"]
+    assert edit_states(node) == ["proven"]
     assert step_record.unproven(str(node.root)) == []
 
 
@@ -87,7 +77,7 @@ def test_not_proven_is_rolled_back(
     assert [
         item["intent"]["reverts"] is None for item in journal.read_run(RUN, str(node.root))
     ] == [True, False]
-    assert _records(node) == ["rolled_back"]
+    assert edit_states(node) == ["rolled_back"]
 
 
 def test_component_down(node: Node) -> None:
@@ -99,7 +89,7 @@ def test_component_down(node: Node) -> None:
     assert "/var/log/pods" in answer["reason"], answer
     assert node.manifest.read_bytes() == former
     assert node.running() == []
-    assert _records(node) == ["failed"]
+    assert edit_states(node) == ["failed"]
     assert step_record.failures(str(node.root))["kube-scheduler"]["reason"].startswith(
         "component down: "
     )

@@ -8,7 +8,6 @@
 
 import base64
 import hashlib
-import json
 from pathlib import Path
 
 import pytest
@@ -27,8 +26,8 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handler
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps.revert import (
     run as revert_run,
 )
+from tests.unit.support.unrecorded_step import NEXT, RUN, recover_unrecorded
 
-RUN, NEXT = "20261121T090000Z-1a2b3c", "20261121T100000Z-4d5e6f"
 HEAD = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n"
 FSTAB = b"# static\n/swapfile none swap sw 0 0\n\xc3\xa9\r\n"
 
@@ -111,17 +110,7 @@ class Node:
         )
 
     def forget(self, step="01-swap"):
-        """As if the program had been killed before it wrote how the step ended."""
-        path = Path(self.root) / "journal" / RUN / (f"proof-{step}.json")
-        path.write_text(json.dumps({**json.loads(path.read_text()), "state": "awaited", "by": {}}))
-        return step_executor.work(
-            {
-                "run_id": NEXT,
-                "root": self.root,
-                "lock": None,
-                "step": {"id": "recover", "host": "w1", "remedy": "recover", "expect": {}},
-            }
-        )
+        return recover_unrecorded(self.root, step)
 
 
 @pytest.fixture

@@ -35,23 +35,23 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.steps.revert 
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
     json_line,
 )
-from tests.unit.support.fake_file_change import AFTER, BEFORE, NEXT, RUN, Node, sha
+from tests.unit.support.fake_file_change import (
+    AFTER,
+    BEFORE,
+    NEXT,
+    RUN,
+    THIRD,
+    Node,
+    interrupt,
+    sha,
+)
 
-THIRD = "20261121T110000Z-aaaaaa"
 OURS = file_change.Attributes(0o640, os.getuid(), os.getgid())
 
 
 @pytest.fixture
 def node(tmp_path: Path) -> Node:
     return Node(tmp_path)
-
-
-def interrupt(node: Node) -> Path:
-    """As if killed before the commit record got its name; where its dotfile was."""
-    node.swap()
-    (item,) = journal.read_run(RUN, str(node.root))
-    (node.root / "journal" / RUN / (item["entry"] + journal.END)).unlink()
-    return node.folder / item["intent"]["temp"]
 
 
 def _revert(node: Node, run_id: str = RUN, by: str = NEXT, **more: Any) -> list[str]:
