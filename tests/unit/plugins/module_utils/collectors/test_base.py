@@ -10,21 +10,14 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.ba
     Context,
     Denied,
 )
-
-
-def _process(component, *argv, **more):
-    return {
-        "component": component,
-        "pid": 1,
-        "argv": [component, *argv],
-        "host_network": True,
-        "started_at": 1.0,
-        **more,
-    }
+from tests.unit.support.instance_rows import component_process
 
 
 def test_who_cannot_be_told_is_named():
-    processes = [_process("kube-scheduler"), _process("kube-scheduler", host_network=None, pid=7)]
+    processes = [
+        component_process("kube-scheduler"),
+        component_process("kube-scheduler", host_network=None, pid=7),
+    ]
     with pytest.raises(Denied, match="pid 7 "):
         base.in_this_network(
             Context({}, [], {"instances": {"processes": processes}}), ("kube-scheduler",)

@@ -17,22 +17,14 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.reme
     services,
 )
 from tests.unit.plugins.plugin_utils.faults.node.test_container_runtime import Node as Runtime
+from tests.unit.support import failed_unit
+from tests.unit.support.failed_unit import NAME
 from tests.unit.support.fake_kubelet_messages import entry, fatal, klog, systemd
 from tests.unit.support.service_plan import plan_services
 
 CODES = frozenset(("KM501", "KM502", "KM503", "KM508"))
 OWN = frozenset(("KM502", "KM505", "KM506", "KM507", "KM510", "KM515", "KM516", "KM517"))
-NAME = "kubelet.service"
-IDLE = {
-    "name": NAME,
-    "load_state": "loaded",
-    "active_state": "inactive",
-    "sub_state": "dead",
-    "result": "success",
-    "exec_main_status": 0,
-    "unit_file_state": "enabled",
-    "n_restarts": 0,
-}
+IDLE = {**failed_unit.IDLE, "unit_file_state": "enabled", "n_restarts": 0}
 FAILED = {**IDLE, "active_state": "failed", "sub_state": "failed", "result": "exit-code"}
 LOST = {
     "name": "mounts.service",

@@ -17,6 +17,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.no
     etcd,
 )
 from tests.unit.support.fake_sockets import answering
+from tests.unit.support.instance_rows import component_process
 
 
 @pytest.fixture
@@ -25,24 +26,17 @@ def server():
         yield start
 
 
-def _process(component, *argv, **more):
-    return {
-        "component": component,
-        "pid": 1,
-        "argv": [component, *argv],
-        "host_network": True,
-        "started_at": 1.0,
-        **more,
-    }
-
-
 @pytest.mark.parametrize(
     ("collect", "component"), [(component_http.collect, "kube-scheduler"), (etcd.collect, "etcd")]
 )
 def test_without_root_nothing_is_called_absent(collect, component):
     with pytest.raises(Denied):
         collect(
-            Context({}, [], {"instances": {"processes": [_process(component, host_network=None)]}})
+            Context(
+                {},
+                [],
+                {"instances": {"processes": [component_process(component, host_network=None)]}},
+            )
         )
 
 
@@ -65,7 +59,11 @@ def test_etcd_asks_one_after_another(server):
         Context(
             {},
             [],
-            {"instances": {"processes": [_process("kube-apiserver", servers, "--etcd-prefix=/r")]}},
+            {
+                "instances": {
+                    "processes": [component_process("kube-apiserver", servers, "--etcd-prefix=/r")]
+                }
+            },
         )
     )
     assert found["endpoint"] == f"http://127.0.0.1:{port}"
@@ -81,7 +79,11 @@ def test_etcd_that_does_not_answer():
     context = Context(
         {},
         [],
-        {"instances": {"processes": [_process("etcd", "--listen-client-urls=http://127.0.0.1:1")]}},
+        {
+            "instances": {
+                "processes": [component_process("etcd", "--listen-client-urls=http://127.0.0.1:1")]
+            }
+        },
     )
     with pytest.raises(Failed) as caught:
         etcd.collect(context)

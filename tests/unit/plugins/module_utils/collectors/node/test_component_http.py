@@ -19,6 +19,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.system import
     http_client,
 )
 from tests.unit.support.fake_sockets import answering, chunked
+from tests.unit.support.instance_rows import component_process
 
 
 @pytest.fixture
@@ -110,22 +111,11 @@ def test_doors(argv, expected):
     assert component_http.doors("kube-scheduler", argv) == expected
 
 
-def _process(component, *argv, **more):
-    return {
-        "component": component,
-        "pid": 1,
-        "argv": [component, *argv],
-        "host_network": True,
-        "started_at": 1.0,
-        **more,
-    }
-
-
 def test_only_what_is_in_this_network_is_asked():
     for processes in (
         [],
-        [_process("kube-scheduler", host_network=False)],
-        [_process("kube-apiserver")],
+        [component_process("kube-scheduler", host_network=False)],
+        [component_process("kube-apiserver")],
     ):
         with pytest.raises(Absent):
             component_http.collect(Context({}, [], {"instances": {"processes": processes}}))
@@ -138,7 +128,9 @@ def test_insecure_component(server):
         [],
         {
             "instances": {
-                "processes": [_process("kube-scheduler", "--secure-port=0", f"--port={port}")]
+                "processes": [
+                    component_process("kube-scheduler", "--secure-port=0", f"--port={port}")
+                ]
             }
         },
         time.monotonic() + 600,
@@ -159,7 +151,7 @@ def test_a_component_that_hangs_does_not_hide_the_other(server, monkeypatch):
     hanging = server(*[b"H"] * 6000, pause=0.1)
     good = server(b"HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\n[+]ping ok\n")
     processes = [
-        _process(component, "--secure-port=0", f"--port={port}")
+        component_process(component, "--secure-port=0", f"--port={port}")
         for component, port in (("kube-controller-manager", good), ("kube-scheduler", hanging))
     ]
     begin = time.monotonic()
@@ -175,7 +167,7 @@ def test_one_that_just_started_and_refuses_is_asked_again(server, monkeypatch):
     monkeypatch.setattr(component_http, "PATIENCE", 1)
     monkeypatch.setattr(component_http, "PAUSE", 0.1)
     port = server(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\n{}")
-    process = _process(
+    process = component_process(
         "kube-scheduler", "--secure-port=0", f"--port={port}", started_at=time.time()
     )
     begin = time.monotonic()
@@ -193,7 +185,9 @@ def test_silent_component():
         [],
         {
             "instances": {
-                "processes": [_process("kube-controller-manager", "--secure-port=1", "--port=0")]
+                "processes": [
+                    component_process("kube-controller-manager", "--secure-port=1", "--port=0")
+                ]
             }
         },
         time.monotonic() + 600,
