@@ -65,7 +65,7 @@ class Controller:
         self,
         state: str,
         host: str = "w1",
-        answer: Any = DONE,
+        answer: Any = None,
         check_mode: bool = False,
         **more: Any,
     ) -> Answered:
@@ -79,7 +79,7 @@ class Controller:
             "terminal": False,
             **more,
         }
-        return Answered(args, host, check_mode, answer)
+        return Answered(args, host, check_mode, DONE if answer is None else answer)
 
     def run(self, *args: Any, **more: Any) -> dict[str, Any]:
         return self.action(*args, **more).run(task_vars={"hostvars": {}})

@@ -86,9 +86,11 @@ def test_a_deadline_is_never_later_than_the_one_around_it() -> None:
 
 
 def test_a_page_that_was_requested_is_taken_once(serve: Any) -> None:
+    def read(answer: Any) -> Any:
+        return answer.read()
+
     ahead = Ahead(serve(OK, b"ok"))
     assert ahead.ask("/pods?continue=a", {}, Deadline(60)) == 1
-    read = lambda answer: answer.read()  # noqa: E731
     assert ahead.take("/pods?continue=b", Deadline(60), read) is None
     status, _headers, body = ahead.take("/pods?continue=a", Deadline(60), read)
     assert (status, body) == (200, b"ok")

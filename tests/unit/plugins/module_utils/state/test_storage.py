@@ -113,9 +113,12 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
     ],
 )
 def test_an_error_names_the_way_out(number: int, words: str) -> None:
-    told = storage.told("x was not written")
-    with pytest.raises(storage.ChangeError, match=r"^x was not written: ") as error, told:
-        raise OSError(number, os.strerror(number))
+    def write() -> None:
+        with storage.told("x was not written"):
+            raise OSError(number, os.strerror(number))
+
+    with pytest.raises(storage.ChangeError, match=r"^x was not written: ") as error:
+        write()
     assert words in str(error.value)
     assert not error.value.changed
 

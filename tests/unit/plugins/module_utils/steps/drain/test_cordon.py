@@ -32,12 +32,14 @@ class Api:
 
     def send(self, _method: str, _path: str, patch: "dict[str, Any]", kind: str) -> None:
         self.patches += 1
-        is_done, error = self.wrong.pop(0) if self.wrong else (True, None)
+        is_done, errors = True, []
+        if self.wrong:
+            is_done, *errors = self.wrong.pop(0)
         assert patch["metadata"]["resourceVersion"] == "7"
         if is_done:
             self.node["metadata"]["annotations"].update(patch["metadata"]["annotations"])
             self.node["spec"].update(patch.get("spec") or {})
-        if error:
+        for error in filter(None, errors):
             raise error
 
     def state(self) -> "tuple[bool, Any]":
@@ -68,8 +70,10 @@ def test_whose_cordon_it_is_when_it_is_put(api: Api, answer: Any, state: Any) ->
 
 @pytest.mark.parametrize(("has_ended", "state"), [(True, OTHER), (False, RUN)])
 def test_a_held_cordon_is_good_where_its_run_came_to_its_end(has_ended: bool, state: str) -> None:
+    def ended(_run: str) -> bool:
+        return has_ended
+
     api = Api(True, OTHER, held=True)
-    ended = lambda _run: has_ended  # noqa: E731
     assert cordon.put(api, "w1", RUN, "why", held=True, ended=ended) == (
         cordon.MINE,
         not has_ended,
