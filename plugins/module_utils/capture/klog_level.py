@@ -147,7 +147,7 @@ class Levels:
     def _local(self, component, running, method, body, url=URL, keep=None):
         """Return (HTTP code, text) of the process at its own port.
 
-        With the first certificate that it takes.
+        It uses the first certificate that the process accepts.
         """
         request = (url, body, keep, method)
         code, reason = None, "it serves on no port"
@@ -243,7 +243,7 @@ def change(levels, step, target, root_fd, seconds, via):
 def put_back(levels, item, step, root_fd):
     """Restore the level of an entry of `raised`, journalled as what reverts it.
 
-    Idempotent, and restarts nothing.
+    It is idempotent and restarts nothing.
     """
     intent = item["intent"]
     former, level = intent["former"], intent["level"]

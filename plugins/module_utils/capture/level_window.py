@@ -390,9 +390,9 @@ def _arm(step, seconds, program):
 
 
 def sweep(run_id, root):
-    """Remove what is half written, and all of runs that were killed before they raised anything.
+    """Remove half-written files, and all files of killed runs that had not raised anything.
 
-    For another run, that holds the lock of this node.
+    Another run does this, and holds the lock of this node.
     """
     found = set()
     for directory in (os.path.join(root, FOLDER), UNITS, os.path.join(UNITS, WANTS)):

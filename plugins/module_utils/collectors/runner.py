@@ -245,9 +245,9 @@ class _Run:
 
 
 class _Systemd(registry.Collector):
-    """What several collectors ask systemd, asked at once (systemctl.
+    """The questions of several collectors to systemd, in one call of systemctl in a child.
 
-    10 ms each time), in a child like theirs. Its answer is no evidence of its own.
+    Each call of systemctl takes 10 ms. The answer is no evidence of its own.
     """
 
     __slots__ = ("questions",)
@@ -255,9 +255,9 @@ class _Systemd(registry.Collector):
 
     @classmethod
     def of(cls, collectors):
-        """None where the modules of these are not what they should be.
+        """Return the query for these collectors; None where one of their modules is broken.
 
-        Each asks for itself then, and the one at fault says so.
+        Each collector asks for itself then, and the broken one reports its error.
         """
         try:
             # Imported here, once for all of them: re alone is 15 ms.

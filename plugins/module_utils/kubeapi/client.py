@@ -38,9 +38,9 @@ TABLE = ", ".join(
 
 
 def dicts(values):
-    """Return the objects of a list that an API server gave, whatever else it holds.
+    """Return the objects in a list of an API server, without the values of other types in it.
 
-    None of what is no list.
+    The result is empty for a value that is no list.
     """
     return [one for one in values if isinstance(one, dict)] if isinstance(values, list) else []
 

@@ -71,10 +71,7 @@ class Matcher:
         self.labels, self.known = labels, {}
 
     def left_out(self, spec, always=False):
-        """Return the names of the nodes that this pod does not ask for.
-
-        None where they are not known, or too many.
-        """
+        """Return the names of the nodes that this pod excludes; None if unknown or too many."""
         if self.labels is None or (len(self.labels) > MAX_NODES and not always):
             return None
         request = {
@@ -97,7 +94,7 @@ class Matcher:
     def refuses(self, spec, names):
         """Return whether a pod meant for one of these nodes asks for what that node does not have.
 
-        For example a label that was removed meanwhile.
+        A label that was removed meanwhile is an example.
         """
         return any(
             fits(spec, name, self.labels[name]) is False

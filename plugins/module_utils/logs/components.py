@@ -181,9 +181,9 @@ class _Worker:
             self.open = None
 
     def close(self, late):
-        """Reap it, or end it with what it started.
+        """Reap the child, or kill it with the processes that it started.
 
-        Where the kernel does not let it go, it is left behind.
+        A child that the kernel does not end is left behind.
         """
         os.close(self.fd)
         if not self.done:

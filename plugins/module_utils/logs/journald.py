@@ -146,9 +146,9 @@ def _ask(sink, argv, lines=1000):
 
 
 def dropped(entries, unit, since, until):
-    """Return a sentence about the unit's messages that journald suppressed in the window.
+    """Return a sentence about the messages that journald suppressed; None without any.
 
-    None without any.
+    It counts those of the unit in the window.
     """
     count = 0
     for moment, raw, _fields in entries:

@@ -61,9 +61,9 @@ def stamp(moment):
 
 
 def split(read, limit=RAW):
-    """Each line of what read() gives block by block, without its end.
+    """Yield each line, without its end, of the blocks that read() gives.
 
-    Of a longer one only its beginning. b"" ends it.
+    A line longer than the limit is cut to its beginning. An empty block ends the text.
     """
     rest = b""
     while True:
@@ -142,9 +142,9 @@ class Joiner:
         self.pending = {}
 
     def feed(self, piece):
-        """(seconds, bytes, length) of the line that this piece of written() ends.
+        """Return (seconds, bytes, length) of the line that this piece of written() ends, or None.
 
-        None when it does not. The first piece's time counts.
+        The time of the first piece counts.
         """
         moment, stream, more, data = piece
         begun = self.pending.pop(stream, None)

@@ -197,7 +197,7 @@ def _together(lives):
 def _lives(pods, events):
     """Return (begin, end) of every pod that exists or was created by an event.
 
-    At least a second, the API's resolution.
+    A life lasts at least a second, which is the resolution of the API's times.
     """
     lives = {}
     for event in events:

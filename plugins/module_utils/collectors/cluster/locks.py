@@ -16,10 +16,7 @@ LEADER = "control-plane.alpha.kubernetes.io/leader"
 
 
 def uid_of(api, seconds=None):
-    """Return the uid of namespace kube-system.
-
-    By which a cluster is known whatever it is called.
-    """
+    """Return the UID of namespace kube-system, which identifies a cluster whatever its name is."""
     return (api.get(SYSTEM, accept=client.ONE, seconds=seconds).get("metadata") or {}).get("uid")
 
 

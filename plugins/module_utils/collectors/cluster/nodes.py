@@ -127,9 +127,10 @@ def _condition(raw):
 
 
 def leased(api, nodes):
-    """Add to these nodes the time of their leases, by their kubelets' clocks, and its length.
+    """Add the renew time and the duration of its lease to each of these nodes.
 
-    Where the one list fails, no node has it.
+    The time is by the clock of the node's kubelet. No node has them where the list of leases
+    fails, or where there are more nodes than MAX_LEASED.
     """
     if len(nodes) > MAX_LEASED:
         return nodes

@@ -172,9 +172,9 @@ class Search:
                     raise
 
     def living(self):
-        """Read pods that have not ended.
+        """Read the pods that have not ended.
 
-        Of equal pods of one owner on one node, one is kept and counted.
+        It keeps one of several equal pods of one owner on one node, and counts the others.
         """
         for item in self.api.items("/api/v1/pods", LIVING, unmanaged=True):
             meta, spec, status = (

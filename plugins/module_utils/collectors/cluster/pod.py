@@ -141,9 +141,10 @@ def _state(state):
 
 
 def owner_of(item):
-    """Return the values of a controller that tell when it began and ended.
+    """Return (values, labels) of a controller.
 
-    And by which labels its pods are found.
+    The values tell when the controller began and ended. The labels are those that select its
+    pods.
     """
     meta, spec, status = (
         item.get("metadata") or {},
@@ -213,9 +214,9 @@ class _Look:
         return self.api.find(f"/api/v1/namespaces/{_part(namespace)}/pods/{_part(name)}")
 
     def named(self, uid):
-        """(namespace, name) of the pod with this UID, or with this hash of a static pod's file.
+        """Return (namespace, name) of a pod by its UID; None where it is not known.
 
-        None where it is not known.
+        The UID of a static pod may be the hash of its file.
         """
         return self._named_by_events(uid) or self._named_by_pods(uid)
 
@@ -352,9 +353,9 @@ def _is_controlled(item, owner):
 
 
 def _distance(meta):
-    """Return a function that tells how far in seconds a pod was created from this one.
+    """Return a function that gives the seconds between the creation of a pod and of this one.
 
-    Where this one is no more, the newest come first.
+    It puts the newest pods first where this pod is gone.
     """
     created = jobs.epoch(meta.get("creationTimestamp"))
 
@@ -465,9 +466,9 @@ def _static(item, uid):
 
 
 def _around(look, data, item):
-    """Add owner, siblings and the events about all of them.
+    """Add the owner, the siblings and the events about all of them.
 
-    Those that matter most come first, in case that the time ends.
+    It reads what matters most first, because the time may run out.
     """
     namespace, name = data["namespace"], data["name"]
     about = "involvedObject.kind=Pod,involvedObject.name="

@@ -111,9 +111,9 @@ def _times_of_kubelet(meta):
 
 
 def had(status):
-    """Return {resource: how many devices its containers were given once}.
+    """Return {resource: how many devices the containers of the pod were given once}.
 
-    Where the kubelet's release tells (1.36.3 does).
+    The result is empty where the kubelet's release does not report it (1.36.3 does).
     """
     found = {}
     for container in dicts(status.get("containerStatuses")):
@@ -148,9 +148,9 @@ def requests(spec):
 
 
 def compute(spec):
-    """Return {cpu: millicores, memory, ephemeral-storage, hugepages-...: bytes, pods.
+    """Return {resource: amount} of what a pod requests, as schedulers and kubelets count it.
 
-    1}, as schedulers and kubelets count them.
+    cpu: millicores; memory, ephemeral-storage and hugepages-...: bytes; pods: 1.
     """
     found = _total(spec, _computed)
     found.update(_computed(spec))  # of the pod as a whole, where it says so
@@ -160,9 +160,10 @@ def compute(spec):
 
 
 def _total(spec, asked):
-    """Return the sum of the containers.
+    """Return what a pod asks for in all, from what each of its containers asks for.
 
-    Or the largest of the plain init containers with those that were started before it and stay.
+    Containers and sidecars run together, so that their values add up. A plain init container
+    runs only with the sidecars that start before it. The larger of the two counts.
     """
     total, first, staying = {}, {}, {}
     for container in spec.get("containers") or []:
@@ -199,9 +200,9 @@ def _computed(container):
 
 
 def quantities(given):
-    """Return {cpu: thousandths, memory and the others that every node has.
+    """Return {resource: amount} of a list of quantities, for the resources that every node has.
 
-    Bytes} of a list of quantities.
+    cpu: millicores; memory, ephemeral-storage and hugepages-...: bytes.
     """
     found = {}
     for name in given:

@@ -166,9 +166,9 @@ class _Owners:
         self.api, self.nodes, self.waiting, self.unlooked = api, {}, None, set()
 
     def has(self, uid, node):
-        """Return whether this owner has a pod there, or one that waits for it.
+        """Return whether this owner has a pod on the node, or one that waits for it.
 
-        None of one node too many.
+        The result is None for a node beyond the first MAX_NODES.
         """
         if node not in self.nodes:
             if len(self.nodes) >= MAX_NODES:

@@ -1,12 +1,12 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Collector boot: modules, kernel settings and file systems that a node needs.
+"""Collector boot: the modules, kernel settings and file systems that a node needs after a boot.
 
-And what brings them back at a boot.
+It also reads what loads, sets and mounts them at a boot.
 
-Files of /proc, /sys and /etc alone, and no process. What they mean is for the controller
-(plugin_utils/models/boot.py).
+It reads files of /proc, /sys and /etc alone, and starts no process. The controller judges what they
+mean (plugin_utils/models/boot.py).
 """
 
 import os
@@ -23,9 +23,9 @@ MAX_TEXT, MAX_FILES, MAX_MOUNTS = 65536, 100, 8 * 1024 * 1024
 
 
 def collect(context):
-    """Return what the kernel has, what names it for the next boot.
+    """Return the state of the kernel, what sets it at the next boot, and how folders are mounted.
 
-    And how the folders of kubelet, runtime and etcd are mounted.
+    The folders are those of the kubelet, the runtime and etcd.
     """
     context.source = "/proc, /sys, modules-load.d, /etc/selinux/config, firewalld, ufw"
     argv = (context.data.get("kubelet") or {}).get("argv") or []
@@ -164,9 +164,9 @@ def _mounts():
 
 
 def mounts(text, wanted):
-    """[{point, source, type, options}] of what is mounted on one of these points, the last on each.
+    """Return [{point, source, type, options}] of what is mounted on these points; None if unknown.
 
-    None where that is not known.
+    The last mount on a point counts.
     """
     if text is None:
         return None
@@ -184,9 +184,9 @@ def mounts(text, wanted):
 
 
 def cmdline(text):
-    """[[key, value]] of the words that name modules or speak of SELinux; - and _ are alike in keys.
+    """Return [[key, value]] of the words that name modules or concern SELinux; None if unknown.
 
-    None where the line is not known.
+    The characters - and _ are the same in a key.
     """
     if text is None:
         return None

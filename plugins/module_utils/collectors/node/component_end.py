@@ -25,13 +25,16 @@ FAILED = "Error syncing pod"
 
 
 def collect(context):
-    """{components: [{component, running, restart, begun, path, first, last, lines, kubelet}]}.
+    """Return {components: rows}, the end of the log of each component.
 
-    Of one that runs the log of the start before; of others, of the last.
+    A row is {component, running, restart, begun, path, first, last, lines, kubelet}. Its log is
+    that of the start before the current one for a component that runs, and of the last start
+    for another.
 
-    restart: how many of the pod's starts were before that log's; begun: when the pod was first
-    started with this manifest; first and last: seconds since the epoch of its first and last line;
-    kubelet: what the kubelet last said of starting it. Each None where there is nothing.
+    restart: how many starts the pod had before that log; begun: when the pod was first started
+    with this manifest; first, last: seconds since the epoch of the log's first and last line;
+    kubelet: the kubelet's last line about starting the component. Each is None where there is
+    nothing.
     """
     context.source = PODS
     if context.data.get("manifests") is None and os.geteuid() != 0:
@@ -81,7 +84,8 @@ def _static_processes(context):
 def _named(manifests):
     """Return the components that a manifest of the folder names.
 
-    Which of its words are the pod's is judged later.
+    A name anywhere in its text counts. The controller judges later which words are those of the
+    pod.
     """
     texts = [record.get("text") or "" for record in manifests.get("files") or ()]
     return [

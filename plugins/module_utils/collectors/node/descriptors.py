@@ -202,9 +202,9 @@ def holder(pid, uid, where):
 
 
 def name_pods(holders):
-    """Add to those of containers the pod (namespace/name) and the container's name.
+    """Add the pod (namespace/name) and the container's name to each holder in a container.
 
-    None where no link of the kubelet's tells them.
+    Both are None where none of the kubelet's links to logs names them.
     """
     if any(one["container_id"] for one in holders):
         names = pinning.container_names()
@@ -215,11 +215,13 @@ def name_pods(holders):
 
 
 def units(full, seconds):
-    """Return what systemd gives the services of those near their limit, and which files say so.
+    """Return systemd's limits of the services near their limit, and the files that set them.
 
-    None where it does not answer. Without any it is not asked.
+    The result is None where systemd does not answer. systemd is not asked without such a
+    service.
 
-    main: the service's first process where that is another one: what it starts next has its limit.
+    main: the service's main process, where it is not the one near its limit: it gives its limit
+    to the processes that it starts.
     """
     names = sorted(
         {one["unit"] for one in full if one["unit"] and unit_limits.UNIT.match(one["unit"])}

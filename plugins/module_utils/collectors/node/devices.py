@@ -61,9 +61,9 @@ def collect(context, folder=FOLDER):
 
 
 def running(folder=FOLDER):
-    """Return the UIDs of pods to which devices were given and that have a process now.
+    """Return the UIDs of the pods that were given devices and have a process now.
 
-    None where that cannot be told.
+    The result is None where the checkpoint of the device manager cannot be read.
     """
     found = checkpoint(os.path.join(folder, CHECKPOINT), base.Context({}, [], {}))
     if found is None:
@@ -74,10 +74,7 @@ def running(folder=FOLDER):
 
 
 def names(uids, logs="/var/log/pods"):
-    """Return these pods as namespace/name.
-
-    Or by UID where the kubelet's folder of their logs is gone.
-    """
+    """Return namespace/name of each of these pods, or its UID where its folder of logs is gone."""
     known = {}
     try:
         names = os.listdir(logs)

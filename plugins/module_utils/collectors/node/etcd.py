@@ -21,9 +21,10 @@ NO_MEMBER = "0"  # how etcd writes that it knows no leader
 
 
 def collect(context):
-    """Return the members as etcd itself counts them (argv keeps retired ones and adds none).
+    """Return the members as etcd lists them, and the state of the member that answered.
 
-    And how the member that answered does.
+    The command line is no such list: it keeps members that were removed and lacks those that
+    were added.
     """
     processes = in_this_network(context, ("kube-apiserver", "etcd"))
     servers = [process for process in processes if process["component"] == "kube-apiserver"]
@@ -84,10 +85,7 @@ def _add_local(context, evidence, process):
 
 
 def _ask(context, evidence, endpoints, pairs, process, authority):
-    """Ask one endpoint after another, those on this node first.
-
-    With one credential after another.
-    """
+    """Ask the endpoints one after another with each credential, those on this node first."""
     from ...system import tls
 
     errors = []
@@ -167,9 +165,9 @@ class EtcdClient:
 
 
 def _health(context, process):
-    """Return what etcd says of itself without a credential.
+    """Return the answer of etcd's /health, which needs no credential; None without a local URL.
 
-    At the address for metrics that its command line names; None without one.
+    The URL is one of --listen-metrics-urls.
     """
     for url in split(procfs.flag(process["argv"], "listen-metrics-urls")):
         scheme, address, port = parsed(url)
@@ -197,7 +195,7 @@ def _quota(status, process):
 def status_of(body):
     """Return the values of maintenance/status.
 
-    Of the gateway's JSON numbers of 64 bits are strings, and what is 0 or empty is left out.
+    The gateway's JSON has numbers of 64 bits as strings, and leaves out what is 0 or empty.
     """
     answer = _object(body, "status")
     if not isinstance(answer.get("version"), str):

@@ -36,9 +36,9 @@ COMPONENTS = (
 
 
 def collect(context):
-    """Every process that is a control plane component, whosever it is.
+    """Return every process that is a control plane component, of any cluster.
 
-    Which cluster it serves is judged later.
+    The controller judges later which cluster it serves.
     """
     context.source = "/proc"
     found, unreadable = [], []

@@ -72,10 +72,11 @@ def _enabled(unit):
 
 
 def _start(block):
-    """start_words: ExecStart as it stands there; split_variables.
+    """Return how the unit starts the kubelet: its ExecStart and the variables in it.
 
-    Those of it whose values become words, with them, None where one is a secret; environment_files:
-    the files that set them.
+    start_words: the words of ExecStart, before systemd replaces variables; split_variables:
+    [[name, value]] of the variables whose values become words of their own, the value None
+    where it holds a secret; environment_files: the records of the files of EnvironmentFile=.
     """
     values = systemd.environment(block)
     told = [(name, values.get(name, "")) for name in systemd.split_variables(block)]

@@ -64,9 +64,9 @@ def collect(context):
 
 
 def wanted(unit, process, now):
-    """Return whether the journal tells what matters.
+    """Return whether the journal of the kubelet's unit matters.
 
-    Of a unit that does not run, or that systemd itself started again of late.
+    It matters where the unit does not run, or where systemd itself restarted it of late.
     """
     if (unit.get("active_state"), unit.get("sub_state")) != ("active", "running"):
         return True

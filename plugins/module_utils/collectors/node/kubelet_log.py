@@ -83,9 +83,9 @@ def collect(context):
 
 
 def chosen(text):
-    """Return the lines that matter, of each of the two kinds the last KEPT.
+    """Return the lines that matter, the last KEPT of each of the two kinds.
 
-    Of those that differ in their time only, the last.
+    The last one stays of several lines that differ in their time only.
     """
     found = {}
     for line in text.splitlines():

@@ -45,9 +45,9 @@ MAX_LINES, MAX_DROPINS, LONGEST = 100, 64, 200
 
 
 def collect(context):
-    """Return the kernel's limits and whether they are reached, what the processes have.
+    """Return the limits of the kernel and of processes, how far they are used, and what sets them.
 
-    And what sets them; units is None where systemd does not answer.
+    units: None where systemd does not answer.
     """
     context.source = "/proc, systemctl, sysctl.d, limits.conf, pam.d"
     blocks = _blocks(context.seconds(5))
@@ -115,13 +115,12 @@ def threads(text):
 
 
 def tried():
-    """Return whether as many instances as a program that starts needs, and a watch, can be had.
+    """Try for less than a millisecond whether inotify instances and a watch can be had.
 
-    By having them for less than a millisecond.
-
-    The kernel counts them for the effective user. opened: how many there were, of TRIED. It takes
-    15 ms, nearly all of it in the close() of the one with a watch: there the kernel waits until
-    no reader uses the watch any more.
+    It opens as many instances as a program that starts needs. The kernel counts them for the
+    effective user. opened: how many of TRIED it got. It takes 15 ms, nearly all of it in the
+    close() of the instance with a watch: the kernel waits there until no reader uses the watch
+    any more.
     """
     found = {"instance": "untried", "watch": "untried", "uid": os.geteuid(), "opened": 0}
     try:
@@ -159,9 +158,9 @@ def _name(number):
 
 
 def used_up(found):
-    """Return what of the machine's is used up or nearly so.
+    """Return the names of the machine's limits that are reached or nearly so.
 
-    For this alone it is worth while to look at every process.
+    Only such a limit makes it worth while to look at every process.
     """
     tries, used, most = (
         found["inotify"],
@@ -254,9 +253,9 @@ def process(pid, role, name, proc="/proc"):
 
 
 def of_unit(block):
-    """Return the evidence of one unit; None when there is no such unit. ours.
+    """Return the evidence of one unit; None when there is no such unit.
 
-    What kubemend's drop-in says, which systemd may not have read yet.
+    ours: the LimitNOFILE= of kubemend's drop-in, which systemd may not have loaded yet.
     """
     told = systemd.unit(block)
     if told is None:

@@ -126,19 +126,16 @@ def _add_containers(evidence, context):
 
 
 def _words(kubelet):
-    """All that the kubelet is told, as one text.
+    """Return the kubelet's command line and configuration as one text.
 
-    Where the word static is not in it (but as in staticPodPath), its policies are none.
+    The kubelet's policies are none where the word static occurs only in staticPodPath.
     """
     records = [kubelet.get("config") or {}] + (kubelet.get("config_dropins") or [])
     return " ".join((kubelet.get("argv") or []) + [one.get("text") or "" for one in records])
 
 
 def _pods(root, context):
-    """UIDs of the pods of which the kubelet has not given up the folder.
-
-    None where it cannot be read.
-    """
+    """Return the UIDs of the pods that still have a folder of the kubelet; None if unreadable."""
     try:
         found = sorted(name for name in os.listdir(root + "/pods") if not name.startswith("."))
     except OSError:
@@ -160,9 +157,9 @@ def _version(program, context):
 
 
 def _state(path):
-    """Its record, also where this user may not look whether there is one.
+    """Return the record of a state file, None where there is none.
 
-    None where there is none.
+    A file that this user may not look for has a record too.
     """
     found = files.record(path)
     if found["error"] == "missing" and not found["link"]:
@@ -173,7 +170,7 @@ def _state(path):
 def topology(root=CPUS, nodes=NODES):
     """Return [[cpu, core, socket, NUMA node]] of the CPUs that are online.
 
-    Of one that is not, the kernel tells no core.
+    The kernel gives no core for a CPU that is offline.
     """
     numa = _numa_by_cpu(nodes)
     rows = []
@@ -288,9 +285,9 @@ def container_names():
 
 
 def _hierarchy(mountinfo):
-    """Return (mount point, its root, v1 or v2) of the hierarchy that the controller cpuset lies in.
+    """Return (mount point, its root, controller) of the cgroup hierarchy of cpuset, or None.
 
-    Or None.
+    The controller is "cpuset" in a hierarchy of v1 and empty in that of v2.
     """
     unified = None
     for line in mountinfo.splitlines():
@@ -344,9 +341,9 @@ def _allowed(pid):
 
 
 def _frozen(containers):
-    """Cgroups of these containers that are frozen, or on the way there.
+    """Return the cgroups of these containers that are frozen or on the way there.
 
-    Of v1's freezer, and of v2.
+    The freezers of v1 and of v2 count.
     """
     found = []
     for one in containers:

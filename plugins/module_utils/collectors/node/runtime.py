@@ -157,9 +157,9 @@ def question():
 
 
 def told_docker(known):
-    """Return whether a kubelet of up to 1.23 was told, or left, to use docker itself.
+    """Return whether a kubelet of up to 1.23 uses docker itself, by --container-runtime.
 
-    None where it does not say.
+    The result is None without that flag.
     """
     value = procfs.flag(known.get("argv") or [], "container-runtime")
     if value is None:
@@ -214,9 +214,10 @@ def socket_of(name, known):
 
 
 def names_of(kind, blocks):
-    """UNITS of this kind.
+    """Return the names in UNITS of this kind.
 
-    Of two names of one unit the one that runs, else the one that is there.
+    Two of them may be names for one unit. The result has the one that runs, else the one that
+    exists.
     """
     ranks = {
         name: (found["active_state"] == "active", 1) if found else (False, 0)
@@ -379,12 +380,13 @@ def _is_started_by(text, name):
 
 
 def runs(units, family="", known=None):
-    """Return whether a connection starts nothing: every unit runs.
+    """Return whether a connection to the socket starts nothing, because every unit runs.
 
-    Where it has none that is known, the program that uses it does.
+    Where no unit is there, the kubelet has to run in a unit: it is connected to the socket
+    then.
 
-    Where only what it needs is there (docker, for cri-dockerd), a socket of systemd under another
-    name may hold its path.
+    Where the last unit is absent (cri-dockerd, with docker there), the result is False: a
+    socket unit of another name may hold the path.
     """
     there = [one for one in units if not one["absent"]]
     if not there:
@@ -470,10 +472,7 @@ def plugins(path):
 
 
 def root_of(path):
-    """Return the folder that containerd's configuration names as its root.
-
-    None where it names none.
-    """
+    """Return the folder that containerd's configuration names as its root, or None."""
     for row in (files.text(path, MAX_CONFIG) or "").split("\n"):
         if row.lstrip().startswith("["):
             break

@@ -22,14 +22,10 @@ ROUNDS = (b"bound successfully on node", b"Unable to schedule ")
 
 
 def collect(context):
-    """Return {logs: [{pid, level, path, whole, events}]}.
+    """Return {logs: [{pid, level, path, whole, events}]}, a log for each scheduler in a static pod.
 
-    One for each scheduler in a static pod. events.
-
-    [kind, node, zone], the oldest first.
-
-    whole: whether the log begins with its process, and was read to its end. path: None where it was
-    not looked for or is not there.
+    events: [[kind, node, zone]], the oldest first; whole: whether the log begins with its
+    process and was read to its end; path: None where no log was looked for or none was found.
     """
     versions = {
         one["pid"]: one["metrics"]["git_version"]

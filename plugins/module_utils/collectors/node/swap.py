@@ -123,9 +123,10 @@ def record(path):
 def units(blocks, folder=UNITS):
     """Return [{property: value}] of systemd's blocks, bounded.
 
-    Of a property that is said twice the last counts.
+    The last value counts of a property that occurs twice.
 
-    A unit that was masked since systemd read its files is what it will be at the next boot: masked.
+    A unit that was masked since systemd loaded its files counts as masked: it is so at the next
+    boot.
     """
     found = []
     for name in sorted(blocks)[:MAX_UNITS]:
@@ -175,11 +176,9 @@ def cmdline(text):
 
 
 def memory(text):
-    """Return the numbers of /proc/meminfo that tell whether memory takes what lies in swap.
+    """Return the numbers of /proc/meminfo, in KiB, that tell whether memory can take the swap.
 
-    In KiB.
-
-    None for one that is not there.
+    A number that is not there is None.
     """
     told = dict(line.partition(":")[::2] for line in text.split("\n"))
     words = {name: told.get(key, "").split() for key, name in MEMORY}
@@ -190,9 +189,9 @@ def memory(text):
 
 
 def version(maps):
-    """Systemd's number, by the library that the first process has loaded.
+    """Return the version of systemd by the library that PID 1 has loaded; None if unknown.
 
-    None where that cannot be told, as of one older than 231.
+    systemd before 231 has no such library.
     """
     digits = maps.partition(LIBRARY)[2][:8]
     while digits and not digits.isdecimal():

@@ -89,10 +89,7 @@ def _left(end):
 
 
 def _facts(block, end, budget, depth):
-    """Return what systemd says of a unit, what it checks at a start.
-
-    And the units that it needs.
-    """
+    """Return systemd's state of a unit, what it checks at a start, and the units that it needs."""
 
     def one(name):
         return block.get(name, [""])[0]
@@ -327,7 +324,7 @@ def _account(key, name):
 def _files(block, name):
     """Return the files of the unit in the order in which they count.
 
-    Of a masked one, those behind it.
+    For a masked unit they are the files behind the mask.
     """
     if block.get("LoadState", [""])[0] == "masked":
         behind = unit_mask.facts(name)["file"]
