@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What every collector uses: the ways in which it may fail, and its context."""
+"""The errors and the context of every collector."""
 
 import time
 
@@ -50,7 +50,7 @@ class Context:
 def in_this_network(context, components):
     """Return the processes of these components that share this node's network.
 
-    Raise Denied where that is not known.
+    It raises Denied where that is not known.
     """
     instances = context.data.get("instances") or {}
     processes = [

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The collectors of a node and of a cluster's API, and how each of them runs.
 
-Import time is part of the price of an audit: what runs on every node imports neither re nor json,
+Import time is part of the cost of an audit: what runs on every node imports neither re nor json,
 socket or subprocess.
 """
 
@@ -137,7 +137,7 @@ BY_NAME = {collector.name: collector for collector in COLLECTORS}
 def select(names=None, deep=False):
     """Return the collectors of these names and those that they need, in the registry's order.
 
-    Without names: all of the tier.
+    Without names it returns all of the tier.
     """
     wanted = set(names or _names_of_tier(COLLECTORS, deep))
     for collector in reversed(COLLECTORS):
@@ -147,7 +147,7 @@ def select(names=None, deep=False):
 
 
 def select_api(names=None, deep=False):
-    """Return the collectors of the API of these names, without names all of the tier."""
+    """Return the API's collectors of these names; without names, all of the tier."""
     wanted = set(names or _names_of_tier(API_COLLECTORS, deep))
     return [collector for collector in API_COLLECTORS if collector.name in wanted]
 

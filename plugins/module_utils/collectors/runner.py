@@ -51,14 +51,14 @@ class _Child:
         os.close(theirs)
 
     def read(self):
-        """Take what is there; False at the end of it, or when it grew too long."""
+        """Take what is there; return False at its end, or when it grew too long."""
         chunk = os.read(self.fd, 262144)
         self.size += len(chunk)
         self.chunks.append(chunk)
         return bool(chunk) and self.size <= MAX_COLLECTOR
 
     def record(self, late):
-        """Return what became of it."""
+        """Return the record of the collector."""
         spent = round((time.monotonic() - self.begin) * 1000)
         status, data, truncated, source, error = (
             "error",
@@ -97,9 +97,10 @@ class _Child:
         return record
 
     def close(self, ended):
-        """Reap it, or end it. Where the kernel does not let it go, it is left behind.
+        """Reap the child, or kill it.
 
-        This program does not wait.
+        A child that the kernel does not end is left behind, because this program does not
+        wait.
         """
         os.close(self.fd)
         try:
@@ -294,9 +295,9 @@ def _not_here(collector, processes):
 
 
 def _hidden(path):
-    """Return (status, why) where nothing can be collected from the path.
+    """Return (status, why) where nothing can be collected from the path, else None.
 
-    A folder above it that this user may not enter is no absence.
+    The status is denied, not absent, where this user may not enter a folder above it.
     """
     try:
         os.lstat(path)
@@ -308,9 +309,9 @@ def _hidden(path):
 
 
 def _warm(waiting, processes):
-    """While the first children work, import once what the next ones would each import.
+    """Import what several of the next children need, while the first children work.
 
-    ssl costs 20 ms.
+    The import of ssl takes 20 ms.
     """
     if any(_needs_tls(collector, processes) for collector in waiting):
         # Those that need it will say what is wrong with it.
@@ -342,9 +343,9 @@ def gather(params):
 
 
 def collect(params):
-    """Return the same as one line of JSON, bounded.
+    """Return the node's document as one line of JSON, bounded.
 
-    The largest collectors lose their data first, and say so.
+    The largest collectors lose their data first, and their records say so.
     """
     document = gather(params)
     line = json_line.dumps(document)

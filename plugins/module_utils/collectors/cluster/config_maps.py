@@ -1,9 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Texts that kubeadm keeps in ConfigMaps, and writes files from at its next upgrade.
+"""The texts in ConfigMaps from which kubeadm writes files at its next upgrade.
 
-Secrets are masked.
+Their secrets are masked.
 """
 
 import hashlib
@@ -23,9 +23,9 @@ def kubeadm(api):
 
 
 def kubelet(api, version):
-    """{items: [the ConfigMap from which `kubeadm upgrade node` writes a kubelet's configuration]}.
+    """Return {items: [ConfigMap]}, from which `kubeadm upgrade node` configures kubelets.
 
-    The one that this release uses.
+    The ConfigMap is the one that this release uses.
     """
     minor = re.match(r"\d+", str(version.get("minor") or ""))
     old = (
@@ -39,7 +39,10 @@ def kubelet(api, version):
 
 
 def _text(api, name, key):
-    """Return the text of one key with the digest and size of its true bytes; raises ApiError."""
+    """Return the text of one key with the digest and size of its true bytes.
+
+    It raises ApiError.
+    """
     item = api.get(CONFIG_MAPS + name)
     text = (item.get("data") or {}).get(key)
     if text is None:

@@ -1,11 +1,11 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Jobs that might have had more pods than they asked for. The controller judges them.
+"""Jobs that may have had more pods than they asked for. The controller judges them.
 
-Read in the order events, pods, Jobs, so that a Job that ends meanwhile looks deleted and never
-unheard of. Of every object only a few short values are kept, so a cluster full of Jobs costs one
-page of memory and a little for each pod.
+It reads events, then pods, then Jobs, so that a Job that ends meanwhile looks deleted and never
+unknown. It keeps only a few short values of every object, so a cluster full of Jobs costs one page
+of memory and a little for each pod.
 """
 
 import calendar
@@ -23,7 +23,7 @@ POD = re.compile(r"(?:Created|Deleted) pod: (\S+)")
 
 
 def epoch(text):
-    """Seconds of an API time, None when there is none."""
+    """Return the seconds of an API time, None when there is none."""
     text = str(text)
     try:  # ten times as fast as strptime, over some ten thousand pods
         return calendar.timegm(
@@ -46,7 +46,10 @@ def iso(seconds):
 
 
 def event_of(item):
-    """Return what an event says, whichever of its generations of fields it uses."""
+    """Return the reason, the times, the count and the text of an event.
+
+    Events have two generations of fields, and it reads both.
+    """
     series = item.get("series") or {}
     first = item.get("firstTimestamp") or item.get("eventTime")
     named = POD.search(item.get("message") or "")
@@ -80,7 +83,7 @@ def pod_of(item):
 
 
 def _finished(status):
-    """Return when the last container ended, of a pod that ended.
+    """Return when the last container of a pod ended; None where the pod has not ended.
 
     A rejected pod has no container, and mostly no condition: it ended as it began.
     """
@@ -137,9 +140,9 @@ def _owner(meta):
 
 
 def suspicion(job, pods, events):
-    """Return how likely this Job had surplus pods, 0 for not at all. Generous.
+    """Return how likely this Job had surplus pods, 0 for not at all.
 
-    An ordinary replacement is recognised later.
+    The number is generous: the controller recognises an ordinary replacement later.
     """
     lives = _lives(pods, events)
     deleted = any(event["reason"] == "SuccessfulDelete" for event in events)
@@ -260,9 +263,10 @@ def _is_batch(about):
 
 
 def read_pods(api):
-    """Return (job uid → its pods, cut). The old label is still set beside the new one by 1.36.
+    """Return (job UID → its pods, cut).
 
-    Pods with the new one alone are asked for too.
+    By 1.36 Kubernetes still sets the old label in addition to the new one. Pods with the new
+    one alone are read too.
     """
     pods, kept = {}, set()
     for selector in ("job-name", "batch.kubernetes.io/job-name,!job-name"):
@@ -286,7 +290,7 @@ def collect(api, ended):
 
 
 class _Search:
-    """Reads events, pods and Jobs, and keeps the Jobs that are most likely to have surplus pods."""
+    """A reading of events, pods and Jobs that keeps the Jobs most likely to have surplus pods."""
 
     def __init__(self, api, ended):
         self.api, self.ended = api, ended

@@ -23,10 +23,10 @@ def uid_of(api, seconds=None):
 def read(address, api):
     """Return the lock objects of kube-system through one API server.
 
-    A kind that may not be read is said, the others are kept.
+    A kind that may not be read adds an error, and the other kinds are kept.
 
-    beat: when the last of the API servers renewed its own lease (1.26 and newer); clock: what this
-    one's clock said.
+    beat: when the last of the API servers renewed its own lease (1.26 and newer); clock: the
+    time by this server's clock.
     """
     budget = Deadline(SERVER_SECONDS, api.deadline)
     uids, locks, errors = [], [], []
@@ -46,7 +46,7 @@ def read(address, api):
 
 
 def _take(rows, answers, errors):
-    """Add what one kind has to the rows, up to a refusal, which is added to the errors."""
+    """Add the objects of one kind to the rows, up to a refusal, which is added to the errors."""
     try:
         for answer in answers:
             rows.append(answer)
@@ -57,14 +57,14 @@ def _take(rows, answers, errors):
 
 
 def _uids(api, budget):
-    """Yield the uid of namespace kube-system."""
+    """Yield the UID of namespace kube-system."""
     yield uid_of(api, budget.left())
 
 
 def _leases(api):
     """Yield every Lease of kube-system.
 
-    The API servers' own identities are no locks, but show that something is written.
+    The API servers' own identities are no locks, but show that the API accepts writes.
     """
     try:
         group = api.get("/apis/coordination.k8s.io", seconds=SERVER_SECONDS)
@@ -98,9 +98,9 @@ def _is_of_server(meta):
 
 
 def _annotated(api):
-    """Endpoints and ConfigMaps that carry the annotation of the older lock kinds.
+    """Yield Endpoints and ConfigMaps that carry the annotation of the older lock kinds.
 
-    Their metadata alone is asked for.
+    It reads their metadata alone.
     """
     for kind in ("Endpoints", "ConfigMap"):
         for item in api.items(
@@ -139,7 +139,7 @@ def _lock(kind, meta, holder, renewed, transitions, seconds):
 def differ(servers):
     """Return whether two API servers name different holders.
 
-    One of them may only have been asked a moment before the other.
+    They may differ only because one was asked a moment before the other.
     """
     views = [
         {(lock["kind"], lock["name"]): lock["holder"] for lock in server["objects"]}

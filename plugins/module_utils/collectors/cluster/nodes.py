@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Nodes of the API: identity, conditions, taints and leases.
 
-Kept small, because a cluster may have thousands of nodes: a condition that is well is left out,
-except Ready, whose time counts.
+The rows are small, because a cluster may have thousands of nodes: they leave out a condition that
+is well, except Ready, whose time counts.
 """
 
 import re

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Pods that are Pending, and what they wait for. The controller judges them.
 
-Pods of one owner that hear the same are one entry, but for the one that was asked for. The message
-stands in the pod itself; its events, which go after an hour, are only asked for where it does not.
+Pods of one owner with equal messages are one entry, but for the requested pod. The message is in
+the pod itself. Events end after an hour, and are read only where the pod has no message.
 """
 
 import json
@@ -43,10 +43,7 @@ ALIKE = (
 
 
 def refused(item):
-    """Return the condition by which a scheduler says that it finds no node, or that it failed.
-
-    Else None.
-    """
+    """Return the condition by which a scheduler finds no node, or fails, else None."""
     for one in dicts((item.get("status") or {}).get("conditions")):
         if (
             one.get("type") == "PodScheduled"
@@ -58,7 +55,7 @@ def refused(item):
 
 
 def is_asked(item, asked):
-    """Return whether this is the pod that was asked for, by namespace/name or UID."""
+    """Return whether this is the requested pod, by namespace/name or UID."""
     meta = item.get("metadata") or {}
     return bool(asked) and (
         asked == "{}/{}".format(meta.get("namespace"), meta.get("name"))
@@ -67,7 +64,7 @@ def is_asked(item, asked):
 
 
 def unseen(item):
-    """Return whether no scheduler has said anything of this pod, which waits for one."""
+    """Return whether a pod waits for a scheduler, and none has set its condition."""
     meta, spec, status = (item.get(name) or {} for name in ("metadata", "spec", "status"))
     if not spec.get("schedulerName") or meta.get("deletionTimestamp"):
         return False
@@ -102,7 +99,7 @@ def _named(term):
 
 
 def owner_of(item):
-    """Kind/name of the controller, None without one."""
+    """Return kind/name of the controller, None without one."""
     owner = [
         one
         for one in dicts((item.get("metadata") or {}).get("ownerReferences"))
@@ -114,9 +111,9 @@ def owner_of(item):
 
 
 def asks_of(spec):
-    """Return {resource: how much of it}, as schedulers count.
+    """Return {resource: amount} of what a pod requests, as schedulers count it.
 
-    CPU in thousandths, what plugins offer in pieces, all others in bytes.
+    CPU is in millicores, a plugin's resource in pieces, every other one in bytes.
     """
     asked = dict(rejected.compute(spec), **rejected.requests(spec))
     return dict(
@@ -127,7 +124,7 @@ def asks_of(spec):
 
 
 def entry_of(item, condition):
-    """Return what tells whose pod it is, what it tolerates, and what keeps it waiting."""
+    """Return a pod's owner, its tolerations, and what keeps it waiting."""
     meta, spec = item.get("metadata") or {}, item.get("spec") or {}
     target = target_of(item)
     targets = []
@@ -165,7 +162,7 @@ def toleration_of(toleration):
 class _Pending:
     """The Pending pods that were read so far, whatever ends the reading.
 
-    asked: the pod in question; labels: {node: its labels} or None.
+    asked: the requested pod; labels: {node: its labels} or None.
     """
 
     def __init__(self, asked, labels):
@@ -175,7 +172,7 @@ class _Pending:
         self.cut = False
 
     def take_all(self, api):
-        """Take the Pending pods that the API lists, bounded but for the one in question."""
+        """Take the Pending pods that the API lists, bounded but for the requested pod."""
         for item in api.items("/api/v1/pods", {"fieldSelector": "status.phase=Pending"}):
             if self.read >= MAX_READ and not self._is_asked(item):
                 self.cut = True
@@ -214,7 +211,7 @@ class _Pending:
             self._unheard(item, condition)
 
     def say(self, item, condition):
-        """Take a pod of which a scheduler says something."""
+        """Take a pod with a message of a scheduler."""
         self.total += 1
         entry = entry_of(item, condition)
         if entry["targets"]:
@@ -228,7 +225,7 @@ class _Pending:
         self.cut = not _add(self.refused, entry) or self.cut
 
     def hear(self, heard):
-        """Take what events say of pods that say nothing themselves."""
+        """Take the events about pods that have no message themselves."""
         for item, condition in self.silent:
             event = heard.get((item.get("metadata") or {}).get("uid"))
             if event:
@@ -253,7 +250,7 @@ class _Pending:
     def _placed(self, item):
         """Take a pod that has its node.
 
-        It waits for the kubelet until that one writes when it began.
+        It waits for the kubelet until the kubelet sets its startTime.
         """
         meta, status = item.get("metadata") or {}, item.get("status") or {}
         if meta.get("deletionTimestamp"):
@@ -294,13 +291,13 @@ class _Pending:
 
 
 def full_nodes(api, room):
-    """Names of the nodes that have as many pods as they may have; None where that cannot be told.
+    """Return the names of the nodes that have as many pods as they may have; None if unknown.
 
-    Room: {node: how many}, or None.
+    room: {node: how many}, or None.
 
-    Pods are read for it only where a scheduler says that some node has too many; all of them, so
-    that no more than a table's row is asked of each. A row has nothing by which one that comes
-    twice is known, so a list that expires (410) is no answer.
+    It reads pods only where a scheduler says that some node has too many pods; all of them, as
+    rows of a table, which are small. A row has no UID by which a repeated one is known, so a
+    list that expires (410) is no answer.
     """
     if room is None:
         return None
@@ -323,9 +320,10 @@ def full_nodes(api, room):
 
 
 def tell_absent(api, rows, known):
-    """Mark the rows whose node does not exist. known: the names listed before the pods were.
+    """Mark the rows whose node does not exist.
 
-    One that has joined since then is asked for by its name.
+    known: the names listed before the pods were. A node that has joined since then is asked for
+    by its name.
     """
     unlisted = [one for one in rows if known is not None and one["node"] not in known]
     try:
@@ -348,10 +346,10 @@ def largest(allocatable):
 def collect(api, ended, asked=None, labels=None, room=None, allocatable=None):
     """Return (data, truncated).
 
-    `ended(error)` says whether an error may cut the list short instead of costing all of it.
+    `ended(error)` returns whether an error may cut the list short instead of costing all of it.
 
-    labels, room, allocatable: {node: its labels}, {node: how many pods it may have}, {node: what it
-    has for them}, None where they are not known.
+    labels: {node: its labels}; room: {node: how many pods it may have}; allocatable: {node:
+    what it has for them}. Each is None where it is not known.
     """
     pods = _Pending(asked, labels)
     try:
@@ -386,9 +384,9 @@ def _rows(kept, name):
 
 
 def _said(api):
-    """Return {uid of a pod: what the newest FailedScheduling event about it says}.
+    """Return {uid of a pod: the message of the newest FailedScheduling event about it}.
 
-    What cannot be read says nothing.
+    Events that cannot be read are left out.
     """
     newest = {}
     try:

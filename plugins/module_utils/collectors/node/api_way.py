@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Collector api_way: whether this node reaches the API server of its kubelet's kubeconfig.
 
-Name, connection and certificate, as the kubelet meets them; no request is made, and no credential
-is shown. A kubelet that goes through a proxy goes another way: what this finds is evidence beside
+It resolves the name, connects and checks the certificate as the kubelet does. It makes no request
+and shows no credential. A kubelet behind a proxy goes another way: this is evidence in addition to
 what the API says of the node, and proves nothing alone.
 """
 
@@ -24,7 +24,7 @@ NAME, CONNECTION, CERTIFICATE = "name", "connection", "certificate"
 def collect(context):
     """Return {server, address, failed, error}.
 
-    Failed is the first of name, connection and certificate that is not well, None where all are.
+    failed: the first of name, connection and certificate that fails, None where all succeed.
     """
     known = context.data.get("kubelet") or {}
     record = known.get("kubeconfig") or {}

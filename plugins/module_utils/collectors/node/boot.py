@@ -52,7 +52,7 @@ def collect(context):
 
 
 def _load():
-    """LOAD, the last only where it is a folder of its own."""
+    """Return LOAD, without its last folder where that is the same as the one before."""
     if os.path.realpath(LOAD[-1]) == os.path.realpath(LOAD[-2]):
         return LOAD[:-1]
     return LOAD
@@ -61,7 +61,7 @@ def _load():
 def running(base="/proc/sys/"):
     """Return {key: its text, None where it is there and cannot be read}.
 
-    Without the keys that the kernel does not have.
+    A key that the kernel does not have is left out.
     """
     found = {}
     for key in RUNNING:
@@ -131,9 +131,9 @@ def overlay(text):
 
 
 def folders(root):
-    """Return {folder: where it really lies, or would, None where there is none} of the kubelet's.
+    """Return {folder: its real path, None where it is missing}.
 
-    The runtimes' and etcd's.
+    The folders are those of the kubelet, of the runtimes and of etcd.
     """
     return {
         path: os.path.realpath(path) if os.path.lexists(path) else None
@@ -143,7 +143,7 @@ def folders(root):
 
 
 def points(here):
-    """Every path where the file system of one of these folders may be mounted."""
+    """Return every path where the file system of one of these folders may be mounted."""
     found = set("/")
     for folder in list(here) + [real for real in here.values() if real]:
         path = folder

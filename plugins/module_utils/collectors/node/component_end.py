@@ -1,10 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Collector component_end.
+"""Collector component_end: the last log lines of control plane components that do not run well.
 
-The last log lines of a control plane component that a static pod should run, and that does not run
-or was started of late. Where all run, and have for a while, no file is opened.
+Such a component has a static pod that does not run, or that was started of late. The collector
+opens no file where all of them have run for a while.
 """
 
 import os
@@ -131,7 +131,7 @@ def _row(root, component, running):
 def newest(root, component, back):
     """Return (number, path) of the log of a static pod's last start, or of that many before it.
 
-    (None, None) where there is none.
+    It returns (None, None) where there is none.
     """
     logs = []
     for name in files.names(root):
@@ -254,11 +254,9 @@ def _journal(context, unit):
 
 
 def said(lines, component):
-    """Return the first of these lines in which the kubelet fails to start the component.
+    """Return the first of these lines in which the kubelet fails to start the component, or None.
 
-    Without secrets.
-
-    None without one.
+    Its secrets are masked.
     """
     line = next((one for one in lines if FAILED in one and component + "-" in one), None)
     return line and files.masked(files.one_line(line, 2 * LONGEST).encode("utf-8"))[0].decode(

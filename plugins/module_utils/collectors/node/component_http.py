@@ -108,7 +108,7 @@ def _fail(found, reason):
 
 
 def _inside(found, path, certificate, key, tls, seconds):
-    """Configz and metrics by one credential; False when it is refused or cannot be used."""
+    """Read configz and metrics with one credential, and return whether that was accepted."""
     try:
         connection = http_client.Connection(
             found["address"], found["port"], seconds, tls(certificate, key) if tls else None
@@ -134,7 +134,7 @@ def _inside(found, path, certificate, key, tls, seconds):
 
 
 def metrics(status, body):
-    """leader_election_master_status by lock name, and the version, of the lines that were kept."""
+    """Return leader_election_master_status by lock name, and the version, from these metrics."""
     found = {
         "status": status,
         "leader_election_master_status": None,

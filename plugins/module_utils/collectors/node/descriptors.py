@@ -1,12 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Collector descriptors.
+"""Collector descriptors: the processes with inotify instances and watches, or with many open files.
 
-Who holds inotify instances and watches, and who is near its limit of open files.
-
-The walk over /proc/*/fd reads links, which the kernel makes of what it has in memory: a filesystem
-that hangs cannot hold it up.
+The walk over /proc/*/fd reads links, which the kernel makes from its own memory: a file system that
+hangs cannot hold it up.
 """
 
 import os
@@ -29,9 +27,10 @@ class _Gone(Exception):
 
 
 def collect(context):
-    """Who holds what, as far as the time reaches.
+    """Return which process holds what, as far as the time reaches.
 
-    A descriptor that a child inherited counts for each: an upper bound.
+    A descriptor that a child inherited counts for each process, so that the numbers are an
+    upper bound.
     """
     context.source = "/proc/*/fd"
     found = walk(time.monotonic() + context.seconds(SECONDS))
@@ -107,7 +106,7 @@ def _count_rows(key, counts, proc):
 
 
 def _note(most_of, count, pid, uid):
-    """Keep it among the first MAX_MOST of these."""
+    """Keep the process among the first MAX_MOST of these."""
     if count > 0 and (len(most_of) < MAX_MOST or count > most_of[-1][0]):
         most_of.append((count, pid, uid))
         most_of.sort(key=lambda one: (-one[0], one[1]))
@@ -146,7 +145,7 @@ def look(where, end):
 
 
 def _count(seen, where, end):
-    """Its descriptors: all of them, and those of inotify with their watches."""
+    """Count the descriptors of a process, and its inotify instances with their watches."""
     with os.scandir(where + "/fd") as entries:
         for entry in entries:
             seen["open"] += 1
@@ -169,7 +168,7 @@ def _count(seen, where, end):
 def watches(path, end):
     """Return (how many watches an inotify descriptor has, whether time ran out before its end).
 
-    Each is a line of its fdinfo.
+    Each watch is a line of the descriptor's fdinfo.
     """
     descriptor = os.open(path, files.FLAGS)
     count, rest = 0, b""
@@ -189,7 +188,7 @@ def watches(path, end):
 
 
 def holder(pid, uid, where):
-    """Which process it is."""
+    """Return what identifies a process, and its pod or unit."""
     group = procfs.cgroup(files.text(where + "/cgroup", 65536, ""))
     return {
         "pid": pid,
@@ -248,10 +247,9 @@ def units(full, seconds):
 
 
 def most(holders):
-    """At most MAX_HOLDERS of them.
+    """Return at most MAX_HOLDERS of these, most instances first.
 
-    Half are those with the most instances, the others those with the most watches; most instances
-    first.
+    Half of them are those with the most instances, the others those with the most watches.
     """
     by_instances = sorted(holders, key=lambda one: (-one["instances"], -one["watches"], one["pid"]))
     chosen = by_instances[: MAX_HOLDERS // 2]
@@ -260,9 +258,9 @@ def most(holders):
 
 
 def _is_full(seen):
-    """Near its limit? One of 0 is no limit that is reached.
+    """Return whether a process is near its limit of open files.
 
-    A sandbox that opens nothing more sets it so.
+    A limit of 0 does not count: a sandbox that opens no more files sets it so.
     """
     return (
         bool(seen["nofile"]) and seen["nofile"][0] > 0 and seen["open"] >= FULL * seen["nofile"][0]

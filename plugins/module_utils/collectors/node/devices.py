@@ -1,9 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The kubelet's device plugin folder: who answers there, and to which pods devices were given.
+"""Collector devices: who answers in the kubelet's device plugin folder, and who has devices.
 
-The folder is a constant of the kubelet, whatever its --root-dir. What a plugin told it for a
+The folder is a constant of the kubelet, whatever its --root-dir. What a plugin returned for a
 container (environment, mounts) counts in the checksum and stays on the node.
 """
 
@@ -25,10 +25,9 @@ CONNECT_SECONDS = 0.5
 def collect(context, folder=FOLDER):
     """Return {folder, kubelet_socket, sockets, checkpoint, running, names}.
 
-    Times are of the sockets' making, seconds since 1970.
-
-    running: the UIDs of pods to which devices were given and that have a process; names: of the
-    same pods, as far as their logs tell.
+    made: when a socket was made, in seconds since the epoch; running: the UIDs of pods that
+    were given devices and have a process; names: namespace/name of the same pods, or the UID
+    without logs.
     """
     context.source = folder
     if not os.path.isdir(folder):
@@ -88,7 +87,7 @@ def names(uids, logs="/var/log/pods"):
 
 
 def alive(uids):
-    """Those of these pods that have a process."""
+    """Return those of these pods that have a process."""
     found = set()
     for name in os.listdir("/proc") if uids else ():
         if name.isdigit() and found != uids:
@@ -98,9 +97,9 @@ def alive(uids):
 
 
 def answers(path):
-    """Return whether a process listens there: True, False, or None where that cannot be told.
+    """Return whether a process listens there: True, False, or None if unknown.
 
-    Nothing is said to it.
+    It connects and sends nothing.
     """
     try:
         import _socket as socket  # the module behind socket, without enum, selectors and re
@@ -120,7 +119,7 @@ def answers(path):
 
 
 def checkpoint(path, context):
-    """Its entries and whether they are what the checksum was made of; None without the file."""
+    """Return the entries and whether the checksum is that of them; None without the file."""
     try:
         with os.fdopen(files.opened(path), "rb") as source:
             at = os.fstat(source.fileno()).st_mtime
@@ -235,7 +234,7 @@ def _checksum(text, wanted):
 
 
 def _list(values):
-    """As the kubelet's printer shows a slice; one that is nil is not an empty one."""
+    """Return a slice as the kubelet's printer shows it; a nil slice differs from an empty one."""
     if values is None:
         return "<nil>"
     return "[{}]".format(" ".join(str(value) for value in values))
@@ -250,7 +249,10 @@ def _map(values, key=str):
 
 
 def _ids(ids):
-    """Device ids as the kubelet's checksum sees them: a list up to 1.19, by NUMA node since."""
+    """Return device ids as the kubelet's checksum has them.
+
+    They are a list up to 1.19, and lists by NUMA node since.
+    """
     if isinstance(ids, dict):
         return "(checkpoint.DevicesPerNUMA)" + _map(ids, int)
     return "([]string)" + _list(ids)

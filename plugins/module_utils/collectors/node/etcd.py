@@ -1,9 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Collector etcd: its members, and how the member that answers does.
+"""Collector etcd: its members, and the state of the member that answers.
 
-Leader, alarms, size of its database.
+The state has the leader, the alarms and the size of the database.
 """
 
 from ...system import files, http_client, json_line, procfs
@@ -55,9 +55,9 @@ def collect(context):
 
 
 def _access(servers, stacked):
-    """Return (process, flag of its CA, endpoints, credentials) of what leads to etcd from here.
+    """Return (process, flag of its CA, endpoints, credentials) that lead to etcd from this node.
 
-    The way of an API server comes first; Absent without either.
+    The flags of an API server come before those of etcd. It raises Absent without either.
     """
     if servers:
         process = servers[0]
@@ -76,7 +76,10 @@ def _access(servers, stacked):
 
 
 def _add_local(context, evidence, process):
-    """Add the health of the etcd on this node where none told its status, else its quota."""
+    """Add the health of this node's etcd where no member gave a status.
+
+    Where this node's etcd gave it, its quota is added.
+    """
     status = evidence["status"]
     if status is None:
         evidence["health"] = _health(context, process)
@@ -115,9 +118,9 @@ def _ask(context, evidence, endpoints, pairs, process, authority):
 
 
 def _add_status(client, evidence, url):
-    """Add what the first member that answers says of itself. Its alarms go through consensus.
+    """Add the status of the first member that answers, and its alarms.
 
-    Without a leader they are not asked for.
+    Without a leader the alarms are not asked for, because that question needs consensus.
     """
     if evidence["status"] is not None:
         return
@@ -138,9 +141,9 @@ def _add_status(client, evidence, url):
 
 
 class EtcdClient:
-    """One endpoint with one credential.
+    """A client of one endpoint with one credential.
 
-    Each question on a connection of its own, with the prefix of its release.
+    Each request has a connection of its own, and the URL prefix of the member's release.
     """
 
     def __init__(self, address, port, encryption, context):
@@ -179,7 +182,7 @@ def _health(context, process):
 def _quota(status, process):
     """Return the quota of the member on this node.
 
-    Its own word (3.6), else its flag, else the default.
+    It is that of the status (3.6), else that of the flag, else the default.
     """
     if status["quota"]:
         return {"quota": status["quota"] if status["quota"] > 0 else None, "quota_source": "status"}
@@ -303,7 +306,7 @@ def _usual_pairs():
 
 
 def _authority(process, flag, address):
-    """Return what proves a server of another machine; on this one nothing needs proof."""
+    """Return the CA that verifies a server of another machine, None for this one."""
     if is_local(address):
         path = None
     else:

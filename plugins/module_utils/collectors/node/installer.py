@@ -92,7 +92,10 @@ PROCESS = "a process"
 
 
 def collect(context):
-    """Say which installers left something; traces: what shows that this machine is a node."""
+    """Return which installers left something on this machine.
+
+    traces: what shows that this machine is a node.
+    """
     context.source = "the paths themselves"
     traces = [path for path in TRACES if os.path.lexists(path)]
     if any(_of_this_machine(pid) for pid, _dummy in context.processes):
@@ -102,7 +105,7 @@ def collect(context):
 
 
 def _of_this_machine(pid):
-    """Tell whether a process is in our PID namespace.
+    """Return whether a process is in this process's PID namespace.
 
     A node in a container makes no node of its host.
     """

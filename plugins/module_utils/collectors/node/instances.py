@@ -128,9 +128,10 @@ def _read_config(process, argv, folder, root, mounts):
 
 
 def given(pid, argv, mounts):
-    """Return [{path, mtime, replaced}] of the files that the process was given.
+    """Return [{path, mtime, replaced}] of the files that the process's flags name.
 
-    As the host has them where they are the host's.
+    mtime: the later of the time in the process's mount namespace and of that on the host, if it
+    is a file of the host.
     """
     process_mounts = files.whole(f"/proc/{pid}/mountinfo") or ""
     records = {}
@@ -150,7 +151,7 @@ def given(pid, argv, mounts):
 def _is_replaced(path, mountinfo):
     """Return whether a bind-mounted file was replaced on the host.
 
-    The container keeps the former one.
+    The container still has the former one.
     """
     for line in mountinfo.splitlines():
         fields = line.split(" ")

@@ -1,9 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Collector journal.
+"""Collector journal: what earlier runs changed on this node, or left unfinished.
 
-What earlier runs changed on this node, what they left unfinished, who holds it.
+It also has the run that holds the node.
 """
 
 import os
@@ -24,13 +24,13 @@ def collect(context):
     The bytes that the journal keeps stay where they are.
 
     pending: {run_id, entry, state: before|after|neither|unknown, sha256, temp, error} and the
-    intent's OF_INTENT. unproven: steps that changed something and whose proof never came: {run_id,
-    step, component, path, running}. down: components that do not run, and whose newest step failed:
-    {run_id, step, component, path, reason}. levels: log levels that were raised from here and not
-    put back: {run_id, entry, path, real, level, former, at, until, overdue, restart, by_hand};
-    until: when a service of kubemend restores it, if any remains; by_hand: what is to be done where
-    the file was edited meanwhile, else None. busy: a run changes this node at this moment,
-    so that what is pending may be under way.
+    intent's OF_INTENT. unproven: steps that changed something and have no proof: {run_id, step,
+    component, path, running}. down: components that do not run, and whose newest step failed:
+    {run_id, step, component, path, reason}. levels: log levels that were raised from this node
+    and not restored: {run_id, entry, path, real, level, former, at, until, overdue, restart,
+    by_hand}; until: when a service of kubemend restores it, if any remains; by_hand: what the
+    operator has to do where the file was edited meanwhile, else None. busy: a run changes this
+    node at this moment, so that what is pending may be under way.
     """
     if not os.path.isdir(ROOT):
         raise base.Absent(f"{ROOT} does not exist: no run has changed this node")
@@ -94,7 +94,10 @@ def _ever_raised(runs):
 
 
 def _levels(clock):
-    """overdue: its time was over a minute ago, or the node was started again since."""
+    """Return the raised levels that a running process gets back.
+
+    overdue: its time was over a minute ago, or the node was rebooted since.
+    """
     from ...state import level_target, verbosity_expiry
 
     found = []
@@ -120,7 +123,7 @@ def _levels(clock):
 
 
 def _by_restart():
-    """Those that only another restart takes back."""
+    """Return the raised levels that only another restart restores."""
     import glob
 
     run_ids = sorted(

@@ -64,7 +64,7 @@ def _unit(block):
 
 
 def _enabled(unit):
-    """Return what is-enabled says, and of a unit that it does not speak of what systemd knows."""
+    """Return what is-enabled says of a unit, or the UnitFileState where it fails."""
     try:
         return systemd.enabled(unit["name"])
     except CommandError:
@@ -95,9 +95,9 @@ def _start(block):
 
 
 def _without_others(record, used):
-    """Return the record of an environment file without the values that the kubelet does not use.
+    """Return the record of an environment file, its values masked that the kubelet does not use.
 
-    They may be anything.
+    Such a value may be a secret.
     """
     if record["text"] is not None:
         data = record["text"].encode("utf-8")
@@ -116,7 +116,7 @@ def _without_others(record, used):
 
 
 def _configuration(argv, folder):
-    """Everything that the argv leads to."""
+    """Return every file and setting that the command line leads to."""
 
     def path_of(flag):
         value = procfs.flag(argv, flag)
@@ -158,9 +158,9 @@ def _records(config_path, dropin_folder):
 
 
 def static_pods(flag, folder, config_path, texts):
-    """Return (path, source): argv, else the last file that names it.
+    """Return (path, source) of the folder of static pods: the flag's, else that of the last file.
 
-    Relative to the folder of the configuration file.
+    A path of a file is relative to the folder of the configuration file.
     """
     if flag:
         return os.path.normpath(os.path.join(folder, flag)), "argv"
@@ -175,9 +175,9 @@ def static_pods(flag, folder, config_path, texts):
 
 
 def networks(folder):
-    """Return {folder, files, error}: name and size of what configures the network of pods.
+    """Return {folder, files, error}: the name and size of the CNI configuration files.
 
-    Up to 1.23 the kubelet reads this folder, later the runtime, which may have been told another.
+    The kubelet reads this folder up to 1.23. Later the runtime does, and it may have another.
     """
     found, error = [], None
     try:

@@ -18,10 +18,9 @@ READ_LINES, READ_BYTES, KEPT, KEPT_BYTES, LONGEST = 5000, 2 * 1024 * 1024, 400, 
 
 
 def collect(context):
-    """Return {unit, lines}.
+    """Return {unit, lines}: the last lines of the unit's journal, oldest first.
 
-    The last lines, systemd's own among them, oldest first, as `journalctl -o short-iso` prints
-    them.
+    The lines of systemd are among them. Their form is that of `journalctl -o short-iso`.
     """
     known = context.data.get("kubelet") or {}
     unit = known.get("unit") or {}
@@ -77,11 +76,9 @@ def wanted(unit, process, now):
 
 
 def last(lines):
-    """Return the last of the lines, without the stacks that a Go program leaves, bounded.
+    """Return the last of the lines, bounded, without the stacks that a Go program leaves.
 
-    A tab stays.
-
-    What it indents is no line of its own.
+    A tab stays in its line, because a line that it indents belongs to the one before.
     """
     kept, size = [], 0
     for line in reversed(without_stacks(lines)):
@@ -96,10 +93,11 @@ def last(lines):
 
 
 def without_stacks(lines, text_of=None):
-    """Without the frames of goroutines.
+    """Return the lines without the frames of goroutines.
 
-    A call or "created by", and below it, indented, the line of its source. text_of: what of a line
-    is the program's.
+    A frame is a call or "created by", and below it, indented, the line of its source.
+
+    text_of: a function that returns the program's part of a line.
     """
     text_of, kept = text_of or said, []
     for line in lines:
@@ -113,9 +111,9 @@ def without_stacks(lines, text_of=None):
 
 
 def frame(text):
-    """Return whether it may be the first line of a frame.
+    """Return whether this may be the first line of a frame.
 
-    No line of klog, nor another word of the program, is like that.
+    No line of klog, and no other output of the program, has that form.
     """
     return text.startswith("created by ") or (
         text.endswith(")") and " " not in text.partition("(")[0] and "." in text

@@ -48,9 +48,9 @@ READ_LINES, READ_BYTES, KEPT, LONGEST = 5000, 4 * 1024 * 1024, 60, 600
 
 
 def collect(context):
-    """{lines}: the last lines that name one of MATTERS or OPEN_FILES, oldest first, each once.
+    """Return {lines}: the last lines that name one of MATTERS or OPEN_FILES, each once.
 
-    As journald has them, with their time.
+    They are those of journald with their time, the oldest first.
     """
     unit = ((context.data.get("kubelet") or {}).get("unit") or {}).get("name") or "kubelet.service"
     units = [word for name in (unit, *RUNTIMES) for word in ("-u", name)]
@@ -110,7 +110,7 @@ def chosen(text):
 
 
 def _last_of_each(rows):
-    """Return the lines of (kind, line), of each kind the last KEPT, in their order."""
+    """Return the lines of (kind, line) pairs, the last KEPT of each kind, in their order."""
     left, chosen_lines = {True: KEPT, False: KEPT}, []
     for kind, line in reversed(rows):
         if left[kind]:

@@ -1,12 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Collector largest.
+"""Collector largest: what uses up the file system, the memory or the process ids that run short.
 
-What uses up the filesystem, the memory or the process ids that are nearly used up.
-
-It never leaves the filesystem that is short: a path where something else is mounted is known by
-/proc/self/mountinfo, and nothing is asked of it, for a server that is gone would not answer.
+It stays within the file system that is short: /proc/self/mountinfo names the paths where another
+one is mounted, and it asks nothing of those, because a server that is gone does not answer.
 """
 
 import os
@@ -37,7 +35,7 @@ EVERY = 256  # entries between two looks at the clock
 
 
 def collect(context):
-    """Return {filesystems, memory, threads}: of what is short, and empty for the rest."""
+    """Return {filesystems, memory, threads} of what is short; the rest is empty."""
     pressures = context.data.get("pressure") or {}
     short = pressures.get("used_up") or []
     if not short:
@@ -60,7 +58,7 @@ def _is_short(filesystem, short):
 
 
 def _walks(filesystems, root, short, end):
-    """Return walk() of each of these filesystems, of one device once."""
+    """Return walk() of each of these file systems; a device is walked once."""
     table = pressure.mounts(files.whole("/proc/self/mountinfo", pressure.MAX_MOUNTS) or "")
     points = [row[0] for row in table]
     walks, found = {}, []
@@ -80,7 +78,7 @@ def _short_of(name, short):
 
 
 def places(paths, device, table, real=os.path.realpath):
-    """Those of these folders that lie on this device, without those within another of them."""
+    """Return those of these folders that lie on this device, without folders within another."""
     there = sorted({real(path) for path in paths})
     mine = [path for path in there if (pressure.mount_of(path, table) or ("", None))[1] == device]
     return [
@@ -99,7 +97,10 @@ def _together(path, other, table):
 
 
 def walk(roots, points, end, keys=("bytes",)):
-    """{folders, bytes, files, complete} of these folders; points: where something is mounted."""
+    """Return {folders, bytes, files, complete} of these folders.
+
+    points: the paths where something is mounted.
+    """
     count = _Count(points, end)
     count.add_roots(roots)
     rows = list(count.rows.values())
@@ -113,7 +114,7 @@ def walk(roots, points, end, keys=("bytes",)):
 
 
 class _Count:
-    """Adds up folders, as far as time and number of entries reach."""
+    """The sums of folders, as far as the time and the number of entries reach."""
 
     def __init__(self, points, end):
         self.points = set(points)
@@ -168,7 +169,7 @@ class _Count:
                         stack.append(deeper)
 
     def _entry(self, entry, device, depth, rows):
-        """Count it; a folder comes back with the rows that what is in it counts for."""
+        """Count an entry; return a folder with the rows that its content counts for."""
         if entry.path in self.points:
             return None
         try:
@@ -203,9 +204,9 @@ class _Count:
 
 
 def chosen(rows, keys):
-    """Return the largest by bytes, by files or by both.
+    """Return the largest folders by bytes, by files or by both.
 
-    Instead of a folder, the one in it that has most of it.
+    A folder is left out where another one within it has most of what it has.
     """
     found = []
     for key in keys:
@@ -217,7 +218,7 @@ def chosen(rows, keys):
 
 
 def _is_within(row, others, key):
-    """Return whether one folder within this one has most of what it has."""
+    """Return whether a folder within this one has most of what it has."""
     base = row["path"].rstrip("/") + "/"
     return any(one["path"].startswith(base) and one[key] >= MOST * row[key] for one in others)
 

@@ -79,12 +79,12 @@ def collect(context):
 
 
 def question():
-    """Return what it asks systemd: (names, properties, whether is-enabled is asked too)."""
+    """Return the question to systemd: (names, properties, whether it asks is-enabled too)."""
     return [name for name, _dummy in ROLES], PROPERTIES, False
 
 
 def _blocks(seconds):
-    """Systemd's properties of the units, in the order of ROLES; None where it does not answer."""
+    """Return systemd's properties of the units by name; None where systemd does not answer."""
     names, properties, _dummy = question()
     try:
         return systemd.show(names, properties, seconds)
@@ -180,7 +180,7 @@ def used_up(found):
 
 
 def init(proc="/proc"):
-    """Return what PID 1 may have and give on; None where its limits cannot be read."""
+    """Return the limits and capability that PID 1 has; None where its limits cannot be read."""
     text = files.text(proc + "/1/limits", 8192, "")
     nofile, nproc = procfs.rlimit(text, "Max open files"), procfs.rlimit(text, "Max processes")
     if nofile is None or nproc is None:
@@ -193,7 +193,7 @@ def init(proc="/proc"):
 
 
 def capable(status):
-    """Is CAP_SYS_RESOURCE in the bounding set? None where that is not said."""
+    """Return whether CAP_SYS_RESOURCE is in the bounding set; None if unknown."""
     words = procfs.status(status, "CapBnd")
     try:
         return bool(int(words[0], 16) >> CAP_SYS_RESOURCE & 1)
@@ -204,7 +204,7 @@ def capable(status):
 def _processes(of_interest, blocks):
     """Return the main processes of the units.
 
-    The kubelet also where it has no unit of its own, as in k3s.
+    A kubelet without a unit of its own, as in k3s, is among them.
     """
     mains = [
         (procfs.number(blocks[name].get("MainPID", ["0"])[0]), role, name)
@@ -217,7 +217,10 @@ def _processes(of_interest, blocks):
 
 
 def _kubelet(of_interest):
-    """[pid] of the kubelet that is in no pod, of several one of a unit; [] where there is none."""
+    """Return [pid] of a kubelet that runs in no pod, or [] without one.
+
+    A kubelet of a unit comes first.
+    """
     found = []
     for pid, comm in of_interest:
         try:
@@ -231,7 +234,7 @@ def _kubelet(of_interest):
 
 
 def process(pid, role, name, proc="/proc"):
-    """Return what a process may have open and has; None when it is gone."""
+    """Return the limit and the number of a process's open files; None where it has ended."""
     base = f"{proc}/{pid}/"
     status = files.text(base + "status", 16384)
     if status is None:
@@ -291,9 +294,9 @@ def of_unit(block):
 
 
 def limit_nofile(block):
-    """Return [soft, hard] as systemd has it.
+    """Return [soft, hard] of systemd, None without a hard limit.
 
-    An old one says the hard limit only, and sets the soft one to it.
+    An old systemd shows the hard limit only, and sets the soft limit to it.
     """
     hard, soft = [_limit(block.get(name, [""])[0]) for name in ("LimitNOFILE", "LimitNOFILESoft")]
     if hard is None:
@@ -308,7 +311,7 @@ def _limit(value):
 
 
 def settings(path, text):
-    """Return the lines of a unit's file that set one of SETTINGS: only those of [Service] count."""
+    """Return the lines of a unit's file that set one of SETTINGS in its section [Service]."""
     found, section = [], ""
     for number, line in systemd.joined(text):
         key, equal, value = line.partition("=")
@@ -342,7 +345,7 @@ def pam(folder="/etc/pam.d"):
 
 
 def _folders():
-    """SYSCTL, the last only where it is a folder of its own."""
+    """Return SYSCTL, without its last folder where that is the same as the one before."""
     if os.path.realpath(SYSCTL[-1]) == os.path.realpath(SYSCTL[-2]):
         return SYSCTL[:-1]
     return SYSCTL
@@ -365,7 +368,7 @@ def conf_files(folders):
 
 
 def _records(paths, room):
-    """Return (their records, how many bytes of text there is room for after them)."""
+    """Return (the records of these files, how many bytes of text there is room for after them)."""
     found = []
     for path in paths:
         one = files.record(path, limit=min(MAX_TEXT, room))

@@ -13,7 +13,7 @@ MAX_TEXT = 2 * 1024 * 1024
 
 
 def collect(context):
-    """Every entry that the kubelet would load: whatever does not begin with a dot, backups too."""
+    """Return every entry that the kubelet would load: each without a leading dot, backups too."""
     known = context.data.get("kubelet") or {}
     folder = known.get("static_pod_path")
     if not folder:

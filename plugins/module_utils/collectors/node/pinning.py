@@ -1,10 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Collector pinning.
-
-The managers' state files, the machine's CPUs, and where containers really run.
-"""
+"""Collector pinning: the state of CPU and memory manager, the CPUs, and where containers run."""
 
 import errno
 import os
@@ -44,19 +41,21 @@ def collect(context):
     cpu_state, memory_state: records of the files, None where there is none. cpus: {online,
     possible, isolated, topology: [[cpu, core, socket, NUMA node]]}, lists as the kernel writes
     them. numa: the machine's NUMA nodes, also those without a CPU. memory_total: its bytes.
-    cgroups: [{name, driver, path, missing}] of those in which the kubelet is told to limit others.
-    pods: UIDs of which the kubelet keeps a folder. containers: [{pod_uid, pod, name, container_id,
-    pid, static, cpus, allowed}]: the set of its cgroup, and the one of its first process, None
-    where it cannot be read; pod (namespace/name) and name are None where no link of the kubelet's
-    tells it. logged: ids of containers that the state names and the kubelet keeps a link to the log
-    of, which it takes away with a container that has ended. frozen: [{pod_uid, container_id, path,
-    state, tasks: [[pid, name, state]]}] of cgroups that are not thawed. stuck: [{pod_uid, pod,
-    name, container_id, tasks}] of containers with tasks in state D, which no freezer stops; None
-    unless the deep tier was asked for. Topology, containers, logged, frozen and runc are None where
-    no CPU manager's state nor the kubelet's configuration has the policy static, unless the deep
-    tier was asked for: no container is pinned there. So is kubelet_version, if that kubelet is well
-    and told nothing whose meaning its version decides: 60 ms of the processor and 50 MB for a
-    program that says its name.
+    cgroups: [{name, driver, path, missing}] of those in which the kubelet's configuration
+    limits others. pods: UIDs of which the kubelet keeps a folder. containers: [{pod_uid, pod,
+    name, container_id, pid, static, cpus, allowed}]: cpus is the set of its cgroup, and allowed
+    that of its first process, None where it cannot be read; pod (namespace/name) and name are
+    None where no link of the kubelet's names it. logged: ids of containers that the state names
+    and for whose log the kubelet keeps a link, which it removes with a container that has
+    ended. frozen: [{pod_uid, container_id, path, state, tasks: [[pid, name, state]]}] of
+    cgroups that are not thawed. stuck: [{pod_uid, pod, name, container_id, tasks}] of
+    containers with tasks in state D, which no freezer stops; None outside the deep tier.
+
+    Topology, containers, logged, frozen and runc are None outside the deep tier where neither a
+    CPU manager's state nor the kubelet's configuration has the policy static: no container is
+    pinned there. So is kubelet_version, if that kubelet is healthy and its configuration has
+    nothing whose meaning depends on the version: it takes 60 ms of CPU time and 50 MB to ask
+    the program.
     """
     kubelet = context.data.get("kubelet") or {}
     root = _root_dir(kubelet)
@@ -90,7 +89,7 @@ def collect(context):
 
 
 def _is_versioned(words):
-    """Return whether the kubelet is told something whose meaning its version decides."""
+    """Return whether the meaning of the kubelet's configuration depends on its version."""
     return any(word in words for word in VERSIONED)
 
 
@@ -145,7 +144,7 @@ def _pods(root, context):
 
 
 def _version(program, context):
-    """Return the first line of what it says to --version; None where it cannot be started."""
+    """Return the first line that the kubelet prints for --version; None where it does not start."""
     from ...system import command
 
     try:
@@ -183,7 +182,7 @@ def topology(root=CPUS, nodes=NODES):
 
 
 def _numa_by_cpu(nodes):
-    """Return {cpu: its NUMA node}; nothing where the kernel tells of no nodes."""
+    """Return {cpu: its NUMA node}; it is empty where the kernel has no NUMA nodes."""
     if not os.path.isdir(nodes):
         return {}
     numa = {}
@@ -200,7 +199,7 @@ def _numbers(names, prefix):
 
 
 def numa_nodes(nodes=NODES):
-    """Return the numbers of the NUMA nodes; a machine whose kernel tells of none is one."""
+    """Return the numbers of the NUMA nodes, [0] where the kernel has none; None if unreadable."""
     try:
         names = os.listdir(nodes)
     except OSError as error:
@@ -211,7 +210,7 @@ def numa_nodes(nodes=NODES):
 
 
 def memory_total(meminfo):
-    """Bytes, by the text of /proc/meminfo; None where it does not say."""
+    """Return the bytes of memory by the text of /proc/meminfo; None if unknown."""
     for line in meminfo.splitlines():
         words = line.split()
         if words[:1] == ["MemTotal:"] and len(words) == 3 and words[1].isdigit():
@@ -234,13 +233,16 @@ def _number(path):
 
 
 def _logged(state, names):
-    """Of these ids of containers those that the state names: up to 1.17 its entries are by them."""
+    """Return those of these container ids that the state names.
+
+    The entries of a state file are by container id up to 1.17.
+    """
     text = (state or {}).get("text") or ""
     return sorted(one for one in names if one and one in text)[:MAX_CONTAINERS]
 
 
 def _containers(context, names):
-    """One entry for each container of a pod that has a process, by its oldest one."""
+    """Return an entry for each container of a pod that has a process, by its oldest process."""
     hierarchy = _hierarchy(files.whole("/proc/self/mountinfo") or "")
     found = {}
     for pid in sorted(int(name) for name in os.listdir("/proc") if name.isdigit()):
@@ -268,9 +270,9 @@ def _containers(context, names):
 
 
 def container_names():
-    """Container id -> (namespace/pod, name in its pod), by the links to its log.
+    """Return {container id: (namespace/pod, name in its pod)}, by the links to their logs.
 
-    <pod>_<namespace>_<container>-<id>.log.
+    A link is <pod>_<namespace>_<container>-<id>.log.
     """
     found = {}
     for name in os.listdir(LOGS) if os.path.isdir(LOGS) else ():
@@ -317,7 +319,7 @@ def _folder(text, hierarchy):
 
 
 def _own(folder, container_id):
-    """Return the container's own folder: its first process may have made cgroups below."""
+    """Return the container's own cgroup: its first process may have made cgroups below it."""
     parts = (folder or "").split("/")
     while parts and container_id not in parts[-1]:
         parts.pop()
@@ -363,7 +365,7 @@ def _frozen(containers):
 
 
 def _freezers(one):
-    """(folder, file, what it says where nothing is frozen) of the freezers of a container."""
+    """Yield (folder, file, the content where nothing is frozen) of the freezers of a container."""
     if one["folder"]:
         yield one["folder"], "cgroup.freeze", "0"
     for line in (files.text(f"/proc/{one['pid']}/cgroup") or "").splitlines():
@@ -373,7 +375,7 @@ def _freezers(one):
 
 
 def _stuck(containers):
-    """Those of these containers that have tasks in state D."""
+    """Return those of these containers that have tasks in state D."""
     found, left = [], MAX_READ
     for one in containers:
         listed = _listed(one["folder"])[:left]
@@ -392,13 +394,16 @@ def _stuck(containers):
 def _tasks(folder):
     """Return [[pid, name, state]] of tasks of a cgroup, first those in state D.
 
-    One such does not freeze.
+    A task in state D does not freeze.
     """
     return sorted(_told(_listed(folder)[:MAX_READ]), key=lambda task: task[2] != "D")[:MAX_TASKS]
 
 
 def _listed(folder):
-    """Return the tasks of a cgroup: of each thread its own, where the hierarchy tells them."""
+    """Return the ids of the tasks of a cgroup.
+
+    A task is a thread where the hierarchy lists threads, else a process.
+    """
     for name in ("tasks", "cgroup.threads", "cgroup.procs") if folder else ():
         text = files.whole(f"{folder}/{name}", 1048576)
         if text is not None:
@@ -407,7 +412,7 @@ def _listed(folder):
 
 
 def _told(pids):
-    """Return [[pid, name, state]] of those that are there still."""
+    """Return [[pid, name, state]] of those tasks that still exist."""
     found = []
     for pid in pids:
         name, _dummy, rest = (files.text(f"/proc/{pid}/stat") or "").rpartition(") ")

@@ -1,10 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Collector pressure: what a kubelet's signals of eviction measure.
+"""Collector pressure: what a kubelet's eviction signals measure.
 
-A quiet node pays a statvfs() of two filesystems. What is nearly used up makes the collector
-largest follow. That choice is coarse: the controller judges by the kubelet's configuration.
+A quiet node pays a statvfs() of two file systems. The collector largest follows where something is
+nearly used up. That choice is coarse: the controller judges by the kubelet's configuration.
 """
 
 import os
@@ -50,7 +50,10 @@ MAX_MOUNTS = 8 * 1024 * 1024
 
 
 def collect(context):
-    """Return {filesystems, memory, pids, used_up}; used_up names what is nearly used up."""
+    """Return {filesystems, memory, pids, used_up}.
+
+    used_up: the names of what is nearly used up.
+    """
     kubelet = context.data.get("kubelet")
     if not kubelet:
         raise Absent("no kubelet")
@@ -93,7 +96,10 @@ def _runtime_socket(kubelet):
 
 
 def mounts(text):
-    """[(mount point, device, type)] of mountinfo, in its order: a later one covers an earlier."""
+    """Return [(mount point, device, type)] of mountinfo, in its order.
+
+    A later mount covers an earlier one.
+    """
     rows = procfs.mounts(text)
     types = [
         line.partition(" - ")[2].split(" ")[0]
@@ -104,7 +110,7 @@ def mounts(text):
 
 
 def mount_of(path, table):
-    """Return the (mount point, device, type) that a path lies on; None where no mount says so."""
+    """Return the (mount point, device, type) that a path lies on, or None."""
     best = None
     for one in table:
         base = one[0].rstrip("/")
@@ -115,7 +121,7 @@ def mount_of(path, table):
 
 
 def filesystem(name, path, table):
-    """Return what is free where a folder lies."""
+    """Return what is free on the file system of a folder."""
     found = {
         "name": name,
         "path": path,
@@ -174,14 +180,14 @@ def pids():
 
 
 def told(known):
-    """Every text that may say a threshold: configuration files and command line."""
+    """Return every text that may set a threshold: configuration files and command line."""
     records = [known.get("config")] + (known.get("config_dropins") or [])
     texts = [one["text"] for one in records if one and one.get("text")]
     return [*texts, " ".join(known.get("argv") or [])]
 
 
 def thresholds(texts):
-    """Return {signal: every value that a text names for it, and the kubelet's own}."""
+    """Return {signal: values}: the kubelet's default and every value that a text has for it."""
     found = {signal: [value] for signal, value in DEFAULTS.items()}
     for text in texts:
         for signal, values in found.items():
@@ -202,7 +208,7 @@ def value_at(text, start):
 
 
 def amount(value, total):
-    """Return a threshold as a number of what there is in all; None for what is no threshold."""
+    """Return a threshold as a number, by the total for a percentage; None for other text."""
     number = value.rstrip("%kKMGTi")
     try:
         count = float(number)
@@ -219,7 +225,7 @@ def amount(value, total):
 
 
 def used_up(found, told_of):
-    """Return the names of what is below a threshold, or nearly so."""
+    """Return the signals whose measure is below a threshold, or nearly so."""
     short = []
     for one in found["filesystems"]:
         for field, signal, total in (

@@ -1,13 +1,11 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Collector runtime: the container runtime that the kubelet uses.
+"""Collector runtime: the units and the socket of the container runtime, and whether it answers.
 
-Its units, its socket, and whether it answers there.
-
-A runtime that is part of another program (k3s, RKE2, microk8s, k0s) has no unit of its own, and is
-not asked. Nor is a socket whose unit does not run: systemd may hold it, and a connection would
-start what an operator stopped.
+The runtime is the one that the kubelet uses. A runtime that is part of another program (k3s, RKE2,
+microk8s, k0s) has no unit of its own, and is not asked. Nor is a socket whose unit does not run:
+systemd may hold it, and a connection would start what an operator stopped.
 """
 
 import contextlib
@@ -80,14 +78,18 @@ CONNECT = 2.0  # seconds for a connection, and for an answer
 
 
 def collect(context):
-    """Return {endpoint, docker, kind, path, units, socket, error, calls, config, metadata}.
+    """Return the evidence of the runtime that the kubelet uses.
 
-    docker: whether the kubelet was told to use docker itself; units: of UNITS, in their order, each
-    as the collector kubelet gives one, with wanted_by, brought_by and trigger, and said: the last
-    lines of one that ended, or {name, absent}; socket: present, missing, other or denied; error:
-    why it takes no connection, None where it does or was not asked; calls: {version of the CRI: the
-    status that a call ends with, or an error}, config and metadata: containerd's, where it refuses
-    calls; emptied: the path of containerd's configuration, where that is a file of 0 bytes.
+    It is {endpoint, docker, kind, path, units, socket, error, asked, calls, config, metadata,
+    emptied}.
+
+    docker: whether the kubelet uses docker itself; units: those of UNITS, in their order: each
+    as in the collector kubelet, with wanted_by, brought_by, trigger and said (the last lines of
+    a unit that ended), or {name, absent}; socket: present, missing, other or denied; error: why
+    it takes no connection, None where it does or was not asked; calls: {version of the CRI: the
+    status that a call ends with, or an error}; config, metadata: those of containerd, where it
+    refuses calls; emptied: the path of containerd's configuration, where that is a file of 0
+    bytes.
     """
     kubelet = context.data.get("kubelet")
     if not kubelet:
@@ -126,12 +128,12 @@ def collect(context):
 
 
 def _unit_name(kubelet):
-    """Return the name of the unit that runs the kubelet; a distribution's is one of its own."""
+    """Return the name of the unit that runs the kubelet, or an empty text."""
     return (kubelet.get("unit") or {}).get("name") or ""
 
 
 def _blocks(named):
-    """Return what systemd tells of the units; nothing where the runtime is part of another."""
+    """Return systemd's blocks of the units; {} where the runtime is part of another program."""
     if named and within(named):
         return {}
     names, properties, _dummy = question()
@@ -152,7 +154,7 @@ def _add_lines(units, context):
 
 
 def question():
-    """Return what it asks systemd: (names, properties, whether is-enabled is asked too)."""
+    """Return the question to systemd: (names, properties, whether it asks is-enabled too)."""
     return OWN + SOCKETS, PROPERTIES, True
 
 
@@ -173,9 +175,9 @@ def within(path):
 
 
 def kind_of(socket, family, docker, present, exists=os.path.lexists):
-    """Return (whose the socket is, its path): None for what cannot be told.
+    """Return (the kind of the runtime, the path of its socket), each None if unknown.
 
-    present: the units that are there.
+    present: the units that exist.
     """
     if socket and within(socket):
         return EMBEDDED, socket
@@ -193,7 +195,7 @@ def kind_of(socket, family, docker, present, exists=os.path.lexists):
 
 
 def _kind_by_path(path):
-    """Return (whose the socket at this path is, the runtime's own socket)."""
+    """Return (the kind of the runtime at this socket, the runtime's own socket)."""
     kind = next((kind for part, kind in PATHS if part in path), OTHER)
     return kind, DOCKER_SOCKET if kind == DOCKER else path
 
@@ -201,7 +203,7 @@ def _kind_by_path(path):
 def socket_of(name, known):
     """Return the socket at which this unit's program answers.
 
-    As far as the kubelet's evidence or custom tell; None where they do not.
+    It is None where neither the kubelet's evidence nor a default names it.
     """
     if name == "docker.service":
         return DOCKER_SOCKET
@@ -266,9 +268,9 @@ def _trigger(socket, blocks):
 
 
 def ended(one):
-    """Return whether it ended of something, or is started again and again.
+    """Return whether a unit failed, or is restarted again and again.
 
-    One that was stopped in order said nothing of that.
+    An orderly stop of the unit is no failure.
     """
     return one["active_state"] in ("failed", "activating") or (
         one["active_state"] == "inactive" and one["result"] not in ("success", "")
@@ -276,9 +278,9 @@ def ended(one):
 
 
 def said(name, seconds):
-    """Return the last of its own lines in the journal, oldest first, without the stacks of Go.
+    """Return the unit's own last lines in the journal, oldest first, without the stacks of Go.
 
-    [] where this user may not read them.
+    The list is empty where this user may not read them.
     """
     try:
         text = command.run(
@@ -316,7 +318,7 @@ def said(name, seconds):
 def metadata(root=CONTAINERD_ROOT):
     """Return {path, size, valid} of containerd's database, None where it cannot be read.
 
-    An empty one is valid: containerd begins a new one in it.
+    An empty file is valid: containerd creates a new database in it.
     """
     path = os.path.join(root, METADATA)
     try:
@@ -335,7 +337,7 @@ def metadata(root=CONTAINERD_ROOT):
 def _magic(file, place):
     """Return whether a page with a header begins there.
 
-    Four bytes are read, the database may be of gigabytes.
+    It reads four bytes, because the database may have gigabytes.
     """
     file.seek(place)
     return file.read(len(MAGIC)) == MAGIC
@@ -344,7 +346,7 @@ def _magic(file, place):
 def brings(target, name, folders=LOADED):
     """Return whether a link or a drop-in of this target starts the unit at a boot.
 
-    As vendors of images have it (Flatcar, COS, extensions of systemd).
+    Vendors of images use these (Flatcar, COS, systemd's system extensions).
     """
     bases = [os.path.join(folder, target) for folder in folders]
     return any(_links_to(base, name) or _dropins_name(base + ".d", name) for base in bases)
@@ -397,7 +399,7 @@ def runs(units, family="", known=None):
 
 
 def state_of(path):
-    """present, missing, other (no socket is there) or denied."""
+    """Return the state of a socket: present, missing, other (it is no socket) or denied."""
     try:
         if stat.S_ISSOCK(os.stat(path).st_mode):
             return "present"
@@ -409,7 +411,10 @@ def state_of(path):
 
 
 def _ask(found, blocks):
-    """Return a connection, and of a socket that speaks the CRI its version, in both languages."""
+    """Connect to the socket, and add the answers of the CRI and containerd's configuration.
+
+    The question is the version of the CRI, in each version that the client speaks.
+    """
     found["asked"] = True
     found["error"] = cri.connect(found["path"], CONNECT)
     if found["error"] is not None or found["kind"] == DOCKER:
@@ -433,11 +438,9 @@ def config_of(blocks):
 
 
 def emptied(path):
-    """Return the path, where a file of 0 bytes is there.
+    """Return the path where it is a file of 0 bytes, else None.
 
-    Containerd takes it for one that changes nothing.
-
-    None else.
+    containerd accepts such a configuration and keeps its defaults.
     """
     try:
         found = os.stat(path)
@@ -451,7 +454,7 @@ def emptied(path):
 def plugins(path):
     """Return {path, disabled_plugins, line} of containerd's configuration.
 
-    Nothing else of it, which may hold passwords of registries.
+    The rest of it is left out, because it may have passwords of registries.
     """
     text = files.text(path, MAX_CONFIG)
     found = {"path": path, "disabled_plugins": None if text is None else [], "line": None}
@@ -489,7 +492,7 @@ def root_of(path):
 
 
 def _bare(value):
-    """Without comments; names of plugins hold neither quotes nor a #."""
+    """Return a value without comments; the names of plugins have neither quotes nor a #."""
     return "\n".join(row.partition("#")[0] for row in value.split("\n"))
 
 

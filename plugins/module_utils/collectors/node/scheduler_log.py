@@ -1,12 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Collector scheduler_log.
+"""Collector scheduler_log: the order in which a scheduler saw nodes come and go, by its own log.
 
-In which order the scheduler saw nodes come and go, as its own log has it.
-
-Only a scheduler of level 2 and higher writes it, and only of one that may lose nodes does anybody
-ask: of others no file is opened.
+Only a scheduler at level 2 or higher writes it. The collector opens only the log of a scheduler
+whose version may lose nodes.
 """
 
 import os
@@ -62,9 +60,9 @@ def _log(process, version):
 
 
 def may_lose(version):
-    """Return whether a scheduler of this version may be one that loses nodes for good.
+    """Return whether a scheduler of this version may lose nodes for good.
 
-    A prerelease of 1.19, and one that is not known, may be.
+    A prerelease of 1.19 may, and so may an unknown version.
     """
     numbers = (version or "").lstrip("v").split("-")[0].split("+")[0].split(".")
     if len(numbers) != 3 or not all(one.isdigit() for one in numbers):
@@ -74,7 +72,7 @@ def may_lose(version):
 
 
 def level(argv):
-    """Return the level that a command line gives; 0 where it gives none that is a number."""
+    """Return the level of a command line; 0 where it has none that is a number."""
     value = procfs.flag(argv, "v")
     if value and value.isdigit():
         return int(value)
@@ -105,7 +103,7 @@ def newest(root, pod_uid):
 
 
 def events(lines):
-    """Return (what the lines tell, whether all of it was kept)."""
+    """Return (the events of the lines, whether all of them were kept)."""
     found, read = [], 0
     for line in lines:
         read += len(line)
@@ -121,7 +119,7 @@ def events(lines):
 
 
 def _of_tree(line):
-    """Return [add or remove, the node, its zone as region/zone], or None."""
+    """Return [add or remove, the node, its zone as region/zone] of a line, or None."""
     line = line.replace(b'\\"', b'"').replace(b"\\\\", b"\\")  # as docker writes it
     for kind, words in (("add", ADDED), ("remove", REMOVED)):
         _before, there, rest = line.partition(words)

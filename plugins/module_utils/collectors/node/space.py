@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Collector space: what is free where logs and our own journal lie."""
+"""Collector space: what is free where logs and kubemend's own journal lie."""
 
 import os
 
@@ -14,7 +14,7 @@ FOLDERS = ("/var/log/pods", "/var/log/journal", "/var/lib/kubemend")
 def collect(context):
     """Return {folders: [{path, free_bytes, total_bytes, free_inodes, error}]}.
 
-    A folder that is missing counts as the nearest above it that is there.
+    For a missing folder the values are those of the nearest folder above it.
     """
     context.source = "statvfs"
     return {"folders": [_space(path) for path in FOLDERS]}

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Collector swap: which swap is on, and everything that may switch it on at a boot.
 
-What it means is for the controller (plugin_utils/swap_*.py); the units, files and folders are those
-that it knows.
+The controller judges what it means (plugin_utils/swap_*.py), and knows these units, files and
+folders.
 """
 
 import os
@@ -75,9 +75,9 @@ MAX_TEXT, MAX_UNITS, MAX_FILES, MAX_LINKS, MAX_FOLDERS, LONGEST = 65536, 500, 64
 
 
 def collect(context):
-    """Return the swap that is on and what may be.
+    """Return the swap that is on and what may switch it on.
 
-    Units is None where systemd does not answer, links only those of devices that are swapped on.
+    units: None where systemd does not answer; links: those of devices that are swapped on.
     """
     context.source = "/proc/swaps, /proc/meminfo, /etc/fstab, systemctl"
     swaps = files.whole("/proc/swaps")
@@ -108,12 +108,12 @@ def collect(context):
 
 
 def question():
-    """Return what it asks systemd: (names, properties, whether is-enabled is asked too)."""
+    """Return the question to systemd: (names, properties, whether it asks is-enabled too)."""
     return ("*.swap", "swap.target", *SERVICES), PROPERTIES, False
 
 
 def record(path):
-    """Return the record of a file, short where there is none: few nodes have any of them."""
+    """Return the record of a file, a short one for a missing file: few nodes have any of them."""
     found = files.record(path, limit=MAX_TEXT)
     if found["error"] == "missing" and not found["link"]:
         return {"path": path, "error": "missing"}
@@ -154,9 +154,9 @@ def paths(text):
 
 
 def cmdline(text):
-    """Return the words of the kernel's command line that are systemd's.
+    """Return systemd's words of the kernel's command line; None where it is not known.
 
-    All others become a dash, because they are not needed; None where it is not known.
+    A dash comes first, in place of all other words, because they are not needed.
     """
     if text is None:
         return None
@@ -204,7 +204,7 @@ def version(maps):
 def container(proc="/proc", run="/run"):
     """Return whether the init of this node runs in a container.
 
-    There systemd switches on no swap, and /proc/swaps is that of the whole machine.
+    systemd switches on no swap there, and /proc/swaps is that of the whole machine.
     """
     variables = (files.text(proc + "/1/environ", MAX_TEXT) or "").split("\0")
     told = [line[len("container=") :] for line in variables if line.startswith("container=")]
@@ -216,9 +216,9 @@ def container(proc="/proc", run="/run"):
 
 
 def own(here):
-    """Those of the paths that are files of this node.
+    """Return those of the paths that are files of this node.
 
-    In a container a path may be one of the machine, which the node does not have.
+    In a container a path may be a file of the machine that the node does not have.
     """
     found = []
     for path in here:
@@ -233,7 +233,7 @@ def own(here):
 def links(swaps, dev="/dev"):
     """Return {link: device} of the links that lead to a device that is swapped on.
 
-    Nothing else is named so.
+    It leaves out the links to other devices.
     """
     devices = {os.path.realpath(path) for path in swaps if path.startswith(dev + "/")}
     if not devices:
@@ -260,7 +260,7 @@ def _link_folders(dev):
 def zram_files():
     """Return (paths of zram-generator's configuration, records of folders that cannot be listed).
 
-    The main files are in it also where they are missing.
+    The main files are in it even where they are missing.
     """
     found, unlisted = list(ZRAM), []
     for main in ZRAM:
@@ -284,9 +284,10 @@ def zram_files():
 
 
 def generators(folders=GENERATORS):
-    """Return whether zram-generator is there, and not masked by a link or an empty file.
+    """Return the records of zram-generator in the folders of generators.
 
-    Without its bytes, it is a program.
+    A link to /dev/null and an empty file mask it, and have the size 0. A record has no content,
+    because that is a program.
     """
     found = []
     for folder in folders:

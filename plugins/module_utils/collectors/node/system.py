@@ -39,7 +39,7 @@ def _line(path):
 
 
 def cgroup_version(root="/sys/fs/cgroup"):
-    """v2 when the unified hierarchy is the only one, hybrid when it stands beside the old ones."""
+    """Return v2, hybrid where the unified hierarchy exists in addition to those of v1, or v1."""
     if os.path.exists(root + "/cgroup.controllers"):
         return "v2"
     if os.path.exists(root + "/unified"):
@@ -60,10 +60,7 @@ def ipv4(fib_trie):
 
 
 def ipv6(if_inet6):
-    """Return the addresses of global scope in /proc/net/if_inet6.
-
-    Shortened as people write them.
-    """
+    """Return the addresses of global scope in /proc/net/if_inet6, in their short form."""
     found = []
     for line in if_inet6.splitlines():
         words = line.split()
@@ -73,7 +70,7 @@ def ipv6(if_inet6):
 
 
 def short(digits):
-    """32 hexadecimal digits as an IPv6 address: the longest run of zero groups becomes ::."""
+    """Return 32 hexadecimal digits as an IPv6 address, its longest run of zero groups as ::."""
     groups = [digits[at : at + 4].lstrip("0") or "0" for at in range(0, 32, 4)]
     best, length, at = 0, 1, 0
     while at < 8:

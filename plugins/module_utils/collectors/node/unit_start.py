@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Collector unit_start: what systemd checks before it starts a unit.
 
-systemd remembers how its last attempt went. What it checks are mostly paths, so that this looks at
-them as they are now.
+systemd remembers the result of its last attempt. Most checks are of paths, so that this collector
+examines them as they are now.
 """
 
 import os
@@ -61,7 +61,7 @@ DROPINS = (
 
 
 def collect(context):
-    """Return {units}: facts() of the kubelet's and the runtime's units that do not run."""
+    """Return {units}: the facts of the kubelet's and the runtime's units that do not run."""
     kubelet = (context.data.get("kubelet") or {}).get("unit") or {}
     runtime = (context.data.get("runtime") or {}).get("units") or []
     names = [
@@ -78,7 +78,7 @@ def collect(context):
 
 
 def every(names, seconds=6):
-    """facts() of these units, at most UNITS of them with what they need."""
+    """Return the facts of these units, and with the units that they need at most UNITS."""
     end, budget = time.monotonic() + seconds, [UNITS]
     blocks = systemd.show(names, PROPERTIES, _left(end))
     return [_facts(blocks[name], end, budget, DEPTH) for name in names if name in blocks]
@@ -124,14 +124,17 @@ def _facts(block, end, budget, depth):
 
 
 def _tested(one, what):
-    """Its result; None where it was not tested since the boot: systemd says `no` then too."""
+    """Return the result of a check; None where systemd has not made it since the boot.
+
+    systemd shows `no` then too.
+    """
     if not _number(one(what + "TimestampMonotonic")):
         return None
     return one(what + "Result") == "yes"
 
 
 def _moment(microseconds):
-    """Seconds since the epoch of a moment of the monotonic clock; None for none."""
+    """Return seconds since the epoch of a moment of the monotonic clock; None without one."""
     if microseconds:
         return round(time.time() - time.monotonic() + microseconds / 1e6, 1)
     return None
@@ -155,7 +158,10 @@ def _message(value):
 
 
 def _needs(block, assignments, end, budget, depth):
-    """Return facts() of the needed units that do not run, with how and by which line."""
+    """Return the facts of the needed units that do not run.
+
+    how: the setting that needs the unit; path, line: where that setting is.
+    """
     predecessors = _words_of(block, "After")
     needs = sorted((name, how) for how in HOW for name in _words_of(block, how))
     if not needs or depth == 0:
@@ -188,7 +194,7 @@ def _words_of(block, key):
 
 
 def _line_of(assignments, key, word):
-    """Return (path, line) of the last line of this key with this word; (None, None) for none."""
+    """Return (path, line) of the last line of this key with this word, or (None, None)."""
     for _dummy, setting, text, path, line in reversed(assignments):
         if setting == key and word in text.split():
             return path, line
@@ -199,10 +205,10 @@ def _line_of(assignments, key, word):
 
 
 def paths(block, written=()):
-    """Return [{setting, name, state, changed_at, path, line}] of what its start needs.
+    """Return [{setting, name, state, changed_at, path, line}] of what the unit's start needs.
 
-    state: ok, missing, no_directory, no_file, not_executable, or why it cannot be told;
-    ended: of a program the status with which it ended.
+    state: ok, missing, no_directory, no_file, not_executable, or why it is not known; ended:
+    the exit status of a program that ended.
     """
 
     def one(name):
@@ -247,9 +253,10 @@ def _file(path):
 
 
 def _programs(block, key):
-    """[(path, status)] of its programs whose failure is not ignored; None of one that did not end.
+    """Return [(path, exit status)] of the unit's programs whose failure is not ignored.
 
-    `code=exited ; status=1` in a row of `systemctl show`, `status=1/FAILURE` in one of 219.
+    The status is None of a program that did not exit. A row of `systemctl show` has
+    `code=exited ; status=1`, and in systemd 219 `status=1/FAILURE`.
     """
     found = []
     for value in block.get(key, []):
@@ -262,9 +269,9 @@ def _programs(block, key):
 
 
 def _environment(block):
-    """Return the files of EnvironmentFile= that must be there.
+    """Return the files of EnvironmentFile= that must exist.
 
-    Patterns replaced by what they match.
+    A pattern among them stays a pattern.
     """
     found = []
     for value in block.get("EnvironmentFiles", []):
@@ -275,7 +282,7 @@ def _environment(block):
 
 
 def _path(setting, name, test, wrong, written):
-    """One path, with when it or what it points to was changed."""
+    """Return the state of one path, with the time when it, or what it links to, was changed."""
     state, changed = "ok", None
     try:
         if any(char in name for char in "*?["):
@@ -301,7 +308,7 @@ def _path(setting, name, test, wrong, written):
 
 
 def _account(key, name):
-    """Return whether there is such a user or group: ok or missing."""
+    """Return ok where this user or group exists, else missing."""
     if name.isdecimal():
         return "ok"
     try:
@@ -335,7 +342,7 @@ def _files(block, name):
 
 
 def _dropins(name):
-    """Return the drop-ins of a unit: by their name, and of one name that of the first folder."""
+    """Return the drop-ins of a unit by their name; the first folder counts for equal names."""
     found = {}
     for folder in DROPINS[::-1]:
         base = os.path.join(folder, name + ".d")
@@ -349,9 +356,9 @@ def _dropins(name):
 
 
 def _behind(written):
-    """Return what systemd would have of a unit once its mask is gone.
+    """Return the properties of a unit that it has without its mask.
 
-    As `systemctl show` gives it.
+    Their form is that of `systemctl show`.
     """
     found = {key: [] for key in (*HOW, "After", "EnvironmentFiles", "ExecStart")}
     for _dummy, setting, value, _dummy_path, _dummy_line in written:
@@ -395,7 +402,10 @@ def settings(places):
 
 
 def _place_of(written, key, name):
-    """Return the line that sets it, also one that has more words (programs) or marks before it."""
+    """Return {path, line} of the last line that sets the value.
+
+    The line may have prefixes before it, and further words behind it (arguments of a program).
+    """
     for _dummy, other, text, path, line in reversed(written):
         words = text.lstrip("-@:+!|").split()
         if other == key and words and words[0].strip('"') == name:
@@ -407,9 +417,9 @@ def _place_of(written, key, name):
 
 
 def said(name, seconds):
-    """Return the last lines of systemd's own about this unit, oldest first.
+    """Return the last lines of systemd about this unit, oldest first.
 
-    [] where it tells none.
+    The list is empty where the journal has none.
     """
     argv = [
         "journalctl",
