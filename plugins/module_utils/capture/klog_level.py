@@ -1,10 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The log level of a running process: set by PUT /debug/flags/v, which restarts nothing.
+"""The log level of a running process: PUT /debug/flags/v sets it and restarts nothing.
 
-The endpoint cannot be read, so the journal of the node that sets it is what is known: an entry
-whose `real` is level:<component> or level:kubelet/<node> was raised, until another entry that
+The endpoint cannot be read, so the journal of the node that sets it is the only record. An entry
+whose `real` is level:<component> or level:kubelet/<node> is raised, until another entry that
 reverts it is committed. A component of this node's control plane is asked at its own port; a
 kubelet through the API server, which alone has that right.
 """
@@ -42,9 +42,9 @@ GONE = re.compile(r'"kind": ?"nodes"')
 
 
 class LevelError(ChangeError):
-    """The level was not set, or it is unknown whether it was; one sentence.
+    """The error of a level that was not set, or may not have been; in one sentence.
 
-    refused: the process refused it, so that nothing was set.
+    refused: whether the process refused it, so that nothing was set.
     """
 
     def __init__(self, reason, refused=False):
@@ -53,19 +53,19 @@ class LevelError(ChangeError):
 
 
 class NotOffered(LevelError):
-    """This process has no such endpoint at all: only a restart changes its level."""
+    """The error of a process without such an endpoint: only a restart changes its level."""
 
 
 class NodeGone(LevelError):
-    """The API knows no such Node any more: the level went with it."""
+    """The error of a kubelet whose Node the API has no more: the level is gone with it."""
 
 
 class NotRecorded(ChangeError):
-    """The level is back, but the journal does not say so."""
+    """The error of a level that is restored, but not recorded so in the journal."""
 
 
 class Levels:
-    """Sets levels from this node, those of kubelets by one proxy to the API."""
+    """The setter of levels from this node; those of kubelets go through one proxy to the API."""
 
     def __init__(self, via=None):
         self.via = via or {}
@@ -80,7 +80,7 @@ class Levels:
         self.stack.close()
 
     def offered(self, real):
-        """Raise LevelError when the level of this process cannot be set while it runs."""
+        """Raise LevelError where the level of this process cannot be set while it runs."""
         component, node = parts(real)
         code, text = self._ask(component, node, "GET", None)
         if code == 404 or "disabled" in text:
@@ -105,7 +105,10 @@ class Levels:
             )
 
     def metrics(self, component, names):
-        """Return the lines of /metrics that begin with these names, as one line; or LevelError."""
+        """Return the lines of /metrics that begin with these names, as one line.
+
+        It raises LevelError where the process gives no metrics.
+        """
         code, text = self._local(
             component,
             process(component),
@@ -165,7 +168,10 @@ class Levels:
         raise LevelError(f"{component} does not answer at its port ({reason})")
 
     def _pairs(self, door):
-        """Return the pairs of certificate and key to try at a port: one without TLS has none."""
+        """Return the pairs of certificate and key to try at a port.
+
+        A port without TLS has the pair of None.
+        """
         if not door[2]:
             return [(None, None)]
         if self.certificates is None:
@@ -178,7 +184,7 @@ class Levels:
 
 
 def _may_still_accept(code, started):
-    """Return whether a process that refuses a certificate is so young that it may take it soon."""
+    """Return whether a young process that refuses a certificate may accept it soon."""
     if code not in (401, 403) or not started:
         return False
     return time.time() - started <= YOUNG + PATIENCE
@@ -213,7 +219,7 @@ def _missing(component):
 def change(levels, step, target, root_fd, seconds, via):
     """Raise one level {real, level, former}, journalled, and return the entry's name.
 
-    Call it under the flock.
+    The caller holds the flock.
     """
     real, former, level = target["real"], str(target["former"]), str(target["level"])
     facts = {
@@ -271,7 +277,7 @@ def put_back(levels, item, step, root_fd):
 
 @contextlib.contextmanager
 def recorded(intent, step):
-    """Turn an OSError of what follows a restored level into NotRecorded: the level is back."""
+    """Turn an OSError after a level was restored into NotRecorded."""
     try:
         yield
     except OSError as error:
@@ -286,11 +292,13 @@ def recorded(intent, step):
 
 
 def _former_level(intent):
-    """Return the level that the process of an entry gets back, None where none runs.
+    """Return the level that the process of an entry gets back; None where none runs.
 
-    The level went with the process then. By its command line, where that can be seen from here: it
-    may be another process than the one that was raised. What restores a level gets it back in the
-    same way when it is interrupted itself.
+    A process that ended took its level with it.
+
+    The level of a component is that of its command line, because another process than the
+    raised one may run. The level of a kubelet is that of the entry. A restore that is
+    interrupted is restored in the same way.
     """
     component, node = parts(intent["real"])
     if node:
@@ -300,10 +308,10 @@ def _former_level(intent):
 
 
 class VerbosityWriter:
-    """Puts back the log verbosity of a running process, for a revert and for a recovery."""
+    """The writer of the log verbosity of a running process, for a revert and for a recovery."""
 
     def restore(self, history, _former, step):
-        """Set the verbosity of before, and return {changed, entry}."""
+        """Set the former verbosity, and return {changed, entry}."""
         if step.check:
             return {"changed": True, "entry": None}
         item = history["items"][-1]
@@ -311,12 +319,12 @@ class VerbosityWriter:
             return {"changed": True, "entry": put_back(levels, item, step, root_fd)}
 
     def undo_open(self, intent):
-        """Set the verbosity of before for an entry without an end: it may have been set."""
+        """Set the former verbosity for an entry without an end: the new one may have been set."""
         undo_open(intent)
 
 
 def undo_open(intent):
-    """Set the verbosity of before for an entry without an end: it may have been set."""
+    """Set the former verbosity for an entry without an end: the new one may have been set."""
     with Levels(intent.get("via")) as levels:
         _put(levels, intent)
 

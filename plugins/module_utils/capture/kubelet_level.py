@@ -1,10 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The kubelet of this node started again with another log level, and its files taken back.
+"""A restart of this node's kubelet at another log level, and its revert.
 
-The files are journalled like every other; what verifies it is the command line of the new process
-and its healthz.
+The files are journalled like every other. The command line of the new process and its healthz
+verify it.
 """
 
 import time
@@ -35,9 +35,9 @@ RECORDED = (  # of the record that raised it, in the record of its revert
 
 
 def raise_level(step, wanted, host):
-    """Raise the level by a restart, verified or rolled back: (the record's state, the reason).
+    """Raise the level by a restart, and return (the record's state, the reason).
 
-    step: the context; wanted: the plan's step.
+    The restart is verified, or rolled back. step: the context; wanted: the plan's step.
     """
     try:
         former = _checked(wanted, host)
@@ -63,7 +63,7 @@ def raise_level(step, wanted, host):
 
 
 def _checked(wanted, host):
-    """Return the kubelet as it runs before, where it may be restarted now."""
+    """Return the kubelet as it runs before the restart, or raise where it must not be restarted."""
     allow = (wanted.get("guard") or {}).get("allow") or []
     return kubelet_restart.check(host, wanted, allow, _paths(wanted))
 
@@ -95,7 +95,7 @@ def _record(step, wanted, host, former):
 
 
 def _raised(former, level):
-    """Return a test of command lines: the former one, but for the level."""
+    """Return a test of command lines: it accepts the former one with another level."""
 
     def mismatch(argv):
         if of_argv(argv) != level:
@@ -108,7 +108,7 @@ def _raised(former, level):
 
 
 def _unchanged(former):
-    """Return a test of command lines: exactly the former one."""
+    """Return a test of command lines: it accepts exactly the former one."""
 
     def mismatch(argv):
         if argv != former:
@@ -119,7 +119,7 @@ def _unchanged(former):
 
 
 def _lower_than(level):
-    """Return a test of command lines: another level than the raised one."""
+    """Return a test of command lines: it accepts every level but the raised one."""
 
     def mismatch(argv):
         if of_argv(argv) == level:
@@ -130,7 +130,7 @@ def _lower_than(level):
 
 
 def _back(step, record, former, reason, restarted):
-    """Take all of it back at once, and return (the record's state, the reason)."""
+    """Roll all of it back at once, and return (the record's state, the reason)."""
     refused = _refused(step.run_id, record, step)
     if refused:
         return _end(step, step_record.FAILED, f"{reason}; and not taken back: {refused}")
@@ -154,7 +154,7 @@ def _back(step, record, former, reason, restarted):
 
 
 def _refused(run_id, record, step):
-    """Put the former files back, and return why some were not, or an empty text."""
+    """Restore the former files, and return why some were not restored, or an empty text."""
     results = revert(
         run_id, step.also(what="roll back: {}".format(record["path"])), only=record["paths"]
     )
@@ -177,9 +177,9 @@ def _end(step, state, reason, seen=None):
 def take_back(record, restore, step, allow):
     """Revert the kubelet's part of a run, and return (verified, the reason).
 
-    Verified: None where nothing had to start again. record: of the step that raised it;
-    restore(step): puts the former files back and returns why not. Raises PreconditionFailed or
-    ChangeError before anything is changed.
+    verified: None where nothing had to restart; record: that of the step that raised it;
+    restore(step): restores the former files and returns why not. It raises PreconditionFailed
+    or ChangeError before anything is changed.
     """
     may_restart(record, allow)
     facts = {name: record[name] for name in RECORDED}
@@ -199,7 +199,7 @@ def take_back(record, restore, step, allow):
 
 
 def resumed(record, step, allow=()):
-    """Take back what was interrupted, and return (the record's state, the reason).
+    """Finish an interrupted revert, and return (the record's state, the reason).
 
     The state is None while it has to wait.
     """
@@ -216,9 +216,9 @@ def resumed(record, step, allow=()):
 
 
 def may_restart(record, allow):
-    """Return the kubelet as it runs; PreconditionFailed where it has to be restarted and may not.
+    """Return the kubelet as it runs, or raise PreconditionFailed where it must not be restarted.
 
-    One that is stopped needs no restart.
+    A kubelet that is stopped needs no restart.
     """
     running = kubelet_restart.look(record["host"])
     if running.pid is not None and (record["reload"] or _is_raised(record, running)):
@@ -232,7 +232,7 @@ def may_restart(record, allow):
 
 
 def _settled(record, allow):
-    """Return the same of a kubelet that may have started a moment ago."""
+    """Return may_restart() of a kubelet that may have started a moment ago."""
     end = time.monotonic() + kubelet_restart.SECONDS
     while True:
         try:
@@ -248,9 +248,9 @@ def _is_raised(record, running):
 
 
 def _lowered(record, allow):
-    """Start the kubelet from the files that are back, where it runs with what was taken back.
+    """Restart the kubelet with the restored files, where it still runs at the raised level.
 
-    Return (verified, the reason). It may have started meanwhile.
+    It returns (verified, the reason). The kubelet may have restarted meanwhile.
     """
     level = record["expect"]["level"]
     try:

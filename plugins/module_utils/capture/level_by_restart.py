@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Log levels of this node that only a restart raises, and their revert, which restarts again.
 
-Each is a step of the run like a repair's: checked, journalled, verified by the new process, or
-rolled back.
+Each is a step of the run like that of a repair: checked, journalled, and verified by the new
+process or rolled back.
 """
 
 import os
@@ -26,7 +26,7 @@ BY_HAND = "by_hand"  # still raised, and the edit of its file keeps kubemend fro
 
 
 def budget(step):
-    """Return the seconds after which a step has ended, whatever happens."""
+    """Return the seconds after which a step has ended in any case."""
     if step["remedy"] == kubelet_level.REMEDY:
         return kubelet_level.BUDGET
     return int(step_times.budget(step)) + 1
@@ -35,7 +35,7 @@ def budget(step):
 def raise_one(step, target, params):
     """Do the step of a target, and return (state, reason).
 
-    What the component logged until now is kept first, where it goes with its pod.
+    It first keeps the component's logs, where they go with its pod.
     """
     if target["step"]["remedy"] == kubelet_level.REMEDY:
         return _raise_kubelet(step, target["step"])
@@ -68,7 +68,7 @@ def _raise_kubelet(step, wanted):
 def _keep_logs(step, component, root_fd):
     """Keep the logs that go with the pod in the run's directory of the journal.
 
-    As they are, at most KEPT bytes, the newest first.
+    They stay as they are, the newest first, up to KEPT bytes.
     """
     with storage.told(
         f"no level was raised, because what {component} logged until now cannot be kept"
@@ -96,9 +96,10 @@ def _copy_logs(component, fd):
 def take_back(step, attempt, by=None, allow=()):
     """Revert what the run raised by restarts, and return [(component, state, reason)].
 
-    As a revert does it, under the lock, since something restarts. Another process that does the
-    same is waited for. by: the run that does it and has the lock; without it the run that raised
-    them takes the lock again. allow: what is lifted in addition to what was lifted for raising.
+    It works as a revert does, under the lock, because something restarts. It waits for another
+    process that does the same. by: the run that does it and has the lock; without it, the run
+    that raised the levels takes the lock again. allow: the guards to lift in addition to those
+    of the raising.
     """
     _wait(step)
     foreign = [
@@ -127,7 +128,7 @@ def _allowed(record):
 
 
 def _taken_back_with_lock(step, attempt, raised, allow):
-    """Take the lock again for the run itself; where it fails, give it back."""
+    """Take the lock again for the run itself, and release it where the revert fails."""
     held = lock.read(step.root) or {}
     seconds = sum(budget(record) for record in raised)
     lock.acquire(step.run_id, held.get("controller") or {}, seconds, root=step.root)
@@ -199,7 +200,7 @@ def _rows_of(component, done):
 
 
 def _forbidden(raised, allow):
-    """Return [(component, failed, reason)] of all where one must not be restarted now, or []."""
+    """Return [(component, failed, reason)] of all records where one must not restart now, or []."""
     for record in raised:
         if record["component"] == kubelet_level.COMPONENT:
             try:
@@ -211,9 +212,9 @@ def _forbidden(raised, allow):
 
 
 def _down(step):
-    """Return what was taken back already, by any run, and did not come up again.
+    """Return the components that a run took back already and that did not come up again.
 
-    It is not reported as "restored".
+    Their state is not "restored".
     """
     newest = {}
     for name, record in _records(step):
@@ -238,7 +239,7 @@ def _records(step):
 
 
 def _became(record, done):
-    """Return (state, reason) of one of them, by the answer of the revert."""
+    """Return (state, reason) of one record, by the answer of the revert."""
     component = record["component"]
     problems = [
         file["reason"]
@@ -257,7 +258,7 @@ def _became(record, done):
 def _wait(step):
     """Wait until no other process takes back what this run raised.
 
-    The service and the controller may come at the same moment.
+    The service and the controller may start it at the same moment.
     """
     end = time.monotonic() + step_times.BACK_OFF
     while time.monotonic() < end and _is_running(step):

@@ -3,10 +3,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Log levels raised from this node for a limited time, then restored by a run or by a service.
 
-Before the first level is raised, a service of kubemend is on the disk, enabled and started: it
+Before the first level is raised, a service of kubemend is on the disk, enabled and started. It
 sleeps until the time is over and restores what is still raised; after a reboot it does so at once.
-It holds no credential: it reads what the node has. When nothing is raised any more, it removes
-itself.
+It has no credential of its own and uses those of the node. When nothing is raised any more, it
+removes itself.
 """
 
 import base64
@@ -55,7 +55,7 @@ WantedBy=multi-user.target
 
 
 def budget(targets):
-    """Return the seconds in which these levels are set or not, whatever happens."""
+    """Return the seconds in which these levels are set or not, in any case."""
     return 30 + sum(_target_budget(target) for target in targets)
 
 
@@ -64,7 +64,10 @@ def _target_budget(target):
 
 
 def run(params):
-    """Do what `state` says: probed, raised or restored; the last two by a detached process."""
+    """Do what `state` says: probed, raised or restored.
+
+    A detached process does the last two.
+    """
     if params["state"] == "probed":
         return {"targets": probed(params)}
     job = raise_levels if params["state"] == "raised" else restore
@@ -78,9 +81,9 @@ def run(params):
 
 
 def probed(params):
-    """Return of each target whether its level can be set while it runs. Changes nothing.
+    """Return of each target whether its level can be set while it runs.
 
-    [{real, state: offered|refused|absent, reason}].
+    The result is [{real, state: offered|refused|absent, reason}]. It changes nothing.
     """
     with klog_level.Levels(params) as levels:
         return [_probed(levels, target["real"]) for target in params["targets"]]
@@ -99,7 +102,7 @@ def _probed(levels, real):
 def raise_levels(params):
     """Raise the levels of all targets, and return {targets: [{real, state, reason, at}], error}.
 
-    at: when it had started again, where that raised it. Never raises.
+    at: when the component had restarted, where a restart raised it. It never raises an error.
     """
     work = _Raising(params)
     error = None
@@ -117,7 +120,7 @@ def _unforeseen(error):
 
 
 class _Raising:
-    """Levels that are raised one after another; a restart that fails ends it."""
+    """The levels that are raised one after another; a failed restart ends it."""
 
     def __init__(self, params):
         self.params = params
@@ -144,7 +147,7 @@ class _Raising:
                 _disarm(step.run_id, step.root)
 
     def rest(self, error):
-        """Return the answers of the targets that have none: the current one may be raised."""
+        """Return the answers of the targets without one: the current level may be raised."""
         answered = [target["real"] for target in self.targets]
         states = {self.current: UNSURE}
         return [
@@ -188,7 +191,7 @@ def _raise_by_restart(step, target, params):
 
 
 def _raise_running(levels, step, target, params):
-    """Set the level of a process that runs on, or ChangeError."""
+    """Set the level of a process that keeps running, or raise ChangeError."""
     name = level_target.named(target["real"])
     with step.exclusive() as root_fd:
         others = [
@@ -211,9 +214,10 @@ def _raise_running(levels, step, target, params):
 
 
 def restore(params):
-    """Restore everything that the run raised from here, and return {targets, error}.
+    """Restore everything that the run raised from this node, and return {targets, error}.
 
-    targets: [{real, state: restored|failed, reason}]. Idempotent, never raises.
+    targets: [{real, state: restored|failed, reason}]. It is idempotent and never raises an
+    error.
     """
     targets, error = [], None
     try:
@@ -307,9 +311,9 @@ def _end(item, step, root_fd):
 
 
 def expire(params):
-    """Wait until the time is over, then restore until all is restored: what the service runs.
+    """Wait until the time is over, then restore until all is restored.
 
-    After another boot the time is over at once.
+    The service runs this. After another boot the time is over at once.
     """
     step = _step(params, "restore")
     with contextlib.suppress(OSError):  # the process that raises waits for this
@@ -442,7 +446,7 @@ def _until(step, seconds, complete=False):
 def _write_unit(run_id, text):
     """Write the unit and its link for the boot, without a daemon-reload.
 
-    systemd reads a unit that it has never seen when it is started, and the link when it boots.
+    systemd loads a new unit when it starts it, and the link at a boot.
     """
     path = os.path.join(UNITS, _unit(run_id))
     with open(path, "w", encoding="ascii") as handle:

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Names everything that steps, recoveries and reverts import by name.
+"""Imports of all modules that steps, recoveries and reverts import by name.
 
 Packers of programs and of modules follow imports only. No program imports this at run time.
 """

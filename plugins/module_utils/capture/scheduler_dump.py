@@ -1,17 +1,17 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""SIGUSR2 to the scheduler that leads, which makes it log its cache.
+"""A SIGUSR2 to the scheduler that leads, which makes it log its cache.
 
 It changes nothing and restarts nothing.
 
-A program that does not handle that signal may be ended by it, so it goes to the very process that
-the evidence names and to no other: the same number, start and command line, a kube-scheduler by its
-name and by its first word, that catches the signal.
+The signal may end a program that does not handle it. So it goes only to the very process that the
+evidence names: the same number, start and command line, a kube-scheduler by its name and by its
+first word, that catches the signal.
 
-And not where the cache has more nodes than the API: of a pod that names a node which is gone it
-keeps that node, empty and for good, and the dump of v1.18.4 ends the program by a nil pointer over
-it. v1.36.3 does not, by its source; those between were not looked at.
+It is not sent where the cache has more nodes than the API: a scheduler keeps an empty node for good
+where a pod names one that is gone, and v1.18.4 ends with a nil pointer when it dumps that node.
+v1.36.3 does not, by its source; the versions between are not known.
 """
 
 import os
@@ -46,10 +46,10 @@ def run(params):
 
 
 def ready(params):
-    """Return whether the scheduler can be asked for a dump. Changes nothing.
+    """Return whether the scheduler can be asked for a dump.
 
-    {process: ok or the problem, level: offered, absent or refused, reason, space: what is free for
-    logs}.
+    The result is {process: ok or the problem, level: offered, absent or refused, reason, space:
+    what is free for logs}. It changes nothing.
     """
     answer = {
         "process": "ok",
@@ -77,7 +77,10 @@ def ready(params):
 
 
 def dumped(params):
-    """Send the signal, and return {sent, reason}. Never raises."""
+    """Send the signal, and return {sent, reason}.
+
+    It never raises an error.
+    """
     try:
         step = journal.StepContext(
             params["run_id"],
@@ -112,9 +115,9 @@ def dumped(params):
 
 
 def _nothing_but_nodes(params):
-    """ChangeError where its cache has more nodes than the API, or where that cannot be told.
+    """Raise ChangeError where its cache has more nodes than the API, or where that is not known.
 
-    What is too many was a node that is gone, or one that a pod named and that never was.
+    A node too many was removed, or a pod names it and it never existed.
     """
     via = {"kubectl": params.get("kubectl"), "kubeconfig": params.get("kubeconfig")}
     try:
@@ -141,7 +144,10 @@ def _nothing_but_nodes(params):
 
 
 def same(known):
-    """Return the process {pid, started_at, argv} of the evidence as it runs now, or ChangeError."""
+    """Return the process {pid, started_at, argv} of the evidence as it runs now.
+
+    It raises ChangeError where that process is gone, is another one or does not catch SIGUSR2.
+    """
     pid = known["pid"]
     processes = [item for item in component_process.instances(COMPONENT) if item.pid == pid]
     if not processes:

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Handlers of the steps that restore raised log verbosities.
 
-The package `steps` finds them by name: it lies below this one.
+The package `steps` finds them by name, because it is below this package.
 """
 
 from ..shared import step_kinds
@@ -13,7 +13,10 @@ from . import kubelet_level, level_window
 
 
 class RestoreVerbosity(StepHandler):
-    """Restores every verbosity that a capture raised from here and nothing restored since."""
+    """The handler that restores every verbosity that a capture raised from this node.
+
+    It leaves out those that were restored since.
+    """
 
     def restore_all(self, run_id, root, allow):
         """Return (state of the step, what went wrong, whether anything was restored)."""
@@ -44,7 +47,10 @@ def _is_raised_by_restart(run_id, root):
 
 
 class RaiseKubeletVerbosity(StepHandler):
-    """Takes back a kubelet's raised verbosity that was interrupted. A capture raises it."""
+    """The handler that restores a kubelet's raised verbosity after an interruption.
+
+    A capture raises it.
+    """
 
     def recover(self, record, context=None, allow=()):
         """Restore the files, and restart the kubelet where it may be restarted."""

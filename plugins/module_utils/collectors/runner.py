@@ -84,7 +84,7 @@ class _Child:
         }
 
     def ended(self, ready, now):
-        """Return what became of it, and it is gone; None while there is more to come."""
+        """Return the record of a child that has ended, and reap it; None while there is more."""
         if ready:
             more = self.read()
         else:
@@ -277,7 +277,10 @@ class _Systemd(registry.Collector):
         return systemd.ask(self.questions, self.timeout)
 
     def learn(self, record):
-        """Return whether anybody still has to wait for it: never."""
+        """Give the answer to the module systemd, and return False.
+
+        No collector has to wait for it any more.
+        """
         if record["status"] == "ok":
             from ..system import systemd
 

@@ -64,9 +64,9 @@ def _headers(accept):
 
 
 def _loaded(text):
-    """Return the value of a JSON text: a page is some 100,000 objects, none of them garbage.
+    """Return the value of a JSON text, parsed without garbage collection.
 
-    Looking for some takes as long as parsing.
+    A page is some 100,000 objects, none of them garbage. A collection takes as long as parsing.
     """
     collects = gc.isenabled()
     gc.disable()
@@ -78,11 +78,11 @@ def _loaded(text):
 
 
 def _unmanaged(page):
-    """Return a page without managedFields: half of a pod, and of the work of parsing it.
+    """Return a page without managedFields: they are half of a pod, and of the work of parsing it.
 
-    They are the last of an object's metadata and hold no list but themselves, and no text of JSON
-    has a quote in it that is not escaped: what SPEC matches first after them is their end. Where
-    it is not (objects without a spec), they stay.
+    They are the last of an object's metadata and hold no list but themselves, and a quote in a
+    text of JSON is always escaped: what SPEC matches first after them is their end. Where
+    nothing matches (objects without a spec), they stay.
     """
     kept, at = [], 0
     begin = page.find(MANAGERS)
@@ -111,7 +111,10 @@ def _objects(page, path, accept):
 
 
 class Client:
-    """Requests over one unix socket: bounded, retried where that is safe, paged."""
+    """A client over one unix socket.
+
+    It bounds its requests, retries them where that is safe, and reads lists by page.
+    """
 
     def __init__(self, path, deadline, max_body=MAX_BODY):
         self.path = path
@@ -123,9 +126,9 @@ class Client:
         self.clock = None
 
     def get(self, path, query=None, accept=JSON, seconds=None, unmanaged=False):
-        """Return the object at this path, parsed; raises ApiError.
+        """Return the object at this path, parsed, or raise ApiError.
 
-        unmanaged: without metadata.managedFields, where that may be left out.
+        unmanaged: whether to leave out metadata.managedFields, where that is possible.
         """
         deadline = self._deadline(seconds)
         code, headers, body = self._answer(_target(path, query), accept, deadline)
@@ -134,7 +137,10 @@ class Client:
         return self._parse("GET " + path, code, headers, _unmanaged(body) if unmanaged else body)
 
     def _deadline(self, seconds):
-        """Return the deadline of a request that may take so many seconds, None for all."""
+        """Return the deadline of a request of at most so many seconds.
+
+        It is that of the client where seconds is None.
+        """
         if seconds is None:
             return self.deadline
         return Deadline(seconds, self.deadline)
@@ -170,9 +176,10 @@ class Client:
     def send(self, method, path, value, seconds=None, kind=JSON):
         """Send a POST, PUT, PATCH or DELETE once, and return the answer, parsed.
 
-        After an ApiError whose `code` is None or 500 and more, it is unknown whether it was done.
+        After an ApiError whose `code` is None or at least 500, it is unknown whether the
+        server did it.
 
-        kind: the media type of the value; a patch's says which kind of patch it is.
+        kind: the media type of the value, which for a patch is the kind of the patch.
         """
         # a fresh one: what was kept may be closed on the other side, and a write is not sent twice
         self.connection.close()
@@ -183,9 +190,9 @@ class Client:
         return self._parse(f"{method} {path}", code, headers, body)
 
     def text(self, method, path, body=None, seconds=None):
-        """Return (HTTP code, text in one line) of what speaks no JSON, requested once.
+        """Return (HTTP code, text in one line) of an endpoint without JSON, requested once.
 
-        Raises ApiError only where no answer came.
+        It raises ApiError only where no answer came.
         """
         self.connection.close()
         deadline = self._deadline(seconds)
@@ -193,9 +200,9 @@ class Client:
         return code, one_line(answer[:4096].decode("utf-8", "replace"))
 
     def lines(self, path, seconds):
-        """Return (HTTP code or None without an answer, [lines that are not empty]) of a log.
+        """Return (HTTP code or None, [lines that are not empty]) of a log.
 
-        Never raises.
+        The code is None without an answer. It never raises an ApiError.
         """
         try:
             code, _dummy, answer = self._exchange(
@@ -224,12 +231,12 @@ class Client:
         ]
 
     def items(self, path, query=None, accept=JSON, restarts=3, unmanaged=False):
-        """Yield every object of a list, page by page. A list that expired (410) begins again.
+        """Yield every object of a list, page by page.
 
-        Callers key what they keep by uid.
+        A list that expired (410) begins again, so that callers key what they keep by UID.
 
-        Where TABLE is accepted, it is rows by their columns; objects all the same of an API server
-        that makes no tables of these.
+        Where TABLE is accepted, it yields rows by their columns, or objects where the API
+        server makes no table of them.
         """
         begun = dict(query or {}, limit=PAGE)
         query = dict(begun)
@@ -271,7 +278,7 @@ class Client:
     def _exchange(self, method, path, accept, deadline, data=None, kind=JSON):
         """Send one request, and return its whole answer.
 
-        A connection that broke is made once more where reading twice does no harm.
+        It connects a second time after a broken connection where the request has no body.
         """
         request = "{} {}".format(method, path.split("?")[0])
         headers = _headers(accept)
@@ -300,9 +307,9 @@ class Client:
         raise AssertionError("the second attempt returns or raises")
 
     def _dated(self, answer, asked):
-        """Keep the API server's Date with this host's time before and after. Errors are left out.
+        """Keep the API server's Date with this host's time before and after it.
 
-        The proxy may have made them.
+        The dates of errors are left out, because the proxy may have made them.
         """
         if 200 <= answer.status < 300 and answer.headers.get("Date"):
             self.clock = {

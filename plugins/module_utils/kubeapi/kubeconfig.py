@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Kubectl and a kubeconfig on this node, and which cluster that kubeconfig belongs to."""
+"""The kubectl and a kubeconfig of this node, and the cluster of that kubeconfig."""
 
 import base64
 import json
@@ -45,7 +45,7 @@ API_SERVER_MANIFESTS = (
 def find_kubectl(asked=None):
     """Return kubectl's path, or None.
 
-    PATH of a session without a login shell lacks the places where installers put it.
+    The PATH of a session without a login shell lacks the folders where installers put it.
     """
     if asked:
         return asked if os.access(asked, os.X_OK) else None
@@ -59,7 +59,7 @@ def find_kubectl(asked=None):
 def view(kubectl, kubeconfig, deadline):
     """Return (server, CA certificates as PEM or None) of the kubeconfig's current context.
 
-    As kubectl reads it.
+    kubectl reads the kubeconfig.
     """
     try:
         # No AnsibleModule (and its run_command) where this runs as a program on standard input.
@@ -113,7 +113,7 @@ def _authority(facts, kubeconfig):
 
 
 def local_server(manifests=API_SERVER_MANIFESTS):
-    """URL of this node's own API server, from its manifest; None when there is none."""
+    """Return the URL of this node's own API server, from its manifest; None when there is none."""
     for path in manifests:
         try:
             with open(path, "rb") as handle:
@@ -128,5 +128,5 @@ def local_server(manifests=API_SERVER_MANIFESTS):
 
 
 def url_of(address, port):
-    """Https URL of an address, IPv6 in brackets."""
+    """Return the https URL of an address, with brackets around IPv6."""
     return "https://{}:{}".format(f"[{address}]" if ":" in address else address, port)

@@ -1,9 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which nodes a pod's nodeSelector and required node affinity exclude. Pure.
+"""The nodes that a pod's nodeSelector and required node affinity exclude.
 
-Evaluated where the API is read, because the labels of nodes stay there: most matter to no report.
+The functions are pure. They run where the API is read, because the labels of nodes stay there: few
+of them matter to a report.
 """
 
 import json
@@ -16,7 +17,7 @@ MAX_NODES, MAX_SELECTORS = 200, 100
 
 
 def fits(spec, name, labels):
-    """Return whether a node is one that the pod asks for; None where that is unknown."""
+    """Return whether a pod's selectors accept a node; None where that is unknown."""
     if not _is_selected(spec.get("nodeSelector") or {}, labels):
         return False
     affinity = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(
@@ -37,7 +38,10 @@ def _is_selected(selector, labels):
 
 
 def _term(term, name, labels):
-    """Return whether one term takes the node: all that it has must; an empty one takes none."""
+    """Return whether one term accepts the node; an empty term accepts none.
+
+    Each expression and field of it has to accept the node.
+    """
     parts = [_meets(part, labels) for part in dicts(term.get("matchExpressions"))]
     parts += [_meets(part, {"metadata.name": name}) for part in dicts(term.get("matchFields"))]
     if not parts or False in parts:
@@ -62,9 +66,9 @@ def _meets(expression, labels):
 
 
 class Matcher:
-    """The nodes of one list against many pods: those that ask for the same are compared once.
+    """The nodes of one list against many pods; pods that ask for the same are compared once.
 
-    Labels: {node: its labels}, or None.
+    labels: {node: its labels}, or None.
     """
 
     def __init__(self, labels):

@@ -1,9 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The one door to the Kubernetes API, a `kubectl proxy` of our own on a control-plane node.
+"""The one way to the Kubernetes API: a `kubectl proxy` of kubemend on a control-plane node.
 
-Authentication stays kubectl's, and no proxy outlives its door.
+kubectl authenticates, and no proxy outlives the object that started it.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ FOLDER = "kubemend-api-"
 def folder():
     """Yield a fresh 0700 directory for sockets, removed at the end, also at SIGTERM and SIGHUP.
 
-    Sweeps those of killed runs.
+    It first removes the directories of killed runs.
     """
     base = "/run" if os.access("/run", os.W_OK) else tempfile.gettempdir()
     space = _pid_space()
@@ -100,7 +100,7 @@ def _die_with_parent():
 class ApiProxy(Client):
     """One `kubectl proxy`, started without waiting, so that several start at once.
 
-    The first request waits for it.
+    The first request waits until it listens.
     """
 
     WRITES = "^(POST|PUT|PATCH|DELETE|CONNECT)$"
@@ -149,7 +149,7 @@ class ApiProxy(Client):
             )
 
     def get(self, path, query=None, accept=JSON, seconds=None, unmanaged=False):
-        """As Client.get, after waiting for the proxy to listen."""
+        """Return what Client.get returns, after waiting for the proxy to listen."""
         if not self.up:
             self._wait(Deadline(PROBE_SECONDS if seconds is None else seconds, self.deadline))
         return super().get(path, query, accept, seconds, unmanaged)

@@ -9,9 +9,9 @@ import time
 
 
 class ApiError(Exception):
-    """One request that brought nothing.
+    """The error of one request without a usable answer.
 
-    `status` is the evidence status, `code` HTTP's or None when no API server answered.
+    status: the evidence status; code: that of HTTP, or None when no API server answered.
     """
 
     def __init__(self, status, reason, code=None, retry_after=None, body=None):
@@ -31,7 +31,7 @@ class Deadline:
             self.at = min(self.at, of.at)
 
     def left(self):
-        """Return the seconds that remain; raises ApiError when there are none."""
+        """Return the seconds that remain; raise ApiError when there are none."""
         seconds = self.at - time.monotonic()
         if seconds <= 0:
             raise ApiError("timeout", "the time limit was reached")
@@ -55,7 +55,7 @@ class Socket(socket.socket):
 
 
 class Connection(http.client.HTTPConnection):
-    """HTTP over a unix socket. The proxy serves only requests for the host `localhost`."""
+    """An HTTP connection over a unix socket, to the host `localhost`, which the proxy requires."""
 
     def __init__(self, path):
         super().__init__("localhost")
@@ -77,9 +77,9 @@ class Connection(http.client.HTTPConnection):
 
 
 class Ahead:
-    """Pages that are requested while the one before is parsed.
+    """Pages that are requested while the page before is parsed.
 
-    The API server works meanwhile; each page has a connection of its own.
+    The API server works meanwhile, and each page has a connection of its own.
     """
 
     def __init__(self, path):
@@ -87,7 +87,10 @@ class Ahead:
         self.open = {}  # {target: its connection}
 
     def ask(self, target, headers, deadline):
-        """Send the request, and return how many were sent; `get` sends one that failed again."""
+        """Send the request, and return how many were sent.
+
+        `get` sends the request again where that is 0.
+        """
         connection = Connection(self.path)
         connection.limit(deadline)
         try:

@@ -4,7 +4,7 @@
 """What Kubernetes components logged on this node within a window, without secrets and bounded.
 
 Each component is read in a child of its own, because a read that blocks in the kernel cannot be
-interrupted: what a child had told when the time ended is kept, and the child is abandoned.
+interrupted. When the time ends, what the child has sent is kept, and the child is abandoned.
 """
 
 import marshal
@@ -36,7 +36,7 @@ BATCH = 65536
 
 
 def refusal(params):
-    """Why these parameters cannot be used, in one sentence; None when they can."""
+    """Return why these parameters cannot be used, in one sentence; None when they can."""
     params = _complete(params)
     unknown = [name for name in params["components"] if name not in COMPONENTS]
     if unknown:
@@ -72,11 +72,14 @@ def read(params):
     """Return what the components logged in the last seconds_back seconds, by this node's clock.
 
     components: names of COMPONENTS, default all; needles (literal texts) and match (a regular
-    expression): a line is kept if it holds any of these, or if neither is given; max_bytes: of the
-    answer's lines; max_line: bytes after which a line is cut; timeout: seconds. {status, reason,
-    clock_begin, clock, seconds_back, started: {host or component: since when it runs}, sources:
-    [{component, source, status, lines_seen, lines_kept, truncated, notes}], lines: [{time,
-    component, source, text}] by time}. Nothing is read where refusal() has one.
+    expression): a line is kept if it holds any of these, or if neither is given; max_bytes: the
+    most bytes of the answer's lines; max_line: bytes after which a line is cut; timeout:
+    seconds.
+
+    The answer is {status, reason, clock_begin, clock, seconds_back, started: {host or
+    component: since when it runs}, sources: [{component, source, status, lines_seen,
+    lines_kept, truncated, notes}], lines: [{time, component, source, text}] by time}. It reads
+    nothing where refusal() returns one.
     """
     begin = time.time()
     reason = refusal(params)
@@ -109,7 +112,7 @@ def read(params):
 def _started(components):
     """Return when this node and the youngest process of each component started.
 
-    In seconds since the epoch, by this node's clock.
+    The times are seconds since the epoch, by this node's clock.
     """
     found = {"host": procfs.started_at(1)}
     for pid, comm in procfs.of_interest():
@@ -131,7 +134,7 @@ def collect(params):
 
 
 class _Worker:
-    """One component's child, and what it told."""
+    """One component's child, and what it sent."""
 
     def __init__(self, component, params, now):
         self.component = component
@@ -144,7 +147,7 @@ class _Worker:
         os.close(theirs)
 
     def take(self):
-        """Take what is there; False at its end."""
+        """Take what the child has sent; return False at its end."""
         chunk = os.read(self.fd, 262144)
         self.buffer += chunk
         while len(self.buffer) >= 4:
@@ -206,7 +209,7 @@ class _Worker:
 
 
 def _work(component, params, now, fd):
-    """Run in the child: nothing of it but its events leaves it, and it never returns."""
+    """Run in the child: only its events leave it, and it never returns."""
     try:
         os.setsid()  # so that journalctl ends with it
         null = os.open(os.devnull, os.O_RDWR)
@@ -238,14 +241,14 @@ def _work(component, params, now, fd):
 
 
 def source(component):
-    """Return the function that reads the component's logs, of a sink and of processes."""
+    """Return the function (sink, processes) that reads the component's logs."""
     if component == "kubelet":
         return journald.read
     return lambda sink, processes: log_sources.pods(sink, component, processes)
 
 
 def _attend(workers, end):
-    """Hear all children until they have ended, or until the time has."""
+    """Read all children until they have ended, or until the time has."""
     poll = select.poll()
     working = {worker.fd: worker for worker in workers}
     for fd in working:
@@ -263,7 +266,7 @@ def _attend(workers, end):
 
 
 def _share(workers, limit):
-    """Leave out what does not fit.
+    """Leave out the lines that do not fit.
 
     Each component has an equal share, and what one does not need goes to the others.
     """
@@ -279,7 +282,7 @@ def _share(workers, limit):
 
 
 def _leave_out(worker, share):
-    """Keep the first lines, and say of each source how far they go."""
+    """Keep the first lines, and note at each source how far they go."""
     count, spent = 0, 0
     for line in worker.lines:
         spent += line[3]

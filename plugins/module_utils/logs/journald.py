@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the kubelet logged, from journald, read while journalctl writes it."""
+"""The kubelet's messages in journald, read while journalctl writes them."""
 
 import os
 import re
@@ -21,7 +21,7 @@ NOT_FOUND = 127
 
 
 class Program:
-    """A command whose output is read block by block, until a deadline; then it is ended."""
+    """A command whose output is read block by block, and that ends at a deadline."""
 
     def __init__(self, argv, deadline):
         self.deadline = deadline
@@ -31,7 +31,7 @@ class Program:
         self.poll.register(self.out, select.POLLIN | select.POLLHUP)
 
     def read(self):
-        """Return the next block, b"" at its end; raises Late at the deadline."""
+        """Return the next block, b"" at its end; raise Late at the deadline."""
         if time.monotonic() >= self.deadline or not self.poll.poll(
             max(0, int((self.deadline - time.monotonic()) * 1000))
         ):
@@ -41,7 +41,10 @@ class Program:
         return block
 
     def close(self):
-        """Return (its exit code, None where it was killed, the first line of its stderr)."""
+        """Return (the exit code, the first line of stderr).
+
+        The exit code is None where the program was killed.
+        """
         if not self.ended:
             os.kill(self.pid, 9)
         os.close(self.out)
@@ -113,7 +116,7 @@ def _entries(sink, program):
 
 
 def _nothing(sink, name, code, said):
-    """(status, notes) where journalctl printed no entry of the window."""
+    """Return (status, notes) where journalctl printed no entry of the window."""
     if code == NOT_FOUND and not said:
         return "absent", ["there is no journalctl"]
     if "permission" in said.lower() or (os.geteuid() != 0 and not code):
@@ -128,7 +131,7 @@ def _nothing(sink, name, code, said):
 def _ask(sink, argv, lines=1000):
     """Return the first entries that journalctl prints, [(seconds, bytes, fields)].
 
-    What it does not print in time is left out.
+    Entries that come too late are left out.
     """
     program, found = Program(argv, min(sink.deadline, time.monotonic() + QUIET_LIMIT)), []
     try:
@@ -161,7 +164,7 @@ def dropped(entries, unit, since, until):
 
 
 def _lost(sink, process):
-    """Return a sentence where journald begins within the window and the kubelet before that."""
+    """Return a sentence where journald begins within the window, after the kubelet; else None."""
     started = (process or {}).get("started_at")
     oldest = _ask(sink, journalctl(), 1)
     if not oldest or started is None:

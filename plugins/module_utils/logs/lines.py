@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Lines of logs: what a runtime or journald wrote, when, whether it is wanted, without secrets."""
+"""Log lines of a runtime or of journald: their time, whether they are wanted, without secrets."""
 
 import datetime
 import json
@@ -31,7 +31,7 @@ USERINFO = re.compile(rb"://([^\s/@:?#\"'\\]+)@")
 
 
 def seconds(text):
-    """Seconds since the epoch, with microseconds, of a time of RFC 3339; None when it is none.
+    """Return seconds since the epoch, with microseconds, of a time of RFC 3339; else None.
 
     Nanoseconds are cut off.
     """
@@ -80,9 +80,9 @@ def split(read, limit=RAW):
 
 
 def written(raw):
-    """(seconds, stream, whether more of the line follows, its bytes) of one line of a runtime.
+    """Return (seconds, stream, whether more of the line follows, its bytes) of a runtime's line.
 
-    CRI's or docker's; None: neither.
+    The line is CRI's or docker's; the result is None for any other.
     """
     return _docker(raw) if raw.startswith(b"{") else _cri(raw)
 
@@ -112,7 +112,7 @@ def _docker(raw):
 
 
 def entry(raw):
-    """(seconds, bytes, fields) of one line of `journalctl --output=json`; None when it is none."""
+    """Return (seconds, bytes, fields) of one line of `journalctl --output=json`, or None."""
     try:
         fields = json.loads(raw.decode("utf-8", "replace"))
         moment = fields.get("_SOURCE_REALTIME_TIMESTAMP") or fields["__REALTIME_TIMESTAMP"]
@@ -136,7 +136,7 @@ def _message(value):
 
 
 class Joiner:
-    """Puts the pieces of lines together that a runtime cut, each stream by itself."""
+    """A joiner of the pieces into which a runtime cuts lines, each stream by itself."""
 
     def __init__(self):
         self.pending = {}
@@ -171,7 +171,7 @@ class Joiner:
 
 
 def unusable(pattern):
-    """Why a text is no regular expression, in one line; None when it is one."""
+    """Return why a text is no regular expression, in one line; None when it is one."""
     try:
         re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:
@@ -180,9 +180,9 @@ def unusable(pattern):
 
 
 class LineFilter:
-    """Which lines are kept: those that hold one of the needles or that the pattern is found in.
+    """A filter of lines: it keeps those that hold a needle or match the pattern.
 
-    All where neither is given.
+    It keeps all lines where neither is given.
     """
 
     def __init__(self, needles=(), pattern=None):
@@ -202,16 +202,16 @@ class LineFilter:
 
 
 class Cleaner:
-    """Takes secrets out of the lines of one source, which it must see all and in order.
+    """A filter of secrets for the lines of one source, which it has to see all and in order.
 
-    A key may go over many of them.
+    A private key may span many lines.
     """
 
     def __init__(self):
         self.left = 0
 
     def within_key(self, raw):
-        """Whether this line continues a private key that an earlier one began."""
+        """Return whether this line continues a private key that an earlier one began."""
         if self.left and HEADER.match(raw):
             self.left = 0
         within = self.left > 0
@@ -242,7 +242,7 @@ def _starred(match):
 def cut(raw, length, limit):
     """Return the text of a line of so many bytes, of which raw is the beginning.
 
-    Beyond the limit in bytes it is cut, and says so.
+    A line beyond the limit in bytes is cut, and its text ends in a note of that.
     """
     if length <= limit:
         return raw.decode("utf-8", "replace")

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where components log on a node: the kubelet in journald, static pods in files of the runtime."""
+"""The places where components log on a node: journald, and the runtime's files of static pods."""
 
 import gzip
 import os
@@ -30,14 +30,14 @@ FULL = "not all of it: max_bytes is used up"
 
 
 class Late(Exception):
-    """The deadline came while a source was being read."""
+    """The error of a deadline that comes while a source is read."""
 
 
 class Sink:
-    """Takes the lines of one source after another, and hands the wanted ones, cleaned, to put().
+    """A sink for the lines of one source after another.
 
-    put gets ("begin", source), ("line", seconds, text, cost) and ("end", status, lines seen, lines
-    kept, truncated, notes).
+    It hands the wanted lines, cleaned, to put(). put gets ("begin", source), ("line", seconds,
+    text, cost) and ("end", status, lines seen, lines kept, truncated, notes).
     """
 
     def __init__(self, put, since, until, deadline, params):
@@ -59,7 +59,7 @@ class Sink:
         )
 
     def begin(self, source):
-        """Begin the next source. What was counted before is forgotten."""
+        """Begin the next source, and forget the counts of the one before."""
         self.source, self.seen, self.kept, self.unknown, self.first, self.last = (
             source,
             0,
@@ -151,7 +151,7 @@ def pods(sink, component, processes):
 def logs_folder(processes):
     """Return where this node's kubelet has the runtime write logs.
 
-    PodLogsDir of its configuration (since 1.29), else the usual place.
+    It is podLogsDir of its configuration (since 1.29), else the usual place.
     """
     process, block, _dummy = kubelet_process.here(processes)
     argv = process["raw"] if process else systemd.command_line(block)
@@ -220,9 +220,9 @@ def _may_hold(state, since):
 
 
 def log_files(folder):
-    """[(restart, when it was rotated, path, stat or None)], oldest first.
+    """Return [(restart, when it was rotated, path, stat or None)], oldest first.
 
-    OSError where it is no folder that can be read.
+    It raises OSError where the folder cannot be read.
     """
     found = {}
     for name in os.listdir(folder):
@@ -245,7 +245,7 @@ def _stat(path):
 def _opened(path, state):
     """Return a descriptor of the file that had this name when the directory was listed.
 
-    Rotation may have moved it since.
+    Rotation may have renamed it since.
     """
     descriptor = files.opened(path)
     if state is None or os.path.samestat(os.fstat(descriptor), state):
@@ -258,9 +258,9 @@ def _opened(path, state):
 
 
 def beginning(first, since, started, restart):
-    """Return a sentence about a log whose oldest line is of `first`, within the window.
+    """Return a sentence about a log that begins within the window, else None.
 
-    Else None.
+    first: the time of its oldest line.
     """
     if first is None or first <= since:
         return None
@@ -278,9 +278,11 @@ def beginning(first, since, started, restart):
 
 
 def _file(sink, path, state, joiner, last, known):
-    """One file. Lines that an earlier file of its restart began end here and count here.
+    """Give the lines of one file to the sink.
 
-    known: what beginning() wants, for the oldest.
+    Lines that an earlier file of the same restart began end in this file and count for it.
+
+    known: the last arguments of beginning(), for the oldest file.
     """
     sink.begin(path)
     status, said = "ok", None
@@ -306,7 +308,7 @@ def _file(sink, path, state, joiner, last, known):
 
 
 def _pieces(sink, descriptor, size, packed, joiner):
-    """Give the file's lines to the sink; whether it was read from its first byte."""
+    """Give the file's lines to the sink; return whether it was read from its first byte."""
     start = 0
     if packed:
         read = gzip.GzipFile(fileobj=os.fdopen(os.dup(descriptor), "rb")).read
@@ -333,7 +335,10 @@ def _pieces(sink, descriptor, size, packed, joiner):
 
 
 def begin_of(descriptor, size, since):
-    """Where a line begins before which all are older: by halving. 0 where nothing can be told."""
+    """Return the offset of a line before which all lines are older, found by halving.
+
+    It is 0 where the times of lines show no such offset.
+    """
     low, high = 0, size
     while high - low > BLOCK:
         middle = (low + high) // 2

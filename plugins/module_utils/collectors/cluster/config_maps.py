@@ -18,7 +18,10 @@ UNVERSIONED = 24
 
 
 def kubeadm(api):
-    """Kubeadm's record of the cluster, from which the next upgrade writes the manifests again."""
+    """Return kubeadm's ClusterConfiguration.
+
+    The next upgrade writes the manifests again from it.
+    """
     return _text(api, "kubeadm-config", "ClusterConfiguration")
 
 

@@ -41,7 +41,7 @@ def epoch(text):
 
 
 def iso(seconds):
-    """Return the API's spelling of these seconds."""
+    """Return these seconds as the API writes a time."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
 
 
@@ -187,7 +187,7 @@ def _has_surplus(job, together):
 
 
 def _together(lives):
-    """Return the most that lived at one time."""
+    """Return the largest number of pods that lived at one time."""
     most = now = 0
     for _dummy, change in sorted(
         [(begin, 1) for begin, end in lives] + [(end, -1) for begin, end in lives]
@@ -236,7 +236,7 @@ def _controller(item):
 
 
 def read_events(api):
-    """Return (job uid → its events, job uid → (namespace, name), oldest time or None, cut)."""
+    """Return (job UID → its events, job UID → (namespace, name), oldest time or None, cut)."""
     events, names, seen = {}, {}, set()
     times = []
     cut = False
@@ -284,7 +284,7 @@ def read_pods(api):
 def collect(api, ended):
     """Return (data, truncated).
 
-    `ended(error)` says whether an error may cut the list short instead of costing all of it.
+    `ended(error)` returns whether an error may cut the list short instead of costing all of it.
     """
     return _Search(api, ended).result()
 

@@ -410,7 +410,7 @@ def _said(api):
 
 
 def _add(entries, entry):
-    """Return whether there was room for it."""
+    """Add an entry, or count it in an equal one; return whether there was room for it."""
     key = json.dumps([entry.get(name) for name in ALIKE], sort_keys=True)
     alike = entries.get(key)
     if alike is not None:

@@ -5,10 +5,10 @@
 
 The controller judges them.
 
-A static CPU manager pins a container of whole CPUs in a pod that is Guaranteed. Meant for it is an
-app container whose CPU limit is whole and its request; what keeps the pod from being Guaranteed is
-then another container, an init container or memory. Workloads are read before pods, so that a pod
-finds its own.
+A static CPU manager pins a container of whole CPUs in a pod that is Guaranteed. An app container is
+meant for it where its CPU limit is whole and its request equals it. Another container, an init
+container or memory then keeps the pod from being Guaranteed. Workloads are read before pods, so
+that a pod finds its own.
 """
 
 from hashlib import sha256
@@ -45,9 +45,9 @@ LIVING = {"fieldSelector": "status.phase!=Succeeded,status.phase!=Failed"}
 
 
 def containers_of(spec):
-    """Name, kind and the four quantities of each container that counts for the QoS class.
+    """Return name, kind and the four quantities of each container that counts for the QoS class.
 
-    What is not set is None.
+    A quantity that is not set is None.
     """
     found = []
     for raw in spec.get("initContainers") or []:
@@ -71,9 +71,9 @@ def _container(raw, kind):
 
 
 def pinned(containers, guaranteed):
-    """Return whether a static CPU manager gives one of them, that is no plain init container.
+    """Return whether a static CPU manager gives one of these containers CPUs of its own.
 
-    CPUs of its own.
+    A plain init container does not count.
     """
     return guaranteed and any(
         quantity.whole(one["cpu_limit"]) for one in containers if one["kind"] != INIT
@@ -81,7 +81,7 @@ def pinned(containers, guaranteed):
 
 
 def manager_of(meta):
-    """Return {tool, name} of the owner of the object, which would undo a change of it, or None."""
+    """Return {tool, name} of what manages the object and would undo a change of it, or None."""
     labels = meta.get("labels") or {}
     marks = dict(labels, **(meta.get("annotations") or {}))
     for tool, key in TOOLS:
@@ -117,7 +117,7 @@ def template_of(kind, item):
 
 
 class Search:
-    """One reading of all workloads, then of all pods.
+    """A reading of all workloads, then of all pods.
 
     expected: requirements of the selector of pods that are to be pinned, whatever their shape.
     """
@@ -131,10 +131,10 @@ class Search:
         self.fine, self.cut = set(), False
 
     def workloads(self):
-        """Read the templates.
+        """Read the templates of the workloads.
 
-        One with resources of the whole pod is left to its pods, whose class the API server has
-        worked out.
+        A template with resources of the whole pod is left out: its pods have the QoS class
+        that the API server worked out.
         """
         for kind, paths in WORKLOADS:
             for version, item in self._list(paths):
@@ -213,7 +213,10 @@ class Search:
             )
 
     def _mark_injected(self, containers, owner, namespace):
-        """Mark the containers that the template of the pod's owner, where it is known, has not."""
+        """Mark the containers of a pod that are not in the template of its owner.
+
+        None is marked where that template is not known.
+        """
         names = None
         if owner:
             names = self.known.get((owner["kind"], namespace, owner["name"]), (None, None))[0]
@@ -221,9 +224,9 @@ class Search:
             container["injected"] = names is not None and container["name"] not in names
 
     def _workload(self, meta):
-        """Return the workload of a pod as its own names tell.
+        """Return the workload of a pod as the names in its metadata identify it.
 
-        A ReplicaSet's name is its Deployment's with the hash that its pods carry.
+        A ReplicaSet has its Deployment's name and the hash that its pods carry.
         """
         owner = controller_of(meta)
         if owner is None:
@@ -239,7 +242,7 @@ class Search:
         return owner["kind"], meta.get("namespace"), owner["name"]
 
     def _owner(self, meta):
-        """Return (the topmost owner that can be patched or named, the manager of it) of a pod."""
+        """Return (the topmost owner that can be patched or named, its manager) of a pod."""
         owner, manager = controller_of(meta), None
         if owner is None:
             return None, manager_of(meta)
@@ -252,9 +255,9 @@ class Search:
         return owner, self.known.get((owner["kind"], namespace, owner["name"]), (None, manager))[1]
 
     def _above(self, kind, namespace, name):
-        """Return (owner, manager) of a ReplicaSet or Job, as its own metadata say.
+        """Return (owner, manager) of a ReplicaSet or Job by its own metadata, or (None, None).
 
-        (None, None) where they say nothing or it is one too many.
+        They are None too for a lookup beyond the first MAX_LOOKUPS.
         """
         key = (kind, namespace, name)
         if key not in self.lookups and len(self.lookups) < MAX_LOOKUPS:
@@ -277,10 +280,10 @@ class Search:
         return bool(self.expected) and label_selector.matches(self.expected, labels)
 
     def items(self):
-        """Templates and pods that were found.
+        """Return the templates and pods that were found.
 
-        A template whose pods are what it wants to be was completed by the API server (a
-        LimitRange).
+        A template is left out where its pods are Guaranteed all the same: the API server
+        completed them (a LimitRange).
         """
         pods = [
             {name: value for name, value in one.items() if name != "uids"}
@@ -343,7 +346,7 @@ def _item(kind, version, meta, containers, expected):
 
 
 def _quantities(given):
-    """CPU and memory of a pod as a whole, as a container's; None where it has none."""
+    """Return CPU and memory of a pod as a whole in the form of a container's, or None."""
     if not given:
         return None
     found = _container({"resources": given}, None)
@@ -351,9 +354,10 @@ def _quantities(given):
 
 
 def collect(api, expected, ended):
-    """Return ({items}, truncated). expected: a label selector or None.
+    """Return ({items}, truncated).
 
-    `ended(error)` says whether an error may cut the list short.
+    expected: a label selector or None. `ended(error)` returns whether an error may cut the list
+    short.
     """
     search = Search(api, label_selector.parse(expected) if expected else [])
     try:

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """All that the API knows of one pod: itself, its owner, its siblings and their events.
 
-A surplus pod lives for a second: then the events about its name, and those of its owner that name
-it, are all that is left.
+A surplus pod lives for a second. Only the events about its name, and those of its owner that name
+it, are left then.
 """
 
 import re
@@ -34,9 +34,9 @@ KINDS = {
 
 
 def choose(items):
-    """Return (namespace, name, uid) of the newest rejected pod whose device was refused.
+    """Return (namespace, name, uid) of the newest rejected pod, or None without any.
 
-    Else of the newest; None without any.
+    A pod whose device was refused comes before all others.
     """
     for wanted in (DEVICES, re.compile("")):
         for pod in items:
@@ -72,10 +72,7 @@ def pod_of(item):
 
 
 def managers(meta):
-    """Who wrote the object, from the fields that the API server attributes to each.
-
-    Whether the spec, and the node in it, were among them.
-    """
+    """Return the field managers of the object, and whether each set the spec or its nodeName."""
     return [
         {
             "manager": one.get("manager"),
@@ -92,7 +89,7 @@ def managers(meta):
 def asks(spec):
     """Return {resource: text}: what each container asks for, "100m+200m".
 
-    What only an init container asks for is left out.
+    It leaves out the init containers.
     """
     found = {}
     for container in spec.get("containers") or []:
@@ -172,10 +169,7 @@ def owner_of(item):
 
 
 def event_of(item):
-    """Return what an event says, whichever of its generations of fields it uses.
-
-    Who says it, and where that runs.
-    """
+    """Return what an event says, which component says it, and on which host that runs."""
     about, source = item.get("involvedObject") or {}, item.get("source") or {}
     event = jobs.event_of(item)
     component = item.get("reportingComponent") or source.get("component")
@@ -195,7 +189,7 @@ def event_of(item):
 
 
 def _instance(item, component):
-    """Return the host in the name of an instance: a scheduler signs default-scheduler-m1."""
+    """Return the host in the name of an instance, as m1 in a scheduler's default-scheduler-m1."""
     instance = item.get("reportingInstance") or ""
     if component and instance.startswith(component + "-"):
         return instance[len(component) + 1 :]
@@ -203,7 +197,7 @@ def _instance(item, component):
 
 
 class _Look:
-    """One look at one pod: what was found so far, whatever ends it."""
+    """A reading of one pod: what was found so far, whatever ends it."""
 
     def __init__(self, api):
         self.api = api
@@ -262,7 +256,7 @@ class _Look:
         return ({}, {})
 
     def creator(self, namespace, name):
-        """Return the same for a pod that is no more, of which its owner's event tells."""
+        """Return (owner, labels) of a pod that is gone, by the event of its owner that names it."""
         owners = []
         for item in self.api.items(
             f"/api/v1/namespaces/{_part(namespace)}/events",
@@ -377,8 +371,8 @@ def collect(api, asked, rejections, ended):
 
     `rejections()` lists rejected pods, newest first.
 
-    Raises ApiError "absent" where neither a pod nor an event is left. `ended(error)` says whether
-    an error may cut the answer short.
+    It raises ApiError "absent" where neither a pod nor an event is left. `ended(error)` returns
+    whether an error may cut the answer short.
     """
     look = _Look(api)
     namespace, name, uid = _place(look, asked, rejections)
@@ -414,7 +408,7 @@ def collect(api, asked, rejections, ended):
 
 
 def _pod_at(look, namespace, name, uid):
-    """Return the pod of this name, None without one or where another pod took the name."""
+    """Return the pod of this name; None without one, or where another pod took the name."""
     item = look.pod(namespace, name)
     if item and _took_name(item, uid):
         return None

@@ -1,10 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Pods that a kubelet rejected, and what else lies on those nodes. The controller judges them.
+"""Pods that a kubelet rejected, and the other pods of those nodes. The controller judges them.
 
-A rejected pod is Failed with a reason of the kubelet's admission; text and requests are in the pod
-itself, which stays, while its events go after an hour.
+A rejected pod is Failed with a reason of the kubelet's admission. Its message and requests are in
+the pod itself, which stays, while its events end after an hour.
 """
 
 import re
@@ -42,9 +42,9 @@ TIME = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z$")
 
 
 def pod_of(item):
-    """Return the few values that tell whose pod it is.
+    """Return the few values that identify a pod and its owner, and what it asks for.
 
-    What it asks for and how it got to its node.
+    They also tell how it got to its node.
     """
     meta, spec, status = (
         item.get("metadata") or {},
@@ -83,11 +83,11 @@ def _controller(meta):
 def rejected_at(item):
     """Return when the kubelet wrote that it rejects this pod; None where that is not known.
 
-    The pod's event may tell.
+    The pod's event may have the time.
 
-    Its last write is that one as long as the status is as bare as a rejection leaves it. Conditions
-    and containers are written again when the kubelet is started once more or the device plugin
-    comes back (seen on 1.36.3), long after the rejection.
+    The last write of the kubelet is the rejection as long as the status is as bare as a
+    rejection leaves it. The kubelet writes conditions and containers again when it restarts or
+    the device plugin comes back (seen on 1.36.3), long after the rejection.
     """
     meta, status = item.get("metadata"), item.get("status")
     if not isinstance(meta, dict) or not isinstance(status, dict) or not rejected(item):
@@ -129,9 +129,9 @@ def _is_time(value):
 
 
 def placed(meta):
-    """Return whether the author of a pod named its node, or None where that is not recorded.
+    """Return whether the author of a pod set its nodeName; None without managed fields.
 
-    A scheduler sets the node by the binding, which is no field of anybody's; releases since 1.18
+    A scheduler sets it by a binding, which is in no manager's fields. Releases since 1.18
     record the fields.
     """
     fields = meta.get("managedFields")
@@ -143,7 +143,7 @@ def placed(meta):
 
 
 def requests(spec):
-    """Return {device resource: how many}."""
+    """Return {device resource: how many} of what a pod requests."""
     return _total(spec, _devices)
 
 
@@ -182,7 +182,7 @@ def _total(spec, asked):
 
 
 def _given(container):
-    """Return the request; a limit without a request is one."""
+    """Return the requests of a container; a limit without a request is one."""
     given = container.get("resources") or {}
     return dict(given.get("limits") or {}, **(given.get("requests") or {}))
 
@@ -260,7 +260,7 @@ def _plugin_container(container):
 def collect(api, ended):
     """Return (data, truncated).
 
-    `ended(error)` says whether an error may cut the list short instead of costing all of it.
+    `ended(error)` returns whether an error may cut the list short instead of costing all of it.
     """
     items, counts, cut = _rejected_pods(api)
     nodes = {}
@@ -290,7 +290,7 @@ def _rejected_pods(api):
 
 
 def _fill_nodes(api, nodes, items, counts):
-    """Add what lies on the nodes of these pods; return whether a list was cut."""
+    """Add the pods and plugins on the nodes of these pods; return whether a list was cut."""
     counted = {pod["node"] for pod in items if "compute" in pod}
     cut, logs = False, 0
     for name in _nodes_of(items)[:MAX_NODES]:
@@ -322,9 +322,9 @@ def _is_crashing(container):
 
 
 def last_words(api, plugin, container):
-    """Return the telling line of the log that it left when it ended, else the last.
+    """Return the telling line of the log of the container's last run, else its last line.
 
-    Empty where the API gives none. Secrets are masked.
+    The result is empty where the API gives no log. Secrets are masked.
     """
     path = "/api/v1/namespaces/{namespace}/pods/{name}/log".format(**plugin)
     path += f"?container={container}&previous=true&tailLines=40&limitBytes=16384"
@@ -336,9 +336,9 @@ def last_words(api, plugin, container):
 
 
 def _ask_owners(api, items):
-    """Fill in how many pods their owners want at a time, and None where that is not known.
+    """Add how many pods their owners want at a time; None where that is not known.
 
-    It may fail as what follows may.
+    A failure leaves the others unknown, and does not end the collector.
     """
     known = {}
     try:
@@ -358,7 +358,7 @@ def _ask_owners(api, items):
 def _wanted(owner, uid, fields):
     """Return how many pods this owner wants at a time, or None.
 
-    Another kind of the same name (Volcano has a Job too) has another UID.
+    An object of another kind and the same name (Volcano has a Job too) has another UID.
     """
     if (owner.get("metadata") or {}).get("uid") != uid:
         return None
@@ -369,9 +369,9 @@ def _wanted(owner, uid, fields):
 
 
 def _ask_events(api, items):
-    """Fill in the times that only events tell. It comes last and may fail.
+    """Add the times that only events have.
 
-    Then they are unknown, and nothing else is.
+    It comes last: where it fails, only these times are unknown.
     """
     wanted = {pod["uid"]: pod for pod in items if _lacks_time(pod)}
     reasons = {pod["reason"] for pod in wanted.values() if ASKABLE.match(str(pod["reason"]))}
@@ -416,7 +416,7 @@ def _nodes_of(items):
 def _node(api, name, counted):
     """Return ({pods, plugins}, cut): the pods of one node, and its device plugins.
 
-    counted: with what else they ask for than devices.
+    counted: whether to add the pods' requests other than devices.
     """
     pods, plugins, cut = [], [], False
     for item in api.items("/api/v1/pods", {"fieldSelector": "spec.nodeName=" + name}):

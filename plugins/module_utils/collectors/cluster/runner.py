@@ -25,9 +25,9 @@ ENDPOINT_SLICES = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices"
 
 
 class Reader:
-    """Reads one API. Each collector is a method that returns (data, truncated).
+    """A reader of one API, whose collectors are methods that return (data, truncated).
 
-    requested: the pod in question. expected: the selector of pods that are to be pinned.
+    requested: the requested pod; expected: the selector of pods that are to be pinned.
     """
 
     def __init__(self, session, requested=None, expected=None):
@@ -43,7 +43,7 @@ class Reader:
         return self.session.api
 
     def server(self):
-        """Read the address of the API and its version; a denied UID leaves the version."""
+        """Read the address of the API and its version, and the UID unless it is denied."""
         uid = None
         try:
             uid = locks.uid_of(self.api)
@@ -135,7 +135,7 @@ class Reader:
             return {"address": address, "error": str(error), "kube_system_uid": None, "objects": []}
 
     def _locks_by_any_name(self, address, api):
-        """Read by the address, and where the certificate lacks it by the name of the service.
+        """Read by the address, or by the service's name where the certificate lacks the address.
 
         Every certificate has that name, and kubectl can require it since 1.20.
         """
@@ -158,7 +158,7 @@ class Reader:
         return jobs.collect(self.api, _is_timeout)
 
     def rejected(self):
-        """Read pods that a kubelet rejected, and what else lies on their nodes."""
+        """Read pods that a kubelet rejected, and the other pods of their nodes."""
         data, cut = rejected.collect(self.api, _is_timeout)
         self.rejections = data["items"]
         return data, cut
@@ -180,7 +180,7 @@ class Reader:
         return {name: node[key] for name, node in self.known.items()}
 
     def unmade(self):
-        """Read who was refused a pod, and nodes that a DaemonSet leaves out."""
+        """Read owners whose pods were refused, and nodes that a DaemonSet leaves out."""
         known = None
         if self.known is not None:
             known = list(self.known.values())
@@ -260,7 +260,7 @@ def _run(reader, collector, source):
 
 
 def collect(params):
-    """Return the document of this cluster: what the API says, or why it does not.
+    """Return the document of this cluster: the evidence of its API, or why there is none.
 
     `status` is ok, error or skipped.
     """

@@ -11,11 +11,11 @@ from ...shared.cluster_key import cluster_key
 
 
 class Skipped(Exception):
-    """Another host answered for the cluster of this kubeconfig already."""
+    """The error of a kubeconfig for whose cluster another host has answered."""
 
 
 class Session:
-    """Holds the proxies of one run, and the API that answered."""
+    """The proxies of one run, and the API that answered."""
 
     def __init__(self, directory, kubectl, deadline):
         self.directory, self.kubectl, self.deadline = directory, kubectl, deadline
@@ -46,7 +46,8 @@ class Session:
     def connect(self, configs, skip):
         """Connect by the first kubeconfig whose API answers.
 
-        It is tried at its own server, often a load balancer, then at this node's own API server.
+        A kubeconfig is tried at its own server, often a load balancer, then at this node's
+        own API server.
         """
         if not any(self._connects(config, skip) for config in configs):
             message = "; ".join(self.failures) or "no kubeconfig found"

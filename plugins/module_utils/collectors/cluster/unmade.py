@@ -1,12 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Pods that are not even there.
+"""Pods that were refused, or that a DaemonSet lacks for want of a toleration.
 
-Refused when they were to be made, or not made because a DaemonSet lacks a toleration.
-
-The controller judges them. Who is refused is told by events, which go after an hour, and only
-counts while the owner still lacks pods.
+The controller judges them. The refused owners come from events, which end after an hour, and count
+only while the owner still lacks pods.
 """
 
 import itertools
@@ -52,7 +50,7 @@ CONTROL_PLANE = (
 
 
 def refusals(api):
-    """Return ({(kind, namespace, name, uid): the events FailedCreate}, whether too many)."""
+    """Return ({(kind, namespace, name, uid): its FailedCreate events}, whether it was cut)."""
     found = {}
     query = {"fieldSelector": "reason=FailedCreate"}
     for number, item in enumerate(api.items("/api/v1/events", query)):
@@ -106,7 +104,7 @@ def _lacking_daemonset(status):
 
 
 def _still(api, key, said):
-    """Return what is told of this owner, None where it lacks no pod any more."""
+    """Return the row of this owner, None where it lacks no pod any more."""
     kind, namespace, name, uid = key
     _dummy, path, plural = pod.KINDS[kind]
     item = api.find(
@@ -135,7 +133,7 @@ def _still(api, key, said):
 def _keeping(node, everywhere, tolerations=()):
     """Return whether a taint of this node may keep such pods of a DaemonSet away.
 
-    everywhere: the control plane's counts as well.
+    everywhere: whether the control plane's taints count too.
     """
     excluded = TOLERATED
     if not everywhere:
@@ -149,7 +147,10 @@ def _keeping(node, everywhere, tolerations=()):
 
 
 def _takes(toleration, taint):
-    """Return whether a toleration takes a taint; also for the unknown operator of a gate."""
+    """Return whether a toleration matches a taint.
+
+    An operator that only a feature gate allows counts as a match.
+    """
     if any(
         toleration.get(name) and toleration[name] != taint.get(name) for name in ("effect", "key")
     ):
@@ -160,7 +161,7 @@ def _takes(toleration, taint):
 
 
 class _Owners:
-    """Owners of the pods of a few nodes: each is asked for once."""
+    """The owners of the pods of a few nodes; each node is read once."""
 
     def __init__(self, api):
         self.api, self.nodes, self.waiting, self.unlooked = api, {}, None, set()
@@ -194,7 +195,7 @@ def _owners(pod):
 def _strays(item):
     """Return whether a DaemonSet may have pods on nodes that are not its own any more.
 
-    Its controller counts them: mostly none, and no pod is to be read.
+    Its controller counts them. The count is mostly 0, and then no pod is read.
     """
     meta, status = item.get("metadata") or {}, item.get("status") or {}
     return bool(status.get("numberMisscheduled")) or status.get("observedGeneration") != meta.get(
@@ -205,8 +206,8 @@ def _strays(item):
 def missed(owners, item, nodes):
     """Return the tainted nodes without a pod of this DaemonSet that is meant for them, or None.
 
-    Only nodes whose taints it does not tolerate: to the others its controller sees. A taint that
-    was set later leaves pods where they are.
+    Only nodes count whose taints it does not tolerate: its controller makes the pods of the
+    others. A taint that was set later leaves pods where they are.
     """
     meta, status = item.get("metadata") or {}, item.get("status") or {}
     template = _pod_spec(item)
@@ -245,11 +246,11 @@ def _tainted_nodes(nodes, template, tolerations, everywhere):
 
 
 def collect(api, ended, nodes):
-    """Return (data, truncated). nodes: [{name, labels, taints}], None where they are not known.
+    """Return (data, truncated).
 
-    `ended` as elsewhere.
-
-    unlooked: of how many nodes it is unknown whether DaemonSets have pods there.
+    nodes: [{name, labels, taints}], None where they are not known; unlooked: the number of
+    nodes for which it is unknown whether DaemonSets have pods there. `ended(error)` returns
+    whether an error may cut the answer short.
     """
     refused, daemonsets, cut, owners = [], [], nodes is None, _Owners(api)
     try:
