@@ -42,9 +42,10 @@ GONE = re.compile(r'"kind": ?"nodes"')
 
 
 class LevelError(ChangeError):
-    """The error of a level that was not set, or may not have been; in one sentence.
+    """The error of a level that was not set, or may not have been.
 
-    refused: whether the process refused it, so that nothing was set.
+    Its reason is one sentence. refused: whether the process refused it, so that nothing was
+    set.
     """
 
     def __init__(self, reason, refused=False):

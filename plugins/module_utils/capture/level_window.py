@@ -249,7 +249,8 @@ def _restored(step, params):
 def _restore(step, attempt=0, by=None, allow=()):
     """Restore what is raised, whichever run holds the lock, and return the targets.
 
-    A level that goes back restarts nothing, and no change of another run builds on it.
+    The level of a running process needs no lock: its restore restarts nothing, and no change of
+    another run builds on it. A level that only a restart restores is taken back under the lock.
     """
     restored = [_restore_one(item, step) for item in _left(step)]
     targets = [target for target in restored if target]

@@ -33,8 +33,8 @@ WORDS = ("kube-scheduler", "hyperkube")
 NEAR = 2.0  # seconds by which a process's start may seem to move, for it is counted from the boot
 ALIVE = 2.0  # seconds for which it is looked at afterwards
 LOOKS = 20  # seconds for the Nodes of the cluster
-# seconds that its questions before the signal and the look at it afterwards may take, beside what a
-# host may take
+# seconds that its questions before the signal and the look at it afterwards may take, in addition
+# to what a host may take
 BUDGET = 30
 SIZE = ("scheduler_scheduler_cache_size{", "scheduler_cache_size{")  # since 1.17; by its newer name
 CACHED = re.compile(r'cache_size\{type="nodes"\} ([0-9]+(?:\.[0-9]+)?(?:e\+?[0-9]+)?)')

@@ -25,7 +25,7 @@ class Failed(Exception):
 
 
 class Context:
-    """Holds the parameters, the processes of interest and the data of the needed collectors."""
+    """The parameters, the processes of interest and the data of the needed collectors."""
 
     __slots__ = ("data", "deadline", "params", "processes", "source", "truncated")
 
@@ -40,7 +40,7 @@ class Context:
     def seconds(self, most):
         """Return how long one question may take.
 
-        The data that are known already have to arrive before the collector's own limit.
+        The collector has to send the data that it has before its own limit.
         """
         if self.deadline is None:
             return most

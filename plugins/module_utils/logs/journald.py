@@ -13,7 +13,7 @@ from . import lines as log_lines
 from .sources import SLACK, Late
 
 BLOCK = 65536
-QUIET_LIMIT = 2.0  # seconds for each of the small questions beside the lines themselves
+QUIET_LIMIT = 2.0  # seconds for each of the small questions, not for the lines themselves
 # journald's own message about messages that it suppressed
 DROPPED = "a596d6fe7bfa4994828e72309e95d61e"
 SUPPRESSED = re.compile(r"Suppressed ([0-9]+) messages from (?:\S*/)?(\S+)")

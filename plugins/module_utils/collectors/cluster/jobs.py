@@ -64,7 +64,7 @@ def event_of(item):
 
 
 def pod_of(item):
-    """Return the few values of a pod that tell how long it lived."""
+    """Return the few values of a pod that show how long it lived."""
     meta, status = item.get("metadata") or {}, item.get("status") or {}
     deleted, requested = meta.get("deletionTimestamp"), None
     if epoch(deleted) is not None:  # it lies ahead of the request by the grace period
@@ -108,7 +108,7 @@ def _ends_of_containers(status):
 
 
 def job_of(item):
-    """Return the values of a Job that tell how many pods it asks for."""
+    """Return the values of a Job that show how many pods it asks for."""
     meta = item.get("metadata") or {}
     spec, status = item.get("spec") or {}, item.get("status") or {}
     return {

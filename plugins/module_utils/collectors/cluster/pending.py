@@ -76,7 +76,7 @@ def unseen(item):
 def target_of(item):
     """Return the node that a DaemonSet's pod is meant for, or None.
 
-    Its affinity names it in fields, each of its terms the same.
+    Each term of its affinity names the same node in its fields.
     """
     affinity = ((item.get("spec") or {}).get("affinity") or {}).get("nodeAffinity") or {}
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}

@@ -303,7 +303,7 @@ class Search:
 
 
 def _is_guaranteed(status, containers):
-    """Return whether a pod is Guaranteed: as its status says, else by its containers."""
+    """Return whether a pod is Guaranteed, by its status or else by its containers."""
     if status.get("qosClass"):
         return status["qosClass"] == "Guaranteed"
     return not any(unequal(container) for container in containers)

@@ -140,7 +140,7 @@ def _state(state):
 def owner_of(item):
     """Return (values, labels) of a controller.
 
-    The values tell when the controller began and ended. The labels are those that select its
+    The values show when the controller began and ended. The labels are those that select its
     pods.
     """
     meta, spec, status = (
@@ -169,7 +169,7 @@ def owner_of(item):
 
 
 def event_of(item):
-    """Return what an event says, which component says it, and on which host that runs."""
+    """Return the text and the times of an event, its component and the host of that."""
     about, source = item.get("involvedObject") or {}, item.get("source") or {}
     event = jobs.event_of(item)
     component = item.get("reportingComponent") or source.get("component")

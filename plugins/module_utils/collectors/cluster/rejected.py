@@ -44,7 +44,7 @@ TIME = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z$")
 def pod_of(item):
     """Return the few values that identify a pod and its owner, and what it asks for.
 
-    They also tell how it got to its node.
+    They also show how it got to its node.
     """
     meta, spec, status = (
         item.get("metadata") or {},
@@ -150,7 +150,8 @@ def requests(spec):
 def compute(spec):
     """Return {resource: amount} of what a pod requests, as schedulers and kubelets count it.
 
-    cpu: millicores; memory, ephemeral-storage and hugepages-...: bytes; pods: 1.
+    The pod's own resources and its overhead count. cpu: millicores; memory, ephemeral-storage
+    and hugepages-...: bytes; pods: 1.
     """
     found = _total(spec, _computed)
     found.update(_computed(spec))  # of the pod as a whole, where it says so

@@ -206,8 +206,8 @@ def _strays(item):
 def missed(owners, item, nodes):
     """Return the tainted nodes without a pod of this DaemonSet that is meant for them, or None.
 
-    Only nodes count whose taints it does not tolerate: its controller makes the pods of the
-    others. A taint that was set later leaves pods where they are.
+    A node counts only where the DaemonSet does not tolerate its taints: the controller makes
+    the pods of the others. A taint that was set later leaves pods where they are.
     """
     meta, status = item.get("metadata") or {}, item.get("status") or {}
     template = _pod_spec(item)

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Collector boot: the modules, kernel settings and file systems that a node needs after a boot.
+"""Collector boot: the modules, kernel settings and file systems that a node needs.
 
 It also reads what loads, sets and mounts them at a boot.
 
@@ -76,7 +76,7 @@ def running(base="/proc/sys/"):
 
 
 def modules(proc="/proc", sys="/sys", tree=None):
-    """Return {name: loaded, builtin or absent}; None where that cannot be told."""
+    """Return {name: loaded, builtin or absent}; None if unknown."""
     loaded_names = _loaded(proc)
     tree = tree or "/lib/modules/" + os.uname()[2]
     builtin_names = _builtin_names(proc, tree)

@@ -63,7 +63,7 @@ def _log_folder(kubelet):
 
 
 def _add_kubelet_lines(rows, context, unit):
-    """Add what the kubelet's journal says of each component that does not run."""
+    """Add the kubelet's last line about starting each component that does not run."""
     down = [row for row in rows if not row["running"]]
     if not down:
         return
@@ -228,7 +228,7 @@ def _lines(raw):
 
 
 def _journal(context, unit):
-    """Return the kubelet's last lines, the newest first; none where journald does not tell."""
+    """Return the kubelet's last lines, the newest first; an empty list where journalctl fails."""
     if not unit:
         return []
     try:

@@ -114,7 +114,7 @@ def _note(most_of, count, pid, uid):
 
 
 def look(where, end):
-    """Return what one process holds; _Gone when it is no more."""
+    """Return what one process holds; raise _Gone when it has ended."""
     status = files.text(where + "/status", 16384)
     seen = {
         "uid": procfs.real_uid(status or ""),

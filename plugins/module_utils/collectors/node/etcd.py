@@ -237,7 +237,7 @@ def alarms(body):
 
 
 def refusal(body):
-    """Return what etcd says of a refusal, behind a colon; empty where it says nothing."""
+    """Return the reason of a refusal by etcd, behind a colon; empty without one."""
     try:
         answer = _object(body, "refusal")
     except http_client.HttpError:

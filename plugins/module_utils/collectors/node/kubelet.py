@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Collector kubelet."""
+"""Collector kubelet: its process, its unit and its configuration."""
 
 import os
 
@@ -51,7 +51,7 @@ def collect(context):
 
 
 def _unit(block):
-    """Return what systemd tells of the kubelet's unit, and how it starts; None without one."""
+    """Return systemd's properties of the kubelet's unit, and how it starts; None without one."""
     if not block:
         return None
     unit = systemd.unit(block)
@@ -64,7 +64,7 @@ def _unit(block):
 
 
 def _enabled(unit):
-    """Return what is-enabled says of a unit, or the UnitFileState where it fails."""
+    """Return the answer of is-enabled for a unit, or its UnitFileState where that fails."""
     try:
         return systemd.enabled(unit["name"])
     except CommandError:

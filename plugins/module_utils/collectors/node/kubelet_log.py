@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Collector kubelet_log: what the kubelet and the runtime said of late, of a few matters."""
+"""Collector kubelet_log: recent lines of the kubelet and the runtime about a few matters."""
 
 import os
 
@@ -94,7 +94,7 @@ def chosen(text):
         if managers or any(matter in lower for matter in OPEN_FILES):
             said = line.partition("]: ")[2]
             # klog's own header counts the time too
-            # that one counts seconds besides
+            # a PLEG line also has a number of seconds in its text
             if PLEG in lower:
                 key = PLEG
             else:

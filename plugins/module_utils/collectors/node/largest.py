@@ -28,9 +28,9 @@ PLACES = (
 )
 SECONDS = 8
 MAX_ENTRIES, MAX_DEPTH, MAX_LINKS = 400000, 64, 100000
-TOLD = 2  # levels of folders below a place that are told by name
+TOLD = 2  # levels of folders below a place that have a row of their own
 MAX_FOLDERS, MAX_PROCESSES, LONGEST = 10, 10, 300
-MOST = 0.8  # of a folder: a folder within it that has so much is told in its place
+MOST = 0.8  # of a folder: a folder within it that has so much replaces it
 EVERY = 256  # entries between two looks at the clock
 
 

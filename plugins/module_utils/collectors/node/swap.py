@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Collector swap: which swap is on, and everything that may switch it on at a boot.
 
-The controller judges what it means (plugin_utils/swap_*.py), and knows these units, files and
+The controller judges what it means (plugin_utils/models/swap), and knows these units, files and
 folders.
 """
 
@@ -176,7 +176,7 @@ def cmdline(text):
 
 
 def memory(text):
-    """Return the numbers of /proc/meminfo, in KiB, that tell whether memory can take the swap.
+    """Return the numbers of /proc/meminfo, in KiB, that show whether memory can take the swap.
 
     A number that is not there is None.
     """
