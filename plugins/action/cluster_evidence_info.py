@@ -68,9 +68,9 @@ class ActionModule(NodeAction):
         node_params: dict[str, Any],
         task_vars: dict[str, Any],
     ) -> tuple[str, str, dict[str, Any]]:
-        """Ask until the API has the nodes that the run recovered Ready, or their time is over.
+        """Ask until the API reports the recovered nodes as Ready, or until the time limit.
 
-        Of a run that recovered no node the API is not asked.
+        The API is not asked if the run recovered no node.
         """
         names, patience = _recovered(params["settle"])
         if not names:

@@ -188,7 +188,7 @@ class ActionModule(NodeAction):
     def _refusal(self, host: str, args: Mapping[str, Any], choice: run_revert.Choice) -> str:
         """Return why this host is not begun, or an empty text.
 
-        That Ansible itself stopped is not trusted.
+        A worker of Ansible can outlive ansible-playbook, so that this is checked here too.
         """
         if orphaned():
             return "ansible-playbook was ended"

@@ -337,7 +337,7 @@ def _capturing(
 ) -> dict[str, Any]:
     """Add whether the leading scheduler's cache is captured, and the consent for it.
 
-    For other symptoms than pending pods it has no effect.
+    The capture has no effect for other symptoms than pending pods.
     """
     consent = ""
     if settings.capture and symptom == scheduler.SYMPTOM:

@@ -12,10 +12,12 @@ FAR = 65536
 
 
 class Spans(list):
-    """Places to mask. names: of the anchors whose aliases are secrets. depth.
+    """The places of a text that are masked, and the state of the search for them.
 
-    Of the node that is looked at. budget: of letters to look for brackets in, because hostile text
-    could have each of its letters looked at by thousands of others.
+    names: the anchors whose aliases are secrets.
+    depth: how deeply the node that is read now is nested.
+    budget: how many more letters may be searched for closing brackets. In hostile text each letter
+        could start a search through thousands of others.
     """
 
     def __init__(self):

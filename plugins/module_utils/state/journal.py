@@ -82,7 +82,7 @@ class StepContext:
     def exclusive(self):
         """Yield a descriptor of kubemend's directory while only this run may change the node.
 
-        None in check mode.
+        In check mode the descriptor is None.
         """
         if self.check:
             with storage.told(f"{self.root} cannot be read"):
@@ -274,7 +274,7 @@ def open_entries(root=ROOT):
 def list_runs(root=ROOT, last=None):
     """Return the newest `last` runs (default: all) that tried to change anything, oldest first.
 
-    With how many of their changes came to which end.
+    Each one has the number of its changes by their result.
     """
     runs = []
     for run_id in reversed(run_ids(root)):

@@ -132,7 +132,7 @@ def end(run_id, step, state, reason=None, root=ROOT, **more):
 def ended(step, state, reason, seen=None):
     """Record how a step ended that its own run ends, and return (state, reason, seen).
 
-    That what was done could not be recorded becomes a part of the reason.
+    Where the record could not be written, the reason says so.
     """
     try:
         end(step.run_id, step.step, state, reason, step.root, ended_by=step.run_id, seen=seen or {})
@@ -199,7 +199,8 @@ def failures(root=ROOT):
 def unproven(root=ROOT):
     """Return the record of every step that began and has no end.
 
-    With `running` and `entry`, the last item of the journal (or None) of it.
+    running: whether a process still runs the step.
+    entry: the last item of the journal about the step, or None.
     """
     found = []
     for run_id, records in _records(root):

@@ -33,7 +33,7 @@ def overdue(run_id, root, patience):
 def until(run_id, root):
     """Return when the service of this run restores its levels, by this node's clock in UTC.
 
-    None where no service is left.
+    The result is None where the service has no file any more.
     """
     if not os.path.exists(os.path.join(root, FOLDER, run_id + ".json")):
         return None

@@ -34,9 +34,12 @@ TRUE = ("", "1", "t", "T", "TRUE", "true", "True")
 
 
 class ExpectedState:
-    """What is waited for. flags: {name: value, or None for not set}; argv: exactly this.
+    """The state that a component's process must reach.
 
-    Not_identity: another process than that.
+    flags: {name: value, or None for not set}.
+    argv: the exact command line.
+    not_identity: the identity of the former process, which does not count.
+    elect: whether leader election must be on; None where that does not matter.
     """
 
     def __init__(
@@ -98,9 +101,11 @@ def _value(value):
 
 
 class HealthResult:
-    """What came of the waiting: ok or the reason why not.
+    """What the component showed by the end of the wait.
 
-    The last instance, what it answered, and when all of it was first shown.
+    ok, reason: whether the component is well, and why not.
+    instance, answer: the last process, and its answers.
+    shown_at: when all of the wanted state was first shown.
     """
 
     def __init__(self):
@@ -130,12 +135,14 @@ class HealthResult:
 
 
 def wait(want, credentials, end, stable=None, hopeless=True, later=None):
-    """Return a HealthResult. `end` by time.monotonic().
+    """Wait until the component is as wanted, and return a HealthResult.
 
-    hopeless: give up early on what cannot become right any more.
-
-    later: asked once at the end, when nothing runs and nothing ended either, for another end: the
-    kubelet may hold back a container that it has started before, and that is no failure.
+    end: the time limit, by time.monotonic().
+    stable: for how many seconds the component must be well.
+    hopeless: whether to end early when more time does not help.
+    later: called once at the end, when no new process has started; it returns a later end. The
+        kubelet may delay the start of a container that it started before, and such a delay is no
+        failure.
     """
     found, state, begin = HealthResult(), _State(want.component), time.monotonic()
     deadline = _Deadline(end, later)
@@ -208,9 +215,9 @@ class _State:
         self.counted_at, self.fresh = 0.0, set()
 
     def ended(self):
-        """How many processes ended since the beginning.
+        """Return how many processes have ended since the beginning.
 
-        Those that were seen, or those that left only a log.
+        The count includes observed processes, and those that left only a log.
         """
         now = time.monotonic()
         if now - self.counted_at >= AGAIN:

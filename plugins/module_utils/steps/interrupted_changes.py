@@ -21,21 +21,23 @@ STATES = {AFTER: journal.COMMITTED, BEFORE: journal.NOT_DONE, NEITHER: journal.S
 
 
 def recover(item, step):
-    """End one interrupted change (of `pending`): {run_id, entry, path, result, sha256}.
+    """End one interrupted change, and return {run_id, entry, path, result, sha256}.
 
-    Idempotent.
+    item: the change, as `pending` returns it.
+
+    A second call changes nothing.
     """
     with step.exclusive():
         return _recover(item["run_id"], item["entry"], step)
 
 
 def recover_all(step, only_run=None):
-    """End every interrupted change (only_run.
+    """End every interrupted change, and remove what killed processes left in kubemend's directory.
 
-    Of this run) and remove what killed processes left in our own folder.
+    only_run: the only run whose changes are ended; None for those of all runs.
 
-    What only the API or a process could tell stays open while it is away: result None, and `error`
-    says why.
+    A change of an API object or of a process stays open while its state cannot be read. Its result
+    is None then, and `error` has the reason.
     """
     with step.exclusive() as root_fd:
         results = [

@@ -28,7 +28,8 @@ OLD = "collect evidence and plan again"
 class PreconditionResult:
     """The node as the guards found it.
 
-    The component's process before the change, and what may ask components.
+    former: the component's process before the change.
+    usable: the client certificates that components accept.
     """
 
     def __init__(self, former, usable, notes):
@@ -38,7 +39,10 @@ class PreconditionResult:
 
 
 def check(step, params):
-    """All guards of a step that writes or restarts, or Refused."""
+    """Run all guards of a step that writes or restarts, and return a PreconditionResult.
+
+    The first guard that fails raises PreconditionFailed.
+    """
     expect, host = step.get("expect") or {}, step.get("host") or "this host"
     component = expect.get("component")
     if component not in component_endpoints.PORTS and component != component_endpoints.API_SERVER:
@@ -61,9 +65,9 @@ def check(step, params):
 
 
 def resume(step, params):
-    """Return the guards under which an interrupted step is proved or undone.
+    """Return the guards under which an interrupted step is verified or rolled back.
 
-    What brings a component back must work.
+    Only what starts a component again must work: the kubelet and the container runtime.
     """
     host = step.get("host") or "this host"
     _runtime(_kubelet(host), None, None, host)
@@ -142,10 +146,9 @@ def _runtime(evidence, image, component, host):
 def _process(expect, component, host):
     """Return the component's process, None when none runs.
 
-    Where the step itself restarts it, it must be the one of the plan.
-
-    Where the kubelet does, from a manifest whose bytes are compared, another one will do: what ends
-    at each start is seen or not as it happens.
+    Where the step itself restarts the process, it must be the process of the plan. Where the
+    kubelet restarts it, any process will do: the bytes of the manifest are compared, and a process
+    that soon exits may be replaced at any moment.
     """
     running = health_probe.instances(component)
     for instance in running:
@@ -226,9 +229,9 @@ def _manifests(folder, host):
 
 
 def speaks_of(path, component):
-    """Whether a file may be a manifest of the component, without a YAML parser.
+    """Return whether a file may be a manifest of the component, without a YAML parser.
 
-    Rather once too often.
+    In doubt the answer is yes.
     """
     try:
         text = files.read(path, MAX_MANIFEST).decode("utf-8", "replace")
@@ -241,7 +244,10 @@ def speaks_of(path, component):
 
 
 def answering(guard, everyone, host):
-    """At least one API server answers at its own address, whatever its answer is, or Refused."""
+    """Require that one API server answers at its own address, whatever the answer is.
+
+    The function raises PreconditionFailed otherwise.
+    """
     named = (guard or {}).get("api_servers") or own_servers(everyone)
     silent = []
     for one in named:
@@ -262,9 +268,9 @@ def answering(guard, everyone, host):
 
 
 def another(guard, everyone, credentials, host):
-    """Require that an API server of another node is well, and its etcd with it.
+    """Require a healthy API server on another node, and with it a healthy etcd.
 
-    Or Refused.
+    The function raises PreconditionFailed without one.
     """
     own, failures = own_servers(everyone), []
     for one in [name for name in (guard or {}).get("api_servers") or [] if name not in own]:

@@ -128,9 +128,9 @@ def _forbids(block):
 
 
 def seconds_of(text):
-    """Return the seconds of a time span as systemd prints it (1min 30s).
+    """Return the seconds of a time span in systemd's own format (1min 30s).
 
-    None for one without an end, or that is not understood.
+    The result is None for a span without an end, or in another format.
     """
     parts = re.findall(r"([0-9]+(?:\.[0-9]+)?)(us|ms|s|min|h|d|w|month|y)\b", text)
     if not parts or "".join("{}{}".format(*part) for part in parts) != text.replace(" ", ""):
@@ -239,9 +239,9 @@ def _dropins(name):
 
 
 def configuration(name, pid, etc="/etc"):
-    """Return the configuration files that a program reads as a rule.
+    """Return the configuration files that a program usually reads.
 
-    Those that its command line names, and those of its name in /etc.
+    These are the files that its command line names, and the files in /etc with its name.
     """
     paths = [word for word in _values(pid) if word.startswith(etc + "/") and os.path.isfile(word)]
     plain = name[: -len(".service")].partition("@")[0]

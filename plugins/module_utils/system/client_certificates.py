@@ -14,7 +14,7 @@ MAX_PEM = 262144
 def of_kubeconfig(path):
     """Return (certificate, key) of the first user with a client certificate, embedded or in files.
 
-    None when there is none.
+    The result is None when there is no such user.
     """
     text = files.read(path, 4194304).decode("utf-8", "replace")
     base = os.path.dirname(path)

@@ -15,16 +15,16 @@ class CommandError(Exception):
 
 
 class Silent(CommandError):
-    """It printed nothing on standard output.
+    """A command that printed nothing on standard output.
 
-    The text holds the first line of its standard error, if any.
+    The message has the first line of its standard error, if any.
     """
 
 
 def run(argv, seconds=5, limit=1048576):
-    """Its standard output, whatever its exit code.
+    """Run a command, and return its standard output, whatever its exit code is.
 
-    Of its standard error, the first line where it says nothing else.
+    Silent is raised with the first line of standard error where standard output is empty.
     """
     pid, read, complaint = start(argv)
     try:

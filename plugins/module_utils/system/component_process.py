@@ -32,7 +32,7 @@ class Instance:
 def instances(component):
     """Return the component's processes in static pods, the youngest first.
 
-    Those of other clusters' pods do not count here.
+    Processes in pods of other clusters do not count here.
     """
     found = []
     for pid, comm in procfs.of_interest():
@@ -67,9 +67,9 @@ def gone(instance):
 
 
 def ask(component, instance, credentials, seconds=ASK):
-    """{pid, address, port, healthz, check, elect, configz}: what it says of itself.
+    """Return {pid, address, port, healthz, check, elect, configz, error} of a process.
 
-    None where it does not say.
+    An answer that the process does not give is None.
     """
     answer = {
         "pid": instance.pid,
@@ -157,9 +157,10 @@ def terminate(instance):
 
 
 def send(instance, number):
-    """Whether a signal went to exactly this process.
+    """Send a signal to exactly this process, and return whether it was sent.
 
-    By a descriptor of it where there are such, so that no other can take its number.
+    Where the kernel supports it, a descriptor of the process is used, so that no process with a
+    reused pid gets the signal.
     """
     opened = getattr(os, "pidfd_open", None)
     by_descriptor = getattr(signal, "pidfd_send_signal", None)

@@ -167,7 +167,7 @@ def _received(plain, end):
 def status(block):
     """Return the number of grpc-status in a block of headers.
 
-    None where it is not there, or not as servers are known to write it.
+    The result is None where the status is missing, or in an encoding that no known server uses.
     """
     for name in _STATUS:
         position = block.find(name)

@@ -15,11 +15,11 @@ class AtWork(Exception):
 
 
 def run(job, params, patience=None):
-    """Return what job(params) answers, from a process that outlives this one.
+    """Return the answer of job(params), from a process that outlives this one.
 
-    None when it ended without an answer.
+    The result is None when that process ended without an answer.
 
-    patience: seconds after which AtWork is raised while it goes on; None: as long as it takes.
+    patience: seconds after which AtWork is raised while the job continues; None for no limit.
     """
     reading, writing = os.pipe()
     pid = os.fork()

@@ -52,7 +52,7 @@ def opened(path, root=None):
 def _open_in(root, path):
     """Open a path as if root were /, link by link.
 
-    So that nothing outside is reached however the links change meanwhile.
+    Nothing outside root is reached, even if links change meanwhile.
     """
     names = _reversed_names(path)
     stack = [os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)]
@@ -145,9 +145,8 @@ def whole(path, limit=4194304, default=None):
 def text(path, limit=MAX_TEXT, default=None):
     """Return a file of /proc, /sys or /etc as text, by one read.
 
-    Of what the kernel lists (mounts, tasks) that is the first page alone, see whole.
-
-    The default when it cannot be read.
+    Of a list that the kernel generates (mounts, tasks) one read returns only the first page; see
+    whole(). The default is returned when the file cannot be read.
     """
     try:
         descriptor = os.open(path, FLAGS)

@@ -123,9 +123,9 @@ def started_at(pid, proc="/proc"):
 
 
 def ticks(pid, proc="/proc"):
-    """Return the same in the kernel's own count since the boot.
+    """Return when a process started, in clock ticks since the boot; None when it is gone.
 
-    Which tells a process from a later one of its number; None when it is gone.
+    With its pid this number identifies a process, even after the pid is reused.
     """
     stat = files.text(f"{proc}/{pid}/stat") or ""
     fields = stat.rpartition(")")[2].split()
@@ -141,9 +141,10 @@ def _now():
 
 
 def start_of(stat, uptime, now, ticks):
-    """Return the same, of the texts. A name may hold spaces and brackets.
+    """Return when a process started in seconds since the epoch, by the texts of stat and uptime.
 
-    The fields begin after the last one.
+    The name of a process may contain spaces and brackets, so that the fields begin after the last
+    closing bracket.
     """
     try:
         age = float(uptime.split()[0]) - int(stat.rpartition(")")[2].split()[19]) / float(ticks)
@@ -153,9 +154,9 @@ def start_of(stat, uptime, now, ticks):
 
 
 def flag(argv_of, name):
-    """Return the value of a flag as the component takes it: the last one counts; `_` for `-`.
+    """Return the value of a flag as the component reads it, None when the flag is not given.
 
-    None when it is not given.
+    The last occurrence counts, and `_` equals `-`.
     """
     found, wanted = None, name.replace("_", "-")
     for index, item in enumerate(argv_of):
@@ -285,11 +286,9 @@ def number(word):
 
 
 def host_path(inside, mountinfo, host_mountinfo):
-    """Return where a container's path may be found on the host, by the two mountinfo texts.
+    """Return a possible path on the host of a container's path, by the two mountinfo texts.
 
-    None when no mount says so.
-
-    A candidate only: the caller proves it by device and inode.
+    The result is None when no mount leads to one. The caller verifies the path by device and inode.
     """
     mount = _mount_of(inside, mountinfo)
     if mount is None:

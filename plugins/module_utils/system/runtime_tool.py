@@ -54,9 +54,9 @@ class Runtime:
             raise RuntimeDown(f"containerd does not answer at {self.socket}")
 
     def has_image(self, image):
-        """Return whether it can start a container of this image without fetching it.
+        """Return whether the runtime has this image, so that a container starts without a pull.
 
-        None when no tool is there to tell.
+        The result is None when no tool is installed that can show it.
         """
         if self.tool is None:
             return None

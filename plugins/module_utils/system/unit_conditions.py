@@ -64,7 +64,7 @@ def label(name):
 def rows_of(text):
     """Return the rows of `a(sbbsi) N "Type" trigger negate "parameter" result`.
 
-    None for other text.
+    The result is None for other text.
     """
     words = systemd.words(text)
     if len(words) < 2 or words[0] != "a(sbbsi)" or not words[1].isdecimal():

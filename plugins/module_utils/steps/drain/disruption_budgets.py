@@ -185,9 +185,9 @@ def _counts(budget, pod):
 
 
 def meaning(error):
-    """Return (its result, seconds until it may be requested again, the message) of an eviction.
+    """Return (result, seconds until the next request, message) of an eviction that was refused.
 
-    Of one that was refused (ApiError).
+    error: the ApiError of the eviction request.
     """
     body = error.body if isinstance(error.body, dict) else {}
     causes = [

@@ -274,7 +274,7 @@ class Drain:
     def _empty(self, pods):
         """Evict these Pods, wait until they are gone, and return clauses about those that remain.
 
-        At the time limit or when more time would not help.
+        The wait ends at the time limit, or when more time would not help.
         """
         left, flying = {pod.uid: pod for pod in pods}, {}
         due = [(0.0, next(self.order), pod) for pod in pods if not pod.ending]
@@ -325,9 +325,9 @@ class Drain:
             self._answered(flying.pop(future), future.result(), left, due)
 
     def _evict(self, pod, client=None, dry_run=False):
-        """Request an eviction, and return None when it was accepted, else disruption.meaning.
+        """Request an eviction; return None when it was accepted, else disruption_budgets.meaning().
 
-        In a thread of its own.
+        Each request runs in a thread of the pool.
         """
         options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": pod.uid}}
         body = {

@@ -366,9 +366,9 @@ def can_dry_run(version):
 
 
 def eviction_version(resources):
-    """Return v1 or v1beta1, by the API server's own list of what /api/v1 serves.
+    """Return v1 or v1beta1, as the API server's own resource list of /api/v1 shows.
 
-    None when it serves no eviction.
+    The result is None when the API server serves no eviction.
     """
     for resource in (resources or {}).get("resources") or []:
         if resource.get("name") == "pods/eviction":

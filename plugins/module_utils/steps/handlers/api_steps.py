@@ -31,9 +31,9 @@ class ApiStepHandler(StepHandler):
         raise NotImplementedError
 
     def predict(self, _step):
-        """Return (whether it would change anything, what it would do), without a change.
+        """Return (whether the step would change anything, what it would do), without a change.
 
-        None where only the plan says that.
+        The result is None where only the plan has the answer.
         """
         return
 

@@ -34,9 +34,13 @@ INDIFFERENT = frozenset(
 
 
 class Done:
-    """What became of pods, filled as it goes: names that are gone, {name: why it stays}, {name.
+    """What became of the pods so far.
 
-    Why it is not gone although deleted}.
+    sent: (name, path, uid) of each pod whose deletion the API server accepted, or may have
+        accepted.
+    gone: the names of the pods that are deleted.
+    kept: {name: why the pod is not deleted}.
+    stuck: {name: why the pod is still there after its deletion}.
     """
 
     def __init__(self):

@@ -3,11 +3,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Sets kernel settings of this node, in one managed file and in the running kernel.
 
-Where a line of another file is read later and decides, that line is changed instead, and nothing
-else of that file. The file comes first: what it holds counts after a reboot, and a program that is
-killed between the two is completed by doing the second. Nothing is lowered: where the kernel, or
-the managed file, holds more already, that stays; unless a step says so (lower), which sets exactly
-that number, and only over the number that it saw before.
+Where a later line of another file decides a setting, only that line is changed. The file is written
+first: its content applies after a reboot, and an interrupted step is completed by setting the
+running kernel. No value is lowered: a higher value of the kernel or of the managed file stays. A
+step with `lower` is the exception: it sets exactly its number, and only over the number that it saw
+before.
 """
 
 import os
@@ -28,10 +28,12 @@ HEADER = (
 
 
 class SetKernelSetting(StepHandler):
-    """Sets kernel settings. change: {path, settings {key: number}, line, lower, running}.
+    """Sets kernel settings.
 
-    line: of a foreign file, {number, text}, that is changed there; None for the managed file.
-    lower: the one setting gets exactly its number, where the kernel still has `running`.
+    The change of a step is {path, settings {key: number}, line, lower, running}.
+
+    line: {number, text} of the line of a foreign file that is changed; None for the managed file.
+    lower: the one setting gets exactly its number, if the kernel still has `running`.
     """
 
     kernel = KERNEL

@@ -3,11 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Sets limits of logins of this node, in one managed file in limits.d.
 
-No foreign file is changed.
-
-pam_limits reads it when a session opens: a session that is open keeps what it has, and so its
-operator's way back. A value that no process can have here would shut every other login out, so that
-the ceiling is read once more at the last moment.
+No foreign file is changed. pam_limits reads the file when a session opens. An open session keeps
+its limits, so that an operator who is logged in can restore the file. A value above the limit of
+the kernel would refuse every login, so that this limit is read again immediately before the write.
 """
 
 from ...collectors.node import limits

@@ -140,9 +140,11 @@ def _image(evidence, host):
 
 
 def threads(rows):
-    """How many CPUs a core has, of pinning.topology.
+    """Return how many CPUs a core has.
 
-    What a policy that gives whole cores alone can be asked for.
+    rows: the result of pinning.topology.
+
+    A policy that allocates only whole cores accepts requests of a multiple of that number.
     """
     cores = {(core, socket) for dummy, core, socket, dummy in rows}
     return max(1, len(rows) // len(cores)) if cores else 1

@@ -351,9 +351,9 @@ def _other(now, former):
 
 
 def refused(api, pod):
-    """Return what the scheduler says of a pod that waits, "" where it says nothing.
+    """Return the scheduler's message about a pod that waits, "" where there is no message.
 
-    None for a pod that has its node, or is gone.
+    The result is None for a pod that has its node, or is gone.
     """
     try:
         item = api.get(f"/api/v1/namespaces/{pod[0]}/pods/{pod[1]}")

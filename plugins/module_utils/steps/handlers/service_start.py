@@ -330,9 +330,10 @@ def _masks():
 
 
 def put_back(one, intent, former, step):
-    """Return what an entry left, as it was before: a revert. one: {sha256_left}.
+    """Restore the state of a unit from before an entry, for a revert.
 
-    former: the bytes of before.
+    one: {sha256_left}, the digest that the unit's state must still have.
+    former: the bytes of the former state: the answer of is-enabled, or the target of a mask.
     """
     if name_of(intent).startswith("/"):
         return _masks().put_back(name_of(intent), one["sha256_left"], former, step)
@@ -422,7 +423,7 @@ def look(name):
 def _unconnectable(name):
     """Return why no connection to this runtime's socket can be made.
 
-    None where one can, or where the kubelet uses another runtime.
+    The result is None where one can be made, or where the kubelet uses another runtime.
     """
     known = kubelet.collect(registry.Context({}, procfs.of_interest(), {}))
     path = runtime.socket_of(name, known)

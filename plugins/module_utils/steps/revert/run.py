@@ -466,9 +466,10 @@ class _Start:
         )
 
     def _argv(self):
-        """Return the expected command line: what a manifest held decides it.
+        """Return the expected command line.
 
-        Where only a file that the process reads is put back, it stays as it is.
+        A restored manifest has the former command line. Where only a file that the process reads is
+        restored, the command line stays as it is.
         """
         for history in reversed(self.pending):
             if history.restart != "signal":
@@ -490,9 +491,9 @@ def _kubelet_waits(group):
 
 
 def _unfinished(group):
-    """Return files that are back already while the process is older than they are.
+    """Return the restored files of processes that are older than these files.
 
-    Of processes that nothing restarts by itself.
+    Nothing restarts these processes by itself.
     """
     return [
         history
@@ -532,9 +533,9 @@ def _component(component, proven, reason, changed=False):
 
 
 def _groups(histories):
-    """Return the histories of each component together, in the order of its newest.
+    """Return the histories grouped by component, in the order of the newest history of each.
 
-    Those without a component each for itself.
+    Each history without a component is a group of its own.
     """
     groups, known = [], {}
     for history in histories:
