@@ -21,7 +21,7 @@ _EXISTS = re.compile(rf"\s*(!?)\s*({_KEY})\s*")
 def parse(text):
     """Return the requirements, each (key, whether it must match, its values or None for any).
 
-    Raises ValueError with what is wrong.
+    ValueError is raised with the reason where the selector is invalid.
     """
     if len(text) > MAX_TEXT:
         raise ValueError(f"longer than {MAX_TEXT} characters")

@@ -67,9 +67,9 @@ def positive(text):
 
 
 def whole(text):
-    """Return whether it is a whole number above zero.
+    """Return whether a quantity is a whole number above zero.
 
-    What a static CPU manager gives exclusive CPUs for.
+    The static policy of the CPU manager allocates exclusive CPUs only for such a quantity.
     """
     value = parse(text)
     return value is not None and value > 0 and value.denominator == 1

@@ -85,7 +85,7 @@ def line_end_of(text, left):
 def quoted(text, left):
     r"""Return (begin, end, end of the quotes) of the quoted scalar that begins here, or None.
 
-    JSON within JSON has \" for quotes.
+    JSON within JSON uses \" for quotes.
     """
     first = left
     while first < len(text) and text[first] == "\\":

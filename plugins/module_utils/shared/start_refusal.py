@@ -1,11 +1,12 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Why systemd does not start a unit, and whether it would now. Pure.
+"""Why systemd does not start a unit, and whether it would start it now.
 
-The facts are those of the collector unit_start; the record is the unit's own evidence, which old
-evidence has alone. The controller reads them, and the node once more just before a start. Nothing
-here trusts their types. Words are those of systemd 219 (RHEL 7) to 257.
+The module is pure. The facts are those of the collector unit_start; the record is the unit's own
+evidence, and old evidence has only that. The controller uses the module, and so does the node
+immediately before a start. The types of all values are checked here. Messages are those of systemd
+219 (RHEL 7) to 257.
 """
 
 from collections import namedtuple
@@ -36,9 +37,9 @@ BY_HAND = ", then start it once by hand (systemctl start %s): no start is planne
 
 
 def refusals(record, facts=None):
-    """Return why systemd does not start this unit: what it refused last comes first. Never raises.
+    """Return why systemd does not start this unit, the latest refusal first, without an exception.
 
-    record, facts: mappings of evidence, or anything else.
+    record, facts: mappings of evidence; any other value counts as an empty one.
     """
     return _refusals(_mapping(record), _mapping(facts), DEPTH)
 
@@ -126,7 +127,7 @@ def reason(line):
 def _why(known):
     """Return the line with the reason for which its last start failed.
 
-    One with a path before others.
+    A line with a path takes precedence.
     """
     return _said(known, *DETAILS) or _said(known, *REASONS)
 
@@ -254,7 +255,7 @@ def _met(one, refused):
 def _failing(rows, met):
     """Return the checks that fail together.
 
-    Each without a trigger, and all with one if none is met.
+    Each check without a trigger must be met, and at least one of those with a trigger.
     """
     plain = [one for one in rows if one.get("trigger") is not True and met(one) is False]
     triggers = [one for one in rows if one.get("trigger") is True]
@@ -499,7 +500,7 @@ def _changed_since(known, one):
 def _before(known):
     """Return the refusal by a program of ExecStartPre= that failed.
 
-    The unit's own never started.
+    The unit's main program was never started then.
     """
     if not _over(known) or known.get("exec_main_status"):
         return []

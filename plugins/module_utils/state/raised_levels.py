@@ -171,9 +171,9 @@ def _levels(component):
 
 
 def raised_kubelet_runs(record):
-    """Return whether the very process that started with the raised level still runs.
+    """Return whether the process that started with the raised level still runs.
 
-    Its files may be back.
+    Its files may have their former bytes already.
     """
     seen = record.get("seen") or {}
     return bool(seen.get("pid")) and step_record.ticks(seen["pid"]) == seen.get("ticks")

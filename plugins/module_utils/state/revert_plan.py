@@ -1,11 +1,11 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a revert of a run would do on this node, file by file. Nothing here changes anything.
+"""What a revert of a run would do on this node, file by file, without a change.
 
-A run may have changed a file several times. Changes that follow on each other count as one: from
-the bytes before the first to those after the last. Where a foreign change lies between, the changes
-before and after it are taken back each for itself.
+A run may have changed a file several times. Consecutive changes count as one: from the bytes before
+the first to those after the last. Where a foreign change is between them, the changes before and
+after it are reverted separately.
 """
 
 import os
@@ -31,11 +31,15 @@ RESTORE, ALREADY, CONFLICT, KEPT, OPEN, UNDONE = (
 def plan_revert(run_id, root=ROOT):
     """Return what a revert would do, newest change first, without changing anything.
 
-    {path, real, entries, state, sha256_left, sha256_former, sha256_present, reason}.
+    An item is {path, real, entries, state, sha256_left, sha256_former, sha256_present, reason}. Its
+    state is one of these:
 
-    state: restore, already (holds the former bytes), conflict (holds neither: both are shown),
-    undone (was put back, and changed again since), kept (its step kind never puts it back) or
-    interrupted (recover first).
+    restore: the former bytes are to be restored.
+    already: the file has the former bytes.
+    conflict: the file has neither the former bytes nor those of the run.
+    undone: the former bytes were restored, and the file was changed again.
+    kept: the kind of step is never reverted.
+    interrupted: an interrupted change must be ended first.
     """
     return [shown(history) for history in histories(run_id, root)]
 

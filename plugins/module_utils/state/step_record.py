@@ -1,11 +1,11 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The record of a step, in the journal next to what it changed.
+"""The record of a step, in the journal next to its changes.
 
-Its state is `awaited` before anything is written, and how the step ended afterwards. A record that
-is still `awaited` while its program is gone is a step that was interrupted between write and
-verification: evidence, and the next run verifies or undoes it.
+Its state is `awaited` before anything is written, and the result of the step afterwards. A record
+that is still `awaited` while its process is gone is a step that was interrupted between the write
+and the verification. It is evidence, and the next run verifies the step or rolls it back.
 """
 
 import contextlib
@@ -47,7 +47,8 @@ def _boot():
 def claim(step, facts):
     """Record that this step begins, and return None, or the record of an earlier attempt at it.
 
-    It does not begin a second time: Ansible may open a connection twice. Looked in check mode.
+    A step does not begin twice, although Ansible may open a connection twice. In check mode the
+    function raises Looked.
     """
     if step.check:
         raise Looked()
@@ -143,9 +144,9 @@ def ended(step, state, reason, seen=None):
 
 
 def tell(run_id, step, text, root=ROOT, name="progress"):
-    """Record how far a step is, for a run that waits for it, or as `ended_so` why it stays open.
+    """Record the progress of a step for a waiting run, or in `ended_so` why the step stays open.
 
-    What cannot be written is left out.
+    Nothing is recorded where the record cannot be written.
     """
     try:
         with storage.exclusive(root), journal.opened(root, run_id) as fd:

@@ -12,9 +12,9 @@ FOLDER = "levels"
 
 
 def boot():
-    """Return (what names this start of the node, the seconds since the kernel's).
+    """Return (an id of this start of the node, the seconds since the kernel's boot).
 
-    A container that is a node has its kernel's boot id, and an init of its own.
+    A container that acts as a node has the boot id of its kernel, and an init process of its own.
     """
     boot_id, uptime = storage.clock()
     return f"{boot_id}/{step_record.ticks(1)}", uptime
@@ -43,9 +43,9 @@ def until(run_id, root):
 
 
 def remaining(run_id, root):
-    """Return (seconds until the time is over, whether all is raised that will be).
+    """Return (seconds until the levels are restored, whether all levels are raised).
 
-    No seconds after another start of the node, or where the file cannot be read.
+    The seconds are 0 after another start of the node, or where the file cannot be read.
     """
     now, uptime = boot()
     try:

@@ -18,8 +18,9 @@ BEGUN_BEFORE = "it was begun before (a connection that was made twice)"
 class Step:
     """One step of a plan on this node.
 
-    plan: the step as the plan has it. context: the run and the plan's step on whose behalf
-    something is changed. params: what the program was called with.
+    context: the run and the plan's step on whose behalf something is changed.
+    plan: the step as the plan has it.
+    params: the parameters of the program.
     """
 
     def __init__(self, context, plan, host, params=None):
@@ -134,6 +135,6 @@ class StepHandler:
     def recover(self, record, context=None, params=None):
         """End a step that was interrupted: (state of its record, reason).
 
-        The state is None where it stays open and the next run tries again.
+        The state is None where the step stays open and the next run tries again.
         """
         raise NotImplementedError
