@@ -23,9 +23,10 @@ OURS = ("tool_version", "host", "status", "reason", "address", "asked_at", "rece
 
 
 class ActionModule(NodeAction):
-    """One round trip a host. The times of request and answer are kept with the node's own.
+    """Collect logs in one round trip for each host.
 
-    They bound how far its clock is off.
+    The times of request and answer are kept with the node's own time, because they bound the
+    difference of its clock.
     """
 
     ENTRY = "plugins.module_utils.logs.components:collect"

@@ -36,7 +36,7 @@ from ..plugin_utils.transport.node_action import NodeAction, orphaned
 
 
 class ActionModule(NodeAction):
-    """One host at a time; its answer goes into the report directory.
+    """Revert on one host at a time; the answer goes into the report directory.
 
     Only states and counts go into the result.
     """
@@ -105,9 +105,9 @@ class ActionModule(NodeAction):
         }
 
     def _choose(self, args: Mapping[str, Any], hostvars: Any) -> dict[str, Any]:
-        """Return the hosts that there is something to do on; none in check mode.
+        """Return the hosts with something to revert; none in check mode.
 
-        A host that was asked and has no list never began: it is not excluded, but silent.
+        A host that was asked and has no list never began. It counts as silent, not as excluded.
         """
         for host in run_revert.listings(args["report_dir"], args["asked"])[1]:
             never = {

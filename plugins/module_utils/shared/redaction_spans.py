@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What mask.py and mask_value.py have in common: places to mask, lines, quotes. Pure."""
+"""What redaction.py and redaction_values.py have in common: places to mask, lines and quotes."""
 
 from .redaction_names import PUBLIC
 
@@ -60,7 +60,7 @@ def add(text, start, end, spans):
 
 
 def column_of(text, start):
-    """In which column a key begins, its quotes with it."""
+    """Return the column in which a key begins, with its quotes."""
     column = start - (text.rfind("\n", 0, start) + 1)
     if text[start - 1 : start] in QUOTES:
         return column - 1

@@ -473,7 +473,7 @@ def _item_end(text, left, end):
 
 
 def _alias(text, left, spans):
-    """Is this an alias, whose anchor is to be masked then, or masked already?"""
+    """Return whether this is an alias (its anchor is masked then), or is masked already."""
     end = left + 1
     while end < len(text) and text[end] in NAME:
         end += 1

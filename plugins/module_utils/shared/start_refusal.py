@@ -170,7 +170,7 @@ def _load(known):
 
 
 def _checks(known):
-    """At most one reason for its conditions and one for its asserts."""
+    """Return at most one refusal by the unit's conditions and one by its asserts."""
     rows = _items(known.get("checks"))
     found = [
         _unmet(known, [one for one in rows if one.get("assert") is kind], kind)
@@ -360,7 +360,7 @@ def _ending(one):
 
 
 def _program(one):
-    """Its program that ended badly, as a clause."""
+    """Return a clause about the unit's program that failed, or an empty text."""
     rows = [row for row in _items(one.get("paths")) if _number(row.get("ended"))]
     if not rows:
         return ""
@@ -369,7 +369,7 @@ def _program(one):
 
 
 def _last(one):
-    """Its line that tells the most."""
+    """Return the log line that says most about the unit's last start."""
     return _why(one) or _said(one, "process exited", "Failed with result")
 
 
@@ -434,7 +434,7 @@ def _failed_with(known):
 
 
 def _step(known):
-    """Systemd itself ended the process, before the program began."""
+    """Return the refusal by systemd itself, which ended the process before the program began."""
     status = _failed_with(known)
     if status is None:
         return []
@@ -537,7 +537,7 @@ def _limit(known):
 
 
 def _result(known):
-    """Systemd did not come as far as a process, or its ExecCondition= said no."""
+    """Return the refusal of a start without a process, or one by ExecCondition=."""
     result, name = known.get("result"), _name(known)
     if result == "exec-condition":
         return [

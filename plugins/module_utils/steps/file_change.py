@@ -242,7 +242,7 @@ class _Swap:
         self.attributes = attributes
 
     def run(self, step, root_fd, facts):
-        """Do it; which entry of the journal tells of it."""
+        """Write the change, and return its entry of the journal."""
         keep = self.attributes
         facts.update(
             size_before=len(self.found.data) if self.found else None,
@@ -281,7 +281,7 @@ class _Swap:
         return f"{entry.run_id}/{entry.name}"
 
     def _install(self, temp):
-        """Everything up to the one system call that changes the name."""
+        """Do everything up to and including the one system call that changes the name."""
         if self.after is not None:
             file_target.write_temporary(temp, self.after, self.folder, self.attributes)
         if self.found and not self.found.same(file_target.look(self.place, self.folder)):

@@ -1,10 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether a component runs as it should, by its process, its healthz and its configz.
+"""Checks whether a component runs as it should, by its process, its healthz and its configz.
 
-Polled ten times a second: /proc first, HTTP only once there is the right process. What the process
-says counts; that the file is right proves nothing.
+The process is checked ten times a second, by /proc first and by HTTP only once the right process
+runs. Only the answers of the process count: a correct file proves nothing.
 """
 
 import time
@@ -53,7 +53,7 @@ class ExpectedState:
         self.healthy = healthy
 
     def misfit(self, instance):
-        """Why a process is not the one, or None."""
+        """Return why a process is not the wanted one, or None."""
         if instance.identity == self.not_identity:
             return f"the former process (pid {instance.pid}) still runs"
         if self.argv is not None and files.masked_argv(instance.argv) != self.argv:
@@ -117,7 +117,7 @@ class HealthResult:
         self.waited = 0.0
 
     def seen(self):
-        """For the step's answer."""
+        """Return what the step's answer has about the process."""
         pid, started_at = None, None
         if self.instance:
             pid, started_at = self.instance.pid, self.instance.started_at
@@ -231,7 +231,7 @@ class _State:
         return bool(self.ended() or instances(self.component))
 
     def follow(self, identity):
-        """Another process, or none: what was known counts no longer."""
+        """Forget what is known of the process if another one runs, or none."""
         if self.identity is not None and self.identity != identity:
             self.deaths += 1
         if self.identity != identity:
@@ -244,7 +244,7 @@ class _State:
 
 
 def _look(want, credentials, found, state):
-    """One look: the process, and if it is the right one, what it says."""
+    """Look once at the process, and if it is the right one, at its answers."""
     running = instances(want.component)
     right, misfit = _right_process(want, running)
     identity = right.identity if right else None

@@ -1,10 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What became of changes that were interrupted, and their end.
+"""Ends changes that were interrupted.
 
-The file itself tells: it holds the bytes from before (not done), those from after (done, and only
-the record is missing), or other bytes (superseded: they stay, and the former bytes stay in the
+The file itself shows the result. It has the former bytes (not done), the new bytes (done, and only
+the record is missing), or others (superseded: these stay, and the former bytes stay in the
 journal).
 """
 
@@ -132,9 +132,9 @@ def _remove_temporary(intent):
 
 
 def _sweep(root_fd, root):
-    """Remove the tool's dotfiles, and former bytes whose intent was never written.
+    """Remove kubemend's temporary files, and former bytes whose intent was never written.
 
-    Under the flock no process uses them.
+    No process uses them, because the caller holds the flock.
     """
     for name in os.listdir(root_fd):
         if _is_temporary(name):

@@ -1,10 +1,11 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The kubelet of this node restarted: what must hold before, and the proof of the new process.
+"""Restarts the kubelet of this node: what must hold before, and how the new process is verified.
 
-Containers go on while it is away. What does not is what it loads: everybody's pending changes,
-and the devices of containers that are running now, which safety counts as a disruption of its own.
+Containers continue without the kubelet. A restart affects other things: it loads all pending
+changes, and it can take devices away from running containers, which the plan's safety check counts
+as a separate disruption.
 """
 
 import os
@@ -58,9 +59,10 @@ def look(host):
 
 
 def check(host, wanted, allow, own=()):
-    """Return the kubelet when it may be restarted now; raise PreconditionFailed.
+    """Return the kubelet if it may be restarted now; raise PreconditionFailed otherwise.
 
-    wanted: the step's expect and guard; own: managed files.
+    wanted: `expect` and `guard` of the step.
+    own: the managed files.
     """
     found = look(host)
     _demand_running(found, host)
@@ -140,7 +142,10 @@ def only_ours(unit, own):
 
 
 def demand_no_devices(host):
-    """No container that holds devices of a plugin runs here, or PreconditionFailed."""
+    """Require that no container with devices of a plugin runs here.
+
+    PreconditionFailed is raised otherwise.
+    """
     held = devices.running()
     if held is None:
         raise preconditions.PreconditionFailed(
@@ -186,8 +191,8 @@ def _systemctl(*words):
 def wait(fits, former, seconds=None):
     """Wait for a healthy kubelet; return (the kubelet or None, why not).
 
-    fits(argv): why a command line is not the wanted one, or None; former: the identity that must be
-    gone.
+    fits: a function of argv that returns why a command line is not the wanted one, or None.
+    former: the identity of the process that must be gone.
     """
     watch = _Watch(fits, former)
     end = time.monotonic() + (seconds or SECONDS)

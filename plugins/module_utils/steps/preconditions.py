@@ -1,10 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What must hold on the node immediately before a write, whatever the plan believed.
+"""What must hold on the node immediately before a write, whatever the plan assumed.
 
-Each refusal is one sentence that names what is in the way and the way out; nothing was changed
-then.
+Each refusal is one sentence that names the obstacle and the way out. Nothing was changed then.
 """
 
 import os
@@ -88,7 +87,7 @@ def startable(image):
 
 
 def usable(params, everyone):
-    """Client certificates that may ask a component, read once: [(path, certificate, key)]."""
+    """Return [(path, certificate, key)] of client certificates for a component, read once."""
     return list(credentials.of_components(params, everyone))
 
 
@@ -290,7 +289,7 @@ def another(guard, everyone, credentials, host):
 
 
 def own_servers(everyone):
-    """["address:port"] of the API servers of this node."""
+    """Return ["address:port"] of the API servers of this node."""
     found = []
     for one in everyone:
         if one["component"] == component_endpoints.API_SERVER and one["host_network"]:

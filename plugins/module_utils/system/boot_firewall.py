@@ -123,7 +123,7 @@ def _records(root, paths):
 
 
 def _record(root, path):
-    """Its text, and why there is none."""
+    """Return {path, text, error, truncated} of a file."""
     seen = files.record(root + path, limit=MAX_TEXT)
     return {
         "path": path,
@@ -134,7 +134,7 @@ def _record(root, path):
 
 
 def _script(root, path):
-    """Likewise, and whether ufw runs it."""
+    """Return the record of a script, and whether ufw runs it."""
     seen = files.record(root + path, limit=MAX_TEXT)
     return {
         "path": path,
@@ -165,7 +165,7 @@ def bound(root, unread):
 
 
 def _profile(root, path, unread):
-    """Its text, empty where it is none."""
+    """Return the text of a file, empty where there is none."""
     try:
         data = files.read(root + path, MAX_TEXT + 1)
     except OSError as error:

@@ -34,9 +34,9 @@ def of_kubeconfig(path):
 
 
 def of_process(process, certificate_flag, key_flag):
-    """Return (path of the certificate, certificate, key) that a process was given by two flags.
+    """Return (path of the certificate, certificate, key) that two flags of a process name.
 
-    As its own root shows them.
+    The paths are read within the root of the process. The result is None where a flag is missing.
     """
     certificate, key = (
         procfs.flag(process["argv"], certificate_flag),
@@ -49,9 +49,9 @@ def of_process(process, certificate_flag, key_flag):
 
 
 def of_components(params, processes):
-    """Yield (path, certificate, key) of what may ask a scheduler or controller manager.
+    """Yield (path, certificate, key) of clients of a scheduler or controller manager.
 
-    Admin.conf, then the API server's own.
+    The administrator's kubeconfig comes first, then the API server's own certificate.
     """
     for path in [params["kubeconfig"]] if params.get("kubeconfig") else ADMIN:
         try:

@@ -51,18 +51,16 @@ def instances(component):
 
 
 def starts(component):
-    """Return the logs of the component's container, one a start.
+    """Return the logs of the component's container, one for each start.
 
-    What ends at once is seen by nothing else.
-
-    Those of hosted control planes, of sidecars and of pods whose name only begins alike are
-    not counted here, as in log_sources.
+    A process that ends at once leaves no other trace. Only containers with the name of the
+    component in pods of kube-system count.
     """
     return set(glob.glob(os.path.join(PODS, f"kube-system_{component}-*_*", component, "*.log")))
 
 
 def gone(instance):
-    """Whether that very process has ended."""
+    """Return whether exactly this process has ended."""
     return procfs.ticks(instance.pid) != instance.ticks
 
 
@@ -132,9 +130,10 @@ def _elects(leader_election):
 
 
 def healthz(address, port, credentials, seconds=ASK, secure=True):
-    """{status, body, error} of /healthz?verbose.
+    """Return {status, body, error} of /healthz?verbose.
 
-    Anonymously, and where an API server lets no anonymous client ask, by these credentials.
+    The first request is anonymous. Where an API server refuses anonymous clients, the next ones use
+    these credentials.
     """
     found = http_client.get(
         address, port, "/healthz?verbose", seconds, tls.context() if secure else None
@@ -152,7 +151,7 @@ def healthz(address, port, credentials, seconds=ASK, secure=True):
 
 
 def terminate(instance):
-    """SIGTERM to exactly this process."""
+    """Send SIGTERM to exactly this process."""
     send(instance, signal.SIGTERM)
 
 

@@ -15,7 +15,7 @@ class AtWork(Exception):
 
 
 def run(job, params, patience=None):
-    """Return the answer of job(params), from a process that outlives this one.
+    """Run job(params) in a process that outlives this one, and return its answer.
 
     The result is None when that process ended without an answer.
 

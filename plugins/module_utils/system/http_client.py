@@ -158,7 +158,7 @@ def _joined(parts):
 
 
 def _lines(parts, prefixes):
-    """Only the lines that begin so: metrics may be many megabytes."""
+    """Return only the lines that begin with a prefix: metrics may be many megabytes."""
     kept, rest, size = [], b"", 0
     for part in parts:
         size += len(part)

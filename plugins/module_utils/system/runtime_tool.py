@@ -73,7 +73,7 @@ class Runtime:
             raise RuntimeDown(str(error)) from error
 
     def images(self):
-        """Names of the images that it has; RuntimeDown where it does not tell."""
+        """Return the names of the runtime's images; raise RuntimeDown where it does not answer."""
         words = {
             "crictl": ["images", "-o", "json"],
             "ctr": ["-n", "k8s.io", "images", "ls", "-q"],

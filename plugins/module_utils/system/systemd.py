@@ -239,7 +239,7 @@ def command_line(block, read=files.text):
 
 
 def environment(block, read=files.text):
-    """Environment= and then the files of EnvironmentFiles=, in which a later one wins."""
+    """Return the variables of Environment= and of EnvironmentFiles=, in which a later one wins."""
     given = [word for value in block.get("Environment", []) for word in _assignments(value)]
     variables = {}
     for word in _written(block, read) if UNPRINTABLE in given else given:

@@ -1,10 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Single scalars out of configuration files, without a YAML parser.
+"""Single scalars of configuration files, without a YAML parser.
 
-Enough for what must be known on the node: where to look next. Everything else is parsed on the
-controller.
+They are sufficient for what the node itself must know, such as the path of the next file. The
+controller parses everything else.
 """
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Steps whose effect lies in the API, done through a control-plane node: nothing restarts there."""
+"""Steps that change objects through the API of a control-plane node; nothing restarts there."""
 
 import time
 

@@ -165,7 +165,7 @@ def write(key, number, kernel):
 def merged(present, settings, lower=False):
     """Return the bytes of the managed file with these settings.
 
-    The rest of it stays, and a higher value too, unless it is to be lowered.
+    The rest of the file stays. A higher value stays too, unless it is to be lowered.
     """
     lines, missing = (present or HEADER).splitlines(True), dict(settings)
     for index, line in enumerate(lines):
@@ -209,9 +209,9 @@ def _merging(record):
 
 
 def edited(present, line, key, number):
-    """Return the bytes of a foreign file of which this one line gives the key another number.
+    """Return the bytes of a foreign file with another number for the key in this one line.
 
-    Raises ChangeError where it is not that line any more.
+    ChangeError is raised where the line was changed meanwhile.
     """
     rows = (present or b"").split(b"\n")
     index = line["number"] - 1
@@ -230,9 +230,9 @@ def edited(present, line, key, number):
 
 
 def set_running(settings, kernel, host, lower=False):
-    """Set the running kernel where it has less, or another number where that is lowered.
+    """Set the running kernel where its value is too low, or too high if that is lowered.
 
-    Returns why it does not have it, or None.
+    The result is the reason why the kernel does not have a value, or None.
     """
     for key, number in sorted(settings.items()):
         try:
@@ -251,9 +251,10 @@ def set_running(settings, kernel, host, lower=False):
 
 
 def _changed_since(record, kernel):
-    """Return why an interrupted step lowers nothing any more, or None.
+    """Return why an interrupted step must not lower a setting any more, or None.
 
-    The kernel has neither what the plan saw nor what the step wrote. Raising needs no such check.
+    The reason is a value that is neither the one that the plan saw nor the one that the step wrote.
+    Raising needs no such check.
     """
     if not record.get("lower"):
         return None

@@ -70,7 +70,7 @@ def required_key(key):
 def require_possible(lines, host):
     """Raise PreconditionFailed where a line asks for more than a process can have now.
 
-    pam_limits would refuse every login.
+    With such a line pam_limits would refuse every login.
     """
     for item in ("nofile", "nproc"):
         most = max([0] + [value for key, value in lines.items() if key.endswith(" " + item)])
@@ -93,9 +93,9 @@ def _require_below_ceiling(item, value, host):
 
 
 def ceiling(item):
-    """Return (what no hard limit may exceed, what sets that), or None where it is not known.
+    """Return (the highest possible hard limit, what sets it), or None where it is not known.
 
-    -1: nothing limits it.
+    The limit is -1 where there is no upper bound.
     """
     init = limits.init()
     if init is None or init["cap_sys_resource"] is None:

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Edits or moves a file of a control-plane component, or restarts it, and verifies its process.
 
-The kubelet starts the component again. Where the new process is not as expected in time, the former
-bytes are restored, and the component with them.
+The kubelet starts the component again. Where the new process is not as expected within the time
+limit, the former bytes are restored, and with them the component.
 """
 
 import time
@@ -176,9 +176,9 @@ def _terminate_changed(record, entry, former):
 
 
 def _latest_start(record, begin):
-    """Return the function that says until when the kubelet's back-off may last.
+    """Return a function that returns until when the kubelet's back-off may delay the start.
 
-    No longer than now where something else keeps the component from starting.
+    The function returns 0 where something else prevents the start.
     """
     image = record["expect"].get("image")
     return lambda: begin + step_times.BACK_OFF if preconditions.startable(image) else 0

@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Probes whether this node pins CPUs, with a static pod that must get CPUs of its own.
 
-A static pod needs no scheduler and no API server, so that a cordoned node can show it before any
-other pod comes. It is of an image that the node has and that only waits; its file is removed
-whatever came of it, and by the next run where this one was killed.
+A static pod needs no scheduler and no API server, so that a cordoned node can run it before any
+other pod. Its image is one that the node has already and whose container only waits. Its file is
+removed with every result, and by the next run where this one was killed.
 """
 
 import json
@@ -72,7 +72,8 @@ class ProbePinning(StepHandler):
     def recover(self, record, context=None, params=None):
         """Remove the pod's file; the record stays open while it is there.
 
-        The file goes first: a kubelet that does not answer now reads the directory later.
+        The file is removed first, because a kubelet that does not answer now reads the directory
+        later.
         """
         trouble = _remove(record, context)
         if trouble:
@@ -89,7 +90,7 @@ class ProbePinning(StepHandler):
 
 
 def _open(context, reason):
-    """Return the result of a file that is still there and that a kubelet runs.
+    """Return the result for a file that is still there and whose pod a kubelet runs.
 
     The record stays open, so that the next run removes it.
     """
@@ -99,9 +100,9 @@ def _open(context, reason):
 
 
 def _require_kubelet(path, host):
-    """Return the evidence of a healthy kubelet that starts what lies in the directory.
+    """Return the evidence of a healthy kubelet that starts static pods from the directory.
 
-    Raises PreconditionFailed, also where such a file is there already.
+    PreconditionFailed is raised without one, and where the probe's file exists already.
     """
     found = kubelet_restart.look(host)
     if not found.healthy:
@@ -204,9 +205,9 @@ def _pinned(evidence, path, count):
 
 
 def alone(text, container, count):
-    """Return (the CPUs that only this container has by the state, None), or (None, why not).
+    """Return (the CPUs that the state gives only to this container, None), or (None, why not).
 
-    container: as the collector pinning has it.
+    container: as the collector pinning returns it.
     """
     try:
         entry, default = _entry(json.loads(text or ""), container)

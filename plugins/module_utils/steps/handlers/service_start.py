@@ -3,13 +3,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Enables this node's kubelet, or its container runtime, at boot, and starts it.
 
-`enable_kubelet`, `enable_runtime`: systemctl enable, without the daemon-reload that takes devices
-away from running containers. It is journalled as a change of a text, the answer of is-enabled, so
-that an interrupted one is found and a revert disables the unit again, which stops nothing.
-`start_kubelet`, `start_runtime`: a unit that is down is started and verified: active with one main
-process, and healthy (a kubelet's healthz; a runtime's socket takes connections), for long enough.
-One that does not come up is left to systemd, which goes on trying as after a boot: stopping it
-would not help the node either.
+enable_kubelet, enable_runtime: systemctl enable, without the daemon-reload that takes devices away
+    from running containers. The journal records it as a change of a text, the answer of is-enabled.
+    An interrupted change is thus found, and a revert disables the unit again, which stops nothing.
+start_kubelet, start_runtime: a unit that is down is started and verified. It must be active with
+    one main process, and healthy (a kubelet by its healthz, a runtime by a connection to its
+    socket), for long enough.
+
+A unit that does not start is left to systemd, which goes on trying as after a boot. Stopping the
+unit would not help the node.
 """
 
 import time
@@ -225,9 +227,10 @@ def _require_accepted(name, host):
 
 
 def _systemctl(*arguments):
-    """Run systemctl; return what it complained of, or None.
+    """Run systemctl, and return its error, or None.
 
-    It says something only where something is wrong, or on standard error what it links.
+    systemctl prints nothing unless something is wrong, or prints the links that it makes on
+    standard error.
     """
     try:
         command.run(["systemctl", *arguments], ASKING)
@@ -238,9 +241,9 @@ def _systemctl(*arguments):
 
 
 def switch(name, expected, after, step):
-    """Enable or disable the unit where is-enabled still says what has this digest.
+    """Enable or disable the unit if the answer of is-enabled still has this digest.
 
-    Returns {changed, entry}; raises ChangeError.
+    The result is {changed, entry}. ChangeError is raised otherwise.
     """
     path, now = path_of(name), state(name)["enabled"]
     with step.exclusive() as root_fd:
@@ -350,9 +353,11 @@ def _down(name, host, reason):
 
 
 def proven(name, seconds=None, looks=None):
-    """Return (its main pid, why it is not verified).
+    """Return (the main pid of the unit, why it is not verified).
 
-    Verified: active with one process, and healthy, for STABLE seconds. looks: in place of `look`.
+    A unit is verified when it is active with one process, and healthy, for STABLE seconds.
+
+    looks: a function that is used instead of `look`.
     """
     watch = _Watch(looks or look)
     end = time.monotonic() + (seconds or START_SECONDS)

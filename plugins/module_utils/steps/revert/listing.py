@@ -23,9 +23,12 @@ SHOWN = (
 def listed(root=ROOT):
     """Return {runs, truncated, busy, error, empty} of this node's journal, the newest run first.
 
-    Makes nothing. runs: {run_id, first, last, reverts, paths, error}; paths: what a revert would do
-    now: {path, state, reason, sha256_left, sha256_former, sha256_present, component, steps}.
+    runs: [{run_id, first, last, reverts, paths, error}].
+    paths: what a revert would do now: {path, state, reason, sha256_left, sha256_former,
+        sha256_present, component, steps}.
     empty: runs that changed no file, such as a restart.
+
+    The function creates nothing.
     """
     try:
         run_ids = journal.run_ids(root)
@@ -84,7 +87,7 @@ def _run(run_id, root):
 def _reverted_runs(run_id, intents):
     """Return the runs that this run reverted, where it did nothing else.
 
-    A step that was rolled back undoes a change of its own run, which is no revert.
+    A step that was rolled back undid a change of its own run, and is no revert.
     """
     reverted = [intent["reverts"].partition("/")[0] for intent in intents if intent["reverts"]]
     if len(reverted) < len(intents) or run_id in reverted:

@@ -1,12 +1,13 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a run left on this node taken back, or listed with the preconditions of that.
+"""Reverts what a run left on this node, or lists it with the preconditions of a revert.
 
-Files are restored component by component, the last changed first: preconditions as for a repair,
-the former bytes, a restart where the kubelet makes none, and the wait until the component runs
-again with its former command line. A component that is not verified ends it: the rest stays as the
-run left it. Nothing is rolled forward again by itself.
+Files are restored component by component, the last changed first. Each component has these parts:
+the preconditions, as for a step; the former bytes; a restart where the kubelet makes none; the wait
+until the component runs again with its former command line. The first component that is not
+verified ends the revert, and the rest stays as the run left it. Nothing is written again
+automatically.
 """
 
 import os
@@ -31,9 +32,9 @@ LIST_AGAIN = "list again to see what became of it"
 
 
 def run(params):
-    """Do what `state` says: {runs, truncated, busy} of listed, or a revert by a detached process.
+    """List the runs as listed() does, or revert one in a detached process, as `state` says.
 
-    reverted: {paths, components, changed, error}.
+    The result of a revert is {paths, components, changed, error}.
     """
     if params["state"] == "listed":
         found = listed(params.get("root") or ROOT)
@@ -121,9 +122,11 @@ def _answer(paths=(), components=(), error=None, changed=False):
 
 
 def guards(params, runs):
-    """Return [{component, refused}] of what the run `reverts` would start again now.
+    """Return [{component, refused}] of what a revert of the run `reverts` would start again now.
 
-    refused: why that may not be. Changes nothing.
+    refused: why that is not allowed now.
+
+    The function changes nothing.
     """
     try:
         return _Revert(dict(params, reverts=_chosen(params, runs))).guards()
@@ -378,7 +381,7 @@ class _Revert:
         return rows
 
     def _refuse(self, histories, reason):
-        """Touch none of these files."""
+        """Report these files as refused, and change none of them."""
         self.paths += [
             dict(
                 shown(history),
@@ -560,7 +563,7 @@ def _remedy(pending):
 def _change(history):
     """Return what the preconditions need to know of the file.
 
-    One that is to be created is no manifest of its directory yet, one that goes away is.
+    A file that is created is no manifest of its directory yet; a file that is removed is one still.
     """
     if history.row["sha256_left"] is None:
         return {"kind": "create", "path": None}
