@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Does one step of a run's plan on its host, after every step before it was done."""
+"""Does one step of a run's plan on its host, after every earlier step has ended."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class ActionModule(NodeAction):
     def _record(
         self, args: Mapping[str, Any], host: str, task_vars: dict[str, Any]
     ) -> dict[str, Any]:
-        """Do the step, and return what became of it, or why it is not sent."""
+        """Do the step, and return its result, or why it is not sent."""
         folder, identity = args["report_dir"], args["id"]
         step = None
         try:
@@ -163,7 +163,7 @@ class ActionModule(NodeAction):
         args: Mapping[str, Any],
         task_vars: dict[str, Any],
     ) -> dict[str, Any]:
-        """Send it. From here on nothing but its own end makes room for the next one."""
+        """Send the step; from then on, only the end of this step lets another one begin."""
         plain = _plain(step)
         budget = int(step_times.budget(plain)) + 1
         lock = {"controller": None, "seconds": args["ttl"] + budget} if args["locked"] else None

@@ -139,7 +139,7 @@ class _Wait:
             self.message = message
 
     def report_end(self) -> None:
-        """Report that the nodes are back, where it was reported that they were missing."""
+        """Report that the nodes are Ready again, if it was reported that they were missing."""
         if self.missing == {} and self.message is not None:
             self._tell(
                 f"kubemend: Ready again after {time.monotonic() - self.start:.0f} s, without the"

@@ -104,7 +104,7 @@ PAGES = Path(__file__).absolute().parents[2] / model_result.DOCS
 
 
 class ActionModule(ActionBase):
-    """Runs on the controller only, once, and never connects to a host."""
+    """Evaluate the evidence on the controller only, once, without a connection to a host."""
 
     TRANSFERS_FILES = False
     _requires_connection = False

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Plans which log levels are raised, raises them, puts them back, and reports the capture."""
+"""Plans which log levels are raised, raises them, restores them, and reports the capture."""
 
 from __future__ import annotations
 
@@ -92,7 +92,10 @@ def _halted(folder: str, plan: Plan, host: str) -> str | None:
 
 
 class ActionModule(NodeAction):
-    """States planned, shown and reported run on the controller alone; the others ask one host."""
+    """Do one state of a log capture.
+
+    The states planned, shown and reported run on the controller only; the others ask one host.
+    """
 
     ENTRY = "plugins.module_utils.capture.level_window:run"
     EXPIRE = "plugins.module_utils.capture.level_window:expire"

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A drain on request: the step `drain` of a repair, without a plan around it."""
+"""Drains a node on request: the step `drain` without a plan around it."""
 
 from __future__ import annotations
 

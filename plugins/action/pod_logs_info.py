@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Asks one host what its components logged and writes that into a file of the controller."""
+"""Asks one host for the logs of its components and writes them into a file of the controller."""
 
 from __future__ import annotations
 

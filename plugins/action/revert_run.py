@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Lists what can be undone on a host, decides what is meant, undoes it there, reports."""
+"""Lists what can be reverted on a host, selects a run, reverts it there, and reports."""
 
 from __future__ import annotations
 

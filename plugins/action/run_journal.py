@@ -47,7 +47,7 @@ SYMPTOM_PODS = {"admission_errors": REJECTED}
 
 
 class ActionModule(ActionBase):
-    """Runs on the controller only, once, and never connects to a host."""
+    """Prepare a run on the controller only, once, without a connection to a host."""
 
     TRANSFERS_FILES = False
     _requires_connection = False
@@ -326,7 +326,7 @@ def _bundle(settings: Settings) -> dict[str, Any]:
 
 
 def _note_excluded(folder: str, hosts: Hosts) -> None:
-    """Write evidence that says of each host that --limit excludes that it was not asked."""
+    """Write evidence of each host that --limit excludes: it was not asked."""
     for name in hosts.expected:
         if name not in hosts.asked:
             write_stub(folder, name, hosts.roles(name), hosts.address(name), name in hosts.matched)

@@ -41,7 +41,10 @@ MOST_LINES = 2000  # of those that matter
 
 
 class ActionModule(NodeAction):
-    """States planned, noted and compared run on the controller alone; the others ask one host."""
+    """Do one state of the capture of a scheduler's cache.
+
+    The states planned, noted and compared run on the controller only; the others ask one host.
+    """
 
     ENTRY = "plugins.module_utils.capture.scheduler_dump:run"
     SHIP = ("plugins.module_utils.collectors.node",)
@@ -220,7 +223,7 @@ class ActionModule(NodeAction):
         )
 
     def _compare(self, args: Mapping[str, Any], document: dict[str, Any]) -> dict[str, Any]:
-        """Write what was logged as files, and return what it proves."""
+        """Write the captured lines as files, and return what they prove."""
         folder = args["report_dir"]
         if not document["captures"]:
             return {"hosts": []}

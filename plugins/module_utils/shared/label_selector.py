@@ -1,9 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Label selectors as kubectl's -l takes them.
+"""Label selectors in the syntax of kubectl's -l.
 
-The templates of workloads have no API that selects by their labels.
+The API cannot select workloads by the labels of their templates, so that the selector is evaluated
+here.
 """
 
 import re

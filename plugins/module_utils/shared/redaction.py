@@ -1,11 +1,11 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Secrets in YAML, JSON, ini and argv, replaced by as many asterisks.
+"""Masks secrets in YAML, JSON, ini and argv with as many asterisks.
 
-Pure. Every byte keeps its place, so that an edit can be planned on masked text; what looks like a
-secret without being one is masked too. Text is looked at as Latin-1: one character, one byte. No
-`re`: its import costs more than this.
+The module is pure. Every byte keeps its position, so that an edit can be planned on masked text.
+What only looks like a secret is masked too. Text is decoded as Latin-1: one character is one byte.
+The module does not use `re`, whose import costs more than the module itself.
 """
 
 from . import redaction_spans, redaction_values

@@ -52,7 +52,7 @@ def lines(text, start, end, spans):
 
 
 def add(text, start, end, spans):
-    """Mask it, if it is no public word; was it masked?"""
+    """Mask a value unless it is a public word; return whether it is masked."""
     if text[start:end].strip().lower() in PUBLIC:
         return False
     lines(text, start, end, spans)

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The output of systemctl and journalctl, parsed. Pure."""
+"""Parses the output of systemctl and journalctl, without side effects."""
 
 KEPT = 8  # lines of a unit's journal
 

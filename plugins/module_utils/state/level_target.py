@@ -34,7 +34,7 @@ def named(real):
 
 
 def raised(root=ROOT):
-    """Return the journal's items of levels that were raised from this node and not put back."""
+    """Return the journal's items of levels that were raised from this node and are not restored."""
     items = [item for item in journal.items(root) if _is_committed(item)]
     back = {item["intent"]["reverts"] for item in items}
     return [

@@ -71,7 +71,7 @@ def renew(run_id, seconds, root=ROOT):
 
 
 def release(run_id, root=ROOT):
-    """Release the lock, and return whether it was this run's. Another run's stays."""
+    """Release the lock of this run, and return whether there was one; another run's lock stays."""
     if not os.path.lexists(os.path.join(root, NAME)):
         return False
     with storage.exclusive(root) as folder:

@@ -60,7 +60,7 @@ def edited(run_id, root=ROOT):
 
 
 def _by_owner(run_id, root):
-    """Return the records of levels that a revert takes back, and of those with a foreign edit."""
+    """Return the records of levels that a revert restores, and of those with a foreign edit."""
     managed, foreign = [], []
     found = records(run_id, root)
     if not found:

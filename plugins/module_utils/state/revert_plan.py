@@ -76,7 +76,7 @@ def histories(run_id, root):
 
 
 def _decide(history, present_digest, run_id, root):
-    """Set the state of a history by the bytes that will be there when its turn comes."""
+    """Set the state of a history by the bytes that are present when its revert begins."""
     if present_digest == history["sha256_former"]:
         history["state"] = ALREADY
         return
@@ -87,7 +87,7 @@ def _decide(history, present_digest, run_id, root):
 
 
 def _since(run_id, history, root):
-    """Return {state, reason} where it was put back already and changed again since; else {}."""
+    """Return {state, reason} where the former bytes were restored and changed again, else {}."""
     items = _committed(history["real"], run_id, root)
     back = _put_back(items, "{}/{}".format(run_id, history["entries"][-1]))
     if history["sha256_left"] == history["sha256_former"]:  # by the run itself
@@ -115,7 +115,7 @@ def _is_committed(item, real):
 
 
 def _put_back(items, entry):
-    """Return the entries that took back `entry`, but for those that were taken back themselves."""
+    """Return the entries that reverted `entry`, without those that were reverted themselves."""
     redone = {item["intent"]["reverts"] for item in items}
     return [
         item

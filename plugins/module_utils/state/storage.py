@@ -226,7 +226,7 @@ def temporary(name):
 
 
 def prepare(name, record, folder):
-    """Write a record under its temporary name: `publish` needs no space any more."""
+    """Write a record under its temporary name, so that `publish` needs no disk space."""
     unlink(temporary(name), folder)
     try:
         write_new(

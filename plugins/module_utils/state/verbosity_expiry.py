@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The time at which the levels that a run raised from this node go back, by its service's file."""
+"""The time at which a service of this node restores the levels of a run, as its file has it."""
 
 import os
 import time

@@ -1,10 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What every handler of a kind of step has in common: the frame around its work.
+"""The common frame of the handlers of all kinds of steps.
 
-A step is checked, recorded and begun once; then it writes, verifies what it wrote, and rolls that
-back where it is not verified. Each end is recorded. A handler says what its kind does in each part.
+A step is checked, recorded and begun once. Then it writes, verifies what it wrote, and rolls it
+back where the verification fails. Each end is recorded. A handler defines these parts for its kind.
 """
 
 from ..shared.errors import PreconditionFailed
@@ -121,7 +121,10 @@ class StepHandler:
         raise NotImplementedError
 
     def verify(self, _step, _record):
-        """Return why the step has no effect, or None. A written file needs no more."""
+        """Return why the step has no effect, or None.
+
+        A written file needs no further verification.
+        """
         return
 
     def describe(self, _step, _record, _applied):

@@ -237,7 +237,7 @@ class _Executor:
         }
 
     def end(self, record, state, reason, seen=None, entry=None, **more):
-        """Record how a step ended, as far as that can be."""
+        """Record how a step ended, if the record can be written."""
         try:
             step_record.end(
                 record["run_id"],

@@ -26,7 +26,7 @@ SHA256 = re.compile(r"[0-9a-f]{64}\Z")
 
 
 class Attributes:
-    """What a new file gets; xattrs None: what its folder gives it."""
+    """The attributes of a new file; without xattrs it gets those of its folder."""
 
     def __init__(self, mode=0o644, uid=0, gid=0, xattrs=None):
         self.mode = mode
@@ -189,7 +189,7 @@ def _made(place, wanted):
 
 
 def compare(path, present, expected):
-    """Refuse unless the digest that is there now is the expected one; None is an absence."""
+    """Refuse unless the present digest is the expected one; None means that there is no file."""
     if present == expected:
         return
     if expected is None:
@@ -309,7 +309,7 @@ class _Swap:
         entry.commit()
 
     def _undo(self, entry, temp, error):
-        """Remove what is left of it; it stays open where that cannot be shown."""
+        """Remove the temporary file; the change stays open where it cannot be removed."""
         try:
             if temp:
                 storage.unlink(temp, self.folder)

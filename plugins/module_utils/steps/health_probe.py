@@ -192,7 +192,10 @@ class _Deadline:
         self.later = later
 
     def passed(self, now, state):
-        """Tell whether the waiting is over; ask for the later end where nothing has started."""
+        """Return whether the wait is over.
+
+        At the end `later` is asked for a later end if nothing has started.
+        """
         if now < self.end:
             return False
         if self.later is not None and not state.started():
@@ -201,7 +204,7 @@ class _Deadline:
 
 
 class _State:
-    """What the loop remembers of the process that it looks at."""
+    """The state of the observed process between two looks."""
 
     def __init__(self, component):
         self.component = component
@@ -277,7 +280,7 @@ def _right_process(want, running):
 
 
 def _ask(want, credentials, found, state):
-    """Ask the right process, and note since when it is healthy, wrong and as it should be."""
+    """Ask the right process, and note since when it is healthy, wrong and as wanted."""
     answer = ask(want.component, found.instance, credentials) if want.healthy else {}
     found.answer = answer
     state.asked_at = now = time.monotonic()

@@ -120,7 +120,7 @@ def _unread_back(intent, step):
 
 
 def _remove_temporary(intent):
-    """Remove the dotfile and sync the folder before the journal says so."""
+    """Remove the temporary file and sync the folder before the end is recorded."""
     try:
         folder = os.open(os.path.dirname(intent["real"]), storage.FOLDER_FLAGS)
     except FileNotFoundError:

@@ -28,7 +28,7 @@ PAUSE = 0.3
 
 
 class Kubelet:
-    """The kubelet as it runs: its evidence, with its command line as it is."""
+    """The running kubelet: its evidence, with its unmasked command line."""
 
     def __init__(self):
         self.evidence = kubelet.collect(registry.Context({}, procfs.of_interest(), {}))
@@ -163,19 +163,22 @@ def demand_no_devices(host):
 
 
 def load(reload_units):
-    """Let systemd read its units again, where that is needed."""
+    """Reload systemd where that is needed."""
     if reload_units:
         _systemctl("daemon-reload")
 
 
 def restart(reload_units):
-    """Ask systemd for it, or CommandError; what came of it is `wait`'s to find out."""
+    """Ask systemd to restart the kubelet; raise CommandError where it refuses.
+
+    The function does not wait: `wait` checks the result.
+    """
     load(reload_units)
     _systemctl("restart", "--no-block", UNIT)
 
 
 def stop():
-    """Ask systemd to stop it, and wait for that; CommandError."""
+    """Stop the kubelet, and wait for its end; raise CommandError where systemd refuses."""
     _systemctl("stop", UNIT)
 
 
@@ -208,7 +211,10 @@ def wait(fits, former, seconds=None):
 
 
 class _Watch:
-    """What was seen of a kubelet that starts: its process, since when it is well, its deaths."""
+    """The observed state of a kubelet that starts.
+
+    It has the process, the time since which it is healthy, and the number of its deaths.
+    """
 
     def __init__(self, fits, former):
         self.fits = fits
@@ -219,7 +225,7 @@ class _Watch:
         self.reason = "nothing was seen"
 
     def inspect(self):
-        """Look at the kubelet once more; return it where it is another process than before."""
+        """Look at the kubelet again; return it where it is another process than before."""
         found = _seen()
         if isinstance(found, str):
             self.reason = found

@@ -49,7 +49,7 @@ def says(path, merged):
 
 
 def put_back(path, former, step, reverts=None):
-    """Make it again what it was, None for no file; ChangeError, OSError."""
+    """Restore the former bytes of a file, None for no file; raise ChangeError or OSError."""
     now = read(path)
     again = step.also(what=f"roll back: {path}", reverts=reverts)
     if now == former:

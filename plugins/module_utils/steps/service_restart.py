@@ -276,12 +276,12 @@ def _files_below(folder, most):
 
 
 def reload():
-    """Let systemd read its units again; return what it complained of, or an empty text."""
+    """Reload systemd; return its error, or an empty text."""
     return command.complaint(["systemctl", "daemon-reload"], ASKING)
 
 
 def restart(name):
-    """Reload systemd and restart the unit; return what systemctl complained of."""
+    """Reload systemd and restart the unit; return the error of systemctl."""
     complaint = reload()
     # else its limit of starts may forbid this one
     command.complaint(["systemctl", "reset-failed", name], ASKING)

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Client certificates that a control-plane node already has, read and never written anywhere."""
+"""Client certificates that a control-plane node already has, which are read and never written."""
 
 import os
 

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One command, its output bounded in time and size, without subprocess (6 to 10 ms to import)."""
+"""Runs one command with limits of time and output, without subprocess (6 to 10 ms to import)."""
 
 import os
 import select
@@ -11,7 +11,7 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 class CommandError(Exception):
-    """It could not be started, or did not end in time."""
+    """A command that could not be started, or did not end in time."""
 
 
 class Silent(CommandError):
@@ -60,9 +60,9 @@ def complaint(argv, seconds):
 
 
 def start(argv):
-    """Return (pid, its standard output, its standard error) of a command that runs from now on.
+    """Start a command, and return (pid, its standard output, its standard error).
 
-    The caller closes both and waits for it.
+    The caller closes both and waits for the command.
     """
     read, write = os.pipe()
     complaint, complain = os.pipe()

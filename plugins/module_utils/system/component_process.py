@@ -98,7 +98,7 @@ def ask(component, instance, credentials, seconds=ASK):
 
 
 def _add_healthz(answer, component, instance, credentials, seconds):
-    """Add what the first door that answers says; return whether the last one asked has TLS."""
+    """Add the answer of the first endpoint that gives one; return whether the last one has TLS."""
     if component != component_endpoints.API_SERVER:
         credentials = ()
     secure = False
@@ -113,7 +113,7 @@ def _add_healthz(answer, component, instance, credentials, seconds):
 
 
 def _configz(address, port, seconds, context):
-    """Ask for /configz; HttpError where it does not answer."""
+    """Return the answer of /configz; raise HttpError where there is none."""
     connection = http_client.Connection(address, port, seconds, context)
     try:
         return component_endpoints.configz(*connection.request("/configz"))

@@ -161,7 +161,7 @@ def text(path, limit=MAX_TEXT, default=None):
 
 
 def names(folder):
-    """Return what lies in a folder; nothing where it cannot be listed."""
+    """Return the names in a folder; none where it cannot be listed."""
     try:
         return os.listdir(folder)
     except OSError:

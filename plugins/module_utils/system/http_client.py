@@ -76,7 +76,7 @@ class Connection:
             raise HttpError(told(error)) from error
 
     def close(self):
-        """Close it without ceremony."""
+        """Close the socket, and ignore its errors."""
         with contextlib.suppress(OSError):
             self.socket.close()
 

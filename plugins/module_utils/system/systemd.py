@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What systemd says of a unit, and the command line that it would start."""
+"""systemd's properties of a unit, and the command line that it would start."""
 
 import contextlib
 import re

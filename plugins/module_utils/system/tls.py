@@ -46,7 +46,7 @@ def _load(made, pem):
 
 
 def _memory():
-    """Make a file in memory only. Python has it from 3.8 on, Linux since 3.17."""
+    """Create a file in memory only; Python has it from 3.8 on, Linux since 3.17."""
     create = getattr(os, "memfd_create", None)
     if create is not None:
         return create("kubemend", 1)  # close-on-exec, the default, has no name before 3.8 either

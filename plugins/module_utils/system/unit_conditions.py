@@ -81,7 +81,10 @@ def rows_of(text):
 
 
 def _by_files(written):
-    """Return the same from the lines of [Unit]; an empty value takes back all those before it."""
+    """Return the rows of _by_bus() from the lines of [Unit].
+
+    An empty value removes the earlier ones of its kind.
+    """
     found = {"Condition": [], "Assert": []}
     for section, key, value, _dummy_path, _dummy_line in written:
         kind = next((kind for kind in found if section == "[Unit]" and key.startswith(kind)), None)

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where a unit's mask lies, and what would count without it."""
+"""The mask of a unit, and the files that would apply without it."""
 
 import os
 import stat

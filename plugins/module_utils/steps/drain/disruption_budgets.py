@@ -204,7 +204,7 @@ def meaning(error):
 
 
 def _result(error, message, reasons):
-    """Return what became of an eviction that was refused."""
+    """Return the result of an eviction that was refused."""
     if error.code in BY_CODE:
         return BY_CODE[error.code]
     if error.code == 429:

@@ -156,7 +156,7 @@ class Drain:
         )
 
     def _patient(self):
-        """Return a connection that costs no more than one read when it hangs."""
+        """Return a connection with a deadline of its own, so that a hang costs at most one request."""
         return Client(self.api.path, Deadline(max(1.0, min(REQUEST, self.end - time.monotonic()))))
 
     def predict(self):
@@ -307,7 +307,7 @@ class Drain:
         return self._result(pod.uid) not in disruption_budgets.FINAL
 
     def _result(self, uid):
-        """Return what became of the last request for a pod's eviction; "" without one."""
+        """Return the result of the last request for a pod's eviction; "" without one."""
         return self.answers.get(uid, ("",))[0]
 
     def _send(self, pool, due, flying, left):
@@ -507,7 +507,7 @@ def _may_be_held(meta):
 
 
 class _Hold:
-    """Since when only finalizers keep the pods that remain."""
+    """The time since which only finalizers keep the pods that remain."""
 
     def __init__(self):
         self.since = None

@@ -142,7 +142,7 @@ class StartUnderFormerPolicy(_ManagerHandler):
 
 
 class RemoveTemporaryArguments(_ManagerHandler):
-    """Removes what a reset set for the drain and nothing needs any more.
+    """Removes the arguments that a reset set for the drain and that are not needed afterwards.
 
     The running kubelet keeps its arguments until its next start.
     """

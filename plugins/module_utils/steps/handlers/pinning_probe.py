@@ -42,7 +42,7 @@ class ProbePinning(StepHandler):
         return {"made": not os.path.lexists(os.path.dirname(step.path))}
 
     def perform(self, step, record):
-        """Write the manifest, compare the pod's CPUs, and remove it whatever came of it."""
+        """Write the manifest, compare the pod's CPUs, and remove the manifest in any case."""
         try:
             file_change.create_file(
                 step.path,

@@ -54,7 +54,7 @@ class RestartLeader(StepHandler):
     """Restarts the leader. change: {lock, holder, node, pods, cluster_uid}."""
 
     def check(self, step):
-        """Refuse where it does not run or lead any more, or no other instance is ready."""
+        """Refuse where the scheduler no longer runs or leads, or no other instance is ready."""
         self.scene = preconditions.check(step.plan, step.params)
         if self.scene.former is None:
             raise PreconditionFailed(f"no {COMPONENT} runs on {step.host} now; {preconditions.OLD}")
@@ -314,7 +314,7 @@ def _placed(change, params, count):
 
 
 class _PlacementWait:
-    """What was seen of the leader and of the waiting pods, also over several connections."""
+    """The observed state of the leader and of the waiting pods, across several connections."""
 
     def __init__(self, change, count):
         self.change = change
@@ -326,7 +326,7 @@ class _PlacementWait:
         self.other_reasons = []
 
     def is_over(self, api):
-        """Ask the API once more; return whether no more has to be waited for."""
+        """Ask the API again; return whether the wait is over."""
         record = _lock_record(api, self.change["lock"])
         if not self.leader:
             self.leader = _other(record.get("holderIdentity"), self.change["holder"])

@@ -222,7 +222,7 @@ def _is_former(record):
 
 
 def _require_settable(name, line, path, host, restart=None):
-    """Raise PreconditionFailed unless the unit is there, and nothing read later gives it less."""
+    """Require that the unit exists, and that no later file gives it a lower limit."""
     if not _is_managed(name or "", path):
         raise PreconditionFailed(
             f"{files.one_line(name, 80)} is no unit whose limit is written here"

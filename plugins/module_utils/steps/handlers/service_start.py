@@ -375,7 +375,10 @@ def proven(name, seconds=None, looks=None):
 
 
 class _Watch:
-    """What was seen of a unit that starts: its process, since when it is healthy, its deaths."""
+    """The observed state of a unit that starts.
+
+    It has the unit's process, the time since which it is healthy, and the number of its deaths.
+    """
 
     def __init__(self, inspection):
         self.inspection = inspection

@@ -122,7 +122,7 @@ def _still_masked(name, seen):
 
 
 def put_back(path, expected, former, step):
-    """Restore the mask that an entry removed, or, of a revert that is reverted, remove it."""
+    """Restore the mask that an entry removed, or remove it where the entry is a revert."""
     target = None
     if former is not None:
         target = former.decode("utf-8", "surrogateescape")

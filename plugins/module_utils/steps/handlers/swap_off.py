@@ -75,7 +75,10 @@ def _write(step):
 
 
 class SwitchSwapOff(StepHandler):
-    """Switches one swap off, where memory takes what lies in it. change: {path, config}."""
+    """Switches one swap off, if memory has room for its content.
+
+    The change of a step is {path, config}.
+    """
 
     proc = PROC
 
@@ -88,7 +91,7 @@ class SwitchSwapOff(StepHandler):
         return {}
 
     def perform(self, step, record):
-        """Switch it off; what happened is read from the kernel."""
+        """Switch the swap off, and read the result from the kernel."""
         path, context = step.path, step.context
         if self.used(path, step.host) is None:
             return outcome(context, step_record.PROVEN, None, {"off": path, "already": True})

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Takes the files of a run back to what they were, where they still are what the run left."""
+"""Restores the files of a run that still have the bytes that the run left."""
 
 from ...state import journal, storage
 from ...state.revert_plan import ALREADY, CONFLICT, OPEN, RESTORE, UNDONE, histories, shown

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What runs left on this node that can be taken back, and what would become of each file."""
+"""Lists what runs left on this node and a revert can restore, file by file."""
 
 from ...state import journal, revert_plan, step_record
 from ...state.storage import ROOT, ChangeError

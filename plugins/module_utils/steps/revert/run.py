@@ -60,7 +60,7 @@ def _with_preconditions(params, found):
 
 
 def _chosen(params, runs):
-    """Return the id of the run in question: `last` is the newest that can be taken back."""
+    """Return the id of the run that `reverts` names; `last` is the newest that can be reverted."""
     if params["reverts"] != "last":
         return params["reverts"]
     return next((listed_run["run_id"] for listed_run in runs if _can_go_back(listed_run)), "")
@@ -73,14 +73,14 @@ def _can_go_back(listed_run):
 
 
 def budget(count):
-    """Return the seconds after which so many components are taken back or not, whatever happens."""
+    """Return the seconds after which a revert of so many components has ended in any case."""
     return step_times.PRECONDITIONS + count * (
         step_times.PRECONDITIONS + step_times.BACK_OFF + step_times.WATCHED
     )
 
 
 def reverted(params):
-    """Take back the run `reverts` on this node, in this process. Never raises."""
+    """Revert the run `reverts` on this node, in this process, without an exception."""
     begin = time.monotonic()
     work = _Revert(params)
     error, changed = _run(work)
@@ -135,7 +135,7 @@ def guards(params, runs):
 
 
 class _Revert:
-    """One run taken back by another on this node."""
+    """The revert of one run by another on this node."""
 
     def __init__(self, params):
         self.params = params
@@ -229,7 +229,7 @@ class _Revert:
                 )
 
     def _group(self, group, step):
-        """Take back the files of one component."""
+        """Restore the files of one component."""
         changes = [history for history in group if history.state == revert_plan.RESTORE]
         refusal = self._group_refusal(changes)
         if refusal:
@@ -314,7 +314,7 @@ class _Revert:
         self._verify(start, begin, step)
 
     def _verify(self, start, begin, step):
-        """Wait until the component runs with its former command line, and note what came of it."""
+        """Wait until the component runs with its former command line, and note the result."""
         health = start.wait(begin)
         state, reason = step_record.PROVEN, None
         if not health.ok:

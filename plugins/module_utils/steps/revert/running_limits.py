@@ -100,7 +100,7 @@ def _fixed(value, now):
 
 
 def _put_back(value, act):
-    """Restore a value that may be restored where `act` says so; return what became of it."""
+    """Restore a value that may be restored if `act` says so; return the result."""
     if not act:
         return {"state": RESTORE}
     try:
