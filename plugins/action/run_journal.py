@@ -362,12 +362,12 @@ def _causes(symptom: str | None) -> list[Fault]:
 
 
 def _needs_deep(symptom: str | None) -> bool:
-    """Tell whether a cause of the symptom needs the deep tier."""
+    """Return whether a cause of the symptom needs the deep tier."""
     return any(cause.tier == "deep" for cause in _causes(symptom))
 
 
 def _needs_deep_api(symptom: str | None) -> bool:
-    """Tell whether a cause of the symptom needs every pod of the cluster."""
+    """Return whether a cause of the symptom needs every pod of the cluster."""
     return any(not set(DEEP).isdisjoint(cause.cluster_needs) for cause in _causes(symptom))
 
 

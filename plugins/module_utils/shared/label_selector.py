@@ -49,7 +49,7 @@ def _requirement(part):
 def matches(requirements, labels):
     """Return whether these labels meet every requirement.
 
-    As in the API, an absent key meets != and notin.
+    An absent key meets != and notin, as in the API.
     """
     for key, wanted, values in requirements:
         if values is None:

@@ -203,7 +203,7 @@ def _unseen(rows):
 
 
 def _unlisted(known, rows):
-    """Tell whether no check is known, though systemd may have one."""
+    """Return whether no check is known although systemd may have one."""
     # busctl lists all that systemd would check now; without it what it was is not known.
     return not rows and known.get("checks_from") != "busctl"
 

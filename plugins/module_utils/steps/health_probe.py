@@ -166,7 +166,7 @@ def wait(want, credentials, end, stable=None, hopeless=True, later=None):
 
 
 def _hopeless(found, state, now):
-    """Tell whether more patience is of no use: too many ends, or wrong for too long."""
+    """Return whether more patience is of no use: too many ends, or wrong for too long."""
     if state.ended() >= DEATHS:
         found.reason = f"the new process ended again {int(state.ended())} times"
         return True
@@ -230,7 +230,7 @@ class _State:
         return max(self.deaths, len(self.fresh) - (1 if self.identity else 0))
 
     def started(self):
-        """Tell whether a process of the component runs, or ended since the beginning."""
+        """Return whether a process of the component runs, or has ended since the beginning."""
         return bool(self.ended() or instances(self.component))
 
     def follow(self, identity):

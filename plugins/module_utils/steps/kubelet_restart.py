@@ -133,7 +133,10 @@ def _fails_on_swap(found):
 
 
 def only_ours(unit, own):
-    """Tell whether systemd only lacks the managed drop-in, or knows one that is gone."""
+    """Return whether systemd's view differs from the unit's files only by the managed drop-in.
+
+    The drop-in is not loaded yet, or is still loaded after its removal.
+    """
     known = unit.get("drop_in_paths") or []
     managed = [path for path in own if "/{}.d/".format(unit["name"]) in path]
     return any((path in known) != os.path.exists(path) for path in managed) and all(

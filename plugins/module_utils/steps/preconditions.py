@@ -76,7 +76,7 @@ def resume(step, params):
 
 
 def startable(image):
-    """Tell whether only the kubelet's own back-off can keep the component from its start."""
+    """Return whether only the kubelet's own back-off can prevent the start of the component."""
     try:
         evidence = _kubelet("this host")
         here = runtime_tool.find(evidence)
@@ -167,7 +167,7 @@ def _process(expect, component, host):
 
 
 def _same_start(started, expected):
-    """Tell whether two times of a start may be of one start; an unknown time may."""
+    """Return whether two times may be of the same start; an unknown time may."""
     if expected is None or started is None:
         return True
     return abs(started - expected) <= TOLERANCE

@@ -156,7 +156,7 @@ class Drain:
         )
 
     def _patient(self):
-        """Return a connection with a deadline of its own, so that a hang costs at most one request."""
+        """Return a connection with a deadline of its own, so that a hang costs at most one read."""
         return Client(self.api.path, Deadline(max(1.0, min(REQUEST, self.end - time.monotonic()))))
 
     def predict(self):

@@ -56,12 +56,12 @@ class Pod:
 
     @property
     def ignores_budgets(self):
-        """Whether no budget counts it: it disrupts nothing any more, or not yet."""
+        """Whether no budget counts the pod: it has ended, is terminating, or does not run yet."""
         return self.finished or self.ending or self.phase == "Pending"
 
     @property
     def held(self):
-        """Return whether only finalizers keep the object.
+        """Whether only finalizers keep the object.
 
         The kubelet has ended the pod, and none of its containers runs.
         """

@@ -46,7 +46,10 @@ MAX_STATE = 16 * 1024 * 1024
 
 
 class _ManagerHandler(StepHandler):
-    """A step on the kubelet's unit. change: {path, files, reload, states, edits}."""
+    """A step on the kubelet's unit.
+
+    The change of a step is {path, files, reload, states, edits}.
+    """
 
     def check(self, step):
         """Refuse what could harm the node; return the kubelet's process and files."""
@@ -204,7 +207,7 @@ class ResetState(_ManagerHandler):
         )
 
     def recover(self, record, context=None, params=None):
-        """Start the kubelet where it is stopped: it is never left so."""
+        """Start the kubelet where it is stopped: it never stays stopped."""
         try:
             running = _settled(record["host"])
         except PreconditionFailed as error:

@@ -25,7 +25,10 @@ PRESENT = (boot.LOADED, boot.BUILTIN)
 
 
 class LoadKernelModule(StepHandler):
-    """Names a kernel module for the next boot, then loads it. change: {path, module}."""
+    """Names a kernel module for the next boot, then loads it.
+
+    The change of a step is {path, module}.
+    """
 
     states = staticmethod(boot.modules)
 

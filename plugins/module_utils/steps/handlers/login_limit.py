@@ -23,7 +23,10 @@ HEADER = (
 
 
 class SetLoginLimit(StepHandler):
-    """Sets hard limits of logins. change: {path, lines {domain type item: number}}."""
+    """Sets hard limits of logins.
+
+    The change of a step is {path, lines {domain type item: number}}.
+    """
 
     def check(self, step):
         """Refuse other limits, and values that no process can have; return the lines."""

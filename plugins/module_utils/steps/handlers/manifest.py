@@ -43,7 +43,10 @@ class ChangeComponent:
         return self._verify(record, written["entry"], state.former, begin)
 
     def resume(self, record, entry):
-        """Verify or undo what an interrupted step wrote. entry: of the journal, or None."""
+        """Verify what an interrupted step wrote, or restore the former bytes.
+
+        entry: the step's entry of the journal, or None.
+        """
         executor = self.executor
         step = dict(
             executor.step,
@@ -66,7 +69,10 @@ class ChangeComponent:
         return file_change.compare_and_swap(path, digest, splices, context)
 
     def _verify(self, record, entry, former, begin):
-        """Restart and wait; roll back what is not verified in time. begin: before the write."""
+        """Restart the component and wait; roll back where it is not verified in time.
+
+        begin: the time before the write.
+        """
         expect = record["expect"]
         by_signal = expect.get("restart") == "signal"
         if by_signal and former:
@@ -108,7 +114,10 @@ class ChangeComponent:
         return self._await_former(record, entry, terminated, state, reason)
 
     def _await_former(self, record, entry, terminated, state, reason):
-        """Wait for the component of before. terminated: identity of a process that it is not."""
+        """Wait for the component as it was before the step.
+
+        terminated: the identity of a process that does not count.
+        """
         component, begin = record["component"], time.monotonic()
         probe = health_probe.wait(
             health_probe.ExpectedState(

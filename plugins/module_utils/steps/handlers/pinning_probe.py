@@ -30,7 +30,10 @@ KEPT = "a test pod is not put back"
 
 
 class ProbePinning(StepHandler):
-    """Starts a static pod, and compares its CPUs. change: {path, whole_cores, state}."""
+    """Starts a static pod, and compares its CPUs.
+
+    The change of a step is {path, whole_cores, state}.
+    """
 
     def check(self, step):
         """Refuse a kubelet that starts nothing from the directory, or a node without an image."""

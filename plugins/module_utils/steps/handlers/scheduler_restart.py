@@ -51,7 +51,10 @@ PATHS = {
 
 
 class RestartLeader(StepHandler):
-    """Restarts the leader. change: {lock, holder, node, pods, cluster_uid}."""
+    """Restarts the leading scheduler.
+
+    The change of a step is {lock, holder, node, pods, cluster_uid}.
+    """
 
     def check(self, step):
         """Refuse where the scheduler no longer runs or leads, or no other instance is ready."""

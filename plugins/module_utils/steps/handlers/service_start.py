@@ -49,7 +49,10 @@ DOWN = ("inactive", "failed")
 
 
 class _ServiceHandler(StepHandler):
-    """A step on a unit that must be neither foreign nor masked. change: {path, unit, former}."""
+    """A step on a unit that must be neither foreign nor masked.
+
+    The change of a step is {path, unit, former}.
+    """
 
     def check(self, step):
         """Return the unit, and its states for the record."""
@@ -160,7 +163,7 @@ class StartService(_ServiceHandler):
 
 
 def _start(name, now):
-    """Start the unit; return what systemctl complained of, or None."""
+    """Start the unit; return the error of systemctl, or None."""
     if now["active"] == "failed" or now["result"] in LIMITED:
         _systemctl("reset-failed", name)
     return _systemctl("start", "--no-block", name)

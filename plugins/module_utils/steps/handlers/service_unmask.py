@@ -29,7 +29,10 @@ MASKED = "masked"
 
 
 class UnmaskKubelet(StepHandler):
-    """Removes the one mask of a kubelet's unit. change: {path, unit, to}."""
+    """Removes the one mask of a kubelet's unit.
+
+    The change of a step is {path, unit, to}.
+    """
 
     def check(self, step):
         """Refuse where the mask is another one, or devices could be lost."""
