@@ -66,7 +66,8 @@ def _is_settled(found, held, ended):
 def lift(api, name, run_id=None, held=False):
     """Remove the managed cordon, and return (its owner, whether anything was changed).
 
-    The owner is MINE for a managed cordon, THEIRS for a foreign one, and NONE without a cordon.
+    The owner is MINE for a cordon that is removed, THEIRS for a foreign one or one that the
+    parameters exclude, and NONE without a cordon.
 
     run_id: remove only the cordon of this run.
     held: remove a held cordon too.
