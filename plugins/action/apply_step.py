@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Does one step of a run's plan on its host, after every step before it was done."""
+"""Does one step of a run's plan on its host, after every earlier step has ended."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class ActionModule(NodeAction):
     def _record(
         self, args: Mapping[str, Any], host: str, task_vars: dict[str, Any]
     ) -> dict[str, Any]:
-        """Do the step, and return what became of it, or why it is not sent."""
+        """Do the step, and return its result, or why it is not sent."""
         folder, identity = args["report_dir"], args["id"]
         step = None
         try:
@@ -98,7 +98,7 @@ class ActionModule(NodeAction):
         args: Mapping[str, Any],
         task_vars: dict[str, Any],
     ) -> dict[str, Any]:
-        """Inspect in check mode what the step inspects last. Nothing changes, no task fails."""
+        """Inspect in check mode what the step inspects last; no task changes anything or fails."""
         not_asked = {
             "changed": False,
             "skipped": True,
@@ -163,7 +163,7 @@ class ActionModule(NodeAction):
         args: Mapping[str, Any],
         task_vars: dict[str, Any],
     ) -> dict[str, Any]:
-        """Send it. From here on nothing but its own end makes room for the next one."""
+        """Send the step; from then on, only the end of this step lets another one begin."""
         plain = _plain(step)
         budget = int(step_times.budget(plain)) + 1
         lock = {"controller": None, "seconds": args["ttl"] + budget} if args["locked"] else None
@@ -221,9 +221,9 @@ def _plain(step: Step) -> dict[str, Any]:
 
 
 def begun(step: Step, seconds: int) -> str:
-    """Return what is waited for now, how long at most, and what it means to interrupt it.
+    """Return what is waited for now, how long at most, and the effect of an interruption.
 
-    Ansible says nothing until the step has ended.
+    Ansible prints nothing until the step has ended.
     """
     if step.remedy == step_kinds.DRAIN:
         what, left = (
@@ -249,13 +249,13 @@ def begun(step: Step, seconds: int) -> str:
 
 
 def _silent(_text: str) -> None:
-    """For an operator who wants nothing on the terminal."""
+    """Print nothing, for an operator who wants no output on the terminal."""
 
 
 def _refusal(
     folder: str, run_id: str, step: Step | None, identity: str, host: str, locked: bool
 ) -> str:
-    """Why nothing is sent, or an empty text."""
+    """Return why nothing is sent, or an empty text."""
     if step is None:
         return f"the plan of run {run_id} has no step {identity}"
     if not step.allowed:
@@ -294,9 +294,9 @@ def _refused_by_earlier(folder: str, step: Step) -> str:
 
 
 def _as_before(step: Step, which: str, state: str, folder: str) -> bool:
-    """Return whether a node that was drained in vain takes pods again.
+    """Return whether the node is back in service although its drain was of no use.
 
-    Its reset was refused, or it has its former configuration.
+    The reset of the node was refused or rolled back, so that it has its former configuration.
     """
     ends = (step_kinds.REFUSED, step_kinds.ROLLED_BACK)
     if step.remedy != step_kinds.UNCORDON or state not in ends:
@@ -308,12 +308,12 @@ def _as_before(step: Step, which: str, state: str, folder: str) -> bool:
 
 
 def _never_ran(reason: str) -> bool:
-    """Errors of a node that has no usable Python: the program did not begin."""
+    """Return whether the program did not begin, because the node has no usable Python."""
     return "has no Python 3.6 or newer" in reason
 
 
 def _append(folder: str, record: Mapping[str, Any]) -> None:
-    """One line, on the disk, before anybody may begin the next step."""
+    """Write one line to the disk, before the next step may begin."""
     path = Path(folder) / "steps.jsonl"
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     with os.fdopen(descriptor, "a", encoding="utf-8") as file:

@@ -3,13 +3,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Query the API of a control-plane host's cluster, unless another host answered for it already.
 
-Called in a loop over the control-plane hosts, of one cluster or of several: "first that answers" is
-decided here, by the evidence folder alone. What an earlier host of the loop wrote there tells which
-clusters are done; what the hosts' own evidence says tells, without asking, which cluster a host
-belongs to and whether it can be reached.
+The action runs in a loop over the control-plane hosts, of one cluster or of several. The evidence
+folder alone decides which host is the first that answers. The evidence that earlier hosts of the
+loop wrote shows which clusters are done. The evidence of the hosts themselves shows, without a
+request, which cluster a host belongs to and whether it can be reached.
 
-After a repair it waits first, where that is asked for: until the API has those nodes Ready again
-whose kubelets it repaired.
+After a run that made changes it waits first, if that is asked for, until the API reports the
+recovered nodes as Ready.
 """
 
 from __future__ import annotations
@@ -68,9 +68,9 @@ class ActionModule(NodeAction):
         node_params: dict[str, Any],
         task_vars: dict[str, Any],
     ) -> tuple[str, str, dict[str, Any]]:
-        """Ask until the API has the nodes that the run recovered Ready, or their time is over.
+        """Ask until the API reports the recovered nodes as Ready, or until the time limit.
 
-        Of a run that recovered no node the API is not asked.
+        The API is not asked if the run recovered no node.
         """
         names, patience = _recovered(params["settle"])
         if not names:
@@ -139,7 +139,7 @@ class _Wait:
             self.message = message
 
     def report_end(self) -> None:
-        """Report that the nodes are back, where it was reported that they were missing."""
+        """Report that the nodes are Ready again, if it was reported that they were missing."""
         if self.missing == {} and self.message is not None:
             self._tell(
                 f"kubemend: Ready again after {time.monotonic() - self.start:.0f} s, without the"
@@ -160,7 +160,7 @@ def _pem(authority: Any) -> str | None:
 def _recovered(folder: str) -> tuple[frozenset[str], float]:
     """Return (the Nodes that a run recovered, for how many seconds they are waited for).
 
-    Never longer than that, whatever clocks say.
+    The seconds never exceed the normal limit, even if clocks differ.
     """
     ended = run_files.last_end(folder)
     if ended is None:
@@ -188,7 +188,7 @@ def _nodes(answer: Any) -> list[Any] | None:
 
 
 def _answered(folder: Path) -> dict[str, str]:
-    """Cluster key → the host that answered for it, of the cluster evidence in the folder."""
+    """Return {cluster key: the host that answered for it}, by the evidence in the folder."""
     found = {}
     for path in sorted(folder.glob("*.cluster.json")):
         document = _known(path)

@@ -27,9 +27,9 @@ NOT_ASKED = (
 
 
 class ActionModule(NodeAction):
-    """One node at a time; its answer goes into the report directory.
+    """Do one part of the cluster lock on one node; the answer goes into the report directory.
 
-    Nothing of it goes into a variable but the run that holds the lock.
+    Only the run that holds the lock goes into a variable.
     """
 
     ENTRY = "plugins.module_utils.state.cluster_lock:run"
@@ -128,9 +128,9 @@ class ActionModule(NodeAction):
 
 
 def _expect(folder: str, members: list[str], unable: list[str]) -> None:
-    """Let each member count from the first on.
+    """Note each member of the cluster as not asked, before the first one is asked.
 
-    The loop may end at one with which Ansible cannot begin, and never come to those after it.
+    The loop may end at a host with which Ansible cannot begin, and never reach the hosts after it.
     """
     known = {item.host for item in run_cluster_lock.noted(folder)}
     for host in members:
@@ -160,9 +160,9 @@ def _decided(folder: str, run_id: str, cluster: str | None) -> dict[str, Any]:
 
 
 def _seconds(folder: str, step: str | None) -> int:
-    """Return how long this step may last, or without one all that the plan allows, in a row.
+    """Return how long this step may last, or without a step all allowed steps in a row.
 
-    Each renews its own node's lock too.
+    Each step also renews its own node's lock.
     """
     try:
         steps = run_files.read_plan(folder)

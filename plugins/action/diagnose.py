@@ -104,7 +104,7 @@ PAGES = Path(__file__).absolute().parents[2] / model_result.DOCS
 
 
 class ActionModule(ActionBase):
-    """Runs on the controller only, once, and never connects to a host."""
+    """Evaluate the evidence on the controller only, once, without a connection to a host."""
 
     TRANSFERS_FILES = False
     _requires_connection = False
@@ -140,8 +140,9 @@ class ActionModule(ActionBase):
 class _Evaluation:
     """The findings of a run, and the steps that they call for.
 
-    seen: the result as a bundle's evidence must give it again; judged: the result as it is
-    reported. unread: notes about evidence that cannot be read.
+    seen: the result that the evidence of a bundle must reproduce.
+    judged: the result as it is reported.
+    unread: notes about evidence that cannot be read.
     """
 
     seen: model_result.Result
@@ -302,7 +303,7 @@ def _write_reports(formats: list[str], judged: model_result.Result, run: Run) ->
 def _documents(args: dict[str, Any], notices: list[str] | None = None) -> Iterator[dict[str, Any]]:
     """Return the evidence as it is evaluated, with one document in memory at a time.
 
-    notices: takes notes about files that cannot be read.
+    notices: a list to which notes about unreadable files are added.
     """
     documents = sources.stream(args["evidence"], notices)
     if args["mode"] == "replay":  # the evidence may be of another day and another controller
@@ -312,10 +313,11 @@ def _documents(args: dict[str, Any], notices: list[str] | None = None) -> Iterat
 
 
 def _packed(args: dict[str, Any], case: writer.Case, repairs: bool) -> tuple[Run, dict[str, Any]]:
-    """Write the bundle that was asked for; return (the run for its reports, more for the result).
+    """Write the requested bundle; return (the run for its reports, further fields of the result).
 
-    Before the reports, which contain the run's exit code. The operator consented to the repair with
-    or without a bundle: it only warns there.
+    The bundle is written before the reports, which contain the run's exit code. In a repair a
+    failure is only a warning, because the operator consented to the repair with or without a
+    bundle.
     """
     reason = None
     if args["bundle"]:
@@ -359,7 +361,7 @@ def _show_bundle(args: dict[str, Any], case: writer.Case) -> None:
 def _captured(args: dict[str, Any]) -> tuple[tuple[dict[str, Any], ...], list[str]]:
     """Return (the captures of leading schedulers in this run, notes about them).
 
-    A file that cannot be read is a note too.
+    A file that cannot be read causes a note.
     """
     path = Path(args["report_dir"]) / capture_outcome.FOLDER / scheduler.DOCUMENT
     if args["mode"] == "replay" or not path.exists():
@@ -376,7 +378,7 @@ def _of_pending(
 ) -> tuple[tuple[str, ...], tuple[int, str, str] | None]:
     """Return (notes about pods that stay Pending, the outcome of the run).
 
-    A pod that does not exist is bad input.
+    A pod that does not exist is an input error.
     """
     sentences, no_such_pod = pending_notices.told(clusters, args["symptom"])
     if no_such_pod and not (outcome and outcome[0]):

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Plans which log levels are raised, raises them, puts them back, and reports the capture."""
+"""Plans which log levels are raised, raises them, restores them, and reports the capture."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ READING, APART = 60, 75
 
 
 def _seconds(plan: Plan, host: str) -> int:
-    """After how long the host's own service puts everything back.
+    """Return the seconds after which the host's own service restores the levels.
 
-    Its clock begins when it has raised its own; the hosts behind need some time too.
+    They begin when the host has raised its levels, and include the time for the hosts after it.
     """
     restarted = [name for name in plan.raising if any(target.step for target in plan.of(name))]
     behind = plan.raising[plan.raising.index(host) + 1 :]
@@ -58,9 +58,9 @@ def _seconds(plan: Plan, host: str) -> int:
 
 
 def _back_at(plan: Plan) -> float:
-    """Return about when everything is back by itself, unless a run restores it before.
+    """Return about when all levels are restored automatically, unless a run restores them before.
 
-    Seconds since the epoch.
+    The result is in seconds since the epoch.
     """
     raising, latest = 0, 0
     for host in plan.raising:
@@ -70,7 +70,10 @@ def _back_at(plan: Plan) -> float:
 
 
 def _halted(folder: str, plan: Plan, host: str) -> str | None:
-    """Why nothing else is restarted: a host before this one, whose restart was not proven."""
+    """Return why nothing else is restarted, or None.
+
+    The reason is an earlier host whose restart is not verified.
+    """
     for name in plan.raising[: plan.raising.index(host)]:
         said, steps = (
             capture_outcome.noted(folder, name, capture_outcome.RAISED),
@@ -89,7 +92,10 @@ def _halted(folder: str, plan: Plan, host: str) -> str | None:
 
 
 class ActionModule(NodeAction):
-    """States planned, shown and reported run on the controller alone; the others ask one host."""
+    """Do one state of a log capture.
+
+    The states planned, shown and reported run on the controller only; the others ask one host.
+    """
 
     ENTRY = "plugins.module_utils.capture.level_window:run"
     EXPIRE = "plugins.module_utils.capture.level_window:expire"
@@ -186,7 +192,7 @@ class ActionModule(NodeAction):
     def _show(self, args: Mapping[str, Any]) -> dict[str, Any]:
         """Show on the console what will be raised; in check mode that is all.
 
-        Nothing is done where nothing could be raised.
+        An error is raised where no level can be raised.
         """
         folder = args["report_dir"]
         plan = capture_outcome.read_plan(folder)
@@ -274,9 +280,9 @@ class ActionModule(NodeAction):
     def _restored(
         self, host: str, args: Mapping[str, Any], task_vars: dict[str, Any], plan: Plan
     ) -> dict[str, Any]:
-        """Restore the levels, also when the raising never got an answer.
+        """Restore the levels, even if the request to raise them got no answer.
 
-        What fails is in the report, and the host itself tries again.
+        The report has each failure, and the host itself tries again.
         """
         folder = args["report_dir"]
         if self._task.check_mode:

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A drain on request: the step `drain` of a repair, without a plan around it."""
+"""Drains a node on request: the step `drain` without a plan around it."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ REMEDIES = {"drained": step_kinds.DRAIN, "uncordoned": step_kinds.UNCORDON}
 
 
 class ActionModule(NodeAction):
-    """The same program on the same kind of host.
+    """Drain or uncordon one node, with the program of a plan's step on the same kind of host.
 
-    Checked, journalled, and going on when the connection is lost.
+    The step is checked and journalled, and continues when the connection is lost.
     """
 
     ENTRY = "plugins.module_utils.steps.executor:run"
@@ -63,9 +63,9 @@ class ActionModule(NodeAction):
 
 
 def _as_options(reason: str) -> str:
-    """Return what lifts a refusal by the names of this module's options.
+    """Return the reason with the names of this module's options.
 
-    The step names it as playbooks do.
+    The reason of a step has the names of the playbooks' variables.
     """
     return reason.replace("kubemend_allow: [", "allow: [").replace(
         "kubemend_max_unavailable", "max_unavailable"

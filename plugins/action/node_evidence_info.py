@@ -13,7 +13,7 @@ from ..plugin_utils.transport.node_action import NodeAction
 
 
 class ActionModule(NodeAction):
-    """One round trip a host: the collector travels on standard input."""
+    """Collect evidence in one round trip for each host; the collector travels on standard input."""
 
     ENTRY = "plugins.module_utils.collectors.runner:collect"
     SHIP = ("plugins.module_utils.collectors.node",)

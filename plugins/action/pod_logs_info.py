@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Asks one host what its components logged and writes that into a file of the controller."""
+"""Asks one host for the logs of its components and writes them into a file of the controller."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ OURS = ("tool_version", "host", "status", "reason", "address", "asked_at", "rece
 
 
 class ActionModule(NodeAction):
-    """One round trip a host. The times of request and answer are kept with the node's own.
+    """Collect logs in one round trip for each host.
 
-    They bound how far its clock is off.
+    The times of request and answer are kept with the node's own time, because they bound the
+    difference of its clock.
     """
 
     ENTRY = "plugins.module_utils.logs.components:collect"

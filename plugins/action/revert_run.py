@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Lists what can be undone on a host, decides what is meant, undoes it there, reports."""
+"""Lists what can be reverted on a host, selects a run, reverts it there, and reports."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from ..plugin_utils.transport.node_action import NodeAction, orphaned
 
 
 class ActionModule(NodeAction):
-    """One host at a time; its answer goes into the report directory.
+    """Revert on one host at a time; the answer goes into the report directory.
 
     Only states and counts go into the result.
     """
@@ -105,9 +105,9 @@ class ActionModule(NodeAction):
         }
 
     def _choose(self, args: Mapping[str, Any], hostvars: Any) -> dict[str, Any]:
-        """Return the hosts that there is something to do on; none in check mode.
+        """Return the hosts with something to revert; none in check mode.
 
-        A host that was asked and has no list never began: it is not excluded, but silent.
+        A host that was asked and has no list never began. It counts as silent, not as excluded.
         """
         for host in run_revert.listings(args["report_dir"], args["asked"])[1]:
             never = {
@@ -188,7 +188,7 @@ class ActionModule(NodeAction):
     def _refusal(self, host: str, args: Mapping[str, Any], choice: run_revert.Choice) -> str:
         """Return why this host is not begun, or an empty text.
 
-        That Ansible itself stopped is not trusted.
+        A worker of Ansible can outlive ansible-playbook, so that this is checked here too.
         """
         if orphaned():
             return "ansible-playbook was ended"

@@ -47,7 +47,7 @@ SYMPTOM_PODS = {"admission_errors": REJECTED}
 
 
 class ActionModule(ActionBase):
-    """Runs on the controller only, once, and never connects to a host."""
+    """Prepare a run on the controller only, once, without a connection to a host."""
 
     TRANSFERS_FILES = False
     _requires_connection = False
@@ -119,7 +119,7 @@ class ActionModule(ActionBase):
     def _refuse_strategy(self) -> None:
         """Raise SettingsError for a strategy in which hosts do not wait for each other.
 
-        Steps are done one after the other because hosts wait at every task.
+        Steps run one after the other because hosts wait for each other at every task.
         """
         strategy = str(getattr(play_of(self), "strategy", None) or "linear").rpartition(".")[2]
         if strategy not in ("linear", "debug"):
@@ -131,7 +131,7 @@ class ActionModule(ActionBase):
     def _revert(self, task_vars: Mapping[str, Any]) -> dict[str, Any]:
         """Prepare a revert, which needs no kubemend_max_risk because it is called by name.
 
-        Without kubemend_run_id it only lists.
+        Without kubemend_run_id the playbook only lists runs.
         """
         hosts = Hosts(self, task_vars)
         settings = hosts.settings()
@@ -149,7 +149,7 @@ class ActionModule(ActionBase):
     def _capture(self, task_vars: Mapping[str, Any]) -> dict[str, Any]:
         """Prepare a log capture, which needs no kubemend_max_risk because it is called by name.
 
-        What it may log is checked before any host is asked.
+        The components and the level are checked before any host is asked.
         """
         hosts = Hosts(self, task_vars)
         self._refuse_strategy()
@@ -246,7 +246,7 @@ def _report_directory(settings: Settings) -> ReportFolder:
 def _without_effect(answer: Mapping[str, Any], task_vars: Mapping[str, Any]) -> list[str]:
     """Return warnings about variables without effect in a playbook that evaluates nothing.
 
-    A report that an earlier run left in its directory is removed: check mode writes none.
+    A report that an earlier run left in its directory is removed, because check mode writes none.
     """
     if "report_dir" in answer:
         for name in FACES:
@@ -271,7 +271,7 @@ def _chosen(
 ) -> dict[str, Any]:
     """Return the settings for the run's tasks.
 
-    deep: whether its purpose needs the deep tier, as a reset of the CPU manager does.
+    deep: whether the purpose needs the deep tier, as a reset of the CPU manager does.
     """
     deep = settings.deep or deep
     return {
@@ -326,7 +326,7 @@ def _bundle(settings: Settings) -> dict[str, Any]:
 
 
 def _note_excluded(folder: str, hosts: Hosts) -> None:
-    """Write evidence that says of each host that --limit excludes that it was not asked."""
+    """Write evidence of each host that --limit excludes: it was not asked."""
     for name in hosts.expected:
         if name not in hosts.asked:
             write_stub(folder, name, hosts.roles(name), hosts.address(name), name in hosts.matched)
@@ -337,7 +337,7 @@ def _capturing(
 ) -> dict[str, Any]:
     """Add whether the leading scheduler's cache is captured, and the consent for it.
 
-    For other symptoms than pending pods it has no effect.
+    The capture has no effect for other symptoms than pending pods.
     """
     consent = ""
     if settings.capture and symptom == scheduler.SYMPTOM:
@@ -362,12 +362,12 @@ def _causes(symptom: str | None) -> list[Fault]:
 
 
 def _needs_deep(symptom: str | None) -> bool:
-    """Tell whether a cause of the symptom needs the deep tier."""
+    """Return whether a cause of the symptom needs the deep tier."""
     return any(cause.tier == "deep" for cause in _causes(symptom))
 
 
 def _needs_deep_api(symptom: str | None) -> bool:
-    """Tell whether a cause of the symptom needs every pod of the cluster."""
+    """Return whether a cause of the symptom needs every pod of the cluster."""
     return any(not set(DEEP).isdisjoint(cause.cluster_needs) for cause in _causes(symptom))
 
 

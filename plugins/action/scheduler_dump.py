@@ -1,9 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The cache of the scheduler that leads, by its own log, and what that proves.
+"""Capture the cache of the leading scheduler from its own log, and what it proves.
 
-It never fails a run: what fails is noted.
+A failure never fails the run; it becomes a note.
 """
 
 from __future__ import annotations
@@ -41,7 +41,10 @@ MOST_LINES = 2000  # of those that matter
 
 
 class ActionModule(NodeAction):
-    """States planned, noted and compared run on the controller alone; the others ask one host."""
+    """Do one state of the capture of a scheduler's cache.
+
+    The states planned, noted and compared run on the controller only; the others ask one host.
+    """
 
     ENTRY = "plugins.module_utils.capture.scheduler_dump:run"
     SHIP = ("plugins.module_utils.collectors.node",)
@@ -86,9 +89,9 @@ class ActionModule(NodeAction):
         return result
 
     def _plan(self, args: Mapping[str, Any]) -> dict[str, Any]:
-        """Plan what is done to the scheduler that leads by the evidence of this run.
+        """Plan what is done to the leading scheduler, by the evidence of this run.
 
-        Nothing without consent, or in check mode.
+        Nothing is planned without consent, or in check mode.
         """
         folder, hosts, api = args["report_dir"], [], []
         for document in evidence_sources.stream([f"{folder}/evidence"]):
@@ -168,7 +171,7 @@ class ActionModule(NodeAction):
         document: dict[str, Any],
         task_vars: dict[str, Any],
     ) -> dict[str, Any]:
-        """Have the signal sent, where the lock and the process allow it."""
+        """Request the signal, if the lock and the process allow it."""
         folder, host = args["report_dir"], leader["host"]
         if leader["process_is"] != "ok" or self._task.check_mode:
             return {"skipped": True, "host": host, "sent": False}
@@ -220,7 +223,7 @@ class ActionModule(NodeAction):
         )
 
     def _compare(self, args: Mapping[str, Any], document: dict[str, Any]) -> dict[str, Any]:
-        """Write what was logged as files, and return what it proves."""
+        """Write the captured lines as files, and return what they prove."""
         folder = args["report_dir"]
         if not document["captures"]:
             return {"hosts": []}
@@ -251,9 +254,9 @@ class ActionModule(NodeAction):
 
 
 def _files(folder: Path, host: str, lines: list[log_merge.Line]) -> dict[str, str]:
-    """Write the captured lines, the dump as it is, and the lines that matter.
+    """Write the captured lines, the whole dump, and the relevant lines.
 
-    Only their owner may read them.
+    Only the owner of these files may read them.
     """
     texts = [line.text for line in lines]
     chosen = set(cache_dump.matters(texts)[:MOST_LINES])

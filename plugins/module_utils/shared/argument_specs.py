@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Options of each module that has an action of the same name, for both of them.
 
-The module adds those that only its action gives.
+The module adds the options that only its action sets.
 """
 
 from . import collector_names, log_defaults

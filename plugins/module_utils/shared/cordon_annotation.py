@@ -1,9 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What tells our cordon of a node from everybody else's. Pure, and small.
+"""Which cordons of a node are managed, and which are foreign.
 
-Every audit brings it along.
+The module is pure and small because every audit sends it to each node.
 """
 
 import json
@@ -17,9 +17,9 @@ def cordoned(node):
 
 
 def cordon_of(node):
-    """Return kubemend's own cordon as its annotation has it ({run, reason, at, held}), or None.
+    """Return the managed cordon as its annotation describes it ({run, reason, at, held}), or None.
 
-    held: an operator requested it and ends it later; to other runs it is foreign.
+    held: an operator requested the cordon and removes it later. Other runs treat it as foreign.
     """
     text = ((node.get("metadata") or {}).get("annotations") or {}).get(CORDON)
     try:
@@ -37,9 +37,9 @@ def cordon_of(node):
 
 
 def theirs(node, held=False):
-    """Return whether the node is cordoned and not by us.
+    """Return whether the node has a foreign cordon.
 
-    held: on behalf of who asks for cordons and ends them.
+    held: the caller also manages cordons that an operator requested, so that these are not foreign.
     """
     found = cordon_of(node)
     return cordoned(node) and (found is None or (found["held"] and not held))

@@ -1,9 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Label selectors as kubectl's -l takes them.
+"""Label selectors in the syntax of kubectl's -l.
 
-The templates of workloads have no API that selects by their labels.
+The API cannot select workloads by the labels of their templates, so that the selector is evaluated
+here.
 """
 
 import re
@@ -21,7 +22,7 @@ _EXISTS = re.compile(rf"\s*(!?)\s*({_KEY})\s*")
 def parse(text):
     """Return the requirements, each (key, whether it must match, its values or None for any).
 
-    Raises ValueError with what is wrong.
+    ValueError is raised with the reason where the selector is invalid.
     """
     if len(text) > MAX_TEXT:
         raise ValueError(f"longer than {MAX_TEXT} characters")
@@ -48,7 +49,7 @@ def _requirement(part):
 def matches(requirements, labels):
     """Return whether these labels meet every requirement.
 
-    As in the API, an absent key meets != and notin.
+    An absent key meets != and notin, as in the API.
     """
     for key, wanted, values in requirements:
         if values is None:

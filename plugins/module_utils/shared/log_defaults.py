@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whose logs are read, and how much of them, where the caller does not say."""
+"""The default components and amounts of log queries."""
 
 COMPONENTS = ("kubelet", "kube-scheduler", "kube-controller-manager", "kube-apiserver")
 SECONDS_BACK = 600.0

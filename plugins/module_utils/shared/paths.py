@@ -1,6 +1,6 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where kubemend keeps what it must remember on a node."""
+"""The paths of kubemend's own files on a node."""
 
 ROOT = "/var/lib/kubemend"

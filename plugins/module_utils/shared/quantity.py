@@ -31,8 +31,8 @@ _SUFFIXES = dict(
 def parse(text):
     """Return the exact value in units (CPUs, bytes) as a Fraction, None where it is no quantity.
 
-    As in the API, what is finer than a billionth is rounded away from zero, and more than 2^63 - 1
-    counts as that. Numbers are taken as well: YAML and JSON do not quote every quantity.
+    As the API does, the function rounds fractions finer than a billionth away from zero, and limits
+    a value to 2^63 - 1. It accepts numbers too, because YAML and JSON do not quote every quantity.
     """
     if isinstance(text, bool) or not isinstance(text, (str, int, float)):
         return None
@@ -67,9 +67,9 @@ def positive(text):
 
 
 def whole(text):
-    """Return whether it is a whole number above zero.
+    """Return whether a quantity is a whole number above zero.
 
-    What a static CPU manager gives exclusive CPUs for.
+    The static policy of the CPU manager allocates exclusive CPUs only for such a quantity.
     """
     value = parse(text)
     return value is not None and value > 0 and value.denominator == 1

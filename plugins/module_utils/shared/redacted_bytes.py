@@ -9,7 +9,7 @@ from .redaction_names import suspicious
 def masked(data):
     """Return (bytes with asterisks over secrets, their spans).
 
-    The rules are compiled only for suspicious bytes: seldom on a worker.
+    The rules are compiled only for suspicious bytes, which are rare on a worker.
     """
     if not suspicious(data):
         return data, []

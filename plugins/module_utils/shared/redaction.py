@@ -1,11 +1,11 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Secrets in YAML, JSON, ini and argv, replaced by as many asterisks.
+"""Masks secrets in YAML, JSON, ini and argv with as many asterisks.
 
-Pure. Every byte keeps its place, so that an edit can be planned on masked text; what looks like a
-secret without being one is masked too. Text is looked at as Latin-1: one character, one byte. No
-`re`: its import costs more than this.
+The module is pure. Every byte keeps its position, so that an edit can be planned on masked text.
+What only looks like a secret is masked too. Text is decoded as Latin-1: one character is one byte.
+The module does not use `re`, whose import costs more than the module itself.
 """
 
 from . import redaction_spans, redaction_values
@@ -68,9 +68,9 @@ def _key_blocks(text, spans):
 
 
 def _pairs(text, spans):
-    """`key: value` and `key=value` wherever they stand.
+    """Mask the secrets of `key: value` and `key=value` anywhere in a text.
 
-    YAML in block or flow style, JSON, ini, flags within a string.
+    The text is YAML in block or flow style, JSON, ini, or a string with flags.
     """
     for key, start, mark in _keys(text, 0, len(text)):
         if secret_key(key):
@@ -190,9 +190,9 @@ def _before(text, right, letters):
 
 
 def _siblings(text, start, spans):
-    """Mask the `value` next to a `name` that looks secret.
+    """Mask the `value` of the same object as a `name` that looks secret.
 
-    Within the same braces, or in the same block of lines.
+    The two are within the same braces, or in the same block of lines.
     """
     left, right = _braces(text, start)
     if left >= 0:
@@ -264,9 +264,9 @@ def _braces(text, start):
 
 
 def _words(text, lower, spans):
-    """Mask secrets by their form.
+    """Mask secrets that have a known form.
 
-    https://user:password@host, Authorization headers, JSON web tokens.
+    These are https://user:password@host, Authorization headers and JSON web tokens.
     """
     for start in redaction_spans.every(text, "://"):
         end = _after(text, start + 3, lambda char: char not in "/?#\"'" + BLANK)

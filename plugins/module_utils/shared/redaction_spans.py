@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What mask.py and mask_value.py have in common: places to mask, lines, quotes. Pure."""
+"""What redaction.py and redaction_values.py have in common: places to mask, lines and quotes."""
 
 from .redaction_names import PUBLIC
 
@@ -12,10 +12,12 @@ FAR = 65536
 
 
 class Spans(list):
-    """Places to mask. names: of the anchors whose aliases are secrets. depth.
+    """The places of a text that are masked, and the state of the search for them.
 
-    Of the node that is looked at. budget: of letters to look for brackets in, because hostile text
-    could have each of its letters looked at by thousands of others.
+    names: the anchors whose aliases are secrets.
+    depth: how deeply the node that is read now is nested.
+    budget: how many more letters may be searched for closing brackets. In hostile text each letter
+        could start a search through thousands of others.
     """
 
     def __init__(self):
@@ -50,7 +52,7 @@ def lines(text, start, end, spans):
 
 
 def add(text, start, end, spans):
-    """Mask it, if it is no public word; was it masked?"""
+    """Mask a value unless it is a public word; return whether it is masked."""
     if text[start:end].strip().lower() in PUBLIC:
         return False
     lines(text, start, end, spans)
@@ -58,7 +60,7 @@ def add(text, start, end, spans):
 
 
 def column_of(text, start):
-    """In which column a key begins, its quotes with it."""
+    """Return the column in which a key begins, with its quotes."""
     column = start - (text.rfind("\n", 0, start) + 1)
     if text[start - 1 : start] in QUOTES:
         return column - 1
@@ -83,7 +85,7 @@ def line_end_of(text, left):
 def quoted(text, left):
     r"""Return (begin, end, end of the quotes) of the quoted scalar that begins here, or None.
 
-    JSON within JSON has \" for quotes.
+    JSON within JSON uses \" for quotes.
     """
     first = left
     while first < len(text) and text[first] == "\\":

@@ -1,13 +1,11 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where the value of a secret lies in YAML, JSON, TOML, ini and flags.
+"""Finds the value of a secret key in YAML, JSON, TOML, ini and flags, however it is written.
 
-In whatever form it is written.
-
-Pure, for mask.py. What is under a secret key is masked unless it is a mapping, whose keys speak for
-themselves: scalars behind tags and anchors, items of sequences, what an alias stands for. Where a
-text is no YAML after all, rather too much is masked than too little.
+The module is pure. It masks what is under a secret key unless that is a mapping, whose keys are
+checked themselves: scalars behind tags and anchors, items of sequences, the target of an alias. In
+a text that is no YAML after all, it masks too much rather than too little.
 """
 
 from .redaction_names import PUBLIC
@@ -34,7 +32,7 @@ DEEPEST = 50
 def value(text, start, mark, spans):
     """Add the places of the value of the key that starts here.
 
-    Nothing for an empty one, a mapping or a public word.
+    Nothing is added for an empty value, a mapping or a public word.
     """
     left = blanks(text, mark + 1)
     if text[mark] == "=":
@@ -46,8 +44,9 @@ def value(text, start, mark, spans):
 def node(text, left, column, spans, flow="", alone=True):
     """Mask the scalars of the node that begins here.
 
-    column: of what it belongs to; lines that are indented deeper are its own. flow: as _flow has
-    it. alone: it may be a mapping or a sequence of lines, because no key stands before it.
+    column: the column of its parent; lines that are indented deeper belong to the node.
+    flow: the result of _flow().
+    alone: no key precedes the node, so that it may be a mapping or a sequence of lines.
     """
     begin, left = left, properties(text, left, flow)
     first, line_end = text[left : left + 1], line_end_of(text, left)
@@ -125,9 +124,9 @@ def anchored(text, name, spans):
 
 
 def _head(text, start):
-    """In which column its line's first key begins.
+    """Return the column in which the line's first key begins.
 
-    Lines that are indented deeper may belong to it.
+    Lines that are indented deeper may belong to that key.
     """
     line = text.rfind("\n", 0, start) + 1
     head = line
@@ -137,9 +136,11 @@ def _head(text, start):
 
 
 def _flow(text, start):
-    """Return how the key stands in a flow mapping.
+    """Return how the key stands in a flow mapping: "line", "lines" or "".
 
-    "line" behind a bracket on its line, "lines" where that may be so on lines above, or ""?
+    "line": a bracket precedes the key on its line.
+    "lines": a bracket may precede it on a line above.
+    "": the key is in no flow mapping.
     """
     line = text.rfind("\n", 0, start) + 1
     before = text[line:start].rstrip(" \t\"'\\?")
@@ -186,9 +187,9 @@ def _word_end(text, left, line_end):
 
 
 def _end_of_quotes(text, start, line_end, begins_line):
-    """Return where the quotes end that are around the key and its value, or -1.
+    """Return where the quotes around the key and its value end, or -1.
 
-    They may end on a later line where the key begins its line.
+    They may end on a later line if the key begins its line.
     """
     name, quote = start, start - 1
     while text[name] in NAME:
@@ -234,7 +235,7 @@ def _plain(text, left, column, spans, flow, alone):
 def _block_collection(text, left, word, spans):
     """Mask the items of the sequence of lines that begins here, and leave a mapping alone.
 
-    False for a scalar.
+    The result is False for a scalar.
     """
     if (word + " ").startswith("- "):
         _sequence(text, left, spans)
@@ -283,7 +284,7 @@ def _string_end(text, left, end):
 def _flow_end(text, left, line_end):
     """Return where a plain scalar of a flow collection ends.
 
-    It may go on below, as long as nothing there looks like another thing.
+    The scalar may continue on the next lines if these contain neither ":" nor "=".
     """
     while True:
         stops = [
@@ -318,10 +319,7 @@ def _deeper(text, line_end, column, spans):
 
 
 def _below(text, line_end, column, spans, flow):
-    """Mask what the lines below hold for a key or dash with nothing behind it.
-
-    Is there anything?
-    """
+    """Mask the lines below a key or dash without a value; return whether there are any."""
     line = _next_line(text, line_end)
     if line >= len(text):
         return False
@@ -390,7 +388,7 @@ def _nested(text, left, column, spans, flow):
 def _collection(text, left, line_end, spans):
     """Mask the items of the flow sequence that begins here, and leave a mapping alone.
 
-    False for a word that only begins like them.
+    The result is False for a word that only begins with the same bracket.
     """
     if text[left : left + 1] == "{":
         inner = text[left + 1 : line_end].partition("}")[0].strip()
@@ -407,9 +405,9 @@ def _collection(text, left, line_end, spans):
 
 
 def _closed(text, left, line_end, spans):
-    """Return where the sequence ends that begins here, the line's end where it does not.
+    """Return where the sequence that begins here ends, the line's end where it has no end.
 
-    -1 if there are letters behind it.
+    The result is -1 if the closing bracket does not end the value.
     """
     depth, position, end = 0, left, min(len(text), left + min(FAR, spans.budget))
     while position < end:
@@ -475,7 +473,7 @@ def _item_end(text, left, end):
 
 
 def _alias(text, left, spans):
-    """Is this an alias, whose anchor is to be masked then, or masked already?"""
+    """Return whether this is an alias (its anchor is masked then), or is masked already."""
     end = left + 1
     while end < len(text) and text[end] in NAME:
         end += 1

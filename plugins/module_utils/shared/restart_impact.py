@@ -1,9 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a restart of a component would load besides our own change. Pure: fed by evidence.
+"""What else a restart of a component would load, apart from the step's own change.
 
-The node calls it with what it sees at the last moment, the plan with the evidence that it has.
+The module is pure. The node passes it what it reads immediately before the restart; the plan passes
+it the evidence.
 """
 
 MISSING = "\0"
@@ -12,11 +13,13 @@ SLACK = 1.0  # seconds: start times are told in hundredths, and by another clock
 
 
 def changes(process, files=(), words=None, flags=(), own=()):
-    """One clause for each change that waits for the next start of this process.
+    """Return one clause for each change that the next start of this process would load.
 
-    process: {component, started_at, argv, exe}. files: [{path, mtime, replaced}] of what the
-    process was given. words: the command line of its manifest, when that is known. flags: names
-    that our step changes itself; own: its files.
+    process: {component, started_at, argv, exe}.
+    files: [{path, mtime, replaced}] of the files that the process reads.
+    words: the command line of its manifest, None where it is not known.
+    flags: the names of the flags that the step itself changes.
+    own: the files that the step itself changes.
     """
     found = []
     for file in files:
@@ -44,9 +47,9 @@ def _change_of(file, started):
 
 
 def of_kubelet(evidence, own=()):
-    """Return the same of the kubelet, without its kubeconfig and certificates.
+    """Return the clauses about the kubelet's next start, without its kubeconfig and certificates.
 
-    It writes them itself while it runs.
+    The kubelet writes these itself while it runs.
     """
     process, unit = evidence.get("process") or {}, evidence.get("unit") or {}
     given = [
@@ -76,7 +79,7 @@ def sentence(host, component, found):
 def _differing(argv, words, own):
     """Return the flags that differ between manifest and process, apart from those of the step.
 
-    The last of a flag counts.
+    The last occurrence of a flag counts.
     """
     running, wanted = flags_of(argv), flags_of(words)
     names = [

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which services are never restarted for the sake of a limit, and how that is said."""
+"""The services that are never restarted for a limit, and the sentence about it."""
 
 from .consent import SERVICE_RESTART
 from .units import KUBELET_UNITS

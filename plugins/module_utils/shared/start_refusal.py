@@ -1,11 +1,12 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Why systemd does not start a unit, and whether it would now. Pure.
+"""Why systemd does not start a unit, and whether it would start it now.
 
-The facts are those of the collector unit_start; the record is the unit's own evidence, which old
-evidence has alone. The controller reads them, and the node once more just before a start. Nothing
-here trusts their types. Words are those of systemd 219 (RHEL 7) to 257.
+The module is pure. The facts are those of the collector unit_start; the record is the unit's own
+evidence, and old evidence has only that. The controller uses the module, and so does the node
+immediately before a start. The types of all values are checked here. Messages are those of systemd
+219 (RHEL 7) to 257.
 """
 
 from collections import namedtuple
@@ -36,9 +37,9 @@ BY_HAND = ", then start it once by hand (systemctl start %s): no start is planne
 
 
 def refusals(record, facts=None):
-    """Return why systemd does not start this unit: what it refused last comes first. Never raises.
+    """Return why systemd does not start this unit, the latest refusal first, without an exception.
 
-    record, facts: mappings of evidence, or anything else.
+    record, facts: mappings of evidence; any other value counts as an empty one.
     """
     return _refusals(_mapping(record), _mapping(facts), DEPTH)
 
@@ -126,7 +127,7 @@ def reason(line):
 def _why(known):
     """Return the line with the reason for which its last start failed.
 
-    One with a path before others.
+    A line with a path takes precedence.
     """
     return _said(known, *DETAILS) or _said(known, *REASONS)
 
@@ -169,7 +170,7 @@ def _load(known):
 
 
 def _checks(known):
-    """At most one reason for its conditions and one for its asserts."""
+    """Return at most one refusal by the unit's conditions and one by its asserts."""
     rows = _items(known.get("checks"))
     found = [
         _unmet(known, [one for one in rows if one.get("assert") is kind], kind)
@@ -202,7 +203,7 @@ def _unseen(rows):
 
 
 def _unlisted(known, rows):
-    """Tell whether no check is known, though systemd may have one."""
+    """Return whether no check is known although systemd may have one."""
     # busctl lists all that systemd would check now; without it what it was is not known.
     return not rows and known.get("checks_from") != "busctl"
 
@@ -254,7 +255,7 @@ def _met(one, refused):
 def _failing(rows, met):
     """Return the checks that fail together.
 
-    Each without a trigger, and all with one if none is met.
+    Each check without a trigger must be met, and at least one of those with a trigger.
     """
     plain = [one for one in rows if one.get("trigger") is not True and met(one) is False]
     triggers = [one for one in rows if one.get("trigger") is True]
@@ -359,7 +360,7 @@ def _ending(one):
 
 
 def _program(one):
-    """Its program that ended badly, as a clause."""
+    """Return a clause about the unit's program that failed, or an empty text."""
     rows = [row for row in _items(one.get("paths")) if _number(row.get("ended"))]
     if not rows:
         return ""
@@ -368,7 +369,7 @@ def _program(one):
 
 
 def _last(one):
-    """Its line that tells the most."""
+    """Return the log line that says most about the unit's last start."""
     return _why(one) or _said(one, "process exited", "Failed with result")
 
 
@@ -433,7 +434,7 @@ def _failed_with(known):
 
 
 def _step(known):
-    """Systemd itself ended the process, before the program began."""
+    """Return the refusal by systemd itself, which ended the process before the program began."""
     status = _failed_with(known)
     if status is None:
         return []
@@ -499,7 +500,7 @@ def _changed_since(known, one):
 def _before(known):
     """Return the refusal by a program of ExecStartPre= that failed.
 
-    The unit's own never started.
+    The unit's main program was never started then.
     """
     if not _over(known) or known.get("exec_main_status"):
         return []
@@ -536,7 +537,7 @@ def _limit(known):
 
 
 def _result(known):
-    """Systemd did not come as far as a process, or its ExecCondition= said no."""
+    """Return the refusal of a start without a process, or one by ExecCondition=."""
     result, name = known.get("result"), _name(known)
     if result == "exec-condition":
         return [

@@ -20,19 +20,19 @@ LAST_RISK = 4  # No step has a higher risk.
 
 
 class StepKind:
-    """What all code knows about one kind of step.
+    """The properties of one kind of step.
 
-    order: place of the kind among the steps of one host; 0 precedes every other host.
-    handler: `package.module:Class` below module_utils, None for recover and for the steps of a
+    order: the place of the kind among the steps of one host; 0 precedes every other host.
+    handler: `package.module:Class` below module_utils; None for recover and for the steps of a
         component's file (steps/handlers/manifest.py).
-    seconds: time limit of the step, None where each step says its own.
-    check_mode: how check mode treats it, one of the words below.
-    settles_at_once: nothing is waited for; the write is verified as soon as it is read again.
-    through_api: its effect lies in the API, and no host restarts anything.
-    brings_back: a node may count as available again after it.
-    starts_kubelet: a kubelet that was down may run after it.
-    local_up_to: risk up to which the step changes nothing but its host and ends nothing.
-    in_plan: whether a plan has such steps; else another entry point does them.
+    seconds: the time limit of the step; None where each step has its own.
+    check_mode: the treatment in check mode, one of the words below.
+    settles_at_once: the step waits for nothing, and reading the file again verifies the write.
+    through_api: the step changes objects of the API, and no host restarts anything.
+    brings_back: a node may count as available again after the step.
+    starts_kubelet: a kubelet that was down may run after the step.
+    local_up_to: the risk up to which the step changes nothing but its host and ends nothing.
+    in_plan: whether a plan has such steps; otherwise another entry point runs them.
     """
 
     __slots__ = (

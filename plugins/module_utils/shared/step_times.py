@@ -33,9 +33,9 @@ def api_seconds_of(step):
 
 
 def budget(step):
-    """Return the seconds after which the step has ended, whatever happens.
+    """Return the seconds after which the step has ended in any case.
 
-    Preconditions, verification, and the same again for the rollback.
+    They cover the preconditions, the verification, and a rollback with its own verification.
     """
     name = step.get("remedy")
     kind = kind_of(name)

@@ -30,9 +30,9 @@ def line_with(text, number):
 
 
 def key_of(text):
-    """Return the setting of a line of sysctl.d, spelled with dots.
+    """Return the setting that a line of sysctl.d names, spelled with dots.
 
-    None for a pattern, or for a line that sets nothing.
+    The result is None for a pattern, or for a line that sets nothing.
     """
     name, equal, _value = text.partition("=")
     name = name.strip(BLANKS)

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The output of systemctl and journalctl, parsed. Pure."""
+"""Parses the output of systemctl and journalctl, without side effects."""
 
 KEPT = 8  # lines of a unit's journal
 
@@ -9,8 +9,8 @@ KEPT = 8  # lines of a unit's journal
 def parse(text):
     """Return the blocks of `systemctl show` as {property: [values]}.
 
-    systemd 219 (RHEL 7) names EnvironmentFiles EnvironmentFile, some with an empty line after it
-    that ends no block, and writes the backslashes of a unit's name as if they had to be escaped.
+    systemd 219 (RHEL 7) differs: it calls EnvironmentFiles EnvironmentFile, may print an empty line
+    after it that ends no block, and escapes the backslashes of a unit's name.
     """
     blocks, name = [{}], ""
     for line in text.splitlines():
@@ -75,9 +75,10 @@ def _quoted(word, quote, char):
 
 
 def of_systemd(line):
-    """Return whether a line of `-o short-iso` is of PID 1, or of its child before the program.
+    """Return whether PID 1, or its child before it executes the program, wrote this line.
 
-    systemd 219 calls that child systemd, later releases "(kubelet)".
+    The format of the line is that of `-o short-iso`. systemd 219 calls that child systemd, later
+    releases "(kubelet)".
     """
     fields = line.split(" ", 3)
     return len(fields) > 3 and fields[2].startswith(("systemd[", "("))

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Systemd's words about a start that failed: steps, results, lines."""
+"""systemd's messages about a start that failed: steps, results and lines."""
 
 FIRST, LAST = 200, 245
 # systemd.exec(5), "Process exit codes"; 223 and 234 are not in use, 244 is not in the manual.

@@ -1,9 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The resources of a workload's containers as one text, that is compared.
+"""The resources of a workload's containers as one text, which is compared and changed like a file.
 
-Swapped and put back as a file is. Pure.
+The module is pure.
 """
 
 import json
@@ -22,7 +22,7 @@ def pod_spec(item):
 def text_of(item):
     """Return [[list, container, resources]] of all containers, in their order.
 
-    Always written the same way.
+    The text is the same for the same resources.
     """
     spec = pod_spec(item)
     found = [
@@ -50,11 +50,11 @@ def put(item, text):
 
 
 def given(text, wanted):
-    """Return the text with requests and limits of its containers set.
+    """Return the text with the wanted requests and limits of its containers.
 
-    Wanted {list: {container: {resource.
+    wanted: {list: {container: {resource: quantity}}}.
 
-    Quantity}}}; ValueError for a stranger.
+    ValueError is raised for a container that the text does not have.
     """
     rows = json.loads(text)
     known = {(where, name): resources for where, name, resources in rows}
@@ -68,9 +68,10 @@ def given(text, wanted):
 
 
 def rolled_out(item):
-    """Return why its pods are not all of its present template and ready, or None.
+    """Return why the rollout of a workload is not complete, or None.
 
-    What changes later (CronJob, OnDelete, paused, a partition) is not waited for.
+    The rollout is complete when all pods are of the present template and ready. A change that is
+    applied later (CronJob, OnDelete, a paused Deployment, a partition) is not waited for.
     """
     spec, status = item.get("spec") or {}, item.get("status") or {}
     if _changes_later(spec):

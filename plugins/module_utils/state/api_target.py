@@ -26,9 +26,9 @@ _away = {}
 
 @contextlib.contextmanager
 def reached(via, read_only=True, seconds=SECONDS):
-    """Yield (an API, how it was reached) of the first one that lets us read kube-system.
+    """Yield (an API, how it was reached) of the first one that permits reading kube-system.
 
-    It must be of the cluster that `via` names; ApiError when none is.
+    The API must belong to the cluster that `via` names. ApiError is raised when none does.
     """
     kubectl = _find_kubectl(via)
     tried, deadline = [], Deadline(seconds)
@@ -84,7 +84,7 @@ def _cluster_uid(api):
 def present(intent):
     """Return the sha256 of the text that an entry is about, as the API holds it now.
 
-    None when it is gone.
+    The result is None when the text is gone.
     """
     via = intent.get("via") or {}
     key = (via.get("kubectl"), via.get("kubeconfig"))

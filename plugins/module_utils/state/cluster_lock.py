@@ -8,9 +8,10 @@ from .storage import ROOT, ChangeError
 
 
 def run(params):
-    """Return {held, changed, lock, message}: `lock` is the one that lies there now, or None.
+    """Return {held, changed, lock, message}.
 
-    Message is the reason why it is not held.
+    lock: the lock that is on the node now, or None.
+    message: the reason why the run does not hold it.
     """
     root = params.get("root") or ROOT
     if params.get("check"):

@@ -80,7 +80,7 @@ def _identity(status):
 def look(place, folder):
     """Return the file at a place, None when there is none.
 
-    No link is followed, no FIFO or device opened.
+    The function follows no link, and opens no FIFO or device.
     """
     try:
         status = os.stat(place.name, dir_fd=folder, follow_symlinks=False)
@@ -127,9 +127,9 @@ def xattrs_of(fd):
 
 
 def write_temporary(name, data, folder, keep):
-    """Write the new bytes next to the old, with the owner, mode and attributes of `keep`.
+    """Write the new bytes to a file in the same folder, with the owner, mode and xattrs of `keep`.
 
-    They are on the disk then. Its xattrs may be None.
+    The bytes are on the disk afterwards. No xattrs are set where those of `keep` are None.
     """
     with storage.descriptor(os.open(name, storage.NEW_FLAGS, 0o600, dir_fd=folder)) as fd:
         storage.write_all(fd, data)

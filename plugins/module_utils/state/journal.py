@@ -1,12 +1,12 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The journal of a node. What was to be changed, by which run and why, and what became of it.
+"""The journal of a node: which run changed what, why, and with which result.
 
-A change is an intent (`<nnn>-<step>.json`), the former bytes beside it (`.before`), and an end
-(`.end.json`), which lies there prepared before the file is touched, so that a disk that fills up
-meanwhile cannot keep it out. An intent without an end is a change that was interrupted: evidence,
-and refused as ground for the next change of that file.
+A change is an intent (`<nnn>-<step>.json`), the former bytes in the same folder (`.before`), and an
+end (`.end.json`). The end is prepared before the file is changed, so that a full disk cannot
+prevent it. An intent without an end is an interrupted change. It is evidence, and the file is not
+changed again before that change is ended.
 """
 
 import base64
@@ -36,9 +36,11 @@ PENDING, UNREADABLE = "pending", "unreadable"
 class StepContext:
     """The context of a change: the run, the plan's step, what it does and why.
 
-    `check` changes nothing. must_hold: refuse unless the run holds this node's lock; without it no
-    lock at all is enough, another run's never. keep: why a revert leaves the file as it is, for
-    files that must not be restored; reverts: `<run id>/<entry>`.
+    check: change nothing.
+    must_hold: the run must hold this node's lock. Without it the node may have no lock at all, but
+        never the lock of another run.
+    keep: why a revert leaves the file as it is, for files that must not be restored.
+    reverts: `<run id>/<entry>` of the reverted entry.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 - the fields of a record
@@ -82,7 +84,7 @@ class StepContext:
     def exclusive(self):
         """Yield a descriptor of kubemend's directory while only this run may change the node.
 
-        None in check mode.
+        In check mode the descriptor is None.
         """
         if self.check:
             with storage.told(f"{self.root} cannot be read"):
@@ -151,7 +153,7 @@ def label(step):
 def begin(step, root_fd, facts, former, after):
     """Write the intent, with the former bytes (None: there was no file).
 
-    `facts` go into the record as they are.
+    facts: further fields of the record.
     """
     with storage.descriptor(storage.private_folder(FOLDER, root_fd)) as runs:
         fd = storage.private_folder(step.run_id, runs)
@@ -210,7 +212,7 @@ def _write_intent(fd, name, record, former):
 def opened(root, run_id=None):
     """Yield a descriptor of the journal, or of a run's part of it; None when there is none.
 
-    Makes nothing.
+    The function creates nothing.
     """
     try:
         fd = os.open(os.path.join(root, FOLDER, run_id or ""), storage.FOLDER_FLAGS | os.O_NOFOLLOW)
@@ -238,7 +240,7 @@ def items(root=ROOT, first_run=""):
 def read_run(run_id, root=ROOT, only_open=False):
     """Return the entries of a run in their order: {run_id, entry, intent, end, error}.
 
-    only_open: those without an end.
+    only_open: return only entries without an end.
     """
     found = []
     with opened(root, run_id) as fd:
@@ -274,7 +276,7 @@ def open_entries(root=ROOT):
 def list_runs(root=ROOT, last=None):
     """Return the newest `last` runs (default: all) that tried to change anything, oldest first.
 
-    With how many of their changes came to which end.
+    Each one has the number of its changes by their result.
     """
     runs = []
     for run_id in reversed(run_ids(root)):

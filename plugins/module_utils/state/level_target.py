@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Entries of the journal about the log verbosity of a running process.
 
-The verbosity cannot be read back: what the journal says of it is all that is known.
+The verbosity cannot be read back, so that only the journal shows it.
 """
 
 import re
@@ -34,7 +34,7 @@ def named(real):
 
 
 def raised(root=ROOT):
-    """Return the journal's items of levels that were raised from this node and not put back."""
+    """Return the journal's items of levels that were raised from this node and are not restored."""
     items = [item for item in journal.items(root) if _is_committed(item)]
     back = {item["intent"]["reverts"] for item in items}
     return [
@@ -60,9 +60,9 @@ def unsettled(root=ROOT):
 
 
 def present(run_id, entry, intent, root=ROOT):
-    """Return the digest of the level by what the journal knows of an entry: raised, or as before.
+    """Return the digest of the level that an entry leaves in effect, as the journal shows it.
 
-    ChangeError while the entry is open.
+    The level is the raised one or the former one. ChangeError is raised while the entry is open.
     """
     if (run_id, entry) in _keys(journal.open_entries(root)):
         raise ChangeError(

@@ -3,10 +3,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The lock of a cluster, as one node holds it: which run may change this node, and until when.
 
-Its age is measured by the node alone, by boot id and uptime, so no clocks need to agree. A
-reboot loses the uptime at which it was granted, but not how long for: after a reboot it counts as
-held until the node has been up for that many seconds, by when it has certainly run out. So it may
-be held too long after a reboot, never too short.
+Only the node measures its age, by boot id and uptime, so that no clocks need to agree. A reboot
+loses the time at which the lock was granted, but not its duration. After a reboot the lock is held
+until the node has been up for that many seconds, when it has certainly expired. It may thus be held
+too long after a reboot, but never too short.
 """
 
 import os
@@ -30,13 +30,14 @@ class LockHeld(ChangeError):
 
 
 def acquire(run_id, controller, seconds, take=None, root=ROOT):
-    """Hold this node for the run from now on, for so many seconds.
+    """Hold this node for the run for so many seconds from now, and return the lock.
 
-    `taken_from` is the run that it was taken from, or None.
+    Its `taken_from` is the run that held the lock before, or None.
 
-    controller: {machine_id, host, boot_id, pid, started} of the run's process, for others to see
-    whether it still lives. take: a run whose lock is taken although it has not run out (its process
-    is gone, or the operator said so).
+    controller: {machine_id, host, boot_id, pid, started} of the run's process. Other runs check
+        with it whether that process still exists.
+    take: a run whose lock may be taken before it expires: its process is gone, or the operator
+        consented.
     """
     _check(run_id, seconds)
     with storage.exclusive(root) as folder:
@@ -52,9 +53,9 @@ def acquire(run_id, controller, seconds, take=None, root=ROOT):
 
 
 def renew(run_id, seconds, root=ROOT):
-    """Hold it for so many seconds from now. Refused when it is gone or another's.
+    """Hold this node for so many seconds from now; raise a ChangeError where the lock is lost.
 
-    One that ran out untaken is renewed.
+    A lock that expired is renewed unless another run took it.
     """
     _check(run_id, seconds)
     with storage.exclusive(root) as folder:
@@ -70,7 +71,7 @@ def renew(run_id, seconds, root=ROOT):
 
 
 def release(run_id, root=ROOT):
-    """Release the lock, and return whether it was this run's. Another run's stays."""
+    """Release the lock of this run, and return whether there was one; another run's lock stays."""
     if not os.path.lexists(os.path.join(root, NAME)):
         return False
     with storage.exclusive(root) as folder:
@@ -86,7 +87,7 @@ def release(run_id, root=ROOT):
 def read(root=ROOT):
     """Return the lock with `held` (bool) and `remaining` (seconds, at most), or None.
 
-    Makes no file, and does not wait.
+    The function creates no file, and does not wait.
     """
     try:
         folder = os.open(root, storage.FOLDER_FLAGS)
@@ -99,7 +100,7 @@ def read(root=ROOT):
 def demand(run_id, folder, root, required=False):
     """Refuse a change by a run that may not change this node.
 
-    Call it under the flock, so that it stays true.
+    The caller holds the flock, so that the result stays true.
     """
     held = _load(folder, root)
     if held is None:

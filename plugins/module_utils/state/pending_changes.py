@@ -1,10 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Changes that were interrupted, and what became of them.
+"""Changes that were interrupted, and their results.
 
-The file itself shows it: it holds the bytes from before (not done), those from after (done, and
-only the record is missing), or others (superseded: they stay, and the former bytes stay in the
+The file itself shows the result. It has the former bytes (not done), the new bytes (done, and only
+the record is missing), or others (superseded: these stay, and the former bytes stay in the
 journal).
 """
 
@@ -21,8 +21,12 @@ AFTER, BEFORE, NEITHER, UNKNOWN = "after", "before", "neither", "unknown"
 def pending(root=ROOT):
     """Return every change without an end: {run_id, entry, intent, error, state, sha256, temp}.
 
-    Makes nothing. state: after, before or neither, by the present bytes; unknown when they or the
-    intent cannot be read (`error` is the reason). temp: the path of a leftover dotfile, or None.
+    state: after, before or neither, by the present bytes; unknown when these or the intent cannot
+        be read.
+    error: why they cannot be read.
+    temp: the path of a temporary file that is left, or None.
+
+    The function creates nothing.
     """
     return [_described(item, root) for item in journal.open_entries(root)]
 
@@ -45,9 +49,9 @@ def _described(item, root):
 
 
 def present(intent, root=ROOT, run_id=None, entry=None):
-    """Return the sha256 of what an entry is about as it is now, None when nothing is there.
+    """Return the sha256 of the present content of an entry's target, None when there is none.
 
-    ChangeError when it is unknown, for example because the API does not answer.
+    ChangeError is raised when it is unknown, for example because the API does not answer.
     """
     return target_of(intent).read(intent, root, run_id, entry)
 

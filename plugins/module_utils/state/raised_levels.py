@@ -1,10 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Log levels of this node that a restart raised and that are raised still.
+"""Log levels of this node that a restart raised and that are still raised.
 
-By what the journal, the files and the processes show. An audit reads this too: nothing here changes
-anything, and nothing that does is imported.
+The journal, the files and the processes show them. An audit imports this module too: nothing here
+changes anything, and nothing that does is imported.
 """
 
 import os
@@ -53,13 +53,14 @@ def left(run_id, root=ROOT):
 def edited(run_id, root=ROOT):
     """Return [(record, (whether the level is still raised, what is to be done by hand))].
 
-    Of those whose file was edited since: that edit is not undone.
+    The list has the levels whose file was edited after kubemend raised them. Such an edit is not
+    undone.
     """
     return [(record, _by_hand(record)) for record in _by_owner(run_id, root)[1]]
 
 
 def _by_owner(run_id, root):
-    """Return the records of levels that a revert takes back, and of those with a foreign edit."""
+    """Return the records of levels that a revert restores, and of those with a foreign edit."""
     managed, foreign = [], []
     found = records(run_id, root)
     if not found:
@@ -116,7 +117,7 @@ def raised_to(record):
 def _by_hand(record):
     """Return (whether the level is still raised, one sentence).
 
-    By the file as it is now, and by the process that runs.
+    The present file and the running process decide it.
     """
     level, component, paths = raised_to(record), record["component"], paths_of(record)
     path = _path_with(level, paths)
@@ -170,9 +171,9 @@ def _levels(component):
 
 
 def raised_kubelet_runs(record):
-    """Return whether the very process that started with the raised level still runs.
+    """Return whether the process that started with the raised level still runs.
 
-    Its files may be back.
+    Its files may have their former bytes already.
     """
     seen = record.get("seen") or {}
     return bool(seen.get("pid")) and step_record.ticks(seen["pid"]) == seen.get("ticks")

@@ -1,11 +1,11 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a revert of a run would do on this node, file by file. Nothing here changes anything.
+"""What a revert of a run would do on this node, file by file, without a change.
 
-A run may have changed a file several times. Changes that follow on each other count as one: from
-the bytes before the first to those after the last. Where a foreign change lies between, the changes
-before and after it are taken back each for itself.
+A run may have changed a file several times. Consecutive changes count as one: from the bytes before
+the first to those after the last. Where a foreign change is between them, the changes before and
+after it are reverted separately.
 """
 
 import os
@@ -31,11 +31,15 @@ RESTORE, ALREADY, CONFLICT, KEPT, OPEN, UNDONE = (
 def plan_revert(run_id, root=ROOT):
     """Return what a revert would do, newest change first, without changing anything.
 
-    {path, real, entries, state, sha256_left, sha256_former, sha256_present, reason}.
+    An item is {path, real, entries, state, sha256_left, sha256_former, sha256_present, reason}. Its
+    state is one of these:
 
-    state: restore, already (holds the former bytes), conflict (holds neither: both are shown),
-    undone (was put back, and changed again since), kept (its step kind never puts it back) or
-    interrupted (recover first).
+    restore: the former bytes are to be restored.
+    already: the file has the former bytes.
+    conflict: the file has neither the former bytes nor those of the run.
+    undone: the former bytes were restored, and the file was changed again.
+    kept: the kind of step is never reverted.
+    interrupted: an interrupted change must be ended first.
     """
     return [shown(history) for history in histories(run_id, root)]
 
@@ -72,7 +76,7 @@ def histories(run_id, root):
 
 
 def _decide(history, present_digest, run_id, root):
-    """Set the state of a history by the bytes that will be there when its turn comes."""
+    """Set the state of a history by the bytes that are present when its revert begins."""
     if present_digest == history["sha256_former"]:
         history["state"] = ALREADY
         return
@@ -83,7 +87,7 @@ def _decide(history, present_digest, run_id, root):
 
 
 def _since(run_id, history, root):
-    """Return {state, reason} where it was put back already and changed again since; else {}."""
+    """Return {state, reason} where the former bytes were restored and changed again, else {}."""
     items = _committed(history["real"], run_id, root)
     back = _put_back(items, "{}/{}".format(run_id, history["entries"][-1]))
     if history["sha256_left"] == history["sha256_former"]:  # by the run itself
@@ -111,7 +115,7 @@ def _is_committed(item, real):
 
 
 def _put_back(items, entry):
-    """Return the entries that took back `entry`, but for those that were taken back themselves."""
+    """Return the entries that reverted `entry`, without those that were reverted themselves."""
     redone = {item["intent"]["reverts"] for item in items}
     return [
         item

@@ -1,11 +1,11 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The record of a step, in the journal next to what it changed.
+"""The record of a step, in the journal next to its changes.
 
-Its state is `awaited` before anything is written, and how the step ended afterwards. A record that
-is still `awaited` while its program is gone is a step that was interrupted between write and
-verification: evidence, and the next run verifies or undoes it.
+Its state is `awaited` before anything is written, and the result of the step afterwards. A record
+that is still `awaited` while its process is gone is a step that was interrupted between the write
+and the verification. It is evidence, and the next run verifies the step or rolls it back.
 """
 
 import contextlib
@@ -47,7 +47,8 @@ def _boot():
 def claim(step, facts):
     """Record that this step begins, and return None, or the record of an earlier attempt at it.
 
-    It does not begin a second time: Ansible may open a connection twice. Looked in check mode.
+    A step does not begin twice, although Ansible may open a connection twice. In check mode the
+    function raises Looked.
     """
     if step.check:
         raise Looked()
@@ -132,7 +133,7 @@ def end(run_id, step, state, reason=None, root=ROOT, **more):
 def ended(step, state, reason, seen=None):
     """Record how a step ended that its own run ends, and return (state, reason, seen).
 
-    That what was done could not be recorded becomes a part of the reason.
+    Where the record could not be written, the reason says so.
     """
     try:
         end(step.run_id, step.step, state, reason, step.root, ended_by=step.run_id, seen=seen or {})
@@ -143,9 +144,9 @@ def ended(step, state, reason, seen=None):
 
 
 def tell(run_id, step, text, root=ROOT, name="progress"):
-    """Record how far a step is, for a run that waits for it, or as `ended_so` why it stays open.
+    """Record the progress of a step for a waiting run, or in `ended_so` why the step stays open.
 
-    What cannot be written is left out.
+    Nothing is recorded where the record cannot be written.
     """
     try:
         with storage.exclusive(root), journal.opened(root, run_id) as fd:
@@ -199,7 +200,8 @@ def failures(root=ROOT):
 def unproven(root=ROOT):
     """Return the record of every step that began and has no end.
 
-    With `running` and `entry`, the last item of the journal (or None) of it.
+    running: whether a process still runs the step.
+    entry: the last item of the journal about the step, or None.
     """
     found = []
     for run_id, records in _records(root):

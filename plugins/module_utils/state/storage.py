@@ -1,11 +1,11 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""kubemend's own directory on a node: files appear whole or not at all, also after a power cut.
+"""kubemend's directory on a node: files appear whole or not at all, also after a power cut.
 
-`/var/lib/kubemend` is 0700, its files 0600. A process of kubemend that changes anything on the
-node, in it or elsewhere, holds its flock. What lies there under the flock without an owner is
-therefore a leftover of a process that was killed.
+`/var/lib/kubemend` has mode 0700, its files 0600. A process of kubemend that changes anything on
+the node, in the directory or elsewhere, holds its flock. A file without an owner that is found
+under the flock therefore belongs to a process that was killed.
 """
 
 import contextlib
@@ -54,7 +54,7 @@ WAYS_OUT = {
 class ChangeError(Exception):
     """One sentence: what was not done, the reason, the way out.
 
-    `changed` is whether the file holds the new bytes nevertheless.
+    changed: whether the file has the new bytes in spite of the error.
     """
 
     def __init__(self, reason, changed=False):
@@ -100,7 +100,7 @@ def now():
 def clock():
     """Return [this node's boot id, the seconds since that boot, suspended time included].
 
-    Ages by it need no clocks that agree.
+    An age that is measured with it needs no synchronized clocks.
     """
     with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as boot, open(
         "/proc/uptime", encoding="ascii"
@@ -144,9 +144,9 @@ def sync_folder(folder):
 
 @contextlib.contextmanager
 def exclusive(root, wait=WAIT_SECONDS, lead="nothing was changed"):
-    """Yield a descriptor of kubemend's directory while no other process of it changes this node.
+    """Yield a descriptor of kubemend's directory while no other kubemend process changes this node.
 
-    lead: how a refusal begins.
+    lead: how the sentence of an error begins.
     """
     unusable = f"{lead}, because {root} cannot be used"
     with told(unusable):
@@ -226,7 +226,7 @@ def temporary(name):
 
 
 def prepare(name, record, folder):
-    """Write a record under its temporary name: `publish` needs no space any more."""
+    """Write a record under its temporary name, so that `publish` needs no disk space."""
     unlink(temporary(name), folder)
     try:
         write_new(

@@ -1,9 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What an entry of the journal is about: the beginning of its `real` names it and its reader.
+"""The targets of journal entries: the prefix of an entry's `real` selects its target and reader.
 
-A writer has the target's name in steps/revert/registry.py: nothing here changes anything.
+The writers are in steps/revert/registry.py, because nothing here changes anything.
 """
 
 from ..shared.journal_names import CONFIG_MAP, LEVEL, UNIT, WORKLOAD
@@ -13,10 +13,11 @@ API_OBJECT, SYSTEMD_UNIT, LOG_VERBOSITY, FILE = "api_object", "unit", "log_verbo
 
 
 class JournalTarget:
-    """One kind of thing that entries are about.
+    """One kind of target that entries are about.
 
-    read(intent, root, run_id, entry) returns the sha256 of what is there now, None where nothing
-    is, or raises ChangeError. readable: whether that asks the thing itself, and not the journal.
+    read: a function of (intent, root, run_id, entry) that returns the sha256 of the present
+        content, None where there is none. It may raise ChangeError.
+    readable: whether that function reads the target itself, and not the journal.
     """
 
     __slots__ = ("name", "prefix", "read", "readable")

@@ -16,7 +16,7 @@ ASKING = 60
 def state(name):
     """Return {load, active, sub, result, pid, enabled} of a unit.
 
-    ChangeError where systemd does not say.
+    ChangeError is raised where systemd does not answer.
     """
     if name not in KUBELET_UNITS + RUNTIMES:
         raise ChangeError(
@@ -60,9 +60,9 @@ def encoded(word):
 
 
 def mask_of(path):
-    """Return where the mask links to, None where there is no such file.
+    """Return the target of the mask's link, None where there is no such file.
 
-    ChangeError where something else lies there.
+    ChangeError is raised where a file of another kind is at the path.
     """
     is_mask, link = unit_mask.mask(path)
     if is_mask and link is not None:

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The time at which the levels that a run raised from this node go back, by its service's file."""
+"""The time at which a service of this node restores the levels of a run, as its file has it."""
 
 import os
 import time
@@ -12,9 +12,9 @@ FOLDER = "levels"
 
 
 def boot():
-    """Return (what names this start of the node, the seconds since the kernel's).
+    """Return (an id of this start of the node, the seconds since the kernel's boot).
 
-    A container that is a node has its kernel's boot id, and an init of its own.
+    A container that acts as a node has the boot id of its kernel, and an init process of its own.
     """
     boot_id, uptime = storage.clock()
     return f"{boot_id}/{step_record.ticks(1)}", uptime
@@ -33,7 +33,7 @@ def overdue(run_id, root, patience):
 def until(run_id, root):
     """Return when the service of this run restores its levels, by this node's clock in UTC.
 
-    None where no service is left.
+    The result is None where the service has no file any more.
     """
     if not os.path.exists(os.path.join(root, FOLDER, run_id + ".json")):
         return None
@@ -43,9 +43,9 @@ def until(run_id, root):
 
 
 def remaining(run_id, root):
-    """Return (seconds until the time is over, whether all is raised that will be).
+    """Return (seconds until the levels are restored, whether all levels are raised).
 
-    No seconds after another start of the node, or where the file cannot be read.
+    The seconds are 0 after another start of the node, or where the file cannot be read.
     """
     now, uptime = boot()
     try:

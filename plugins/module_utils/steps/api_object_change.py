@@ -1,14 +1,13 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One text of an API object changed as a file is: compare, journal, swap, read again, commit.
+"""One text of an API object, changed like a file: compare, journal, swap, read again, commit.
 
-It is a text of a ConfigMap, or the resources of a workload's containers (workload.text_of). The
-journal is that of the node that asks the API. Its entry's `real` is
-configmap:<namespace>/<name>#<key> or workload:<path of the object>, and `via` says how the API was
-reached, for a recovery or a revert. The swap is the API's own: the object goes back with
-the resourceVersion that it was read with, and the API server refuses it when anybody has written
-since.
+The text is one of a ConfigMap, or the resources of a workload's containers
+(workload_resources.text_of). The journal is that of the node that sends the requests. Its entry's
+`real` is configmap:<namespace>/<name>#<key> or workload:<path of the object>, and `via` says how
+the API was reached, for a recovery or a revert. The API itself does the swap: the request has the
+resourceVersion of the object that was read, and the API server refuses it after any write since.
 """
 
 import base64
@@ -28,9 +27,10 @@ from . import file_change
 
 
 def compare_and_swap(wanted, step, via):
-    """Return the change of a plan: splices of the true text.
+    """Apply the splices of a plan to a text of an API object, and return the result.
 
-    As change.compare_and_swap, with `left`, the digest that is there afterwards.
+    The result is that of file_change.compare_and_swap, with `left`, the digest of the text
+    afterwards.
     """
     splices = [
         (begin, end, base64.b64decode(old), base64.b64decode(new))
@@ -47,9 +47,9 @@ def compare_and_swap(wanted, step, via):
 
 
 def give(wanted, step, via):
-    """Return requests and limits of a workload's containers.
+    """Set requests and limits of a workload's containers.
 
-    Wanted {path, real, sha256, resources} as workload.given has them.
+    wanted: {path, real, sha256, resources}; resources as in workload_resources.given().
     """
 
     def edit(former):

@@ -1,10 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What every handler of a kind of step has in common: the frame around its work.
+"""The common frame of the handlers of all kinds of steps.
 
-A step is checked, recorded and begun once; then it writes, verifies what it wrote, and rolls that
-back where it is not verified. Each end is recorded. A handler says what its kind does in each part.
+A step is checked, recorded and begun once. Then it writes, verifies what it wrote, and rolls it
+back where the verification fails. Each end is recorded. A handler defines these parts for its kind.
 """
 
 from ..shared.errors import PreconditionFailed
@@ -18,8 +18,9 @@ BEGUN_BEFORE = "it was begun before (a connection that was made twice)"
 class Step:
     """One step of a plan on this node.
 
-    plan: the step as the plan has it. context: the run and the plan's step on whose behalf
-    something is changed. params: what the program was called with.
+    context: the run and the plan's step on whose behalf something is changed.
+    plan: the step as the plan has it.
+    params: the parameters of the program.
     """
 
     def __init__(self, context, plan, host, params=None):
@@ -120,7 +121,10 @@ class StepHandler:
         raise NotImplementedError
 
     def verify(self, _step, _record):
-        """Return why the step has no effect, or None. A written file needs no more."""
+        """Return why the step has no effect, or None.
+
+        A written file needs no further verification.
+        """
         return
 
     def describe(self, _step, _record, _applied):
@@ -134,6 +138,6 @@ class StepHandler:
     def recover(self, record, context=None, params=None):
         """End a step that was interrupted: (state of its record, reason).
 
-        The state is None where it stays open and the next run tries again.
+        The state is None where the step stays open and the next run tries again.
         """
         raise NotImplementedError

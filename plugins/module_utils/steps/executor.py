@@ -1,11 +1,11 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One step of a repair on its node: check, write, verify, or restore the former bytes.
+"""Runs one step of a plan on its node: check, write, verify, or restore the former bytes.
 
-All of it in one program, so that no connection is needed between the write and its verification.
-The work is done by a process in a session of its own: a controller that vanishes, and the channel
-with it, stops nothing.
+One program does all of it, so that no connection is needed between the write and its verification.
+The work is done by a process in a session of its own. It continues when the controller or the
+connection is lost.
 """
 
 import time
@@ -32,8 +32,10 @@ from .handlers import manifest
 def run(params):
     """Return {state, reason, changed, seconds, seen, journal, notes}.
 
-    `work` is done by a process that continues when this one ends. patience: seconds after which a
-    running step answers so, with its progress as the reason; the next call waits for it again.
+    `work` runs in a process that continues when this one ends.
+
+    patience: seconds after which a running step returns the state RUNNING, with its progress as the
+        reason. The next call waits for it again.
     """
     try:
         return detached.run(work, params, params.get("patience")) or answer_of(
@@ -174,7 +176,7 @@ class _Executor:
     def renew_lock(self, strict):
         """Renew the run's lock on this node for as long as the step may last.
 
-        strict: the run must have it now.
+        strict: the run must hold the lock now.
         """
         if not self.lock:
             return
@@ -188,7 +190,7 @@ class _Executor:
     def _earlier(self, record):
         """Return the answer of an earlier attempt at this step, or None.
 
-        Ansible may open a connection twice.
+        Ansible may open a connection twice, and then starts the step twice.
         """
         if record is None:
             return None
@@ -235,7 +237,7 @@ class _Executor:
         }
 
     def end(self, record, state, reason, seen=None, entry=None, **more):
-        """Record how a step ended, as far as that can be."""
+        """Record how a step ended, if the record can be written."""
         try:
             step_record.end(
                 record["run_id"],

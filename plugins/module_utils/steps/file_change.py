@@ -1,16 +1,17 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The write. Every file that we ever change on a node is changed here: compare, then swap.
+"""Writes files: every file that kubemend changes on a node is changed here, by compare and swap.
 
-Under the node's flock and within the run's lock: read, compare, intent and former bytes into the
-journal, new bytes into a dotfile beside the old (kubelets ignore those), compare again, rename,
-commit. Each of it is on the disk before the next. A kill at any moment leaves the file as it was or
-as it was to be, and the journal says that it was at work.
+Under the node's flock and within the run's lock, a change has these parts: read, compare, write the
+intent and the former bytes into the journal, write the new bytes into a temporary dotfile in the
+same folder (a kubelet ignores those), compare again, rename, commit. Each part is on the disk
+before the next begins. A kill at any moment leaves the file with its former or its new bytes, and
+the journal shows the interrupted change.
 
-What remains: a tool that does not use this flock and writes in the microseconds between the second
-comparison and the rename is overwritten, as by every other tool; the kernel offers no rename on
-condition of content.
+One gap remains: a tool that does not use this flock and writes in the microseconds between the
+second comparison and the rename is overwritten. The kernel offers no rename on condition of
+content.
 """
 
 import base64
@@ -25,7 +26,7 @@ SHA256 = re.compile(r"[0-9a-f]{64}\Z")
 
 
 class Attributes:
-    """What a new file gets; xattrs None: what its folder gives it."""
+    """The attributes of a new file; without xattrs it gets those of its folder."""
 
     def __init__(self, mode=0o644, uid=0, gid=0, xattrs=None):
         self.mode = mode
@@ -35,12 +36,12 @@ class Attributes:
 
 
 def compare_and_swap(path, expected_sha256, splices, step):
-    """Replace bytes of a file that is still what evidence said.
+    """Replace bytes of a file that still has the digest of the evidence, and return the result.
 
-    Splices [(start, end, old bytes, new bytes)] of the true bytes.
+    splices: [(start, end, old bytes, new bytes)] of the unmasked bytes.
 
-    Returns {changed, path, real, linked, sha256_before, sha256_after, entry, note}. ChangeError:
-    nothing was changed, unless its `changed` says otherwise.
+    The result is {changed, path, real, linked, sha256_before, sha256_after, entry, note}. After a
+    ChangeError nothing was changed, unless its `changed` is true.
     """
     demand_digest(path, expected_sha256)
     return _swap(path, expected_sha256, lambda former: splice(path, former, splices), step, "edit")
@@ -53,9 +54,9 @@ def replace(path, expected_sha256, data, step):
 
 
 def create_file(path, data, step, attributes=None, make_folder=False):
-    """Return a file where there must be none (what expects an absence).
+    """Create a file where there must be none, and return the result of compare_and_swap().
 
-    make_folder: make its folder, 0755, not that one's parents.
+    make_folder: create its folder with mode 0755, but not the parents of that folder.
     """
     return _swap(
         path, None, lambda former: data, step, "create", attributes or Attributes(), make_folder
@@ -166,9 +167,9 @@ def _folder(place, may_be_missing):
 
 @contextlib.contextmanager
 def _made(place, wanted):
-    """Return the folder, made where it is wanted and missing.
+    """Create the folder where that is wanted and it is missing, for the time of a change.
 
-    Taken away again where nothing came to lie in it.
+    The folder is removed again after an error that left no file in it.
     """
     is_new = False
     try:
@@ -188,7 +189,7 @@ def _made(place, wanted):
 
 
 def compare(path, present, expected):
-    """Refuse unless the digest that is there now is the expected one; None is an absence."""
+    """Refuse unless the present digest is the expected one; None means that there is no file."""
     if present == expected:
         return
     if expected is None:
@@ -241,7 +242,7 @@ class _Swap:
         self.attributes = attributes
 
     def run(self, step, root_fd, facts):
-        """Do it; which entry of the journal tells of it."""
+        """Write the change, and return its entry of the journal."""
         keep = self.attributes
         facts.update(
             size_before=len(self.found.data) if self.found else None,
@@ -280,7 +281,7 @@ class _Swap:
         return f"{entry.run_id}/{entry.name}"
 
     def _install(self, temp):
-        """Everything up to the one system call that changes the name."""
+        """Do everything up to and including the one system call that changes the name."""
         if self.after is not None:
             file_target.write_temporary(temp, self.after, self.folder, self.attributes)
         if self.found and not self.found.same(file_target.look(self.place, self.folder)):
@@ -308,7 +309,7 @@ class _Swap:
         entry.commit()
 
     def _undo(self, entry, temp, error):
-        """Remove what is left of it; it stays open where that cannot be shown."""
+        """Remove the temporary file; the change stays open where it cannot be removed."""
         try:
             if temp:
                 storage.unlink(temp, self.folder)

@@ -1,10 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether a component runs as it should, by its process, its healthz and its configz.
+"""Checks whether a component runs as it should, by its process, its healthz and its configz.
 
-Polled ten times a second: /proc first, HTTP only once there is the right process. What the process
-says counts; that the file is right proves nothing.
+The process is checked ten times a second, by /proc first and by HTTP only once the right process
+runs. Only the answers of the process count: a correct file proves nothing.
 """
 
 import time
@@ -34,9 +34,12 @@ TRUE = ("", "1", "t", "T", "TRUE", "true", "True")
 
 
 class ExpectedState:
-    """What is waited for. flags: {name: value, or None for not set}; argv: exactly this.
+    """The state that a component's process must reach.
 
-    Not_identity: another process than that.
+    flags: {name: value, or None for not set}.
+    argv: the exact command line.
+    not_identity: the identity of the former process, which does not count.
+    elect: whether leader election must be on; None where that does not matter.
     """
 
     def __init__(
@@ -50,7 +53,7 @@ class ExpectedState:
         self.healthy = healthy
 
     def misfit(self, instance):
-        """Why a process is not the one, or None."""
+        """Return why a process is not the wanted one, or None."""
         if instance.identity == self.not_identity:
             return f"the former process (pid {instance.pid}) still runs"
         if self.argv is not None and files.masked_argv(instance.argv) != self.argv:
@@ -98,9 +101,11 @@ def _value(value):
 
 
 class HealthResult:
-    """What came of the waiting: ok or the reason why not.
+    """What the component showed by the end of the wait.
 
-    The last instance, what it answered, and when all of it was first shown.
+    ok, reason: whether the component is well, and why not.
+    instance, answer: the last process, and its answers.
+    shown_at: when all of the wanted state was first shown.
     """
 
     def __init__(self):
@@ -112,7 +117,7 @@ class HealthResult:
         self.waited = 0.0
 
     def seen(self):
-        """For the step's answer."""
+        """Return what the step's answer has about the process."""
         pid, started_at = None, None
         if self.instance:
             pid, started_at = self.instance.pid, self.instance.started_at
@@ -130,12 +135,14 @@ class HealthResult:
 
 
 def wait(want, credentials, end, stable=None, hopeless=True, later=None):
-    """Return a HealthResult. `end` by time.monotonic().
+    """Wait until the component is as wanted, and return a HealthResult.
 
-    hopeless: give up early on what cannot become right any more.
-
-    later: asked once at the end, when nothing runs and nothing ended either, for another end: the
-    kubelet may hold back a container that it has started before, and that is no failure.
+    end: the time limit, by time.monotonic().
+    stable: for how many seconds the component must be well.
+    hopeless: whether to end early when more time does not help.
+    later: called once at the end, when no new process has started; it returns a later end. The
+        kubelet may delay the start of a container that it started before, and such a delay is no
+        failure.
     """
     found, state, begin = HealthResult(), _State(want.component), time.monotonic()
     deadline = _Deadline(end, later)
@@ -159,7 +166,7 @@ def wait(want, credentials, end, stable=None, hopeless=True, later=None):
 
 
 def _hopeless(found, state, now):
-    """Tell whether more patience is of no use: too many ends, or wrong for too long."""
+    """Return whether more patience is of no use: too many ends, or wrong for too long."""
     if state.ended() >= DEATHS:
         found.reason = f"the new process ended again {int(state.ended())} times"
         return True
@@ -185,7 +192,10 @@ class _Deadline:
         self.later = later
 
     def passed(self, now, state):
-        """Tell whether the waiting is over; ask for the later end where nothing has started."""
+        """Return whether the wait is over.
+
+        At the end `later` is asked for a later end if nothing has started.
+        """
         if now < self.end:
             return False
         if self.later is not None and not state.started():
@@ -194,7 +204,7 @@ class _Deadline:
 
 
 class _State:
-    """What the loop remembers of the process that it looks at."""
+    """The state of the observed process between two looks."""
 
     def __init__(self, component):
         self.component = component
@@ -208,9 +218,9 @@ class _State:
         self.counted_at, self.fresh = 0.0, set()
 
     def ended(self):
-        """How many processes ended since the beginning.
+        """Return how many processes have ended since the beginning.
 
-        Those that were seen, or those that left only a log.
+        The count includes observed processes, and those that left only a log.
         """
         now = time.monotonic()
         if now - self.counted_at >= AGAIN:
@@ -220,11 +230,11 @@ class _State:
         return max(self.deaths, len(self.fresh) - (1 if self.identity else 0))
 
     def started(self):
-        """Tell whether a process of the component runs, or ended since the beginning."""
+        """Return whether a process of the component runs, or has ended since the beginning."""
         return bool(self.ended() or instances(self.component))
 
     def follow(self, identity):
-        """Another process, or none: what was known counts no longer."""
+        """Forget what is known of the process if another one runs, or none."""
         if self.identity is not None and self.identity != identity:
             self.deaths += 1
         if self.identity != identity:
@@ -237,7 +247,7 @@ class _State:
 
 
 def _look(want, credentials, found, state):
-    """One look: the process, and if it is the right one, what it says."""
+    """Look once at the process, and if it is the right one, at its answers."""
     running = instances(want.component)
     right, misfit = _right_process(want, running)
     identity = right.identity if right else None
@@ -270,7 +280,7 @@ def _right_process(want, running):
 
 
 def _ask(want, credentials, found, state):
-    """Ask the right process, and note since when it is healthy, wrong and as it should be."""
+    """Ask the right process, and note since when it is healthy, wrong and as wanted."""
     answer = ask(want.component, found.instance, credentials) if want.healthy else {}
     found.answer = answer
     state.asked_at = now = time.monotonic()

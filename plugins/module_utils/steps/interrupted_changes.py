@@ -1,10 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What became of changes that were interrupted, and their end.
+"""Ends changes that were interrupted.
 
-The file itself tells: it holds the bytes from before (not done), those from after (done, and only
-the record is missing), or other bytes (superseded: they stay, and the former bytes stay in the
+The file itself shows the result. It has the former bytes (not done), the new bytes (done, and only
+the record is missing), or others (superseded: these stay, and the former bytes stay in the
 journal).
 """
 
@@ -21,21 +21,23 @@ STATES = {AFTER: journal.COMMITTED, BEFORE: journal.NOT_DONE, NEITHER: journal.S
 
 
 def recover(item, step):
-    """End one interrupted change (of `pending`): {run_id, entry, path, result, sha256}.
+    """End one interrupted change, and return {run_id, entry, path, result, sha256}.
 
-    Idempotent.
+    item: the change, as `pending` returns it.
+
+    A second call changes nothing.
     """
     with step.exclusive():
         return _recover(item["run_id"], item["entry"], step)
 
 
 def recover_all(step, only_run=None):
-    """End every interrupted change (only_run.
+    """End every interrupted change, and remove what killed processes left in kubemend's directory.
 
-    Of this run) and remove what killed processes left in our own folder.
+    only_run: the only run whose changes are ended; None for those of all runs.
 
-    What only the API or a process could tell stays open while it is away: result None, and `error`
-    says why.
+    A change of an API object or of a process stays open while its state cannot be read. Its result
+    is None then, and `error` has the reason.
     """
     with step.exclusive() as root_fd:
         results = [
@@ -118,7 +120,7 @@ def _unread_back(intent, step):
 
 
 def _remove_temporary(intent):
-    """Remove the dotfile and sync the folder before the journal says so."""
+    """Remove the temporary file and sync the folder before the end is recorded."""
     try:
         folder = os.open(os.path.dirname(intent["real"]), storage.FOLDER_FLAGS)
     except FileNotFoundError:
@@ -130,9 +132,9 @@ def _remove_temporary(intent):
 
 
 def _sweep(root_fd, root):
-    """Remove the tool's dotfiles, and former bytes whose intent was never written.
+    """Remove kubemend's temporary files, and former bytes whose intent was never written.
 
-    Under the flock no process uses them.
+    No process uses them, because the caller holds the flock.
     """
     for name in os.listdir(root_fd):
         if _is_temporary(name):

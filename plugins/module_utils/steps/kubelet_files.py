@@ -14,7 +14,7 @@ MOMENTARY = "/run/"  # A reboot removes it; directories that were made there are
 
 
 def write(file, step):
-    """Make one file of a plan's step, or replace its bytes."""
+    """Create one file of a plan's step, or replace its bytes."""
     if file["kind"] == "create":
         file_change.create_file(
             file["path"],
@@ -30,7 +30,7 @@ def write(file, step):
 
 
 def ask_restart(reload_units):
-    """Restart the kubelet; return why not even that was asked for, or None."""
+    """Ask systemd to restart the kubelet; return why that failed, or None."""
     try:
         kubelet_restart.restart(reload_units)
         return None

@@ -1,10 +1,11 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The kubelet of this node restarted: what must hold before, and the proof of the new process.
+"""Restarts the kubelet of this node: what must hold before, and how the new process is verified.
 
-Containers go on while it is away. What does not is what it loads: everybody's pending changes,
-and the devices of containers that are running now, which safety counts as a disruption of its own.
+Containers continue without the kubelet. A restart affects other things: it loads all pending
+changes, and it can take devices away from running containers, which the plan's safety check counts
+as a separate disruption.
 """
 
 import os
@@ -27,7 +28,7 @@ PAUSE = 0.3
 
 
 class Kubelet:
-    """The kubelet as it runs: its evidence, with its command line as it is."""
+    """The running kubelet: its evidence, with its unmasked command line."""
 
     def __init__(self):
         self.evidence = kubelet.collect(registry.Context({}, procfs.of_interest(), {}))
@@ -58,9 +59,10 @@ def look(host):
 
 
 def check(host, wanted, allow, own=()):
-    """Return the kubelet when it may be restarted now; raise PreconditionFailed.
+    """Return the kubelet if it may be restarted now; raise PreconditionFailed otherwise.
 
-    wanted: the step's expect and guard; own: managed files.
+    wanted: `expect` and `guard` of the step.
+    own: the managed files.
     """
     found = look(host)
     _demand_running(found, host)
@@ -131,7 +133,10 @@ def _fails_on_swap(found):
 
 
 def only_ours(unit, own):
-    """Tell whether systemd only lacks the managed drop-in, or knows one that is gone."""
+    """Return whether systemd's view differs from the unit's files only by the managed drop-in.
+
+    The drop-in is not loaded yet, or is still loaded after its removal.
+    """
     known = unit.get("drop_in_paths") or []
     managed = [path for path in own if "/{}.d/".format(unit["name"]) in path]
     return any((path in known) != os.path.exists(path) for path in managed) and all(
@@ -140,7 +145,10 @@ def only_ours(unit, own):
 
 
 def demand_no_devices(host):
-    """No container that holds devices of a plugin runs here, or PreconditionFailed."""
+    """Require that no container with devices of a plugin runs here.
+
+    PreconditionFailed is raised otherwise.
+    """
     held = devices.running()
     if held is None:
         raise preconditions.PreconditionFailed(
@@ -158,19 +166,22 @@ def demand_no_devices(host):
 
 
 def load(reload_units):
-    """Let systemd read its units again, where that is needed."""
+    """Reload systemd where that is needed."""
     if reload_units:
         _systemctl("daemon-reload")
 
 
 def restart(reload_units):
-    """Ask systemd for it, or CommandError; what came of it is `wait`'s to find out."""
+    """Ask systemd to restart the kubelet; raise CommandError where it refuses.
+
+    The function does not wait: `wait` checks the result.
+    """
     load(reload_units)
     _systemctl("restart", "--no-block", UNIT)
 
 
 def stop():
-    """Ask systemd to stop it, and wait for that; CommandError."""
+    """Stop the kubelet, and wait for its end; raise CommandError where systemd refuses."""
     _systemctl("stop", UNIT)
 
 
@@ -186,8 +197,8 @@ def _systemctl(*words):
 def wait(fits, former, seconds=None):
     """Wait for a healthy kubelet; return (the kubelet or None, why not).
 
-    fits(argv): why a command line is not the wanted one, or None; former: the identity that must be
-    gone.
+    fits: a function of argv that returns why a command line is not the wanted one, or None.
+    former: the identity of the process that must be gone.
     """
     watch = _Watch(fits, former)
     end = time.monotonic() + (seconds or SECONDS)
@@ -203,7 +214,10 @@ def wait(fits, former, seconds=None):
 
 
 class _Watch:
-    """What was seen of a kubelet that starts: its process, since when it is well, its deaths."""
+    """The observed state of a kubelet that starts.
+
+    It has the process, the time since which it is healthy, and the number of its deaths.
+    """
 
     def __init__(self, fits, former):
         self.fits = fits
@@ -214,7 +228,7 @@ class _Watch:
         self.reason = "nothing was seen"
 
     def inspect(self):
-        """Look at the kubelet once more; return it where it is another process than before."""
+        """Look at the kubelet again; return it where it is another process than before."""
         found = _seen()
         if isinstance(found, str):
             self.reason = found

@@ -1,12 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A small managed file on a node (sysctl.d, limits.d, modules-load.d, a unit's drop-in).
+"""Reads, extends and restores small managed files (sysctl.d, limits.d, modules-load.d, drop-ins).
 
-Read, added to, and put back.
-
-What else such a file holds stays: each remedy says by a function of the bytes before (None where
-there is no file) what they are to be.
+The rest of such a file stays. Each step has a function that returns the wanted bytes of the file
+from its present bytes (None where there is no file).
 """
 
 from ..state import storage
@@ -18,7 +16,7 @@ MAX_FILE = 65536
 
 
 def read(path):
-    """Its bytes, None where there is none; OSError."""
+    """Return the bytes of a file, None where there is none; raise OSError for another error."""
     try:
         return files.read(path, MAX_FILE)
     except OSError as error:
@@ -28,9 +26,9 @@ def read(path):
 
 
 def write(path, merged, step):
-    """Make it what merged gives of the present bytes: those, None where there was no file.
+    """Write merged(the present bytes), and return the present bytes, None where there was no file.
 
-    ChangeError, OSError.
+    ChangeError or OSError is raised where the file cannot be written.
     """
     present = read(path)
     data = merged(present)
@@ -51,7 +49,7 @@ def says(path, merged):
 
 
 def put_back(path, former, step, reverts=None):
-    """Make it again what it was, None for no file; ChangeError, OSError."""
+    """Restore the former bytes of a file, None for no file; raise ChangeError or OSError."""
     now = read(path)
     again = step.also(what=f"roll back: {path}", reverts=reverts)
     if now == former:

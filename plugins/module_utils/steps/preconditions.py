@@ -1,10 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What must hold on the node immediately before a write, whatever the plan believed.
+"""What must hold on the node immediately before a write, whatever the plan assumed.
 
-Each refusal is one sentence that names what is in the way and the way out; nothing was changed
-then.
+Each refusal is one sentence that names the obstacle and the way out. Nothing was changed then.
 """
 
 import os
@@ -28,7 +27,8 @@ OLD = "collect evidence and plan again"
 class PreconditionResult:
     """The node as the guards found it.
 
-    The component's process before the change, and what may ask components.
+    former: the component's process before the change.
+    usable: the client certificates that components accept.
     """
 
     def __init__(self, former, usable, notes):
@@ -38,7 +38,10 @@ class PreconditionResult:
 
 
 def check(step, params):
-    """All guards of a step that writes or restarts, or Refused."""
+    """Run all guards of a step that writes or restarts, and return a PreconditionResult.
+
+    The first guard that fails raises PreconditionFailed.
+    """
     expect, host = step.get("expect") or {}, step.get("host") or "this host"
     component = expect.get("component")
     if component not in component_endpoints.PORTS and component != component_endpoints.API_SERVER:
@@ -61,9 +64,9 @@ def check(step, params):
 
 
 def resume(step, params):
-    """Return the guards under which an interrupted step is proved or undone.
+    """Return the guards under which an interrupted step is verified or rolled back.
 
-    What brings a component back must work.
+    Only what starts a component again must work: the kubelet and the container runtime.
     """
     host = step.get("host") or "this host"
     _runtime(_kubelet(host), None, None, host)
@@ -73,7 +76,7 @@ def resume(step, params):
 
 
 def startable(image):
-    """Tell whether only the kubelet's own back-off can keep the component from its start."""
+    """Return whether only the kubelet's own back-off can prevent the start of the component."""
     try:
         evidence = _kubelet("this host")
         here = runtime_tool.find(evidence)
@@ -84,7 +87,7 @@ def startable(image):
 
 
 def usable(params, everyone):
-    """Client certificates that may ask a component, read once: [(path, certificate, key)]."""
+    """Return [(path, certificate, key)] of client certificates for a component, read once."""
     return list(credentials.of_components(params, everyone))
 
 
@@ -142,10 +145,9 @@ def _runtime(evidence, image, component, host):
 def _process(expect, component, host):
     """Return the component's process, None when none runs.
 
-    Where the step itself restarts it, it must be the one of the plan.
-
-    Where the kubelet does, from a manifest whose bytes are compared, another one will do: what ends
-    at each start is seen or not as it happens.
+    Where the step itself restarts the process, it must be the process of the plan. Where the
+    kubelet restarts it, any process will do: the bytes of the manifest are compared, and a process
+    that soon exits may be replaced at any moment.
     """
     running = health_probe.instances(component)
     for instance in running:
@@ -165,7 +167,7 @@ def _process(expect, component, host):
 
 
 def _same_start(started, expected):
-    """Tell whether two times of a start may be of one start; an unknown time may."""
+    """Return whether two times may be of the same start; an unknown time may."""
     if expected is None or started is None:
         return True
     return abs(started - expected) <= TOLERANCE
@@ -226,9 +228,9 @@ def _manifests(folder, host):
 
 
 def speaks_of(path, component):
-    """Whether a file may be a manifest of the component, without a YAML parser.
+    """Return whether a file may be a manifest of the component, without a YAML parser.
 
-    Rather once too often.
+    In doubt the answer is yes.
     """
     try:
         text = files.read(path, MAX_MANIFEST).decode("utf-8", "replace")
@@ -241,7 +243,10 @@ def speaks_of(path, component):
 
 
 def answering(guard, everyone, host):
-    """At least one API server answers at its own address, whatever its answer is, or Refused."""
+    """Require that one API server answers at its own address, whatever the answer is.
+
+    The function raises PreconditionFailed otherwise.
+    """
     named = (guard or {}).get("api_servers") or own_servers(everyone)
     silent = []
     for one in named:
@@ -262,9 +267,9 @@ def answering(guard, everyone, host):
 
 
 def another(guard, everyone, credentials, host):
-    """Require that an API server of another node is well, and its etcd with it.
+    """Require a healthy API server on another node, and with it a healthy etcd.
 
-    Or Refused.
+    The function raises PreconditionFailed without one.
     """
     own, failures = own_servers(everyone), []
     for one in [name for name in (guard or {}).get("api_servers") or [] if name not in own]:
@@ -284,7 +289,7 @@ def another(guard, everyone, credentials, host):
 
 
 def own_servers(everyone):
-    """["address:port"] of the API servers of this node."""
+    """Return ["address:port"] of the API servers of this node."""
     found = []
     for one in everyone:
         if one["component"] == component_endpoints.API_SERVER and one["host_network"]:

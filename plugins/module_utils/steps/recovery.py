@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Ends what was interrupted on a node.
 
-Every open change by its bytes, every unverified step by its verification or its rollback.
+The present bytes decide how an open change ends. An unverified step is verified or rolled back.
 """
 
 import time

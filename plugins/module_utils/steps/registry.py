@@ -12,7 +12,8 @@ SWEEP = "capture.step_handlers:sweep"
 def handler_of(name):
     """Return the handler of a kind of step, or None where its row names none.
 
-    Imported on demand: most nodes never need one. KeyError for a kind that is not known.
+    The handler is imported on demand, because most nodes never need one. KeyError is raised for an
+    unknown kind.
     """
     place = KINDS[name].handler
     return named(place)() if place else None

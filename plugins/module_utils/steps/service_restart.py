@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Restarts a service of this node so that it has its limit at once.
 
-Only where its operator allowed it by name. systemd and the kernel say what it would take with it,
-no list does: units that must follow it, processes of containers that its way of ending would kill,
-foreign changes that its next start would load.
+A restart happens only if the operator allowed it by name. systemd and the kernel show what it would
+affect: units that must follow it, processes of containers that the stop would kill, and foreign
+changes that the next start would load. No fixed list decides it.
 """
 
 import json
@@ -68,7 +68,10 @@ MOST = 500  # files of a configuration that are looked at
 def check(name, host, allow, path, members):
     """Return the main process (pid, ticks) of a unit that may be restarted now.
 
-    Raises PreconditionFailed. path: the managed drop-in; members: [pid] of its control group.
+    path: the managed drop-in.
+    members: [pid] of the unit's control group.
+
+    PreconditionFailed is raised where a restart is not allowed.
     """
     block = _block(name, host)
     found = systemd.unit(block)
@@ -128,9 +131,9 @@ def _forbids(block):
 
 
 def seconds_of(text):
-    """Return the seconds of a time span as systemd prints it (1min 30s).
+    """Return the seconds of a time span in systemd's own format (1min 30s).
 
-    None for one without an end, or that is not understood.
+    The result is None for a span without an end, or in another format.
     """
     parts = re.findall(r"([0-9]+(?:\.[0-9]+)?)(us|ms|s|min|h|d|w|month|y)\b", text)
     if not parts or "".join("{}{}".format(*part) for part in parts) != text.replace(" ", ""):
@@ -185,7 +188,8 @@ def _lost_containers(block, members):
 def _lost_by_docker(name, pid):
     """Return that dockerd ends its containers when it stops, or None.
 
-    It leaves them where its arguments say so, or a file that is older than its process.
+    With live-restore, as its arguments or a file that is older than its process say, containers
+    continue.
     """
     if name != DOCKER or _has_live_restore(pid):
         return None
@@ -210,9 +214,9 @@ def _has_live_restore(pid):
 
 
 def _waiting(found, block, path):
-    """Return what its next start would load besides the managed drop-in (path).
+    """Return what its next start would load in addition to the managed drop-in (path).
 
-    Files of its unit, and of its own configuration.
+    The function checks the files of the unit, and those of the program's own configuration.
     """
     pid, name = found["main_pid"], found["name"]
     known = [place for place in [found["fragment_path"]] + found["drop_in_paths"] if place]
@@ -239,9 +243,9 @@ def _dropins(name):
 
 
 def configuration(name, pid, etc="/etc"):
-    """Return the configuration files that a program reads as a rule.
+    """Return the configuration files that a program usually reads.
 
-    Those that its command line names, and those of its name in /etc.
+    These are the files that its command line names, and the files in /etc with its name.
     """
     paths = [word for word in _values(pid) if word.startswith(etc + "/") and os.path.isfile(word)]
     plain = name[: -len(".service")].partition("@")[0]
@@ -272,12 +276,12 @@ def _files_below(folder, most):
 
 
 def reload():
-    """Let systemd read its units again; return what it complained of, or an empty text."""
+    """Reload systemd; return its error, or an empty text."""
     return command.complaint(["systemctl", "daemon-reload"], ASKING)
 
 
 def restart(name):
-    """Reload systemd and restart the unit; return what systemctl complained of."""
+    """Reload systemd and restart the unit; return the error of systemctl."""
     complaint = reload()
     # else its limit of starts may forbid this one
     command.complaint(["systemctl", "reset-failed", name], ASKING)
@@ -287,8 +291,9 @@ def restart(name):
 def wait(name, former, soft):
     """Wait for the unit's new process; return (its pid, what is wrong).
 
-    The pid is None where no other process than former (pid, ticks) is up for long enough. soft: the
-    files that it must be able to open, None for any number.
+    The pid is None where no other process than `former` (pid, ticks) is up for long enough.
+
+    soft: how many files the process must be able to open, None for any number.
     """
     pid, why = service_start.proven(name, SECONDS, lambda unit_name: _look(unit_name, former))
     if pid is None or soft is None:
@@ -302,9 +307,9 @@ def wait(name, former, soft):
 
 
 def is_stopped(name):
-    """Return whether the unit was stopped on purpose, or masked, as far as systemd says.
+    """Return whether the unit was stopped on purpose, or is masked, as systemd reports it.
 
-    Raises CommandError, OSError.
+    CommandError or OSError is raised where systemd does not answer.
     """
     block = systemd.show([name]).get(name) or {}
     if _one(block, "LoadState") == "masked":

@@ -1,13 +1,12 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""For the collector boot.
+"""Firewalls and SELinux, for the collector boot.
 
-Firewalld and ufw, whether they run and start at boot and what they let in; what SELinux denied.
-
-Files alone, and none of them where neither is installed. What they mean is for the controller
-(plugin_utils/parsers/firewall.py). What an operator told a running firewalld without --permanent is
-in no file.
+The module reads whether firewalld and ufw run and start at boot, what they permit, and what SELinux
+denied. Only files are read, and none of a firewall that is not installed. The controller interprets
+them (plugin_utils/parsers/firewall.py). Runtime changes of firewalld without --permanent are in no
+file.
 """
 
 import os
@@ -38,10 +37,11 @@ MAX_TEXT, MAX_FILES, MAX_BOUND, MAX_UNREAD, MAX_TAIL, MAX_LINES = 65536, 80, 500
 
 
 def collect(root=""):
-    """{name: {active, enabled, masked, files, zones, unread}} of those that are installed. active.
+    """Return {name: {active, enabled, masked, files, zones, unread}} of the installed firewalls.
 
-    None where that cannot be told; unread: files and folders that may give a zone to something, and
-    could not be read.
+    active: whether its unit is active; None where this is not known.
+    zones: the zones that files of NetworkManager or of the network scripts give to interfaces.
+    unread: files and folders that could not be read and may give a zone to an interface.
     """
     found = {}
     for name in (FIREWALLD, UFW):
@@ -64,9 +64,10 @@ def collect(root=""):
 
 
 def active(unit, root=""):
-    """Return whether the unit is active, by what systemd keeps of those that are.
+    """Return whether the unit is active, as systemd's runtime files show it; None where unknown.
 
-    An older one of a service that has a process.
+    Older releases of systemd have no such files. There a service counts as active while its control
+    group has a process.
     """
     if os.path.isdir(root + INVOCATIONS):
         return os.path.lexists(f"{root}{INVOCATIONS}/invocation:{unit}")
@@ -105,9 +106,10 @@ def _firewalld(root, unread):
 
 
 def _records(root, paths):
-    """Of each path; where there are more than are read, the first, which all depends on.
+    """Return a record for each path.
 
-    Is not known: what is left out may let something in.
+    Where there are too many paths, the first record has an error instead of a text: a file that is
+    not read may permit traffic, and everything depends on the first file.
     """
     found = [_record(root, path) for path in paths[:MAX_FILES]]
     if len(paths) > MAX_FILES:
@@ -121,7 +123,7 @@ def _records(root, paths):
 
 
 def _record(root, path):
-    """Its text, and why there is none."""
+    """Return {path, text, error, truncated} of a file."""
     seen = files.record(root + path, limit=MAX_TEXT)
     return {
         "path": path,
@@ -132,7 +134,7 @@ def _record(root, path):
 
 
 def _script(root, path):
-    """Likewise, and whether ufw runs it."""
+    """Return the record of a script, and whether ufw runs it."""
     seen = files.record(root + path, limit=MAX_TEXT)
     return {
         "path": path,
@@ -144,10 +146,10 @@ def _script(root, path):
 
 
 def bound(root, unread):
-    """Return the zones that NetworkManager's and the network scripts' files give to interfaces.
+    """Return the zones that files of NetworkManager and of the network scripts give to interfaces.
 
-    Their other words are not read. A profile of NetworkManager is root's alone: what
-    cannot be read is added to unread, because it may name a zone.
+    Other settings of these files are not read. Only root can read a profile of NetworkManager. A
+    file that cannot be read is added to `unread`, because it may name a zone.
     """
     found = set()
     for folder, begin, key in BOUND:
@@ -163,7 +165,7 @@ def bound(root, unread):
 
 
 def _profile(root, path, unread):
-    """Its text, empty where it is none."""
+    """Return the text of a file, empty where there is none."""
     try:
         data = files.read(root + path, MAX_TEXT + 1)
     except OSError as error:
@@ -185,11 +187,15 @@ def _listed(root, folder, unread):
 
 
 def denials(proc="/proc", path=AUDIT, now=time.time):
-    """Return what SELinux denied since the boot, by the end of the audit log.
+    """Return {count, lines, cut, since, path, error} of SELinux denials since the boot.
 
-    And of the one before it where a rotation came between: {count, lines, cut, since, path, error}.
-    lines: the last ones; cut: what was read does not reach back to the boot; since: whether
-    anything was written since the boot; path: of the error.
+    The end of the audit log is read, and the end of the rotated log if that is needed to reach the
+    boot.
+
+    lines: the last denials.
+    cut: the part that was read does not reach back to the boot.
+    since: whether anything was written after the boot.
+    path: the file that the error is about.
     """
     told = {"count": 0, "lines": [], "cut": False, "since": False, "path": path, "error": None}
     try:
@@ -206,9 +212,9 @@ def denials(proc="/proc", path=AUDIT, now=time.time):
 
 
 def _reaching(path, booted, told):
-    """Return the denials since the boot of the log.
+    """Return the denials since the boot.
 
-    And of what it was rotated to where it begins after the boot.
+    The rotated log is read too where the audit log begins after the boot.
     """
     found = []
     for log in (path, path + ".1"):

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Client certificates that a control-plane node already has, read and never written anywhere."""
+"""Client certificates that a control-plane node already has, which are read and never written."""
 
 import os
 
@@ -14,7 +14,7 @@ MAX_PEM = 262144
 def of_kubeconfig(path):
     """Return (certificate, key) of the first user with a client certificate, embedded or in files.
 
-    None when there is none.
+    The result is None when there is no such user.
     """
     text = files.read(path, 4194304).decode("utf-8", "replace")
     base = os.path.dirname(path)
@@ -34,9 +34,9 @@ def of_kubeconfig(path):
 
 
 def of_process(process, certificate_flag, key_flag):
-    """Return (path of the certificate, certificate, key) that a process was given by two flags.
+    """Return (path of the certificate, certificate, key) that two flags of a process name.
 
-    As its own root shows them.
+    The paths are read within the root of the process. The result is None where a flag is missing.
     """
     certificate, key = (
         procfs.flag(process["argv"], certificate_flag),
@@ -49,9 +49,9 @@ def of_process(process, certificate_flag, key_flag):
 
 
 def of_components(params, processes):
-    """Yield (path, certificate, key) of what may ask a scheduler or controller manager.
+    """Yield (path, certificate, key) of clients of a scheduler or controller manager.
 
-    Admin.conf, then the API server's own.
+    The administrator's kubeconfig comes first, then the API server's own certificate.
     """
     for path in [params["kubeconfig"]] if params.get("kubeconfig") else ADMIN:
         try:

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One command, its output bounded in time and size, without subprocess (6 to 10 ms to import)."""
+"""Runs one command with limits of time and output, without subprocess (6 to 10 ms to import)."""
 
 import os
 import select
@@ -11,20 +11,20 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 class CommandError(Exception):
-    """It could not be started, or did not end in time."""
+    """A command that could not be started, or did not end in time."""
 
 
 class Silent(CommandError):
-    """It printed nothing on standard output.
+    """A command that printed nothing on standard output.
 
-    The text holds the first line of its standard error, if any.
+    The message has the first line of its standard error, if any.
     """
 
 
 def run(argv, seconds=5, limit=1048576):
-    """Its standard output, whatever its exit code.
+    """Run a command, and return its standard output, whatever its exit code is.
 
-    Of its standard error, the first line where it says nothing else.
+    Silent is raised with the first line of standard error where standard output is empty.
     """
     pid, read, complaint = start(argv)
     try:
@@ -60,9 +60,9 @@ def complaint(argv, seconds):
 
 
 def start(argv):
-    """Return (pid, its standard output, its standard error) of a command that runs from now on.
+    """Start a command, and return (pid, its standard output, its standard error).
 
-    The caller closes both and waits for it.
+    The caller closes both and waits for the command.
     """
     read, write = os.pipe()
     complaint, complain = os.pipe()

@@ -12,9 +12,9 @@ CHECK = "leaderElection"
 
 
 def doors(component, argv):
-    """Where it may answer: [(address, port, TLS)], as its argv says.
+    """Return [(address, port, TLS)] where a component may answer, by its argv.
 
-    The first that answers counts.
+    The caller uses the first endpoint that answers.
     """
     if component == API_SERVER:
         return _of_server(argv)
@@ -56,7 +56,7 @@ def _of_server(argv):
 
 
 def has_check(body):
-    """Is leader election among the checks of healthz?verbose? None when that lists no checks."""
+    """Return whether healthz?verbose lists leader election; None when it lists no checks."""
     lines = (body or "").splitlines()
     checks = [line for line in lines if line.startswith(("[+]", "[-]"))]
     return any(line[3:].startswith(CHECK) for line in checks) if checks else None
@@ -83,9 +83,9 @@ def configz(status, body):
 
 
 def _member(value, name):
-    """Return a member of an object by its name without regard to case.
+    """Return a member of an object by its name in lower case.
 
-    1.18 capitalises what 1.36 does not.
+    Kubernetes 1.18 capitalizes names that 1.36 does not.
     """
     if isinstance(value, dict):
         for key in value:

@@ -32,7 +32,7 @@ class Instance:
 def instances(component):
     """Return the component's processes in static pods, the youngest first.
 
-    Those of other clusters' pods do not count here.
+    Processes in pods of other clusters do not count here.
     """
     found = []
     for pid, comm in procfs.of_interest():
@@ -51,25 +51,23 @@ def instances(component):
 
 
 def starts(component):
-    """Return the logs of the component's container, one a start.
+    """Return the logs of the component's container, one for each start.
 
-    What ends at once is seen by nothing else.
-
-    Those of hosted control planes, of sidecars and of pods whose name only begins alike are
-    not counted here, as in log_sources.
+    A process that ends at once leaves no other trace. Only containers with the name of the
+    component in pods of kube-system count.
     """
     return set(glob.glob(os.path.join(PODS, f"kube-system_{component}-*_*", component, "*.log")))
 
 
 def gone(instance):
-    """Whether that very process has ended."""
+    """Return whether exactly this process has ended."""
     return procfs.ticks(instance.pid) != instance.ticks
 
 
 def ask(component, instance, credentials, seconds=ASK):
-    """{pid, address, port, healthz, check, elect, configz}: what it says of itself.
+    """Return {pid, address, port, healthz, check, elect, configz, error} of a process.
 
-    None where it does not say.
+    An answer that the process does not give is None.
     """
     answer = {
         "pid": instance.pid,
@@ -100,7 +98,7 @@ def ask(component, instance, credentials, seconds=ASK):
 
 
 def _add_healthz(answer, component, instance, credentials, seconds):
-    """Add what the first door that answers says; return whether the last one asked has TLS."""
+    """Add the answer of the first endpoint that gives one; return whether the last one has TLS."""
     if component != component_endpoints.API_SERVER:
         credentials = ()
     secure = False
@@ -115,7 +113,7 @@ def _add_healthz(answer, component, instance, credentials, seconds):
 
 
 def _configz(address, port, seconds, context):
-    """Ask for /configz; HttpError where it does not answer."""
+    """Return the answer of /configz; raise HttpError where there is none."""
     connection = http_client.Connection(address, port, seconds, context)
     try:
         return component_endpoints.configz(*connection.request("/configz"))
@@ -132,9 +130,10 @@ def _elects(leader_election):
 
 
 def healthz(address, port, credentials, seconds=ASK, secure=True):
-    """{status, body, error} of /healthz?verbose.
+    """Return {status, body, error} of /healthz?verbose.
 
-    Anonymously, and where an API server lets no anonymous client ask, by these credentials.
+    The first request is anonymous. Where an API server refuses anonymous clients, the next ones use
+    these credentials.
     """
     found = http_client.get(
         address, port, "/healthz?verbose", seconds, tls.context() if secure else None
@@ -152,14 +151,15 @@ def healthz(address, port, credentials, seconds=ASK, secure=True):
 
 
 def terminate(instance):
-    """SIGTERM to exactly this process."""
+    """Send SIGTERM to exactly this process."""
     send(instance, signal.SIGTERM)
 
 
 def send(instance, number):
-    """Whether a signal went to exactly this process.
+    """Send a signal to exactly this process, and return whether it was sent.
 
-    By a descriptor of it where there are such, so that no other can take its number.
+    Where the kernel supports it, a descriptor of the process is used, so that no process with a
+    reused pid gets the signal.
     """
     opened = getattr(os, "pidfd_open", None)
     by_descriptor = getattr(signal, "pidfd_send_signal", None)

@@ -1,14 +1,13 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One call of the CRI, Version, on a runtime's socket.
+"""One call of the CRI, Version, on a runtime's socket, without crictl or the gRPC library.
 
-What the kubelet itself asks first, without crictl or gRPC.
-
-A call of gRPC is a request of HTTP/2: the preface, settings, headers that are spelled out, and an
-empty message. Of the answer one thing matters: the trailer grpc-status. The first answer on a
-connection has it with its name, which Go's servers (containerd, CRI-O, cri-dockerd) send by the
-Huffman code of HPACK, and its number plainly, as no code of digits is shorter.
+The kubelet too makes this call first. A gRPC call is a request of HTTP/2: the preface, settings,
+headers that are spelled out, and an empty message. Only the trailer grpc-status of the answer
+matters. The first answer on a connection has it with its name, in the Huffman code of HPACK as Go's
+servers (containerd, CRI-O, cri-dockerd) send it, and with its number as plain digits, as the code
+makes digits no shorter.
 """
 
 import contextlib
@@ -35,7 +34,7 @@ _STATUS = (b"\x0bgrpc-status", b"\x88\x9a\xca\xc8\xb2\x12\x34\xda\x8f")
 def connect(path, seconds):
     """Return why this socket takes no connection; None where it does.
 
-    PermissionError where this user may not try.
+    PermissionError is raised where this user may not connect.
     """
     plain = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
@@ -51,9 +50,9 @@ def connect(path, seconds):
 
 
 def version(path, of, seconds):
-    """Return the status that /runtime.<of>.RuntimeService/Version ends with, or one of SILENT.
+    """Return the final status of /runtime.<of>.RuntimeService/Version.
 
-    CLOSED and ODD, or why there is no connection.
+    Without a status the result is SILENT, CLOSED or ODD, or the reason why there is no connection.
     """
     end = time.monotonic() + seconds
     plain = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -90,7 +89,7 @@ def request(method):
 
 
 def frame(kind, flags, stream, payload):
-    """One frame of HTTP/2."""
+    """Return one frame of HTTP/2."""
     return (
         _number(len(payload), 3)
         + _number(kind, 1)
@@ -167,7 +166,7 @@ def _received(plain, end):
 def status(block):
     """Return the number of grpc-status in a block of headers.
 
-    None where it is not there, or not as servers are known to write it.
+    The result is None where the status is missing, or in an encoding that no known server uses.
     """
     for name in _STATUS:
         position = block.find(name)

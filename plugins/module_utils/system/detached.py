@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Work that goes on when the controller vanishes, and the channel with it."""
+"""Work that continues when the controller or the connection is lost."""
 
 import json
 import os
@@ -11,15 +11,15 @@ import time
 
 
 class AtWork(Exception):
-    """The detached process goes on, and its caller waits no longer."""
+    """The detached process continues, and its caller waits no longer."""
 
 
 def run(job, params, patience=None):
-    """Return what job(params) answers, from a process that outlives this one.
+    """Run job(params) in a process that outlives this one, and return its answer.
 
-    None when it ended without an answer.
+    The result is None when that process ended without an answer.
 
-    patience: seconds after which AtWork is raised while it goes on; None: as long as it takes.
+    patience: seconds after which AtWork is raised while the job continues; None for no limit.
     """
     reading, writing = os.pipe()
     pid = os.fork()

@@ -1,10 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Files as evidence. Never blocks on a FIFO or a device, never holds more than it should.
+"""Files as evidence, read without blocking on a FIFO or a device, and only up to a limit.
 
-A container's own files are read without leaving its root: a link in it that points to / means its
-/, not the host's.
+A container's own files are read without leaving its root: in them, a link to / means the
+container's root, not the host's.
 """
 
 import errno
@@ -52,7 +52,7 @@ def opened(path, root=None):
 def _open_in(root, path):
     """Open a path as if root were /, link by link.
 
-    So that nothing outside is reached however the links change meanwhile.
+    Nothing outside root is reached, even if links change meanwhile.
     """
     names = _reversed_names(path)
     stack = [os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)]
@@ -86,7 +86,7 @@ def _reversed_names(path):
 
 
 def _leave(stack):
-    """Go to the folder above, but not out of the root."""
+    """Change to the parent folder, but not out of the root."""
     if len(stack) > 1:
         os.close(stack.pop())
 
@@ -109,7 +109,7 @@ def _enter(folder, name, is_last):
 
 
 def content(descriptor, limit):
-    """Up to limit bytes of a regular file; anything else is an OSError."""
+    """Return up to `limit` bytes of a regular file; raise OSError for any other file."""
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         raise OSError(errno.EINVAL, "not a regular file")
     chunks, left = [], limit
@@ -132,9 +132,9 @@ def read(path, limit=MAX_TEXT, root=None):
 
 
 def whole(path, limit=4194304, default=None):
-    """Return the text of a file of /proc, of which one read gives no more than a page.
+    """Return the text of a file of /proc that is longer than the page that one read returns.
 
-    The default when it cannot be read.
+    The default is returned when the file cannot be read.
     """
     try:
         return read(path, limit).decode("utf-8", "backslashreplace")
@@ -145,9 +145,8 @@ def whole(path, limit=4194304, default=None):
 def text(path, limit=MAX_TEXT, default=None):
     """Return a file of /proc, /sys or /etc as text, by one read.
 
-    Of what the kernel lists (mounts, tasks) that is the first page alone, see whole.
-
-    The default when it cannot be read.
+    Of a list that the kernel generates (mounts, tasks) one read returns only the first page; see
+    whole(). The default is returned when the file cannot be read.
     """
     try:
         descriptor = os.open(path, FLAGS)
@@ -162,7 +161,7 @@ def text(path, limit=MAX_TEXT, default=None):
 
 
 def names(folder):
-    """Return what lies in a folder; nothing where it cannot be listed."""
+    """Return the names in a folder; none where it cannot be listed."""
     try:
         return os.listdir(folder)
     except OSError:
@@ -261,9 +260,9 @@ def _fill(found, descriptor, limit):
 
 
 def told(text_of, limit):
-    """Return what an object of the API says of a program, of its log perhaps.
+    """Return a text that an API object has from a program, masked and then cut.
 
-    As a terminated container's message: its secrets masked first, then cut.
+    An example is the message of a terminated container, which may have lines of its log.
     """
     return masked(str(text_of or "").encode("utf-8", "replace"))[0].decode("utf-8", "replace")[
         :limit
@@ -271,7 +270,7 @@ def told(text_of, limit):
 
 
 def masked_argv(argv):
-    """mask.argv, likewise."""
+    """Return a command line with its secrets masked."""
     if not suspicious(" ".join(argv).encode("utf-8", "surrogateescape")):
         return list(argv)
     from ..shared import redaction
@@ -280,9 +279,9 @@ def masked_argv(argv):
 
 
 def certificates(text_of):
-    """Return the certificate blocks of a PEM text, and nothing else of it.
+    """Return the certificate blocks of a PEM text without the rest; None without any.
 
-    The file may hold the key too.
+    The file may contain the key too.
     """
     blocks, position = [], 0
     while True:

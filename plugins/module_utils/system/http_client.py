@@ -76,7 +76,7 @@ class Connection:
             raise HttpError(told(error)) from error
 
     def close(self):
-        """Close it without ceremony."""
+        """Close the socket, and ignore its errors."""
         with contextlib.suppress(OSError):
             self.socket.close()
 
@@ -158,7 +158,7 @@ def _joined(parts):
 
 
 def _lines(parts, prefixes):
-    """Only the lines that begin so: metrics may be many megabytes."""
+    """Return only the lines that begin with a prefix: metrics may be many megabytes."""
     kept, rest, size = [], b"", 0
     for part in parts:
         size += len(part)

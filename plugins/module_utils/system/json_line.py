@@ -1,9 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A dict as one line of ASCII JSON, and JSON read, without the import of json (and so of re).
+"""Writes a dict as one line of ASCII JSON, and reads JSON, without the modules json and re.
 
-8 ms a node each.
+Either import takes 8 ms on a node.
 """
 
 try:
@@ -16,9 +16,10 @@ except ImportError:  # another Python than CPython
 
 
 def dumps(value):
-    """JSON text of what collectors return.
+    """Return the JSON text of what collectors return.
 
-    None, bool, int, float, str, lists, tuples and dicts with str keys.
+    The value may be None, a bool, int, float or str, or a list, tuple or dict (with str keys) of
+    these.
     """
     parts = []
     _write(value, parts.append)

@@ -15,9 +15,10 @@ DELETED = " (deleted)"  # what the kernel writes behind the path of a program th
 
 
 def here(processes):
-    """(process, systemd's properties of its unit, why systemd did not answer).
+    """Return (process, systemd's properties of its unit, why systemd did not answer).
 
-    None, {} and None where there is none.
+    Without a kubelet the process is None and the properties are {}. The reason is None where
+    systemd answered.
     """
     units, trouble = _units()
     process = _process(processes, units)
@@ -43,7 +44,8 @@ def _units():
 def _process(processes, units):
     """Return the kubelet of this machine.
 
-    The one of a unit, else one that is in no pod (a pod may hold a cluster of its own).
+    This is the main process of a unit, else a process in no pod: a pod may hold a cluster of its
+    own.
     """
     main = [
         int(block["MainPID"][0])

@@ -1,10 +1,11 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Processes by /proc. Only what looks like a part of Kubernetes has its command line read.
+"""Processes by /proc, with the command lines of components of Kubernetes only.
 
-The name (comm) of a process never blocks; its command line can, when its memory is locked. So names
-are read by the program itself, everything else by a collector's child.
+Reading the name (comm) of a process never blocks; reading its command line can, when its memory is
+locked. The program itself therefore reads only names, and a child process of a collector reads the
+rest.
 """
 
 import os
@@ -40,7 +41,7 @@ MAX_ARGV = 256 * 1024
 
 
 def of_interest(proc="/proc"):
-    """Return [(pid, comm)] of the processes whose name is one that we know, by pid."""
+    """Return [(pid, comm)] of the processes whose name is known, by pid."""
     found = []
     for name in os.listdir(proc):
         if not name.isdigit():
@@ -60,12 +61,15 @@ def of_interest(proc="/proc"):
 
 
 def any_of(components, processes):
-    """May one of these components be among the processes? A hyperkube may be any of them."""
+    """Return whether one of these components may be among the processes.
+
+    A hyperkube process may be any component.
+    """
     return any(comm == "hyperkube" or NAMES[comm] in components for _dummy, comm in processes)
 
 
 def component(comm, argv):
-    """Which component a process is; None for none."""
+    """Return the component that a process is; None for another process."""
     if comm == "hyperkube":
         if len(argv) > 1:
             word = next((item for item in argv[1:] if not item.startswith("-")), "")
@@ -114,7 +118,7 @@ def link(pid, name, proc="/proc"):
 
 
 def started_at(pid, proc="/proc"):
-    """Return when it started, seconds since the epoch; None when it is gone."""
+    """Return when a process started, in seconds since the epoch; None when it is gone."""
     stat = files.text(f"{proc}/{pid}/stat")
     uptime = files.text(proc + "/uptime")
     if stat and uptime:
@@ -123,9 +127,9 @@ def started_at(pid, proc="/proc"):
 
 
 def ticks(pid, proc="/proc"):
-    """Return the same in the kernel's own count since the boot.
+    """Return when a process started, in clock ticks since the boot; None when it is gone.
 
-    Which tells a process from a later one of its number; None when it is gone.
+    With its pid this number identifies a process, even after the pid is reused.
     """
     stat = files.text(f"{proc}/{pid}/stat") or ""
     fields = stat.rpartition(")")[2].split()
@@ -141,9 +145,10 @@ def _now():
 
 
 def start_of(stat, uptime, now, ticks):
-    """Return the same, of the texts. A name may hold spaces and brackets.
+    """Return when a process started in seconds since the epoch, by the texts of stat and uptime.
 
-    The fields begin after the last one.
+    The name of a process may contain spaces and brackets, so that the fields begin after the last
+    closing bracket.
     """
     try:
         age = float(uptime.split()[0]) - int(stat.rpartition(")")[2].split()[19]) / float(ticks)
@@ -153,9 +158,9 @@ def start_of(stat, uptime, now, ticks):
 
 
 def flag(argv_of, name):
-    """Return the value of a flag as the component takes it: the last one counts; `_` for `-`.
+    """Return the value of a flag as the component reads it, None when the flag is not given.
 
-    None when it is not given.
+    The last occurrence counts, and `_` equals `-`.
     """
     found, wanted = None, name.replace("_", "-")
     for index, item in enumerate(argv_of):
@@ -180,7 +185,7 @@ def flag(argv_of, name):
 def cgroup(text):
     """Return {pod_uid, static, container_id, unit} of /proc/PID/cgroup.
 
-    The outermost pod, since a pod may hold a cluster itself.
+    The outermost pod counts, because a pod may itself hold a cluster.
     """
     found = {"pod_uid": None, "static": None, "container_id": None, "unit": None}
     for line in text.splitlines():
@@ -203,9 +208,9 @@ def cgroup(text):
 
 
 def session(text):
-    """Return the login that a process belongs to, by its /proc/PID/cgroup.
+    """Return the scope or service of the login that a process belongs to, by its /proc/PID/cgroup.
 
-    Its session's scope, else its user's own manager; None where there is none.
+    This is the scope of its session, else the manager of its user; None where there is neither.
     """
     for line in text.splitlines():
         path = line.split(":", 2)[-1]
@@ -248,7 +253,7 @@ def _container(part):
 
 
 def rlimit(text, name):
-    """[soft, hard] of a line of /proc/PID/limits, unlimited as -1; None where it is not there."""
+    """Return [soft, hard] of a line of /proc/PID/limits, unlimited as -1; None without the line."""
     for line in text.splitlines():
         if line.startswith(name + " "):
             values = [
@@ -270,7 +275,7 @@ def status(text, key):
 
 
 def real_uid(text):
-    """Whose process it is, by its /proc/PID/status; None where that does not say."""
+    """Return the user of a process, by its /proc/PID/status; None where that has none."""
     words = status(text, "Uid")
     if words:
         return number(words[0])
@@ -285,11 +290,9 @@ def number(word):
 
 
 def host_path(inside, mountinfo, host_mountinfo):
-    """Return where a container's path may be found on the host, by the two mountinfo texts.
+    """Return a possible path on the host of a container's path, by the two mountinfo texts.
 
-    None when no mount says so.
-
-    A candidate only: the caller proves it by device and inode.
+    The result is None when no mount leads to one. The caller verifies the path by device and inode.
     """
     mount = _mount_of(inside, mountinfo)
     if mount is None:

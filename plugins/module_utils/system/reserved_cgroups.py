@@ -46,7 +46,7 @@ def _names(kubelet):
 def systemd_path(name):
     """Return the folder that a kubelet with the systemd driver makes of a name.
 
-    A slice within slices.
+    The folder of a slice is within the folders of its parent slices.
     """
     base = os.path.basename(name.rstrip("/"))
     if base.endswith(SLICE):
@@ -58,7 +58,7 @@ def systemd_path(name):
 
 
 def _mounts(mountinfo):
-    """[(mount point, the file that shows a cgroup)] of the hierarchies that a kubelet looks at."""
+    """Return [(mount point, the file that shows a cgroup)] of the kubelet's cgroup hierarchies."""
     found = []
     for line in mountinfo.splitlines():
         before, _dummy, after = line.partition(" - ")

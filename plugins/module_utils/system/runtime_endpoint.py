@@ -9,7 +9,7 @@ from . import procfs, yaml_scalars
 def endpoint(kubelet):
     """Return the path of the socket that this kubelet (its evidence) uses, or None.
 
-    Its command line decides, else its configuration.
+    Its command line takes precedence over its configuration.
     """
     named = procfs.flag(kubelet.get("argv") or [], "container-runtime-endpoint")
     for file in reversed([kubelet.get("config")] + (kubelet.get("config_dropins") or [])):

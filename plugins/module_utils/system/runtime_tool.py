@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The container runtime of this node, asked by whatever tool is there, with a time limit."""
+"""The container runtime of this node, queried by the available tool, with a time limit."""
 
 import json
 import os
@@ -23,11 +23,11 @@ FOLDERS = [*command.PATH.split(":"), "/opt/bin", "/var/lib/rancher/rke2/bin"]
 
 
 class RuntimeDown(Exception):
-    """It does not answer; one clause."""
+    """A runtime that does not answer; the message is one clause."""
 
 
 class Runtime:
-    """Its socket, and the tool that asks it: crictl, ctr, docker or none."""
+    """The runtime's socket, and the tool that queries it: crictl, ctr, docker or none."""
 
     def __init__(self, socket, tool=None, path=None):
         self.socket = socket
@@ -54,9 +54,9 @@ class Runtime:
             raise RuntimeDown(f"containerd does not answer at {self.socket}")
 
     def has_image(self, image):
-        """Return whether it can start a container of this image without fetching it.
+        """Return whether the runtime has this image, so that a container starts without a pull.
 
-        None when no tool is there to tell.
+        The result is None when no tool is installed that can show it.
         """
         if self.tool is None:
             return None
@@ -73,7 +73,7 @@ class Runtime:
             raise RuntimeDown(str(error)) from error
 
     def images(self):
-        """Names of the images that it has; RuntimeDown where it does not tell."""
+        """Return the names of the runtime's images; raise RuntimeDown where it does not answer."""
         words = {
             "crictl": ["images", "-o", "json"],
             "ctr": ["-n", "k8s.io", "images", "ls", "-q"],

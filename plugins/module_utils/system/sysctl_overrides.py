@@ -1,12 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Who sets kernel settings at a boot once systemd-sysctl has: ufw, systemd-networkd, tuned.
+"""What sets kernel settings at boot after systemd-sysctl: ufw, systemd-networkd and tuned.
 
-Files alone.
-
-Each is None where nothing starts it at a boot. What their lines mean is for the controller
-(plugin_utils/parsers/sysctl_overrides.py).
+Only files are read. The value of a service that does not start at boot is None. The controller
+interprets the lines (plugin_utils/parsers/sysctl_overrides.py).
 """
 
 import os
@@ -32,11 +30,14 @@ MAX_TEXT, MAX_FILES, MAX_ROWS, MAX_PROFILES, LONGEST = 65536, 100, 200, 20, 200
 
 
 def facts(root=""):
-    """Return {ufw: {sysctl: the record of its file, None without one}, networkd: [rows], tuned.
+    """Return {ufw, networkd, tuned}: what each sets at boot, None where its service does not start.
 
-    {reapply, rows, unknown: [profiles that are not to be found]}}.
+    ufw: {sysctl: the record of its sysctl file, None without one}; None also where ufw is disabled.
+    networkd: [rows].
+    tuned: {reapply, rows, unknown: [profiles that do not exist]}.
 
-    A row is {path, line, key, value}, in the order in which they count.
+    A row is {path, line, key, value}. The rows are in the order in which systemd-networkd and tuned
+    apply them.
     """
     readers = {
         "ufw": ("ufw.service", _ufw),
@@ -61,9 +62,9 @@ def _text(path):
 
 
 def _ufw(root):
-    """None where it is switched off.
+    """Return {sysctl: the record of ufw's sysctl file}, None where ufw is disabled.
 
-    Its two files are read by a shell, the second after the first.
+    A shell reads both files of ufw, and the second one overrides the first.
     """
     told = dict(
         systemd.environment_file(_text(root + UFW_DEFAULT)),
@@ -78,9 +79,9 @@ def _ufw(root):
 
 
 def _networkd(root):
-    """Return what says that packets of IPv4 are forwarded.
+    """Return the settings that enable IPv4 forwarding.
 
-    Of the machine first and then of its networks.
+    The global settings come first, then those of each network.
     """
     if os.path.lexists(root + NETWORKD):
         paths = [NETWORKD]

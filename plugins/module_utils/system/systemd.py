@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What systemd says of a unit, and the command line that it would start."""
+"""systemd's properties of a unit, and the command line that it would start."""
 
 import contextlib
 import re
@@ -38,7 +38,7 @@ _states = {}  # name -> what is-enabled says of it, once that was learnt
 def show(names, properties=PROPERTIES, seconds=5):
     """Return {unit name: {property: [values]}} of these units, by one systemctl.
 
-    Or by the one that asked for several collectors.
+    An answer of learn() to exactly these units and properties is used instead.
     """
     answer = _told.get((tuple(names), tuple(properties)))
     if answer is None:
@@ -49,8 +49,8 @@ def show(names, properties=PROPERTIES, seconds=5):
 def ask(questions, seconds=2):
     """Return answers for learn() to (names, properties, whether is-enabled is asked too).
 
-    One systemctl or two tell what show() and enabled() would ask one by one. Where systemd does not
-    answer in that time, nothing is known.
+    One or two calls of systemctl replace the separate calls of show() and enabled(). Where systemd
+    does not answer within the time limit, there is no answer.
     """
     names = {name for question in questions for name in question[0]}
     properties = {name for question in questions for name in question[1]}
@@ -90,9 +90,9 @@ def _answer(names, properties, blocks):
 
 
 def learn(answers):
-    """show() and enabled() have these answers from now on, in this process and its children.
+    """Let show() and enabled() return these answers, in this process and its children.
 
-    For a program that looks once and ends.
+    Only a short program may use this, because the answers do not change afterwards.
     """
     shown, states = answers
     _told.update(((names, properties), blocks) for names, properties, blocks in shown)
@@ -118,9 +118,10 @@ def _shown(names, properties, seconds):
 
 
 def enabled(name, seconds=5):
-    """Its state by its files as they are now.
+    """Return the state of a unit, by its present unit files.
 
-    UnitFileState of `show` is as systemd knew it before an enable or disable without a reload.
+    UnitFileState of `show` may be older: it does not change at an enable or disable without a
+    reload.
     """
     return (
         _states.get(name)
@@ -167,9 +168,9 @@ def start_words(block):
 
 
 def split_variables(block):
-    """Return the variables of ExecStart whose values become words of their own.
+    """Return the variables of ExecStart whose values are split into words, in their order.
 
-    $NAME, in their order.
+    These are written as $NAME.
     """
     return [
         word[1:]
@@ -184,9 +185,9 @@ def variables(block):
 
 
 def values_of_others(data, used):
-    """Return [[start, end]] of the values, in the bytes of a file of EnvironmentFiles=.
+    """Return [[start, end]] of the values of unused variables, in the bytes of an EnvironmentFile.
 
-    Of variables that are not among those used.
+    used: the names of the variables whose values are not in the list.
     """
     spans, position, hidden = [], 0, False
     for line in data.split(b"\n"):
@@ -223,9 +224,9 @@ def environment_paths(block):
 
 
 def command_line(block, read=files.text):
-    """Return the argv that ExecStart would have, its variables replaced as systemd does.
+    """Return the argv of ExecStart, with variables replaced as systemd does.
 
-    [] when the unit starts nothing.
+    The list is empty when the unit starts nothing.
     """
     variables = environment(block, read)
     result = []
@@ -238,7 +239,7 @@ def command_line(block, read=files.text):
 
 
 def environment(block, read=files.text):
-    """Environment= and then the files of EnvironmentFiles=, in which a later one wins."""
+    """Return the variables of Environment= and of EnvironmentFiles=, in which a later one wins."""
     given = [word for value in block.get("Environment", []) for word in _assignments(value)]
     variables = {}
     for word in _written(block, read) if UNPRINTABLE in given else given:
@@ -253,8 +254,8 @@ def environment(block, read=files.text):
 def _assignments(value):
     r"""Return the words of Environment=.
 
-    In double quotes where they need some, or, by an old systemd, with a blank in them as \x20 and
-    quotes as they are.
+    systemd quotes a word with double quotes where it needs them. Older releases print a blank as
+    \x20, and quotes unchanged.
     """
     if value.startswith('"') or ' "' in value:
         return words(value)
@@ -270,9 +271,10 @@ def _assignments(value):
 
 
 def _written(block, read):
-    """Return the words of Environment= by the unit's files.
+    """Return the words of Environment= in the unit's files.
 
-    RHEL 8's systemd, and 240 until it learned to quote, shows none that has a blank in it.
+    systemd of RHEL 8, and of 240 before it learned to quote, prints [unprintable] for a word that
+    contains a blank.
     """
     found = []
     for path in block.get("FragmentPath", []) + [
@@ -301,7 +303,7 @@ def _environment_settings(text):
 def joined(text, comments="#;"):
     """Return [(number of its first line, line)] without comments.
 
-    A backslash at its end continues a line, also past a comment.
+    A backslash at the end of a line continues it, even past a comment.
     """
     found, begun, parts = [], 0, []
     for number, raw in enumerate(text.split("\n"), 1):
@@ -317,9 +319,9 @@ def joined(text, comments="#;"):
 
 
 def environment_file(text):
-    """NAME=value lines as systemd reads them.
+    """Return the assignments NAME=value as systemd reads them.
 
-    Comments, quotes, a backslash that continues a line.
+    The parser knows comments, quotes, and a backslash that continues a line.
     """
     variables = {}
     for line in text.replace("\\\n", "").splitlines():

@@ -1,11 +1,11 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""TLS with a client certificate that never touches a disk.
+"""TLS with a client certificate that is never written to a disk.
 
-Imported only where a node has something to ask by it: importing ssl takes 20 ms. Certificates of
-servers on this node are not verified: what they say is evidence, and nothing secret is sent to
-them.
+The module is imported only where a node has a TLS endpoint to ask, because the import of ssl takes
+20 ms. Certificates of servers on this node are not verified: their answers are evidence, and
+nothing secret is sent to them.
 """
 
 import os
@@ -15,9 +15,9 @@ from .http_client import HttpError, told
 
 
 def context(certificate=None, key=None, authority=None):
-    """Return a client's context. Given PEM bytes, they reach OpenSSL through memory.
+    """Return the TLS context of a client.
 
-    Never a file on the node.
+    PEM bytes reach OpenSSL through memory, never through a file on the node.
     """
     made = ssl.SSLContext(getattr(ssl, "PROTOCOL_TLS_CLIENT", ssl.PROTOCOL_TLS))
     made.check_hostname = False
@@ -46,7 +46,7 @@ def _load(made, pem):
 
 
 def _memory():
-    """Make a file in memory only. Python has it from 3.8 on, Linux since 3.17."""
+    """Create a file in memory only; Python has it from 3.8 on, Linux since 3.17."""
     create = getattr(os, "memfd_create", None)
     if create is not None:
         return create("kubemend", 1)  # close-on-exec, the default, has no name before 3.8 either

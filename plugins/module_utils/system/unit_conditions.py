@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The conditions and asserts of a unit, and whether they hold now.
 
-`systemctl show` does not print them (up to 257 at least): busctl does, and where there is no
-busctl the unit's files are read.
+`systemctl show` does not print them (in releases up to 257 at least). busctl does; without busctl
+the unit's files are read.
 """
 
 import os
@@ -19,7 +19,7 @@ MAX, LONGEST = 40, 300
 
 
 def checks(name, written, seconds, on_bus=True):
-    """(its conditions and asserts, where they were read): by busctl, else by the unit's files."""
+    """Return (conditions and asserts of a unit, their source): busctl, else the unit's files."""
     if on_bus:
         told = [_by_bus(name, what, seconds) for what in ("Conditions", "Asserts")]
     else:
@@ -32,7 +32,7 @@ def checks(name, written, seconds, on_bus=True):
 
 
 def _by_bus(name, what, seconds):
-    """Return [(type, trigger, negate, parameter, result)]; None where busctl does not tell."""
+    """Return [(type, trigger, negate, parameter, result)]; None where busctl has no answer."""
     argv = [
         "busctl",
         "--system",
@@ -64,7 +64,7 @@ def label(name):
 def rows_of(text):
     """Return the rows of `a(sbbsi) N "Type" trigger negate "parameter" result`.
 
-    None for other text.
+    The result is None for other text.
     """
     words = systemd.words(text)
     if len(words) < 2 or words[0] != "a(sbbsi)" or not words[1].isdecimal():
@@ -81,7 +81,10 @@ def rows_of(text):
 
 
 def _by_files(written):
-    """Return the same from the lines of [Unit]; an empty value takes back all those before it."""
+    """Return the rows of _by_bus() from the lines of [Unit].
+
+    An empty value removes the earlier ones of its kind.
+    """
     found = {"Condition": [], "Assert": []}
     for section, key, value, _dummy_path, _dummy_line in written:
         kind = next((kind for kind in found if section == "[Unit]" and key.startswith(kind)), None)
@@ -103,7 +106,8 @@ def _by_files(written):
 def _check(row, written):
     """Return {text, assert, trigger, met, last, seen, path, line} of one condition or assert.
 
-    met: whether it holds now, None where this cannot tell; last: what systemd found.
+    met: whether it holds now, None where this is not known.
+    last: systemd's own result of the last start.
     """
     kind, trigger, negate, parameter, last = row
     marks = ""
@@ -139,7 +143,7 @@ def _check(row, written):
 
 
 def holds_now(kind, parameter):
-    """(whether such a check of a path holds now, what is there); None where it cannot be told."""
+    """Return (whether a check of a path holds now, a clause about the path); None where unknown."""
     if kind == "PathExistsGlob":
         return matches(parameter)
     test = TESTS.get(kind)
@@ -221,7 +225,7 @@ TESTS = {
 
 
 def _place(written, key, value):
-    """(path, line) of the last line that sets this; (None, None) where no file shows it so."""
+    """Return (path, line) of the last line that sets this; (None, None) without such a line."""
     for _dummy, other, text, path, line in reversed(written):
         if other == key and value in (text, text.strip('"'), text.replace(" ", "")):
             return path, line

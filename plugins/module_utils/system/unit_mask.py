@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where a unit's mask lies, and what would count without it."""
+"""The mask of a unit, and the files that would apply without it."""
 
 import os
 import stat
@@ -16,9 +16,9 @@ KINDS = (".wants", ".requires", ".upholds")
 def facts(name, root=""):
     """Return {links: [{path, to}], file, wanted} of a unit that is masked.
 
-    to: what the link says, None of an empty file, which systemd takes like a mask; file: the unit's
-    own file behind the mask, or None; wanted: whether a link of another unit in /etc starts
-    it at a boot once it is unmasked.
+    to: the target of the link; None for an empty file, which systemd treats like a mask.
+    file: the unit's own file behind the mask, or None.
+    wanted: whether a link of another unit in /etc starts the unit at boot once it is unmasked.
     """
     places = [os.path.join(folder, name) for folder in MASKS]
     links = []
@@ -40,7 +40,10 @@ def facts(name, root=""):
 
 
 def mask(path):
-    """(whether what lies there masks a unit, what the link says): (True, None) of an empty file."""
+    """Return (whether a file masks a unit, the target of its link).
+
+    An empty file masks a unit too: (True, None).
+    """
     try:
         to = os.readlink(path)
     except OSError:  # no link

@@ -1,17 +1,17 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Single scalars out of configuration files, without a YAML parser.
+"""Single scalars of configuration files, without a YAML parser.
 
-Enough for what must be known on the node: where to look next. Everything else is parsed on the
-controller.
+They are sufficient for what the node itself must know, such as the path of the next file. The
+controller parses everything else.
 """
 
 
 def top(text, key):
     """Return a scalar at the top level of YAML in block style, or of JSON.
 
-    None when it is not there or no scalar.
+    The result is None when the key is missing or its value is no scalar.
     """
     if text.lstrip()[:1] == "{":
         return _top_of_json(text, key)
@@ -42,9 +42,8 @@ def _top_of_json(text, key):
 def anywhere(text, key):
     """Return the first non-empty scalar of this key at any depth.
 
-    In block or flow style or JSON.
-
-    None when there is none.
+    The text is YAML in block or flow style, or JSON. The result is None when there is no such
+    scalar.
     """
     position = text.find(key)
     while position >= 0:
@@ -63,9 +62,9 @@ def anywhere(text, key):
 
 
 def _value(rest, before):
-    """Return the value behind a colon, up to what ends it in a flow mapping.
+    """Return the value behind a colon, up to its end in a flow mapping.
 
-    before: the character before the key.
+    before: the character in front of the key.
     """
     if before in ("'", '"', "{", ",") and rest.lstrip()[:1] not in ("'", '"'):
         for stop in ",}":
@@ -76,7 +75,7 @@ def _value(rest, before):
 def scalar(value):
     """Return the text of a plain or quoted scalar on one line, without its comment.
 
-    None when it is empty or no scalar.
+    The result is None when the text is empty or no scalar.
     """
     value = value.strip()
     if value[:1] in ("'", '"') and value:

@@ -1,10 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""kubemend's cordon of a node, distinguished from foreign ones by the annotation put with it.
+"""Managed cordons of a node, which an annotation distinguishes from foreign cordons.
 
-Both are one patch of the Node as it was read, so that neither is ever there without the other, and
-a cordon or uncordon by another client at the same moment is seen.
+The cordon and its annotation are one patch of the Node that was read. Neither exists without the
+other, and a concurrent cordon or uncordon by another client is noticed.
 """
 
 import json
@@ -27,10 +27,15 @@ def node_of(api, name):
 def put(api, name, run_id, reason, held=False, ended=None):
     """Cordon the node for this run, and return (MINE or THEIRS, whether anything was changed).
 
-    THEIRS where a foreign cordon is there, which stays as it is. What an earlier run left is taken
-    over. held: as cordon_mark.cordon_of has it; one that is held already is good as it is where its
-    run came to its end (ended(run)): the end of an interrupted one is still to come, and takes its
-    cordon away. ApiError: the annotation says whether it is there.
+    The result is THEIRS where the node has a foreign cordon, which stays as it is. A cordon that an
+    earlier run left is taken over.
+
+    held: the cordon is held, as in cordon_annotation.cordon_of(). A cordon that is held already
+        stays unchanged if its run has ended. An interrupted run is still to be ended, which removes
+        its cordon.
+    ended: a function that returns whether a run has ended.
+
+    After an ApiError only the annotation shows whether the node was cordoned.
     """
     facts = {"run": run_id, "reason": reason, "at": storage.now()}
     if held:
@@ -59,10 +64,13 @@ def _is_settled(found, held, ended):
 
 
 def lift(api, name, run_id=None, held=False):
-    """Remove kubemend's cordon, and return (its owner, whether anything was changed).
+    """Remove the managed cordon, and return (its owner, whether anything was changed).
 
-    The owner: MINE when it was there, THEIRS where it is foreign, NONE without any. run_id: only
-    this run's; held: one that is held, too.
+    The owner is MINE for a cordon that is removed, THEIRS for a foreign one or one that the
+    parameters exclude, and NONE without a cordon.
+
+    run_id: remove only the cordon of this run.
+    held: remove a held cordon too.
     """
 
     def decide(node):
@@ -80,9 +88,11 @@ def lift(api, name, run_id=None, held=False):
 
 
 def release(api, name, run_id=None):
-    """Mark kubemend's cordon (run_id: only this run's) as one that no run comes back for.
+    """Mark the managed cordon as no longer held.
 
-    A later run may take it away once the node is well (KM903).
+    run_id: mark only the cordon of this run.
+
+    A later run may then remove it when the node is well (KM903).
     """
 
     def decide(node):
@@ -110,7 +120,7 @@ def _owner(node):
 def _patch(api, name, decide):
     """Read the Node, decide, and patch what was read.
 
-    Read it again when another client wrote meanwhile, or when the answer did not come.
+    The Node is read again after a concurrent write by another client, or when there was no answer.
     """
     unsure = last = None
     for attempt in range(TRIES):

@@ -1,10 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Disruption budgets as an eviction meets them, and what an answer to an eviction means. Pure.
+"""Disruption budgets as an eviction meets them, and the meaning of an eviction's result.
 
-An eviction names the budget that refuses it in a cause, without its numbers of allowed disruptions
-and expected pods: those are in the budget's own status.
+The module is pure. A refused eviction names its budget in a cause, but without the numbers of
+allowed disruptions and expected pods. These are in the budget's own status.
 """
 
 from ...kubeapi.client import one_line
@@ -78,7 +78,7 @@ def _failure(status):
 def selects(selector, labels, all_if_empty=True):
     """Return whether a label selector of the API matches.
 
-    One that is missing matches nothing, as does one that cannot be understood.
+    A missing selector matches nothing, and neither does an invalid one.
     """
     if not isinstance(selector, dict):
         return False
@@ -109,7 +109,7 @@ def covering(pod, budgets):
 def crossing(pod, budgets):
     """Return the sentence about a pod that several budgets select, None where they do not.
 
-    The Eviction API has no answer to it but an error.
+    The Eviction API answers the eviction of such a pod with an error.
     """
     found = covering(pod, budgets)
     if len(found) < 2 or pod.ignores_budgets:
@@ -143,7 +143,8 @@ def _has_enough(budget):
 def blocked(pod, budgets, message=None):
     """Return why a budget keeps the pod.
 
-    The budget with its numbers, or the API server's message where none is known.
+    The reason names the budget with its numbers. It is the API server's message where no budget is
+    known.
     """
     found = covering(pod, budgets)
     if not found:
@@ -162,9 +163,9 @@ def blocked(pod, budgets, message=None):
 
 
 def tight(pods, budgets):
-    """Return sentences about budgets that let these pods go only some at a time.
+    """Return sentences about budgets that let only some of these pods go at a time.
 
-    Each batch waits for its replacements then.
+    Each batch waits for the replacements of the previous one.
     """
     found = []
     for budget in budgets:
@@ -185,9 +186,9 @@ def _counts(budget, pod):
 
 
 def meaning(error):
-    """Return (its result, seconds until it may be requested again, the message) of an eviction.
+    """Return (result, seconds until the next request, message) of an eviction that was refused.
 
-    Of one that was refused (ApiError).
+    error: the ApiError of the eviction request.
     """
     body = error.body if isinstance(error.body, dict) else {}
     causes = [
@@ -203,7 +204,7 @@ def meaning(error):
 
 
 def _result(error, message, reasons):
-    """Return what became of an eviction that was refused."""
+    """Return the result of an eviction that was refused."""
     if error.code in BY_CODE:
         return BY_CODE[error.code]
     if error.code == 429:
@@ -237,7 +238,7 @@ def denied(error):
 def retry_after(error, body=None):
     """Return the seconds that the API server asks to wait, by its header or its Status.
 
-    RETRY where it asks for none.
+    The result is RETRY where it asks for none.
     """
     details = (body or {}).get("details") or {}
     for value in (error.retry_after, details.get("retryAfterSeconds")):

@@ -1,12 +1,11 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A node drained by the Eviction API alone.
+"""Drains a node with the Eviction API alone.
 
-No pod is deleted past a budget, and no grace period is cut.
-
-Pods are known by their uid, so that one that was made again under the same name is another. What is
-gone stays gone: a drain that is interrupted at any point starts again from what the API has then.
+No pod is deleted against its budget, and no grace period is shortened. Pods are identified by their
+uid, so that a new pod with the same name is a different one. An evicted pod does not return: a
+drain that was interrupted starts again from the present state of the API.
 """
 
 import concurrent.futures
@@ -47,9 +46,10 @@ BACK_SECONDS = 60
 
 
 class Drain:
-    """One drain of one node, as far as it came.
+    """One drain of one node, and its progress.
 
-    `evicted` {uid: name} of those whose eviction was accepted, `cordon` of cordon.put.
+    evicted: {uid: name} of the pods whose eviction was accepted.
+    cordon: the result of cordon.put().
     """
 
     def __init__(self, api, wanted, run_id, tell=None, ended=None):
@@ -90,7 +90,7 @@ class Drain:
     def _ready(self):
         """Return the Node, once its kubelet posts its status.
 
-        One that was started a moment ago has some seconds for that.
+        A kubelet that has just started gets some seconds for that.
         """
         end = time.monotonic() + self.patience
         node = self._node()
@@ -113,7 +113,7 @@ class Drain:
     def _old_lease(self):
         """Return the refusal of a node whose lease is not renewed, or None.
 
-        One that only looks old, by this node's clock, is read once more.
+        A lease that looks old by this node's clock is read again, in case the clocks differ.
         """
         path = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/" + self.node
         first = self.api.find(path)
@@ -156,13 +156,13 @@ class Drain:
         )
 
     def _patient(self):
-        """Return a connection that costs no more than one read when it hangs."""
+        """Return a connection with a deadline of its own, so that a hang costs at most one read."""
         return Client(self.api.path, Deadline(max(1.0, min(REQUEST, self.end - time.monotonic()))))
 
     def predict(self):
         """Return (whether a drain would change anything, what it would do now).
 
-        The API server is asked about each pod where it keeps to a dry run.
+        Each eviction is requested as a dry run where the API server supports one.
         """
         plan = self.prepare()
         if drain_plan.can_dry_run(self.api.get("/version")):
@@ -193,7 +193,8 @@ class Drain:
     def run(self):
         """Drain the node, and return (whether it is drained, the sentence about it).
 
-        ChangeError with `changed` where the API does not answer and a cordon may be left.
+        A ChangeError with `changed` is raised where the API does not answer and the node may be
+        cordoned.
         """
         self.prepare()
         begin = time.monotonic()
@@ -274,7 +275,7 @@ class Drain:
     def _empty(self, pods):
         """Evict these Pods, wait until they are gone, and return clauses about those that remain.
 
-        At the time limit or when more time would not help.
+        The wait ends at the time limit, or when more time would not help.
         """
         left, flying = {pod.uid: pod for pod in pods}, {}
         due = [(0.0, next(self.order), pod) for pod in pods if not pod.ending]
@@ -306,7 +307,7 @@ class Drain:
         return self._result(pod.uid) not in disruption_budgets.FINAL
 
     def _result(self, uid):
-        """Return what became of the last request for a pod's eviction; "" without one."""
+        """Return the result of the last request for a pod's eviction; "" without one."""
         return self.answers.get(uid, ("",))[0]
 
     def _send(self, pool, due, flying, left):
@@ -325,9 +326,9 @@ class Drain:
             self._answered(flying.pop(future), future.result(), left, due)
 
     def _evict(self, pod, client=None, dry_run=False):
-        """Request an eviction, and return None when it was accepted, else disruption.meaning.
+        """Request an eviction; return None when it was accepted, else disruption_budgets.meaning().
 
-        In a thread of its own.
+        Each request runs in a thread of the pool.
         """
         options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": pod.uid}}
         body = {
@@ -406,9 +407,9 @@ class Drain:
             self.tell(f"{self.node}: {drain_plan.counted(left)} left")
 
     def _silent(self):
-        """Return whether the kubelet stopped to post its status meanwhile: nothing ends then.
+        """Return whether the kubelet has stopped posting its status: no pod ends then.
 
-        Read as rarely as progress is reported.
+        The status is read as rarely as progress is reported.
         """
         if time.monotonic() - self.silent_at >= TELL:
             self.silent_at = time.monotonic()
@@ -506,7 +507,7 @@ def _may_be_held(meta):
 
 
 class _Hold:
-    """Since when only finalizers keep the pods that remain."""
+    """The time since which only finalizers keep the pods that remain."""
 
     def __init__(self):
         self.since = None

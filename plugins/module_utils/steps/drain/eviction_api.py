@@ -40,7 +40,7 @@ def job_ended(api, job):
 def passing(error):
     """Return whether the API server may answer again soon.
 
-    One that has just started knows no rights yet, and denies its administrators.
+    An API server that has just started knows no permissions yet, and rejects its administrators.
     """
     if error.code is None or error.code in (401, 408, 410, 429):
         return True

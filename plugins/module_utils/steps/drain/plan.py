@@ -1,10 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which pods leave a node that is drained, which stay and why, and what refuses the drain. Pure.
+"""Which pods leave a drained node, which stay and why, and what refuses the drain.
 
-Whatever refuses it does so before anything is touched, all of it in one sentence, so that an
-operator sees all that is to be fixed at once.
+The module is pure. The drain is refused before anything is changed, with all reasons in one
+sentence, so that an operator sees everything that is to be corrected.
 """
 
 import calendar
@@ -56,14 +56,14 @@ class Pod:
 
     @property
     def ignores_budgets(self):
-        """Whether no budget counts it: it disrupts nothing any more, or not yet."""
+        """Whether no budget counts the pod: it has ended, is terminating, or does not run yet."""
         return self.finished or self.ending or self.phase == "Pending"
 
     @property
     def held(self):
         """Whether only finalizers keep the object.
 
-        The kubelet has let go of the pod, and none of its containers runs.
+        The kubelet has ended the pod, and none of its containers runs.
         """
         if not self.ending or not self.finalizers:
             return False
@@ -111,7 +111,7 @@ def _is_terminated(status):
 def devices_of(spec):
     """Return the names of the devices that the containers of a pod request.
 
-    What a plugin gives has a domain that is not Kubernetes' own.
+    The resource of a device plugin has a domain that is not Kubernetes' own.
     """
     containers = (spec.get("containers") or []) + (spec.get("initContainers") or [])
     found = set()
@@ -125,9 +125,12 @@ def _is_device(name):
 
 
 class Plan:
-    """What a drain does: `evict` [Pod]; `wait` [Pod] that end already; `stay` {name: reason}.
+    """What a drain does with each pod.
 
-    `refused` and `notes` [sentence].
+    evict: [Pod] to be evicted.
+    wait: [Pod] that are terminating already.
+    stay: {name: reason} of pods that stay.
+    refused, notes: [sentence].
     """
 
     def __init__(self):
@@ -151,8 +154,9 @@ class Plan:
 def plan(pods, budgets, allow=(), unfinished=frozenset(), seconds=None, restarts=False):
     """Return the Plan for these Pods.
 
-    unfinished: Pod.job of Jobs that have not ended; seconds: the time limit; restarts: whether the
-    kubelet is next.
+    unfinished: Pod.job of each Job that has not ended.
+    seconds: the time limit.
+    restarts: whether a restart of the kubelet follows.
     """
     drain = Plan()
     staying = []
@@ -275,7 +279,7 @@ def silent(node):
 def refusal(node, allow=(), held=False):
     """Return the sentence that refuses the node as it is, or None.
 
-    held: as cordon_mark.theirs has it.
+    held: as in cordon_annotation.theirs().
     """
     name = node["metadata"]["name"]
     dead = silent(node)
@@ -331,8 +335,9 @@ def moment(text):
 def may_take_out(nodes, name, limit):
     """Return why a node may not be taken out (kubemend_max_unavailable), or None.
 
-    nodes: [Node objects], or [{name, ready, unschedulable}]. A node that is not ready itself takes
-    nothing from the cluster.
+    nodes: [Node objects], or [{name, ready, unschedulable}].
+
+    A node that is not ready may always be taken out, because its capacity is lost already.
     """
     known = [_availability(node) for node in nodes]
     if not any(is_ready for other, is_ready, _is_away in known if other == name):
@@ -357,18 +362,18 @@ def _availability(node):
 
 
 def can_dry_run(version):
-    """Return whether an API server of this /version keeps to dryRun=All in any case.
+    """Return whether an API server of this /version supports dryRun=All in any case.
 
-    One that does not would evict.
+    An API server that does not would evict the pod.
     """
     numbers = [re.match(r"\d+", str((version or {}).get(key) or "")) for key in ("major", "minor")]
     return all(numbers) and tuple(int(number.group()) for number in numbers) >= DRY_RUN
 
 
 def eviction_version(resources):
-    """Return v1 or v1beta1, by the API server's own list of what /api/v1 serves.
+    """Return v1 or v1beta1, as the API server's own resource list of /api/v1 shows.
 
-    None when it serves no eviction.
+    The result is None when the API server serves no eviction.
     """
     for resource in (resources or {}).get("resources") or []:
         if resource.get("name") == "pods/eviction":
@@ -379,7 +384,7 @@ def eviction_version(resources):
 def remaining(pod, answer, budgets, limit):
     """Return the clause for a pod that is still there at the end.
 
-    answer: (what became of its eviction, text) or None where none was requested.
+    answer: (the result of its eviction, text), or None where none was requested.
     """
     if pod.ending:
         return _ending(pod)

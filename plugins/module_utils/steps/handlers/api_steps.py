@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Steps whose effect lies in the API, done through a control-plane node: nothing restarts there."""
+"""Steps that change objects through the API of a control-plane node; nothing restarts there."""
 
 import time
 
@@ -27,13 +27,16 @@ class ApiStepHandler(StepHandler):
     """A step whose record, claim and end the executor writes."""
 
     def do(self, step):
-        """Do it, and return {proven, reason, changed, entry}; raise ChangeError as for a file."""
+        """Do the step, and return {proven, reason, changed, entry}.
+
+        ChangeError is raised as for a file.
+        """
         raise NotImplementedError
 
     def predict(self, _step):
-        """Return (whether it would change anything, what it would do), without a change.
+        """Return (whether the step would change anything, what it would do), without a change.
 
-        None where only the plan says that.
+        The result is None where only the plan has the answer.
         """
         return
 
@@ -168,7 +171,7 @@ class _NodeHandler(ApiStepHandler):
     """A step that cordons a Node, or takes the cordon away."""
 
     def predict(self, step):
-        """Return what the step would do, as far as the API says so now."""
+        """Return what the step would do, by the present state of the API."""
         try:
             with _writable(_way(step), DRAIN) as (api, _dummy):
                 return self.predict_at(api, step)
@@ -198,7 +201,7 @@ class _NodeHandler(ApiStepHandler):
             )
 
     def lift_cordon(self, api, node, record):
-        """Remove the cordon where the node is ready; return what became of it."""
+        """Remove the cordon where the node is ready; return a sentence about the cordon."""
         if drain_plan.ready_of(cordon.node_of(api, node))[0] != "True":
             self.release(api, node, record)
             return f"{node} is not ready: a cordon of that run stays until it is (KM903)"
@@ -210,7 +213,7 @@ class _NodeHandler(ApiStepHandler):
         return f"no cordon of that run is on {node}"
 
     def release(self, api, node, record):
-        """Note on a node that is not ready that its cordon waits for no run any more."""
+        """Mark the cordon of a node that is not ready as no longer held."""
 
     def run_of_cordon(self, _record):
         """Return the run whose cordon is removed, None for that of any run."""
@@ -250,13 +253,13 @@ class DrainNode(_NodeHandler):
         return _result(proven, reason, drain.changed or bool(drain.evicted))
 
     def lift_cordon(self, api, node, record):
-        """Keep the cordon where its operator asked for that, else as every cordon."""
+        """Keep the cordon where the operator asked for that; remove it otherwise."""
         if KEEP_CORDON in (record.get("allow") or []):
             return f"{node} stays cordoned (kubemend_allow: [{KEEP_CORDON}])"
         return super().lift_cordon(api, node, record)
 
     def release(self, api, node, record):
-        """Note that the cordon waits for no run any more."""
+        """Mark the cordon as no longer held."""
         cordon.release(api, node, record["run_id"])
 
     def run_of_cordon(self, record):

@@ -3,12 +3,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Resets the state of this node's CPU and memory manager, between a drain and its end.
 
-`start_former`: a kubelet that its state keeps down is started once more under the policy of that
-state, by a drop-in under /run, because only a kubelet that runs can end the pods that a drain
-evicts. `reset_state`: the kubelet is stopped, the state files move into the journal, the
-configuration changes where that was asked for, the drop-in is removed, the kubelet starts, and is
-verified: it is healthy and wrote a state of its policy. State files are never restored: pods ran
-since they were written.
+start_former: a kubelet that cannot start with its present state is started under the former policy,
+    by a drop-in under /run. Only a running kubelet can end the pods that a drain evicts.
+reset_state: the kubelet is stopped, its state files are moved into the journal, its configuration
+    is changed if the plan says so, the drop-in is removed, and the kubelet is started and verified.
+    It must be healthy and have written a state of its policy.
+
+State files are never restored: pods have run since they were written.
 """
 
 import json
@@ -45,7 +46,10 @@ MAX_STATE = 16 * 1024 * 1024
 
 
 class _ManagerHandler(StepHandler):
-    """A step on the kubelet's unit. change: {path, files, reload, states, edits}."""
+    """A step on the kubelet's unit.
+
+    The change of a step is {path, files, reload, states, edits}.
+    """
 
     def check(self, step):
         """Refuse what could harm the node; return the kubelet's process and files."""
@@ -141,9 +145,9 @@ class StartUnderFormerPolicy(_ManagerHandler):
 
 
 class RemoveTemporaryArguments(_ManagerHandler):
-    """Removes what a reset set for the drain and nothing needs any more.
+    """Removes the arguments that a reset set for the drain and that are not needed afterwards.
 
-    The kubelet runs on as it is until its next start.
+    The running kubelet keeps its arguments until its next start.
     """
 
     def require(self, step):
@@ -203,7 +207,7 @@ class ResetState(_ManagerHandler):
         )
 
     def recover(self, record, context=None, params=None):
-        """Start the kubelet where it is stopped: it is never left so."""
+        """Start the kubelet where it is stopped: it never stays stopped."""
         try:
             running = _settled(record["host"])
         except PreconditionFailed as error:
@@ -278,7 +282,7 @@ def _require_no_devices(step):
 def _require_nothing_pending(step, found):
     """Raise PreconditionFailed where the restart would load foreign changes too.
 
-    The kubelet's configuration is what the reset is for.
+    Changes of the kubelet's configuration do not count: the reset is meant to load them.
     """
     evidence = found.evidence
     configs = [evidence.get("config"), *list(evidence.get("config_dropins") or [])]
@@ -300,9 +304,9 @@ def _settled(host):
 
 
 def _young(found):
-    """Return whether its process was started a moment ago.
+    """Return whether the kubelet's process was started a moment ago.
 
-    A hidden process, as in another namespace, is not known to be young.
+    A process that is not visible, as in another namespace, does not count as young.
     """
     process = found.evidence["process"]
     return process is not None and time.time() - (process.get("started_at") or 0) < SETTLED_SECONDS
@@ -330,9 +334,9 @@ def _unstarted(context, record, reason):
 
 
 def _remove_arguments(context, record, restart=True):
-    """Remove the drop-in, and tell systemd; return why not, or an empty text.
+    """Remove the drop-in, and reload systemd; return why that failed, or an empty text.
 
-    restart: a process that has its arguments is restarted, else it keeps them.
+    restart: restart a process that runs with these arguments; without it the process keeps them.
     """
     try:
         for path in record["paths"]:
@@ -419,9 +423,10 @@ class _Reset:
 
 
 def _move_away(path, context):
-    """Move a file into the journal, as it is now: the kubelet wrote it until it was stopped.
+    """Move a file with its present content into the journal, and return its bytes.
 
-    Returns its bytes, None where there is no such file.
+    The kubelet wrote the file until it was stopped, so that there is no digest to compare it with.
+    The result is None where there is no such file.
     """
     if not os.path.lexists(path):
         return None

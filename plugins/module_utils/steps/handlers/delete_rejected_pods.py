@@ -1,12 +1,12 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Rejected pods deleted, each looked at again first and kept in the journal as the API had it.
+"""Deletes rejected pods after another check of each, and keeps their objects in the journal.
 
-Deleting a Failed pod of a Job that still works grants it another try on older releases: only pods
-of Jobs that have ended, and of none, are deleted. Whose controller is not Kubernetes' own stays,
-because some of these take a deleted pod for a failure and start all of their pods again (Volcano's
-Job does, by its policy for evicted pods). No finalizer is taken away.
+On older releases the deletion of a Failed pod of an unfinished Job grants the Job another try. The
+module therefore deletes only pods of finished Jobs, and pods of no Job. A pod stays if its
+controller is not Kubernetes' own: some of these treat a deleted pod as a failure and start all of
+their pods again (Volcano's Job does, by its policy for evicted pods). No finalizer is removed.
 """
 
 import time
@@ -34,9 +34,13 @@ INDIFFERENT = frozenset(
 
 
 class Done:
-    """What became of pods, filled as it goes: names that are gone, {name: why it stays}, {name.
+    """What became of the pods so far.
 
-    Why it is not gone although deleted}.
+    sent: (name, path, uid) of each pod whose deletion the API server accepted, or may have
+        accepted.
+    gone: the names of the pods that are deleted.
+    kept: {name: why the pod is not deleted}.
+    stuck: {name: why the pod is still there after its deletion}.
     """
 
     def __init__(self):
@@ -48,9 +52,9 @@ class Done:
 
 
 def clean(api, pods, step, done):
-    """Delete these {namespace, name, uid}, as far as nothing speaks against it.
+    """Delete these {namespace, name, uid}, unless something speaks against it.
 
-    `done` holds what happened until an ApiError.
+    done: the Done that is filled, also up to an ApiError.
     """
     for pod in pods:
         name = "{}/{}".format(pod["namespace"], pod["name"])
@@ -97,9 +101,10 @@ def _wait_until_gone(api, done):
 
 
 def told(done):
-    """Return what became of them in one sentence.
+    """Return the results in one sentence.
 
-    The many pods of unfinished Jobs, which is as it should be, must not hide the others.
+    Pods of unfinished Jobs stay on purpose and may be many. They come last, so that they do not
+    hide the others.
     """
     groups = {}
     for name, why in sorted(done.stuck.items()) + sorted(done.kept.items()):

@@ -1,11 +1,11 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A short Job that must get exactly one pod, and is removed again.
+"""Creates a short Job that must get exactly one pod, and removes it again.
 
-Pods are counted as they are made: a surplus one lives about a second, and whether the pod ever runs
-does not matter. It is made of an image that a node has, and never pulls one. What an interrupted
-probe left is found by its label.
+Pods are counted when they are created: a surplus pod exists for about a second, and whether the pod
+ever runs does not matter. Its image is one that a node has already, and it never pulls one. A label
+identifies what an interrupted probe left.
 """
 
 import time
@@ -29,9 +29,9 @@ ROLES = ("master", "control-plane")
 
 
 def probe(api, run_id):
-    """Names of the pods that the Job got.
+    """Return the names of the pods that the Job got.
 
-    Whatever happens, the Job and what earlier ones left are removed.
+    The Job and the remains of earlier probes are removed in any case.
     """
     sweep(api)
     jobs = []
@@ -104,9 +104,9 @@ def _is_owned_by(meta, uid):
 
 
 def _place(api):
-    """Return (node, image) of a node that takes the pod and has an image that only waits.
+    """Return (node, image) of a node that accepts the pod and has an image that only waits.
 
-    (None, a name) without one.
+    Without such a node the result is (None, the name of a pause image).
     """
     for node in api.items("/api/v1/nodes"):
         pauses = _pause_images(node)

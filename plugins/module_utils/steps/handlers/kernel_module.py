@@ -1,10 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Loads a kernel module that files of this node name, and names it for the next boot.
+"""Loads a kernel module that files of this node name, also at the next boot.
 
 The managed file is written first, as with kernel settings. A module is never unloaded, neither by a
-revert nor after a failure: something may use it by then.
+revert nor after a failure, because something may use it by then.
 """
 
 from ...collectors.node import boot
@@ -25,7 +25,10 @@ PRESENT = (boot.LOADED, boot.BUILTIN)
 
 
 class LoadKernelModule(StepHandler):
-    """Names a kernel module for the next boot, then loads it. change: {path, module}."""
+    """Names a kernel module for the next boot, then loads it.
+
+    The change of a step is {path, module}.
+    """
 
     states = staticmethod(boot.modules)
 
@@ -117,7 +120,7 @@ def _entry_of(record):
 
 
 def without(present, name, held):
-    """Return (whether it is known, the file's bytes before this module; None: no file).
+    """Return (whether the file is known, its bytes before this module; None: no file).
 
     held: the digest in the record.
     """

@@ -3,11 +3,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Sets kernel settings of this node, in one managed file and in the running kernel.
 
-Where a line of another file is read later and decides, that line is changed instead, and nothing
-else of that file. The file comes first: what it holds counts after a reboot, and a program that is
-killed between the two is completed by doing the second. Nothing is lowered: where the kernel, or
-the managed file, holds more already, that stays; unless a step says so (lower), which sets exactly
-that number, and only over the number that it saw before.
+Where a later line of another file decides a setting, only that line is changed. The file is written
+first: its content applies after a reboot, and an interrupted step is completed by setting the
+running kernel. No value is lowered: a higher value of the kernel or of the managed file stays. A
+step with `lower` is the exception: it sets exactly its number, and only over the number that it saw
+before.
 """
 
 import os
@@ -28,10 +28,12 @@ HEADER = (
 
 
 class SetKernelSetting(StepHandler):
-    """Sets kernel settings. change: {path, settings {key: number}, line, lower, running}.
+    """Sets kernel settings.
 
-    line: of a foreign file, {number, text}, that is changed there; None for the managed file.
-    lower: the one setting gets exactly its number, where the kernel still has `running`.
+    The change of a step is {path, settings {key: number}, line, lower, running}.
+
+    line: {number, text} of the line of a foreign file that is changed; None for the managed file.
+    lower: the one setting gets exactly its number, if the kernel still has `running`.
     """
 
     kernel = KERNEL
@@ -163,7 +165,7 @@ def write(key, number, kernel):
 def merged(present, settings, lower=False):
     """Return the bytes of the managed file with these settings.
 
-    The rest of it stays, and a higher value too, unless it is to be lowered.
+    The rest of the file stays. A higher value stays too, unless it is to be lowered.
     """
     lines, missing = (present or HEADER).splitlines(True), dict(settings)
     for index, line in enumerate(lines):
@@ -207,9 +209,9 @@ def _merging(record):
 
 
 def edited(present, line, key, number):
-    """Return the bytes of a foreign file of which this one line gives the key another number.
+    """Return the bytes of a foreign file with another number for the key in this one line.
 
-    Raises ChangeError where it is not that line any more.
+    ChangeError is raised where the line was changed meanwhile.
     """
     rows = (present or b"").split(b"\n")
     index = line["number"] - 1
@@ -228,9 +230,9 @@ def edited(present, line, key, number):
 
 
 def set_running(settings, kernel, host, lower=False):
-    """Set the running kernel where it has less, or another number where that is lowered.
+    """Set the running kernel where its value is too low, or too high if that is lowered.
 
-    Returns why it does not have it, or None.
+    The result is the reason why the kernel does not have a value, or None.
     """
     for key, number in sorted(settings.items()):
         try:
@@ -249,9 +251,10 @@ def set_running(settings, kernel, host, lower=False):
 
 
 def _changed_since(record, kernel):
-    """Return why an interrupted step lowers nothing any more, or None.
+    """Return why an interrupted step must not lower a setting any more, or None.
 
-    The kernel has neither what the plan saw nor what the step wrote. Raising needs no such check.
+    The reason is a value that is neither the one that the plan saw nor the one that the step wrote.
+    Raising needs no such check.
     """
     if not record.get("lower"):
         return None

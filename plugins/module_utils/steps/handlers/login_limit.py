@@ -3,11 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Sets limits of logins of this node, in one managed file in limits.d.
 
-No foreign file is changed.
-
-pam_limits reads it when a session opens: a session that is open keeps what it has, and so its
-operator's way back. A value that no process can have here would shut every other login out, so that
-the ceiling is read once more at the last moment.
+No foreign file is changed. pam_limits reads the file when a session opens. An open session keeps
+its limits, so that an operator who is logged in can restore the file. A value above the limit of
+the kernel would refuse every login, so that this limit is read again immediately before the write.
 """
 
 from ...collectors.node import limits
@@ -25,7 +23,10 @@ HEADER = (
 
 
 class SetLoginLimit(StepHandler):
-    """Sets hard limits of logins. change: {path, lines {domain type item: number}}."""
+    """Sets hard limits of logins.
+
+    The change of a step is {path, lines {domain type item: number}}.
+    """
 
     def check(self, step):
         """Refuse other limits, and values that no process can have; return the lines."""
@@ -72,7 +73,7 @@ def required_key(key):
 def require_possible(lines, host):
     """Raise PreconditionFailed where a line asks for more than a process can have now.
 
-    pam_limits would refuse every login.
+    With such a line pam_limits would refuse every login.
     """
     for item in ("nofile", "nproc"):
         most = max([0] + [value for key, value in lines.items() if key.endswith(" " + item)])
@@ -95,9 +96,9 @@ def _require_below_ceiling(item, value, host):
 
 
 def ceiling(item):
-    """Return (what no hard limit may exceed, what sets that), or None where it is not known.
+    """Return (the highest possible hard limit, what sets it), or None where it is not known.
 
-    -1: nothing limits it.
+    The limit is -1 where there is no upper bound.
     """
     init = limits.init()
     if init is None or init["cap_sys_resource"] is None:

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Edits or moves a file of a control-plane component, or restarts it, and verifies its process.
 
-The kubelet starts the component again. Where the new process is not as expected in time, the former
-bytes are restored, and the component with them.
+The kubelet starts the component again. Where the new process is not as expected within the time
+limit, the former bytes are restored, and with them the component.
 """
 
 import time
@@ -43,7 +43,10 @@ class ChangeComponent:
         return self._verify(record, written["entry"], state.former, begin)
 
     def resume(self, record, entry):
-        """Verify or undo what an interrupted step wrote. entry: of the journal, or None."""
+        """Verify what an interrupted step wrote, or restore the former bytes.
+
+        entry: the step's entry of the journal, or None.
+        """
         executor = self.executor
         step = dict(
             executor.step,
@@ -66,7 +69,10 @@ class ChangeComponent:
         return file_change.compare_and_swap(path, digest, splices, context)
 
     def _verify(self, record, entry, former, begin):
-        """Restart and wait; roll back what is not verified in time. begin: before the write."""
+        """Restart the component and wait; roll back where it is not verified in time.
+
+        begin: the time before the write.
+        """
         expect = record["expect"]
         by_signal = expect.get("restart") == "signal"
         if by_signal and former:
@@ -108,7 +114,10 @@ class ChangeComponent:
         return self._await_former(record, entry, terminated, state, reason)
 
     def _await_former(self, record, entry, terminated, state, reason):
-        """Wait for the component of before. terminated: identity of a process that it is not."""
+        """Wait for the component as it was before the step.
+
+        terminated: the identity of a process that does not count.
+        """
         component, begin = record["component"], time.monotonic()
         probe = health_probe.wait(
             health_probe.ExpectedState(
@@ -176,9 +185,9 @@ def _terminate_changed(record, entry, former):
 
 
 def _latest_start(record, begin):
-    """Return the function that says until when the kubelet's back-off may last.
+    """Return a function that returns until when the kubelet's back-off may delay the start.
 
-    No longer than now where something else keeps the component from starting.
+    The function returns 0 where something else prevents the start.
     """
     image = record["expect"].get("image")
     return lambda: begin + step_times.BACK_OFF if preconditions.startable(image) else 0

@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Probes whether this node pins CPUs, with a static pod that must get CPUs of its own.
 
-A static pod needs no scheduler and no API server, so that a cordoned node can show it before any
-other pod comes. It is of an image that the node has and that only waits; its file is removed
-whatever came of it, and by the next run where this one was killed.
+A static pod needs no scheduler and no API server, so that a cordoned node can run it before any
+other pod. Its image is one that the node has already and whose container only waits. Its file is
+removed with every result, and by the next run where this one was killed.
 """
 
 import json
@@ -30,7 +30,10 @@ KEPT = "a test pod is not put back"
 
 
 class ProbePinning(StepHandler):
-    """Starts a static pod, and compares its CPUs. change: {path, whole_cores, state}."""
+    """Starts a static pod, and compares its CPUs.
+
+    The change of a step is {path, whole_cores, state}.
+    """
 
     def check(self, step):
         """Refuse a kubelet that starts nothing from the directory, or a node without an image."""
@@ -42,7 +45,7 @@ class ProbePinning(StepHandler):
         return {"made": not os.path.lexists(os.path.dirname(step.path))}
 
     def perform(self, step, record):
-        """Write the manifest, compare the pod's CPUs, and remove it whatever came of it."""
+        """Write the manifest, compare the pod's CPUs, and remove the manifest in any case."""
         try:
             file_change.create_file(
                 step.path,
@@ -72,7 +75,8 @@ class ProbePinning(StepHandler):
     def recover(self, record, context=None, params=None):
         """Remove the pod's file; the record stays open while it is there.
 
-        The file goes first: a kubelet that does not answer now reads the directory later.
+        The file is removed first, because a kubelet that does not answer now reads the directory
+        later.
         """
         trouble = _remove(record, context)
         if trouble:
@@ -89,7 +93,7 @@ class ProbePinning(StepHandler):
 
 
 def _open(context, reason):
-    """Return the result of a file that is still there and that a kubelet runs.
+    """Return the result for a file that is still there and whose pod a kubelet runs.
 
     The record stays open, so that the next run removes it.
     """
@@ -99,9 +103,9 @@ def _open(context, reason):
 
 
 def _require_kubelet(path, host):
-    """Return the evidence of a healthy kubelet that starts what lies in the directory.
+    """Return the evidence of a healthy kubelet that starts static pods from the directory.
 
-    Raises PreconditionFailed, also where such a file is there already.
+    PreconditionFailed is raised without one, and where the probe's file exists already.
     """
     found = kubelet_restart.look(host)
     if not found.healthy:
@@ -140,9 +144,11 @@ def _image(evidence, host):
 
 
 def threads(rows):
-    """How many CPUs a core has, of pinning.topology.
+    """Return how many CPUs a core has.
 
-    What a policy that gives whole cores alone can be asked for.
+    rows: the result of pinning.topology.
+
+    A policy that allocates only whole cores accepts requests of a multiple of that number.
     """
     cores = {(core, socket) for dummy, core, socket, dummy in rows}
     return max(1, len(rows) // len(cores)) if cores else 1
@@ -202,9 +208,9 @@ def _pinned(evidence, path, count):
 
 
 def alone(text, container, count):
-    """Return (the CPUs that only this container has by the state, None), or (None, why not).
+    """Return (the CPUs that the state gives only to this container, None), or (None, why not).
 
-    container: as the collector pinning has it.
+    container: as the collector pinning returns it.
     """
     try:
         entry, default = _entry(json.loads(text or ""), container)

@@ -3,13 +3,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Restarts the leading scheduler of this node, because its list of nodes lacks some.
 
-Verified when this node's scheduler is well again, another instance leads (on this node or on
-another one), and the pods that waited for the lost nodes are placed. The leader places a pod: the
-others never made a list. A pod that goes on waiting is served too once the scheduler's message
-counts every node: its own node is back, and the pod waits for something that no restart brings.
+The restart is verified when this node's scheduler is healthy again, another instance leads (on this
+node or on another one), and the pods that waited for the missing nodes are placed. The leader
+places a pod; the other instances have made no list yet. A pod that still waits counts as served
+once the scheduler's message counts every node: its own node is in the list again, and no restart
+helps the pod.
 
-Where another instance leads since the evidence was collected, as after another step of the run,
-only that is verified.
+Where another instance has led since the evidence was collected, as after another step of the run,
+only the placement is verified.
 """
 
 import json
@@ -50,10 +51,13 @@ PATHS = {
 
 
 class RestartLeader(StepHandler):
-    """Restarts the leader. change: {lock, holder, node, pods, cluster_uid}."""
+    """Restarts the leading scheduler.
+
+    The change of a step is {lock, holder, node, pods, cluster_uid}.
+    """
 
     def check(self, step):
-        """Refuse where it does not run or lead any more, or no other instance is ready."""
+        """Refuse where the scheduler no longer runs or leads, or no other instance is ready."""
         self.scene = preconditions.check(step.plan, step.params)
         if self.scene.former is None:
             raise PreconditionFailed(f"no {COMPONENT} runs on {step.host} now; {preconditions.OLD}")
@@ -90,9 +94,9 @@ class RestartLeader(StepHandler):
         return outcome(step.context, state, reason, seen)
 
     def recover(self, record, context=None, params=None):
-        """Verify that it runs; raise PreconditionFailed where that is not known now.
+        """Verify that the scheduler runs; raise PreconditionFailed where that is not known now.
 
-        Whether the pods are placed is evaluated from the evidence that is collected afterwards.
+        The evidence that is collected afterwards shows whether the pods are placed.
         """
         former = record.get("former") or {}
         identity = (former.get("pid"), former.get("ticks"))
@@ -132,7 +136,8 @@ def _facts(step, former):
 def _led_since(handler, step, refusal):
     """Return the refusal, or a verified end without a restart.
 
-    Another instance leads since the evidence was collected, and the pods are placed.
+    The end is verified if another instance has led since the evidence was collected, and the pods
+    are placed.
     """
     if not _new_leader(step):
         return step_record.NOT_DONE, refusal, {}
@@ -159,9 +164,9 @@ def _led_since(handler, step, refusal):
 
 
 def _new_leader(step):
-    """Return who else leads now, or None.
+    """Return the instance that leads now instead, or None.
 
-    A lease of an instance that has just ended counts as lost only once its time is over.
+    The lease of an instance that has just ended is lost only when its duration is over.
     """
     pid, begin = step.expect.get("pid"), time.monotonic()
     has_ended = pid is not None and pid not in [
@@ -209,7 +214,8 @@ def _via(change, params):
 def _count_where_allowed(step):
     """Return how many nodes the scheduler counts.
 
-    Raises PreconditionFailed where it leads no more, or no other instance would take over.
+    PreconditionFailed is raised where it no longer leads, or where no other instance would take
+    over.
     """
     try:
         with _reached(step) as (api, _dummy):
@@ -311,7 +317,7 @@ def _placed(change, params, count):
 
 
 class _PlacementWait:
-    """What was seen of the leader and of the waiting pods, also over several connections."""
+    """The observed state of the leader and of the waiting pods, across several connections."""
 
     def __init__(self, change, count):
         self.change = change
@@ -323,7 +329,7 @@ class _PlacementWait:
         self.other_reasons = []
 
     def is_over(self, api):
-        """Ask the API once more; return whether no more has to be waited for."""
+        """Ask the API again; return whether the wait is over."""
         record = _lock_record(api, self.change["lock"])
         if not self.leader:
             self.leader = _other(record.get("holderIdentity"), self.change["holder"])
@@ -351,9 +357,9 @@ def _other(now, former):
 
 
 def refused(api, pod):
-    """Return what the scheduler says of a pod that waits, "" where it says nothing.
+    """Return the scheduler's message about a pod that waits, "" where there is no message.
 
-    None for a pod that has its node, or is gone.
+    The result is None for a pod that has its node, or is gone.
     """
     try:
         item = api.get(f"/api/v1/namespaces/{pod[0]}/pods/{pod[1]}")
@@ -373,8 +379,9 @@ def refused(api, pod):
 def counted(message):
     """Return (N, for how many nodes it gives a reason) of "0/N nodes are available: a x, b y.".
 
-    (None, 0) of another text. A node can lack several resources, so that of those only the largest
-    number counts; and what preemption tried names the same nodes again.
+    The result is (None, 0) for another text. A node can lack several resources, so that only the
+    largest number of these reasons counts. The part about preemption is left out, because it names
+    the same nodes again.
     """
     head = HEAD.search(message[:MAX_MESSAGE])
     if head is None:
@@ -395,7 +402,7 @@ def _count(api, change):
 def _unserved(api, waiting, count, other_reasons):
     """Return the pods that still wait for a node that the scheduler does not count.
 
-    other_reasons gets what is said of those that wait for another reason now.
+    other_reasons: a list to which sentences about pods that now wait for another reason are added.
     """
     unserved = []
     for pod in waiting:

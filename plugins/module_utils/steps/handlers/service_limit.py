@@ -3,11 +3,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Sets the limit of open files of a service, in a drop-in, and of its running processes.
 
-systemd is not told: a daemon-reload can take devices away from containers. The file counts from the
-unit's next start after one, and nothing restarts, unless its operator allowed that by name: then
-systemd is told and the unit restarted, and where it does not come up with the limit, the file is
-restored and it is started as before. Nothing is ever lowered. The file comes first: after a killed
-run the rest can follow.
+systemd is not reloaded, because a reload can take devices away from containers. The file applies
+from the unit's next start after a reload. Nothing restarts unless the operator allowed that by
+name. Then systemd is reloaded and the unit restarted; where the unit does not start with the limit,
+the file is restored and the unit is started as before. No limit is lowered. The file is written
+first, so that a killed run can be completed.
 """
 
 import base64
@@ -40,10 +40,14 @@ SETTLED = 5  # seconds until what systemd was asked for has begun
 class SetServiceLimit(StepHandler):
     """Sets the limit of open files of a service.
 
-    change: {path, unit, line, processes [{pid, ticks, soft, hard, select}], restart}.
-    line: None where the unit gives as much already, or is transient. soft, hard: None where the
-    kernel would not take them, or the program may use select(), which select says. restart: the
-    soft limit that the unit has to have at once, by a restart; missing without one.
+    The change of a step is {path, unit, line, processes [{pid, ticks, soft, hard, select}],
+    restart}.
+
+    line: None where the unit has a sufficient limit already, or is transient.
+    soft, hard: None where the kernel would refuse them, or where the program may use select().
+    select: whether the program may use select().
+    restart: the soft limit that the unit must have at once, by a restart; missing without a
+        restart.
     """
 
     proc = PROC
@@ -61,9 +65,9 @@ class SetServiceLimit(StepHandler):
         return facts
 
     def _restart_facts(self, name, step):
-        """Return the process that must go, and the file's present bytes, for the record.
+        """Return the process that must end, and the file's present bytes, for the record.
 
-        Raises PreconditionFailed where the unit must not be restarted.
+        PreconditionFailed is raised where the unit must not be restarted.
         """
         group = _show(name, step.host).get("ControlGroup", [""])[0]
         members = [
@@ -138,7 +142,7 @@ class SetServiceLimit(StepHandler):
 def _restarted(context, record):
     """Restart the unit, which loads the file: (state of the record, reason, what was seen).
 
-    The file and the service are restored where it does not come up with its limit.
+    The file and the service are restored where the unit does not start with its limit.
     """
     name, host = record["unit"], record["host"]
     step_record.tell(context.run_id, context.step, ASKED, context.root, "phase")
@@ -161,9 +165,9 @@ def _restarted(context, record):
 
 
 def _back(context, record, reason, restart=True):
-    """Restore the file, and start the unit with that.
+    """Restore the file, and start the unit with it.
 
-    restart: whether it is down. A unit that is up is not stopped a second time.
+    restart: whether the unit is down. A unit that is up is not stopped a second time.
     """
     name, before = record["unit"], record["before"]
     former = None if before is None else base64.b64decode(before)
@@ -218,7 +222,7 @@ def _is_former(record):
 
 
 def _require_settable(name, line, path, host, restart=None):
-    """Raise PreconditionFailed unless the unit is there, and nothing read later gives it less."""
+    """Require that the unit exists, and that no later file gives it a lower limit."""
     if not _is_managed(name or "", path):
         raise PreconditionFailed(
             f"{files.one_line(name, 80)} is no unit whose limit is written here"
@@ -292,8 +296,9 @@ def _show(name, host):
 def _present(name, processes, proc, host):
     """Return the processes of the evidence that still belong to this unit of this systemd.
 
-    One in a container may have a unit of the same name. former: what each has now, so that the
-    record has it also for a step that another run ends.
+    A process in a container may belong to a unit of the same name, which does not count. The
+    `former` of each process is its present limit; the record needs it where another run ends the
+    step.
     """
     group = _show(name, host).get("ControlGroup", [""])[0]
     present = [
@@ -357,7 +362,7 @@ def merged(present, line):
 def run(processes, proc=PROC):
     """Set the processes' limits: ([{pid, ticks, former, now}], what could not be set).
 
-    Each is compared once more, and inspected afterwards.
+    Each process is compared again before, and its limit is read afterwards.
     """
     seen, refused = [], []
     for process in processes:
@@ -413,7 +418,7 @@ def nofile(pid, proc=PROC):
 def told(pid, pair):
     """Set these limits; return why the kernel does not, or None.
 
-    Python lacks the call where the C library does.
+    Python lacks the function where the C library lacks prlimit().
     """
     import resource  # only this step needs it
 
@@ -426,9 +431,10 @@ def told(pid, pair):
 
 
 def _restart_recovered(record, context, written):
-    """Complete a restart whose program is gone: (state of the record, reason).
+    """Complete an interrupted restart: (state of the record, reason).
 
-    A unit that is down is started as before, unless it was stopped since; one that is up stays.
+    A unit that is down is started as before, unless it was stopped since. A unit that is up stays
+    up.
     """
     name, host = record["unit"], record["host"]
     if not _has_begun(record):

@@ -3,13 +3,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Enables this node's kubelet, or its container runtime, at boot, and starts it.
 
-`enable_kubelet`, `enable_runtime`: systemctl enable, without the daemon-reload that takes devices
-away from running containers. It is journalled as a change of a text, the answer of is-enabled, so
-that an interrupted one is found and a revert disables the unit again, which stops nothing.
-`start_kubelet`, `start_runtime`: a unit that is down is started and verified: active with one main
-process, and healthy (a kubelet's healthz; a runtime's socket takes connections), for long enough.
-One that does not come up is left to systemd, which goes on trying as after a boot: stopping it
-would not help the node either.
+enable_kubelet, enable_runtime: systemctl enable, without the daemon-reload that takes devices away
+    from running containers. The journal records it as a change of a text, the answer of is-enabled.
+    An interrupted change is thus found, and a revert disables the unit again, which stops nothing.
+start_kubelet, start_runtime: a unit that is down is started and verified. It must be active with
+    one main process, and healthy (a kubelet by its healthz, a runtime by a connection to its
+    socket), for long enough.
+
+A unit that does not start is left to systemd, which goes on trying as after a boot. Stopping the
+unit would not help the node.
 """
 
 import time
@@ -47,7 +49,10 @@ DOWN = ("inactive", "failed")
 
 
 class _ServiceHandler(StepHandler):
-    """A step on a unit that must be neither foreign nor masked. change: {path, unit, former}."""
+    """A step on a unit that must be neither foreign nor masked.
+
+    The change of a step is {path, unit, former}.
+    """
 
     def check(self, step):
         """Return the unit, and its states for the record."""
@@ -158,7 +163,7 @@ class StartService(_ServiceHandler):
 
 
 def _start(name, now):
-    """Start the unit; return what systemctl complained of, or None."""
+    """Start the unit; return the error of systemctl, or None."""
     if now["active"] == "failed" or now["result"] in LIMITED:
         _systemctl("reset-failed", name)
     return _systemctl("start", "--no-block", name)
@@ -225,9 +230,10 @@ def _require_accepted(name, host):
 
 
 def _systemctl(*arguments):
-    """Run systemctl; return what it complained of, or None.
+    """Run systemctl, and return its error, or None.
 
-    It says something only where something is wrong, or on standard error what it links.
+    systemctl prints nothing unless something is wrong, or prints the links that it makes on
+    standard error.
     """
     try:
         command.run(["systemctl", *arguments], ASKING)
@@ -238,9 +244,9 @@ def _systemctl(*arguments):
 
 
 def switch(name, expected, after, step):
-    """Enable or disable the unit where is-enabled still says what has this digest.
+    """Enable or disable the unit if the answer of is-enabled still has this digest.
 
-    Returns {changed, entry}; raises ChangeError.
+    The result is {changed, entry}. ChangeError is raised otherwise.
     """
     path, now = path_of(name), state(name)["enabled"]
     with step.exclusive() as root_fd:
@@ -330,9 +336,10 @@ def _masks():
 
 
 def put_back(one, intent, former, step):
-    """Return what an entry left, as it was before: a revert. one: {sha256_left}.
+    """Restore the state of a unit from before an entry, for a revert.
 
-    former: the bytes of before.
+    one: {sha256_left}, the digest that the unit's state must still have.
+    former: the bytes of the former state: the answer of is-enabled, or the target of a mask.
     """
     if name_of(intent).startswith("/"):
         return _masks().put_back(name_of(intent), one["sha256_left"], former, step)
@@ -349,9 +356,11 @@ def _down(name, host, reason):
 
 
 def proven(name, seconds=None, looks=None):
-    """Return (its main pid, why it is not verified).
+    """Return (the main pid of the unit, why it is not verified).
 
-    Verified: active with one process, and healthy, for STABLE seconds. looks: in place of `look`.
+    A unit is verified when it is active with one process, and healthy, for STABLE seconds.
+
+    looks: a function that is used instead of `look`.
     """
     watch = _Watch(looks or look)
     end = time.monotonic() + (seconds or START_SECONDS)
@@ -369,7 +378,10 @@ def proven(name, seconds=None, looks=None):
 
 
 class _Watch:
-    """What was seen of a unit that starts: its process, since when it is healthy, its deaths."""
+    """The observed state of a unit that starts.
+
+    It has the unit's process, the time since which it is healthy, and the number of its deaths.
+    """
 
     def __init__(self, inspection):
         self.inspection = inspection
@@ -422,7 +434,7 @@ def look(name):
 def _unconnectable(name):
     """Return why no connection to this runtime's socket can be made.
 
-    None where one can, or where the kubelet uses another runtime.
+    The result is None where one can be made, or where the kubelet uses another runtime.
     """
     known = kubelet.collect(registry.Context({}, procfs.of_interest(), {}))
     path = runtime.socket_of(name, known)

@@ -1,12 +1,12 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Unmasks this node's kubelet, where its operator says that its mask may go.
+"""Unmasks this node's kubelet, if the operator allowed it.
 
-The mask is one link to /dev/null, which the journal keeps, so that a revert masks the unit again;
-that stops nothing. systemd has to read its units again before the unit can be started. With the
-systemd cgroup driver that can take devices away from running containers, and is refused where such
-run.
+The mask is one link to /dev/null. The journal keeps it, so that a revert masks the unit again,
+which stops nothing. systemd must be reloaded before the unit can be started. With the systemd
+cgroup driver a reload can take devices away from running containers, and is refused while there are
+such containers.
 """
 
 import os
@@ -29,7 +29,10 @@ MASKED = "masked"
 
 
 class UnmaskKubelet(StepHandler):
-    """Removes the one mask of a kubelet's unit. change: {path, unit, to}."""
+    """Removes the one mask of a kubelet's unit.
+
+    The change of a step is {path, unit, to}.
+    """
 
     def check(self, step):
         """Refuse where the mask is another one, or devices could be lost."""
@@ -40,7 +43,7 @@ class UnmaskKubelet(StepHandler):
         return {"unit": name, "to": target}
 
     def perform(self, step, record):
-        """Remove the mask, tell systemd, and restore the mask where the unit stays masked."""
+        """Remove the mask, reload systemd, and restore the mask where the unit stays masked."""
         try:
             done = switch(step.path, _digest(record["to"]), None, step.context)
         except (ChangeError, OSError) as error:
@@ -78,7 +81,7 @@ class UnmaskKubelet(StepHandler):
         return step_record.ROLLED_BACK, f"{reason}; its mask is back"
 
     def recover(self, record, context=None, params=None):
-        """Tell systemd where the mask is gone and that does no harm."""
+        """Reload systemd where the mask is gone and a reload does no harm."""
         try:
             target = _there(record["path"])
         except ChangeError as error:
@@ -91,9 +94,9 @@ class UnmaskKubelet(StepHandler):
 
 
 def _require_only_mask(name, path, target, host):
-    """Raise unless the mask is that of the evidence, the only one, and of a kubelet's unit.
+    """Require that the mask is that of the evidence, the only one, and of a kubelet's unit.
 
-    Raises PreconditionFailed or ChangeError.
+    PreconditionFailed or ChangeError is raised otherwise.
     """
     places = [os.path.join(folder, name or "") for folder in unit_mask.MASKS]
     if name not in KUBELET_UNITS or path not in places:
@@ -122,7 +125,7 @@ def _still_masked(name, seen):
 
 
 def put_back(path, expected, former, step):
-    """Restore the mask that an entry removed, or, of a revert that is reverted, remove it."""
+    """Restore the mask that an entry removed, or remove it where the entry is a revert."""
     target = None
     if former is not None:
         target = former.decode("utf-8", "surrogateescape")
@@ -134,9 +137,9 @@ def put_back(path, expected, former, step):
 
 
 def switch(path, expected, after, step):
-    """Make the mask (after: its target) or remove it (None), where it still has this digest.
+    """Make the mask (after: its target) or remove it (None), if it still has this digest.
 
-    Returns {changed, entry}; raises ChangeError.
+    The result is {changed, entry}. ChangeError is raised otherwise.
     """
     with step.exclusive() as root_fd:
         now = _there(path)

@@ -1,12 +1,12 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Switches swap of this node off: first what activates it at boot, in its file, then the swap.
+"""Switches swap of this node off: first in the file that activates it at boot, then the swap.
 
-The file comes first: after a killed run a reboot does no harm. systemd is not told (a daemon-reload
-can take devices away from containers): it reads the files at the next boot. A unit is masked by an
-empty file, which systemd takes like a link to /dev/null, and which the journal can restore. Swap is
-never switched on, neither by a revert nor after a failure.
+The file is changed first, so that a reboot after a killed run does no harm. systemd is not
+reloaded, because a reload can take devices away from containers: it reads the files at the next
+boot. A unit is masked by an empty file, which systemd treats like a link to /dev/null, and which
+the journal can restore. Swap is never switched on, neither by a revert nor after a failure.
 """
 
 import time
@@ -26,9 +26,10 @@ PROC = "/proc"
 
 
 class KeepSwapOff(StepHandler):
-    """Writes the file that keeps swap off at the next boot; comparing and swapping verifies it.
+    """Writes the file that keeps swap off at the next boot; the compare and swap verifies it.
 
-    change: {path, sha256, splices}; sha256 None: an empty file where there is none.
+    The change of a step is {path, sha256, splices}. Without a sha256 the file must not exist, and
+    is created empty.
     """
 
     def check(self, step):
@@ -74,7 +75,10 @@ def _write(step):
 
 
 class SwitchSwapOff(StepHandler):
-    """Switches one swap off, where memory takes what lies in it. change: {path, config}."""
+    """Switches one swap off, if memory has room for its content.
+
+    The change of a step is {path, config}.
+    """
 
     proc = PROC
 
@@ -87,7 +91,7 @@ class SwitchSwapOff(StepHandler):
         return {}
 
     def perform(self, step, record):
-        """Switch it off; what happened is read from the kernel."""
+        """Switch the swap off, and read the result from the kernel."""
         path, context = step.path, step.context
         if self.used(path, step.host) is None:
             return outcome(context, step_record.PROVEN, None, {"off": path, "already": True})

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Takes the files of a run back to what they were, where they still are what the run left."""
+"""Restores the files of a run that still have the bytes that the run left."""
 
 from ...state import journal, storage
 from ...state.revert_plan import ALREADY, CONFLICT, OPEN, RESTORE, UNDONE, histories, shown
@@ -15,8 +15,9 @@ RESULTS = {CONFLICT: REFUSED, OPEN: REFUSED, UNDONE: ALREADY}  # others: as the 
 def revert(run_id, step, only=None):
     """Do what the plan says for all paths, or `only` these, and return it with the results.
 
-    Each with `result` (restored, already, refused or kept), `changed`, `entry`. A file with a
-    foreign change is refused, and keeps no other from being restored. Idempotent.
+    Each item has `result` (restored, already, refused or kept), `changed` and `entry`. A file with
+    a foreign change is refused; the other files are restored nevertheless. A second call changes
+    nothing.
     """
     with storage.told(f"run {run_id} was not taken back, because {step.root} cannot be read"):
         planned = histories(run_id, step.root)

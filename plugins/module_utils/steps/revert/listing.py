@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What runs left on this node that can be taken back, and what would become of each file."""
+"""Lists what runs left on this node and a revert can restore, file by file."""
 
 from ...state import journal, revert_plan, step_record
 from ...state.storage import ROOT, ChangeError
@@ -23,9 +23,12 @@ SHOWN = (
 def listed(root=ROOT):
     """Return {runs, truncated, busy, error, empty} of this node's journal, the newest run first.
 
-    Makes nothing. runs: {run_id, first, last, reverts, paths, error}; paths: what a revert would do
-    now: {path, state, reason, sha256_left, sha256_former, sha256_present, component, steps}.
+    runs: [{run_id, first, last, reverts, paths, error}].
+    paths: what a revert would do now: {path, state, reason, sha256_left, sha256_former,
+        sha256_present, component, steps}.
     empty: runs that changed no file, such as a restart.
+
+    The function creates nothing.
     """
     try:
         run_ids = journal.run_ids(root)
@@ -84,7 +87,7 @@ def _run(run_id, root):
 def _reverted_runs(run_id, intents):
     """Return the runs that this run reverted, where it did nothing else.
 
-    A step that was rolled back undoes a change of its own run, which is no revert.
+    A step that was rolled back undid a change of its own run, and is no revert.
     """
     reverted = [intent["reverts"].partition("/")[0] for intent in intents if intent["reverts"]]
     if len(reverted) < len(intents) or run_id in reverted:

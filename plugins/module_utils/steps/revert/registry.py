@@ -1,10 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What takes changes back, found by the name of a journal's target or of a kind of step.
+"""Finds what reverts a change, by the name of a journal's target or of a kind of step.
 
-The package `capture` lies above this one: its modules are imported by name when they are needed,
-and travel with a program only where its action ships them (SHIP, SHIPPED).
+The package `capture` is above this one. Its modules are imported by name when they are needed, and
+a program contains them only where its action ships them (SHIP, SHIPPED).
 """
 
 from ...state.targets import API_OBJECT, FILE, LOG_VERBOSITY, SYSTEMD_UNIT, target_of
@@ -30,7 +30,7 @@ def writer_of(intent):
 
 
 def kubelet_reverter_of(step_kind):
-    """Return what takes back a step of this kind, or None where no revert does that."""
+    """Return what reverts a step of this kind, or None where no revert does that."""
     module = KUBELET_REVERTERS.get(step_kind)
     return _capture(module) if module else None
 

@@ -1,12 +1,13 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a run left on this node taken back, or listed with the preconditions of that.
+"""Reverts what a run left on this node, or lists it with the preconditions of a revert.
 
-Files are restored component by component, the last changed first: preconditions as for a repair,
-the former bytes, a restart where the kubelet makes none, and the wait until the component runs
-again with its former command line. A component that is not verified ends it: the rest stays as the
-run left it. Nothing is rolled forward again by itself.
+Files are restored component by component, the last changed first. Each component has these parts:
+the preconditions, as for a step; the former bytes; a restart where the kubelet makes none; the wait
+until the component runs again with its former command line. The first component that is not
+verified ends the revert, and the rest stays as the run left it. Nothing is written again
+automatically.
 """
 
 import os
@@ -31,9 +32,9 @@ LIST_AGAIN = "list again to see what became of it"
 
 
 def run(params):
-    """Do what `state` says: {runs, truncated, busy} of listed, or a revert by a detached process.
+    """List the runs as listed() does, or revert one in a detached process, as `state` says.
 
-    reverted: {paths, components, changed, error}.
+    The result of a revert is {paths, components, changed, error}.
     """
     if params["state"] == "listed":
         found = listed(params.get("root") or ROOT)
@@ -59,7 +60,7 @@ def _with_preconditions(params, found):
 
 
 def _chosen(params, runs):
-    """Return the id of the run in question: `last` is the newest that can be taken back."""
+    """Return the id of the run that `reverts` names; `last` is the newest that can be reverted."""
     if params["reverts"] != "last":
         return params["reverts"]
     return next((listed_run["run_id"] for listed_run in runs if _can_go_back(listed_run)), "")
@@ -72,14 +73,14 @@ def _can_go_back(listed_run):
 
 
 def budget(count):
-    """Return the seconds after which so many components are taken back or not, whatever happens."""
+    """Return the seconds after which a revert of so many components has ended in any case."""
     return step_times.PRECONDITIONS + count * (
         step_times.PRECONDITIONS + step_times.BACK_OFF + step_times.WATCHED
     )
 
 
 def reverted(params):
-    """Take back the run `reverts` on this node, in this process. Never raises."""
+    """Revert the run `reverts` on this node, in this process, without an exception."""
     begin = time.monotonic()
     work = _Revert(params)
     error, changed = _run(work)
@@ -121,9 +122,11 @@ def _answer(paths=(), components=(), error=None, changed=False):
 
 
 def guards(params, runs):
-    """Return [{component, refused}] of what the run `reverts` would start again now.
+    """Return [{component, refused}] of what a revert of the run `reverts` would start again now.
 
-    refused: why that may not be. Changes nothing.
+    refused: why that is not allowed now.
+
+    The function changes nothing.
     """
     try:
         return _Revert(dict(params, reverts=_chosen(params, runs))).guards()
@@ -132,7 +135,7 @@ def guards(params, runs):
 
 
 class _Revert:
-    """One run taken back by another on this node."""
+    """The revert of one run by another on this node."""
 
     def __init__(self, params):
         self.params = params
@@ -226,7 +229,7 @@ class _Revert:
                 )
 
     def _group(self, group, step):
-        """Take back the files of one component."""
+        """Restore the files of one component."""
         changes = [history for history in group if history.state == revert_plan.RESTORE]
         refusal = self._group_refusal(changes)
         if refusal:
@@ -311,7 +314,7 @@ class _Revert:
         self._verify(start, begin, step)
 
     def _verify(self, start, begin, step):
-        """Wait until the component runs with its former command line, and note what came of it."""
+        """Wait until the component runs with its former command line, and note the result."""
         health = start.wait(begin)
         state, reason = step_record.PROVEN, None
         if not health.ok:
@@ -378,7 +381,7 @@ class _Revert:
         return rows
 
     def _refuse(self, histories, reason):
-        """Touch none of these files."""
+        """Report these files as refused, and change none of them."""
         self.paths += [
             dict(
                 shown(history),
@@ -466,9 +469,10 @@ class _Start:
         )
 
     def _argv(self):
-        """Return the expected command line: what a manifest held decides it.
+        """Return the expected command line.
 
-        Where only a file that the process reads is put back, it stays as it is.
+        A restored manifest has the former command line. Where only a file that the process reads is
+        restored, the command line stays as it is.
         """
         for history in reversed(self.pending):
             if history.restart != "signal":
@@ -490,9 +494,9 @@ def _kubelet_waits(group):
 
 
 def _unfinished(group):
-    """Return files that are back already while the process is older than they are.
+    """Return the restored files of processes that are older than these files.
 
-    Of processes that nothing restarts by itself.
+    Nothing restarts these processes by itself.
     """
     return [
         history
@@ -532,9 +536,9 @@ def _component(component, proven, reason, changed=False):
 
 
 def _groups(histories):
-    """Return the histories of each component together, in the order of its newest.
+    """Return the histories grouped by component, in the order of the newest history of each.
 
-    Those without a component each for itself.
+    Each history without a component is a group of its own.
     """
     groups, known = [], {}
     for history in histories:
@@ -559,7 +563,7 @@ def _remedy(pending):
 def _change(history):
     """Return what the preconditions need to know of the file.
 
-    One that is to be created is no manifest of its directory yet, one that goes away is.
+    A file that is created is no manifest of its directory yet; a file that is removed is one still.
     """
     if history.row["sha256_left"] is None:
         return {"kind": "create", "path": None}

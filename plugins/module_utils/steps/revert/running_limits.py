@@ -1,11 +1,11 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a run raised in the running kernel and in running processes: listed, and lowered if allowed.
+"""Values that a run raised in the running kernel and in processes: listed, and lowered if allowed.
 
-Nothing of it is a file. Lowering takes from programs what they may have begun to use, so that it
-needs a word of its own; to raise again what the run lowered takes nothing from them, and needs
-none. A value that is not what the run left is a foreign change.
+No file holds these values. Programs may have begun to use the higher limits, so that lowering needs
+a consent of its own. Raising a value that the run lowered takes nothing from a program, and needs
+no consent. A value that is not the one that the run left is a foreign change.
 """
 
 from ...collectors.node import boot
@@ -20,11 +20,13 @@ RESTORE, RESTORED, REFUSED, KEPT, CONFLICT = "restore", "restored", "refused", "
 
 
 class Value:
-    """One running value: what it was before the run, and what the run left.
+    """One running value: its number before the run, and the number that the run left.
 
-    read: its value now, None where there is none any more. switch: it is no limit, and is never
-    lowered. up: the run lowered it. unit: whose process has it by a restart, so that only another
-    restart takes it.
+    read: a function that returns the present number, None where the value no longer exists.
+    switch: the value is no limit, and is never lowered.
+    up: the run lowered the value.
+    unit: the unit whose process got the value by a restart, so that only another restart removes
+        it.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 - the fields of a value
@@ -42,9 +44,10 @@ class Value:
 
 
 def rows(run_id, root, allow, refused=(), act=False, kernel=kernel_setting.KERNEL):
-    """Return a row, as of a file, for each value that is not yet what it was.
+    """Return a row, like that of a file, for each value that is not yet its former number.
 
-    refused: files that keep what the run left. act: lower what may be lowered.
+    refused: files that keep what the run left.
+    act: lower the values that may be lowered.
     """
     found = []
     for value in values(run_id, root, kernel):
@@ -97,7 +100,7 @@ def _fixed(value, now):
 
 
 def _put_back(value, act):
-    """Restore a value that may be restored where `act` says so; return what became of it."""
+    """Restore a value that may be restored if `act` says so; return the result."""
     if not act:
         return {"state": RESTORE}
     try:

@@ -1,17 +1,17 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What puts back the files, units and texts of the API that entries of the journal are about."""
+"""Restores the files, units and texts of the API that entries of the journal are about."""
 
 from ...state import journal
 from .. import file_change
 
 
 class FileWriter:
-    """Puts back a file of this node."""
+    """Restores a file of this node."""
 
     def restore(self, history, former, step):
-        """Put the former bytes back where the run's are still there; None: no file."""
+        """Restore the former bytes where the run's are still present; None: no file."""
         left, real = history["sha256_left"], history["real"]
         if former is None:
             return file_change.move_out(real, left, step)
@@ -31,17 +31,17 @@ class UnitWriter:
     """Enables, disables, masks or unmasks a unit as it was."""
 
     def restore(self, history, former, step):
-        """Put the unit's former state back."""
+        """Restore the unit's former state."""
         from ..handlers import service_start
 
         return service_start.put_back(history, history["items"][0]["intent"], former, step)
 
 
 class ApiObjectWriter:
-    """Puts back a text of an API object."""
+    """Restores a text of an API object."""
 
     def restore(self, history, former, step):
-        """Put the former text back."""
+        """Restore the former text."""
         from .. import api_object_change
 
         return api_object_change.replace(history["items"][-1]["intent"], former, step)
