@@ -136,7 +136,8 @@ def offered(
 ) -> tuple[tuple[Target, ...], tuple[tuple[Target, str], ...], tuple[str, ...]]:
     """Return targets whose level can be set while they run, those without, and sentences.
 
-    Those that offer no such way have the reason; each other target has a sentence.
+    A target that offers no such way comes with the reason. Every other target that cannot be set
+    has a sentence.
     """
     found, without, notes = [], [], []
     for target in plan.targets:

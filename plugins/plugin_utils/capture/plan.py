@@ -405,7 +405,7 @@ class _Draft:
     ) -> None:
         """Add the targets of one host, and the components whose logs are read there.
 
-        Also of what does not run now.
+        A component that does not run now is among them.
         """
         logging = []
         for name in self.components:

@@ -3,10 +3,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a reboot undid on a node, or the next one will: kernel settings, modules, file systems.
 
-Not every node needs every one of them. net.ipv4.ip_forward is needed by all whose pods have IPv4;
-br_netfilter by those whose pods hang on a bridge and whose services are rules of iptables, which
-the evidence does not show: it is missed only where a file of this node asks for it. overlay comes
-by itself with the first mount of its kind.
+Not every node needs every one of them. Every node whose pods have IPv4 needs net.ipv4.ip_forward. A
+node needs br_netfilter if its pods hang on a bridge and its services are rules of iptables. The
+evidence does not show that: br_netfilter counts as missing only where a file of this node asks for
+it. The kernel loads overlay by itself with the first mount of that type.
 """
 
 from __future__ import annotations
@@ -188,9 +188,9 @@ def read(document: Mapping[str, Any]) -> NodeBoot:
 
 
 def problems(node: NodeBoot) -> Iterator[Problem]:
-    """KM520: what is missing, and what the next boot takes away.
+    """KM520: yield what is missing, and what the next boot takes away.
 
-    Of the next boot nothing is said while a file is not known.
+    While a file is not known, the next boot is left out.
     """
     known = node.limits is not None and not node.unread()
     boots = node.booted((*sysctl.RUNNING, FORWARDING, IPV6))
@@ -465,7 +465,7 @@ def mounted(node: NodeBoot) -> dict[str, Mounted] | None:
 def _below(folders: Mapping[str, str | None], point: str) -> tuple[str, ...]:
     """Return the directories that are to be below a mount point.
 
-    Of those that do not exist, only the one that is the point itself.
+    A directory that does not exist is returned only if it is the mount point itself.
     """
     return tuple(
         sorted(

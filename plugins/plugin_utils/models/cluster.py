@@ -235,9 +235,9 @@ def _errors(document: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _clock(document: Mapping[str, Any], clock: Any) -> tuple[float, float] | None:
-    """Between which bounds the host's clock is ahead of the controller's.
+    """Return the bounds between which the host's clock is ahead of the controller's.
 
-    None where one of the three times is missing, or they contradict each other.
+    The result is None where one of the three times is missing, or they contradict each other.
     """
     times = [
         value

@@ -483,10 +483,11 @@ def _configured_election(
 
 
 def _ours(process: ComponentProcess, trusted: frozenset[str]) -> bool | None:
-    """Tell whether an instance serves the cluster of this host's kubelet, or None.
+    """Tell whether an instance serves the cluster of this host's kubelet; None if it is unknown.
 
-    By the CA that it trusts, else by what runs it. Nested clusters run kube-controller-manager as
-    ordinary pods, often with election off: they are of another cluster.
+    The CA that the instance trusts decides, else what runs it. Nested clusters run
+    kube-controller-manager as ordinary pods, often without leader election. Those are of another
+    cluster.
     """
     in_ordinary_pod = bool(process.pod_uid) and not process.static
     if process.component in ("kube-apiserver", "etcd"):

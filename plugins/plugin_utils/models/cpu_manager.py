@@ -266,7 +266,8 @@ class Node:
     def containers_there(self) -> set[str] | None:
         """Return ids of the containers that run, or whose log the kubelet keeps.
 
-        None where it keeps none of those that run: then a link shows nothing.
+        The result is None where the links to logs were not read, or no container that runs has one.
+        The links show nothing then.
         """
         running, logged = self.answer.containers or (), self.answer.logged
         if logged is None or not any(container.name for container in running):

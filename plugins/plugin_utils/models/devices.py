@@ -155,14 +155,15 @@ class Node:
         return (Missing(self.name, "host", "not_asked"),)
 
     def admitted_again(self, pod: Pod) -> bool | None:
-        """Whether a kubelet rejected a pod that one before it had accepted.
+        """Tell whether a kubelet rejected a pod that one before it had accepted.
 
-        None where that is not known.
+        The result is None where that is not known.
 
         The first kubelet that writes a pod's status, accepting or rejecting, sets the start time,
-        and nothing changes it afterwards. Where an ended one may have been admitted again too,
-        devices that it once got must prove that it was accepted; elsewhere they prove all, for what
-        was given devices is rejected only by a kubelet that has started since.
+        and nothing changes it afterwards. In some releases a kubelet may also admit an ended pod
+        again. There, devices that the pod once got must prove that it was accepted. In other
+        releases they prove it
+        alone: a pod that was given devices is rejected only by a kubelet that has started since.
         """
         once = self.release is not None and not ENDED_AGAIN[0] <= self.release <= ENDED_AGAIN[1]
         given = self.had_devices(pod)
@@ -176,7 +177,7 @@ class Node:
     def _across_restart(self, pod: Pod) -> bool | None:
         """Tell whether a pod started before the kubelet that runs, which then rejected it.
 
-        None where that is not known.
+        The result is None where that is not known.
         """
         if self.host is None or self.host.kubelet_started is None:
             return None
@@ -281,12 +282,12 @@ class Node:
         return isinstance(own, (int, float)) and isinstance(made, (int, float)) and made + 1 < own
 
     def unserved(self, resource: str) -> bool | None:
-        """Whether no plugin can be at work for a resource without a healthy device.
+        """Tell whether no plugin can be at work for a resource without a healthy device.
 
-        None where the node was not asked.
+        The result is None where the node was not asked.
 
-        A plugin serves one resource behind one socket: fewer sockets that answer than resources
-        with devices leave none for it.
+        A plugin serves one resource behind one socket. If no more sockets answer than other
+        resources have healthy devices, none is left for this resource.
         """
         if not self.seen:
             return None

@@ -72,9 +72,9 @@ _VARIABLES = {
 
 
 def foreign(document: Mapping[str, Any]) -> str | None:
-    """Why another tool's files are not edited on this host, with the place to change instead.
+    """Return why another tool's files are not edited on this host, with the place to edit instead.
 
-    None for kubeadm and kubespray.
+    The result is None for kubeadm and kubespray.
     """
     name = owner_of(document)
     if name:
@@ -102,7 +102,7 @@ def note(
 def owner_of(document: Mapping[str, Any]) -> str | None:
     """Return the installer that rewrites this host's files from its own source.
 
-    None for kubeadm and kubespray.
+    The result is None for kubeadm and kubespray.
     """
     argv, words = _kubelet(document)
     for name, sign in _SIGNS:

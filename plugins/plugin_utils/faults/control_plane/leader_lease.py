@@ -177,8 +177,8 @@ def _aged(
 def _of_another_clock(cluster: Cluster, holder: NodeView | None, renewed: datetime) -> bool:
     """Tell whether the clock that wrote the lock may be behind.
 
-    That is so if the API hears its node, whose lease is as old, other nodes write, and its host
-    reported no clock.
+    It may be if the API server hears from the holder's node, whose lease is as old, if other nodes
+    write, and if the holder's host reported no clock.
     """
     if holder is None or holder.leased is None or holder.ready != "True":
         return False

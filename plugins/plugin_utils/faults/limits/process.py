@@ -410,7 +410,7 @@ def _refused_hit(host: Host, limits: Limits, units: list[Mapping[str, Any]]) -> 
 def _lowered(limits: Limits) -> str:
     """Return further advice if PID 1 has more since the boot than the kernel allows now.
 
-    That alone is why systemd cannot give a unit what PID 1 has.
+    In that case systemd cannot give a unit what PID 1 has.
     """
     init, allowed = limits.seen.get("init"), limits.kernel.get(model_limits.NR_OPEN)
     if not isinstance(init, Mapping) or allowed is None:

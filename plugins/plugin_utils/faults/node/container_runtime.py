@@ -274,7 +274,7 @@ class Runtime:
     ) -> Words:
         """Return what systemd refused, else the runtime's last log line.
 
-        Where no cause is known, its last line is quoted with the log that it is from.
+        If no cause is known, the last line is quoted with the log that it is from.
         """
         past, coming = model_unit_start.past(refused), model_unit_start.future(refused)
         if past is not None and unit.status != EXIT_LIMITS:

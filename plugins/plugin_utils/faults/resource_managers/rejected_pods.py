@@ -520,7 +520,7 @@ def _device_count(holdings: Iterable[Holding]) -> int:
 def _before(holding: Holding, pod: Pod) -> bool:
     """Tell whether the holder was asked to go, or had ended, before the other pod came.
 
-    Not known of one that is no more: it may have lived then.
+    The result is False for a holder that does not exist any more: it may have lived then.
     """
     holder = holding.pod
     if holder is None or pod.came is None:

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The cause of a lost node, for KM202: the order in which nodes joined, replayed.
 
-With what of it is not known.
+The text also says which part of that order is not known.
 """
 
 from __future__ import annotations
