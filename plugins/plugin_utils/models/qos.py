@@ -165,9 +165,9 @@ def said(found: Iterable[Lack]) -> str:
 
 
 def target(item: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return the app container to be pinned: of several the first whose memory is known.
+    """Return the app container to be pinned: the first whose memory is known, else the first.
 
-    None where none asks for whole CPUs.
+    The result is None where no container asks for whole CPUs.
     """
     found = [one for one in item["containers"] if meant(one) and not one.get("injected")]
     return next((one for one in found if _own(one, "memory")), found[0] if found else None)

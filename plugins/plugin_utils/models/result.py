@@ -39,7 +39,9 @@ class EvidenceRef:
 class Missing:
     """Evidence that a verdict lacks.
 
-    Which host, which collector, what became of it (an evidence status).
+    host: the host that it is of
+    collector: the collector that reads it
+    status: what became of it (an evidence status)
     """
 
     host: str

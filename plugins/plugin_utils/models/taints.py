@@ -244,9 +244,9 @@ def _taken(toleration: Any, taint: Taint, position: int, doubt: bool) -> Verdict
 def keeps_away(taints: Any, tolerations: Any) -> tuple[list[Taint], list[Taint]]:
     """Return the taints that keep a pod off a node, and those of which it is not known.
 
-    Those of NoSchedule and NoExecute that are not tolerated.
-
-    What is no taint at all is one without a key. A Node without taints leaves them out.
+    A taint keeps the pod off if its effect is NoSchedule or NoExecute and no toleration matches it.
+    An entry that is no taint stands in the result as one without a key. A Node without taints
+    leaves the field out.
     """
     off: list[Taint] = []
     doubtful: list[Taint] = []

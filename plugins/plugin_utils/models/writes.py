@@ -298,7 +298,7 @@ def etcd(cluster: Cluster) -> Etcd:
 def _status(host: Host) -> MemberStatus | None:
     """Return what the member that this host asked reports of itself.
 
-    Of one that accepted no credential, what its /health reports.
+    If the member accepted no credential, its /health stands for its status.
     """
     status, health = host.etcd_said.status, host.etcd_said.health
     if status is not None and status.version is not None:

@@ -364,9 +364,9 @@ def _told(wall: Wall, tag: Tag, port: int, within: tuple[str, ...]) -> bool | No
 
 
 def _service(wall: Wall, name: str, port: int, within: tuple[str, ...]) -> bool | None:
-    """Return whether a service has the port.
+    """Return whether a firewalld service has the port.
 
-    Of the services that firewalld ships only those of Kubernetes have its ports.
+    Of the services that firewalld ships, only those of Kubernetes have Kubernetes' ports.
     """
     paths = (
         f"{folder}/services/{name}.xml" for folder in (firewall_files.OURS, firewall_files.VENDOR)
@@ -469,7 +469,7 @@ def _target(words: Sequence[str]) -> str:
 def _leads(chain: str, target: str, words: Sequence[str], port: int) -> bool | None:
     """Return whether a rule of the table filter, from a chain to a target, lets the port in.
 
-    None means that it leads to a chain that is not known.
+    The result is None where the rule leads to a chain that is not known.
     """
     if chain in ("FORWARD", "OUTPUT") or _is_way(_OWN.match(chain), "forward", "output"):
         return False
@@ -515,7 +515,7 @@ def _words(line: str) -> list[str]:
 def _meets(words: Sequence[str], port: int) -> bool | None:
     """Return whether a new connection to the port from another host may match the rule.
 
-    None means that the rule names the port by a word that is not known.
+    The result is None where the rule names the port by a word that is not known.
     """
     answers: list[bool | None] = []
     for place, (word, value) in enumerate(zip(words, [*words[1:], ""], strict=False)):

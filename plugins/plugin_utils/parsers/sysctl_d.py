@@ -312,7 +312,7 @@ def _settings(
 def _beaten(lines: Iterable[_Line], best: _Line, path: str) -> tuple[Place, ...]:
     """Return the assignments that lose to a line.
 
-    By hand, /etc/sysctl.conf is read twice where a link leads to it: a line does not beat itself.
+    By hand, /etc/sysctl.conf is read twice if a link leads to it. A line does not beat itself.
     """
     return tuple(
         (line.path, line.number, line.value)

@@ -31,7 +31,7 @@ _FORBIDDEN = re.compile(
 def told(clusters: Iterable[Cluster], symptom: str | None) -> tuple[tuple[str, ...], str | None]:
     """Return (sentences, the sentence that the requested pod does not exist).
 
-    For any other symptom only a Pending pod is reported.
+    For any other symptom the sentences are only about a Pending pod.
     """
     known = [cluster for cluster in clusters if cluster.key is not None]
     if symptom != SYMPTOM:

@@ -95,6 +95,6 @@ def nothing(node: Node | None) -> bool:
 def boolean(text: str) -> bool | None:
     """Return a scalar as a boolean of YAML 1.1, which is how Kubernetes reads its files.
 
-    None for what is none. Flags have others (pflag.parse_bool).
+    The result is None for another text. Flags accept other texts (pflag.parse_bool).
     """
     return BOOLEANS.get(text.strip().lower())

@@ -186,8 +186,8 @@ class Nodes:
     ) -> Iterator[Excluded]:
         """Yield devices that no node has, where the scheduler ends before it checks them.
 
-        Of a node whose resources it checks it names all that are short: one that it omits there is
-        not its matter (an extender's, a driver's).
+        Once the scheduler checks a node's resources, its message names all that are short. A device
+        that it omits then is not its matter, but an extender's or a driver's.
         """
         if {"resource", "pods"} & set(kinds):
             return

@@ -68,7 +68,7 @@ SERVICES = (
 def from_zram(seen: Seen) -> Iterator[Source]:
     """Yield what zram-generator will create, by its configuration.
 
-    Where that is not known, what it created in this boot decides.
+    Where the configuration is not known, what it created in this boot decides.
     """
     there = generator(seen, "zram-generator")
     existing = {unit.name for unit in seen.swaps if origin(unit) == "zram-generator"}

@@ -58,7 +58,7 @@ class NodeSwap:
     def coming(self) -> list[Source]:
         """Return what will activate swap, each source once.
 
-        That happens at the next boot, or, in a container, with the next `swapon -a`.
+        It will do so at the next boot, or, in a container, with the next `swapon -a`.
         """
         sources = [source for source in self.later.sources if source.on]
         return sources + [source for source in self._named() if source not in sources]

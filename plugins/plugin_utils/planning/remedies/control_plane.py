@@ -226,7 +226,7 @@ def restart(scene: RemedyContext, config: bool = True) -> Step:
 def move_out(scene: RemedyContext) -> Step | None:
     """KM109: move a backup out of the folder, where it is beyond doubt which file is right.
 
-    Of other pods nothing shows which one runs.
+    The running component must follow the right file; of other pods nothing shows which file runs.
     """
     finding = scene.finding
     if finding.component is None:
@@ -323,7 +323,8 @@ def _stray(scene: RemedyContext, path: str) -> str | None:
 def _words(scene: RemedyContext, path: str) -> list[str] | None:
     """Return the command line that the manifest asks for.
 
-    None where a shell or nothing in it could be compared.
+    The result is None where the manifest starts a shell or has no command line, so that there is
+    nothing to compare.
     """
     uses = [use for use in _uses(scene) if use.path == path]
     if len(uses) != 1 or not uses[0].words:

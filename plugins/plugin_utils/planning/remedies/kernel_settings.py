@@ -1,11 +1,11 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A kernel setting raised, as a step: only what a fault proved to be exhausted, or not to last.
+"""A step that raises a kernel setting which a fault proved to be exhausted, or not to last.
 
-Where a host is to have the whole profile (the role open_files), a wish for each limit takes the
-place of a finding. Such a wish may lower, where that is allowed by name and the number is the
-operator's own: never below what is in use, and never against a foreign file.
+If a host is to have the whole profile (the role open_files), a request for each limit takes the
+place of a finding. Such a request may lower a setting, if that is allowed by name and the number is
+the operator's own. It never goes below what is in use, and never against a foreign file.
 """
 
 from __future__ import annotations

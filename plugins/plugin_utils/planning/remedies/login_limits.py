@@ -140,7 +140,7 @@ def _inherited(limits: Limits, item: str) -> tuple[bool, int]:
 def ceiling(limits: Limits, item: str) -> tuple[int, str] | None:
     """Return (what no hard limit of it may exceed, whose it is), -1 without one.
 
-    None where that is not known.
+    The result is None where that is not known.
     """
     if item == NOFILE:
         return limits.ceiling()

@@ -268,9 +268,9 @@ def _blocked(scene: RemedyContext, unit: Unit) -> str | None:
 
 
 def _unknown(unit: Unit) -> str | None:
-    """Why this is no unit that is known to be that of the kubelet, and to be systemctl's to switch.
+    """Return why the unit is not known as one of the kubelet or runtime that systemctl switches.
 
-    None where it is.
+    The result is None where it is known.
     """
     if unit.masked:
         return (
