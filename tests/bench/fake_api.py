@@ -328,9 +328,9 @@ def _lists(pods: int) -> Iterator[tuple[str, Iterator[str]]]:
 
 
 class Api(socketserver.ThreadingUnixStreamServer):
-    """Serves the pages and writes down what was asked. delay.
+    """A server that answers with the pages and writes down what was asked.
 
-    Seconds that an API server needs for a page before its first byte.
+    delay: seconds that an API server needs for a page before its first byte
     """
 
     daemon_threads, request_queue_size = True, 64

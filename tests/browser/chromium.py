@@ -61,9 +61,9 @@ def unavailable() -> str | None:
 
 
 class Browser:
-    """One process with one page. events.
+    """One process of Chromium with one page.
 
-    Everything that it told of its own accord, as (method, params).
+    events: everything that it sent unasked, as (method, params)
     """
 
     def __init__(self, process: subprocess.Popen[bytes], to: int, back: int) -> None:

@@ -272,9 +272,9 @@ def test_five_thousand_hosts_do_not_stall(browser, write, name, broken, silent):
 
 
 def _filter(browser, word):
-    """Milliseconds from a word typed to the page as it shows it.
+    """Return how many milliseconds the page takes to show the rows of a word that was typed.
 
-    By the clock, and of the processor.
+    The first number is by the clock, the second is CPU time.
     """
     clock, processor = [], []
     while len(clock) < TRIES and not (clock and clock[-1] < FILTER / 2):

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Log levels raised and put back.
 
-By the endpoint of a process that runs, and by a kubelet's restart. A plan has both, so that none
-stays raised.
+They change by the endpoint of a process that runs, and by a kubelet's restart. A plan has both, so
+that none stays raised.
 """
 
 from __future__ import annotations

@@ -219,9 +219,10 @@ def verdicts(run: dict) -> dict:
 
 
 def told(runs: dict) -> dict:
-    """{collectors: what an ordinary user gets of each, unknown.
+    """Compare the run as an ordinary user with the run as root.
 
-    The faults that root has an answer to and that user has none}.
+    collectors: by collector, what an ordinary user gets of it
+    unknown: the faults that root has a verdict for and that user has none
     """
     root, viewer = verdicts(runs["root"]), verdicts(runs["viewer"])
     both = [runs[user]["evidence"]["collectors"] for user in ("root", "viewer")]

@@ -140,8 +140,8 @@ def _run(command: list[str]) -> None:
 def collections() -> pathlib.Path:
     """Return a collections path that shows this checkout as kubemend.remediation.
 
-    Links to its parts, not to itself: it holds .venv, and a walk over a link to the whole would
-    never end.
+    It has links to the checkout's parts, not to the checkout: that holds .venv, and a walk over a
+    link to the whole would never end.
     """
     base = machine.VENV / "collections"
     ours = base / "ansible_collections" / "kubemend" / "remediation"

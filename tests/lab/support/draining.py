@@ -216,9 +216,12 @@ class Pods:
         return self.on_w1()
 
     def wait_counted(self, *budgets: str, whole: bool = True) -> None:
-        """Until then a budget refuses everybody. whole: and until it counts every pod as healthy.
+        """Wait until the disruption controller counts the pods of these budgets.
 
-        Of budgets that cross the controller tells one only that.
+        Until it does, a budget refuses every eviction.
+
+        whole: also wait until each budget counts all its pods as healthy; for budgets that select
+        the same pods the controller does so in one of them only
         """
 
         def counted(name):

@@ -197,7 +197,7 @@ def break_by_name(cluster, name: str, target: str | None) -> None:
 def made(cluster, one: Incident, target: str) -> None:
     """Make the incident with its symptom.
 
-    Where the lab does not make it, it is healed and made once more.
+    If the symptom does not appear, the incident is undone and made once more.
     """
     try:
         one.start(cluster, target)

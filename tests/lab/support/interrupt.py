@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A controller that is killed, or only held, at a point of its run.
 
-And the moments that a node itself can name.
+The module also has the moments that a node itself can name.
 """
 
 from __future__ import annotations

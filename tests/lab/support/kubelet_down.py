@@ -9,9 +9,10 @@ HEALTHZ = "curl -sf http://127.0.0.1:10248/healthz"
 
 
 class KubeletDown(Incident):
-    """fault: what the audit must find; words: what the kubelet must have said; spoil().
+    """A kubelet that ends at each start. `spoil` breaks it.
 
-    How it is broken.
+    fault: what the audit must find
+    words: what the kubelet must have logged
     """
 
     occupies = "worker"

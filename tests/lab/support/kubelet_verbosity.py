@@ -51,9 +51,9 @@ def restart(cluster, node: str) -> None:
 
 @contextlib.contextmanager
 def deaf(cluster, node: str, config: str = "/var/lib/kubelet/config.yaml"):
-    """Its handlers for debugging are off, as hardening guides have it.
+    """Turn the kubelet's handlers for debugging off, as hardening guides do.
 
-    For levels alone where the version can tell them apart.
+    From 1.21 on only the handlers that set log levels are off: that release can tell them apart.
     """
     name = (
         "enableDebugFlagsHandler"

@@ -215,9 +215,10 @@ class Pinning(Incident):
         raise NotImplementedError
 
     def symptom(self, cluster, target):
-        """Wait for nothing more than fill does, except that one end of a kubelet is no loop.
+        """Wait, if the fault keeps the kubelet down, until it has ended more than once.
 
-        While systemd's next one is up, nothing would show.
+        One end is no loop: while systemd's next process is up, the audit would see nothing. Other
+        faults show at once.
         """
         if KEEP_DOWN & set(self.faults):
             cluster.wait(

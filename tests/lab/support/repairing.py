@@ -88,9 +88,9 @@ def broken(cluster, *names, target="m2", symptom=True):
 
 
 def state(cluster, names=None):
-    """Return what check mode must not change: files, processes, our own directory.
+    """Return what check mode must not change: files, processes and the directory of kubemend.
 
-    Of all masters or these.
+    names: the nodes to read; without it, all masters
     """
     seen = {}
     for node in (

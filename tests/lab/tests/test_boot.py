@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A worker that forwards nothing, as after a boot without its file of sysctl.d.
 
-Planned, written where it lasts, told to the kernel, taken back.
+The repair is planned, written where it lasts, set in the kernel, and reverted.
 """
 
 from __future__ import annotations

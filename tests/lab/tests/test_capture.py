@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Log levels raised at run time, lines captured, levels put back.
 
-At the end, by the hosts themselves when nobody is left to do it, by revert, by the next repairing
-run; and what cannot be raised says why.
+The levels go back at the end of the run, by the hosts themselves if the controller is gone, by
+revert, or by the next repairing run. What cannot be raised says why.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Log levels that only a restart raises.
 
-Where it is allowed by name, proven, and back to the same bytes whoever is left to do it.
+They are raised where that is allowed by name, and proven. Every way that puts them back restores
+the same bytes.
 """
 
 from __future__ import annotations

@@ -89,9 +89,9 @@ def test_controller_manager_by_its_manifest(cluster, play):
 
 
 def test_a_kubelets_level_by_the_file_of_its_unit(cluster, tmp_path):
-    """The number behind --v there, back to the same bytes.
+    """The number behind --v changes in that file, which then gets the same bytes back.
 
-    At the end, and by the host itself after it was started again.
+    They come back at the end of the run, and by the host itself after it was started again.
     """
     arguments = (
         "-e",

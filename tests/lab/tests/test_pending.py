@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Pods that stay Pending for each of the reasons, all at once on a real cluster: told apart.
 
-And a sentence where there is nothing to tell.
+Where there is no finding, the report has a sentence.
 """
 
 from __future__ import annotations
@@ -296,9 +296,9 @@ def full_node(cluster):
 
 @contextlib.contextmanager
 def spoilt(cluster, namespace):
-    """m1 is somebody's own, m2 is cordoned, the kubelet of m3 is stopped.
+    """Taint m1, cordon m2, stop the kubelet of m3, and yield the namespaces of the test.
 
-    And namespaces that refuse pods.
+    Two of the namespaces refuse pods.
     """
     spaces = [namespace, f"{namespace}-quota", f"{namespace}-limits"]
     try:
@@ -622,9 +622,9 @@ def test_with_all_schedulers_down_nobody_has_a_node(cluster, play):  # noqa: PLR
 
 
 def test_schedulers_that_run_and_do_not_renew_their_lock(cluster, play):
-    """They are there and healthy by their own word.
+    """The schedulers run, and report themselves healthy.
 
-    That the lock stands still tells that nobody leads.
+    Their lock is not renewed, which shows that none of them leads.
     """
     namespace = jobs.new_namespace()
     jobs.create_namespace(cluster, namespace)

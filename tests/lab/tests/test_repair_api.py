@@ -213,7 +213,7 @@ def left_by_probes(cluster):
 
 
 def test_probe(cluster, play):
-    """Behind a repair a Job gets one pod.
+    """After a repair a Job gets one pod.
 
     With two controller managers at work it gets two, sooner or later.
     """

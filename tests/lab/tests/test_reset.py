@@ -1,9 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A kubelet that its CPU manager's state keeps down: drained, reset, and then it really pins.
+"""A kubelet that its CPU manager's state keeps down is drained and reset, and then really pins.
 
-And what cannot be drained is not reset unasked.
+What cannot be drained is not reset without consent.
 """
 
 from __future__ import annotations

@@ -62,10 +62,10 @@ def refused(one):
 
 
 def anew(cluster):
-    """Every scheduler starts again.
+    """Start every scheduler again.
 
-    Until then one of v1.18.4 keeps each node that a pod ever named. All at once, so that none of
-    the former ones leads.
+    A scheduler of v1.18.4 keeps each node that a pod ever named until it starts again. All of them
+    start at once, so that none of the former ones leads.
     """
     before = running(cluster)
     for name, found in before.items():

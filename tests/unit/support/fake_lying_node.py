@@ -60,7 +60,7 @@ def spread(value: Any, word: str) -> Any:
 def keys(mark: str) -> Any:
     """Return keys that Ansible would take for its own, if it ever got them.
 
-    And what only the controller may say.
+    Among them are keys that only the controller may set.
     """
     magic = {
         "ansible_facts": {
