@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The examples of the documentation are run.
 
-Of modules against hosts that do not answer, of filters for what they say; Ansible reads those of
-roles.
+Those of modules run against hosts that do not answer, those of filters must give what they say, and
+Ansible reads those of roles.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Secrets planted wherever a node of Kubernetes has some.
 
-None of them leaves the node, whatever the audit writes or prints.
+No secret leaves the node, whatever the audit writes or prints.
 
 The node is this machine with an /etc, a /var/lib and processes of its own (namespaces of mounts and
 of processes), so that the real collector reads the real paths.

@@ -1,9 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""diagnose, through replay.yml.
+"""The action diagnose, run by replay.yml.
 
-Reports on disk, what is printed, exit codes, and no evidence in the result.
+The tests check reports on disk, what is printed, exit codes, and that the result has no evidence.
 """
 
 from __future__ import annotations

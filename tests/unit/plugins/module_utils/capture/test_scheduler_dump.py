@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """SIGUSR2 to real processes of this machine.
 
-To the one that was named and catches it, and to no other.
+Only the process that was named gets it, and only if it catches the signal.
 """
 
 import contextlib

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Times, the formats of runtimes and of journald, which lines are kept.
 
-And what is secret in them.
+The tests also check that secrets in lines are removed.
 """
 
 import json

@@ -24,9 +24,9 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
 
 
 def test_files_that_are_back_while_the_process_is_not(node: Node) -> None:
-    """As after a reboot of what lies under /run, had the process outlived it.
+    """A process that outlives a reboot is in this state: the files under /run are gone.
 
-    Or whoever put them back was killed.
+    The state also follows if the program that restored the files was killed.
     """
     node.raise_level()
     node.env.write_text('KUBE_LOG_LEVEL="--v=2"\nOTHER=1\n')

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Which levels a capture raises, from where, what lines must hold.
 
-And why some stay as they are.
+The tests also check why some stay as they are.
 """
 
 from __future__ import annotations
@@ -231,9 +231,10 @@ OTHER = "20261121T080000Z-4d5e6f"
 def test_what_an_earlier_run_raised_is_left_out_and_says_until_when(
     world, real, by, more, left_out, told
 ):
-    """Whatever its command line says.
+    """The target is left out whatever its command line says.
 
-    By a restart it has the level there already, and would fall in the middle of the window.
+    A component that was restarted for its level has the level there already, and would go back in
+    the middle of the window.
     """
     one = {"real": real, "run_id": OTHER, "until": "2026-11-21T09:30:00Z", "by_hand": None, **more}
     for number, former in enumerate((0, 4)):
@@ -420,7 +421,7 @@ def test_a_pod_narrows_kubelets_and_says_what_lines_must_hold(world):
 def test_the_node_of_a_pod_that_nobody_looks_at_is_named(world, change):
     """Without the lines of that kubelet there is hardly anything to see.
 
-    And nobody would know why.
+    The note is the only place that gives the reason.
     """
     pod(
         world,

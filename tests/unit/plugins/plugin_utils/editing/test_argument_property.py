@@ -559,9 +559,9 @@ def test_only_the_argument_it_owns_or_a_refusal(case: Case) -> None:
 
 
 def test_the_generator_reaches_every_outcome() -> None:
-    """An edit that always refuses would pass the test above.
+    """The test above would also pass with an edit that always refuses.
 
-    So would a generator of nothing but refusals.
+    It would also pass with a generator that only makes refusals.
     """
     if sum(COUNTS.values()) >= 5000:
         assert COUNTS["changed"] > sum(COUNTS.values()) // 2, COUNTS

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The published schemas: every report and every file of evidence is as they say.
 
-And whatever is not fails.
+Everything else fails.
 """
 
 from __future__ import annotations

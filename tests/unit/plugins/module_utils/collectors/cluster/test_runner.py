@@ -183,9 +183,9 @@ def test_every_collector_answers(ask, version, process):
 
 
 def test_it_says_who_holds_the_host_that_answers(ask, tmp_path, monkeypatch):
-    """Whoever judges workers alone reads no journal of a control-plane node.
+    """An audit of workers alone reads no journal of a control-plane node.
 
-    And must not take a cordon for one that was left.
+    It must not take a cordon for one that an interrupted run left.
     """
     root, run = str(tmp_path / "kubemend"), "20261121T090000Z-1a2b3c"
     monkeypatch.setattr(journal, "ROOT", root)

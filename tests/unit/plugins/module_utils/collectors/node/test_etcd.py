@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Collector etcd: what it asks the member that answers, in which form releases answer.
 
-And what it makes of other answers.
+The tests also check what it makes of other answers.
 """
 
 import http.server

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A drain against an API server that refuses and hurries.
 
-And what it says of pods that do not leave.
+The tests also check what it says of pods that do not leave.
 """
 
 import json

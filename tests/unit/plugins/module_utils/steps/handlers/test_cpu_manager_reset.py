@@ -47,9 +47,9 @@ WORD = "--cpu-manager-policy=none"
 
 
 class Node:
-    """A kubelet that ends over a state of another policy than it is told.
+    """A kubelet that ends over a state of another policy than its own.
 
-    And writes its own where there is none.
+    It writes its own state where there is none.
     """
 
     def __init__(
@@ -308,9 +308,9 @@ def test_a_kubelet_that_does_not_stop_keeps_its_state(node: Node) -> None:
 
 
 def edited(node: Node) -> "tuple[Path, dict[str, Any]]":
-    """Give a reset with another policy in the kubelet's own file.
+    """Return a configuration and a reset that sets another policy in it.
 
-    Which the stand-in reads at its start.
+    The file is the kubelet's own, which the stand-in reads at its start.
     """
     config, wanted = node.path / "config.yaml", node.reset()
     config.write_text("cpuManagerPolicy: static\n")
@@ -662,9 +662,9 @@ def test_an_interrupted_reset_whose_kubelet_is_about_to_end(node: Node) -> None:
 def test_a_drop_in_that_cannot_be_taken_back_now_is_taken_back_by_the_next_run(
     node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its commit failed: the journal's entry stays open, and so does the step.
+    """If its commit fails, the journal's entry stays open, and so does the step.
 
-    Or its own file would refuse the next start.
+    Otherwise the managed file would refuse the next start.
     """
 
     def full(*dummy: Any, **more: Any) -> None:

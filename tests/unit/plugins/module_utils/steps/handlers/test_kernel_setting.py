@@ -93,9 +93,9 @@ def test_a_kernel_that_keeps_its_value(node, monkeypatch):
 
 
 def test_a_setting_that_is_gone_meanwhile(node):
-    """It can neither be raised nor put back.
+    """A setting that is gone can neither be raised nor put back.
 
-    That is said, and what was interrupted there is not proven.
+    The result says so, and the interrupted step is not proven.
     """
     assert "fs.none of w1 was not brought to 5" in kernel_setting.set_running(
         {"fs.none": 5}, str(node.kernel), "w1"

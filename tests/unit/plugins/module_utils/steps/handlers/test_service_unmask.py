@@ -273,9 +273,9 @@ def test_what_is_masked_still_gets_its_link_back(node):
 
 
 def interrupted(node):
-    """As if the program had been killed before it wrote how the step ended.
+    """Leave the journal as if the program had been killed before it wrote how the step ended.
 
-    And its change was committed.
+    Its change is not committed either.
     """
     folder = Path(node.root) / "journal" / RUN
     path = folder / "proof-01-unmask.json"

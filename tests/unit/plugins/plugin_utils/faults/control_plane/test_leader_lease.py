@@ -113,7 +113,7 @@ def test_a_lock_that_was_left_behind_where_one_works_without(world):
 def test_the_clock_of_the_holder_counts_where_its_host_told_it(world, behind, verdict):
     """Its lock and its lease look ten minutes old: they are, or its clock is behind.
 
-    Where it told none, nobody knows.
+    If its host reported no clock, that is not known.
     """
     lock(world, renew_time=STALE, holder="m2_x")
     node(world, "m2")["lease"] = "2027-01-15T07:50:05.000000Z"

@@ -264,7 +264,7 @@ def test_huge_pages_are_counted_and_told(gpus):
 def test_a_static_pod_that_was_rejected_was_not_put_there_by_its_template(gpus, mark, codes):
     """Its mirror has a nodeName as if its author had set it, and no template to take it out of.
 
-    Those that were scheduled filled the node.
+    The pods that were scheduled filled the node.
     """
     assert (
         found(gpus([lacking(placed=True, hash=mark)], [asking("a", 1400), asking("b", 100)]))
@@ -807,9 +807,9 @@ def test_other_words_for_it(rebooted, message):
     ],
 )
 def test_nobody_else_is_blamed_for_it(rebooted, pods, held):
-    """The kubelet's words may be those of too few devices.
+    """The kubelet's message may be the one for too few devices.
 
-    Of a checkpoint that was lost, or before 1.25.
+    It is so after a checkpoint was lost, or before 1.25.
     """
     told = refused()["message"]
     world = rebooted(again(message=told), pods=pods, entries=held)

@@ -933,9 +933,9 @@ def test_a_pod_that_gets_other_cpus_is_named_once(node):
 def test_a_node_that_somebody_took_out_is_left_alone_before_anything_is_begun(
     node, healthy, change, why
 ):
-    """Its drain would be refused too.
+    """The drain would be refused too.
 
-    But a kubelet that is down would have been started for it by then.
+    By then, however, a kubelet that is down would already be running for it.
     """
     world = node(NONE, healthy=healthy)
     next(

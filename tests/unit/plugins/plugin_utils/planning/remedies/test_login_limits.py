@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The whole profile of a host, as the role open_files asks for it.
 
-Which steps, to what, and what refuses them.
+The tests check which steps there are, what they set, and what refuses them.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""KM404 as steps: which service gets a drop-in and which process is told, what of logins.
+"""KM404 as steps: which service gets a drop-in, and what logins get.
 
-And what forbids it.
+The tests also check which process only gets advice, and what forbids a step.
 """
 
 from __future__ import annotations
