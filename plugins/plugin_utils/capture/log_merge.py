@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The logs of several hosts as one, by the controller's clock.
 
-Pure but for load(). What a node wrote is untrusted: a value of the wrong type is left out and said
-to be, and text is escaped where it is shown. A clock that is off is corrected only beyond what the
-round trip explains, and named.
+All functions but load() are pure. What a node wrote is untrusted: a value of the wrong type is left
+out, a sentence says so, and text is escaped where it is shown. A clock that is off is corrected
+only beyond what the round trip explains, and named.
 """
 
 from __future__ import annotations
@@ -68,7 +68,10 @@ class Clock:
 
     @property
     def off(self) -> float:
-        """Seconds to shift by: the middle, or 0 where the round trip may explain the difference."""
+        """Return the seconds to shift by.
+
+        That is the middle, or 0 where the round trip may explain the difference.
+        """
         if self.low <= 0 <= self.high:
             return 0.0
         nearest = min(abs(self.low), abs(self.high))

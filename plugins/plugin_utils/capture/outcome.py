@@ -183,12 +183,15 @@ class _Ends:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether the host names nothing to restore: its own service may have restored it."""
+        """Return whether the host names nothing to restore.
+
+        Its own service may have restored the level.
+        """
         return self.restored is not None and not self.restored.problem and self.back is None
 
     @property
     def is_restored(self) -> bool:
-        """Whether the level is back."""
+        """Return whether the level is back."""
         return self.is_quiet or (self.back is not None and self.back[0] == "restored")
 
     def became(self) -> Became:

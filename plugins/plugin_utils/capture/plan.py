@@ -302,9 +302,9 @@ def _seen(document: Mapping[str, Any]) -> Seen:
 
 @dataclass(frozen=True)
 class About:
-    """What a capture about one pod looks for. nodes: whose kubelets alone are raised.
+    """What a capture about one pod looks for.
 
-    Empty for all.
+    nodes: those whose kubelets alone are raised; empty for all
     """
 
     needles: tuple[str, ...] = ()

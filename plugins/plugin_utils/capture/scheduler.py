@@ -229,7 +229,7 @@ def result(
 ) -> dict[str, Any]:
     """Return what a capture came to, for the report.
 
-    Additive in report.json as an item of scheduler_capture.
+    It becomes an item of scheduler_capture in report.json.
     """
     dump = cache_dump.parse(lines)
     found = _telling(one, dump, lines)

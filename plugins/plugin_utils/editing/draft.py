@@ -42,7 +42,7 @@ class EditRefused(ValueError):
 
 
 class Splice(NamedTuple):
-    """Bytes start..end of the true file, the former and the new ones."""
+    """A change of the bytes start..end of the true file, with the former and the new ones."""
 
     start: int
     end: int

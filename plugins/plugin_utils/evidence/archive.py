@@ -78,7 +78,7 @@ def is_archive(path: Path) -> bool:
 
 
 def documents(path: Path) -> dict[str, bytes]:
-    """{member: its bytes, compressed} of a bundle's evidence, checked as a whole.
+    """Return {member: its bytes, compressed} of a bundle's evidence, checked as a whole.
 
     Raises ArchiveError or OSError.
     """
@@ -201,7 +201,7 @@ class _Bounded:
         return b"".join(parts)
 
     def drain(self) -> None:
-        """To the end, which must be nothing."""
+        """Read to the end. Nothing may be left behind the archive."""
         while part := self.read(CHUNK):
             if part.strip(b"\0"):
                 raise ArchiveError("something stands behind its end.")

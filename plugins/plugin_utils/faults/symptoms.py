@@ -22,7 +22,7 @@ class Symptom:
 
     @property
     def codes(self) -> frozenset[str]:
-        """Every code that the symptom's playbook judges.
+        """Return every code that the symptom's playbook judges.
 
         A host that did not answer belongs to each.
         """

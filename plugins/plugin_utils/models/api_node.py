@@ -48,7 +48,7 @@ class NodeView:
 
 @memoize.last
 def views(cluster: Cluster) -> tuple[NodeView, ...]:
-    """Every Node of the API's list."""
+    """Return every Node of the API's list."""
     return tuple(_views(cluster))
 
 

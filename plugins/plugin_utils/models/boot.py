@@ -227,7 +227,7 @@ def _contradict(boots: Mapping[str, Setting]) -> bool:
 
 
 def is_repairable(one: Problem) -> bool:
-    """Whether the plan has a step for it. A kernel without its modules has none to load."""
+    """Return whether the plan has a step for it. A kernel without its modules has none to load."""
     return one.wanted is not None or one.loads
 
 

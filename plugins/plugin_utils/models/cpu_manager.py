@@ -1,10 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One node's CPU pinning: what its kubelet is told, what it wrote down, what the machine has.
-
-Pure.
-"""
+"""One node's CPU pinning: its kubelet's configuration and state, and its machine's CPUs. Pure."""
 
 from __future__ import annotations
 
@@ -170,7 +167,7 @@ class Node:
 
     @property
     def strict(self) -> bool:
-        """Whether the reserved CPUs are kept from everybody's containers."""
+        """Return whether the reserved CPUs are kept from everybody's containers."""
         return self._has(cpu_manager_options.STRICT)
 
     def _has(self, option: str) -> bool:
@@ -275,9 +272,9 @@ class Node:
         return {str(container.container_id) for container in running} | set(logged)
 
     def foreign(self) -> str:
-        """Why a state that is well formed is of a version that its kubelet does not take up.
+        """Return why the kubelet does not take up a well-formed state that another version wrote.
 
-        Empty where none is known.
+        The result is empty where no reason is known.
         """
         state = self.state
         if state is None or state.problem or self.release is None:

@@ -65,9 +65,9 @@ class Pod:
         return self.rejected_at or self.created
 
     def alive_at(self, when: datetime | None) -> bool:
-        """Whether it held what it asks for at that time and its deletion was not requested.
+        """Return whether it held what it asks for at that time, and its deletion was not requested.
 
-        Now, where no time is known.
+        Where no time is known, the time is now.
         """
         begun = self.created is None or when is None or self.created <= when
         ends = [end for end in (self.ended, self.deleted) if end is not None]
@@ -78,7 +78,7 @@ class Pod:
         return [uid for uid in (self.uid, self.alias) if uid]
 
     def way(self) -> str:
-        """How it got to its node, in words."""
+        """Return how it got to its node, in words."""
         if self.placed:
             return f"nodeName set by {self.owner or 'its author'}"
         if self.owner:
@@ -191,9 +191,9 @@ class Node:
         return True
 
     def had_devices(self, pod: Pod) -> bool:
-        """Whether it was given all that it asks for of the resource that it was rejected for.
+        """Return whether it got all that it asks for of the resource that it was rejected for.
 
-        Some, a rejected one may get too.
+        A rejected pod may also get some of it.
         """
         resource = pod.refusal.resource or ""
         held = sum(
@@ -274,7 +274,7 @@ class Node:
         )
 
     def is_older(self, socket: Mapping[str, Any]) -> bool:
-        """Whether it was made before the kubelet's own.
+        """Return whether it was made before the kubelet's own.
 
         A kubelet empties the folder before it makes that, and plugins register later.
         """
@@ -298,7 +298,10 @@ class Node:
 
 
 def nodes(cluster: Cluster) -> Iterator[Node]:
-    """Every Node of the API's list, with what its host and the collector of rejected pods tell."""
+    """Yield every Node of the API's list.
+
+    It comes with what its host and the collector of rejected pods tell.
+    """
     answer = cluster.answer("rejected") or {}
     hosts = cluster.hosts_by_node()
     rejected: dict[str, list[Pod]] = {}

@@ -184,7 +184,7 @@ class Limits:
 
     @property
     def uncounted(self) -> bool:
-        """Whether the walk excluded processes: no time, or no right to read them."""
+        """Return whether the walk excluded processes: no time, or no right to read them."""
         walked = self.descriptors
         return bool(self.walk) and (walked.complete is not True or walked.denied != 0)
 

@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """By which name and addresses a kubelet stands for its node, and what its machine has. Pure.
 
-A kubelet's node name is --hostname-override, else the machine's host name; both without blanks at
-their ends, and in lower case. It is read at the kubelet's start. With a cloud provider inside the
-kubelet (up to 1.28) the cloud gives the name, and with any cloud provider the addresses.
+A kubelet's node name is --hostname-override, else the machine's host name. Both count without
+blanks at their ends, and in lower case. The kubelet reads them at its start. With a cloud provider
+inside the kubelet (up to 1.28) the cloud gives the name, and with any cloud provider the addresses.
 """
 
 from __future__ import annotations
@@ -80,11 +80,11 @@ class Identity:
 
     @property
     def clouded(self) -> bool:
-        """Whether a cloud provider inside the kubelet names the node."""
+        """Return whether a cloud provider inside the kubelet names the node."""
         return self.cloud not in ("", "external")
 
     def here(self, address: str) -> bool | None:
-        """Whether this address is one of the machine's; None where that cannot be told."""
+        """Return whether this address is one of the machine's; None where that cannot be told."""
         found = ip(address)
         if found is None or self.addresses is None:
             return None
@@ -160,7 +160,7 @@ def _node_ips(argv: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _certificate(document: Mapping[str, Any], kubelet: Mapping[str, Any]) -> str:
-    """Why no certificate names the node; "" where one does."""
+    """Return why no certificate names the node; "" where one does."""
     if document.get("node"):
         return ""
     found = kubelet.get("client_certificate")
@@ -201,7 +201,10 @@ def _naming_lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _refused(document: Mapping[str, Any], process: KubeletProcess | None) -> tuple[str, str] | None:
-    """Of the process that runs: whatever an earlier one was told is past."""
+    """Return the name that the API server refused to the process that runs, and the line.
+
+    The log of an earlier process does not count.
+    """
     if process is None or process.pid is None or not document.get("node"):
         return None
     logs = contract.answer(document, KubeletEnd).lines, contract.answer(document, KubeletLog).lines

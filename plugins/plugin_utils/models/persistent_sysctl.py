@@ -104,7 +104,7 @@ def lasting(limits: Limits) -> Iterator[Lasting]:
 
 
 def says(limits: Limits, key: str, running: int) -> bool:
-    """Whether a file of this host sets at boot as much as the kernel has, or more."""
+    """Return whether a file of this host sets at boot as much as the kernel has, or more."""
     found = limits.at_boot().get(key)
     return key in WATCHED and found is not None and (taken(key, found.value) or 0) >= running
 
@@ -202,9 +202,9 @@ def place(found: Setting) -> str:
 
 
 def asked_for(limits: Limits, key: str) -> Iterable[int]:
-    """Every value that our file must not go below.
+    """Return every value that kubemend's file must not go below.
 
-    What decides at boot and by hand, and what KM407 says is meant.
+    The values are those that decide at boot and by hand, and those that KM407 reports as meant.
     """
     return [
         *(taken(key, found.value) or 0 for found in _deciding(limits, key)),

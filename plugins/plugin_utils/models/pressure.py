@@ -63,7 +63,7 @@ class Measure:
 
     @property
     def is_bytes(self) -> bool:
-        """Whether it counts bytes, not inodes or process ids."""
+        """Return whether it counts bytes, not inodes or process ids."""
         return self.signal.endswith(".available") and not self.signal.startswith("pid.")
 
     def __str__(self) -> str:

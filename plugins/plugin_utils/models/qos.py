@@ -5,8 +5,8 @@
 
 Every container counts, init containers too: CPU and memory limits, and requests that equal them. A
 plain init container runs before the app's, and of the two requests the larger counts: with the
-app's own values it costs nothing. Of any other container only what it asks for already is known;
-where that is nothing, the operator has to choose.
+app's own values it costs nothing. For any other container only what it asks for already is known.
+If it asks for nothing, the operator has to choose.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def label(container: Mapping[str, Any]) -> str:
 
 
 def lacks(item: Mapping[str, Any]) -> tuple[Lack, ...]:
-    """Every field of a pod or template that keeps it from being pinned."""
+    """Return every field of a pod or template that keeps it from being pinned."""
     if item.get("pod_level"):  # it decides alone, whatever the containers say
         return tuple(_unequal(item["pod_level"], "the pod as a whole", False))
     found = [
@@ -364,7 +364,7 @@ def _is_static(subject: Subject) -> bool:
 
 
 def _elsewhere(subject: Subject) -> str:
-    """Why a patch of the owner's template is not the way, and what is; empty where it is."""
+    """Return why a patch of the owner's template is not the way, and what is; empty where it is."""
     if subject.manager:
         parts = (subject.manager.get("tool"), subject.manager.get("name"))
         who = " ".join(str(part) for part in parts if part)

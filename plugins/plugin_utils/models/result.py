@@ -80,9 +80,9 @@ class Finding:
 
     @property
     def id(self) -> str:
-        """Stable between runs, so that two reports can be compared.
+        """Return a name that is stable between runs, so that two reports can be compared.
 
-        Code and place, never wording.
+        It has the code and the place, never wording.
         """
         return "/".join(
             (self.code, self.cluster or "-", self.host or self.node or "-", self.component or "-")
@@ -142,10 +142,9 @@ class HostRow:
 class Coverage:
     """Which Nodes of a cluster were audited.
 
-    nodes: how many its API lists, None where it did not say.
-
+    nodes: how many its API lists, None where it did not say
     left: (name of a Node or host, why it was not audited): no_host, limit, or the status of its
-    host.
+    host
     """
 
     cluster: str | None

@@ -43,9 +43,11 @@ class Entry:
 
 
 class Names:
-    """Whose lines are kept. pods: by name; uids: {UID: the pod that has it}.
+    """The pods and the owner whose lines are kept.
 
-    owner: its name, empty without one.
+    pods: their names
+    uids: {UID: the pod that has it}
+    owner: its name, empty without one
     """
 
     def __init__(
@@ -74,7 +76,7 @@ class Names:
         return sorted(found)
 
     def owned(self, text: str) -> bool:
-        """Whether this text speaks of the owner."""
+        """Return whether this text speaks of the owner."""
         return any(self._here(match) for match in self._owner.finditer(text))
 
     def _here(self, match: re.Match[str]) -> bool:

@@ -59,7 +59,7 @@ class Lease:
 
     @property
     def over(self) -> bool:
-        """Whether it has ended, and its writer had time to try again."""
+        """Return whether it has ended, and its writer had time to try again."""
         return self.least > self.lasts + RETRY_SECONDS
 
 
@@ -97,7 +97,10 @@ class Writes:
 
 @memoize.last
 def state(cluster: Cluster) -> Writes:
-    """Whether this cluster accepts writes. Evidence of an unexpected shape proves nothing."""
+    """Return whether this cluster accepts writes.
+
+    Evidence of an unexpected shape proves nothing.
+    """
     try:
         return _state(cluster)
     except UNFORESEEN as error:
@@ -130,14 +133,14 @@ def _all_ended(found: list[Lease]) -> bool:
 
 
 def refused(cluster: Cluster) -> bool:
-    """Whether it is known that this cluster accepts no writes."""
+    """Return whether it is known that this cluster accepts no writes."""
     return cluster.key is not None and state(cluster).refused is True
 
 
 def why(cluster: Cluster) -> str:
-    """One sentence that refuses what needs a write.
+    """Return one sentence that refuses what needs a write.
 
-    Empty where writes are accepted, or that is unknown.
+    It is empty where writes are accepted, or where that is unknown.
     """
     if not refused(cluster):
         return ""
@@ -158,7 +161,10 @@ def _missing(cluster: Cluster, found: list[Lease]) -> tuple[Missing, ...]:
 
 
 def leases(cluster: Cluster) -> list[Lease]:
-    """Every lease whose age is known: of nodes, of locks, and of the API servers themselves."""
+    """Return every lease whose age is known.
+
+    The leases are those of nodes, of locks, and of the API servers themselves.
+    """
     return [
         one
         for one in (*_of_nodes(cluster), *_of_locks(cluster), *_of_servers(cluster))
@@ -181,7 +187,7 @@ def _of_nodes(cluster: Cluster) -> Iterator[Lease]:
 
 
 def _runs(cluster: Cluster, view: NodeView) -> bool:
-    """Whether its kubelet is known to run, and has for long enough to renew its lease."""
+    """Return whether its kubelet is known to run, and has for long enough to renew its lease."""
     host = view.host
     if host is None or host.status != "ok" or host.kubelet_started is None:
         return False
@@ -439,9 +445,9 @@ def _leaderless_proof(host: Host, status: MemberStatus) -> EvidenceRef:
 
 
 def _stacked(cluster: Cluster, host: Host) -> bool:
-    """Whether etcd belongs on this host.
+    """Return whether etcd belongs on this host.
 
-    Its manifest is there, or etcd itself lists it as a member.
+    It does if its manifest is there, or if etcd itself lists the host as a member.
     """
     plane = host.control_plane
     if plane is not None and any(use.component == "etcd" for use in plane.files):
@@ -450,7 +456,7 @@ def _stacked(cluster: Cluster, host: Host) -> bool:
 
 
 def _without_etcd(cluster: Cluster, host: Host) -> bool:
-    """Whether a host that should run etcd, or reach one, has none."""
+    """Return whether a host that should run etcd, or reach one, has none."""
     return host.status == "ok" and (_lacks_process(cluster, host) or _reaches_none(host))
 
 

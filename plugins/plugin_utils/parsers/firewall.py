@@ -3,11 +3,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Whether firewalld or ufw lets a TCP port in, by its files, as a boot makes it.
 
-Pure, and nothing in a file is trusted.
+The functions are pure, and trust nothing in a file.
 
-The question is which port nothing lets in. Therefore what may let a port in counts as if it
-did: every zone that is in use for some interface or address, every rule that accepts, from
-wherever. None where something is not known, or is written in a language that is not read here.
+The question is which port nothing lets in. Therefore what may let a port in counts as if it did:
+every zone that is in use for some interface or address, and every rule that accepts, from wherever.
+The answer is None where something is not known, or is written in a language that is not read here.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Notices of pods_stay_pending: about the requested pod, or why there is nothing to report.
 
-Pure, over untrusted data.
+The functions are pure, over untrusted data.
 """
 
 from __future__ import annotations

@@ -88,7 +88,10 @@ def text_of(node: Node | None) -> str:
 
 
 def nothing(node: Node | None) -> bool:
-    """Whether a scalar is the plain word that YAML reads as nothing: one in quotes is a text."""
+    """Return whether a scalar is the plain word that YAML reads as nothing.
+
+    A word in quotes is a text.
+    """
     return isinstance(node, ScalarNode) and not node.style and node.value in NULL
 
 

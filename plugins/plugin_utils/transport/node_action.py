@@ -102,7 +102,7 @@ class NodeAction(ActionBase):
     def summary(self, document: dict[str, Any]) -> dict[str, Any]:
         """Return more for the task's result.
 
-        Only what the controller derived, no text of the node.
+        It holds only what the controller derived, no text of the node.
         """
         return {}
 

@@ -122,7 +122,7 @@ def uncounted(node: Node) -> bool:
 def undated(node: Node) -> bool:
     """Tell whether the evidence lacks when a pod that the checkpoint does not know was accepted.
 
-    As evidence of an older release.
+    The evidence of an older release does.
     """
     return not node.checkpoint.get("error") and any(
         pod.started is None for pod, resource in node.unknown_holders()

@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Reserved CPUs and memory with which no kubelet starts. Pure.
 
-Read in cmd/kubelet/app/server.go and pkg/kubelet/cm of 1.14.0 to 1.36.3. The static memory manager
-wants reservedMemory to be, type by type, the sum of kubeReserved, systemReserved and evictionHard,
-none of which holds huge pages.
+The rules are from cmd/kubelet/app/server.go and pkg/kubelet/cm of 1.14.0 to 1.36.3. The static
+memory manager wants reservedMemory to be, type by type, the sum of kubeReserved, systemReserved and
+evictionHard, none of which holds huge pages.
 """
 
 from __future__ import annotations

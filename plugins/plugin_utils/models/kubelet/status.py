@@ -1,13 +1,11 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""State of a node's kubelet and its exit cause.
-
-Its unit and the end of its journal, put together. Pure.
+"""State of a node's kubelet and its exit cause, by its unit and the end of its journal. Pure.
 
 One read meets a kubelet that ends and is started again in any state: waiting, starting, running for
-a moment. It loops where systemd itself started it last, and it has not lived longer yet than those
-before it did.
+a moment. The kubelet loops if systemd itself started it last, and if it has not run longer yet than
+those before it did.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A scheduler's message about a pod without a node, as counts and causes.
 
-Pure, of any text.
+The functions are pure and take any text.
 """
 
 from __future__ import annotations

@@ -133,9 +133,9 @@ def edit_manifest(scene: RemedyContext) -> Step | None:
 
 
 def set_flag(scene: RemedyContext, path: str, flag: str, value: str, elect: bool = False) -> Step:
-    """One flag of a component in its manifest, which the kubelet restarts.
+    """Return a step that sets one flag of a component in its manifest, which the kubelet restarts.
 
-    elect: whether the new process must prove that it elects.
+    elect: whether the new process must prove that it elects
     """
     record = _manifest(scene.document, path)
     try:
@@ -189,11 +189,11 @@ def edit_config(scene: RemedyContext) -> Step | None:
 
 
 def restart(scene: RemedyContext, config: bool = True) -> Step:
-    """KM102: the file is right and the process old.
+    """KM102: restart a component whose file is right and whose process is old.
 
-    Only what a configuration file says is cured by a restart.
+    A restart cures only what a configuration file says.
 
-    config: whether a change of that file is what the restart is for; else it is a foreign change.
+    config: whether a change of that file is what the restart is for; else it is a foreign change
     """
     raw = _instance(scene)
     target = f"pid {raw.get('pid')}"

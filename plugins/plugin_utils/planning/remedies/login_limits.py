@@ -105,9 +105,9 @@ def last(limits: Limits, domain: str, item: str) -> Entry | None:
 
 
 def needed(limits: Limits, domain: str, item: str, target: int) -> int | None:
-    """Return what our file has to say of it; None where logins have as much already, or are exempt.
+    """Return what the managed file has to set; None where logins have as much, or are exempt.
 
-    Never less than they have.
+    The limit is never less than what logins have.
     """
     if any(one.domain == domain and not one.item for one in limits.entries()):
         return None

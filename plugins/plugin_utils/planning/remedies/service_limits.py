@@ -371,9 +371,9 @@ def _sooner(name: str, holders: Sequence[Holder]) -> str:
 
 
 def _main(unit: Mapping[str, Any], name: str) -> Holder | None:
-    """Return the unit's first process, where that is none of those at their limit.
+    """Return the unit's first process, where it is none of those at their limit.
 
-    Without it the next worker that it starts has the old limit.
+    It must get the new limit too: the next worker that it starts has its limit.
     """
     main = unit.get("main")
     if not isinstance(main, Mapping):

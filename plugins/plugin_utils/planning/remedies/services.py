@@ -133,7 +133,7 @@ def _both(scene: RemedyContext) -> str | None:
 def _no_mask(
     unit: Unit, links: Sequence[Mapping[str, Any]], known: Mapping[str, Any]
 ) -> str | None:
-    """Why there is no one link that masks it and could be taken away."""
+    """Return why there is no one link that masks it and could be taken away."""
     if unit.name not in KUBELET_UNITS or (unit.family == "rke2" and not unit.runs):
         return _unknown(replace(unit, load="loaded", file_state=""))
     if not known:
@@ -335,9 +335,9 @@ def _manifest_hits(scene: RemedyContext, host: Any) -> list[Any]:
 
 
 def _ends(scene: RemedyContext) -> bool:
-    """Whether a start starts docker.
+    """Return whether docker is down, so that a start starts it too.
 
-    Its own, and that of what uses it, where a connection has systemd start it.
+    It starts with its own unit, and with a unit whose connection to docker makes systemd start it.
     """
     return any(
         service.unit.name == container_runtime.DOCKERD and _down(service.unit)
