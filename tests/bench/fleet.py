@@ -120,7 +120,7 @@ def _idle(cluster: Cluster, seconds: float = 10.0) -> tuple[float, float]:
 def _commands(
     folder: Path, worker: Mapping[str, str], size: int, home: Path
 ) -> dict[str, tuple[list[str], dict[str, str]]]:
-    """Each command with its environment: connections are made anew by every one of them."""
+    """Return each command with its environment. Every command makes its connections anew."""
     names = [f"w{number:03}" for number in range(size)]
     hosts = folder / "hosts.yml"
     hosts.write_text(

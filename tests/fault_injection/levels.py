@@ -165,7 +165,7 @@ class Restarted(Outliving, fake_kubelet_verbosity.Node):
 
 
 def raised(root: str) -> bool:
-    """Whether evidence has a level that is raised still."""
+    """Return whether evidence has a level that is raised still."""
     return bool(level_target.unsettled(root)) or any(
         raised_levels.left(run_id, root) for run_id in journal.run_ids(root)
     )
@@ -192,7 +192,7 @@ def steps(node: Any) -> list[Step]:
 
 
 def do(params: dict[str, Any]) -> dict[str, Any]:
-    """As a capture does it; the repair of KM903 is a step like others."""
+    """Do a step as a capture does it. The repair of KM903 is a step like others."""
     step = params["step"]
     if step["remedy"] not in (RAISE, LOWER):
         return step_executor.work(params)

@@ -68,7 +68,7 @@ class Scene:
 
 
 def tree(*paths: Path) -> dict[str, Any]:
-    """Every file under these: bytes, mode, links; folders by their names."""
+    """Return every file under these with bytes, mode and links, and folders by their names."""
     found: dict[str, Any] = {}
     for top in paths:
         for path in (

@@ -150,7 +150,10 @@ def always(answer: Answer) -> Callable[[int, str, Answer], Answer]:
 
 
 def sometimes(answer: Answer, share: float = 0.5) -> Callable[[int, str, Answer], Answer]:
-    """By the draw of the commit: other requests fail in another commit."""
+    """Give the answer to some requests, which the commit draws.
+
+    Another commit draws other requests.
+    """
     chance = random.Random(f"{judged.seed()} {share}")
     return lambda number, path, true: (
         answer if chance.random() < share and path != "/version" else true
@@ -171,7 +174,7 @@ def body(
 
 
 def endless(number: int, path: str, answer: Answer) -> Answer:
-    """Every list has another page, for ever."""
+    """Answer with a list that always has another page."""
     item = json.loads(answer[2])
     if "items" in item:
         item.setdefault("metadata", {})["continue"] = f"more-{number}"

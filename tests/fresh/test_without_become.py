@@ -189,7 +189,7 @@ def refused(data):
 
 
 def lost(whole, part):
-    """Names of what root was told and this user was not."""
+    """Yield the names of what root got and this user did not."""
     if isinstance(whole, dict) and isinstance(part, dict) and part.get("error") != "denied":
         for key, value in whole.items():
             if value is not None and part.get(key) is None:

@@ -39,7 +39,7 @@ class Counts:
         self.skipped += other.skipped
 
     def check(self, name: str, good: bool) -> bool:
-        """One check: passed, or failed under this name."""
+        """Count one check as passed, or as failed under this name."""
         if good:
             self.passed += 1
         else:

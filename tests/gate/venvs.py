@@ -54,7 +54,7 @@ class Unavailable(Exception):
 
 @contextlib.contextmanager
 def locked(name: str) -> Iterator[None]:
-    """One maker at a time: make audit beside make test, or two stages of the gate."""
+    """Let one process at a time work: make audit and make test, or two stages of the gate."""
     machine.VENV.mkdir(exist_ok=True)
     with (machine.VENV / (name + ".lock")).open("w", encoding="utf-8") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)

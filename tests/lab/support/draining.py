@@ -50,7 +50,7 @@ def started(cluster, folder, **given) -> interrupt.Controller:
 
 
 def ended(controller: interrupt.Controller) -> dict:
-    """Its task's result."""
+    """Return the result of its task."""
     code = controller.wait_failed(300)
     return _result(controller.output, code)
 
@@ -98,7 +98,7 @@ def _node(cluster) -> dict | None:
 
 
 def free(cluster) -> bool:
-    """Whether it takes pods, and nothing tells of us."""
+    """Return whether the node takes pods, and has no mark of kubemend."""
     seen = node(cluster)
     return not seen["cordoned"] and seen["mark"] is None
 
@@ -130,7 +130,10 @@ class Pods:
         return self.cluster.kubectl("-n", self.namespace, *arguments, **more)
 
     def create(self, *items: dict) -> None:
-        """Or as they are already: a test that the lab held up is made once more (conftest.py)."""
+        """Create objects, or keep those that are there.
+
+        A test that the lab held up is made once more (conftest.py).
+        """
         self.kubectl(
             "apply",
             "--validate=false",
@@ -173,7 +176,7 @@ class Pods:
         }
 
     def job(self, name: str) -> dict:
-        """With a finalizer that nobody takes away."""
+        """Return a Job whose pods have a finalizer that no controller takes away."""
         return {
             "apiVersion": "batch/v1",
             "kind": "Job",

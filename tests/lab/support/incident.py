@@ -44,7 +44,7 @@ class Incident:
     def symptom(self, cluster, target: str) -> None:
         """Wait until the symptom really shows.
 
-        TimeoutError or AssertionError with what it saw instead.
+        Raises TimeoutError or AssertionError with what it saw instead.
         """
         raise NotImplementedError
 
@@ -68,9 +68,10 @@ class Incident:
         return set()
 
     def audit(self, cluster, target: str) -> dict:
-        """How this audit differs from the plain one.
+        """Return how this audit differs from the plain one.
 
-        Args (list for ansible-playbook), inventory (data).
+        args: list for ansible-playbook
+        inventory: data of another inventory
         """
         return {"args": [], "inventory": None}
 
@@ -100,7 +101,7 @@ class Incident:
     def keep(self, cluster, target: str, node: str, path: str) -> bytes | None:
         """Save a file as it is (or that it is absent) before it is touched.
 
-        Returns its content.
+        The result is the file's content, None if it is absent.
         """
         record = self.record(cluster, target)
         for saved in record["files"]:
@@ -120,7 +121,7 @@ class Incident:
         return content if first else None
 
     def restore(self, cluster, target: str) -> None:
-        """Files with their old time too.
+        """Restore files, with their old time too.
 
         A manifest that looks newer than its process is a fault of its own.
         """

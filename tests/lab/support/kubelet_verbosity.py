@@ -28,7 +28,7 @@ def v_flags(cluster, node: str) -> list[str]:
 
 
 def momentary(cluster, node: str) -> list[str]:
-    """Files, and folders without any, of ours under /run."""
+    """Return the files of kubemend under /run, and its empty folders."""
     return (
         cluster.exec(node, f"find {MOMENTARY} -type f -o -type d -empty 2>/dev/null; true")
         .stdout.decode()

@@ -119,7 +119,7 @@ def restored() -> None:
 
 
 def restored_watches() -> None:
-    """As the lab has them while a cluster is up: what the machine had, or more."""
+    """Set the watches as the lab has them while a cluster is up: what the machine had, or more."""
     kernel.lift(MAX_WATCHES, max(kernel.before(MAX_WATCHES), kernel.WANTED[MAX_WATCHES]))
 
 

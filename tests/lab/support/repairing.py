@@ -107,11 +107,10 @@ def state(cluster, names=None):
 
 
 def untouched(cluster, before, *names, journal=True):
-    """Nobody changed those masters, or any.
+    """Require that those masters, or all of them, are unchanged.
 
-    A component has another process only where it gave its lead up by itself.
-
-    That happens on a busy machine, to whoever leads while etcd is slow, and its log says so.
+    A component has another process only where it gave its lead up by itself. That happens on a busy
+    machine, to the leader while etcd is slow, and its log says so.
     """
     for name, now in state(cluster, names or list(before)).items():
         was, is_now = (
@@ -134,7 +133,7 @@ def untouched(cluster, before, *names, journal=True):
 
 
 def gave_up(cluster, node, component):
-    """Whether its newest ended container lost its lease.
+    """Return whether its newest ended container lost its lease.
 
     The kubelet keeps one log of those that ended.
     """
@@ -156,7 +155,7 @@ def codes(report):
 
 
 def restarted(item):
-    """Whether a finding says that a component restarted often of late.
+    """Return whether a finding says that a component restarted often of late.
 
     Tests and a busy machine do that.
     """
@@ -164,7 +163,7 @@ def restarted(item):
 
 
 def ended(report):
-    """How each step of the plan ended; why, where that is not well."""
+    """Return how each step of the plan ended, with the reason where that is not well."""
     told = {
         step["id"]: "done" if step["state"] == "done" else f"{step['state']}: {step['reason']}"
         for step in report["steps"]

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """UnexpectedAdmissionError as its users met it: named, with its cause and who holds the devices.
 
-Repaired and cleaned up, ten Jobs in a row succeed.
+After the repair and the clean-up ten Jobs in a row succeed.
 """
 
 from __future__ import annotations

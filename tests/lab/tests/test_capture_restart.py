@@ -27,7 +27,7 @@ CONSENT = ("-e", "kubemend_allow=capture_restart")
 def without_endpoint(cluster):
     """Yield a controller manager whose level only a restart raises.
 
-    Before 1.23 every one, later one without profiling.
+    Before 1.23 every controller manager is one, later one without profiling.
     """
     text = cluster.read("m2", manifest(MANAGER)).decode()
     if cluster.k8s != OLD:
@@ -48,9 +48,9 @@ def without_endpoint(cluster):
 
 
 def left_over(cluster):
-    """But for the locks of a killed run on hosts from which it raised nothing.
+    """Return what a killed run left, but for its locks on hosts from which it raised nothing.
 
-    They have their own time.
+    Those locks have their own time.
     """
     return [line for line in interrupt.left_over(cluster) if "/var/lib/kubemend/lock" not in line]
 
@@ -322,9 +322,9 @@ def test_a_node_that_is_started_again_has_its_own_level(cluster, deaf_worker, tm
 
 @pytest.fixture
 def server_without_endpoint(cluster):
-    """m2's API server as hardening guides have it.
+    """Run m2's API server as hardening guides have it, and yield its manifest.
 
-    Without profiling, and so without /debug/flags/v. Its manifest.
+    It has no profiling, and so no /debug/flags/v.
     """
     text = cluster.read("m2", manifest(API_SERVER)).decode()
     cluster.write(

@@ -219,9 +219,8 @@ def test_a_disabled_kubelet_whose_node_was_restarted_comes_back(cluster, play, t
 def without_endpoint(cluster):
     """Yield the static pod of m2 whose level only a restart raises.
 
-    Before 1.23 every controller manager's, later a scheduler's whose file says so.
-
-    Not the older scheduler's: it may have lost a node, and is never restarted for a look.
+    Before 1.23 that is every controller manager, later a scheduler whose file says so. The older
+    scheduler is left alone: it may have lost a node, and is never restarted for a look.
     """
     if cluster.k8s == OLD:
         yield MANAGER

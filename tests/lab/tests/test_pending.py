@@ -118,7 +118,7 @@ def uses(name):
 
 
 def pods(cluster, namespace):
-    """One for each reason that a scheduler gives."""
+    """Return one pod for each reason that a scheduler gives."""
     rack = [
         {
             "maxSkew": 1,
@@ -387,7 +387,7 @@ def refusing(cluster, spaces):
 
 
 def refused(cluster, node, space, item):
-    """Whether that API server would not take it."""
+    """Return whether that API server would not take it."""
     return cluster.kubectl(
         "-n",
         space,
@@ -403,7 +403,7 @@ def refused(cluster, node, space, item):
 
 
 def looked_at(cluster, namespace, name):
-    """Whether a scheduler has said that it finds no node for it."""
+    """Return whether a scheduler has said that it finds no node for it."""
     conditions = (
         next(one for one in gpu.pods(cluster, namespace) if one["metadata"]["name"] == name)[
             "status"
@@ -419,7 +419,7 @@ def ready(cluster, name):
 
 
 def said(found):
-    """All the words of a finding."""
+    """Return all the words of a finding."""
     return " ".join(
         [found["summary"], *(f"{proof['object']} {proof['text']}" for proof in found["evidence"])]
     )

@@ -49,7 +49,7 @@ def patch(cluster, **data):
 
 
 def kept(item):
-    """All of it that is not ours to change; the API server itself notes who wrote last."""
+    """Return all of an object that must not change. The API server itself notes who wrote last."""
     meta = {
         name: value
         for name, value in item["metadata"].items()

@@ -140,7 +140,10 @@ def test_what_cannot_be_drained_is_reset_only_if_that_is_allowed(cluster, play):
 
 
 def test_somebodys_cordon_keeps_a_kubelet_that_is_down_from_being_started(cluster, play):
-    """Whoever cordoned it may be at work there: not only its drain is refused, nothing is begun."""
+    """Another operator may be at work on a cordoned node.
+
+    The drain is refused, and no step begins.
+    """
     with broken(cluster, "pinning-policy-changed", target="w1"):
         cluster.kubectl("cordon", "w1")
         try:

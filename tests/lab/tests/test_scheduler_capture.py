@@ -324,7 +324,7 @@ def haunted(cluster, namespace):
 
 
 def cached(cluster, node):
-    """How many nodes the cache of that scheduler has, as it says itself."""
+    """Return how many nodes the cache of that scheduler has, as it says itself."""
     # Since lately the API server's own client may not read it.
     said = cluster.exec(
         node,

@@ -79,7 +79,7 @@ class Node:
     def refused(
         self, *words: str, changed: bool = False, action: "Callable[[], Any] | None" = None
     ) -> str:
-        """One sentence with these words, and the file as it was."""
+        """Require a refusal with these words in one sentence, and the file as it was."""
         before = self.bytes()
         with pytest.raises(storage.ChangeError) as error:
             (action or self.swap)()
@@ -114,7 +114,7 @@ class Node:
         ]
 
     def own(self) -> list[str]:
-        """Every name in our own folder."""
+        """Return every name in kubemend's own folder."""
         return (
             sorted(str(path.relative_to(self.root)) for path in self.root.rglob("*"))
             if self.root.exists()

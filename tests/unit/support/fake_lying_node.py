@@ -117,7 +117,7 @@ def keys(mark: str) -> Any:
 
 
 def words(mark: str) -> Any:
-    """Files, processes and units with names that are no names."""
+    """Return files, processes and units with names that are no names."""
     files = [
         {
             "path": word,

@@ -129,9 +129,9 @@ def sha(data: bytes) -> str:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nobody has, below those that the kernel gives to whoever asks for any.
+    """Return ports that are free, below those that the kernel gives to any process that asks.
 
-    Nobody else is given them meanwhile.
+    No other process is given them meanwhile.
     """
     found: list[int] = []
     while len(found) < count:
