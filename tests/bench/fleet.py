@@ -33,9 +33,12 @@ MANY = "/etc/ssh/sshd_config.d/00-bench.conf"
 
 @dataclass(frozen=True)
 class Cost:
-    """seconds from the command to its end; cpu: seconds of this machine's processors.
+    """What a command cost.
 
-    Sent, received: bytes to and from the node, less its own.
+    seconds: seconds from the command to its end
+    cpu: seconds of this machine's processors
+    sent: bytes to the node, without its own traffic
+    received: bytes from the node, without its own traffic
     """
 
     seconds: float

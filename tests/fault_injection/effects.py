@@ -190,7 +190,7 @@ def run(
 ) -> Ended:
     """Run the action in a child; `act` is called there at every effect, and `before` first.
 
-    Reads: opening to read counts, too.
+    reads: whether opening a file to read it counts, too
     """
     log, answer = folder / "effects.log", folder / "answer.json"
     answer.unlink(missing_ok=True)

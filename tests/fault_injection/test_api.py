@@ -163,7 +163,10 @@ def sometimes(answer: Answer, share: float = 0.5) -> Callable[[int, str, Answer]
 def body(
     change: Callable[[bytes], bytes], length: bool = False
 ) -> Callable[[int, str, Answer], Answer]:
-    """length: Content-Length promises the whole of it."""
+    """Return an answer whose body is changed.
+
+    length: whether Content-Length promises the whole body
+    """
 
     def changed(_number: int, path: str, answer: Answer) -> Answer:
         if path == "/version":

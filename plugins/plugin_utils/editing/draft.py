@@ -77,7 +77,10 @@ class Edit:
 
 @dataclass(frozen=True)
 class Source:
-    """File as evidence has it. masked: byte spans whose true bytes the evidence does not have."""
+    """File as evidence has it.
+
+    masked: byte spans whose true bytes the evidence does not have
+    """
 
     text: str
     path: str = "the file"

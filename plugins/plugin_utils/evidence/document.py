@@ -240,9 +240,10 @@ def write_stub(
     address: str | None = None,
     named: bool = True,
 ) -> None:
-    """Note that a host was not asked. address: where it is.
+    """Note that a host was not asked.
 
-    named: whether kubemend_hosts has it.
+    address: where it is
+    named: whether kubemend_hosts has it
     """
     reason = {} if named else {"reason": NOT_NAMED}
     write({**stub(host, groups), "address": address, **reason}, folder)

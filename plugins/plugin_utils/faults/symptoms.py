@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Symptom:
-    """What an operator sees. causes: codes in the order in which they are looked at.
+    """What an operator sees.
 
-    signs: codes that show it.
+    causes: codes in the order in which they are looked at
+    signs: codes that show it
     """
 
     name: str

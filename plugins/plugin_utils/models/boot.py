@@ -47,11 +47,12 @@ Place = tuple[str, int, str]
 
 @dataclass(frozen=True)
 class Problem:
-    """A setting or module that is not there, or will not be. now: it is missing already.
+    """A setting or module that is not there, or will not be.
 
-    wanted: of a setting, what it should be; places: what says so.
-
-    loads: of a module, whether the machine has it to load.
+    now: whether it is missing already
+    wanted: the value that a setting should have
+    places: the lines that say so
+    loads: whether the machine has the module to load
     """
 
     name: str
@@ -65,7 +66,10 @@ class Problem:
 
 @dataclass(frozen=True)
 class Lost:
-    """A file system that is not as the node needs it. folders: of the node, that lie there."""
+    """A file system that is not as the node needs it.
+
+    folders: the node's folders that are there
+    """
 
     point: str
     why: str
@@ -76,9 +80,11 @@ class Lost:
 
 @dataclass(frozen=True)
 class NodeBoot:
-    """seen: of collector boot; limits: with the files of sysctl.d, None where that did not answer.
+    """The evidence of one node about its boot.
 
-    Foreign: an installer that sees to all this itself.
+    seen: the answer of the collector boot
+    limits: the answer with the files of sysctl.d, None where there is none
+    foreign: an installer that sees to all this itself
     """
 
     seen: Mapping[str, Any]

@@ -37,9 +37,11 @@ ELECTED = ("kube-scheduler", "kube-controller-manager")
 
 @dataclass(frozen=True)
 class ConfigFile:
-    """A scheduler's --config file. elect: what it says, None when silent; said: in its words.
+    """A scheduler's --config file.
 
-    Locks: the fields of leaderElection.
+    elect: its leaderElect, None when it has none
+    said: the same in its own words
+    locks: the fields of leaderElection
     """
 
     path: str
@@ -83,9 +85,10 @@ class BrokenFile:
 
 @dataclass(frozen=True)
 class Process:
-    """A running instance. ours: True, False, or None where its cluster cannot be proven.
+    """A running instance.
 
-    elect: effective election.
+    ours: whether it serves the cluster of its host's kubelet, None where that cannot be proven
+    elect: whether it elects, by its effective configuration
     """
 
     component: str

@@ -71,13 +71,15 @@ KUBEADM_FILE = "/var/lib/kubelet/config.yaml"
 
 @dataclass(frozen=True)
 class Pinning:
-    """What judging a cluster keeps of a node. policy: as the kubelet's next start reads it.
+    """What judging a cluster keeps of a node.
 
-    State_policy: of cpu_manager_state.
-
-    Each is None where it is not known, or there is no such file. state_path: where that file lies.
+    policy: the policy as the kubelet's next start reads it
+    state_policy: the policy of cpu_manager_state
+    state_path: where that file is
     from_kubeadm: whether the policy is what the file says that `kubeadm upgrade node` writes: no
-    flag, drop-in or other file has the last word.
+    flag, drop-in or other file has the last word
+
+    Each is None where it is not known, or there is no such file.
     """
 
     policy: str | None = None

@@ -34,9 +34,10 @@ ENDED_AGAIN = ((1, 22), (1, 31))
 
 @dataclass(frozen=True)
 class Pod:
-    """A pod of one node. placed: whether its author named the node, None where that is not known.
+    """A pod of one node.
 
-    Deleted: when that was asked for.
+    placed: whether its author named the node, None where that is not known
+    deleted: when its deletion was requested
     """
 
     name: str
@@ -109,9 +110,10 @@ class Holding:
 
 @dataclass
 class Node:
-    """One node of the cluster. resources: {device resource: (capacity, allocatable)}.
+    """One node of the cluster.
 
-    count: of all that it rejected, beyond those that are listed.
+    resources: {device resource: (capacity, allocatable)}
+    count: how many pods it rejected, also those that are not listed
     """
 
     name: str

@@ -39,9 +39,10 @@ _URL = re.compile(r"^[a-z]+://(\[[0-9A-Fa-f:.]+\]|[^/:]+)(?::\d+)?/?$")
 
 @dataclass(frozen=True)
 class Networks:
-    """A folder of CNI configuration. names: of the files that are not empty.
+    """A folder of CNI configuration.
 
-    error: why it could not be listed, "missing" where there is none.
+    names: names of the files that are not empty
+    error: why it could not be listed, "missing" where there is none
     """
 
     folder: str
@@ -52,16 +53,20 @@ class Networks:
 
 @dataclass(frozen=True)
 class Identity:
-    """name: the node's name for its kubelet, None where that cannot be told.
+    """The name and the addresses of a node, for its kubelet and for its machine.
 
-    override: --hostname-override, as it was given.
-
-    certificate: "" where one names a node, else why none does (none, denied, error). cloud:
-    --cloud-provider; inside: the program that holds the kubelet. node_ips: --node-ip, without those
-    that only choose a family. addresses: the machine's own, None where not read; more: they are
-    more than were kept. runs: whether a process of it was seen. places: the lines that set name
-    or address. refused: (the name that the API server refused to the running process, the line that
-    says so). networks: None where an older release collected.
+    name: the node's name for its kubelet, None where that is not known
+    override: --hostname-override, as it was given
+    certificate: "" where one names a node, else why none does (none, denied, error)
+    cloud: --cloud-provider
+    inside: the program that holds the kubelet
+    node_ips: --node-ip, without those that only choose a family
+    addresses: the machine's own, None where they were not read
+    more: whether there are more addresses than were kept
+    runs: whether a process of the kubelet was seen
+    places: the lines that set name or address
+    refused: (the name that the API server refused to the running process, the line that says so)
+    networks: the folder of CNI configuration, None where an older release collected
     """
 
     name: str | None = None

@@ -70,9 +70,10 @@ class Edit:
 
 @dataclass(frozen=True)
 class Later:
-    """why: what keeps our file from deciding at boot, None where nothing does.
+    """What decides at boot in place of kubemend's file.
 
-    edit: how that line is raised where it stands, where it may be.
+    why: what keeps that file from deciding, None where nothing does
+    edit: how the deciding line is raised in its place, where it may be
     """
 
     why: str | None

@@ -35,9 +35,10 @@ _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 
 @dataclass(frozen=True)
 class Lack:
-    """A field that keeps the pod from being pinned. container: what it is and its name.
+    """A field that keeps the pod from being pinned.
 
-    text: what is wrong with it.
+    container: what it is and its name
+    text: what is wrong with it
     """
 
     container: str
@@ -48,9 +49,11 @@ class Lack:
 
 @dataclass(frozen=True)
 class Cure:
-    """values: {(kind, name) of a container: {resource: request and limit}}.
+    """What makes a pod Guaranteed.
 
-    choose: what only the operator knows; notes: what it costs.
+    values: {(kind, name) of a container: {resource: request and limit}}
+    choose: what only the operator knows
+    notes: what it costs
     """
 
     values: Mapping[tuple[str, str], Mapping[str, str]]

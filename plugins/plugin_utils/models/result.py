@@ -51,12 +51,12 @@ class Missing:
 
 @dataclass(frozen=True)
 class Finding:
-    """A fault that is present. risk: 0-4 as the docs define it.
+    """A fault that is present.
 
-    remedy: one sentence naming place and new text.
-
+    risk: 0-4 as the docs define it
+    remedy: one sentence naming place and new text
     hosts: every host that it is of, host among them, where several share one kernel (containers as
-    nodes); else empty.
+    nodes); else empty
     """
 
     code: str
@@ -113,7 +113,10 @@ class Verdict(NamedTuple):
 
 @dataclass(frozen=True)
 class NotJudged:
-    """A fault that this run did not ask about. reason: limit, tier or slice."""
+    """A fault that this run did not ask about.
+
+    reason: limit, tier or slice
+    """
 
     code: str
     cluster: str | None
@@ -122,11 +125,11 @@ class NotJudged:
 
 @dataclass(frozen=True)
 class HostRow:
-    """One audited or expected host. role: control_plane, worker or unknown.
+    """One audited or expected host.
 
-    status: ok, unreachable or error.
-
-    judged: how many faults of the run's tier were judged for it.
+    role: control_plane, worker or unknown
+    status: ok, unreachable or error
+    judged: how many faults of the run's tier were judged for it
     """
 
     host: str

@@ -93,10 +93,12 @@ class Told:
 
 @dataclass(frozen=True)
 class Verdict:
-    """tolerated: None where it is not known; by: the toleration that takes it.
+    """Whether a pod tolerates a taint.
 
-    lasting: may a running pod stay for good? Where not, it has to leave after so many seconds; None
-    where that is not known.
+    tolerated: whether it does, None where that is not known
+    lasting: whether a running pod may stay for good, None where that is not known
+    seconds: after how many seconds the pod has to leave, where it may not stay
+    by: the toleration that takes the taint
     """
 
     tolerated: bool | None

@@ -65,10 +65,10 @@ class Lease:
 
 @dataclass(frozen=True)
 class Etcd:
-    """What etcd says of itself on all hosts. cause: NOSPACE, CORRUPT, no quorum, no etcd, or empty.
+    """What etcd says of itself on all hosts.
 
-    Told: that cause in words.
-
+    cause: NOSPACE, CORRUPT, no quorum, no etcd, or empty
+    told: that cause in words
     sure: whether it holds from its first second on, when leases are still fresh. An election is
     over in that time.
     """
@@ -81,9 +81,12 @@ class Etcd:
 
 @dataclass(frozen=True)
 class Writes:
-    """refused: True, False, or None where it is not known; cause and told as of Etcd.
+    """Whether a cluster accepts writes.
 
-    since: the last write that is known.
+    refused: True, False, or None where it is not known
+    cause: the cause as of Etcd
+    told: that cause in words
+    since: the last write that is known
     """
 
     refused: bool | None
@@ -421,7 +424,10 @@ def _answering(reports: list[_Report]) -> int:
 
 
 def _no_quorum(count: int, here: list[Host]) -> str:
-    """Return in words that these hosts know no leader. count: of etcd's members, 0 if not known."""
+    """Return in words that these hosts know no leader.
+
+    count: the number of etcd's members, 0 if not known
+    """
     members = f" of {count} members" if count else ""
     know = "knows" if len(here) == 1 else "know"
     names = and_others([host.host for host in here])

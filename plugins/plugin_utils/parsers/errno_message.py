@@ -61,7 +61,11 @@ _MAKES = frozenset(("mkdir", "mkdirat", "create"))
 
 @dataclass(frozen=True)
 class About:
-    """Cause of an errno. kind: one of the constants above; subject: the operation and its path."""
+    """Cause of an errno.
+
+    kind: one of the constants above
+    subject: the operation and its path
+    """
 
     errno: str
     kind: str

@@ -93,7 +93,11 @@ Tag = tuple[str, Mapping[str, str], bool]  # name, attributes, whether it ends t
 
 @dataclass(frozen=True)
 class Wall:
-    """One firewall. active: None where it is not known; comes: whether a boot brings it."""
+    """One firewall.
+
+    active: whether it is active, None where that is not known
+    comes: whether a boot brings it
+    """
 
     name: str
     active: bool | None

@@ -58,7 +58,11 @@ class Setting:
 
 @dataclass(frozen=True)
 class _Line:
-    """key: as a path below /proc/sys; value: None for one that only keeps globs off its key."""
+    """A line of a file of sysctl.d.
+
+    key: its key as a path below /proc/sys
+    value: its value, None for a line that only keeps globs off its key
+    """
 
     key: str
     value: str | None

@@ -88,7 +88,10 @@ _ENDING = frozenset(
 
 @dataclass(frozen=True)
 class Said:
-    """Line of the unit's own processes. text: the line without the prefix of journalctl."""
+    """Line of the unit's own processes.
+
+    text: the line without the prefix of journalctl
+    """
 
     raw: str
     pid: int | None

@@ -208,7 +208,10 @@ def _pattern(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Variable:
-    """One kubemend_* variable. run_wide: it must not differ between hosts."""
+    """One kubemend_* variable.
+
+    run_wide: whether it must not differ between hosts
+    """
 
     parse: Parser
     default: Any

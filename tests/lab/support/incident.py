@@ -35,7 +35,12 @@ class Incident:
     nothing_unknown = False
 
     def applies(self, version: tuple) -> bool:
-        """version: (1, 36, 3). An incident that a version cannot have is no case there."""
+        """Return whether a version can have this incident.
+
+        An incident that the version cannot have is no case there.
+
+        version: the version, as (1, 36, 3)
+        """
         return True
 
     def break_(self, cluster, target: str) -> None:

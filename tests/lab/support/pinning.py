@@ -155,7 +155,10 @@ def age(cluster, target: str) -> int:
 
 
 def pod(cluster, name: str, target: str, cpus: str = "1", init: dict | None = None) -> dict:
-    """Return a Guaranteed pod; init: resources of its init container, {} for none at all."""
+    """Return a Guaranteed pod.
+
+    init: resources of its init container, {} for none at all
+    """
     spec = jobs.pod_spec(cluster, nodeSelector={"kubernetes.io/hostname": target})
     spec["containers"][0]["resources"] = {"limits": {"cpu": cpus, "memory": "32Mi"}}
     if init is not None:

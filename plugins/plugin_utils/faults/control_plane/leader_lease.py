@@ -29,7 +29,10 @@ LED_SECONDS, LEASES = 60, 3
 
 @dataclass(frozen=True)
 class Role:
-    """A component of which one instance leads; means: the consequence if none does."""
+    """A component of which one instance leads.
+
+    means: the consequence if none does
+    """
 
     component: str
     title: str

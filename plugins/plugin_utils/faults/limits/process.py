@@ -100,7 +100,10 @@ def _open_files(host: Host, holder: Holder) -> EvidenceRef:
 
 
 def _more(holder: Holder, unit: Mapping[str, Any] | None) -> str:
-    """Return how a process gets a higher limit; unit: what is known of its service."""
+    """Return how a process gets a higher limit.
+
+    unit: what is known of its service
+    """
     if holder.role == "kubelet":
         return "maxOpenFiles in the kubelet's configuration, and a restart of it"
     if holder.container:

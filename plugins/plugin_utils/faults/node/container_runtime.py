@@ -249,7 +249,10 @@ class Runtime:
     def _start_advice(
         self, unit: Unit, state: systemd_unit.State, disabled: bool, by_systemd: bool
     ) -> str:
-        """Return how a runtime that is down starts again; by_systemd: systemd refused its start."""
+        """Return how a runtime that is down starts again.
+
+        by_systemd: whether systemd refused its start
+        """
         name = shell_name(unit.name, "UNIT")
         enable = ""
         if disabled:

@@ -309,7 +309,10 @@ def _holding_state(node: Node, holding: Holding) -> str:
 
 @dataclass(frozen=True)
 class _Shortage:
-    """A rejected pod for which too little was left. others: pods that requested it as well."""
+    """A rejected pod for which too little was left.
+
+    others: pods that requested it as well
+    """
 
     pod: Pod
     resource: str

@@ -35,10 +35,12 @@ _Waiting = list[tuple[str, Mapping[str, Any]]]
 
 @dataclass(frozen=True)
 class _LostNodes:
-    """nodes: {a lost node: [(pod that waits, its entry)]}.
+    """The nodes that the schedulers of a cluster lost, or may lose.
 
-    doubtful: pods of whose nodes any may have been lost. suspects: nodes that are lost if the
-    scheduler that leads has the defect. logged: those that no pod names, but the replay of its log.
+    nodes: {a lost node: [(pod that waits, its entry)]}
+    doubtful: pods of whose nodes any may have been lost
+    suspects: nodes that are lost if the scheduler that leads has the defect
+    logged: nodes that no pod names, but the replay of the scheduler's log
     """
 
     nodes: dict[str, _Waiting]
@@ -535,7 +537,11 @@ def _lost(
     more: str,
     joining: str,
 ) -> Detection:
-    """Return the hit of one lost node. more: of other lost nodes. joining: the order to join in."""
+    """Return the hit of one lost node.
+
+    more: a clause about other lost nodes
+    joining: the order in which nodes joined
+    """
     node_proof = EvidenceRef(
         "api",
         cluster.api_host,

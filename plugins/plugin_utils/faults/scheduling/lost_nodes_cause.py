@@ -28,9 +28,10 @@ AT_ONCE = "the order of those that were there when it started is not known"
 
 @dataclass(frozen=True)
 class Explained:
-    """proof: what is known of the order of joining, and the result of its replay.
+    """The cause of a lost node, by a replay.
 
-    others: nodes that are lost by it, though no pod tells.
+    proof: what is known of the order of joining, and the result of its replay
+    others: nodes that are lost by it, though no pod tells
     """
 
     proof: EvidenceRef

@@ -42,7 +42,10 @@ _NUMBER = re.compile(r"[0-9]{1,6}")
 
 @dataclass(frozen=True)
 class Part:
-    """Amount of reservedMemory. amount: None for what is no quantity."""
+    """Amount of reservedMemory.
+
+    amount: the amount, None for what is no quantity
+    """
 
     node: int
     kind: str

@@ -34,11 +34,15 @@ _AGAIN = re.compile(r"Scheduled restart job|scheduling restart")
 
 @dataclass(frozen=True)
 class KubeletStatus:
-    """State of a kubelet's unit and the reason of its end. state: as systemd and the journal show.
+    """State of a kubelet's unit and the reason of its end.
 
-    death: exit cause, as far as it is known; since: when it ended last; last: its last line; asked:
-    whether the end of the journal was collected; runs: whether a kubelet runs that is not its
-    unit's; refused: what systemd refuses of its start.
+    state: as systemd and the journal show
+    death: exit cause, as far as it is known
+    since: when it ended last
+    last: its last line
+    asked: whether the end of the journal was collected
+    runs: whether a kubelet runs that is not its unit's
+    refused: what systemd refuses of its start
     """
 
     unit: Unit

@@ -53,10 +53,11 @@ _MATTERS = re.compile(
 
 @dataclass(frozen=True)
 class Node:
-    """Node of the cache. pods: those that it holds there.
+    """Node of the cache.
 
+    pods: the pods that it holds there
     deleted: whether it is gone, and only its pods keep it there; None where the release does not
-    show it.
+    show it
     """
 
     name: str

@@ -37,7 +37,12 @@ class HistoryError(ValueError):
 
 @dataclass(frozen=True)
 class Replay:
-    """Result of the last round. nodes: those of the tree; snapshot: the list; rounds: a number."""
+    """Result of the last round.
+
+    nodes: those of the tree
+    snapshot: the list
+    rounds: the number of rounds
+    """
 
     snapshot: tuple[str, ...] = ()
     nodes: tuple[str, ...] = ()

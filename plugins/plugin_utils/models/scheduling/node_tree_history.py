@@ -25,10 +25,11 @@ MAX_ZONES, MAX_STEPS = 5, 1_000_000
 
 @dataclass(frozen=True)
 class Joined:
-    """Nodes that are lost after some joined. impossible: no order loses as many as are known.
+    """Nodes that are lost after some joined.
 
-    unnamed: of each zone the number of those in unknown order, None where it differs; named: the
-    others by name.
+    impossible: whether no order loses as many as are known
+    unnamed: of each zone the number of those in unknown order, None where it differs
+    named: the others by name
     """
 
     unnamed: Mapping[str, int] | None

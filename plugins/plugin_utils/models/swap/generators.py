@@ -29,9 +29,11 @@ _SWAPON = re.compile(r"[^#]*\bswapon\b")
 
 @dataclass(frozen=True)
 class Service:
-    """Program that activates swap by itself. file: its configuration.
+    """Program that activates swap by itself.
 
-    off: a line of it that leaves swap off; needs: a line that it requires.
+    file: its configuration
+    off: a line of it that leaves swap off
+    needs: a line that it requires
     """
 
     units: tuple[str, ...]

@@ -23,9 +23,12 @@ from .sources import Forecast, Running
 
 @dataclass(frozen=True)
 class NodeSwap:
-    """Swap of a node. seen: evidence of collector swap; setting: what sets failSwapOn.
+    """Swap of a node.
 
-    on: None where /proc/swaps is not known; answers: whether the kubelet runs and answers.
+    seen: evidence of collector swap
+    setting: what sets failSwapOn
+    on: None where /proc/swaps is not known
+    answers: whether the kubelet runs and answers
     """
 
     seen: Mapping[str, Any]

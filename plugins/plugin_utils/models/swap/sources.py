@@ -37,9 +37,10 @@ class Running:
 
 @dataclass(frozen=True)
 class Forecast:
-    """Swap after the next boot. unknown: what is not known of it, in clauses.
+    """Swap after the next boot.
 
-    malformed: (line, why) of lines of fstab that cannot be read.
+    unknown: what is not known of it, in clauses
+    malformed: (line, why) of lines of fstab that cannot be read
     """
 
     sources: tuple[Source, ...]

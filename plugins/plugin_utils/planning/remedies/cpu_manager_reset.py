@@ -390,9 +390,10 @@ def _start(scene: RemedyContext, words: Sequence[str]) -> tuple[Step | None, str
 
 
 def _drain(scene: RemedyContext, lent: bool) -> Step:
-    """lent: its kubelet runs for this drain only.
+    """Return the step that drains the node.
 
-    Then it takes no node out that was there, and other nodes that are out do not hold it.
+    lent: whether its kubelet runs for this drain only; the drain then takes no node out that was
+    there, and other nodes that are out do not hold it
     """
     # Not keep_cordon: what a repair cordons is its own to take away, or the next one's (KM903).
     name, lifted = (
@@ -433,7 +434,10 @@ def with_data(
 
 
 def _reset(scene: RemedyContext, node: Node, drained: bool, edited: kubelet_config.Edited) -> Step:
-    """Return the reset itself. node: as its next start reads its configuration, edits included."""
+    """Return the reset itself.
+
+    node: the node as its kubelet's next start reads its configuration, edits included
+    """
     memory, folder = node.seen.get("memory_state"), node.seen.get("root_dir")
     paths = [f"{folder}/cpu_manager_state"]
     policies = {paths[0]: node.policy}

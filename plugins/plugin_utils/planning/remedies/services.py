@@ -346,7 +346,10 @@ def _ends(scene: RemedyContext) -> bool:
 
 
 def _effects(service: Service, ends: bool) -> str:
-    """Return what else a start does. ends: whether it may end containers."""
+    """Return what else a start does.
+
+    ends: whether it may end containers
+    """
     notes = [container_runtime.ENDS] if ends else []
     if service.start == START:
         notes.append(

@@ -88,7 +88,10 @@ HAZARDS = (
 
 @dataclass
 class Case:
-    """A manifest with what is asked of it. lists: the items of command and args."""
+    """A manifest with what is asked of it.
+
+    lists: the items of command and args
+    """
 
     text: str
     lists: dict[str, list[str]]
