@@ -128,7 +128,7 @@ def _authority(document: dict) -> str:
 
 
 def _certify(document: dict, name: str) -> None:
-    """Let the kubelet's certificate name this host; nobody asks who signed it."""
+    """Let the kubelet's certificate name this host; its signature is not verified."""
     certificate = document["collectors"]["kubelet"]["data"]["client_certificate"]
     der = base64.b64decode("".join(certificate["pem"].splitlines()[1:-1]))
     renamed = der.replace(

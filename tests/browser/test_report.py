@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """report.html in a real browser.
 
-How it looks, that it can be used by keyboard and without its script, that it asks nobody, and how
-long it takes.
+The tests check how it looks, that it can be used by keyboard and without its script, that it sends
+no request, and how long it takes.
 
 Pictures and figures go to tests/output/browser, for people to look at.
 """

@@ -45,9 +45,9 @@ SECONDS = 600  # until the service itself would put them back
 
 
 class Service:
-    """systemd of a node, whose start of our service does what that does first.
+    """systemd of a node, whose start of kubemend's service does what that does first.
 
-    It says that it is there.
+    The service says that it is there.
     """
 
     def __init__(self, path: Path, root: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,7 +96,7 @@ class Service:
 
 
 class Endpoint(fake_verbosity.Levels):
-    """A scheduler and a kubelet whose levels outlive whoever set them."""
+    """A scheduler and a kubelet whose levels outlive the process that set them."""
 
     def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         super().__init__(path / "kubemend", monkeypatch)

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A service that systemd restarts for its limit.
 
-Its process, and what systemd knows of it, outlive whoever asked for the restart.
+Its process, and what systemd knows of it, outlive the process that asked for the restart.
 """
 
 from __future__ import annotations

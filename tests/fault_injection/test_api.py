@@ -5,9 +5,9 @@
 
 Evidence ends in time, and what it lacks is unknown, never guessed.
 
-Over a real socket, so that half an answer is half an answer. What is collected so is judged beside
-the recorded evidence of the hosts: a fault of the API may make a verdict unknown; it must make none
-present or clear that was not.
+The tests use a real socket, so that half an answer is half an answer. The evidence is judged
+together with the recorded evidence of the hosts. A fault of the API may make a verdict unknown. It
+must make none present or clear that was not.
 """
 
 from __future__ import annotations

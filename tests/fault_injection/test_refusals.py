@@ -468,7 +468,7 @@ def _jumps(way: str) -> Callable[[], None]:
 @pytest.mark.parametrize("way", ["back a year", "1970", "2038", "to and fro"])
 @pytest.mark.parametrize("case", SCENES, indirect=True)
 def test_the_clock_jumps(case: Case, way: str) -> None:
-    """The step ends as ever, or is refused unchanged if a start is told by the wall clock."""
+    """The step ends as ever, or is refused unchanged if a start is known by the wall clock."""
     with case.node() as node:
         ended = node.run(before=_jumps(way))
         where = (case.name, way, ended.answer)

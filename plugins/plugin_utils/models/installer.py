@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Which installer owns a host's files, and the place where its users change them.
 
-The kubelet that runs decides: folders stay behind when a host changes hands, and /etc/rancher
-beside a running kubespray node is a leftover. Folders count only where the kubelet's command line
-says nothing.
+The kubelet that runs decides: folders stay behind when a host changes hands, and /etc/rancher on a
+running kubespray node is a leftover. Folders count only where the kubelet's command line says
+nothing.
 """
 
 from __future__ import annotations

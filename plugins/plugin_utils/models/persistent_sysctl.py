@@ -54,7 +54,7 @@ class Lasting:
 
 @dataclass(frozen=True)
 class Edit:
-    """A line of a file that is not ours, and the number that it has to say."""
+    """A line of a foreign file, and the number that it has to set."""
 
     path: str
     line: int

@@ -82,8 +82,8 @@ class Explained:
 class Told:
     """A clause of a scheduler's message.
 
-    kind: taint (taint tells which), taints (which is not told), cordon or condition.
-    nodes: how many.
+    kind: taint (`taint` names it), taints (the message names none), cordon or condition
+    nodes: how many nodes it is about
     """
 
     kind: str

@@ -31,7 +31,7 @@ def note(text: str) -> None:
 
 
 def run(argv, timeout=600, check=True, **kwargs) -> subprocess.CompletedProcess:
-    """subprocess.run whose failure tells what the command said: a bare exit status helps nobody."""
+    """Run a command; a failure says what the command printed, and not only its exit status."""
     kwargs.setdefault("stdout", subprocess.PIPE)
     kwargs.setdefault("stderr", subprocess.PIPE)
     kwargs.setdefault("stdin", subprocess.DEVNULL if kwargs.get("input") is None else None)

@@ -58,7 +58,7 @@ def ended(controller: interrupt.Controller) -> dict:
 def _result(output: str, code: int) -> dict:
     """Parse the one line of the task.
 
-    `failed`, which that line leaves to its first word, beside it.
+    That line leaves `failed` to its first word, which is added to the result.
     """
     said = [
         line
@@ -115,7 +115,7 @@ def awaited(cluster) -> dict:
 
 
 def proxies(cluster) -> bytes:
-    """Kubectl proxies on m1 that nobody ended."""
+    """Return kubectl proxies on m1 that were not ended."""
     return cluster.exec("m1", "pgrep -af '[k]ubectl.* proxy'; true").stdout
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the tests of repairing playbooks have in common, beside the fixtures in conftest.py."""
+"""What the tests of repairing playbooks have in common, apart from the fixtures in conftest.py."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def impossible(reason):
 def own(found):
     """Bring up a cluster of a test's own, and remove it at the end.
 
-    It is one more beside those that the others share.
+    It is one more than those that the others share.
     """
     try:
         with found.up().locked():

@@ -34,7 +34,7 @@ def manifest(component: str) -> str:
 
 
 def processes(cluster, node: str, component: str) -> list:
-    """[(pid, argv)] of that component on that node, whoever started it."""
+    """Return [(pid, argv)] of that component on that node, of any parent."""
     found = json.loads(cluster.exec(node, ["python3", "-I", "-S", "-c", _PROCESSES]).stdout)
     return [(pid, argv) for pid, argv in found if argv[0].rsplit("/", 1)[-1] == component]
 
@@ -145,7 +145,10 @@ def wait_election_off(cluster, node: str, component: str, timeout: float = 120) 
 
 
 def lock_holder(cluster, component: str) -> str:
-    """Host that holds the lease; versions whose default lock is older keep the lease beside it."""
+    """Return the host that holds the lease.
+
+    Versions whose default lock is older keep the lease as well.
+    """
     holder = cluster.kubectl(
         "-n", "kube-system", "get", "lease", component, "-o", "jsonpath={.spec.holderIdentity}"
     ).stdout.decode()

@@ -116,9 +116,10 @@ def test_a_manifest_is_edited_and_its_bytes_come_back(cluster, without_endpoint,
 def test_a_manifest_that_is_edited_meanwhile_is_not_said_to_be_back(
     cluster, without_endpoint, play, tmp_path
 ):
-    """The edit keeps our argument, and the level with it.
+    """The edit keeps kubemend's argument, and the level with it.
 
-    No bytes of ours come back, the run fails, and an audit names it until it is gone.
+    None of kubemend's bytes come back, the run fails, and an audit names the level until it is
+    gone.
     """
     with interrupt.Controller(
         cluster,

@@ -3,12 +3,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Incident B in its own shape.
 
-Three masters of one zone, a pod is scheduled, then a worker of another zone joins, then a DaemonSet
-comes.
+Three masters are of one zone, a pod is scheduled, then a worker of another zone joins, then a
+DaemonSet comes.
 
-On clusters of their own, taken away at the end: the older version loses a master, which is named,
-captured of the scheduler that lost it, and found again by its restart, all in one run; the newer
-one loses nobody.
+The tests have clusters of their own, which are removed at the end. The older version loses a
+master, which is named, captured of the scheduler that lost it, and found again by its restart, all
+in one run. The newer one loses no node.
 """
 
 from __future__ import annotations

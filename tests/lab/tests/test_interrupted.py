@@ -54,7 +54,7 @@ KEEPALIVE = ("-e", "ansible_ssh_extra_args='-o ServerAliveInterval=3 -o ServerAl
 
 @pytest.fixture(scope="module")
 def wrong(cluster):
-    """Yield a master whose controller manager elects nobody, for every test of this module.
+    """Yield a master whose controller manager does not elect, for every test of this module.
 
     The incident is undone at the end.
     """
@@ -225,7 +225,8 @@ def stopped(cluster, name):
 def test_two_controllers(two_leaders, tmp_path):
     """The second names the first.
 
-    A first that is gone is taken over at once, another machine's only when told to.
+    If the first is gone, the second takes over at once. It takes over from another machine only
+    when its operator says so.
     """
     cluster = two_leaders
     with interrupt.Controller(cluster, tmp_path / "first", *CONSENT, at=TASKS[1]) as first:

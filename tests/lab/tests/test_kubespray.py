@@ -3,9 +3,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A cluster as kubespray leaves it.
 
-Found and repaired by its own paths, and the line for kubespray's inventory is told.
+Its faults are found and repaired by its own paths, and the report has the line for kubespray's
+inventory.
 
-The cluster is taken away at the end: the other tests share another one.
+The cluster is removed at the end: the other tests share another one.
 """
 
 from __future__ import annotations

@@ -291,7 +291,10 @@ EVENTS = "fs.inotify.max_queued_events"
 
 
 def queued(cluster) -> tuple[int, set]:
-    """Return what the kernel has, which all nodes share, and what our files of the nodes say."""
+    """Return what the kernel has, and what the managed files of the nodes set.
+
+    All nodes share the kernel.
+    """
     said = {
         cluster.exec(node, f"grep '^{EVENTS} ' {limits.FILE} 2>/dev/null; true")
         .stdout.decode()

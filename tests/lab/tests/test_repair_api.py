@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Steps that are done through the API of a real cluster.
 
-Kubeadm-config mended and taken back, and Jobs that prove the cure.
+The kubeadm-config is corrected and reverted, and Jobs prove the cure.
 """
 
 from __future__ import annotations

@@ -3,10 +3,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A scheduler that has lost a node dumps its cache, which has it.
 
-Level raised and put back, the same process before and after, files kept.
+Its level is raised and put back, the process is the same before and after, and files are kept.
 
-On clusters of their own whose leaders are slow to lose their lead: whoever loses it on a busy
-machine would cure what is to be shown.
+The tests have clusters of their own whose leaders are slow to lose their lead. A leader that loses
+it on a busy machine would cure what is to be shown.
 """
 
 from __future__ import annotations

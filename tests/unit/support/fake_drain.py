@@ -198,7 +198,7 @@ class Cluster(Api):
         return self.objects[NODES + name]
 
     def cordon(self, name: str = "w1") -> "tuple[bool, bool]":
-        """(unschedulable, whether our annotation is on it)."""
+        """Return (unschedulable, whether kubemend's annotation is on it)."""
         return bool(self.the_node(name)["spec"].get("unschedulable")), "kubemend.io/cordon" in (
             self.the_node(name)["metadata"].get("annotations") or {}
         )

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A node's disk for the tests of the write.
 
-A manifest folder, our own folder, and what was to be seen in both.
+It has a manifest folder and kubemend's own folder, and records what was seen in both.
 """
 
 import contextlib

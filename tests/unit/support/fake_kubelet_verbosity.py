@@ -135,7 +135,7 @@ class Node:
         }
 
     def beside(self) -> dict[str, Any]:
-        """Use the other way: our own files, which systemd has to read."""
+        """Use the other way: kubemend's own files, which systemd has to read."""
         step = self.step()
         made = [
             {

@@ -1,9 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Plays ssh and a node behind it that lies.
+"""A stand-in for ssh and a node behind it that lies.
 
-The address names the lie, KUBEMEND_PWNED the file that nobody may ever make.
+The address names the lie, KUBEMEND_PWNED the file that no process may ever make.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One node's swap beside what its kubelet makes of it."""
+"""One node's swap, and what its kubelet makes of it."""
 
 from __future__ import annotations
 

@@ -335,9 +335,9 @@ def _words(scene: RemedyContext, path: str) -> list[str] | None:
 
 
 def _pending(scene: RemedyContext, expect: Mapping[str, Any], own: list[str]) -> str | None:
-    """Return what a restart would load besides our own change (the node looks again).
+    """Return what a restart would load besides the planned change (the node looks again).
 
-    own: the files that we know of.
+    own: the files of the planned change
     """
     raw = _instance(scene)
     if not raw or PENDING_CHANGES in scene.consent.allow:

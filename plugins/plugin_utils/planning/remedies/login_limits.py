@@ -172,7 +172,7 @@ def above(limits: Limits, item: str, values: Mapping[str, int]) -> str | None:
 
 
 def later(limits: Limits, values: Mapping[str, int]) -> str | None:
-    """Return the line of another file that is read after ours and decides."""
+    """Return the line of another file that is read after kubemend's and decides."""
     rows = [
         one
         for one in model_limits.items(limits.seen.get("limits_files"))

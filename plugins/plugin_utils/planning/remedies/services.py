@@ -119,9 +119,9 @@ def _unmask(scene: RemedyContext, masked: Service, known: Mapping[str, Any]) -> 
 
 
 def _both(scene: RemedyContext) -> str | None:
-    """Another sign of fencing beside the mask, or none that could be seen.
+    """Return another sign of fencing next to the mask, or that none could be seen.
 
-    No word allows it, so that it is said before those that others allow.
+    No consent allows it, so that it comes before those that a consent allows.
     """
     other = fencing.beside_mask(scene)
     return other and (
