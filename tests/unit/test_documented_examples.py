@@ -39,7 +39,7 @@ def examples(path: Path) -> str:
 
 
 def test_those_of_modules_are_done_as_they_are_written(operator: Any) -> None:
-    """None is refused for an option, a choice or a variable.
+    """No example is refused for an option, a choice or a variable.
 
     Hosts that do not answer are results, and a run without a plan refuses its step.
     """

@@ -104,7 +104,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_node_was_read(run: Path) -> None:
-    """Or finding nothing would mean nothing."""
+    """If the node was not read, finding no secret would mean nothing."""
     text = (run / "report" / "evidence" / "m1.json").read_text()
     for public in (
         "--leader-elect=true",

@@ -132,7 +132,7 @@ def test_formats(raw, moment, stream, more, begin):
     ],
 )
 def test_what_is_no_line_of_a_runtime(raw):
-    """Whoever may write to /var/log may link any file there: nothing of it gets out."""
+    """A process that may write to /var/log may link any file there: nothing of it gets out."""
     assert log_lines.written(raw) is None
 
 

@@ -53,9 +53,9 @@ def test_files_that_are_back_while_the_process_is_not(node: Node) -> None:
 def test_what_keeps_a_level_up(
     node: Node, monkeypatch: pytest.MonkeyPatch, states: Any, unproven: bool, ours: bool
 ) -> None:
-    """Bytes that can come back, a change that was interrupted, a step without a proof.
+    """Bytes that can come back, an interrupted change, or a step without a proof keep it up.
 
-    Each of them by itself.
+    Each of them does so by itself.
     """
     node.raise_level()
     node.pid += 1  # the process that was raised is gone: it would keep it up by itself

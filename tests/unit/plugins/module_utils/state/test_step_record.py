@@ -93,7 +93,7 @@ def test_nothing_is_begun_without_the_lock_of_its_run(node: Node) -> None:
 
 
 def test_a_record_that_cannot_be_read_is_no_leave_to_begin(node: Node) -> None:
-    """Nor is it over: it stays open until somebody has looked."""
+    """It is not over either: it stays open until an operator has looked."""
     claim(node)
     path(node).write_text("{")
     with pytest.raises(

@@ -425,7 +425,7 @@ def own(document: dict) -> dict:
 
 
 def untouched(case: Case, data: bytes, after: bytes) -> None:
-    """Every line stays, byte for byte and in order, but for those of the argument.
+    """Require that every line but those of the argument stays, byte for byte and in order.
 
     A comma on the line before may change too.
     """

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whoever may write a line into a log, or name a pod, gets nothing repaired by that.
+"""A forged line in a log, or a forged name of a pod, gets nothing repaired.
 
 No plan rests on the text of a log alone.
 """

@@ -32,7 +32,7 @@ CASES = sorted(path.name for path in FOLDER.iterdir() if path.is_dir()) if FOLDE
 
 
 def rows(case: str) -> list[list]:
-    """Every verdict that says something, and every finding's place."""
+    """Return every verdict that says something, and every finding's place."""
     result = fault_engine.evaluate(
         evidence_sources.stream([str(FOLDER / case / "evidence")]), deep=True
     )

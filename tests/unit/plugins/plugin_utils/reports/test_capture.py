@@ -216,7 +216,7 @@ def test_what_is_shown_where_nothing_is_raised():
 
 
 def test_the_report_of_a_file_that_was_edited_meanwhile(folder):
-    """Nobody but whoever edited it takes it back.
+    """Only the author of the edit takes it back.
 
     No service goes on trying, and no revert would.
     """

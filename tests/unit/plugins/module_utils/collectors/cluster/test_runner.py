@@ -312,9 +312,9 @@ def test_locks_that_may_not_be_read_are_said_and_the_others_kept(ask):
 
 
 def test_by_which_clocks_ages_are_told(ask):
-    """Of each reading the host's own time before and after, and the Date of the answer.
+    """Each reading has the host's own time before and after, and the Date of the answer.
 
-    When an API server renewed its own lease, and for how long.
+    The evidence also has when an API server renewed its own lease, and for how long.
     """
     data = {
         name: ask(process=True)["collectors"][name]["data"] for name in ("server", "nodes", "locks")

@@ -181,7 +181,7 @@ def marked(fake: Cluster) -> "dict[str, Any]":
 
 
 def dies(fake: Cluster) -> None:
-    """Its kubelet, as soon as the node is marked and its pod was told to end."""
+    """Let the kubelet die as soon as the node is marked and its pod is evicted."""
     until(lambda: fake.cordon() == OURS and fake.evicted())
     fake.the_node().update(status=node("w1", "Unknown", "NodeStatusUnknown")["status"])
 

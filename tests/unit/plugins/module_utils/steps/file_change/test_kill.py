@@ -108,7 +108,7 @@ SCENES = {
 
 @pytest.fixture
 def base(tmp_path: Path) -> Iterator[Path]:
-    """In memory where possible: kills are about order, not about disks."""
+    """Yield a folder in memory where possible: kills are about order, not about disks."""
     folder = tempfile.mkdtemp(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else tmp_path)
     yield Path(folder)
     shutil.rmtree(folder)
@@ -221,9 +221,9 @@ def test_failing_anywhere(base: Path, name: str) -> None:
 def _on_disk(
     calls: list[fake_file_change.Call],
 ) -> Iterator[tuple[fake_file_change.Call, set[str]]]:
-    """Each rename, link or removal with what a power cut at that moment might lose.
+    """Yield each rename, link or removal with what a power cut at that moment might lose.
 
-    Files' bytes and folders' names.
+    A power cut may lose files' bytes and folders' names.
     """
     dirty: set[str] = set()
     for call in calls:

@@ -189,7 +189,7 @@ class Node:
         return state, why or ""
 
     def forget(self, name: str) -> dict[str, Any]:
-        """As if the program had been killed before it wrote how the step ended."""
+        """Return a recovery of a step whose program was killed before it wrote the end."""
         path = Path(self.root) / "journal" / RUN / f"proof-{name}.json"
         path.write_text(json.dumps({**json.loads(path.read_text()), "state": "awaited", "by": {}}))
         return {
@@ -633,7 +633,7 @@ def test_one_that_answers_and_is_not_to_be_seen_is_not_waited_for(
 ) -> None:
     """Its healthz answers, and no process is found.
 
-    Another PID namespace, or /proc mounted with hidepid.
+    The kubelet is in another PID namespace, or /proc is mounted with hidepid.
     """
     node.do(node.lend())
     look = node._look

@@ -411,7 +411,7 @@ def test_what_is_no_cure_fails(node, more, why):
     ],
 )
 def test_a_lock_that_lasts_longer_is_waited_for_longer(node, monkeypatch, kind, lasts, state):
-    """And the pods get their time from then on."""
+    """The pods get their time from then on."""
     node.lasts, node.takes, took = lasts, "m1_a", []
 
     def sleep(seconds):

@@ -134,7 +134,7 @@ class Node:
         )
 
     def forget(self):
-        """As if the program had been killed before it wrote how the step ended."""
+        """Recover as if the program had been killed before it wrote how the step ended."""
         path = Path(self.root) / "journal" / RUN / "proof-01-raise.json"
         path.write_text(json.dumps(dict(json.loads(path.read_text()), state="awaited", by={})))
         return step_executor.work(

@@ -303,9 +303,9 @@ def test_an_interrupted_one_is_found_and_ended(node, done):
 
 @pytest.mark.parametrize("held", [{"a1"}, None])
 def test_an_interrupted_one_is_ended_without_a_reload_beside_devices(node, held):
-    """Whoever allowed it was the run that is gone.
+    """The consent was for the run that is gone.
 
-    What came to run meanwhile is not put at stake.
+    Pods that came to run meanwhile are not put at risk.
     """
     node.do()
     interrupted(node)

@@ -1,9 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A run taken back on a node of real processes.
+"""A run reverted on a node of real processes.
 
-Listed, restored and proven, refused, interrupted, undone itself.
+It is listed, restored and proven, refused, interrupted, or undone itself.
 """
 
 import os

@@ -661,7 +661,7 @@ def test_options_with_which_no_kubelet_of_its_release_starts_are_told_before_the
 def test_cpus_are_not_reserved_by_a_list_beside_a_cgroup_and_that_is_told_before_the_drain(
     node, config, argv, why
 ):
-    """By hand or by us: a kubelet of every release refuses both of them together."""
+    """A kubelet of every release refuses both of them together, in any file or flag."""
     world = node(NONE, config, healthy=True)
     world.data("w1", "kubelet")["argv"] = ["kubelet", *argv]
     steps = wished(world, {"cpuManagerPolicy": "static", "reservedSystemCPUs": "0"})
