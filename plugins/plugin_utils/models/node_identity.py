@@ -89,7 +89,7 @@ class Identity:
         return self.cloud not in ("", "external")
 
     def here(self, address: str) -> bool | None:
-        """Return whether this address is one of the machine's; None where that cannot be told."""
+        """Return whether this address is one of the machine's; None where that is not known."""
         found = ip(address)
         if found is None or self.addresses is None:
             return None

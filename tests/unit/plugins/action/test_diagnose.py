@@ -155,7 +155,7 @@ def test_junit_is_written_where_it_is_a_format(replay, operator):
 
 
 def test_a_file_of_somebody_else_in_the_folder_stays(tmp_path):
-    """Only what begins as our own reports do is one of an earlier run."""
+    """Only a file that begins as kubemend's own reports do is one of an earlier run."""
     judge_into(tmp_path, formats=["html", "junit"])
     assert (tmp_path / "report.html").exists()
     assert (tmp_path / "junit.xml").exists()

@@ -48,7 +48,7 @@ SLEEP = "while True: time.sleep(0.05)"
 
 
 class Scheduler:
-    """A child of ours that plays kube-scheduler."""
+    """A child of the test that plays kube-scheduler."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.folder, self.monkeypatch = folder, monkeypatch

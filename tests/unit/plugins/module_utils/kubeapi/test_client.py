@@ -359,7 +359,7 @@ def test_a_list_that_always_expires_ends(serve):
     "answered", [{}, {"items": {}}, {"items": "x"}, {"items": [None]}, {"items": [{}, 3]}]
 )
 def test_what_is_no_list_of_objects_is_no_empty_list(serve, answered):
-    """Else whoever asked would take it for the proof that there is nothing."""
+    """Otherwise the collector would take it for the proof that there is nothing."""
     client, _seen = serve(answer(200, answered))
     with pytest.raises(kubeapi_client.ApiError, match="no list of objects"):
         list(client.items("/x"))

@@ -409,7 +409,7 @@ def test_what_it_says_of_itself(monkeypatch):
 
 
 def test_the_door_that_answers(monkeypatch):
-    """Over plain HTTP nobody is asked who they are."""
+    """Over plain HTTP no client is asked who it is."""
     served = Served(
         monkeypatch,
         [("127.0.0.1", 10259, True), ("127.0.0.1", 10251, False)],

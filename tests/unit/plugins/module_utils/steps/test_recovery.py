@@ -153,7 +153,7 @@ def test_one_of_which_nothing_can_be_told_holds_up_no_other(
 
 
 def test_an_end_that_is_not_recorded_is_told(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is done, and found again by the next run: nobody is to wonder why."""
+    """The step is done, and found again by the next run. The report says why."""
 
     def full(*dummy: Any, **more: Any) -> None:
         raise storage.ChangeError("how step x ended was not recorded: no space")

@@ -338,7 +338,7 @@ def test_a_node_that_is_not_proven_is_not_assumed(world):
 
 
 def test_beside_a_named_pod_a_node_that_is_not_proven_refuses_nothing(world):
-    """Whether the pod is there nobody knows, which must not end the capture of the others."""
+    """Whether the pod is there is not known, which must not end the capture of the others."""
     pod(
         world,
         name="web-1",
@@ -602,7 +602,7 @@ def test_putting_back_is_planned_with_risk_1(world, max_risk, allowed):
 
 @pytest.mark.parametrize("alone", [True, False])
 def test_what_only_a_hand_can_take_back_is_planned_so(world, alone):
-    """Somebody edited the manifest meanwhile: no bytes of ours can come back."""
+    """The manifest was edited meanwhile: none of kubemend's bytes can come back."""
     told = "/m.yaml was edited meanwhile: take --v=4 out by hand (before it was: no --v)"
     theirs = raised_level(True, restart=True, by_hand=told, path="log level of kube-scheduler")
     world.documents["m2"]["collectors"]["journal"] = {

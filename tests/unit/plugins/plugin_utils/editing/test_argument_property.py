@@ -504,7 +504,7 @@ def check(case: Case) -> str:
 
 
 def follows_a_flag(case: Case) -> bool:
-    """`--v` with another flag behind it: which one is the value cannot be told."""
+    """Return whether `--v` has another flag behind it, so that its value is not known."""
     words = case.lists["command"] + case.lists["args"]
     return case.flag == "v" and any(
         one == "--v" and other.startswith("--") for one, other in itertools.pairwise(words)

@@ -180,9 +180,9 @@ def test_what_is_shown_before(check, head):
 
 
 def test_what_is_shown_for_whoever_interrupts_it():
-    """After Ctrl-C nobody has anything else.
+    """After Ctrl-C the operator has nothing else.
 
-    The run, until when, and how to take it back at once.
+    The text has the run, until when it raises levels, and how to revert it at once.
     """
     *_others, last, command = report_capture.planned(plan(), False, NOW + 90, WIDE).splitlines()
     assert (

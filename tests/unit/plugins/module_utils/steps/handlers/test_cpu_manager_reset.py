@@ -529,7 +529,7 @@ def test_check_mode_changes_nothing(node: Node) -> None:
 def test_a_lent_kubelet_that_was_not_healthy_in_time_does_not_run_on_by_words_that_nobody_knows(
     node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Evidence would take them for its own, and the fault for mended."""
+    """Otherwise the evidence would have lent arguments as its own, and the fault as repaired."""
     look = node._look
 
     def silent() -> Any:

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Kernel settings raised in one file of ours and in the kernel.
+"""Kernel settings raised in one managed file and in the kernel.
 
 The kernel is a folder here, so that nothing of this machine changes.
 """
@@ -289,7 +289,7 @@ OTHERS = b"# theirs\r\nfs.inotify.max_user_instances = 200 \r\nvm.swappiness=1\x
 
 
 class Foreign(Node):
-    """The line of another file that is read after ours."""
+    """The line of another file that is read after kubemend's."""
 
     def __init__(self, path, monkeypatch):
         super().__init__(path, monkeypatch)

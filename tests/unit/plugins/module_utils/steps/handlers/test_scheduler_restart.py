@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The leading scheduler restarted on its node.
 
-Refused while nobody would take over, proven by the pods that it had no node for.
+The restart is refused while no other would take over, and proven by the pods that had no node.
 """
 
 import contextlib

@@ -64,7 +64,7 @@ esac
 
 
 class Node:
-    """A unit that a link in /etc masks, beside its own file, on a node without devices."""
+    """A unit that a link in /etc masks while its own file exists, on a node without devices."""
 
     def __init__(self, path, monkeypatch):
         self.root, self.unit, self.folders = (

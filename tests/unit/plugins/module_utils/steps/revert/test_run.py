@@ -202,7 +202,7 @@ def test_not_proven_is_said_and_not_rolled_forward(
 def test_an_end_that_is_not_recorded_ends_no_revert(
     node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is behind it in the run is taken back all the same, and what was done is told."""
+    """The later steps of the run are reverted all the same, and the report has what was done."""
     former = node.manifest.read_bytes()
     node.run()
 

@@ -158,7 +158,7 @@ def test_a_lock_of_another_name_is_the_one_that_counts(world):
 
 
 def test_no_control_plane_among_the_hosts(world):
-    """A hosted one has left a lock of another time: nobody can tell."""
+    """A hosted control plane has left a lock of another time: the verdict is unknown."""
     lock(world, renew_time=STALE)
     for item in world.data("api", "nodes")["items"]:
         item["control_plane"] = False

@@ -589,7 +589,7 @@ def test_a_checkpoint_that_does_not_know_of_a_pod_that_runs(gpus, written, more,
 
 
 def test_a_checkpoint_is_not_said_to_be_right_where_pods_or_their_times_are_not_told(gpus):
-    """It is read on the node; whether it knows of every pod is only told beside the pods."""
+    """It is read on the node; only the evidence of the pods shows whether it knows of every pod."""
     assert verdicts(gpus([refused(count=3)], [pod("a", started=None)], mtime=STARTED + 60))[
         "KM327"
     ] == ("unknown", [("m1", "rejected", "absent")])

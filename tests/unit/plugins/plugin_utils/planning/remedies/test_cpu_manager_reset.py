@@ -681,9 +681,9 @@ def test_a_setting_of_the_command_line_is_somebody_elses(node):
 
 @pytest.mark.parametrize(("text", "present"), [(NONE, True), (state(), False)])
 def test_what_was_lent_and_nothing_calls_for_any_more(node, text, present):
-    """Somebody set the configuration right himself.
+    """The operator has set the configuration right.
 
-    The drop-in is nobody's then, until a reboot.
+    No run needs the drop-in then, which is there until a reboot.
     """
     world = node(text, "cpuManagerPolicy: none\n", healthy=True)
     world.documents["w1"]["collectors"]["journal"] = {"status": "ok", "data": {"levels": []}}

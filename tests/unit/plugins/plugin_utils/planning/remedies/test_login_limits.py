@@ -425,7 +425,7 @@ def test_the_profile_leaves_to_it_what_is_above_the_ceiling(node):
 
 
 def high(node):
-    """w1 with more inotify instances than are asked for, from a former run of ours."""
+    """Give w1 more inotify instances than are asked for, from a former run of kubemend."""
     node.seen["kernel"].update({INSTANCES: "16384", WATCHES: "600000"})
     node.sysctl((OUR_SYSCTL, f"{INSTANCES} = 16384\n{WATCHES} = 600000\n{EVENTS} = 16384\n"))
     return node
