@@ -185,7 +185,7 @@ def _verbosity(text: str) -> int:
 def full(space: Mapping[str, Any]) -> str:
     """Return a clause where too little is free to log more.
 
-    Empty where there is enough, or where that is unknown.
+    The result is empty where there is enough, or where that is unknown.
     """
     for directory in space.get("folders") or ():
         free, inodes = directory.get("free_bytes"), directory.get("free_inodes")

@@ -519,7 +519,7 @@ def _kubelet_unproven(document: Mapping[str, Any]) -> str:
 def _kubelet_problem(document: Mapping[str, Any]) -> str:
     """Return why this host's kubelet would not act on a changed manifest.
 
-    Empty when nothing is known to stop it.
+    The result is empty when nothing is known to stop it.
     """
     if status(document, "kubelet") == "absent":
         return "no kubelet on this host"

@@ -87,8 +87,9 @@ def note(
 ) -> str:
     """Return what to set in kubespray's inventory, so that its next run does not undo this step.
 
-    Empty for other hosts and remedies. left: what installers left on the hosts of the cluster, for
-    a step that belongs to none of them.
+    The result is empty for other hosts and remedies.
+
+    left: what installers left on the hosts of the cluster, for a step that belongs to none of them
     """
     if component not in _VARIABLES or not (_kubespray(document) if document else _sprayed(left)):
         return ""

@@ -367,7 +367,7 @@ def _manifest(document: Mapping[str, Any], path: str) -> dict[str, Any]:
 def _instance(scene: RemedyContext) -> dict[str, Any]:
     """Return the running instance that the finding speaks of, or any of its component.
 
-    Empty when none runs.
+    The result is empty when none runs.
     """
     pids = {proof.pid for proof in scene.finding.evidence if proof.pid is not None}
     running = [
