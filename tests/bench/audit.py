@@ -53,7 +53,7 @@ def main(k8s: str) -> None:
 
 
 def _marginal(inventory: Path, pattern: str, task: dict) -> float:
-    """Milliseconds of one more such task on one host."""
+    """Return the milliseconds of one more such task on one host."""
 
     def once(copies: int) -> float:
         return _play(
@@ -99,9 +99,9 @@ def _play(inventory: Path, pattern: str, tasks: list[dict], folder: str | None =
 
 
 def _breakdown(inventory: Path, pattern: str) -> None:
-    """Where the node's time goes.
+    """Print where the node's time goes.
 
-    Each collector's own milliseconds, as the evidence records them.
+    The figures are each collector's own milliseconds, as the evidence records them.
     """
     with tempfile.TemporaryDirectory(prefix="kubemend-bench-") as folder:
         _play(inventory, pattern, [TASKS["node_evidence_info"]], folder)

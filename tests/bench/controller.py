@@ -1,10 +1,11 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The cost of an audit of 100 and 1,000 hosts for the controller, against `ansible.builtin.ping`.
+"""The cost of an audit of 100 and 1,000 hosts for the controller, compared with a ping of Ansible.
 
-The hosts are simulated: a connection (connection/recorded.py) that answers at once with recorded
-evidence, so that what is measured is Ansible, the action, judging and reports.
+The hosts are simulated by a connection (connection/recorded.py) that answers at once with recorded
+evidence. The measure is therefore of Ansible, the action, the verdicts and the reports. The ping is
+`ansible.builtin.ping`.
 """
 
 from __future__ import annotations
@@ -127,7 +128,7 @@ def _authority(document: dict) -> str:
 
 
 def _certify(document: dict, name: str) -> None:
-    """Let the kubelet's certificate name this host; nobody asks who signed it."""
+    """Let the kubelet's certificate name this host; its signature is not verified."""
     certificate = document["collectors"]["kubelet"]["data"]["client_certificate"]
     der = base64.b64decode("".join(certificate["pem"].splitlines()[1:-1]))
     renamed = der.replace(

@@ -68,7 +68,7 @@ def main(k8s: str) -> None:
 
 
 def _round(cluster: Cluster, pods: draining.Pods, folder: Path) -> tuple[float, float]:
-    """(kubectl's seconds, ours)."""
+    """Return (kubectl's seconds, kubemend's)."""
     theirs = _timed(cluster, pods, lambda: cluster.exec("m1", DRAIN, timeout=150))
     cluster.kubectl("uncordon", "w1")
     ours = _timed(cluster, pods, lambda: draining.drain(cluster, folder))

@@ -48,9 +48,9 @@ TIME = "2026-11-21T09:45:38Z"
 
 
 def _fields(value: Any) -> Any:
-    """Whose field is what, as the API server notes it of every object.
+    """Return managedFields of an object, as the API server notes them.
 
-    Much of what a page is made of.
+    They are a large part of a page.
     """
     if isinstance(value, dict):
         return {f"f:{key}": _fields(one) for key, one in value.items()}
@@ -65,7 +65,7 @@ def _fields(value: Any) -> Any:
 def pod(kind: str = "ReplicaSet", phase: str = "Running", **status: Any) -> dict[str, Any]:
     """Return a pod of a web server with a sidecar, with the words NAME, OWNER and NODE in it.
 
-    Some 7 kB.
+    It has about 7 kB.
     """
 
     def container(name: str) -> dict[str, Any]:
@@ -328,9 +328,9 @@ def _lists(pods: int) -> Iterator[tuple[str, Iterator[str]]]:
 
 
 class Api(socketserver.ThreadingUnixStreamServer):
-    """Serves the pages and writes down what was asked. delay.
+    """A server that answers with the pages and writes down what was asked.
 
-    Seconds that an API server needs for a page before its first byte.
+    delay: seconds that an API server needs for a page before its first byte
     """
 
     daemon_threads, request_queue_size = True, 64

@@ -33,9 +33,12 @@ MANY = "/etc/ssh/sshd_config.d/00-bench.conf"
 
 @dataclass(frozen=True)
 class Cost:
-    """seconds from the command to its end; cpu: seconds of this machine's processors.
+    """What a command cost.
 
-    Sent, received: bytes to and from the node, less its own.
+    seconds: seconds from the command to its end
+    cpu: seconds of this machine's processors
+    sent: bytes to the node, without its own traffic
+    received: bytes from the node, without its own traffic
     """
 
     seconds: float
@@ -120,7 +123,7 @@ def _idle(cluster: Cluster, seconds: float = 10.0) -> tuple[float, float]:
 def _commands(
     folder: Path, worker: Mapping[str, str], size: int, home: Path
 ) -> dict[str, tuple[list[str], dict[str, str]]]:
-    """Each command with its environment: connections are made anew by every one of them."""
+    """Return each command with its environment. Every command makes its connections anew."""
     names = [f"w{number:03}" for number in range(size)]
     hosts = folder / "hosts.yml"
     hosts.write_text(

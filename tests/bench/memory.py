@@ -22,9 +22,12 @@ EVERY = 0.1
 
 @dataclass(frozen=True)
 class Cost:
-    """cpu: seconds of the processor; largest.
+    """What a command cost.
 
-    together: the most MB that one process held, and all at once (by their share of each page).
+    seconds: how long it took
+    cpu: seconds of CPU time of the processes
+    largest: the most MB that one process held
+    together: the most MB that all processes held at once, by their share of each page
     """
 
     seconds: float

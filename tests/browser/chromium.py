@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A headless chromium, spoken to over its DevTools protocol through a pair of pipes.
 
-Nothing but the standard library.
+The module needs only the standard library.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ class BrowserError(Exception):
 
 
 def unavailable() -> str | None:
-    """Why there is no browser here, or None."""
+    """Return why there is no browser here, or None."""
     return None if shutil.which(PROGRAM) else f"{PROGRAM} is not installed"
 
 
 class Browser:
-    """One process with one page. events.
+    """One process of Chromium with one page.
 
-    Everything that it told of its own accord, as (method, params).
+    events: everything that it sent unasked, as (method, params)
     """
 
     def __init__(self, process: subprocess.Popen[bytes], to: int, back: int) -> None:
@@ -74,7 +74,7 @@ class Browser:
         self.events: list[tuple[str, dict[str, Any]]] = []
 
     def send(self, method: str, **params: Any) -> dict[str, Any]:
-        """One command and its answer."""
+        """Send one command and return its answer."""
         self._number += 1
         message: dict[str, Any] = {"id": self._number, "method": method, "params": params}
         if self._session:
@@ -201,7 +201,7 @@ class Browser:
         return found
 
     def asked(self) -> list[str]:
-        """Every address that the page asked for, itself included."""
+        """Return every address that the page asked for, itself included."""
         return [
             params["request"]["url"]
             for method, params in self.events

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """report.html in a real browser.
 
-How it looks, that it can be used by keyboard and without its script, that it asks nobody, and how
-long it takes.
+The tests check how it looks, that it can be used by keyboard and without its script, that it sends
+no request, and how long it takes.
 
 Pictures and figures go to tests/output/browser, for people to look at.
 """
@@ -272,9 +272,9 @@ def test_five_thousand_hosts_do_not_stall(browser, write, name, broken, silent):
 
 
 def _filter(browser, word):
-    """Milliseconds from a word typed to the page as it shows it.
+    """Return how many milliseconds the page takes to show the rows of a word that was typed.
 
-    By the clock, and of the processor.
+    The first number is by the clock, the second is CPU time.
     """
     clock, processor = [], []
     while len(clock) < TRIES and not (clock and clock[-1] < FILTER / 2):

@@ -55,7 +55,7 @@ def between(path: Path, name: str, text: str, whole: str = "") -> str:
 
 
 def pages() -> dict[Path, str]:
-    """Every generated file with its text."""
+    """Return every generated file with its text."""
     from tests.docs import (
         evidence_schema,
         faults,

@@ -1,9 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""docs/docsite/rst/guide.rst.
+"""Generate docs/docsite/rst/guide.rst.
 
-What a docs site of many collections shows of this one beside its plugins.
+A docs site of many collections shows that page of this one, next to its plugins.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@
 
 Its sources are the pages in docs/ and what antsibull-docs makes of plugins.
 
-It has no address yet, and asks the network for nothing: a link out of it is a link, an inventory of
-another site is not read.
+The site has no address yet. The build asks the network for nothing: a link to another site stays a
+link, and the inventory of another site is not read.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ class Matrix:
         self.worst: dict[str, str] = {}
 
     def entries(self) -> list[dict[str, Any]]:
-        """Of these very bytes; a half line is that of a run that was killed."""
+        """Return the entries of these very bytes. A half line is that of a run that was killed."""
         found = []
         for line in BOOK.read_text(encoding="utf-8").splitlines() if BOOK.is_file() else []:
             try:

@@ -234,9 +234,10 @@ CONDITIONS = [
 
 
 def of_1_14(path: str, item: dict[str, Any]) -> dict[str, Any]:
-    """Every object names its own path and has no managedFields.
+    """Return an object as an API server of 1.14 returns it.
 
-    A Node tells all its conditions and has labels of both names; quantities are strings.
+    Every object names its own path and has no managedFields. A Node tells all its conditions and
+    has labels of both names. Quantities are strings.
     """
     item = json.loads(json.dumps(item))
     item["metadata"].update(selfLink=path, creationTimestamp=WRITTEN)

@@ -129,9 +129,10 @@ class _Hook:
             self.seen(event, str(args[0]))
 
     def seen(self, name: str, what: str, data: Any = None) -> None:
-        """One effect that is about to be.
+        """Record an effect that is about to happen.
 
-        With the chance to end before it, half way through it, or by an error in its place.
+        At the effect number `at`, the process ends before it or half way through it, or an error
+        takes its place.
         """
         if name not in ("wait", "read"):
             self.naps = 0
@@ -189,7 +190,7 @@ def run(
 ) -> Ended:
     """Run the action in a child; `act` is called there at every effect, and `before` first.
 
-    Reads: opening to read counts, too.
+    reads: whether opening a file to read it counts, too
     """
     log, answer = folder / "effects.log", folder / "answer.json"
     answer.unlink(missing_ok=True)

@@ -37,9 +37,9 @@ CONTROLLER = {"machine_id": "c1", "host": "here", "boot_id": "b1", "pid": 1, "st
 
 
 def drawn(name: str, points: list[Any], count: int, slow: bool = False) -> list[Any]:
-    """All of them in the whole matrix, else as many as `count`, drawn by the commit.
+    """Return all points in the whole matrix, else as many as `count`, drawn by the commit.
 
-    slow: six in the whole matrix, one else.
+    slow: the case gets six points in the whole matrix, one else
     """
     if slow:
         count = 6 if WHOLE else 1

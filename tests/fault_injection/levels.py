@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Log levels raised and put back.
 
-By the endpoint of a process that runs, and by a kubelet's restart. A plan has both, so that none
-stays raised.
+They change by the endpoint of a process that runs, and by a kubelet's restart. A plan has both, so
+that none stays raised.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ SECONDS = 600  # until the service itself would put them back
 
 
 class Service:
-    """systemd of a node, whose start of our service does what that does first.
+    """systemd of a node, whose start of kubemend's service does what that does first.
 
-    It says that it is there.
+    The service says that it is there.
     """
 
     def __init__(self, path: Path, root: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,7 +96,7 @@ class Service:
 
 
 class Endpoint(fake_verbosity.Levels):
-    """A scheduler and a kubelet whose levels outlive whoever set them."""
+    """A scheduler and a kubelet whose levels outlive the process that set them."""
 
     def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         super().__init__(path / "kubemend", monkeypatch)
@@ -165,7 +165,7 @@ class Restarted(Outliving, fake_kubelet_verbosity.Node):
 
 
 def raised(root: str) -> bool:
-    """Whether evidence has a level that is raised still."""
+    """Return whether evidence has a level that is raised still."""
     return bool(level_target.unsettled(root)) or any(
         raised_levels.left(run_id, root) for run_id in journal.run_ids(root)
     )
@@ -192,7 +192,7 @@ def steps(node: Any) -> list[Step]:
 
 
 def do(params: dict[str, Any]) -> dict[str, Any]:
-    """As a capture does it; the repair of KM903 is a step like others."""
+    """Do a step as a capture does it. The repair of KM903 is a step like others."""
     step = params["step"]
     if step["remedy"] not in (RAISE, LOWER):
         return step_executor.work(params)

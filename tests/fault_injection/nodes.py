@@ -68,7 +68,7 @@ class Scene:
 
 
 def tree(*paths: Path) -> dict[str, Any]:
-    """Every file under these: bytes, mode, links; folders by their names."""
+    """Return every file under these with bytes, mode and links, and folders by their names."""
     found: dict[str, Any] = {}
     for top in paths:
         for path in (
@@ -165,9 +165,9 @@ def apart(action: Callable[[], None]) -> None:
 
 
 class Outliving:
-    """A kubelet that outlives whoever started it.
+    """A kubelet that outlives the process that started it.
 
-    What it is, and what was asked of it, is a file.
+    Its state, and what it was asked, is a file.
     """
 
     world: Path
@@ -215,7 +215,7 @@ class Outliving:
 
 
 class Managers(Outliving, test_cpu_manager_reset.Node):
-    """Its kubelet outlives whoever started it."""
+    """A node whose kubelet outlives the process that started it."""
 
     def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.world = path / "kubelet.json"

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A service that systemd restarts for its limit.
 
-Its process, and what systemd knows of it, outlive whoever asked for the restart.
+Its process, and what systemd knows of it, outlive the process that asked for the restart.
 """
 
 from __future__ import annotations
@@ -76,7 +76,10 @@ class Service(test_service_limit.Node):
         return int(self.main.read_text())
 
     def begin(self) -> None:
-        """By a process that ends at once, so that nobody of the test has to wait for it."""
+        """Begin the process by one that ends at once.
+
+        No process of the test has to wait for it then.
+        """
         new = subprocess.Popen(
             ["/bin/sh", "-c", BEGIN.format(self.gives())],
             start_new_session=True,

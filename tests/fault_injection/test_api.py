@@ -5,9 +5,9 @@
 
 Evidence ends in time, and what it lacks is unknown, never guessed.
 
-Over a real socket, so that half an answer is half an answer. What is collected so is judged beside
-the recorded evidence of the hosts: a fault of the API may make a verdict unknown; it must make none
-present or clear that was not.
+The tests use a real socket, so that half an answer is half an answer. The evidence is judged
+together with the recorded evidence of the hosts. A fault of the API may make a verdict unknown. It
+must make none present or clear that was not.
 """
 
 from __future__ import annotations
@@ -150,7 +150,10 @@ def always(answer: Answer) -> Callable[[int, str, Answer], Answer]:
 
 
 def sometimes(answer: Answer, share: float = 0.5) -> Callable[[int, str, Answer], Answer]:
-    """By the draw of the commit: other requests fail in another commit."""
+    """Give the answer to some requests, which the commit draws.
+
+    Another commit draws other requests.
+    """
     chance = random.Random(f"{judged.seed()} {share}")
     return lambda number, path, true: (
         answer if chance.random() < share and path != "/version" else true
@@ -160,7 +163,10 @@ def sometimes(answer: Answer, share: float = 0.5) -> Callable[[int, str, Answer]
 def body(
     change: Callable[[bytes], bytes], length: bool = False
 ) -> Callable[[int, str, Answer], Answer]:
-    """length: Content-Length promises the whole of it."""
+    """Return an answer whose body is changed.
+
+    length: whether Content-Length promises the whole body
+    """
 
     def changed(_number: int, path: str, answer: Answer) -> Answer:
         if path == "/version":
@@ -171,7 +177,7 @@ def body(
 
 
 def endless(number: int, path: str, answer: Answer) -> Answer:
-    """Every list has another page, for ever."""
+    """Answer with a list that always has another page."""
     item = json.loads(answer[2])
     if "items" in item:
         item.setdefault("metadata", {})["continue"] = f"more-{number}"

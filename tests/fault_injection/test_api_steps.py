@@ -122,9 +122,9 @@ def test_a_request_is_refused(case: Case, way: str, often: str) -> None:
 
 
 def stale(fake: Any) -> Callable[[], None]:
-    """From now on every read is answered from what there is now, whatever is written.
+    """Answer every read from what there is now, whatever is written from now on.
 
-    What it returns ends that. Deletions keep to their precondition.
+    The function that it returns ends that. Deletions keep to their precondition.
     """
     lock, answer = getattr(fake, "lock", threading.RLock()), fake.answer
     past = {

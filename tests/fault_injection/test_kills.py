@@ -34,7 +34,7 @@ def case(
 
 
 def points(case: Case, way: str) -> list[int]:
-    """Which of the undisturbed run's effects are disturbed, counted from 1."""
+    """Return which of the undisturbed run's effects are disturbed, counted from 1."""
     all_of = [
         number
         for number, one in enumerate(case.points, 1)

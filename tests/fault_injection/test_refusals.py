@@ -3,10 +3,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Every kind of step is refused something.
 
-By a full or read-only disk, by a security module, by somebody who writes the same file, by a clock.
+A full or read-only disk, a security module, another writer of the same file, or a clock refuses it.
 
-It says so in one sentence, and leaves everything as it was, or done. The next run, once the fault
-is gone, comes to where an undisturbed one is.
+The step says so in one sentence, and leaves everything as it was, or done. The next run, once the
+fault is gone, ends where an undisturbed one ends.
 """
 
 from __future__ import annotations
@@ -378,9 +378,9 @@ def _away(path: Path) -> None:
 
 
 def theirs(node: Node, path: Path) -> bool:
-    """Whether what they wrote is there.
+    """Return whether the bytes of the other tool are still there.
 
-    Of a file that is ours alone and goes by itself, in the journal.
+    For a managed file that the step removes itself, they are in the journal.
     """
     if node.case.name == "pinned pod" and any(b"# theirs\n" in one for one in node.journalled()):
         return True
@@ -468,7 +468,7 @@ def _jumps(way: str) -> Callable[[], None]:
 @pytest.mark.parametrize("way", ["back a year", "1970", "2038", "to and fro"])
 @pytest.mark.parametrize("case", SCENES, indirect=True)
 def test_the_clock_jumps(case: Case, way: str) -> None:
-    """The step ends as ever, or is refused unchanged if a start is told by the wall clock."""
+    """The step ends as ever, or is refused unchanged if a start is known by the wall clock."""
     with case.node() as node:
         ended = node.run(before=_jumps(way))
         where = (case.name, way, ended.answer)

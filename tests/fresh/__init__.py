@@ -3,5 +3,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A fresh machine for each test.
 
-A container of the lab's plain Debian 12, which has systemd, Python and nothing of ours.
+It is a container of the lab's plain Debian 12, which has systemd, Python and nothing of kubemend.
 """

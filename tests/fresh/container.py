@@ -36,7 +36,7 @@ class Container:
         )
 
     def put(self, files: dict[str, Path], folder: str) -> None:
-        """Files below this folder, by their names there."""
+        """Put files below this folder, by their names there."""
         packed = io.BytesIO()
         with tarfile.open(fileobj=packed, mode="w") as archive:
             for name, path in files.items():

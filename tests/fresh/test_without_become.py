@@ -189,7 +189,7 @@ def refused(data):
 
 
 def lost(whole, part):
-    """Names of what root was told and this user was not."""
+    """Yield the names of what root got and this user did not."""
     if isinstance(whole, dict) and isinstance(part, dict) and part.get("error") != "denied":
         for key, value in whole.items():
             if value is not None and part.get(key) is None:
@@ -219,9 +219,10 @@ def verdicts(run: dict) -> dict:
 
 
 def told(runs: dict) -> dict:
-    """{collectors: what an ordinary user gets of each, unknown.
+    """Compare the run as an ordinary user with the run as root.
 
-    The faults that root has an answer to and that user has none}.
+    collectors: by collector, what an ordinary user gets of it
+    unknown: the faults that root has a verdict for and that user has none
     """
     root, viewer = verdicts(runs["root"]), verdicts(runs["viewer"])
     both = [runs[user]["evidence"]["collectors"] for user in ("root", "viewer")]

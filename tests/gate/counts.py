@@ -39,7 +39,7 @@ class Counts:
         self.skipped += other.skipped
 
     def check(self, name: str, good: bool) -> bool:
-        """One check: passed, or failed under this name."""
+        """Count one check as passed, or as failed under this name."""
         if good:
             self.passed += 1
         else:
@@ -92,7 +92,7 @@ def from_junit(path: pathlib.Path, returncode: int, before: int = 0) -> Counts:
 def _reason(wrong: xml.etree.ElementTree.Element) -> str:
     """Return the first line of a failure.
 
-    And below a message of the assertion's own, what Ansible failed with and what was compared.
+    If an assertion has its own message, what Ansible failed with and what was compared follow it.
     """
     # pytest cuts the attribute after some lines; the text has them all, each behind an E
     lines = [line.strip() for line in (wrong.get("message") or "").splitlines()] or [""]

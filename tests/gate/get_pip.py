@@ -1,8 +1,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Stands in for the get-pip script that ansible-test downloads from a host of its own.
+"""A stand-in for the get-pip script that ansible-test downloads from a host of its own.
 
-It installs the same pip from the wheel beside it, which came from the package
-index like everything else here.
+It installs the same pip from the wheel in its folder, which came from the package index like
+everything else here.
 """
 
 import pathlib

@@ -73,9 +73,9 @@ def in_ci() -> bool:
 
 
 def python_candidates(version: tuple[int, int]) -> list[str]:
-    """Where a Python of this version may be.
+    """Return where a Python of this version may be.
 
-    PATH, then pyenv's folder, then /usr/local and /opt.
+    The places are PATH, then pyenv's folder, then /usr/local and /opt.
     """
     name = "python{}.{}".format(*version)
     found = [shutil.which(name, path=environment()["PATH"]) or ""]
@@ -159,7 +159,7 @@ def _have(command: str) -> bool:
 
 
 def why_no_lab() -> str | None:
-    """One sentence where real nodes cannot run, else nothing.
+    """Return one sentence where real nodes cannot run, else None.
 
     The lab itself knows what it needs.
     """

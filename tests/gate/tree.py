@@ -17,7 +17,10 @@ NO_CODE = ("tests/fixtures/",)
 
 
 def files(skip: tuple[str, ...] = ()) -> list[str]:
-    """Return relative paths; without git (an unpacked archive) all but our own products."""
+    """Return relative paths.
+
+    Without git (an unpacked archive) they are all but the checkout's own products.
+    """
     asked = subprocess.run(
         [
             "git",
@@ -65,7 +68,7 @@ def copy(target: pathlib.Path, skip: tuple[str, ...] = ()) -> pathlib.Path:
 def scratch(label: str) -> Iterator[pathlib.Path]:
     """Yield a directory outside the checkout.
 
-    Below it, git and ansible-test would take our .gitignore into account.
+    Below the checkout, git and ansible-test would take its .gitignore into account.
     """
     with tempfile.TemporaryDirectory(
         prefix=f"kubemend-{label}-", ignore_cleanup_errors=True

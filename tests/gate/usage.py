@@ -13,7 +13,7 @@ STAT = pathlib.Path("/proc/stat")
 def ticks(path: pathlib.Path = STAT) -> tuple[int, int] | None:
     """Read the idle ticks and all ticks of all CPUs since the boot.
 
-    None where there is no such file.
+    The result is None where there is no such file.
     """
     try:
         first = path.read_text(encoding="ascii").splitlines()[0].split()

@@ -54,7 +54,7 @@ class Unavailable(Exception):
 
 @contextlib.contextmanager
 def locked(name: str) -> Iterator[None]:
-    """One maker at a time: make audit beside make test, or two stages of the gate."""
+    """Let one process at a time work: make audit and make test, or two stages of the gate."""
     machine.VENV.mkdir(exist_ok=True)
     with (machine.VENV / (name + ".lock")).open("w", encoding="utf-8") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
@@ -140,8 +140,8 @@ def _run(command: list[str]) -> None:
 def collections() -> pathlib.Path:
     """Return a collections path that shows this checkout as kubemend.remediation.
 
-    Links to its parts, not to itself: it holds .venv, and a walk over a link to the whole would
-    never end.
+    It has links to the checkout's parts, not to the checkout: that holds .venv, and a walk over a
+    link to the whole would never end.
     """
     base = machine.VENV / "collections"
     ours = base / "ansible_collections" / "kubemend" / "remediation"

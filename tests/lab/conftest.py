@@ -46,7 +46,7 @@ def pytest_collection_modifyitems(config, items):
 def pytest_pyfunc_call(pyfuncitem):
     """Repeat a test once if the lab failed to make its state in time, as runner.py does.
 
-    What one of our programs did never is.
+    A failure of kubemend's own programs never repeats the test.
     """
     begun = len(playbook.BEGUN)
     try:

@@ -167,7 +167,7 @@ class Finished:
 
     @property
     def words(self) -> str:
-        """All output as one line, so that Ansible's own wrapping does not matter."""
+        """Return all output as one line, so that Ansible's own wrapping does not matter."""
         return " ".join(self.output.split())
 
     def report(self) -> dict[str, Any]:

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The examples of the documentation are run.
 
-Of modules against hosts that do not answer, of filters for what they say; Ansible reads those of
-roles.
+Those of modules run against hosts that do not answer, those of filters must give what they say, and
+Ansible reads those of roles.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def examples(path: Path) -> str:
 
 
 def test_those_of_modules_are_done_as_they_are_written(operator: Any) -> None:
-    """None is refused for an option, a choice or a variable.
+    """No example is refused for an option, a choice or a variable.
 
     Hosts that do not answer are results, and a run without a plan refuses its step.
     """

@@ -65,7 +65,7 @@ def parse(folder):
 
 
 def _pythons() -> dict[tuple[int, ...], str]:
-    """Every Python 3 of this machine: on PATH, in /usr/bin, under pyenv."""
+    """Return every Python 3 of this machine: on PATH, in /usr/bin, under pyenv."""
     folders = [
         *os.environ.get("PATH", "").split(os.pathsep),
         "/usr/bin",

@@ -196,9 +196,9 @@ def test_the_audit_ends_as_usual(run: dict[str, Any]) -> None:
 
 
 def test_the_honest_host_is_judged_as_if_it_were_alone(run: dict[str, Any]) -> None:
-    """By the same evidence: this machine may have changed until a second audit of it.
+    """The same evidence is judged again: this machine may change until a second audit of it.
 
-    It is no node, so that the run itself judges little of it: with a trace of a node it has all.
+    It is no node, so that the run itself judges little of it. With a trace of a node it has all.
     """
     folder = run["folder"] / "report" / "evidence"
     documents = [evidence_document.read(path) for path in sorted(folder.glob("*.json"))]

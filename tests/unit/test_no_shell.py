@@ -122,7 +122,7 @@ def test_the_search_finds_what_it_looks_for(source: str) -> None:
 def test_the_one_command_line_is_made_of_our_own_words() -> None:
     """The mark is hexadecimal, the interpreter the operator's, the environment quoted by Ansible.
 
-    Nothing of a node or of evidence.
+    The line has nothing of a node or of evidence.
     """
     tree = ast.parse(
         (ROOT / "plugins/plugin_utils/transport/node_action.py").read_text(encoding="utf-8")

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Secrets planted wherever a node of Kubernetes has some.
 
-None of them leaves the node, whatever the audit writes or prints.
+No secret leaves the node, whatever the audit writes or prints.
 
 The node is this machine with an /etc, a /var/lib and processes of its own (namespaces of mounts and
 of processes), so that the real collector reads the real paths.
@@ -104,7 +104,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_node_was_read(run: Path) -> None:
-    """Or finding nothing would mean nothing."""
+    """If the node was not read, finding no secret would mean nothing."""
     text = (run / "report" / "evidence" / "m1.json").read_text()
     for public in (
         "--leader-elect=true",

@@ -201,9 +201,9 @@ LOCKED = """
 @pytest.mark.parametrize("asked", [True, False])
 @pytest.mark.parametrize("broken", ["m1", "m3"])
 def test_the_cluster_is_locked_without_them(operator, asked, broken):
-    """Known as such they are left out of the loop.
+    """Hosts that are known to be unreachable are left out of the loop.
 
-    Where --limit left them out before, they fail in it: the others decide.
+    If --limit left them out before, they fail in the loop, and the other hosts decide.
     """
     ssh = operator.write("ssh", HELD % {"run": RUN, "folder": operator.folder})
     ssh.chmod(0o755)
@@ -359,9 +359,9 @@ def test_what_is_there_stays(tmp_path):
 
 @pytest.mark.parametrize("playbook", ["audit", "capture_logs"])
 def test_the_api_is_asked_through_the_others(operator, playbook):
-    """However those around them end.
+    """The API is asked whatever becomes of the first and the last host.
 
-    With ansible-core 2.16 they end a loop, from either end of it.
+    With ansible-core 2.16 such a host ends a loop, from either end of it.
     """
     here, broken = (
         (

@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Which files make a kubelet start with another log level. Pure, from evidence.
 
-Where its unit has a variable for the level (kubespray's KUBE_LOG_LEVEL), the number in that file;
-else a managed drop-in that gives the last variable of ExecStart another value, under /run, so that
-a reboot removes it. The package's own files are left alone.
+Where its unit has a variable for the level (kubespray's KUBE_LOG_LEVEL), the number in that file
+changes. Elsewhere a managed drop-in gives the last variable of ExecStart another value. The drop-in
+is under /run, so that a reboot removes it. The package's own files stay as they are.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def _devices(scene: RemedyContext) -> Any:
 def _in_its_file(unit: Mapping[str, Any], level: int) -> tuple[dict[str, Any], str] | None:
     """Return the change of the number of --v in the file that sets the variable.
 
-    None where another way is needed.
+    The result is None where another way is needed.
     """
     names = [name for name, _value in unit.get("split_variables") or ()]
     if VARIABLE not in names or given(kubelet_dropin.behind(unit, VARIABLE)) is not None:

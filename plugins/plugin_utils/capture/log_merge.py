@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The logs of several hosts as one, by the controller's clock.
 
-Pure but for load(). What a node wrote is untrusted: a value of the wrong type is left out and said
-to be, and text is escaped where it is shown. A clock that is off is corrected only beyond what the
-round trip explains, and named.
+All functions but load() are pure. What a node wrote is untrusted: a value of the wrong type is left
+out, a sentence says so, and text is escaped where it is shown. A clock that is off is corrected
+only beyond what the round trip explains, and named.
 """
 
 from __future__ import annotations
@@ -57,9 +57,10 @@ class Line:
 
 @dataclass(frozen=True)
 class Clock:
-    """How far a node's clock is ahead of the controller's.
+    """By how many seconds a node's clock is ahead of the controller's.
 
-    At least low, at most high, both in seconds.
+    low: the least that it can be
+    high: the most that it can be
     """
 
     low: float
@@ -67,7 +68,10 @@ class Clock:
 
     @property
     def off(self) -> float:
-        """Seconds to shift by: the middle, or 0 where the round trip may explain the difference."""
+        """Return the seconds to shift by.
+
+        That is the middle, or 0 where the round trip may explain the difference.
+        """
         if self.low <= 0 <= self.high:
             return 0.0
         nearest = min(abs(self.low), abs(self.high))
@@ -146,8 +150,9 @@ def load(folder: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
 def clock_of(document: Mapping[str, Any]) -> Clock | None:
     """Return how far the node's clock is ahead.
 
-    None where its times or the controller's are missing, or contradict each other. The node's first
-    reading came after the request, its last before the answer: the difference is the round trip.
+    The result is None where its times or the controller's are missing, or contradict each other.
+    The node's first reading came after the request and its last before the answer. The difference
+    is the round trip.
     """
     values = [
         _number(document.get(name)) for name in ("asked_at", "clock_begin", "clock", "received_at")
@@ -164,7 +169,7 @@ def clock_of(document: Mapping[str, Any]) -> Clock | None:
 def started(document: Mapping[str, Any], name: str) -> float | None:
     """Return since when the node (`host`) or the component runs, by the controller's clock.
 
-    None where it does not run, or where that is unknown.
+    The result is None where it does not run, or where that is unknown.
     """
     times = document.get("started")
     since = _number(times.get(name)) if isinstance(times, Mapping) else None
@@ -254,9 +259,9 @@ def _lines_notice(host: str, document: Mapping[str, Any]) -> str:
 
 
 def _source_notices(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """Yield (component, note, sentence); no sentence for what is merely absent.
+    """Yield (component, note, sentence) of each source of a host that was not read in full.
 
-    That reads as one for all hosts.
+    A source that is merely absent has no sentence of its own. One sentence covers it for all hosts.
     """
     host = _host(document)
     if document.get("status") == "ok" and not isinstance(document.get("sources"), list):

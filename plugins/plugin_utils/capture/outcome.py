@@ -136,7 +136,8 @@ def offered(
 ) -> tuple[tuple[Target, ...], tuple[tuple[Target, str], ...], tuple[str, ...]]:
     """Return targets whose level can be set while they run, those without, and sentences.
 
-    Those that offer no such way have the reason; each other target has a sentence.
+    A target that offers no such way comes with the reason. Every other target that cannot be set
+    has a sentence.
     """
     found, without, notes = [], [], []
     for target in plan.targets:
@@ -182,12 +183,15 @@ class _Ends:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether the host names nothing to restore: its own service may have restored it."""
+        """Return whether the host names nothing to restore.
+
+        Its own service may have restored the level.
+        """
         return self.restored is not None and not self.restored.problem and self.back is None
 
     @property
     def is_restored(self) -> bool:
-        """Whether the level is back."""
+        """Return whether the level is back."""
         return self.is_quiet or (self.back is not None and self.back[0] == "restored")
 
     def became(self) -> Became:

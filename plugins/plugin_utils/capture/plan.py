@@ -185,7 +185,7 @@ def _verbosity(text: str) -> int:
 def full(space: Mapping[str, Any]) -> str:
     """Return a clause where too little is free to log more.
 
-    Empty where there is enough, or where that is unknown.
+    The result is empty where there is enough, or where that is unknown.
     """
     for directory in space.get("folders") or ():
         free, inodes = directory.get("free_bytes"), directory.get("free_inodes")
@@ -302,9 +302,9 @@ def _seen(document: Mapping[str, Any]) -> Seen:
 
 @dataclass(frozen=True)
 class About:
-    """What a capture about one pod looks for. nodes: whose kubelets alone are raised.
+    """What a capture about one pod looks for.
 
-    Empty for all.
+    nodes: those whose kubelets alone are raised; empty for all
     """
 
     needles: tuple[str, ...] = ()
@@ -405,7 +405,7 @@ class _Draft:
     ) -> None:
         """Add the targets of one host, and the components whose logs are read there.
 
-        Also of what does not run now.
+        A component that does not run now is among them.
         """
         logging = []
         for name in self.components:

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Levels that only a restart raises.
 
-The same step as a repair's, where the operator allowed it by name.
+A restart is the same step as a repair's, where the operator allowed it by name.
 """
 
 from __future__ import annotations

@@ -229,7 +229,7 @@ def result(
 ) -> dict[str, Any]:
     """Return what a capture came to, for the report.
 
-    Additive in report.json as an item of scheduler_capture.
+    It becomes an item of scheduler_capture in report.json.
     """
     dump = cache_dump.parse(lines)
     found = _telling(one, dump, lines)
@@ -265,7 +265,7 @@ def result(
 def _telling(one: Mapping[str, Any], dump: cache_dump.Dump, lines: list[str]) -> dict[str, Any]:
     """Return the comparison with the message that proves most.
 
-    Of those that stand in the pods, and those that were logged meanwhile.
+    The messages are those in the status of the pods, and those that the scheduler logged meanwhile.
     """
     known = {heard["message"] for heard in one["heard"]}
     logged = [
@@ -300,7 +300,7 @@ def _compared(
 def _is_elsewhere(message: str) -> bool:
     """Return whether all reasons of a message are of nodes that the pod is not meant for.
 
-    Where any of them may be of the node itself, that node may be one that was tried.
+    If one of them may be of the node itself, the scheduler may have tried that node.
     """
     return all(reason.kind in ELSEWHERE for reason in scheduling_message.parse(message).reasons)
 

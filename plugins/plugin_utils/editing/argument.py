@@ -67,7 +67,10 @@ def set_argument(
 
 @dataclass(frozen=True)
 class _Target:
-    """Container that is edited. begin: the first argument behind the component's own name."""
+    """Container that is edited.
+
+    begin: the first argument behind the component's own name
+    """
 
     position: int
     lists: tuple[tuple[ScalarNode, SequenceNode], ...]
@@ -84,7 +87,11 @@ class _Target:
 
 @dataclass(frozen=True)
 class _Use:
-    """Use of the flag. value: None when it is bare; following: the item that belongs to it."""
+    """Use of the flag.
+
+    value: its value, None when it is bare
+    following: the item that belongs to it
+    """
 
     index: int
     written: str

@@ -42,7 +42,7 @@ class EditRefused(ValueError):
 
 
 class Splice(NamedTuple):
-    """Bytes start..end of the true file, the former and the new ones."""
+    """A change of the bytes start..end of the true file, with the former and the new ones."""
 
     start: int
     end: int
@@ -77,7 +77,10 @@ class Edit:
 
 @dataclass(frozen=True)
 class Source:
-    """File as evidence has it. masked: byte spans whose true bytes the evidence does not have."""
+    """File as evidence has it.
+
+    masked: byte spans whose true bytes the evidence does not have
+    """
 
     text: str
     path: str = "the file"

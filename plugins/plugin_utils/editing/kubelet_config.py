@@ -27,9 +27,12 @@ DEFAULTS = {"cpuManagerPolicy": "none", "reservedSystemCPUs": ""}
 
 @dataclass(frozen=True)
 class Edited:
-    """Edited configuration. changes: for the node, one per file; diff and told: for operators.
+    """Edited configuration.
 
-    kubelet: the evidence as it would be then.
+    changes: the changes of files for the node, one per file
+    kubelet: the evidence as it would be afterwards
+    diff: the difference for operators
+    told: the same in words
     """
 
     changes: tuple[dict[str, Any], ...]

@@ -61,7 +61,10 @@ def refuse_control(draft: Draft, *texts: str) -> None:
 
 
 def string_node(text: str, like: Node | None = None) -> ScalarNode:
-    """Return the node that must be read afterwards; like: the node whose place it takes."""
+    """Return the node that must be read afterwards.
+
+    like: the node whose place it takes
+    """
     if like is None:
         return ScalarNode("tag:yaml.org,2002:str", text)
     return ScalarNode("tag:yaml.org,2002:str", text, like.start_mark, like.end_mark)

@@ -3,10 +3,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A bundle as an archive: packed reproducibly, and read again without trusting it.
 
-Nothing is extracted: members are read in memory, and only what a bundle holds is taken. tarfile
-would also understand links, sparse files and extended headers of any size, which a hostile archive
-needs and ours do not; so what is read here is the plain header of ustar, and everything else is
-refused by name.
+Nothing is extracted: members are read in memory, and only what a bundle holds is taken. The module
+tarfile would also understand links, sparse files and extended headers of any size. A hostile
+archive needs them, and a bundle does not. Therefore only the plain header of ustar is read here,
+and everything else is refused by name.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def is_archive(path: Path) -> bool:
 
 
 def documents(path: Path) -> dict[str, bytes]:
-    """{member: its bytes, compressed} of a bundle's evidence, checked as a whole.
+    """Return {member: its bytes, compressed} of a bundle's evidence, checked as a whole.
 
     Raises ArchiveError or OSError.
     """
@@ -201,7 +201,7 @@ class _Bounded:
         return b"".join(parts)
 
     def drain(self) -> None:
-        """To the end, which must be nothing."""
+        """Read to the end. Nothing may be left behind the archive."""
         while part := self.read(CHUNK):
             if part.strip(b"\0"):
                 raise ArchiveError("something stands behind its end.")

@@ -135,7 +135,7 @@ def envelope(
 def finalise(document: dict[str, Any], groups: Iterable[str] = ()) -> dict[str, Any]:
     """Add what follows from a node's evidence.
 
-    Its cluster, by the kubelet's CA, and its Node, by the kubelet's certificate.
+    Its cluster follows from the kubelet's CA, and its Node from the kubelet's certificate.
     """
     kubelet = contract.partial_answer(document, Kubelet)
     document["groups"] = list(groups)
@@ -193,9 +193,9 @@ def _duration(value: Any) -> float:
 
 
 def role_of(document: dict[str, Any]) -> str:
-    """Return control_plane where one of its components runs or has a manifest.
+    """Return control_plane where a component of the control plane runs or has a manifest.
 
-    Unknown where that could not be read.
+    The result is unknown where that could not be read, else worker.
     """
     instances = contract.partial_answer(document, Instances)
     manifests = contract.partial_answer(document, Manifests)
@@ -240,9 +240,10 @@ def write_stub(
     address: str | None = None,
     named: bool = True,
 ) -> None:
-    """Note that a host was not asked. address: where it is.
+    """Note that a host was not asked.
 
-    named: whether kubemend_hosts has it.
+    address: where it is
+    named: whether kubemend_hosts has it
     """
     reason = {} if named else {"reason": NOT_NAMED}
     write({**stub(host, groups), "address": address, **reason}, folder)
@@ -275,7 +276,7 @@ def write(
 
 
 def read(path: Path) -> dict[str, Any]:
-    """One file's document, checked; raises EvidenceError."""
+    """Return the document of one file, checked. Raises EvidenceError."""
     try:
         if path.stat().st_size > MAX_SIZE:
             raise EvidenceError(f"{path}: more than {MAX_SIZE} bytes.")

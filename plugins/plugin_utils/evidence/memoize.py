@@ -16,8 +16,9 @@ Answer = TypeVar("Answer")
 def last(read: Callable[[Evidence], Answer]) -> Callable[[Evidence], Answer]:
     """Return a function that reads the same evidence once, if it gets it twice in a row.
 
-    By identity: faults get one document after the other, and evidence is not changed once it is
-    read. One is held, so that memory does not grow, and so that no other one can have its identity.
+    Evidence is compared by identity: faults get one document after the other, and nothing changes
+    evidence once it is read. One document is held, so that memory does not grow, and so that no
+    other document can have its identity.
     """
     held: list[tuple[Evidence, Answer]] = []
 

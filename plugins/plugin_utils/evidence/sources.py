@@ -31,9 +31,11 @@ def stream(
 ) -> Iterator[dict[str, Any]]:
     """Yield the documents of these directories (or of a run's) and bundles, one at a time.
 
-    For the same host of several folders a real answer beats an unreachable one, which beats one
-    that was not asked; among equals the later counts. notices: takes a sentence for each file that
-    cannot be read; none that can be is an EvidenceError.
+    If several folders have the same host, a real answer beats an unreachable one, which beats one
+    that was not asked. Among equals the later counts. If no file can be read, this raises
+    EvidenceError.
+
+    notices: takes a sentence for each file that cannot be read
     """
     chosen = [_best(candidates) for candidates in _by_name(paths).values()]
     broken: list[EvidenceError] = []

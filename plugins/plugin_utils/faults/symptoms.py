@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Symptom:
-    """What an operator sees. causes: codes in the order in which they are looked at.
+    """What an operator sees.
 
-    signs: codes that show it.
+    causes: codes in the order in which they are looked at
+    signs: codes that show it
     """
 
     name: str
@@ -22,7 +23,7 @@ class Symptom:
 
     @property
     def codes(self) -> frozenset[str]:
-        """Every code that the symptom's playbook judges.
+        """Return every code that the symptom's playbook judges.
 
         A host that did not answer belongs to each.
         """

@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """How old something of the API is, by the clock of the host that read it. Pure.
 
-Never by another object of the API: objects that stopped changing at the same time would all look
-fresh. The clock of the host that reads is checked against the `Date` of the API servers' answers;
-where the two differ, no age is known.
+No age is measured by another object of the API: objects that stopped changing at the same time
+would all look fresh. The clock of the host that reads is checked against the `Date` of the API
+servers' answers. Where the two differ, no age is known.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ Bounds = tuple[float, float]
 
 @dataclass(frozen=True)
 class Clocks:
-    """What is known of the clocks of a reading. read: {collector.
+    """What is known of the clocks of a reading.
 
-    When it was read, by the host's clock}; apart: {API server: seconds ahead of it}.
-
-    checked: whether an API server's clock agrees with that of the host that read; doubt: why no age
-    is known, empty where ages are.
+    read: by collector, when it was read, by the clock of the host that read it
+    apart: by API server, how many seconds its clock is ahead of that host's, if they differ
+    checked: whether an API server's clock agrees with that of the host that read
+    doubt: why no age is known; empty where ages are known
     """
 
     read: Mapping[str, datetime]
@@ -64,7 +64,7 @@ def clocks(cluster: Cluster) -> Clocks:
 def _readings(cluster: Cluster) -> list[tuple[str, str, Mapping[str, Any]]]:
     """Return (API server, collector, its clock) of each clock in the evidence.
 
-    An older release collected none.
+    Evidence of an older release has none.
     """
     found = []
     for collector in ("server", "nodes"):
@@ -89,9 +89,9 @@ def _readings(cluster: Cluster) -> list[tuple[str, str, Mapping[str, Any]]]:
 
 
 def _ahead(clock: Mapping[str, Any]) -> float | None:
-    """By how many seconds the API server's clock is ahead of the reading host's, at least.
+    """Return by how many seconds, at least, the API server's clock is ahead of the reading host's.
 
-    None where that is not told.
+    The result is negative where the clock is behind, and None where the evidence does not show it.
     """
     asked, read = moment(clock.get("asked_at")), moment(clock.get("read_at"))
     try:
@@ -125,7 +125,8 @@ def _doubt(cluster: Cluster, off: Mapping[str, float]) -> str:
 def now(cluster: Cluster, collector: str = "") -> datetime | None:
     """Return when a collector was read, by the clock of the host that read it.
 
-    That of the whole reading for older evidence; None where it is not known.
+    Older evidence has only the time of the whole reading. The result is None where no time is
+    known.
     """
     known = clocks(cluster)
     if known.doubt:
@@ -134,9 +135,9 @@ def now(cluster: Cluster, collector: str = "") -> datetime | None:
 
 
 def age(cluster: Cluster, since: Any, collector: str = "") -> float | None:
-    """Seconds since then, by the clock of the host that read it.
+    """Return the seconds since a time, by the clock of the host that read it.
 
-    None where one of the two is not known.
+    The result is None where one of the two times is not known.
     """
     at: datetime | None
     if isinstance(since, datetime):
@@ -152,7 +153,7 @@ def age(cluster: Cluster, since: Any, collector: str = "") -> float | None:
 def age_of(cluster: Cluster, since: Any, writer: Host | None, collector: str = "") -> Bounds | None:
     """Return how many seconds ago, at least and at most, the host wrote this time.
 
-    By the difference of both clocks, as far as it is known.
+    The bounds come from the difference of both clocks, as far as it is known.
     """
     seconds = age(cluster, since, collector)
     if seconds is None:
@@ -162,9 +163,9 @@ def age_of(cluster: Cluster, since: Any, writer: Host | None, collector: str = "
 
 
 def difference(cluster: Cluster, writer: Host | None) -> Bounds | None:
-    """Between which bounds a host's clock is ahead of the reading host's.
+    """Return the bounds between which a host's clock is ahead of the reading host's.
 
-    None where that is not known.
+    The result is None where that is not known.
     """
     reader = next((host for host in cluster.hosts if host.host == cluster.api_host), None)
     if writer is None or reader is None:

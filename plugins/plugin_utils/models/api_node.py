@@ -21,9 +21,10 @@ ZONES = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone"
 
 @dataclass(frozen=True)
 class NodeView:
-    """A Node. told: whether its evidence has taints at all, which an older release did not collect.
+    """A Node of the API.
 
-    Leased: when its kubelet renewed, by its clock.
+    told: whether its evidence has taints at all, which an older release did not collect
+    leased: when its kubelet renewed its lease, by its own clock
     """
 
     name: str
@@ -48,7 +49,7 @@ class NodeView:
 
 @memoize.last
 def views(cluster: Cluster) -> tuple[NodeView, ...]:
-    """Every Node of the API's list."""
+    """Return every Node of the API's list."""
     return tuple(_views(cluster))
 
 

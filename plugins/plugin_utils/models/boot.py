@@ -3,10 +3,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a reboot undid on a node, or the next one will: kernel settings, modules, file systems.
 
-Not every node needs every one of them. net.ipv4.ip_forward is needed by all whose pods have IPv4;
-br_netfilter by those whose pods hang on a bridge and whose services are rules of iptables, which
-the evidence does not show: it is missed only where a file of this node asks for it. overlay comes
-by itself with the first mount of its kind.
+Not every node needs every one of them. Every node whose pods have IPv4 needs net.ipv4.ip_forward. A
+node needs br_netfilter if its pods hang on a bridge and its services are rules of iptables. The
+evidence does not show that: br_netfilter counts as missing only where a file of this node asks for
+it. The kernel loads overlay by itself with the first mount of that type.
 """
 
 from __future__ import annotations
@@ -47,11 +47,12 @@ Place = tuple[str, int, str]
 
 @dataclass(frozen=True)
 class Problem:
-    """A setting or module that is not there, or will not be. now: it is missing already.
+    """A setting or module that is not there, or will not be.
 
-    wanted: of a setting, what it should be; places: what says so.
-
-    loads: of a module, whether the machine has it to load.
+    now: whether it is missing already
+    wanted: the value that a setting should have
+    places: the lines that say so
+    loads: whether the machine has the module to load
     """
 
     name: str
@@ -65,7 +66,10 @@ class Problem:
 
 @dataclass(frozen=True)
 class Lost:
-    """A file system that is not as the node needs it. folders: of the node, that lie there."""
+    """A file system that is not as the node needs it.
+
+    folders: the node's folders that are there
+    """
 
     point: str
     why: str
@@ -76,9 +80,11 @@ class Lost:
 
 @dataclass(frozen=True)
 class NodeBoot:
-    """seen: of collector boot; limits: with the files of sysctl.d, None where that did not answer.
+    """The evidence of one node about its boot.
 
-    Foreign: an installer that sees to all this itself.
+    seen: the answer of the collector boot
+    limits: the answer with the files of sysctl.d, None where there is none
+    foreign: an installer that sees to all this itself
     """
 
     seen: Mapping[str, Any]
@@ -188,9 +194,9 @@ def read(document: Mapping[str, Any]) -> NodeBoot:
 
 
 def problems(node: NodeBoot) -> Iterator[Problem]:
-    """KM520: what is missing, and what the next boot takes away.
+    """KM520: yield what is missing, and what the next boot takes away.
 
-    Of the next boot nothing is said while a file is not known.
+    While a file is not known, the next boot is left out.
     """
     known = node.limits is not None and not node.unread()
     boots = node.booted((*sysctl.RUNNING, FORWARDING, IPV6))
@@ -227,7 +233,7 @@ def _contradict(boots: Mapping[str, Setting]) -> bool:
 
 
 def is_repairable(one: Problem) -> bool:
-    """Whether the plan has a step for it. A kernel without its modules has none to load."""
+    """Return whether the plan has a step for it. A kernel without its modules has none to load."""
     return one.wanted is not None or one.loads
 
 
@@ -465,7 +471,7 @@ def mounted(node: NodeBoot) -> dict[str, Mounted] | None:
 def _below(folders: Mapping[str, str | None], point: str) -> tuple[str, ...]:
     """Return the directories that are to be below a mount point.
 
-    Of those that do not exist, only the one that is the point itself.
+    A directory that does not exist is returned only if it is the mount point itself.
     """
     return tuple(
         sorted(

@@ -83,7 +83,10 @@ class Host:
 
 @dataclass(frozen=True)
 class UnlistedMember:
-    """A member of the control plane that is no host of the inventory. source: what names it."""
+    """A member of the control plane that is no host of the inventory.
+
+    source: what names it
+    """
 
     name: str
     source: str
@@ -91,9 +94,10 @@ class UnlistedMember:
 
 @dataclass
 class Cluster:
-    """One cluster's hosts and the API's view of it. api: collectors of the cluster evidence.
+    """One cluster's hosts and the API's view of it.
 
-    Api_status: how it went.
+    api: collectors of the cluster evidence
+    api_status: how the reading of the API ended
     """
 
     key: str | None
@@ -235,9 +239,9 @@ def _errors(document: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _clock(document: Mapping[str, Any], clock: Any) -> tuple[float, float] | None:
-    """Between which bounds the host's clock is ahead of the controller's.
+    """Return the bounds between which the host's clock is ahead of the controller's.
 
-    None where one of the three times is missing, or they contradict each other.
+    The result is None where one of the three times is missing, or they contradict each other.
     """
     times = [
         value

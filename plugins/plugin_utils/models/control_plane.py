@@ -37,9 +37,11 @@ ELECTED = ("kube-scheduler", "kube-controller-manager")
 
 @dataclass(frozen=True)
 class ConfigFile:
-    """A scheduler's --config file. elect: what it says, None when silent; said: in its words.
+    """A scheduler's --config file.
 
-    Locks: the fields of leaderElection.
+    elect: its leaderElect, None when it has none
+    said: the same in its own words
+    locks: the fields of leaderElection
     """
 
     path: str
@@ -83,9 +85,10 @@ class BrokenFile:
 
 @dataclass(frozen=True)
 class Process:
-    """A running instance. ours: True, False, or None where its cluster cannot be proven.
+    """A running instance.
 
-    elect: effective election.
+    ours: whether it serves the cluster of its host's kubelet, None where that cannot be proven
+    elect: whether it elects, by its effective configuration
     """
 
     component: str
@@ -483,10 +486,11 @@ def _configured_election(
 
 
 def _ours(process: ComponentProcess, trusted: frozenset[str]) -> bool | None:
-    """Tell whether an instance serves the cluster of this host's kubelet, or None.
+    """Tell whether an instance serves the cluster of this host's kubelet; None if it is unknown.
 
-    By the CA that it trusts, else by what runs it. Nested clusters run kube-controller-manager as
-    ordinary pods, often with election off: they are of another cluster.
+    The CA that the instance trusts decides, else what runs it. Nested clusters run
+    kube-controller-manager as ordinary pods, often without leader election. Those are of another
+    cluster.
     """
     in_ordinary_pod = bool(process.pod_uid) and not process.static
     if process.component in ("kube-apiserver", "etcd"):
@@ -515,7 +519,7 @@ def _kubelet_unproven(document: Mapping[str, Any]) -> str:
 def _kubelet_problem(document: Mapping[str, Any]) -> str:
     """Return why this host's kubelet would not act on a changed manifest.
 
-    Empty when nothing is known to stop it.
+    The result is empty when nothing is known to stop it.
     """
     if status(document, "kubelet") == "absent":
         return "no kubelet on this host"

@@ -1,10 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One node's CPU pinning: what its kubelet is told, what it wrote down, what the machine has.
-
-Pure.
-"""
+"""One node's CPU pinning: its kubelet's configuration and state, and its machine's CPUs. Pure."""
 
 from __future__ import annotations
 
@@ -74,13 +71,15 @@ KUBEADM_FILE = "/var/lib/kubelet/config.yaml"
 
 @dataclass(frozen=True)
 class Pinning:
-    """What judging a cluster keeps of a node. policy: as the kubelet's next start reads it.
+    """What judging a cluster keeps of a node.
 
-    State_policy: of cpu_manager_state.
-
-    Each is None where it is not known, or there is no such file. state_path: where that file lies.
+    policy: the policy as the kubelet's next start reads it
+    state_policy: the policy of cpu_manager_state
+    state_path: where that file is
     from_kubeadm: whether the policy is what the file says that `kubeadm upgrade node` writes: no
-    flag, drop-in or other file has the last word.
+    flag, drop-in or other file has the last word
+
+    Each is None where it is not known, or there is no such file.
     """
 
     policy: str | None = None
@@ -170,7 +169,7 @@ class Node:
 
     @property
     def strict(self) -> bool:
-        """Whether the reserved CPUs are kept from everybody's containers."""
+        """Return whether the reserved CPUs are kept from everybody's containers."""
         return self._has(cpu_manager_options.STRICT)
 
     def _has(self, option: str) -> bool:
@@ -266,7 +265,8 @@ class Node:
     def containers_there(self) -> set[str] | None:
         """Return ids of the containers that run, or whose log the kubelet keeps.
 
-        None where it keeps none of those that run: then a link shows nothing.
+        The result is None where the links to logs were not read, or no container that runs has one.
+        The links show nothing then.
         """
         running, logged = self.answer.containers or (), self.answer.logged
         if logged is None or not any(container.name for container in running):
@@ -274,9 +274,9 @@ class Node:
         return {str(container.container_id) for container in running} | set(logged)
 
     def foreign(self) -> str:
-        """Why a state that is well formed is of a version that its kubelet does not take up.
+        """Return why the kubelet does not take up a well-formed state that another version wrote.
 
-        Empty where none is known.
+        The result is empty where no reason is known.
         """
         state = self.state
         if state is None or state.problem or self.release is None:

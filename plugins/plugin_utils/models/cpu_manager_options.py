@@ -4,8 +4,8 @@
 """CpuManagerPolicyOptions with which no kubelet of a release starts. Pure.
 
 The table is that of pkg/kubelet/cm/cpumanager/policy_options.go, read in 1.22.0 to 1.25.0, 1.30.0
-to 1.35.0 and 1.36.3; the gate of all options that of cmd/kubelet/app/server.go. Of a release beyond
-NEWEST nothing is told but what has held in every one.
+to 1.35.0 and 1.36.3. The gate of all options is in cmd/kubelet/app/server.go. For a release beyond
+NEWEST only those rules apply that hold in every release.
 """
 
 from __future__ import annotations
@@ -51,9 +51,10 @@ def misfits(
     release: Release | None,
     topology: str = "",
 ) -> str:
-    """Why no kubelet starts so, in one clause; empty where nothing of it is known to stop one.
+    """Return why no kubelet starts so, in one clause; empty where nothing is known to stop one.
 
-    Gates: featureGates; topology: topologyManagerPolicy.
+    gates: featureGates
+    topology: topologyManagerPolicy
     """
     clauses = (
         _without_policy(policy, options, release),

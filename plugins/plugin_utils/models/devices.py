@@ -34,9 +34,10 @@ ENDED_AGAIN = ((1, 22), (1, 31))
 
 @dataclass(frozen=True)
 class Pod:
-    """A pod of one node. placed: whether its author named the node, None where that is not known.
+    """A pod of one node.
 
-    Deleted: when that was asked for.
+    placed: whether its author named the node, None where that is not known
+    deleted: when its deletion was requested
     """
 
     name: str
@@ -65,9 +66,9 @@ class Pod:
         return self.rejected_at or self.created
 
     def alive_at(self, when: datetime | None) -> bool:
-        """Whether it held what it asks for at that time and its deletion was not requested.
+        """Return whether it held what it asks for at that time, and its deletion was not requested.
 
-        Now, where no time is known.
+        Where no time is known, the time is now.
         """
         begun = self.created is None or when is None or self.created <= when
         ends = [end for end in (self.ended, self.deleted) if end is not None]
@@ -78,7 +79,7 @@ class Pod:
         return [uid for uid in (self.uid, self.alias) if uid]
 
     def way(self) -> str:
-        """How it got to its node, in words."""
+        """Return how it got to its node, in words."""
         if self.placed:
             return f"nodeName set by {self.owner or 'its author'}"
         if self.owner:
@@ -109,9 +110,10 @@ class Holding:
 
 @dataclass
 class Node:
-    """One node of the cluster. resources: {device resource: (capacity, allocatable)}.
+    """One node of the cluster.
 
-    count: of all that it rejected, beyond those that are listed.
+    resources: {device resource: (capacity, allocatable)}
+    count: how many pods it rejected, also those that are not listed
     """
 
     name: str
@@ -155,14 +157,15 @@ class Node:
         return (Missing(self.name, "host", "not_asked"),)
 
     def admitted_again(self, pod: Pod) -> bool | None:
-        """Whether a kubelet rejected a pod that one before it had accepted.
+        """Tell whether a kubelet rejected a pod that one before it had accepted.
 
-        None where that is not known.
+        The result is None where that is not known.
 
         The first kubelet that writes a pod's status, accepting or rejecting, sets the start time,
-        and nothing changes it afterwards. Where an ended one may have been admitted again too,
-        devices that it once got must prove that it was accepted; elsewhere they prove all, for what
-        was given devices is rejected only by a kubelet that has started since.
+        and nothing changes it afterwards. In some releases a kubelet may also admit an ended pod
+        again. There, devices that the pod once got must prove that it was accepted. In other
+        releases they prove it
+        alone: a pod that was given devices is rejected only by a kubelet that has started since.
         """
         once = self.release is not None and not ENDED_AGAIN[0] <= self.release <= ENDED_AGAIN[1]
         given = self.had_devices(pod)
@@ -176,7 +179,7 @@ class Node:
     def _across_restart(self, pod: Pod) -> bool | None:
         """Tell whether a pod started before the kubelet that runs, which then rejected it.
 
-        None where that is not known.
+        The result is None where that is not known.
         """
         if self.host is None or self.host.kubelet_started is None:
             return None
@@ -190,9 +193,9 @@ class Node:
         return True
 
     def had_devices(self, pod: Pod) -> bool:
-        """Whether it was given all that it asks for of the resource that it was rejected for.
+        """Return whether it got all that it asks for of the resource that it was rejected for.
 
-        Some, a rejected one may get too.
+        A rejected pod may also get some of it.
         """
         resource = pod.refusal.resource or ""
         held = sum(
@@ -273,7 +276,7 @@ class Node:
         )
 
     def is_older(self, socket: Mapping[str, Any]) -> bool:
-        """Whether it was made before the kubelet's own.
+        """Return whether it was made before the kubelet's own.
 
         A kubelet empties the folder before it makes that, and plugins register later.
         """
@@ -281,12 +284,12 @@ class Node:
         return isinstance(own, (int, float)) and isinstance(made, (int, float)) and made + 1 < own
 
     def unserved(self, resource: str) -> bool | None:
-        """Whether no plugin can be at work for a resource without a healthy device.
+        """Tell whether no plugin can be at work for a resource without a healthy device.
 
-        None where the node was not asked.
+        The result is None where the node was not asked.
 
-        A plugin serves one resource behind one socket: fewer sockets that answer than resources
-        with devices leave none for it.
+        A plugin serves one resource behind one socket. If no more sockets answer than other
+        resources have healthy devices, none is left for this resource.
         """
         if not self.seen:
             return None
@@ -297,7 +300,10 @@ class Node:
 
 
 def nodes(cluster: Cluster) -> Iterator[Node]:
-    """Every Node of the API's list, with what its host and the collector of rejected pods tell."""
+    """Yield every Node of the API's list.
+
+    It comes with what its host and the collector of rejected pods tell.
+    """
     answer = cluster.answer("rejected") or {}
     hosts = cluster.hosts_by_node()
     rejected: dict[str, list[Pod]] = {}

@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Which installer owns a host's files, and the place where its users change them.
 
-The kubelet that runs decides: folders stay behind when a host changes hands, and /etc/rancher
-beside a running kubespray node is a leftover. Folders count only where the kubelet's command line
-says nothing.
+The kubelet that runs decides: folders stay behind when a host changes hands, and /etc/rancher on a
+running kubespray node is a leftover. Folders count only where the kubelet's command line says
+nothing.
 """
 
 from __future__ import annotations
@@ -72,9 +72,9 @@ _VARIABLES = {
 
 
 def foreign(document: Mapping[str, Any]) -> str | None:
-    """Why another tool's files are not edited on this host, with the place to change instead.
+    """Return why another tool's files are not edited on this host, with the place to edit instead.
 
-    None for kubeadm and kubespray.
+    The result is None for kubeadm and kubespray.
     """
     name = owner_of(document)
     if name:
@@ -87,8 +87,9 @@ def note(
 ) -> str:
     """Return what to set in kubespray's inventory, so that its next run does not undo this step.
 
-    Empty for other hosts and remedies. left: what installers left on the hosts of the cluster, for
-    a step that belongs to none of them.
+    The result is empty for other hosts and remedies.
+
+    left: what installers left on the hosts of the cluster, for a step that belongs to none of them
     """
     if component not in _VARIABLES or not (_kubespray(document) if document else _sprayed(left)):
         return ""
@@ -102,7 +103,7 @@ def note(
 def owner_of(document: Mapping[str, Any]) -> str | None:
     """Return the installer that rewrites this host's files from its own source.
 
-    None for kubeadm and kubespray.
+    The result is None for kubeadm and kubespray.
     """
     argv, words = _kubelet(document)
     for name, sign in _SIGNS:

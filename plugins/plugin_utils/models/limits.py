@@ -184,7 +184,7 @@ class Limits:
 
     @property
     def uncounted(self) -> bool:
-        """Whether the walk excluded processes: no time, or no right to read them."""
+        """Return whether the walk excluded processes: no time, or no right to read them."""
         walked = self.descriptors
         return bool(self.walk) and (walked.complete is not True or walked.denied != 0)
 
@@ -245,10 +245,11 @@ class Limits:
 
     @memoize.last
     def hard_limits(self) -> list[limits_conf.Entry]:
-        """Return the hard limits of open files in limits.conf.
+        """Return the hard limits of open files, by the files of limits.conf and limits.d.
 
-        Of each user, group or range the last line counts, and none for the exempt. A soft limit
-        above the hard one is lowered to it by pam_limits: it refuses nothing, and gives nothing.
+        For each user, group or range the last line counts; an exempt one has no limit. pam_limits
+        lowers a soft limit above the hard one to the hard one, so that it refuses nothing and gives
+        nothing.
         """
         entries = self.entries()
         exempt = {entry.domain for entry in entries if not entry.item}
@@ -334,7 +335,7 @@ class Limits:
     def in_use(self, key: str) -> tuple[int | None, str]:
         """Return the most that a user has of it now, and which user.
 
-        None where that was not counted in full.
+        The number is None where not everything was counted.
         """
         if key == FILE_MAX:
             if self.answer.file_nr is None:

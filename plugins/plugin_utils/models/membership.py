@@ -100,8 +100,8 @@ def _canonical_keys(
 def _house(homeless: list[Host], clusters: dict[str, Cluster]) -> list[Host]:
     """Place hosts without a proven cluster where the API or etcd names them.
 
-    Else in the only cluster there is. A host that answered and runs neither kubelet nor control
-    plane is in no cluster: returned.
+    If none does, a host belongs to the only cluster there is. A host that answered and runs neither
+    kubelet nor control plane is in no cluster. Those hosts are returned.
     """
     nowhere = []
     for host in homeless:

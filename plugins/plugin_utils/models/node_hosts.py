@@ -97,7 +97,10 @@ def coverage(cluster: Cluster, key: str | None) -> Coverage:
 
 
 def placed(one: Coverage, outside: Mapping[str, Mapping[str, Any]]) -> Coverage:
-    """Name Nodes that the inventory has outside the run. outside: {host: {reason, address}}."""
+    """Name Nodes that the inventory has outside the run.
+
+    outside: {host: {reason, address}}
+    """
     known: dict[str, str] = {}
     for host, row in outside.items():
         known.update(dict.fromkeys((str(row.get("address")), host), str(row["reason"])))

@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """By which name and addresses a kubelet stands for its node, and what its machine has. Pure.
 
-A kubelet's node name is --hostname-override, else the machine's host name; both without blanks at
-their ends, and in lower case. It is read at the kubelet's start. With a cloud provider inside the
-kubelet (up to 1.28) the cloud gives the name, and with any cloud provider the addresses.
+A kubelet's node name is --hostname-override, else the machine's host name. Both count without
+blanks at their ends, and in lower case. The kubelet reads them at its start. With a cloud provider
+inside the kubelet (up to 1.28) the cloud gives the name, and with any cloud provider the addresses.
 """
 
 from __future__ import annotations
@@ -39,9 +39,10 @@ _URL = re.compile(r"^[a-z]+://(\[[0-9A-Fa-f:.]+\]|[^/:]+)(?::\d+)?/?$")
 
 @dataclass(frozen=True)
 class Networks:
-    """A folder of CNI configuration. names: of the files that are not empty.
+    """A folder of CNI configuration.
 
-    error: why it could not be listed, "missing" where there is none.
+    names: names of the files that are not empty
+    error: why it could not be listed, "missing" where there is none
     """
 
     folder: str
@@ -52,16 +53,20 @@ class Networks:
 
 @dataclass(frozen=True)
 class Identity:
-    """name: the node's name for its kubelet, None where that cannot be told.
+    """The name and the addresses of a node, for its kubelet and for its machine.
 
-    override: --hostname-override, as it was given.
-
-    certificate: "" where one names a node, else why none does (none, denied, error). cloud:
-    --cloud-provider; inside: the program that holds the kubelet. node_ips: --node-ip, without those
-    that only choose a family. addresses: the machine's own, None where not read; more: they are
-    more than were kept. runs: whether a process of it was seen. places: the lines that set name
-    or address. refused: (the name that the API server refused to the running process, the line that
-    says so). networks: None where an older release collected.
+    name: the node's name for its kubelet, None where that is not known
+    override: --hostname-override, as it was given
+    certificate: "" where one names a node, else why none does (none, denied, error)
+    cloud: --cloud-provider
+    inside: the program that holds the kubelet
+    node_ips: --node-ip, without those that only choose a family
+    addresses: the machine's own, None where they were not read
+    more: whether there are more addresses than were kept
+    runs: whether a process of the kubelet was seen
+    places: the lines that set name or address
+    refused: (the name that the API server refused to the running process, the line that says so)
+    networks: the folder of CNI configuration, None where an older release collected
     """
 
     name: str | None = None
@@ -80,11 +85,11 @@ class Identity:
 
     @property
     def clouded(self) -> bool:
-        """Whether a cloud provider inside the kubelet names the node."""
+        """Return whether a cloud provider inside the kubelet names the node."""
         return self.cloud not in ("", "external")
 
     def here(self, address: str) -> bool | None:
-        """Whether this address is one of the machine's; None where that cannot be told."""
+        """Return whether this address is one of the machine's; None where that is not known."""
         found = ip(address)
         if found is None or self.addresses is None:
             return None
@@ -160,7 +165,7 @@ def _node_ips(argv: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _certificate(document: Mapping[str, Any], kubelet: Mapping[str, Any]) -> str:
-    """Why no certificate names the node; "" where one does."""
+    """Return why no certificate names the node; "" where one does."""
     if document.get("node"):
         return ""
     found = kubelet.get("client_certificate")
@@ -201,7 +206,10 @@ def _naming_lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _refused(document: Mapping[str, Any], process: KubeletProcess | None) -> tuple[str, str] | None:
-    """Of the process that runs: whatever an earlier one was told is past."""
+    """Return the name that the API server refused to the process that runs, and the line.
+
+    The log of an earlier process does not count.
+    """
     if process is None or process.pid is None or not document.get("node"):
         return None
     logs = contract.answer(document, KubeletEnd).lines, contract.answer(document, KubeletLog).lines

@@ -54,7 +54,7 @@ class Lasting:
 
 @dataclass(frozen=True)
 class Edit:
-    """A line of a file that is not ours, and the number that it has to say."""
+    """A line of a foreign file, and the number that it has to set."""
 
     path: str
     line: int
@@ -70,9 +70,10 @@ class Edit:
 
 @dataclass(frozen=True)
 class Later:
-    """why: what keeps our file from deciding at boot, None where nothing does.
+    """What decides at boot in place of kubemend's file.
 
-    edit: how that line is raised where it stands, where it may be.
+    why: what keeps that file from deciding, None where nothing does
+    edit: how the deciding line is raised in its place, where it may be
     """
 
     why: str | None
@@ -104,7 +105,7 @@ def lasting(limits: Limits) -> Iterator[Lasting]:
 
 
 def says(limits: Limits, key: str, running: int) -> bool:
-    """Whether a file of this host sets at boot as much as the kernel has, or more."""
+    """Return whether a file of this host sets at boot as much as the kernel has, or more."""
     found = limits.at_boot().get(key)
     return key in WATCHED and found is not None and (taken(key, found.value) or 0) >= running
 
@@ -202,9 +203,9 @@ def place(found: Setting) -> str:
 
 
 def asked_for(limits: Limits, key: str) -> Iterable[int]:
-    """Every value that our file must not go below.
+    """Return every value that kubemend's file must not go below.
 
-    What decides at boot and by hand, and what KM407 says is meant.
+    The values are those that decide at boot and by hand, and those that KM407 reports as meant.
     """
     return [
         *(taken(key, found.value) or 0 for found in _deciding(limits, key)),

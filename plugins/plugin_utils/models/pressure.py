@@ -52,7 +52,10 @@ UNIT_NAMES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 @dataclass(frozen=True)
 class Measure:
-    """One signal: what is free of how much, and where. error: why it is not known."""
+    """One signal: what is free of how much, and where.
+
+    error: why it is not known
+    """
 
     signal: str
     free: int | None
@@ -63,7 +66,7 @@ class Measure:
 
     @property
     def is_bytes(self) -> bool:
-        """Whether it counts bytes, not inodes or process ids."""
+        """Return whether it counts bytes, not inodes or process ids."""
         return self.signal.endswith(".available") and not self.signal.startswith("pid.")
 
     def __str__(self) -> str:
@@ -78,7 +81,10 @@ class Measure:
 
 @dataclass(frozen=True)
 class Threshold:
-    """A threshold of eviction, as it was written. setting: where; None for the kubelet's own."""
+    """A threshold of eviction, as it was written.
+
+    setting: where it is set; None for the kubelet's own
+    """
 
     signal: str
     value: str
@@ -104,7 +110,10 @@ class Threshold:
 
 @dataclass(frozen=True)
 class Large:
-    """A folder or a process, by what it uses. value: bytes, or a number of threads."""
+    """A folder or a process, by what it uses.
+
+    value: bytes, or a number of threads
+    """
 
     name: str
     value: int
@@ -124,7 +133,10 @@ class Counted:
 
 @dataclass(frozen=True)
 class Pressure:
-    """What one host says of it. problem: why its thresholds may be others."""
+    """What one host says of pressure.
+
+    problem: why its thresholds may be others
+    """
 
     measures: tuple[Measure, ...] = ()
     thresholds: tuple[Threshold, ...] = ()

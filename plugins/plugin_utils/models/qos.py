@@ -5,8 +5,8 @@
 
 Every container counts, init containers too: CPU and memory limits, and requests that equal them. A
 plain init container runs before the app's, and of the two requests the larger counts: with the
-app's own values it costs nothing. Of any other container only what it asks for already is known;
-where that is nothing, the operator has to choose.
+app's own values it costs nothing. For any other container only what it asks for already is known.
+If it asks for nothing, the operator has to choose.
 """
 
 from __future__ import annotations
@@ -35,9 +35,10 @@ _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 
 @dataclass(frozen=True)
 class Lack:
-    """A field that keeps the pod from being pinned. container: what it is and its name.
+    """A field that keeps the pod from being pinned.
 
-    text: what is wrong with it.
+    container: what it is and its name
+    text: what is wrong with it
     """
 
     container: str
@@ -48,9 +49,11 @@ class Lack:
 
 @dataclass(frozen=True)
 class Cure:
-    """values: {(kind, name) of a container: {resource: request and limit}}.
+    """What makes a pod Guaranteed.
 
-    choose: what only the operator knows; notes: what it costs.
+    values: {(kind, name) of a container: {resource: request and limit}}
+    choose: what only the operator knows
+    notes: what it costs
     """
 
     values: Mapping[tuple[str, str], Mapping[str, str]]
@@ -116,7 +119,7 @@ def label(container: Mapping[str, Any]) -> str:
 
 
 def lacks(item: Mapping[str, Any]) -> tuple[Lack, ...]:
-    """Every field of a pod or template that keeps it from being pinned."""
+    """Return every field of a pod or template that keeps it from being pinned."""
     if item.get("pod_level"):  # it decides alone, whatever the containers say
         return tuple(_unequal(item["pod_level"], "the pod as a whole", False))
     found = [
@@ -165,9 +168,9 @@ def said(found: Iterable[Lack]) -> str:
 
 
 def target(item: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return the app container to be pinned: of several the first whose memory is known.
+    """Return the app container to be pinned: the first whose memory is known, else the first.
 
-    None where none asks for whole CPUs.
+    The result is None where no container asks for whole CPUs.
     """
     found = [one for one in item["containers"] if meant(one) and not one.get("injected")]
     return next((one for one in found if _own(one, "memory")), found[0] if found else None)
@@ -364,7 +367,7 @@ def _is_static(subject: Subject) -> bool:
 
 
 def _elsewhere(subject: Subject) -> str:
-    """Why a patch of the owner's template is not the way, and what is; empty where it is."""
+    """Return why a patch of the owner's template is not the way, and what is; empty where it is."""
     if subject.manager:
         parts = (subject.manager.get("tool"), subject.manager.get("name"))
         who = " ".join(str(part) for part in parts if part)

@@ -39,7 +39,9 @@ class EvidenceRef:
 class Missing:
     """Evidence that a verdict lacks.
 
-    Which host, which collector, what became of it (an evidence status).
+    host: the host that it is of
+    collector: the collector that reads it
+    status: what became of it (an evidence status)
     """
 
     host: str
@@ -49,12 +51,12 @@ class Missing:
 
 @dataclass(frozen=True)
 class Finding:
-    """A fault that is present. risk: 0-4 as the docs define it.
+    """A fault that is present.
 
-    remedy: one sentence naming place and new text.
-
+    risk: 0-4 as the docs define it
+    remedy: one sentence naming place and new text
     hosts: every host that it is of, host among them, where several share one kernel (containers as
-    nodes); else empty.
+    nodes); else empty
     """
 
     code: str
@@ -78,9 +80,9 @@ class Finding:
 
     @property
     def id(self) -> str:
-        """Stable between runs, so that two reports can be compared.
+        """Return a name that is stable between runs, so that two reports can be compared.
 
-        Code and place, never wording.
+        It has the code and the place, never wording.
         """
         return "/".join(
             (self.code, self.cluster or "-", self.host or self.node or "-", self.component or "-")
@@ -111,7 +113,10 @@ class Verdict(NamedTuple):
 
 @dataclass(frozen=True)
 class NotJudged:
-    """A fault that this run did not ask about. reason: limit, tier or slice."""
+    """A fault that this run did not ask about.
+
+    reason: limit, tier or slice
+    """
 
     code: str
     cluster: str | None
@@ -120,11 +125,11 @@ class NotJudged:
 
 @dataclass(frozen=True)
 class HostRow:
-    """One audited or expected host. role: control_plane, worker or unknown.
+    """One audited or expected host.
 
-    status: ok, unreachable or error.
-
-    judged: how many faults of the run's tier were judged for it.
+    role: control_plane, worker or unknown
+    status: ok, unreachable or error
+    judged: how many faults of the run's tier were judged for it
     """
 
     host: str
@@ -140,10 +145,9 @@ class HostRow:
 class Coverage:
     """Which Nodes of a cluster were audited.
 
-    nodes: how many its API lists, None where it did not say.
-
+    nodes: how many its API lists, None where it did not say
     left: (name of a Node or host, why it was not audited): no_host, limit, or the status of its
-    host.
+    host
     """
 
     cluster: str | None

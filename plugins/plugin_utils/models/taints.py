@@ -82,8 +82,8 @@ class Explained:
 class Told:
     """A clause of a scheduler's message.
 
-    kind: taint (taint tells which), taints (which is not told), cordon or condition.
-    nodes: how many.
+    kind: taint (`taint` names it), taints (the message names none), cordon or condition
+    nodes: how many nodes it is about
     """
 
     kind: str
@@ -93,10 +93,12 @@ class Told:
 
 @dataclass(frozen=True)
 class Verdict:
-    """tolerated: None where it is not known; by: the toleration that takes it.
+    """Whether a pod tolerates a taint.
 
-    lasting: may a running pod stay for good? Where not, it has to leave after so many seconds; None
-    where that is not known.
+    tolerated: whether it does, None where that is not known
+    lasting: whether a running pod may stay for good, None where that is not known
+    seconds: after how many seconds the pod has to leave, where it may not stay
+    by: the toleration that takes the taint
     """
 
     tolerated: bool | None
@@ -244,9 +246,9 @@ def _taken(toleration: Any, taint: Taint, position: int, doubt: bool) -> Verdict
 def keeps_away(taints: Any, tolerations: Any) -> tuple[list[Taint], list[Taint]]:
     """Return the taints that keep a pod off a node, and those of which it is not known.
 
-    Those of NoSchedule and NoExecute that are not tolerated.
-
-    What is no taint at all is one without a key. A Node without taints leaves them out.
+    A taint keeps the pod off if its effect is NoSchedule or NoExecute and no toleration matches it.
+    An entry that is no taint stands in the result as one without a key. A Node without taints
+    leaves the field out.
     """
     off: list[Taint] = []
     doubtful: list[Taint] = []

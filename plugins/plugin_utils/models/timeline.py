@@ -47,9 +47,12 @@ _Ranked = tuple[int, Entry]
 
 @dataclass(frozen=True)
 class Timeline:
-    """One pod's. pod: namespace/name; name: as entries have it; about: what it is, in words.
+    """The timeline of one pod.
 
-    uid: empty where it is not known.
+    pod: namespace/name
+    name: as entries have it
+    about: what it is, in words
+    uid: empty where it is not known
     """
 
     pod: str

@@ -23,13 +23,17 @@ _PLACES = ("pods", "pod", "Pod", "jobs", "job", "Job")
 
 @dataclass(frozen=True)
 class Entry:
-    """One thing that happened. time: epoch seconds, None where it is not known; precision: s or us.
+    """One thing that happened.
 
-    Where: host and component, or the API.
-
-    pod: the name of the pod that it is about, empty for their owner's. what: one line; source: api,
-    event or log; detail: the rest, or nothing. known: False of a line that names the pod and tells
-    nothing of it: what we do not know, and what every informer hears.
+    time: epoch seconds, None where it is not known
+    precision: s or us
+    where: host and component, or the API
+    pod: the name of the pod that it is about, empty for their owner's
+    what: one line
+    source: api, event or log
+    detail: the rest, or nothing
+    known: False for a line that names the pod and tells nothing of it: a line of unknown meaning,
+    or what every informer gets
     """
 
     time: float | None
@@ -43,9 +47,11 @@ class Entry:
 
 
 class Names:
-    """Whose lines are kept. pods: by name; uids: {UID: the pod that has it}.
+    """The pods and the owner whose lines are kept.
 
-    owner: its name, empty without one.
+    pods: their names
+    uids: {UID: the pod that has it}
+    owner: its name, empty without one
     """
 
     def __init__(
@@ -74,7 +80,7 @@ class Names:
         return sorted(found)
 
     def owned(self, text: str) -> bool:
-        """Whether this text speaks of the owner."""
+        """Return whether this text speaks of the owner."""
         return any(self._here(match) for match in self._owner.finditer(text))
 
     def _here(self, match: re.Match[str]) -> bool:
@@ -87,9 +93,10 @@ class Names:
 
 @dataclass
 class Told:
-    """What the lines told. creators: by pod, the hosts whose controller manager made it.
+    """What the lines show.
 
-    left_out: lines beyond the bounds.
+    creators: by pod, the hosts whose controller manager made it
+    left_out: how many lines are beyond the bounds
     """
 
     entries: list[Entry] = field(default_factory=list)
@@ -285,7 +292,10 @@ _RULES: tuple[tuple[str, re.Pattern[str], _Words], ...] = tuple(
 
 @dataclass(frozen=True)
 class _CapturedLine:
-    """One captured line that may be about a pod. order: its place among all captured lines."""
+    """One captured line that may be about a pod.
+
+    order: its place among all captured lines
+    """
 
     time: float | None
     precision: str

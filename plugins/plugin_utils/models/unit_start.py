@@ -27,9 +27,10 @@ def of(
     lines: Iterable[Any] = (),
     without: Container[str] = (),
 ) -> list[Refusal]:
-    """Of a unit that its record describes. lines: its journal, where the collector told none.
+    """Return what systemd refuses of a unit that its record describes.
 
-    without: units that it needs and that the same plan starts before it.
+    lines: its journal, where the collector has none
+    without: units that it needs and that the same plan starts before it
     """
     if not isinstance(record, Mapping):
         return []
@@ -52,7 +53,7 @@ def now(
     lines: Iterable[Any] = (),
     without: Container[str] = (),
 ) -> str | None:
-    """Why a start is not planned: systemd would refuse it; None where it would accept it."""
+    """Return why a start is not planned: systemd would refuse it. None means that it would not."""
     found = next((one for one in of(document, record, lines, without) if one.now), None)
     if found:
         return f"{found.what}; {found.cure}, then run again"

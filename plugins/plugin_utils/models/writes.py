@@ -59,16 +59,16 @@ class Lease:
 
     @property
     def over(self) -> bool:
-        """Whether it has ended, and its writer had time to try again."""
+        """Return whether it has ended, and its writer had time to try again."""
         return self.least > self.lasts + RETRY_SECONDS
 
 
 @dataclass(frozen=True)
 class Etcd:
-    """What etcd says of itself on all hosts. cause: NOSPACE, CORRUPT, no quorum, no etcd, or empty.
+    """What etcd says of itself on all hosts.
 
-    Told: that cause in words.
-
+    cause: NOSPACE, CORRUPT, no quorum, no etcd, or empty
+    told: that cause in words
     sure: whether it holds from its first second on, when leases are still fresh. An election is
     over in that time.
     """
@@ -81,9 +81,12 @@ class Etcd:
 
 @dataclass(frozen=True)
 class Writes:
-    """refused: True, False, or None where it is not known; cause and told as of Etcd.
+    """Whether a cluster accepts writes.
 
-    since: the last write that is known.
+    refused: True, False, or None where it is not known
+    cause: the cause as of Etcd
+    told: that cause in words
+    since: the last write that is known
     """
 
     refused: bool | None
@@ -97,7 +100,10 @@ class Writes:
 
 @memoize.last
 def state(cluster: Cluster) -> Writes:
-    """Whether this cluster accepts writes. Evidence of an unexpected shape proves nothing."""
+    """Return whether this cluster accepts writes.
+
+    Evidence of an unexpected shape proves nothing.
+    """
     try:
         return _state(cluster)
     except UNFORESEEN as error:
@@ -130,14 +136,14 @@ def _all_ended(found: list[Lease]) -> bool:
 
 
 def refused(cluster: Cluster) -> bool:
-    """Whether it is known that this cluster accepts no writes."""
+    """Return whether it is known that this cluster accepts no writes."""
     return cluster.key is not None and state(cluster).refused is True
 
 
 def why(cluster: Cluster) -> str:
-    """One sentence that refuses what needs a write.
+    """Return one sentence that refuses what needs a write.
 
-    Empty where writes are accepted, or that is unknown.
+    It is empty where writes are accepted, or where that is unknown.
     """
     if not refused(cluster):
         return ""
@@ -158,7 +164,10 @@ def _missing(cluster: Cluster, found: list[Lease]) -> tuple[Missing, ...]:
 
 
 def leases(cluster: Cluster) -> list[Lease]:
-    """Every lease whose age is known: of nodes, of locks, and of the API servers themselves."""
+    """Return every lease whose age is known.
+
+    The leases are those of nodes, of locks, and of the API servers themselves.
+    """
     return [
         one
         for one in (*_of_nodes(cluster), *_of_locks(cluster), *_of_servers(cluster))
@@ -181,7 +190,7 @@ def _of_nodes(cluster: Cluster) -> Iterator[Lease]:
 
 
 def _runs(cluster: Cluster, view: NodeView) -> bool:
-    """Whether its kubelet is known to run, and has for long enough to renew its lease."""
+    """Return whether its kubelet is known to run, and has for long enough to renew its lease."""
     host = view.host
     if host is None or host.status != "ok" or host.kubelet_started is None:
         return False
@@ -298,7 +307,7 @@ def etcd(cluster: Cluster) -> Etcd:
 def _status(host: Host) -> MemberStatus | None:
     """Return what the member that this host asked reports of itself.
 
-    Of one that accepted no credential, what its /health reports.
+    If the member accepted no credential, its /health stands for its status.
     """
     status, health = host.etcd_said.status, host.etcd_said.health
     if status is not None and status.version is not None:
@@ -415,7 +424,10 @@ def _answering(reports: list[_Report]) -> int:
 
 
 def _no_quorum(count: int, here: list[Host]) -> str:
-    """Return in words that these hosts know no leader. count: of etcd's members, 0 if not known."""
+    """Return in words that these hosts know no leader.
+
+    count: the number of etcd's members, 0 if not known
+    """
     members = f" of {count} members" if count else ""
     know = "knows" if len(here) == 1 else "know"
     names = and_others([host.host for host in here])
@@ -439,9 +451,9 @@ def _leaderless_proof(host: Host, status: MemberStatus) -> EvidenceRef:
 
 
 def _stacked(cluster: Cluster, host: Host) -> bool:
-    """Whether etcd belongs on this host.
+    """Return whether etcd belongs on this host.
 
-    Its manifest is there, or etcd itself lists it as a member.
+    It does if its manifest is there, or if etcd itself lists the host as a member.
     """
     plane = host.control_plane
     if plane is not None and any(use.component == "etcd" for use in plane.files):
@@ -450,7 +462,7 @@ def _stacked(cluster: Cluster, host: Host) -> bool:
 
 
 def _without_etcd(cluster: Cluster, host: Host) -> bool:
-    """Whether a host that should run etcd, or reach one, has none."""
+    """Return whether a host that should run etcd, or reach one, has none."""
     return host.status == "ok" and (_lacks_process(cluster, host) or _reaches_none(host))
 
 

@@ -58,11 +58,13 @@ DEVICE_KINDS = frozenset(("devices", "unregistered", "unhealthy"))
 
 @dataclass(frozen=True)
 class Refusal:
-    """Rejection of a pod. kind: devices, unregistered, unhealthy, resource, smt, topology, cpu, ...
+    """Rejection of a pod.
 
-    Numbers are None where the message has none. They are in the unit of the kubelet: devices,
-    pods, millicores or bytes, and whole CPUs where kind is cpu or smt. kind is memory or other as
-    well. capacity: all that the node may allocate, where kind is resource.
+    kind: devices, unregistered, unhealthy, resource, smt, topology, cpu, memory or other
+    capacity: all that the node may allocate, where kind is resource
+
+    Numbers are None where the message has none. They are in the unit of the kubelet: devices, pods,
+    millicores or bytes, and whole CPUs where kind is cpu or smt.
     """
 
     kind: str

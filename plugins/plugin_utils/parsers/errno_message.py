@@ -61,7 +61,11 @@ _MAKES = frozenset(("mkdir", "mkdirat", "create"))
 
 @dataclass(frozen=True)
 class About:
-    """Cause of an errno. kind: one of the constants above; subject: the operation and its path."""
+    """Cause of an errno.
+
+    kind: one of the constants above
+    subject: the operation and its path
+    """
 
     errno: str
     kind: str
@@ -142,7 +146,7 @@ def _kind_of_file(clause: str, path: str, errno: str) -> str | None:
 def _is_cpuset(clause: str, path: str) -> bool:
     """Return whether a cpuset's parent has no CPUs or no memory nodes to give.
 
-    That refuses a write to a cpuset; it does not refuse a new directory.
+    The kernel then refuses a write to a cpuset. It does not refuse a new directory.
     """
     creates = _operation(clause) in _MAKES
     return not creates and bool(

@@ -3,11 +3,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Whether firewalld or ufw lets a TCP port in, by its files, as a boot makes it.
 
-Pure, and nothing in a file is trusted.
+The functions are pure, and trust nothing in a file.
 
-The question is which port nothing lets in. Therefore what may let a port in counts as if it
-did: every zone that is in use for some interface or address, every rule that accepts, from
-wherever. None where something is not known, or is written in a language that is not read here.
+The question is which port nothing lets in. Therefore what may let a port in counts as if it did:
+every zone that is in use for some interface or address, and every rule that accepts, from wherever.
+The answer is None where something is not known, or is written in a language that is not read here.
 """
 
 from __future__ import annotations
@@ -93,7 +93,11 @@ Tag = tuple[str, Mapping[str, str], bool]  # name, attributes, whether it ends t
 
 @dataclass(frozen=True)
 class Wall:
-    """One firewall. active: None where it is not known; comes: whether a boot brings it."""
+    """One firewall.
+
+    active: whether it is active, None where that is not known
+    comes: whether a boot brings it
+    """
 
     name: str
     active: bool | None
@@ -364,9 +368,9 @@ def _told(wall: Wall, tag: Tag, port: int, within: tuple[str, ...]) -> bool | No
 
 
 def _service(wall: Wall, name: str, port: int, within: tuple[str, ...]) -> bool | None:
-    """Return whether a service has the port.
+    """Return whether a firewalld service has the port.
 
-    Of the services that firewalld ships only those of Kubernetes have its ports.
+    Of the services that firewalld ships, only those of Kubernetes have Kubernetes' ports.
     """
     paths = (
         f"{folder}/services/{name}.xml" for folder in (firewall_files.OURS, firewall_files.VENDOR)
@@ -469,7 +473,7 @@ def _target(words: Sequence[str]) -> str:
 def _leads(chain: str, target: str, words: Sequence[str], port: int) -> bool | None:
     """Return whether a rule of the table filter, from a chain to a target, lets the port in.
 
-    None means that it leads to a chain that is not known.
+    The result is None where the rule leads to a chain that is not known.
     """
     if chain in ("FORWARD", "OUTPUT") or _is_way(_OWN.match(chain), "forward", "output"):
         return False
@@ -515,7 +519,7 @@ def _words(line: str) -> list[str]:
 def _meets(words: Sequence[str], port: int) -> bool | None:
     """Return whether a new connection to the port from another host may match the rule.
 
-    None means that the rule names the port by a word that is not known.
+    The result is None where the rule names the port by a word that is not known.
     """
     answers: list[bool | None] = []
     for place, (word, value) in enumerate(zip(words, [*words[1:], ""], strict=False)):

@@ -25,10 +25,12 @@ _ESCAPED = {
 
 @dataclass(frozen=True)
 class Line:
-    """Line of a log. message: without header; fields: of a structured line, as texts.
+    """Line of a log.
 
-    text: all of it but the header. time: epoch seconds, of the JSON format alone: the text format
-    has no year and no zone.
+    message: the line without its header
+    fields: the fields of a structured line, as texts
+    text: all of it but the header
+    time: epoch seconds, of the JSON format alone: the text format has no year and no zone
     """
 
     message: str

@@ -51,10 +51,12 @@ _RANGE = re.compile(r"([0-9]{0,10}):([0-9]{0,10})\Z")
 
 @dataclass(frozen=True)
 class Entry:
-    """Line of limits.conf. kind: soft, hard or - for both; number: -1 without a limit.
+    """Line of limits.conf.
 
-    number is None where the value is none. An entry without an item exempts its domain from all
-    limits: `root -`.
+    kind: soft, hard or - for both
+    number: the limit, -1 without one, None where the value is no number
+
+    An entry without an item exempts its domain from all limits: `root -`.
     """
 
     domain: str

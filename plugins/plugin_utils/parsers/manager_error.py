@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 r"""Last log lines about the settings of a kubelet's resource managers. Pure.
 
-Texts of pkg/kubelet/cm and cmd/kubelet/app/server.go, read in 1.14.0 to 1.36.3; `m` marks those
-measured with 1.36.3. A text begins where the line does, or behind a colon, a comma or a bracket;
-"(?P<q…>\d+)" stands for a quoted part. What it names is KEY: VALUE.
+The texts are from pkg/kubelet/cm and cmd/kubelet/app/server.go, read in 1.14.0 to 1.36.3; `m` marks
+those measured with 1.36.3. A text begins where the line does, or behind a colon, a comma or a
+bracket; "(?P<q…>\d+)" stands for a quoted part. What it names is KEY: VALUE.
 """
 
 from __future__ import annotations

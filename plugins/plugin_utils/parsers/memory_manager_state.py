@@ -91,7 +91,8 @@ def _checked(checksum: object, printed: list[str]) -> str:
 def _printed(record: Mapping[str, Any], policy: str) -> list[str]:
     """Return the texts that the checksum may have been computed over.
 
-    With the gate PodLevelResourceManagers (since 1.36) an empty map of pods' memory is printed too.
+    With the gate PodLevelResourceManagers (since 1.36) the text also has an empty map of pods'
+    memory.
     """
     machine = _map(record.get("machineState", {}), lambda node: _struct(node, NUMA, _numa), int)
     entries = _map(record.get("entries", {}), lambda pod: _map(pod, _blocks))

@@ -25,7 +25,9 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
 
 @dataclass(frozen=True)
 class Named:
-    """Line that names a module. real: the target of a linked file.
+    """Line that names a module.
+
+    real: the target of a linked file
 
     Debian's modules.conf links to /etc/modules.
     """

@@ -32,7 +32,11 @@ _SUBCOMMANDS = {
 
 @dataclass(frozen=True)
 class BoolFlag:
-    """Effective use of a boolean flag. value: None when it does not parse; index: in the list."""
+    """Effective use of a boolean flag.
+
+    value: its value, None when it does not parse
+    index: its index in the list
+    """
 
     value: bool | None
     raw: str

@@ -27,10 +27,10 @@ class ManifestError(ValueError):
 
 @dataclass(frozen=True)
 class Argument:
-    """Item of `command` or `args`. line: 1-based.
+    """Item of `command` or `args`.
 
-    start, end: character offsets of the scalar in the text behind its byte order mark (most have
-    none).
+    line: its line, 1-based start, end: character offsets of the scalar in the text behind its byte
+    order mark (most have none)
     """
 
     value: str

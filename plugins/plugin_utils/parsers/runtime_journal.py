@@ -79,9 +79,12 @@ _WORSE = re.compile(
 
 @dataclass(frozen=True)
 class Words:
-    """Last log lines of a runtime. line: the most telling one; what: its cause, else empty.
+    """Last log lines of a runtime.
 
-    cure: advice. instead: whether the line says more than the state of the unit.
+    line: the most telling one
+    what: its cause, else empty
+    cure: advice
+    instead: whether the line says more than the state of the unit
     """
 
     line: str = ""

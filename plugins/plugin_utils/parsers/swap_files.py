@@ -37,7 +37,9 @@ _ZERO = re.compile(r"\+?0+(?:\.0*)?\Z")
 
 @dataclass(frozen=True)
 class Active:
-    """Line of /proc/swaps. kind: partition, file, or the word in its place.
+    """Line of /proc/swaps.
+
+    kind: partition, file, or the word in its place
 
     Sizes are None where they are no numbers. A deleted file still holds pages.
     """
@@ -56,7 +58,11 @@ class Active:
 
 @dataclass(frozen=True)
 class Line:
-    """Swap line of fstab. what: as written, unescaped; device: the path that systemd derives."""
+    """Swap line of fstab.
+
+    what: as written, unescaped
+    device: the path that systemd derives
+    """
 
     path: str
     line: int
@@ -74,7 +80,10 @@ class Line:
 
 @dataclass(frozen=True)
 class Unit:
-    """Properties of a systemd unit. wanted: None where the units that want it were not queried."""
+    """Properties of a systemd unit.
+
+    wanted: the units that want it, None where they were not queried
+    """
 
     name: str
     what: str = ""

@@ -58,7 +58,11 @@ class Setting:
 
 @dataclass(frozen=True)
 class _Line:
-    """key: as a path below /proc/sys; value: None for one that only keeps globs off its key."""
+    """A line of a file of sysctl.d.
+
+    key: its key as a path below /proc/sys
+    value: its value, None for a line that only keeps globs off its key
+    """
 
     key: str
     value: str | None
@@ -312,7 +316,7 @@ def _settings(
 def _beaten(lines: Iterable[_Line], best: _Line, path: str) -> tuple[Place, ...]:
     """Return the assignments that lose to a line.
 
-    By hand, /etc/sysctl.conf is read twice where a link leads to it: a line does not beat itself.
+    By hand, /etc/sysctl.conf is read twice if a link leads to it. A line does not beat itself.
     """
     return tuple(
         (line.path, line.number, line.value)

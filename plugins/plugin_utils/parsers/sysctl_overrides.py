@@ -121,9 +121,9 @@ def _tuned(overrides: Mapping[str, Any]) -> Iterator[Setting]:
 
 
 def _reapplies(overrides: Mapping[str, Any]) -> bool:
-    """Return whether tuned lets what sysctl.d says stand.
+    """Return whether tuned lets the values of sysctl.d stand.
 
-    For an unknown profile this is not known, which unread reports.
+    For an unknown profile that is not known, and `unread` reports the profile.
     """
     tuned = json_values.mapping(overrides.get(TUNED))
     return bool(_rows(tuned.get("rows"))) and str(tuned.get("reapply") or "1").lower() not in NO

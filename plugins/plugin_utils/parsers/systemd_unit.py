@@ -115,7 +115,11 @@ class Unit:
 
 @dataclass(frozen=True)
 class Boot:
-    """Whether a unit starts at the next boot. answer: yes, no or unknown; why: one clause."""
+    """Whether a unit starts at the next boot.
+
+    answer: yes, no or unknown
+    why: one clause
+    """
 
     answer: str
     why: str
@@ -123,9 +127,10 @@ class Boot:
 
 @dataclass(frozen=True)
 class State:
-    """State of a unit. why: one clause.
+    """State of a unit.
 
-    kind: running, starting, looping, gave_up, failed, stopped, stopping, fenced, absent or unknown.
+    why: one clause
+    kind: running, starting, looping, gave_up, failed, stopped, stopping, fenced, absent or unknown
     """
 
     kind: str

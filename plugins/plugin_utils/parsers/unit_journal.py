@@ -88,7 +88,10 @@ _ENDING = frozenset(
 
 @dataclass(frozen=True)
 class Said:
-    """Line of the unit's own processes. text: the line without the prefix of journalctl."""
+    """Line of the unit's own processes.
+
+    text: the line without the prefix of journalctl
+    """
 
     raw: str
     pid: int | None
@@ -113,9 +116,11 @@ class Start:
 class Last:
     """Last line of a start that reports the end of its process.
 
-    text: its message, each quoted part replaced by "<number>"; quoted: those parts; status: what
-    its form ends with; own: nothing speaks against the process itself having written it; followed:
-    later lines with a header of their own.
+    text: its message, each quoted part replaced by "<number>"
+    quoted: those parts
+    status: what its form ends with
+    own: whether nothing speaks against the process itself having written it
+    followed: how many later lines have a header of their own
     """
 
     text: str

@@ -98,8 +98,10 @@ class Step:
 class RemedyContext:
     """What a remedy may look at.
 
-    The finding, its cluster, and one host's evidence (an empty mapping without a host). of: another
-    host's.
+    finding: the finding that the steps are for
+    cluster: the cluster of the finding
+    document: the evidence of the finding's host; an empty mapping without a host
+    of: returns the evidence of another host
     """
 
     finding: Finding
@@ -336,5 +338,5 @@ def _consented(step: Step, consent: Consent) -> Step:
 
 
 def only_risk(step: Step) -> bool:
-    """Whether nothing but the operator's consent is missing."""
+    """Return whether nothing but the operator's consent is missing."""
     return not step.allowed and (step.blocked_by or "").startswith(f"risk {step.risk} needs")

@@ -309,7 +309,7 @@ def _timelines(
 ) -> tuple[tuple[timeline.Timeline, ...], tuple[str, ...]]:
     """Return the timelines of the requested pod, from the API and the captured lines together.
 
-    If none was named, it is a pod that was rejected since `begun`, if any.
+    If no pod was named, the pod is one that was rejected since `begun`, if any.
     """
     before, after = (_collectors(Path(folder) / name) for name in ("evidence", "evidence-after"))
     for key, collectors in after.items():

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The claims of a report, not escaped.
 
-Which hosts are healthy, which were not audited, and why answers are missing.
+They say which hosts are healthy, which were not audited, and why answers are missing.
 """
 
 from __future__ import annotations

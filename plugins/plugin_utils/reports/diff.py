@@ -317,7 +317,7 @@ class _Judged:
     def lacks(self, finding: model_result.Finding) -> str:
         """Return why it is not known whether a finding is still there.
 
-        Empty if its fault was judged and is gone.
+        The result is empty if its fault was judged and is gone.
         """
         code, host = finding.code, finding.host
         if host and code != SILENT and self._hosts.get(host) != "ok":

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Notices of pods_stay_pending: about the requested pod, or why there is nothing to report.
 
-Pure, over untrusted data.
+The functions are pure, over untrusted data.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _FORBIDDEN = re.compile(
 def told(clusters: Iterable[Cluster], symptom: str | None) -> tuple[tuple[str, ...], str | None]:
     """Return (sentences, the sentence that the requested pod does not exist).
 
-    For any other symptom only a Pending pod is reported.
+    For any other symptom the sentences are only about a Pending pod.
     """
     known = [cluster for cluster in clusters if cluster.key is not None]
     if symptom != SYMPTOM:

@@ -105,7 +105,7 @@ def finding_order(finding: model_result.Finding) -> tuple[int, bool, str, str, s
 def may_be_healthy(findings: Iterable[model_result.Finding]) -> bool:
     """Return whether any host of their cluster may be called healthy.
 
-    None may while nothing is written, because its evidence from the API is old.
+    While the API server writes nothing, its evidence is old, and no host may.
     """
     return not any(finding.code == writes.CODE for finding in findings)
 

@@ -48,7 +48,10 @@ class Held:
 
 
 def controller(pid: int) -> dict[str, Any]:
-    """Return the identity of this controller. pid: ansible-playbook's main process."""
+    """Return the identity of this controller.
+
+    pid: ansible-playbook's main process
+    """
     namespace = Path("/proc/self/ns/pid").stat().st_ino
     machine = None
     if namespace == INITIAL:

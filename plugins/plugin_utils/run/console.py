@@ -28,7 +28,7 @@ def width() -> int:
 def tell(sentence: str) -> None:
     """Print one sentence in the width that Ansible has.
 
-    Where it writes to no terminal that is 79 columns.
+    If Ansible does not write to a terminal, the width is 79 columns.
     """
     lines = textwrap.wrap(
         sentence,

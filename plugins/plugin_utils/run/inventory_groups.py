@@ -20,7 +20,11 @@ SHOWN = 20
 
 @dataclass(frozen=True)
 class Used:
-    """A group that the run uses. variable: what names it; given: whether the operator set that."""
+    """A group that the run uses.
+
+    variable: what names it
+    given: whether the operator set that variable
+    """
 
     variable: str
     group: str

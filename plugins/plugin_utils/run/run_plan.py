@@ -119,7 +119,8 @@ def with_command(
 ) -> model_result.Finding:
     """Return a finding with the exact command that repairs it.
 
-    Where only the operator's consent is missing, or a playbook that only observes has it.
+    It gets the command only if the operator's consent is all that is missing, or if the playbook
+    only observes.
     """
     waiting = [step for step in steps if _repairs(step, finding) and _waits(step, observing)]
     if not waiting or not all(step.allowed or plan.only_risk(step) for step in waiting):

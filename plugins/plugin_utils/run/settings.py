@@ -122,7 +122,7 @@ def _one_of(*allowed: str) -> Parser:
 def _cpus(value: Any) -> str:
     """Return the text of reservedSystemCPUs.
 
-    Of none that is the empty text, as which a kubelet reads a list that was not given.
+    For `none` the result is the empty text, which a kubelet reads as a list that was not given.
     """
     try:
         if isinstance(value, bool) or not isinstance(value, (str, int)):
@@ -208,7 +208,10 @@ def _pattern(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Variable:
-    """One kubemend_* variable. run_wide: it must not differ between hosts."""
+    """One kubemend_* variable.
+
+    run_wide: whether it must not differ between hosts
+    """
 
     parse: Parser
     default: Any

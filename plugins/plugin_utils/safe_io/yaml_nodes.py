@@ -88,13 +88,16 @@ def text_of(node: Node | None) -> str:
 
 
 def nothing(node: Node | None) -> bool:
-    """Whether a scalar is the plain word that YAML reads as nothing: one in quotes is a text."""
+    """Return whether a scalar is the plain word that YAML reads as nothing.
+
+    A word in quotes is a text.
+    """
     return isinstance(node, ScalarNode) and not node.style and node.value in NULL
 
 
 def boolean(text: str) -> bool | None:
     """Return a scalar as a boolean of YAML 1.1, which is how Kubernetes reads its files.
 
-    None for what is none. Flags have others (pflag.parse_bool).
+    The result is None for another text. Flags accept other texts (pflag.parse_bool).
     """
     return BOOLEANS.get(text.strip().lower())

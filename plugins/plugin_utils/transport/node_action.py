@@ -102,7 +102,7 @@ class NodeAction(ActionBase):
     def summary(self, document: dict[str, Any]) -> dict[str, Any]:
         """Return more for the task's result.
 
-        Only what the controller derived, no text of the node.
+        It holds only what the controller derived, no text of the node.
         """
         return {}
 
@@ -288,7 +288,7 @@ class NodeAction(ActionBase):
     def _interpreter(self, task_vars: dict[str, Any]) -> str | None:
         """Return the interpreter that the operator named, by variable, environment or ansible.cfg.
 
-        None: find one.
+        The result is None where Ansible is to find one.
         """
         if self._task.delegate_to:
             delegated = task_vars.get("ansible_delegated_vars") or {}

@@ -58,9 +58,9 @@ def pytest(
 
 
 def unit(context: Context) -> counts.Counts:
-    """Run the unit tests in parallel. Full.
+    """Run the unit tests in parallel.
 
-    Every property test looks further (tests/unit/conftest.py).
+    In a full run every property test looks further (tests/unit/conftest.py).
     """
     extra = {"KUBEMEND_TEST_FULL": "1"} if context.full else {}
     return pytest(
@@ -78,9 +78,9 @@ def unit(context: Context) -> counts.Counts:
 
 
 def secrets(context: Context) -> counts.Counts:
-    """Last of all.
+    """Check that no secret which the tests planted on a node is in a file that this run wrote.
 
-    No secret that the tests planted on a node lies in anything that this run wrote.
+    This stage is the last one.
     """
     found = counts.Counts()
     returncode, _text = context.run(
@@ -96,14 +96,14 @@ def secrets(context: Context) -> counts.Counts:
 
 
 def browser(context: Context) -> counts.Counts:
-    """report.html as a browser shows it; pictures and figures lie in tests/output/browser."""
+    """Check report.html as a browser shows it; pictures and figures are in tests/output/browser."""
     if machine.need({"chromium": "chromium"}):
         return counts.skipped("chromium is not installed, and cannot be installed here")
     return pytest(context, "tests/browser", timeout=1800)
 
 
 def floor(context: Context) -> counts.Counts:
-    """Tell what runs on nodes stays within Python 3.6, shown without a Python 3.6."""
+    """Check that the code that runs on nodes stays within Python 3.6, without a Python 3.6."""
     found = counts.Counts()
     for folder in NODE_CODE:
         if not any((machine.ROOT / folder).rglob("*.py")):

@@ -1,7 +1,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Stages that use the collection as its users do.
 
-From a checkout, and installed from its artefact.
+They use it from a checkout, and installed from its artefact.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ def unit(context: Context) -> counts.Counts:
 def lint(context: Context) -> counts.Counts:
     """Run the linters over the files that differ from the branch's upstream.
 
-    Or from the last commit.
+    A branch without an upstream is compared with the last commit.
     """
     found = counts.Counts()
     names = changed()

@@ -154,9 +154,9 @@ def playbooks(
 
 
 def environment(home: pathlib.Path) -> dict[str, str]:
-    """Every Python of the machine on PATH, and a home of our own.
+    """Return an environment with every Python of the machine on PATH, and with a home of its own.
 
-    Ansible-test keeps its environments there.
+    The tool ansible-test keeps its environments in that home.
     """
     private = machine.VENV / "home"
     private.mkdir(parents=True, exist_ok=True)
@@ -169,9 +169,10 @@ def environment(home: pathlib.Path) -> dict[str, str]:
 
 
 def pass_on_pip_settings(home: pathlib.Path) -> None:
-    """ansible-test drops PIP_* from the environment, and our home hides the user's file.
+    """Write pip's index, certificate and cache to a pip.conf in that home.
 
-    Index, certificate and cache.
+    The tool ansible-test drops PIP_* from the environment, and the private home hides the user's
+    file.
     """
     python = str(venvs.ensure("test") / "bin" / "python")
     asked = subprocess.run(

@@ -1,9 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Holds ansible-playbook just before a task, for whoever wants to kill it there.
+"""A callback that holds ansible-playbook just before a task, so that a test can kill it there.
 
-LAB_HOLD_AT names it (NAME#2: the second), LAB_HOLD_FILE says when.
+LAB_HOLD_AT names the task (NAME#2: the second), and the file LAB_HOLD_FILE shows that it is held.
 """
 
 from __future__ import annotations

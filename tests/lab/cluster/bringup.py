@@ -18,9 +18,9 @@ ENDPOINT_PORT = 6443
 
 
 def parallel(function, items) -> list:
-    """Every item, even when one fails.
+    """Run the function on every item, even when one fails.
 
-    A half-finished neighbour would be left running behind our back.
+    Otherwise a half-finished item would be left running.
     """
     items = list(items)
     if not items:
@@ -53,7 +53,10 @@ def wait_booted(node) -> None:
 
 
 def start_again(node) -> None:
-    """As after a power cut: killed, started, and systemd is up. Its cluster may need longer."""
+    """Kill the node and start it, as after a power cut, until systemd is up.
+
+    Its cluster may need longer.
+    """
     podman.podman("kill", node.container, timeout=60)
     podman.podman("start", node.container, timeout=60)
     wait_booted(node)
@@ -180,9 +183,9 @@ def _refresh_certificates(cluster, first) -> None:
 
 
 def form(cluster) -> None:
-    """All booted nodes of a new cluster become one.
+    """Make one cluster of all booted nodes.
 
-    Masters in turn (etcd takes one learner at a time).
+    Masters join in turn (etcd takes one learner at a time).
     """
     masters = [node for node in cluster.nodes if node.role == "master"]
     workers = [node for node in cluster.nodes if node.role == "worker"]

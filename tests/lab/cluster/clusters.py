@@ -125,7 +125,10 @@ class Cluster(Changes):
 
     @contextlib.contextmanager
     def locked(self):
-        """One run at a time on one cluster; re-entrant, and gone with the process."""
+        """Let one run at a time work on one cluster.
+
+        The lock is re-entrant, and ends with the process.
+        """
         if self._locks:
             yield
             return
@@ -165,9 +168,9 @@ class Cluster(Changes):
         cluster_node.write(self._node(node), path, data, mode, mtime)
 
     def kubectl(self, *args, input=None, check=True, node=None, timeout=120):  # noqa: A002
-        """With admin.conf, but to that master's own API server.
+        """Run kubectl with admin.conf, but against that master's own API server.
 
-        Admin.conf names the first master's.
+        The file itself names the first master's.
         """
         master = (
             self._node(node)

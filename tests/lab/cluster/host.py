@@ -31,7 +31,7 @@ def note(text: str) -> None:
 
 
 def run(argv, timeout=600, check=True, **kwargs) -> subprocess.CompletedProcess:
-    """subprocess.run whose failure tells what the command said: a bare exit status helps nobody."""
+    """Run a command; a failure says what the command printed, and not only its exit status."""
     kwargs.setdefault("stdout", subprocess.PIPE)
     kwargs.setdefault("stderr", subprocess.PIPE)
     kwargs.setdefault("stdin", subprocess.DEVNULL if kwargs.get("input") is None else None)
@@ -61,7 +61,7 @@ def missing_packages() -> list:
 
 
 def unavailable_reason() -> str | None:
-    """One sentence when the lab cannot run on this machine, None when it can."""
+    """Return one sentence when the lab cannot run on this machine, None when it can."""
     if sys.platform != "linux":
         return "the lab needs Linux"
     if os.geteuid() != 0:
@@ -77,7 +77,7 @@ def unavailable_reason() -> str | None:
 
 
 def version_unavailable_reason(k8s: str) -> str | None:
-    """Why this machine cannot run that Kubernetes, None when it can."""
+    """Return why this machine cannot run that Kubernetes, None when it can."""
     if paths.version_tuple(k8s) < (1, 19) and cgroup_v2():
         return (
             f"Kubernetes {k8s} needs cgroup v1: boot the machine with the kernel argument "

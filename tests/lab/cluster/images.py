@@ -1,7 +1,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Container images without a registry.
 
-Those that kubeadm asks for, and those that the nodes themselves run.
+They are those that kubeadm asks for, and those that the nodes themselves run.
 """
 
 from __future__ import annotations

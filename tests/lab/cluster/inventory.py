@@ -34,7 +34,7 @@ def inventory(
 
 
 def merge(*inventories: dict) -> dict:
-    """One inventory that holds several clusters."""
+    """Return one inventory that holds several clusters."""
     groups = {group: {"hosts": {}} for group in GROUPS.values()}
     for one in inventories:
         for group, content in one["all"]["children"].items():

@@ -57,7 +57,7 @@ def _locked():
 
 
 def lower(name: str, value) -> None:
-    """For as long as this process lives, or until lift().
+    """Lower a limit for as long as this process lives, or until lift().
 
     A lab that comes up meanwhile does not undo it in the middle of a test.
     """
@@ -72,7 +72,7 @@ def lift(name: str, value) -> None:
 
 
 def lowered_by_another() -> bool:
-    """Whether a process that lives, and is not this one, has made a limit less."""
+    """Return whether a process that lives, and is not this one, has made a limit less."""
     try:
         process = int(LOWERED.read_text())
     except (OSError, ValueError):

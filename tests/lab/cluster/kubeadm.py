@@ -193,7 +193,10 @@ def cni_config(index: int) -> str:
 
 
 def containerd_config(own: bool, pause: str) -> str:
-    """own: containerd 2 (configuration version 3), else Debian 12's 1.6 (version 2)."""
+    """Return containerd's configuration.
+
+    own: whether it is containerd 2 (configuration version 3), else Debian 12's 1.6 (version 2)
+    """
     # restrict_oom_score_adj: without CAP_SYS_RESOURCE runc dies on a score below its own ("can't
     # get final child's
     # PID from pipe").

@@ -1,10 +1,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """A node as kubespray leaves it.
 
-Its own kubelet unit, environment file and configuration, and a scheduler with a --config file.
+It has its own kubelet unit, environment file and configuration, and a scheduler with a --config
+file. For the rest kubespray calls kubeadm, with its certificates in a folder of its own.
 
-kubespray calls kubeadm for the rest, with its certificates in a folder of its own. Pure: text in,
-text out.
+The functions are pure: text in, text out.
 """
 
 from __future__ import annotations

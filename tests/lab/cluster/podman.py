@@ -109,7 +109,7 @@ def containers(cluster: str | None = None, root: Path | None = paths.ROOT) -> di
 
 
 def remove_orphans() -> None:
-    """Nodes of a checkout that is gone: nobody else would ever take them down."""
+    """Remove nodes of a checkout that is gone: no other run would ever remove them."""
     listed = podman("ps", "-a", "--format", "json", f"--filter=label={LABEL}=1", timeout=60).stdout
     gone, networks = [], set()
     for entry in json.loads(listed or b"[]") or []:

@@ -1,7 +1,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Just enough of an API server that somebody else's controller manager starts and stays.
+"""Just enough of an API server that a foreign controller manager starts and stays.
 
-Fake_api.py PORT CERT KEY.
+The arguments are: fake_api.py PORT CERT KEY.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """A worker's kubelet is pinned by --node-ip to an address that its machine no longer has.
 
-As after another DHCP lease. It still reads Ready.
+That happens after another DHCP lease. The Node still reads Ready.
 """
 
 from __future__ import annotations

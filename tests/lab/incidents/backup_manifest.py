@@ -1,5 +1,5 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A backup beside its original: the kubelet reads both, whatever their extension."""
+"""A backup in the folder of its original: the kubelet reads both, whatever their extension."""
 
 from __future__ import annotations
 

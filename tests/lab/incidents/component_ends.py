@@ -1,7 +1,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A flag that the release does not know, as after an upgrade or by a slip of the pen.
+"""A flag that the release does not know, as after an upgrade or by a typing error.
 
-That master's component ends at each start, and others lead.
+The controller manager of that master ends at each start, and others lead.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The file was mended while the kubelet was dead.
+"""The file was corrected while the kubelet was dead.
 
 The process goes on without election, and no file shows it.
 """

@@ -1,7 +1,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """A Job whose template names its node wants more pods at a time than that node has CPUs for.
 
-OutOfcpu, again and again.
+The kubelet rejects them with OutOfcpu, again and again.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The manifest is edited while nobody reads it.
+"""The manifest is edited while the kubelet is stopped.
 
 File and process disagree until the kubelet is back.
 """

@@ -58,7 +58,7 @@ class EtcdNoSpace(Incident):
         return b"NOSPACE" not in self._alarms(cluster, target)
 
     def _limited(self, cluster, target) -> bool:
-        """Whether no etcd runs, or one with that quota."""
+        """Return whether no etcd runs, or one with that quota."""
         said = cluster.exec(target, ["pgrep", "-x", "-a", ETCD], check=False).stdout.decode()
         return not said or f"--quota-backend-bytes={QUOTA}" in said
 

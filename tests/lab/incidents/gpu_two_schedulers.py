@@ -56,7 +56,10 @@ class GpuTwoSchedulers(gpu.Gpu):
 
     @staticmethod
     def _placed(cluster, namespace, name):
-        """Whether it placed its pod although the devices were gone; it says so soon, either way."""
+        """Return whether it placed its pod although the devices were gone.
+
+        It says so soon, either way.
+        """
 
         def said():
             (pod,) = (

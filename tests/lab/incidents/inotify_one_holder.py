@@ -1,7 +1,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""One process of a worker holds most of root's inotify instances, and there are no more.
+"""One process of a worker holds most of root's inotify instances, and no more are left.
 
-On any node, since the lab's share their kernel.
+The other nodes of the lab have the same fault, because they share the kernel.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """A process of a worker has every inotify watch that root may have.
 
-Whoever wants one is told that no space is left on the device.
+Every other process that asks for one gets the error that no space is left on the device.
 """
 
 from __future__ import annotations

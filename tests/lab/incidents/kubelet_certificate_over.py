@@ -92,7 +92,7 @@ class KubeletCertificateOver(Incident):
         cluster.wait(lambda: ready(cluster, target), 240, f"{target} to be Ready again")
 
     def expect(self, cluster, target):
-        """Its Node is not ready because of that."""
+        """Return the findings: its Node is not ready because of the certificate."""
         return {("KM507", target, "kubelet"), ("KM525", target, "kubelet")}
 
 

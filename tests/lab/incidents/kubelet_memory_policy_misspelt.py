@@ -1,7 +1,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The policy of a worker's memory manager was written as that of the CPU manager is.
+"""The policy of a worker's memory manager is written as that of the CPU manager is.
 
-Without its capital letter.
+It lacks its capital letter.
 """
 
 from __future__ import annotations

@@ -30,7 +30,10 @@ class KubeletReservedMemory(KubeletDown):
         return version >= (1, 22)
 
     def expect(self, cluster, target):
-        """Its state is of None: once the sum is right, the kubelet refuses that."""
+        """Return the findings, with KM310.
+
+        The kubelet's state is of None, which it refuses once the sum is right.
+        """
         return {*super().expect(cluster, target), ("KM310", target, None)}
 
 

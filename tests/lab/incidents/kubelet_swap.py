@@ -2,8 +2,8 @@
 """A worker has a swap file in fstab, and its kubelet, which refuses swap, does not start again.
 
 Swap is the kernel's: all nodes and the machine itself show it until this is undone, 64 MiB of it.
-On a machine that has swap of its own the lab's kubelets tolerate it; then this worker's alone is
-told not to.
+On a machine that has swap of its own the lab's kubelets tolerate it. There only this worker's
+kubelet is configured not to.
 """
 
 from __future__ import annotations

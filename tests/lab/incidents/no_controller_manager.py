@@ -1,5 +1,5 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""No controller manager is left: nobody sets or takes away a taint, and a dead node stays Ready."""
+"""No controller manager is left: no taint is set or taken away, and a dead node stays Ready."""
 
 from __future__ import annotations
 

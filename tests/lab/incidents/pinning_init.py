@@ -1,7 +1,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """A Deployment that was meant to be pinned, and an init container without resources.
 
-Nobody in its pod has a CPU alone.
+No container of its pod has a CPU alone.
 """
 
 from __future__ import annotations

@@ -10,7 +10,10 @@ from tests.lab.support import pinning
 
 
 def reserved(mebibytes: int) -> dict:
-    """Its NUMA node's reservation must be the system's and what eviction keeps free."""
+    """Return settings that reserve memory of NUMA node 0.
+
+    It is the system's, and what eviction keeps free.
+    """
     return {
         "memoryManagerPolicy": "Static",
         "evictionHard": {"memory.available": "50Mi"},

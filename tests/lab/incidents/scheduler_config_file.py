@@ -64,9 +64,9 @@ def used_config(text: str) -> str | None:
 
 
 def off(text: str) -> str:
-    """As kubespray writes kube_scheduler_leader_elect_extra_opts: {leaderElect: false}.
+    """Return the file as kubespray writes it with leaderElect: false in its extra options.
 
-    Jinja spells the boolean Python's way.
+    The variable is kube_scheduler_leader_elect_extra_opts. Jinja spells the boolean Python's way.
     """
     return re.sub(r"(?m)^leaderElection:$", "leaderElection:\n  leaderElect: False", text, count=1)
 

@@ -1,5 +1,5 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Every scheduler runs and reaches no API server: nobody renews the lock that the last one held."""
+"""Every scheduler runs and reaches no API server: the lock of the last holder is not renewed."""
 
 from __future__ import annotations
 

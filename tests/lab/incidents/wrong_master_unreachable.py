@@ -1,7 +1,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The broken master does not answer ssh while its components go on.
 
-Nobody may say that election is fine.
+The report must not say that election is fine.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ def configuration(cluster) -> str:
 
 
 def start(cluster, namespace: str) -> None:
-    """Until it has seen the cluster: it places a pod that asks for nothing."""
+    """Start it and wait until it has seen the cluster: it places a pod that asks for nothing."""
     cluster.exec(HOST, f"mkdir -p {FOLDER} && cp /etc/kubernetes/admin.conf {FOLDER}/kubeconfig")
     cluster.write(HOST, f"{FOLDER}/config.json", configuration(cluster))
     listed = cluster.exec(HOST, "ctr -n k8s.io images ls -q").stdout.decode().split()
@@ -97,9 +97,10 @@ def start(cluster, namespace: str) -> None:
 
 
 def signal(cluster, name: str) -> None:
-    """STOP: it falls behind what happens in the cluster, as one that is busy does; CONT.
+    """Send it a signal: STOP or CONT.
 
-    It goes on with what it knew.
+    After STOP it falls behind what happens in the cluster, as a busy one does. After CONT it goes
+    on with what it knew.
     """
     cluster.exec(HOST, f"pkill -{name} -f '{PATTERN}'")
 

@@ -65,7 +65,10 @@ class Changes:
         return said == b"True"
 
     def remove_node(self, node) -> None:
-        """As an operator would: the etcd member first, then the Node, then the machine."""
+        """Remove a node as an operator does.
+
+        The etcd member goes first, then the Node, then the machine.
+        """
         with self.locked():
             node = self._node(node)
             if node.joined:

@@ -50,7 +50,7 @@ def started(cluster, folder, **given) -> interrupt.Controller:
 
 
 def ended(controller: interrupt.Controller) -> dict:
-    """Its task's result."""
+    """Return the result of its task."""
     code = controller.wait_failed(300)
     return _result(controller.output, code)
 
@@ -58,7 +58,7 @@ def ended(controller: interrupt.Controller) -> dict:
 def _result(output: str, code: int) -> dict:
     """Parse the one line of the task.
 
-    `failed`, which that line leaves to its first word, beside it.
+    That line leaves `failed` to its first word, which is added to the result.
     """
     said = [
         line
@@ -98,7 +98,7 @@ def _node(cluster) -> dict | None:
 
 
 def free(cluster) -> bool:
-    """Whether it takes pods, and nothing tells of us."""
+    """Return whether the node takes pods, and has no mark of kubemend."""
     seen = node(cluster)
     return not seen["cordoned"] and seen["mark"] is None
 
@@ -115,7 +115,7 @@ def awaited(cluster) -> dict:
 
 
 def proxies(cluster) -> bytes:
-    """Kubectl proxies on m1 that nobody ended."""
+    """Return kubectl proxies on m1 that were not ended."""
     return cluster.exec("m1", "pgrep -af '[k]ubectl.* proxy'; true").stdout
 
 
@@ -130,7 +130,10 @@ class Pods:
         return self.cluster.kubectl("-n", self.namespace, *arguments, **more)
 
     def create(self, *items: dict) -> None:
-        """Or as they are already: a test that the lab held up is made once more (conftest.py)."""
+        """Create objects, or keep those that are there.
+
+        A test that the lab held up is made once more (conftest.py).
+        """
         self.kubectl(
             "apply",
             "--validate=false",
@@ -173,7 +176,7 @@ class Pods:
         }
 
     def job(self, name: str) -> dict:
-        """With a finalizer that nobody takes away."""
+        """Return a Job whose pods have a finalizer that no controller takes away."""
         return {
             "apiVersion": "batch/v1",
             "kind": "Job",
@@ -216,9 +219,12 @@ class Pods:
         return self.on_w1()
 
     def wait_counted(self, *budgets: str, whole: bool = True) -> None:
-        """Until then a budget refuses everybody. whole: and until it counts every pod as healthy.
+        """Wait until the disruption controller counts the pods of these budgets.
 
-        Of budgets that cross the controller tells one only that.
+        Until it does, a budget refuses every eviction.
+
+        whole: also wait until each budget counts all its pods as healthy; for budgets that select
+        the same pods the controller does so in one of them only
         """
 
         def counted(name):

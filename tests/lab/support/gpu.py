@@ -42,7 +42,7 @@ def plug(cluster, target: str) -> None:
 
 
 def unplug(cluster, target: str) -> None:
-    """As if there had never been any.
+    """Leave the node as if it had never had any device.
 
     The kubelet and the Node object remember a resource for ever.
     """
@@ -86,7 +86,7 @@ def job(cluster, name: str, count: int, tries: int = 3, **more) -> dict:
 
 
 def create(cluster, namespace: str, *items: dict) -> None:
-    """Or as they are already: a test that the lab held up is made once more (conftest.py)."""
+    """Create objects, or keep those that are there: a test may be made once more (conftest.py)."""
     cluster.kubectl(
         "-n",
         namespace,
@@ -99,7 +99,10 @@ def create(cluster, namespace: str, *items: dict) -> None:
 
 
 def bind(cluster, namespace: str, name: str, target: str) -> None:
-    """All that a scheduler does in the end; this one never looks at what is left."""
+    """Bind a pod to a node, which is all that a scheduler does in the end.
+
+    This scheduler never looks at what is left.
+    """
     binding = {
         "apiVersion": "v1",
         "kind": "Binding",

@@ -35,7 +35,12 @@ class Incident:
     nothing_unknown = False
 
     def applies(self, version: tuple) -> bool:
-        """version: (1, 36, 3). An incident that a version cannot have is no case there."""
+        """Return whether a version can have this incident.
+
+        An incident that the version cannot have is no case there.
+
+        version: the version, as (1, 36, 3)
+        """
         return True
 
     def break_(self, cluster, target: str) -> None:
@@ -44,7 +49,7 @@ class Incident:
     def symptom(self, cluster, target: str) -> None:
         """Wait until the symptom really shows.
 
-        TimeoutError or AssertionError with what it saw instead.
+        Raises TimeoutError or AssertionError with what it saw instead.
         """
         raise NotImplementedError
 
@@ -68,9 +73,10 @@ class Incident:
         return set()
 
     def audit(self, cluster, target: str) -> dict:
-        """How this audit differs from the plain one.
+        """Return how this audit differs from the plain one.
 
-        Args (list for ansible-playbook), inventory (data).
+        args: list for ansible-playbook
+        inventory: data of another inventory
         """
         return {"args": [], "inventory": None}
 
@@ -100,7 +106,7 @@ class Incident:
     def keep(self, cluster, target: str, node: str, path: str) -> bytes | None:
         """Save a file as it is (or that it is absent) before it is touched.
 
-        Returns its content.
+        The result is the file's content, None if it is absent.
         """
         record = self.record(cluster, target)
         for saved in record["files"]:
@@ -120,7 +126,7 @@ class Incident:
         return content if first else None
 
     def restore(self, cluster, target: str) -> None:
-        """Files with their old time too.
+        """Restore files, with their old time too.
 
         A manifest that looks newer than its process is a fault of its own.
         """
@@ -197,7 +203,7 @@ def break_by_name(cluster, name: str, target: str | None) -> None:
 def made(cluster, one: Incident, target: str) -> None:
     """Make the incident with its symptom.
 
-    Where the lab does not make it, it is healed and made once more.
+    If the symptom does not appear, the incident is undone and made once more.
     """
     try:
         one.start(cluster, target)

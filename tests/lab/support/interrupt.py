@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A controller that is killed, or only held, at a point of its run.
 
-And the moments that a node itself can name.
+The module also has the moments that a node itself can name.
 """
 
 from __future__ import annotations
@@ -108,18 +108,18 @@ class Controller:
             time.sleep(0.05)
 
     def wait(self, timeout: float = 240) -> tuple[int, dict]:
-        """Its exit code and its report, when it ends by itself."""
+        """Return its exit code and its report, when it ends by itself."""
         code = self._process.wait(timeout)
         return code, json.loads((self.report / "report.json").read_text(encoding="utf-8"))
 
     def wait_failed(self, timeout: float = 240) -> int:
-        """Its exit code, when it ends before there is a report."""
+        """Return its exit code, when it ends before there is a report."""
         return self._process.wait(timeout)
 
     def kill(self) -> None:
-        """All of it, its workers and ssh included, by the mark in their environments.
+        """Kill all of it, its workers and ssh included, by the mark in their environments.
 
-        Again, until nothing new is born.
+        The kill is repeated until no new process appears.
         """
         with contextlib.suppress(ProcessLookupError):
             os.kill(self._process.pid, signal.SIGKILL)
@@ -153,9 +153,9 @@ class Controller:
 
 
 def wait_written(cluster, node: str, path: str, text: str) -> dict:
-    """Wait for the program on the node that has written `text` to a file and not verified it yet.
+    """Wait for the program that has written `text` to a file and not verified it yet.
 
-    Return {pid, run_id}.
+    The result is {pid, run_id}.
     """
     return json.loads(
         cluster.exec(node, ["python3", "-I", "-S", "-c", _WRITTEN, path, text], timeout=150).stdout
@@ -165,7 +165,7 @@ def wait_written(cluster, node: str, path: str, text: str) -> dict:
 def wait_stopped(cluster, node: str, component: str) -> dict:
     """Wait for the program that has ended the component's process and not seen another yet.
 
-    Return {pid, run_id, step}.
+    The result is {pid, run_id, step}.
     """
     return json.loads(
         cluster.exec(node, ["python3", "-I", "-S", "-c", _STOPPED, component], timeout=180).stdout

@@ -37,7 +37,10 @@ def pod_spec(cluster, **more) -> dict:
 
 
 def create_namespace(cluster, namespace: str) -> None:
-    """With its service account: a Job that comes before it fails at first, which is no surplus."""
+    """Create a namespace and wait for its service account.
+
+    A Job that comes before the account fails at first, which is no surplus.
+    """
     cluster.kubectl("create", "namespace", namespace)
     cluster.wait(
         lambda: (
@@ -117,7 +120,7 @@ def wait_for_surplus(cluster, namespace: str, per_round: int = 4, rounds: int = 
 
 
 def running(cluster, namespace: str) -> list:
-    """Names of the pods that run."""
+    """Return the names of the pods that run."""
     items = json.loads(cluster.kubectl("-n", namespace, "get", "pods", "-o", "json").stdout)[
         "items"
     ]

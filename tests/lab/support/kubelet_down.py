@@ -9,9 +9,10 @@ HEALTHZ = "curl -sf http://127.0.0.1:10248/healthz"
 
 
 class KubeletDown(Incident):
-    """fault: what the audit must find; words: what the kubelet must have said; spoil().
+    """A kubelet that ends at each start. `spoil` breaks it.
 
-    How it is broken.
+    fault: what the audit must find
+    words: what the kubelet must have logged
     """
 
     occupies = "worker"
@@ -31,7 +32,10 @@ class KubeletDown(Incident):
         )
 
     def symptom(self, cluster, target):
-        """Twice: whoever looks while it runs for a moment has two ends to compare."""
+        """Wait until the kubelet has ended twice.
+
+        An audit that looks while it runs for a moment then has two ends to compare.
+        """
         cluster.wait(
             lambda: self.said(cluster, target).count("Main process exited") >= 2,
             180,
@@ -41,7 +45,10 @@ class KubeletDown(Incident):
         assert self.words in said, f"{self.words!r} not in {said[-3000:]}"
 
     def said(self, cluster, target):
-        """Since it was broken; a kubelet of 1.18 shows bytes of a file that it does not take."""
+        """Return the kubelet's journal since the incident was made.
+
+        A kubelet of 1.18 shows bytes of a file that it does not take.
+        """
         since = self.record(cluster, target)["since"]
         return cluster.exec(
             target, f"journalctl -q -u kubelet --since @{since} -o cat; true"

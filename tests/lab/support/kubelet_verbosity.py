@@ -28,7 +28,7 @@ def v_flags(cluster, node: str) -> list[str]:
 
 
 def momentary(cluster, node: str) -> list[str]:
-    """Files, and folders without any, of ours under /run."""
+    """Return the files of kubemend under /run, and its empty folders."""
     return (
         cluster.exec(node, f"find {MOMENTARY} -type f -o -type d -empty 2>/dev/null; true")
         .stdout.decode()
@@ -51,9 +51,9 @@ def restart(cluster, node: str) -> None:
 
 @contextlib.contextmanager
 def deaf(cluster, node: str, config: str = "/var/lib/kubelet/config.yaml"):
-    """Its handlers for debugging are off, as hardening guides have it.
+    """Turn the kubelet's handlers for debugging off, as hardening guides do.
 
-    For levels alone where the version can tell them apart.
+    From 1.21 on only the handlers that set log levels are off: that release can tell them apart.
     """
     name = (
         "enableDebugFlagsHandler"

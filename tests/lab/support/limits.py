@@ -1,7 +1,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Limits of files and inotify, reached for real.
 
-Those of inotify are the kernel's, which all nodes of the lab and the machine share.
+The limits of inotify are the kernel's, which all nodes of the lab and the machine share.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def restored() -> None:
 
 
 def restored_watches() -> None:
-    """As the lab has them while a cluster is up: what the machine had, or more."""
+    """Set the watches as the lab has them while a cluster is up: what the machine had, or more."""
     kernel.lift(MAX_WATCHES, max(kernel.before(MAX_WATCHES), kernel.WANTED[MAX_WATCHES]))
 
 

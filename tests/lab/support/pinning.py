@@ -56,7 +56,7 @@ def state(cluster, target: str) -> dict:
 def static(cluster, target: str, changes: dict | None = None) -> None:
     """Make a worker pin CPUs that has never done it.
 
-    Stopped, its state out of the way, told so, started.
+    Its kubelet is stopped, the state is removed, the settings are changed, and it is started.
     """
     stop(cluster, target)
     cluster.exec(target, ["rm", "-f", STATE])
@@ -68,7 +68,7 @@ def static(cluster, target: str, changes: dict | None = None) -> None:
 
 
 def edit(cluster, target: str, **changes) -> None:
-    """Its state, as somebody with an editor leaves it."""
+    """Change its state, as an operator with an editor leaves it."""
     cluster.write(
         target, STATE, json.dumps({**state(cluster, target), **changes}, separators=(",", ":"))
     )
@@ -136,7 +136,7 @@ def freeze(cluster, target: str, how: str) -> None:
 
 
 def widen(cluster, target: str) -> None:
-    """All CPUs for the container that has some alone."""
+    """Give all CPUs to the container that has some alone."""
     cluster.exec(
         target, f"cat /sys/devices/system/cpu/online > {_folder(cluster, target)}/cpuset.cpus"
     )
@@ -150,12 +150,15 @@ def widened(cluster, target: str) -> bool:
 
 
 def age(cluster, target: str) -> int:
-    """Seconds since the state was written."""
+    """Return the seconds since the state was written."""
     return int(cluster.exec(target, f"echo $(( $(date +%s) - $(stat -c %Y {STATE}) ))").stdout)
 
 
 def pod(cluster, name: str, target: str, cpus: str = "1", init: dict | None = None) -> dict:
-    """Return a Guaranteed pod; init: resources of its init container, {} for none at all."""
+    """Return a Guaranteed pod.
+
+    init: resources of its init container, {} for none at all
+    """
     spec = jobs.pod_spec(cluster, nodeSelector={"kubernetes.io/hostname": target})
     spec["containers"][0]["resources"] = {"limits": {"cpu": cpus, "memory": "32Mi"}}
     if init is not None:
@@ -215,9 +218,10 @@ class Pinning(Incident):
         raise NotImplementedError
 
     def symptom(self, cluster, target):
-        """Wait for nothing more than fill does, except that one end of a kubelet is no loop.
+        """Wait, if the fault keeps the kubelet down, until it has ended more than once.
 
-        While systemd's next one is up, nothing would show.
+        One end is no loop: while systemd's next process is up, the audit would see nothing. Other
+        faults show at once.
         """
         if KEEP_DOWN & set(self.faults):
             cluster.wait(

@@ -78,7 +78,10 @@ def start(
 
 
 def audit(cluster: Cluster, hosts: Path, arguments: list[str], keep: Path | None = None) -> dict:
-    """report.json of an audit. keep: a folder that gets the evidence it was judged from."""
+    """Return report.json of an audit.
+
+    keep: a folder that gets the evidence it was judged from
+    """
     with tempfile.TemporaryDirectory(prefix="kubemend-report-") as folder:
         done = run("audit", hosts, *arguments, report=folder)
         report = Path(folder) / "report.json"

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the tests of repairing playbooks have in common, beside the fixtures in conftest.py."""
+"""What the tests of repairing playbooks have in common, apart from the fixtures in conftest.py."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def impossible(reason):
 def own(found):
     """Bring up a cluster of a test's own, and remove it at the end.
 
-    It is one more beside those that the others share.
+    It is one more than those that the others share.
     """
     try:
         with found.up().locked():
@@ -88,9 +88,9 @@ def broken(cluster, *names, target="m2", symptom=True):
 
 
 def state(cluster, names=None):
-    """Return what check mode must not change: files, processes, our own directory.
+    """Return what check mode must not change: files, processes and the directory of kubemend.
 
-    Of all masters or these.
+    names: the nodes to read; without it, all masters
     """
     seen = {}
     for node in (
@@ -107,11 +107,10 @@ def state(cluster, names=None):
 
 
 def untouched(cluster, before, *names, journal=True):
-    """Nobody changed those masters, or any.
+    """Require that those masters, or all of them, are unchanged.
 
-    A component has another process only where it gave its lead up by itself.
-
-    That happens on a busy machine, to whoever leads while etcd is slow, and its log says so.
+    A component has another process only where it gave its lead up by itself. That happens on a busy
+    machine, to the leader while etcd is slow, and its log says so.
     """
     for name, now in state(cluster, names or list(before)).items():
         was, is_now = (
@@ -134,7 +133,7 @@ def untouched(cluster, before, *names, journal=True):
 
 
 def gave_up(cluster, node, component):
-    """Whether its newest ended container lost its lease.
+    """Return whether its newest ended container lost its lease.
 
     The kubelet keeps one log of those that ended.
     """
@@ -156,7 +155,7 @@ def codes(report):
 
 
 def restarted(item):
-    """Whether a finding says that a component restarted often of late.
+    """Return whether a finding says that a component restarted often of late.
 
     Tests and a busy machine do that.
     """
@@ -164,7 +163,7 @@ def restarted(item):
 
 
 def ended(report):
-    """How each step of the plan ended; why, where that is not well."""
+    """Return how each step of the plan ended, with the reason where that is not well."""
     told = {
         step["id"]: "done" if step["state"] == "done" else f"{step['state']}: {step['reason']}"
         for step in report["steps"]

@@ -34,7 +34,7 @@ def manifest(component: str) -> str:
 
 
 def processes(cluster, node: str, component: str) -> list:
-    """[(pid, argv)] of that component on that node, whoever started it."""
+    """Return [(pid, argv)] of that component on that node, of any parent."""
     found = json.loads(cluster.exec(node, ["python3", "-I", "-S", "-c", _PROCESSES]).stdout)
     return [(pid, argv) for pid, argv in found if argv[0].rsplit("/", 1)[-1] == component]
 
@@ -71,7 +71,7 @@ def set_flag(text: str, flag: str, value: str) -> str:
 def wait_flag(
     cluster, node: str, component: str, flag: str, timeout: float = 400, gone: bool = False
 ) -> None:
-    """Until the one running process of the component has that argument, or has it no more.
+    """Wait until the one running process of the component has that argument, or has it no more.
 
     A manifest that comes back to bytes that ran before meets the kubelet's back-off, minutes of it
     after some rounds.
@@ -87,9 +87,9 @@ def wait_flag(
 
 
 def restart(cluster, node: str, component: str) -> None:
-    """Its process ends and the kubelet starts another.
+    """End the component's process and wait until the kubelet starts another.
 
-    What a changed configuration file needs, which nobody watches.
+    A changed configuration file needs that, because no program watches it.
     """
     before = [pid for pid, _argv in processes(cluster, node, component)]
     if before:
@@ -103,7 +103,7 @@ def restart(cluster, node: str, component: str) -> None:
 
 @contextlib.contextmanager
 def away(cluster, names, component: str):
-    """Its manifest lies elsewhere on these nodes, so that none runs there; back at the end."""
+    """Move its manifest aside on these nodes, so that none runs there, and back at the end."""
     aside = f"/root/lab-{component}.yaml"
     try:
         for name in names:
@@ -145,7 +145,10 @@ def wait_election_off(cluster, node: str, component: str, timeout: float = 120) 
 
 
 def lock_holder(cluster, component: str) -> str:
-    """Host that holds the lease; versions whose default lock is older keep the lease beside it."""
+    """Return the host that holds the lease.
+
+    Versions whose default lock is older keep the lease as well.
+    """
     holder = cluster.kubectl(
         "-n", "kube-system", "get", "lease", component, "-o", "jsonpath={.spec.holderIdentity}"
     ).stdout.decode()
@@ -153,7 +156,7 @@ def lock_holder(cluster, component: str) -> str:
 
 
 def wait_nobody_leads(cluster, component: str) -> None:
-    """Until no master runs one, and nobody has renewed its lock for so long that it shows."""
+    """Wait until no master runs one, and its lock is not renewed for so long that it shows."""
     for master in cluster.of_role("master"):
         cluster.wait(
             lambda node=master: not processes(cluster, node, component),
@@ -165,7 +168,10 @@ def wait_nobody_leads(cluster, component: str) -> None:
 
 
 def wait_lock_stands_still(cluster, component: str) -> None:
-    """Until nobody has renewed its lock for so long that it shows, whoever runs."""
+    """Wait until the component's lock is not renewed for so long that it shows.
+
+    Processes of the component may run meanwhile.
+    """
 
     def stands_still():
         said = cluster.kubectl(

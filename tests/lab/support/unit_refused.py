@@ -51,7 +51,7 @@ class UnitRefused(Incident):
         )
 
     def said(self, cluster, target):
-        """Of PID 1 and its child, since it was broken."""
+        """Return the unit's journal, of PID 1 and its child, since the incident was made."""
         since = self.record(cluster, target)["since"]
         return cluster.exec(
             target, f"journalctl -q --since @{since} -o cat -u {self.unit}; true"

@@ -16,7 +16,7 @@ OWN = ("uid", "resourceVersion", "creationTimestamp", "selfLink", "managedFields
 
 
 def labels(k8s: str, zone: str) -> dict:
-    """As a cloud of that time labels its nodes."""
+    """Return labels as a cloud of that time gives them to its nodes."""
     prefix = "topology" if paths.version_tuple(k8s) >= (1, 19) else "failure-domain.beta"
     return {f"{prefix}.kubernetes.io/region": "sh", f"{prefix}.kubernetes.io/zone": zone}
 
@@ -142,7 +142,10 @@ def wait_lost(cluster, namespace: str, seconds: float = 0) -> str:
 
 
 def remove_node(cluster, name: str) -> None:
-    """Its Node, while its kubelet runs on: that only writes the status of one that is there."""
+    """Delete its Node while its kubelet runs on.
+
+    That kubelet only writes the status of a Node that is there.
+    """
     cluster.kubectl("delete", "node", name, "--ignore-not-found", "--wait=true")
 
 

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """UnexpectedAdmissionError as its users met it: named, with its cause and who holds the devices.
 
-Repaired and cleaned up, ten Jobs in a row succeed.
+After the repair and the clean-up ten Jobs in a row succeed.
 """
 
 from __future__ import annotations
@@ -119,8 +119,8 @@ def names(pods):
 def rejected_without_a_job(cluster, namespace, prefix, *owners):
     """Return the name of a pod without an owner, or with one that is no Job of Kubernetes.
 
-    While two controller managers are at work the devices are free for moments: then it runs,
-    and another is tried.
+    The pod is one that its kubelet rejected. While two controller managers are at work the devices
+    are free for moments. If the pod runs then, another is tried.
     """
     for number in range(10):
         name, pod = f"{prefix}-{number}", gpu.pod(cluster, f"{prefix}-{number}", 2, nodeName="w1")

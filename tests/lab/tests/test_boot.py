@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A worker that forwards nothing, as after a boot without its file of sysctl.d.
 
-Planned, written where it lasts, told to the kernel, taken back.
+The repair is planned, written where it lasts, set in the kernel, and reverted.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ ASKED = ("-e", "kubemend_max_risk=1", "-e", "kubemend_faults=KM520")
 
 
 def ours(cluster) -> list[str]:
-    """Return the lines of our file on w1 below its headline."""
+    """Return the lines of the managed file on w1 below its headline."""
     return (
         cluster.exec("w1", f"cat {limits.FILE} 2>/dev/null; true").stdout.decode().splitlines()[1:]
     )

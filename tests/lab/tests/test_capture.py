@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Log levels raised at run time, lines captured, levels put back.
 
-At the end, by the hosts themselves when nobody is left to do it, by revert, by the next repairing
-run; and what cannot be raised says why.
+The levels go back at the end of the run, by the hosts themselves if the controller is gone, by
+revert, or by the next repairing run. What cannot be raised says why.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ FULL = os.environ.get("KUBEMEND_TEST_FULL") == "1"
 
 
 def chatter(cluster):
-    """Lines that m1's scheduler and API server and w1's kubelet write in SPAN seconds."""
+    """Return how many lines two logs get in SPAN seconds.
+
+    The first number is of m1's scheduler and API server, the second of w1's kubelet.
+    """
 
     def count():
         pods = cluster.exec(
@@ -46,9 +49,10 @@ def chatter(cluster):
 
 
 def assert_quiet(cluster, was):
-    """Soon: what was started again, or heals, says more than usual for a while.
+    """Require that as few lines as before are written soon.
 
-    A level that stayed raised goes on for ever.
+    A component that was started again, or heals, logs more than usual for a while. A level that
+    stays raised goes on for ever.
     """
 
     def quiet():
@@ -80,7 +84,10 @@ def levels(report):
 
 @pytest.fixture
 def quiet(cluster):
-    """How much is logged without us, once what an earlier test started again has calmed down."""
+    """Return how much is logged without a capture.
+
+    What an earlier test started again calms down first.
+    """
     before, now = None, chatter(cluster)
     while before is None or now[0] * 2 < before[0] or now[1] * 2 < before[1]:
         before, now = now, chatter(cluster)
@@ -282,7 +289,7 @@ def test_what_is_left_behind_is_found_and_put_back(cluster, play, quiet, tmp_pat
 
 
 def test_one_kubelet_is_put_back_by_hand(cluster, quiet):
-    """By the command that docs/capture.md gives for a host that raised it and never comes back."""
+    """The level goes back by the command of docs/capture.md for a host that never comes back."""
     command = re.search(
         r"`(echo -n 2 \| kubectl replace --raw \S+NODE\S+ -f -)`",
         (machine.ROOT / "docs" / "capture.md").read_text(encoding="utf-8"),

@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Log levels that only a restart raises.
 
-Where it is allowed by name, proven, and back to the same bytes whoever is left to do it.
+They are raised where that is allowed by name, and proven. Every way that puts them back restores
+the same bytes.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ CONSENT = ("-e", "kubemend_allow=capture_restart")
 def without_endpoint(cluster):
     """Yield a controller manager whose level only a restart raises.
 
-    Before 1.23 every one, later one without profiling.
+    Before 1.23 every controller manager is one, later one without profiling.
     """
     text = cluster.read("m2", manifest(MANAGER)).decode()
     if cluster.k8s != OLD:
@@ -47,9 +48,9 @@ def without_endpoint(cluster):
 
 
 def left_over(cluster):
-    """But for the locks of a killed run on hosts from which it raised nothing.
+    """Return what a killed run left, but for its locks on hosts from which it raised nothing.
 
-    They have their own time.
+    Those locks have their own time.
     """
     return [line for line in interrupt.left_over(cluster) if "/var/lib/kubemend/lock" not in line]
 
@@ -115,9 +116,10 @@ def test_a_manifest_is_edited_and_its_bytes_come_back(cluster, without_endpoint,
 def test_a_manifest_that_is_edited_meanwhile_is_not_said_to_be_back(
     cluster, without_endpoint, play, tmp_path
 ):
-    """The edit keeps our argument, and the level with it.
+    """The edit keeps kubemend's argument, and the level with it.
 
-    No bytes of ours come back, the run fails, and an audit names it until it is gone.
+    None of kubemend's bytes come back, the run fails, and an audit names the level until it is
+    gone.
     """
     with interrupt.Controller(
         cluster,
@@ -321,9 +323,9 @@ def test_a_node_that_is_started_again_has_its_own_level(cluster, deaf_worker, tm
 
 @pytest.fixture
 def server_without_endpoint(cluster):
-    """m2's API server as hardening guides have it.
+    """Run m2's API server as hardening guides have it, and yield its manifest.
 
-    Without profiling, and so without /debug/flags/v. Its manifest.
+    It has no profiling, and so no /debug/flags/v.
     """
     text = cluster.read("m2", manifest(API_SERVER)).decode()
     cluster.write(

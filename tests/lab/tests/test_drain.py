@@ -256,9 +256,9 @@ def test_a_kubelet_that_is_silent(cluster, pods, tmp_path):
 
 @pytest.mark.skipif(not FULL, reason="a minute: one that is silent before is tried always")
 def test_a_kubelet_that_falls_silent_meanwhile(cluster, pods, play, tmp_path):
-    """The cordon is nobody's to come back for.
+    """No run comes back for the cordon.
 
-    It is named until the node is well, and then it goes.
+    An audit names it until the node is well, and then it goes.
     """
     pods.create(pods.controller("Deployment", "web", replicas=1), pods.budget("one", "web", 1))
     pods.wait_running(1)

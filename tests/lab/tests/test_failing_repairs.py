@@ -148,7 +148,7 @@ def test_what_is_lost_between_guard_and_restart_is_named(cluster, play):
 
 @contextlib.contextmanager
 def without_etcd(cluster, node):
-    """One member of three stops, and that node's API server with it."""
+    """Stop one etcd member of three, and that node's API server with it."""
     try:
         cluster.exec(node, f"mv {ETCD} {ASIDE}")
         cluster.wait(

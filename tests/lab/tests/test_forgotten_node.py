@@ -3,12 +3,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Incident B in its own shape.
 
-Three masters of one zone, a pod is scheduled, then a worker of another zone joins, then a DaemonSet
-comes.
+Three masters are of one zone, a pod is scheduled, then a worker of another zone joins, then a
+DaemonSet comes.
 
-On clusters of their own, taken away at the end: the older version loses a master, which is named,
-captured of the scheduler that lost it, and found again by its restart, all in one run; the newer
-one loses nobody.
+The tests have clusters of their own, which are removed at the end. The older version loses a
+master, which is named, captured of the scheduler that lost it, and found again by its restart, all
+in one run. The newer one loses no node.
 """
 
 from __future__ import annotations
@@ -68,9 +68,9 @@ def incident_b(cluster):
 
 
 def captured(report, leads, pid, lost, everybody):
-    """Of the process that lost it, before another took its place.
+    """Require that the capture is of the process that lost the node, before another took its place.
 
-    Its level raised and put back, its cache whole, its list without that node.
+    Its level was raised and put back, its cache is whole, and its list lacks that node.
     """
     (found,) = report["scheduler_captures"]
     assert (found["host"], found["pid"], found["dump"]) == (
@@ -106,7 +106,7 @@ ADDED = re.compile(r'Added node "([^"]+)" in group "([^"]+)" to NodeTree')
 def replayed(cluster, finding, leads, lost, worker):
     """Require that KM202 reports the order in the log of that very scheduler.
 
-    Read once more here, and the list reckoned by hand.
+    The log is read once more here, and the list reckoned by hand.
     """
     (proof,) = [one for one in finding["evidence"] if one["kind"] == "log"]
     assert proof["host"] == leads, proof

@@ -54,9 +54,9 @@ KEEPALIVE = ("-e", "ansible_ssh_extra_args='-o ServerAliveInterval=3 -o ServerAl
 
 @pytest.fixture(scope="module")
 def wrong(cluster):
-    """Yield a master whose controller manager elects nobody, for every test of this module.
+    """Yield a master whose controller manager does not elect, for every test of this module.
 
-    Healed at the end.
+    The incident is undone at the end.
     """
     with broken(cluster, "two-leaders-kcm-only", symptom=False):
         yield cluster
@@ -69,7 +69,7 @@ def two_leaders(wrong):
 
 
 def break_again(cluster, node):
-    """As at the beginning, without the kubelet's memory of the times that this was so before."""
+    """Break it as at the beginning, without the kubelet's back-off for the times before."""
     text = cluster.read(node, manifest(MANAGER)).decode()
     cluster.exec(node, ["systemctl", "stop", "kubelet"])
     cluster.write(node, manifest(MANAGER), set_flag(text, "leader-elect", "false"))
@@ -154,9 +154,10 @@ def ordinary_run(cluster, folder, *arguments):
 
 
 def wait_clean(cluster, but=()):
-    """At once, or when the killed run's own step has proven itself.
+    """Wait until nothing is left over.
 
-    It goes on without its controller, and needs no help.
+    That is at once, or when the killed run's own step has proven itself. The step goes on without
+    its controller, and needs no help.
     """
 
     def clean():
@@ -224,7 +225,8 @@ def stopped(cluster, name):
 def test_two_controllers(two_leaders, tmp_path):
     """The second names the first.
 
-    A first that is gone is taken over at once, another machine's only when told to.
+    If the first is gone, the second takes over at once. It takes over from another machine only
+    when its operator says so.
     """
     cluster = two_leaders
     with interrupt.Controller(cluster, tmp_path / "first", *CONSENT, at=TASKS[1]) as first:

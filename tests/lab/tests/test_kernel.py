@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Labs of several checkouts share one kernel.
 
-Who lowers a limit for a test is not disturbed by one that comes up. Without a cluster.
+A test that lowers a limit is not disturbed by a lab that comes up. The tests need no cluster.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tests.lab.support import limits
 
 @pytest.fixture
 def settings(monkeypatch, tmp_path):
-    """Files instead of the machine's."""
+    """Use files instead of the machine's kernel settings."""
     monkeypatch.setattr(kernel, "LOWERED", tmp_path / "run" / "lowered")
     written = {}
     monkeypatch.setattr(kernel, "write", written.__setitem__)
@@ -44,7 +44,10 @@ def test_a_limit_is_lowered_for_as_long_as_its_process_lives(settings):
 
 
 def held(process: int) -> int:
-    """How many inotify instances it has; one that begins opens and closes other files meanwhile."""
+    """Return how many inotify instances it has.
+
+    One that begins opens and closes other files meanwhile.
+    """
     try:
         return sum(
             "inotify" in str(one.readlink()) for one in Path(f"/proc/{process}/fd").iterdir()

@@ -3,9 +3,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A cluster as kubespray leaves it.
 
-Found and repaired by its own paths, and the line for kubespray's inventory is told.
+Its faults are found and repaired by its own paths, and the report has the line for kubespray's
+inventory.
 
-The cluster is taken away at the end: the other tests share another one.
+The cluster is removed at the end: the other tests share another one.
 """
 
 from __future__ import annotations
@@ -89,9 +90,9 @@ def test_controller_manager_by_its_manifest(cluster, play):
 
 
 def test_a_kubelets_level_by_the_file_of_its_unit(cluster, tmp_path):
-    """The number behind --v there, back to the same bytes.
+    """The number behind --v changes in that file, which then gets the same bytes back.
 
-    At the end, and by the host itself after it was started again.
+    They come back at the end of the run, and by the host itself after it was started again.
     """
     arguments = (
         "-e",
@@ -219,9 +220,8 @@ def test_a_disabled_kubelet_whose_node_was_restarted_comes_back(cluster, play, t
 def without_endpoint(cluster):
     """Yield the static pod of m2 whose level only a restart raises.
 
-    Before 1.23 every controller manager's, later a scheduler's whose file says so.
-
-    Not the older scheduler's: it may have lost a node, and is never restarted for a look.
+    Before 1.23 that is every controller manager, later a scheduler whose file says so. The older
+    scheduler is left alone: it may have lost a node, and is never restarted for a look.
     """
     if cluster.k8s == OLD:
         yield MANAGER

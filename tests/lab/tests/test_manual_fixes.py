@@ -1,9 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Causes of a node that is lost, or will be at its next boot, which are for a person to mend.
+"""Causes of a node that is lost, or will be at its next boot, which the operator has to repair.
 
-Each told apart, with its proof, and nothing touched.
+Each is told apart, with its proof, and nothing is touched.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What the lab failed to make in time is made once more, and nothing else is.
 
-Conftest.py's hook, without a cluster.
+The tests are of conftest.py's hook, without a cluster.
 """
 
 from __future__ import annotations

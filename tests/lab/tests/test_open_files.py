@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Kernel settings that are used up, or would not last, on a real cluster.
 
-Planned, raised where they last, proven, and taken back.
+They are planned, raised where they last, proven, and reverted.
 """
 
 from __future__ import annotations
@@ -291,7 +291,10 @@ EVENTS = "fs.inotify.max_queued_events"
 
 
 def queued(cluster) -> tuple[int, set]:
-    """Return what the kernel has, which all nodes share, and what our files of the nodes say."""
+    """Return what the kernel has, and what the managed files of the nodes set.
+
+    All nodes share the kernel.
+    """
     said = {
         cluster.exec(node, f"grep '^{EVENTS} ' {limits.FILE} 2>/dev/null; true")
         .stdout.decode()
@@ -474,7 +477,7 @@ def test_a_service_restarts_if_allowed_and_is_as_it_was_if_it_does_not_come_up( 
 
 
 def test_a_runtime_is_restarted_where_that_is_allowed_and_its_containers_run_on(cluster, play):
-    """Of a master, whose control plane runs in its containers."""
+    """The runtime is that of a master, whose control plane runs in its containers."""
     opened = "ls /proc/$(systemctl show -p MainPID --value containerd)/fd | wc -l"
     held = "pgrep 'containerd-shim|kube-scheduler|kube-controller|kube-apiserver' | sort"
     pid, containers = main_pid(cluster, "containerd", "m3"), cluster.exec("m3", held).stdout.split()
@@ -525,7 +528,7 @@ def ours_gone(cluster):
 
 
 def taken_back(cluster, report, folder) -> None:
-    """Its run reverted, and our file gone."""
+    """Revert its run, and require that the managed file is gone."""
     done = playbook.run(
         "revert", cluster.inventory, "-e", f"kubemend_run_id={report['run_id']}", report=str(folder)
     )

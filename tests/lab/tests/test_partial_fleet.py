@@ -25,7 +25,7 @@ SLICES, OF_CLUSTER = (("m1", "w1"), ("m2", "m3")), "KM112"
 
 
 def sliced(cluster, folder: Path, mine) -> dict:
-    """One slice's report; its evidence lies in folder/report."""
+    """Return one slice's report; its evidence is in folder/report."""
     names = [node.name for node in cluster.nodes]
     path = inventory.write(
         folder / "hosts.yml",

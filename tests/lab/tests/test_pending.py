@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Pods that stay Pending for each of the reasons, all at once on a real cluster: told apart.
 
-And a sentence where there is nothing to tell.
+Where there is no finding, the report has a sentence.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def uses(name):
 
 
 def pods(cluster, namespace):
-    """One for each reason that a scheduler gives."""
+    """Return one pod for each reason that a scheduler gives."""
     rack = [
         {
             "maxSkew": 1,
@@ -296,9 +296,9 @@ def full_node(cluster):
 
 @contextlib.contextmanager
 def spoilt(cluster, namespace):
-    """m1 is somebody's own, m2 is cordoned, the kubelet of m3 is stopped.
+    """Taint m1, cordon m2, stop the kubelet of m3, and yield the namespaces of the test.
 
-    And namespaces that refuse pods.
+    Two of the namespaces refuse pods.
     """
     spaces = [namespace, f"{namespace}-quota", f"{namespace}-limits"]
     try:
@@ -387,7 +387,7 @@ def refusing(cluster, spaces):
 
 
 def refused(cluster, node, space, item):
-    """Whether that API server would not take it."""
+    """Return whether that API server would not take it."""
     return cluster.kubectl(
         "-n",
         space,
@@ -403,7 +403,7 @@ def refused(cluster, node, space, item):
 
 
 def looked_at(cluster, namespace, name):
-    """Whether a scheduler has said that it finds no node for it."""
+    """Return whether a scheduler has said that it finds no node for it."""
     conditions = (
         next(one for one in gpu.pods(cluster, namespace) if one["metadata"]["name"] == name)[
             "status"
@@ -419,7 +419,7 @@ def ready(cluster, name):
 
 
 def said(found):
-    """All the words of a finding."""
+    """Return all the words of a finding."""
     return " ".join(
         [found["summary"], *(f"{proof['object']} {proof['text']}" for proof in found["evidence"])]
     )
@@ -622,9 +622,9 @@ def test_with_all_schedulers_down_nobody_has_a_node(cluster, play):  # noqa: PLR
 
 
 def test_schedulers_that_run_and_do_not_renew_their_lock(cluster, play):
-    """They are there and healthy by their own word.
+    """The schedulers run, and report themselves healthy.
 
-    That the lock stands still tells that nobody leads.
+    Their lock is not renewed, which shows that none of them leads.
     """
     namespace = jobs.new_namespace()
     jobs.create_namespace(cluster, namespace)

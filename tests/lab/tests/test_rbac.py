@@ -53,7 +53,10 @@ def limited(cluster):
 
 
 def token(cluster) -> str:
-    """As the release gives one: on request, or as a Secret that its controller makes."""
+    """Return a token as the release gives one.
+
+    It is given on request, or as a Secret that its controller makes.
+    """
     if int(cluster.k8s.split(".")[1]) >= 24:
         return cluster.kubectl("-n", "kube-system", "create", "token", NAME).stdout.decode().strip()
 

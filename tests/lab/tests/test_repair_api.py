@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Steps that are done through the API of a real cluster.
 
-Kubeadm-config mended and taken back, and Jobs that prove the cure.
+The kubeadm-config is corrected and reverted, and Jobs prove the cure.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def patch(cluster, **data):
 
 
 def kept(item):
-    """All of it that is not ours to change; the API server itself notes who wrote last."""
+    """Return all of an object that must not change. The API server itself notes who wrote last."""
     meta = {
         name: value
         for name, value in item["metadata"].items()
@@ -213,7 +213,7 @@ def left_by_probes(cluster):
 
 
 def test_probe(cluster, play):
-    """Behind a repair a Job gets one pod.
+    """After a repair a Job gets one pod.
 
     With two controller managers at work it gets two, sooner or later.
     """

@@ -1,9 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A kubelet that its CPU manager's state keeps down: drained, reset, and then it really pins.
+"""A kubelet that its CPU manager's state keeps down is drained and reset, and then really pins.
 
-And what cannot be drained is not reset unasked.
+What cannot be drained is not reset without consent.
 """
 
 from __future__ import annotations
@@ -140,7 +140,10 @@ def test_what_cannot_be_drained_is_reset_only_if_that_is_allowed(cluster, play):
 
 
 def test_somebodys_cordon_keeps_a_kubelet_that_is_down_from_being_started(cluster, play):
-    """Whoever cordoned it may be at work there: not only its drain is refused, nothing is begun."""
+    """Another operator may be at work on a cordoned node.
+
+    The drain is refused, and no step begins.
+    """
     with broken(cluster, "pinning-policy-changed", target="w1"):
         cluster.kubectl("cordon", "w1")
         try:

@@ -1,9 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A repair taken back on a real cluster: the former bytes, the former processes, the fault again.
+"""A repair reverted on a real cluster: the former bytes, the former processes, the fault again.
 
-And what is not taken back.
+Some changes are not reverted, and the report says so.
 """
 
 from __future__ import annotations

@@ -3,10 +3,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A scheduler that has lost a node dumps its cache, which has it.
 
-Level raised and put back, the same process before and after, files kept.
+Its level is raised and put back, the process is the same before and after, and files are kept.
 
-On clusters of their own whose leaders are slow to lose their lead: whoever loses it on a busy
-machine would cure what is to be shown.
+The tests have clusters of their own whose leaders are slow to lose their lead. A leader that loses
+it on a busy machine would cure what is to be shown.
 """
 
 from __future__ import annotations
@@ -62,10 +62,10 @@ def refused(one):
 
 
 def anew(cluster):
-    """Every scheduler starts again.
+    """Start every scheduler again.
 
-    Until then one of v1.18.4 keeps each node that a pod ever named. All at once, so that none of
-    the former ones leads.
+    A scheduler of v1.18.4 keeps each node that a pod ever named until it starts again. All of them
+    start at once, so that none of the former ones leads.
     """
     before = running(cluster)
     for name, found in before.items():
@@ -324,7 +324,7 @@ def haunted(cluster, namespace):
 
 
 def cached(cluster, node):
-    """How many nodes the cache of that scheduler has, as it says itself."""
+    """Return how many nodes the cache of that scheduler has, as it says itself."""
     # Since lately the API server's own client may not read it.
     said = cluster.exec(
         node,

@@ -18,7 +18,7 @@ LINE = f"{FILE} none swap sw 0 0"
 
 
 def seen(cluster) -> tuple[bool, list[str]]:
-    """Whether w1's swap is on, and its lines in fstab."""
+    """Return whether w1's swap is on, and its lines in fstab."""
     on = FILE in cluster.exec("w1", ["cat", "/proc/swaps"]).stdout.decode()
     return on, [
         line for line in cluster.read("w1", "/etc/fstab").decode().splitlines() if FILE in line

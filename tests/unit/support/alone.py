@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Let a test audit this machine without the processes of other tests.
 
-The lab's nodes are containers: their kubelets and API servers are processes of this machine, so
-that an audit of it beside the lab finds a node.
+The lab's nodes are containers. Their kubelets and API servers are processes of this machine, so
+that an audit of it finds a node while the lab runs.
 """
 
 from __future__ import annotations

@@ -198,7 +198,7 @@ class Cluster(Api):
         return self.objects[NODES + name]
 
     def cordon(self, name: str = "w1") -> "tuple[bool, bool]":
-        """(unschedulable, whether our annotation is on it)."""
+        """Return (unschedulable, whether kubemend's annotation is on it)."""
         return bool(self.the_node(name)["spec"].get("unschedulable")), "kubemend.io/cordon" in (
             self.the_node(name)["metadata"].get("annotations") or {}
         )
@@ -219,7 +219,7 @@ class Cluster(Api):
         self.before = before
 
     def let_go(self) -> None:
-        """Every pod that is ending ends now, and those that are told to later end at once."""
+        """End every pod that is ending now, and at once those that are to end later."""
         with self.lock:
             self.ends = 0.0
             for one in self.pods_by_uid.values():

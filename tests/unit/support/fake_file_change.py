@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A node's disk for the tests of the write.
 
-A manifest folder, our own folder, and what was to be seen in both.
+It has a manifest folder and kubemend's own folder, and records what was seen in both.
 """
 
 import contextlib
@@ -79,7 +79,7 @@ class Node:
     def refused(
         self, *words: str, changed: bool = False, action: "Callable[[], Any] | None" = None
     ) -> str:
-        """One sentence with these words, and the file as it was."""
+        """Require a refusal with these words in one sentence, and the file as it was."""
         before = self.bytes()
         with pytest.raises(storage.ChangeError) as error:
             (action or self.swap)()
@@ -114,7 +114,7 @@ class Node:
         ]
 
     def own(self) -> list[str]:
-        """Every name in our own folder."""
+        """Return every name in kubemend's own folder."""
         return (
             sorted(str(path.relative_to(self.root)) for path in self.root.rglob("*"))
             if self.root.exists()

@@ -5,7 +5,7 @@
 
 
 def made(root, **texts):
-    """Files below a folder: their paths with __ for slashes."""
+    """Make files below a folder: their paths with __ for slashes."""
     for path, text in texts.items():
         place = root / path.replace("__", "/")
         place.parent.mkdir(parents=True, exist_ok=True)

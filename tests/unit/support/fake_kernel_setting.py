@@ -23,7 +23,7 @@ KEY, OTHER = "fs.inotify.max_user_instances", "fs.file-max"
 
 
 class Node:
-    """A kernel with two settings, and the file of ours."""
+    """A kernel with two settings, and the managed file."""
 
     def __init__(self, path, monkeypatch):
         self.kernel, self.path, self.root = (

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What kubelets are told, for the tests: which releases take or refuse it, by their sources."""
+"""Settings of kubelets, for the tests: which releases take or refuse them, by their sources."""
 
 from __future__ import annotations
 

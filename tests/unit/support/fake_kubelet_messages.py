@@ -3,9 +3,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A kubelet's journal for the tests.
 
-Last words of 1.14 to 1.36, as kubelets wrote them, with what they mean.
+It has the last words of 1.14 to 1.36, as kubelets wrote them, with what they mean.
 
-Marked m: v1.18.4 or v1.36.3, run here or read in their strings; else the named issue shows them.
+`m` marks those of v1.18.4 or v1.36.3, run here or read in their strings. The named issue shows the
+others.
 """
 
 from __future__ import annotations

@@ -135,7 +135,7 @@ class Node:
         }
 
     def beside(self) -> dict[str, Any]:
-        """Use the other way: our own files, which systemd has to read."""
+        """Use the other way: kubemend's own files, which systemd has to read."""
         step = self.step()
         made = [
             {
@@ -170,7 +170,7 @@ class Node:
         return step_record.read(run_id, name, self.root)
 
     def forget_proof(self, name: str = "raise-kubelet", run_id: str = RUN) -> None:
-        """As if the program had been killed before it wrote how the step ended."""
+        """Leave the journal as if the program had been killed before it wrote the step's end."""
         path = Path(self.root) / "journal" / run_id / f"proof-{name}.json"
         record = json.loads(path.read_text())
         record.update(state="awaited", by={})

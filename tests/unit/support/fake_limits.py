@@ -202,7 +202,7 @@ class Alone:
 
 
 def full_of_faults(node):
-    """Every fault but KM402, so that every sentence is made."""
+    """Give the node every fault but KM402, so that every sentence is made."""
     node.used_up(holder(7, "leaky", 100, 65536, pod_uid=POD, container_id="c" * 64))
     node.walk["uids"].append({"uid": 1000, "instances": 4, "watches": 65536, "holders": 1})
     node.walk["nofile"] = [{"pid": 1000, "comm": "java", "uid": 0, "open": 9, "soft": 9, "hard": 9}]

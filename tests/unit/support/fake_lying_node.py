@@ -1,9 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Plays ssh and a node behind it that lies.
+"""A stand-in for ssh and a node behind it that lies.
 
-The address names the lie, KUBEMEND_PWNED the file that nobody may ever make.
+The address names the lie, KUBEMEND_PWNED the file that no process may ever make.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def spread(value: Any, word: str) -> Any:
 def keys(mark: str) -> Any:
     """Return keys that Ansible would take for its own, if it ever got them.
 
-    And what only the controller may say.
+    Among them are keys that only the controller may set.
     """
     magic = {
         "ansible_facts": {
@@ -117,7 +117,7 @@ def keys(mark: str) -> Any:
 
 
 def words(mark: str) -> Any:
-    """Files, processes and units with names that are no names."""
+    """Return files, processes and units with names that are no names."""
     files = [
         {
             "path": word,

@@ -3,10 +3,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A node for the tests of a repair's step.
 
-A small kubelet that restarts a small scheduler, a runtime and an API server.
+It has a small kubelet that restarts a small scheduler, a runtime and an API server.
 
-Real processes with real names, so that everything between the manifest and the proof is what it is
-on a node. What they are to do wrong is told by files of the `state` folder.
+The processes are real and have real names, so that everything between the manifest and the proof is
+what it is on a node. Files of the `state` folder say what they have to do wrong.
 """
 
 import base64
@@ -129,9 +129,9 @@ def sha(data: bytes) -> str:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nobody has, below those that the kernel gives to whoever asks for any.
+    """Return ports that are free, below those that the kernel gives to any process that asks.
 
-    Nobody else is given them meanwhile.
+    No other process is given them meanwhile.
     """
     found: list[int] = []
     while len(found) < count:

@@ -35,9 +35,11 @@ class Killed(BaseException):
 
 
 class Levels:
-    """answers: of a real, or of all: (code, text), or what is raised; WELL without one. `killed`.
+    """Endpoints of components whose log level the tests raise.
 
-    Ends us once the level is set.
+    answers: by real target, or for all: (code, text), or an exception to raise; WELL without an
+    entry
+    killed: whether the process ends once the level is set
     """
 
     def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

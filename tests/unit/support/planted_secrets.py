@@ -48,7 +48,7 @@ PLACES = (
 
 
 def secret(place: str) -> str:
-    """Never written down, the same in every run."""
+    """Return a secret that is never written down, and is the same in every run."""
     return "Pl4nted" + hashlib.sha256(place.encode("ascii")).hexdigest()[:24]
 
 
@@ -177,7 +177,7 @@ def unpacked(path: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def found_in(*folders: Path) -> list[str]:
-    """Where which of the secrets lies."""
+    """Return which of the secrets is in which file."""
     wanted = {form: place for place in PLACES for form in forms(secret(place))}
     found = []
     for folder in folders:

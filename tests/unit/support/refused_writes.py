@@ -17,7 +17,7 @@ MANAGER, SCHEDULER = "kube-controller-manager", "kube-scheduler"
 
 
 def stopped(world: Any, at: str = OLD) -> None:
-    """Every lease as it was then, while every kubelet and every component runs."""
+    """Set every lease to that time, while every kubelet and every component runs."""
     for item in world.data("api", "nodes")["items"]:
         item["lease"] = at
     for server in world.data("api", "locks")["servers"]:

@@ -57,7 +57,7 @@ def find(world, *items, **record):
 def configure_kubelets(world, **hosts):
     """Give hosts kubelets as kubeadm configures them.
 
-    Of each: the policy of its file, that of its state file, and the flags that override both.
+    hosts: for each, the policy of its file, that of its state file, and flags that override both
     """
     for host, (policy, state, *argv) in hosts.items():
         kubelet = world.data(host, "kubelet")

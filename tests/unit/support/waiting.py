@@ -12,7 +12,7 @@ LIMIT = 120  # a machine of two cores with ten other things to do is this slow, 
 
 
 def until(met: Callable[[], object], seconds: float = LIMIT, pause: float = 0.02) -> bool:
-    """Whether it came to be so."""
+    """Wait until it is so, and return whether it is."""
     end = time.monotonic() + seconds
     while not met():
         if time.monotonic() >= end:

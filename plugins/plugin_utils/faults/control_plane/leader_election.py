@@ -380,7 +380,10 @@ def _electing(host: Host, component: str) -> list[Process]:
 
 @dataclass(frozen=True)
 class _Locked:
-    """An instance with the locks that it takes; order: its place in the list of instances."""
+    """An instance with the locks that it takes.
+
+    order: its place in the list of instances
+    """
 
     order: int
     host: Host

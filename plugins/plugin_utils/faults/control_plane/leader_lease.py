@@ -29,7 +29,10 @@ LED_SECONDS, LEASES = 60, 3
 
 @dataclass(frozen=True)
 class Role:
-    """A component of which one instance leads; means: the consequence if none does."""
+    """A component of which one instance leads.
+
+    means: the consequence if none does
+    """
 
     component: str
     title: str
@@ -177,8 +180,8 @@ def _aged(
 def _of_another_clock(cluster: Cluster, holder: NodeView | None, renewed: datetime) -> bool:
     """Tell whether the clock that wrote the lock may be behind.
 
-    That is so if the API hears its node, whose lease is as old, other nodes write, and its host
-    reported no clock.
+    It may be if the API server hears from the holder's node, whose lease is as old, if other nodes
+    write, and if the holder's host reported no clock.
     """
     if holder is None or holder.leased is None or holder.ready != "True":
         return False

@@ -122,7 +122,7 @@ def _outdated_manifest(plane: control_plane.ControlPlane, process: Process) -> F
 def _agrees(use: FileUse, process: Process) -> bool:
     """Tell whether a process runs with the arguments of its manifest.
 
-    Of a shell's command line only the flag of election is compared.
+    If the manifest starts a shell, only the flag of leader election is compared.
     """
     if use.words and use.words[0].rsplit("/", 1)[-1] in ("sh", "bash", "dash", "ash"):
         running = pflag.bool_flag(process.argv, "leader-elect")
@@ -283,7 +283,7 @@ def unanswered(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]
 def interrupted(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM902: report a change without its end, or a step that was not verified, in the journal.
 
-    While a run works on the host it is unknown.
+    The verdict is unknown while a run works on the host.
     """
     unread = _journal_unread(host)
     if unread is not None:

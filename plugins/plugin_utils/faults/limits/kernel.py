@@ -84,7 +84,7 @@ def one_holder(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]
 def too_small(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM402: report used up inotify instances of which no process is known to hold most.
 
-    If one process does, KM401 reports it, and this fault is not clear.
+    If one process does, KM401 reports it, and this fault does not apply.
     """
     limits = model_limits.read(document)
     shortages = _of(limits, INSTANCES)

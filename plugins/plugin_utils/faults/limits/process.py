@@ -100,7 +100,10 @@ def _open_files(host: Host, holder: Holder) -> EvidenceRef:
 
 
 def _more(holder: Holder, unit: Mapping[str, Any] | None) -> str:
-    """Return how a process gets a higher limit; unit: what is known of its service."""
+    """Return how a process gets a higher limit.
+
+    unit: what is known of its service
+    """
     if holder.role == "kubelet":
         return "maxOpenFiles in the kubelet's configuration, and a restart of it"
     if holder.container:
@@ -410,7 +413,7 @@ def _refused_hit(host: Host, limits: Limits, units: list[Mapping[str, Any]]) -> 
 def _lowered(limits: Limits) -> str:
     """Return further advice if PID 1 has more since the boot than the kernel allows now.
 
-    That alone is why systemd cannot give a unit what PID 1 has.
+    In that case systemd cannot give a unit what PID 1 has.
     """
     init, allowed = limits.seen.get("init"), limits.kernel.get(model_limits.NR_OPEN)
     if not isinstance(init, Mapping) or allowed is None:

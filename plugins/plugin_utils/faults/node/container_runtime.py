@@ -249,7 +249,10 @@ class Runtime:
     def _start_advice(
         self, unit: Unit, state: systemd_unit.State, disabled: bool, by_systemd: bool
     ) -> str:
-        """Return how a runtime that is down starts again; by_systemd: systemd refused its start."""
+        """Return how a runtime that is down starts again.
+
+        by_systemd: whether systemd refused its start
+        """
         name = shell_name(unit.name, "UNIT")
         enable = ""
         if disabled:
@@ -274,7 +277,7 @@ class Runtime:
     ) -> Words:
         """Return what systemd refused, else the runtime's last log line.
 
-        Where no cause is known, its last line is quoted with the log that it is from.
+        If no cause is known, the last line is quoted with the log that it is from.
         """
         past, coming = model_unit_start.past(refused), model_unit_start.future(refused)
         if past is not None and unit.status != EXIT_LIMITS:

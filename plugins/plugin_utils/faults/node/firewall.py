@@ -251,7 +251,10 @@ def _peers(host: Host, argv: Sequence[str]) -> tuple[Iterable[int], Iterable[Gap
 
 
 def _members_missing(host: Host, name: str | None) -> Missing | None:
-    """Return what is missing to know etcd's members, or None; name: of this host's member."""
+    """Return what is missing to know etcd's members, or None.
+
+    name: the name of this host's member
+    """
     missing = host.missing("etcd", absent_is_answer=False)
     if missing:
         return missing[0]

@@ -137,7 +137,10 @@ _ADVICE = {
 
 
 def words(cause: str, subject: str) -> str:
-    """Return a cause as a clause; subject: what the log line names, or ""."""
+    """Return a cause as a clause.
+
+    subject: what the log line names, or ""
+    """
     if cause == exit_cause.INOTIFY and subject == WATCHES:
         return f"inotify is used up, {subject} (KM403)"
     clause = _KNOWN.get(cause, (cause, ""))[0]
@@ -199,7 +202,10 @@ def causes(why: KubeletStatus) -> str:
 
 
 def _died(why: KubeletStatus, refused: bool) -> str:
-    """Return the last log lines as clauses; refused: whether systemd's refusal precedes them."""
+    """Return the last log lines as clauses.
+
+    refused: whether systemd's refusal precedes them
+    """
     if why.death is None:
         return ""
     cause = why.death.cause

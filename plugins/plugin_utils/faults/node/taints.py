@@ -175,7 +175,10 @@ def _met_taints(
 def _carriers(
     wanted: Taint | None, off: list[tuple[Taint, ...]], nodes: list[tuple[NodeView, int]]
 ) -> dict[Taint, list[NodeView]]:
-    """Return the nodes with each taint that keeps the pod away; wanted: only this one counts."""
+    """Return the nodes with each taint that keeps the pod away.
+
+    wanted: the only taint that counts, where one is given
+    """
     carriers: dict[Taint, list[NodeView]] = {}
     for view, group in nodes:
         for taint in off[group]:

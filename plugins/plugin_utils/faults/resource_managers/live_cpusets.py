@@ -156,7 +156,7 @@ def _key(state: CpuState, container: Mapping[str, Any]) -> tuple[str, str]:
 def _wanted(node: Node, container: Mapping[str, Any]) -> cpuset.CPUs | None:
     """Return the container's set by the state.
 
-    None where the container is not known, or its set does not follow from the state.
+    The result is None where the container is not known, or its set does not follow from the state.
     """
     state = node.state
     if state is None or container.get("name") is None:

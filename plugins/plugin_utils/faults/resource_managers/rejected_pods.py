@@ -122,7 +122,7 @@ def uncounted(node: Node) -> bool:
 def undated(node: Node) -> bool:
     """Tell whether the evidence lacks when a pod that the checkpoint does not know was accepted.
 
-    As evidence of an older release.
+    The evidence of an older release does.
     """
     return not node.checkpoint.get("error") and any(
         pod.started is None for pod, resource in node.unknown_holders()
@@ -309,7 +309,10 @@ def _holding_state(node: Node, holding: Holding) -> str:
 
 @dataclass(frozen=True)
 class _Shortage:
-    """A rejected pod for which too little was left. others: pods that requested it as well."""
+    """A rejected pod for which too little was left.
+
+    others: pods that requested it as well
+    """
 
     pod: Pod
     resource: str
@@ -520,7 +523,7 @@ def _device_count(holdings: Iterable[Holding]) -> int:
 def _before(holding: Holding, pod: Pod) -> bool:
     """Tell whether the holder was asked to go, or had ended, before the other pod came.
 
-    Not known of one that is no more: it may have lived then.
+    The result is False for a holder that does not exist any more: it may have lived then.
     """
     holder = holding.pod
     if holder is None or pod.came is None:

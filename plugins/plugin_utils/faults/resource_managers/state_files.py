@@ -54,9 +54,11 @@ class RefusedError(Exception):
 def per_node(
     look: PerNode, applies: Callable[[Node], bool] | None = None
 ) -> Callable[[Host, Mapping[str, Any]], Iterator[CheckResult]]:
-    """Return a check of one node. applies: whether its policy leaves room for this fault.
+    """Return a check of one node.
 
-    Both may raise Unjudged.
+    applies: whether its policy leaves room for this fault
+
+    Both functions may raise Unjudged.
     """
 
     def check(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
@@ -243,7 +245,10 @@ def _assigned(state: CpuState) -> str:
 
 
 def _policy_proof(host: Host, node: Node, default: str) -> EvidenceRef:
-    """Return the place where the CPU manager policy is set; default: the text where it is not."""
+    """Return the place where the CPU manager policy is set.
+
+    default: the text where it is not
+    """
     if node.policy_setting:
         return node.policy_setting.proof(host.host)
     return EvidenceRef("file", host.host, text=default)

@@ -35,10 +35,12 @@ _Waiting = list[tuple[str, Mapping[str, Any]]]
 
 @dataclass(frozen=True)
 class _LostNodes:
-    """nodes: {a lost node: [(pod that waits, its entry)]}.
+    """The nodes that the schedulers of a cluster lost, or may lose.
 
-    doubtful: pods of whose nodes any may have been lost. suspects: nodes that are lost if the
-    scheduler that leads has the defect. logged: those that no pod names, but the replay of its log.
+    nodes: {a lost node: [(pod that waits, its entry)]}
+    doubtful: pods of whose nodes any may have been lost
+    suspects: nodes that are lost if the scheduler that leads has the defect
+    logged: nodes that no pod names, but the replay of the scheduler's log
     """
 
     nodes: dict[str, _Waiting]
@@ -57,7 +59,7 @@ class _Schedulers:
 
     @property
     def may_lose(self) -> bool:
-        """Whether one of them has the defect, or may have it."""
+        """Return whether one of them has the defect, or may have it."""
         return bool(self.faulty or self.doubtful)
 
     @property
@@ -73,7 +75,7 @@ class _Schedulers:
 
     @property
     def note(self) -> str:
-        """A note about builds of which it is not known whether they have the correction."""
+        """Return a note about builds of which it is not known whether they have the correction."""
         releases = {process.release for _host, process in self.doubtful if process.release}
         if not releases:
             return ""
@@ -106,7 +108,8 @@ def may_lose(cluster: Cluster) -> bool:
 def zone_key(labels: Mapping[str, Any]) -> str:
     """Return the zone of a node as the scheduler of 1.18 computes it.
 
-    The beta label where there is one, even empty, else the stable one. Empty without any.
+    The beta label counts where there is one, even an empty one, else the stable label. The zone is
+    empty without any.
     """
     region, zone = (
         str(labels.get(BETA + name, labels.get(STABLE + name, ""))) for name in ("region", "zone")
@@ -242,8 +245,9 @@ def waiting(cluster: Cluster) -> list[list[str]]:
 def leader(cluster: Cluster) -> tuple[Mapping[str, Any] | None, Host | None, bool]:
     """Return (the lock that counts, its holder's host, whether another scheduler could take over).
 
-    No host where one that does not elect places pods too: which of them lost the node is not known.
-    Nor where the holder's host runs one that takes another lock, or does not tell which.
+    The host is None where a scheduler that does not elect places pods too, because it is not known
+    which of them lost the node. It is also None where the holder's host runs one that takes another
+    lock, or does not tell which.
     """
     running = _usual(cluster)
     lock, holders = leader_lease.holding(cluster, running, SCHEDULER)
@@ -484,9 +488,8 @@ def _proven(
 ) -> bool:
     """Tell whether no reason can be the target's, although it is well and takes the pod.
 
-    Else a node may be lost, and it is not known that it is this one. Of the others the message says
-    that the pod does not want them. Where it says anything that may concern the target, it may be
-    that.
+    The message says of the other nodes that the pod does not want them. If it says anything that
+    may concern the target, a node may be lost, but it is not known that it is this one.
     """
     if target is None or target.ready != "True" or entry.get("unfit"):
         # A target that is not there, not well or not what the pod asks for may be among those that
@@ -534,7 +537,11 @@ def _lost(
     more: str,
     joining: str,
 ) -> Detection:
-    """Return the hit of one lost node. more: of other lost nodes. joining: the order to join in."""
+    """Return the hit of one lost node.
+
+    more: a clause about other lost nodes
+    joining: the order in which nodes joined
+    """
     node_proof = EvidenceRef(
         "api",
         cluster.api_host,

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The cause of a lost node, for KM202: the order in which nodes joined, replayed.
 
-With what of it is not known.
+The text also says which part of that order is not known.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ AT_ONCE = "the order of those that were there when it started is not known"
 
 @dataclass(frozen=True)
 class Explained:
-    """proof: what is known of the order of joining, and the result of its replay.
+    """The cause of a lost node, by a replay.
 
-    others: nodes that are lost by it, though no pod tells.
+    proof: what is known of the order of joining, and the result of its replay
+    others: nodes that are lost by it, though no pod tells
     """
 
     proof: EvidenceRef

@@ -49,7 +49,7 @@ _Row = Mapping[str, Any]
 def _missing(cluster: Cluster, collector: str, lists: tuple[str, ...]) -> list[Missing]:
     """Return what is missing to say that no pod waits.
 
-    The answer, a list that an older release did not collect, or its end.
+    That is the answer, a list that an older release did not collect, or the end of a list.
     """
     missing = list(cluster.missing(collector))
     if missing:

@@ -423,10 +423,12 @@ def _waiting_hits(
 
 @dataclass
 class _Waiters:
-    """Pods that wait for the same. alone: whether nothing else keeps some of them.
+    """Pods that wait for the same.
 
-    others: what else does, where it is so of all of them. known: {what is known of nodes: which}.
-    spared: the same of those that are not for the first of these pods.
+    alone: whether nothing else keeps some of them
+    others: what else keeps them, where it keeps all of them
+    known: {what is known of nodes: which nodes}
+    spared: the same for nodes that are not for the first of these pods
     """
 
     waiting: list[_Waiting] = field(default_factory=list)
@@ -442,7 +444,10 @@ class _Waiters:
         counted: list[Excluded],
         nodes: excluded_nodes.Nodes,
     ) -> None:
-        """Add a pod that waits for these reasons; counted: all reasons that count."""
+        """Add a pod that waits for these reasons.
+
+        counted: all reasons that count
+        """
         if not reasons:
             return
         others = _other_reasons(reasons, counted)

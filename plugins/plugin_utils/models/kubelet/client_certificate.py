@@ -40,12 +40,13 @@ OWN = "kubelet-client-current.pem"  # of the folder in which a kubelet keeps wha
 
 @dataclass(frozen=True)
 class Validity:
-    """Validity of a kubelet's client certificate. path: the file that holds it.
+    """Validity of a kubelet's client certificate.
 
+    path: the file that holds it
     aside: whether the file is not one that the kubelet itself renews, but lies inside the
-    kubeconfig or is named by it; begins, ends: its dates; left: time until its end, by the node's
-    clock at collection; rotates: whether the kubelet is configured to renew it, None where that is
-    not known.
+    kubeconfig or is named by it begins, ends: its dates
+    left: time until its end, by the node's clock at collection
+    rotates: whether the kubelet is configured to renew it, None where that is not known
     """
 
     path: str

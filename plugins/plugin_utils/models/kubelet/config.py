@@ -54,10 +54,11 @@ class Setting:
 
 @dataclass(frozen=True)
 class KubeletConfig:
-    """Configuration of a kubelet. values: by the path of their keys.
+    """Configuration of a kubelet.
 
-    problem: why not all of it can be read, in one clause, else empty. tops: the place that decides
-    each first-level key, also one that holds an empty list or map.
+    values: the values by the path of their keys
+    problem: why not all of it can be read, in one clause, else empty
+    tops: the place that decides each first-level key, also one that holds an empty list or map
     """
 
     argv: tuple[str, ...]

@@ -23,7 +23,10 @@ Judge = Callable[[Release], "str | None"]
 
 @dataclass(frozen=True)
 class Refusal:
-    """Value that no kubelet of this release starts with. why: with the value, in one clause."""
+    """Value that no kubelet of this release starts with.
+
+    why: the reason with the value, in one clause
+    """
 
     key: str
     why: str

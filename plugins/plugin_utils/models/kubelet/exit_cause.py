@@ -250,10 +250,13 @@ _USER = "system:node:"
 
 @dataclass(frozen=True)
 class Death:
-    """Exit cause of a kubelet. cause: a constant above; what: the flag, gate, file, port … if any.
+    """Exit cause of a kubelet.
 
-    line: the line that shows it; certain: the process ended within the same start, with the status
-    that such a line ends with, and systemd's unit shows the same.
+    cause: a constant above
+    what: the flag, gate, file, port … if any
+    line: the line that shows it
+    certain: whether the process ended within the same start, with the status that such a line ends
+    with, and systemd's unit shows the same
     """
 
     cause: str

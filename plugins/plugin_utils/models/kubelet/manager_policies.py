@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Policies and options of managers with which no kubelet starts. Pure.
 
-Of the CPU, memory and topology manager. Read in the sources of 1.14.0 to 1.36.3: pkg/kubelet/cm,
-pkg/kubelet/apis/config/validation, pkg/features.
+They are of the CPU, memory and topology manager. The rules are from the sources of 1.14.0 to
+1.36.3: pkg/kubelet/cm, pkg/kubelet/apis/config/validation, pkg/features.
 
 | key | known since | what decides |
 |---|---|---|

@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """EnforceNodeAllocatable with which no kubelet starts. Pure.
 
-Read in pkg/kubelet/apis/config/validation and pkg/kubelet/cm of 1.14.0 to 1.36.3. A cgroup that is
-not there now may be there when the kubelet starts: its own unit may make it. Its last
-log lines prove it.
+The rules are from pkg/kubelet/apis/config/validation and pkg/kubelet/cm of 1.14.0 to 1.36.3. A
+cgroup that is not there now may be there when the kubelet starts: its own unit may make it. The
+kubelet's last log lines prove it.
 """
 
 from __future__ import annotations

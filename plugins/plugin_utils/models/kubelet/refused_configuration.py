@@ -44,9 +44,10 @@ OF_STATE = frozenset((exit_cause.CPU_MANAGER_STATE, exit_cause.MEMORY_MANAGER_ST
 
 @dataclass(frozen=True)
 class Judged:
-    """Evaluated configuration. refused: what no kubelet of this release takes.
+    """Evaluated configuration.
 
-    unsure: what may not be taken, in clauses.
+    refused: what no kubelet of this release takes
+    unsure: what may not be taken, in clauses
     """
 
     refused: tuple[Refusal, ...] = ()

@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Reserved CPUs and memory with which no kubelet starts. Pure.
 
-Read in cmd/kubelet/app/server.go and pkg/kubelet/cm of 1.14.0 to 1.36.3. The static memory manager
-wants reservedMemory to be, type by type, the sum of kubeReserved, systemReserved and evictionHard,
-none of which holds huge pages.
+The rules are from cmd/kubelet/app/server.go and pkg/kubelet/cm of 1.14.0 to 1.36.3. The static
+memory manager wants reservedMemory to be, type by type, the sum of kubeReserved, systemReserved and
+evictionHard, none of which holds huge pages.
 """
 
 from __future__ import annotations
@@ -42,7 +42,10 @@ _NUMBER = re.compile(r"[0-9]{1,6}")
 
 @dataclass(frozen=True)
 class Part:
-    """Amount of reservedMemory. amount: None for what is no quantity."""
+    """Amount of reservedMemory.
+
+    amount: the amount, None for what is no quantity
+    """
 
     node: int
     kind: str

@@ -41,7 +41,7 @@ def _is_young(document: Mapping[str, Any], kubelet: Mapping[str, Any]) -> bool:
 def comes_back(document: Mapping[str, Any], node: Node) -> bool:
     """Return whether an interrupted reset (KM902) left the kubelet down without a state.
 
-    That reset is finished first; nothing prevents the kubelet's start then.
+    That reset is finished first, and nothing prevents the kubelet's start afterwards.
     """
     records = control_plane.data(document, "journal").get("unproven") or ()
     return node.file is None and any(

@@ -1,13 +1,11 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""State of a node's kubelet and its exit cause.
-
-Its unit and the end of its journal, put together. Pure.
+"""State of a node's kubelet and its exit cause, by its unit and the end of its journal. Pure.
 
 One read meets a kubelet that ends and is started again in any state: waiting, starting, running for
-a moment. It loops where systemd itself started it last, and it has not lived longer yet than those
-before it did.
+a moment. The kubelet loops if systemd itself started it last, and if it has not run longer yet than
+those before it did.
 """
 
 from __future__ import annotations
@@ -36,11 +34,15 @@ _AGAIN = re.compile(r"Scheduled restart job|scheduling restart")
 
 @dataclass(frozen=True)
 class KubeletStatus:
-    """State of a kubelet's unit and the reason of its end. state: as systemd and the journal show.
+    """State of a kubelet's unit and the reason of its end.
 
-    death: exit cause, as far as it is known; since: when it ended last; last: its last line; asked:
-    whether the end of the journal was collected; runs: whether a kubelet runs that is not its
-    unit's; refused: what systemd refuses of its start.
+    state: as systemd and the journal show
+    death: exit cause, as far as it is known
+    since: when it ended last
+    last: its last line
+    asked: whether the end of the journal was collected
+    runs: whether a kubelet runs that is not its unit's
+    refused: what systemd refuses of its start
     """
 
     unit: Unit

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Dump of a scheduler's cache at SIGUSR2, and what it proves against the scheduler's own message.
 
-Pure, of any text.
+The functions are pure and take any text.
 
 1.14 to 1.22 log one message a node, later ones one message with all of them, as text of many lines
 or as JSON. The cache is not the list that a pod is tried against (the snapshot): where the cache
@@ -53,10 +53,11 @@ _MATTERS = re.compile(
 
 @dataclass(frozen=True)
 class Node:
-    """Node of the cache. pods: those that it holds there.
+    """Node of the cache.
 
+    pods: the pods that it holds there
     deleted: whether it is gone, and only its pods keep it there; None where the release does not
-    show it.
+    show it
     """
 
     name: str
@@ -66,9 +67,11 @@ class Node:
 
 @dataclass(frozen=True)
 class Dump:
-    """Last dump of a log. found: whether there is one; mismatch: the comparer's own words.
+    """Last dump of a log.
 
-    whole: it goes on to its end, and nothing of it was cut.
+    found: whether there is one
+    whole: whether it goes on to its end, and nothing of it was cut
+    mismatch: the comparer's own words
     """
 
     nodes: tuple[Node, ...] = ()
@@ -231,9 +234,10 @@ def messages(lines: Iterable[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Nodes by the API, the cache and a message. None: not known.
+    """Nodes by the API, the cache and a message. None stands for a number that is not known.
 
-    verdict: one of the names above; sentence: for the operator.
+    verdict: one of the names above
+    sentence: the verdict for the operator
     """
 
     api: int | None

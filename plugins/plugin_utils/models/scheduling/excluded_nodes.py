@@ -48,12 +48,14 @@ PASSING = (*UNREADY, CORDON)
 
 @dataclass(frozen=True)
 class Excluded:
-    """Reason of one pod. count: of how many nodes, None where it is about the pod as such.
+    """Reason of one pod.
 
-    nodes: their names, None where they are not certain. meant: it is no reason why the pod waits:
-    it is about nodes that the pod does not ask for, or that are not for it. lack: of a resource of
-    which no node has enough at all; unsaid: the scheduler does not report it, because it ends at
-    the first reason of a node.
+    count: of how many nodes, None where it is about the pod as such
+    nodes: their names, None where they are not certain
+    meant: whether it is no reason why the pod waits, because it is about nodes that the pod does
+    not ask for, or that are not for it
+    lack: what a resource lacks of which no node has enough at all
+    unsaid: whether the scheduler does not report it, because it ends at the first reason of a node
     """
 
     kind: str
@@ -186,8 +188,8 @@ class Nodes:
     ) -> Iterator[Excluded]:
         """Yield devices that no node has, where the scheduler ends before it checks them.
 
-        Of a node whose resources it checks it names all that are short: one that it omits there is
-        not its matter (an extender's, a driver's).
+        Once the scheduler checks a node's resources, its message names all that are short. A device
+        that it omits then is not its matter, but an extender's or a driver's.
         """
         if {"resource", "pods"} & set(kinds):
             return

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A scheduler's message about a pod without a node, as counts and causes.
 
-Pure, of any text.
+The functions are pure and take any text.
 """
 
 from __future__ import annotations
@@ -93,9 +93,10 @@ _KINDS = tuple(
 
 @dataclass(frozen=True)
 class Reason:
-    """Clause of a message. name: the resource or the taint.
+    """Clause of a message.
 
-    nodes: how many it excludes, None where it is about the pod as such.
+    name: the resource or the taint
+    nodes: how many it excludes, None where it is about the pod as such
     """
 
     kind: str
@@ -106,8 +107,10 @@ class Reason:
 
 @dataclass(frozen=True)
 class Message:
-    """Message of a scheduler. nodes: N, None where it has none; preemption: its second part.
+    """Message of a scheduler.
 
+    nodes: N, None where it has none
+    preemption: its second part
     whole: whether its reasons are all there, not cut off. A node can have several reasons, so that
     a sum of N or more proves nothing.
     """

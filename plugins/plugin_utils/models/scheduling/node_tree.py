@@ -1,16 +1,14 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The scheduler's node tree replayed.
-
-Which nodes its list holds, which it lost, which it holds twice. Pure.
+"""The scheduler's node tree replayed: which nodes its list holds, lost, or holds twice. Pure.
 
 The scheduler keeps the nodes by zone and takes one of each zone in turn. It remembers in two
-cursors where it stopped: which zone is next, and how far it came in each. Up to 1.18.6 they were
-not set back before a list was made: what joined in between moves the start of the list, and as the
-list has as many places as there are nodes, some come twice and others not at all. Up to 1.17 every
-round made a new list, from 1.18.0 on only one after nodes came or went, so that a node stays lost
-(upstream #91601; #93355 and #93387 set the cursors back).
+cursors where it stopped: which zone is next, and how far it came in each. Up to 1.18.6 nothing set
+the cursors back before a list was made. What joined in between moves the start of the list, and as
+the list has as many places as there are nodes, some come twice and others not at all. Up to 1.17
+every round made a new list. From 1.18.0 on a new list is made only after nodes came or went, so
+that a node stays lost (upstream #91601; #93355 and #93387 set the cursors back).
 """
 
 from __future__ import annotations
@@ -39,7 +37,12 @@ class HistoryError(ValueError):
 
 @dataclass(frozen=True)
 class Replay:
-    """Result of the last round. nodes: those of the tree; snapshot: the list; rounds: a number."""
+    """Result of the last round.
+
+    nodes: those of the tree
+    snapshot: the list
+    rounds: the number of rounds
+    """
 
     snapshot: tuple[str, ...] = ()
     nodes: tuple[str, ...] = ()

@@ -3,9 +3,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Order in which a scheduler learned of its nodes, and what its list lacks then. Pure.
 
-Its log tells it all, at level 2 and from its beginning. Else only those are in order that joined
-after it started: the list that it asked for at its start has none. Those are replayed in every
-order that the zones may have, with and without a round of scheduling after each.
+Its log has the whole order, at level 2 and from its beginning. Without that, only the order of the
+nodes that joined after its start is known: the list that it asked for at its start has no order.
+Those are replayed in every order that the zones may have, with and without a round of scheduling
+after each.
 """
 
 from __future__ import annotations
@@ -25,10 +26,11 @@ MAX_ZONES, MAX_STEPS = 5, 1_000_000
 
 @dataclass(frozen=True)
 class Joined:
-    """Nodes that are lost after some joined. impossible: no order loses as many as are known.
+    """Nodes that are lost after some joined.
 
-    unnamed: of each zone the number of those in unknown order, None where it differs; named: the
-    others by name.
+    impossible: whether no order loses as many as are known
+    unnamed: of each zone the number of those in unknown order, None where it differs
+    named: the others by name
     """
 
     unnamed: Mapping[str, int] | None

@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Whether nodes have the resources that a Pending pod asks for, in use or not. Pure.
 
-What is in use ends; what no node has comes by a device plugin, a label or another node only. Of
-devices each node tells what it has; of CPU, memory and the like it is known how much the largest
-node has.
+A resource that is in use becomes free again. One that no node has comes only by a device plugin, a
+label or another node. Each node reports the devices that it has. Of CPU, memory and the like it is
+known how much the largest node has.
 """
 
 from __future__ import annotations

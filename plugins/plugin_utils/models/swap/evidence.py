@@ -23,10 +23,11 @@ _ORIGINS = {swap_files.FSTAB: "fstab", "/proc/cmdline": "kernel"}  # of units of
 
 @dataclass(frozen=True)
 class Undo:
-    """Step that keeps a source off. target: the object of the step.
+    """Step that keeps a source off.
 
+    target: the object of the step
     kind: comment (a line), mask or disable (a unit), generator (masked by a link to /dev/null),
-    edit.
+    edit
     """
 
     kind: str
@@ -36,10 +37,13 @@ class Undo:
 
 @dataclass(frozen=True)
 class Source:
-    """Source of swap. place: file:line or the unit.
+    """Source of swap.
 
+    place: file:line or the unit
     origin: fstab, gpt-auto, zram-generator, unit, kernel, generator, service, script, hand or
-    unknown. on: whether it is on after a boot; why: the reason, where it is not plain.
+    unknown
+    on: whether it is on after a boot
+    why: the reason, where it is not plain
     """
 
     origin: str

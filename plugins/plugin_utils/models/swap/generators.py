@@ -29,9 +29,11 @@ _SWAPON = re.compile(r"[^#]*\bswapon\b")
 
 @dataclass(frozen=True)
 class Service:
-    """Program that activates swap by itself. file: its configuration.
+    """Program that activates swap by itself.
 
-    off: a line of it that leaves swap off; needs: a line that it requires.
+    file: its configuration
+    off: a line of it that leaves swap off
+    needs: a line that it requires
     """
 
     units: tuple[str, ...]
@@ -68,7 +70,7 @@ SERVICES = (
 def from_zram(seen: Seen) -> Iterator[Source]:
     """Yield what zram-generator will create, by its configuration.
 
-    Where that is not known, what it created in this boot decides.
+    Where the configuration is not known, what it created in this boot decides.
     """
     there = generator(seen, "zram-generator")
     existing = {unit.name for unit in seen.swaps if origin(unit) == "zram-generator"}

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One node's swap beside what its kubelet makes of it."""
+"""One node's swap, and what its kubelet makes of it."""
 
 from __future__ import annotations
 
@@ -23,9 +23,12 @@ from .sources import Forecast, Running
 
 @dataclass(frozen=True)
 class NodeSwap:
-    """Swap of a node. seen: evidence of collector swap; setting: what sets failSwapOn.
+    """Swap of a node.
 
-    on: None where /proc/swaps is not known; answers: whether the kubelet runs and answers.
+    seen: evidence of collector swap
+    setting: what sets failSwapOn
+    on: None where /proc/swaps is not known
+    answers: whether the kubelet runs and answers
     """
 
     seen: Mapping[str, Any]
@@ -58,7 +61,7 @@ class NodeSwap:
     def coming(self) -> list[Source]:
         """Return what will activate swap, each source once.
 
-        That happens at the next boot, or, in a container, with the next `swapon -a`.
+        It will do so at the next boot, or, in a container, with the next `swapon -a`.
         """
         sources = [source for source in self.later.sources if source.on]
         return sources + [source for source in self._named() if source not in sources]

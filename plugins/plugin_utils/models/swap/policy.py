@@ -25,12 +25,16 @@ ALPHA, BETA, ON, LOCKED, LEAVES = (1, 22), (1, 28), (1, 30), (1, 34), (1, 37)
 
 @dataclass(frozen=True)
 class SwapPolicy:
-    """Attitude of a kubelet to swap. behavior: the effective swapBehavior.
+    """Attitude of a kubelet to swap.
 
-    refuses: whether it does not start while swap is on; wants: whether pods are meant to use swap.
-    Each is None where it is not known. A kubelet may refuse swap and want it: then failSwapOn was
-    forgotten, and swap is not the problem. fatal: what ends the kubelet with or without swap;
-    unknown: what is not known, in clauses.
+    behavior: the effective swapBehavior
+    refuses: whether it does not start while swap is on
+    wants: whether pods are meant to use swap
+    fatal: what ends the kubelet with or without swap
+    unknown: what is not known, in clauses
+
+    A field of the first three is None where it is not known. If a kubelet refuses swap and wants
+    it, failSwapOn was forgotten, and swap is not the problem.
     """
 
     refuses: bool | None

@@ -37,9 +37,10 @@ class Running:
 
 @dataclass(frozen=True)
 class Forecast:
-    """Swap after the next boot. unknown: what is not known of it, in clauses.
+    """Swap after the next boot.
 
-    malformed: (line, why) of lines of fstab that cannot be read.
+    unknown: what is not known of it, in clauses
+    malformed: (line, why) of lines of fstab that cannot be read
     """
 
     sources: tuple[Source, ...]
@@ -100,7 +101,7 @@ def after_boot(evidence: Any) -> Forecast:
 def off_is_safe(swap_used_kib: Any, mem_available_kib: Any) -> bool | None:
     """Return whether memory takes what lies in swap, and leaves the kubelet enough not to evict.
 
-    None where a number is not known.
+    The result is None where a number is not known.
     """
     used, free = _size(swap_used_kib), _size(mem_available_kib)
     if used == 0:
@@ -135,9 +136,9 @@ def _gpt_may(seen: Seen) -> bool:
 
 
 def _taken_up(seen: Seen, line: Line) -> str:
-    """Return what replaces a line.
+    """Return what takes over once a line of fstab is gone, and how to prevent it.
 
-    While fstab names any swap, the generator for GPT leaves swap partitions alone.
+    While fstab names any swap, systemd-gpt-auto-generator leaves swap partitions alone.
     """
     if not line.device.startswith("/dev/") or not _gpt_may(seen):
         return ""
@@ -171,7 +172,8 @@ def _has_unit(seen: Seen, name: str) -> bool:
 def _from_unit(seen: Seen, unit: Unit) -> Source | None:
     """Return the source of a unit that comes from no text which is evaluated itself.
 
-    Those texts are fstab, the kernel's command line and zram-generator's configuration.
+    The texts that are evaluated are fstab, the kernel's command line and zram-generator's
+    configuration.
     """
     created_by, undo = origin(unit), (Undo("mask", unit.name),)
     if created_by == "unit":

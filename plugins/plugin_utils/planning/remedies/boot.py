@@ -1,9 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a reboot undid, as a step.
+"""Steps for what a reboot undid.
 
-A kernel setting or a module, in a managed file and in the running kernel.
+A step sets a kernel setting or a module in a managed file, and in the running kernel.
 """
 
 from __future__ import annotations

@@ -133,9 +133,9 @@ def edit_manifest(scene: RemedyContext) -> Step | None:
 
 
 def set_flag(scene: RemedyContext, path: str, flag: str, value: str, elect: bool = False) -> Step:
-    """One flag of a component in its manifest, which the kubelet restarts.
+    """Return a step that sets one flag of a component in its manifest, which the kubelet restarts.
 
-    elect: whether the new process must prove that it elects.
+    elect: whether the new process must prove that it elects
     """
     record = _manifest(scene.document, path)
     try:
@@ -189,11 +189,11 @@ def edit_config(scene: RemedyContext) -> Step | None:
 
 
 def restart(scene: RemedyContext, config: bool = True) -> Step:
-    """KM102: the file is right and the process old.
+    """KM102: restart a component whose file is right and whose process is old.
 
-    Only what a configuration file says is cured by a restart.
+    A restart cures only what a configuration file says.
 
-    config: whether a change of that file is what the restart is for; else it is a foreign change.
+    config: whether a change of that file is what the restart is for; else it is a foreign change
     """
     raw = _instance(scene)
     target = f"pid {raw.get('pid')}"
@@ -226,7 +226,7 @@ def restart(scene: RemedyContext, config: bool = True) -> Step:
 def move_out(scene: RemedyContext) -> Step | None:
     """KM109: move a backup out of the folder, where it is beyond doubt which file is right.
 
-    Of other pods nothing shows which one runs.
+    The running component must follow the right file; of other pods nothing shows which file runs.
     """
     finding = scene.finding
     if finding.component is None:
@@ -323,7 +323,8 @@ def _stray(scene: RemedyContext, path: str) -> str | None:
 def _words(scene: RemedyContext, path: str) -> list[str] | None:
     """Return the command line that the manifest asks for.
 
-    None where a shell or nothing in it could be compared.
+    The result is None where the manifest starts a shell or has no command line, so that there is
+    nothing to compare.
     """
     uses = [use for use in _uses(scene) if use.path == path]
     if len(uses) != 1 or not uses[0].words:
@@ -334,9 +335,9 @@ def _words(scene: RemedyContext, path: str) -> list[str] | None:
 
 
 def _pending(scene: RemedyContext, expect: Mapping[str, Any], own: list[str]) -> str | None:
-    """Return what a restart would load besides our own change (the node looks again).
+    """Return what a restart would load besides the planned change (the node looks again).
 
-    own: the files that we know of.
+    own: the files of the planned change
     """
     raw = _instance(scene)
     if not raw or PENDING_CHANGES in scene.consent.allow:
@@ -366,7 +367,7 @@ def _manifest(document: Mapping[str, Any], path: str) -> dict[str, Any]:
 def _instance(scene: RemedyContext) -> dict[str, Any]:
     """Return the running instance that the finding speaks of, or any of its component.
 
-    Empty when none runs.
+    The result is empty when none runs.
     """
     pids = {proof.pid for proof in scene.finding.evidence if proof.pid is not None}
     running = [

@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The reset of a node's CPU and memory manager state as steps of a plan. Pure, from evidence.
 
-Drain, reset, uncordon. A kubelet that its state keeps down is first lent the policy of that state,
-because pods are ended by a kubelet that runs. Where nothing that could be lent would let it start,
-nothing is drained, and what that does to running pods is said.
+The steps are drain, reset and uncordon. A kubelet that its state keeps down first gets the policy
+of that state, because only a kubelet that runs ends pods. If no such policy would let it start,
+nothing is drained, and the plan says what that does to running pods.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ FORCE = consent.FORCE_RESET
 
 
 def asked(scene: RemedyContext) -> Sequence[Step]:
-    """For a host whose kubelet is to have other settings.
+    """Return the reset of a host whose kubelet is to have other settings.
 
-    Its reset, or nothing where it has them and no fault calls for one.
+    The result is empty where the kubelet has them, and no fault calls for a reset.
     """
     try:
         same = not _edited(scene).changes
@@ -186,7 +186,7 @@ def _blocked(scene: RemedyContext, healthy: bool) -> str | None:
 
 
 def _not_ours(scene: RemedyContext) -> str | None:
-    """Why this kubelet is not one that a step may stop and start."""
+    """Return why this kubelet is not one that a step may stop and start."""
     host, kubelet = scene.finding.host or "", control_plane.data(scene.document, "kubelet")
     unit, installer = (
         (kubelet.get("unit") or {}).get("name"),
@@ -207,7 +207,7 @@ def _not_ours(scene: RemedyContext) -> str | None:
 
 
 def _unfit(host: str, node: Node) -> str | None:
-    """Why no kubelet starts with what this one is told, or serves any pod."""
+    """Return why no kubelet starts with these settings, or serves any pod."""
     if node.policy is None or node.config.problem:
         return (
             f"what the kubelet of {host} is told cannot be read ({node.config.problem}), so that it"
@@ -390,9 +390,10 @@ def _start(scene: RemedyContext, words: Sequence[str]) -> tuple[Step | None, str
 
 
 def _drain(scene: RemedyContext, lent: bool) -> Step:
-    """lent: its kubelet runs for this drain only.
+    """Return the step that drains the node.
 
-    Then it takes no node out that was there, and other nodes that are out do not hold it.
+    lent: whether its kubelet runs for this drain only; the drain then takes no node out that was
+    there, and other nodes that are out do not hold it
     """
     # Not keep_cordon: what a repair cordons is its own to take away, or the next one's (KM903).
     name, lifted = (
@@ -433,7 +434,10 @@ def with_data(
 
 
 def _reset(scene: RemedyContext, node: Node, drained: bool, edited: kubelet_config.Edited) -> Step:
-    """Return the reset itself. node: as its next start reads its configuration, edits included."""
+    """Return the reset itself.
+
+    node: the node as its kubelet's next start reads its configuration, edits included
+    """
     memory, folder = node.seen.get("memory_state"), node.seen.get("root_dir")
     paths = [f"{folder}/cpu_manager_state"]
     policies = {paths[0]: node.policy}
@@ -473,7 +477,7 @@ def _reset(scene: RemedyContext, node: Node, drained: bool, edited: kubelet_conf
 def _lasts(edited: kubelet_config.Edited) -> str:
     """Return which tools would overwrite what was changed.
 
-    Never the kubelet-config ConfigMap as the place to keep it, which is every node's.
+    The kubelet-config ConfigMap is never named as the place to keep it, because it is every node's.
     """
     paths = {change["path"] for change in edited.changes}
     sentences = {
@@ -560,7 +564,10 @@ def _through_api(
     diff: str,
     note: str = "",
 ) -> Step:
-    """Also through a host that --limit leaves out: nothing of it changes but its journal."""
+    """Return a step through the API server, also by a host that --limit leaves out.
+
+    Nothing of that host changes but its journal.
+    """
     of = scene.cluster
     return Step(
         plan.label(of.api_host or "cluster", remedy, scene.finding.node),

@@ -1,11 +1,11 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A kernel setting raised, as a step: only what a fault proved to be exhausted, or not to last.
+"""A step that raises a kernel setting which a fault proved to be exhausted, or not to last.
 
-Where a host is to have the whole profile (the role open_files), a wish for each limit takes the
-place of a finding. Such a wish may lower, where that is allowed by name and the number is the
-operator's own: never below what is in use, and never against a foreign file.
+If a host is to have the whole profile (the role open_files), a request for each limit takes the
+place of a finding. Such a request may lower a setting, if that is allowed by name and the number is
+the operator's own. It never goes below what is in use, and never against a foreign file.
 """
 
 from __future__ import annotations
@@ -91,9 +91,9 @@ def _fenced(scene: RemedyContext) -> str | None:
 
 
 def profiled(scene: RemedyContext) -> Step | None:
-    """One limit of a host that is to have all of them.
+    """Return the step of one limit of a host that is to have all of them.
 
-    Its step, or nothing where it has it, now and after a boot.
+    The result is None where the host has it, now and after a boot.
     """
     key, limits = scene.finding.component or "", model_limits.read(scene.document)
     if key in login_limits.TARGETS:
@@ -163,7 +163,7 @@ def _unlowerable(limits: model_limits.Limits, key: str, target: int, later: Late
 
 
 def _in_use(limits: model_limits.Limits, key: str, target: int) -> str | None:
-    """Why so many are not enough for what is in use, or that this is not known.
+    """Return why so many are not enough for what is in use, or that this is not known.
 
     A queue's length bounds only what waits in it.
     """
@@ -190,7 +190,7 @@ def _in_use(limits: model_limits.Limits, key: str, target: int) -> str | None:
 
 
 def _has(limits: model_limits.Limits, key: str, running: int, target: int) -> bool:
-    """Whether the kernel has as much, and will have after a boot.
+    """Return whether the kernel has as much, and will have after a boot.
 
     Without a file systemd gives it as many file handles as it can count.
     """

@@ -105,9 +105,9 @@ def last(limits: Limits, domain: str, item: str) -> Entry | None:
 
 
 def needed(limits: Limits, domain: str, item: str, target: int) -> int | None:
-    """Return what our file has to say of it; None where logins have as much already, or are exempt.
+    """Return what the managed file has to set; None where logins have as much, or are exempt.
 
-    Never less than they have.
+    The limit is never less than what logins have.
     """
     if any(one.domain == domain and not one.item for one in limits.entries()):
         return None
@@ -140,7 +140,7 @@ def _inherited(limits: Limits, item: str) -> tuple[bool, int]:
 def ceiling(limits: Limits, item: str) -> tuple[int, str] | None:
     """Return (what no hard limit of it may exceed, whose it is), -1 without one.
 
-    None where that is not known.
+    The result is None where that is not known.
     """
     if item == NOFILE:
         return limits.ceiling()
@@ -172,7 +172,7 @@ def above(limits: Limits, item: str, values: Mapping[str, int]) -> str | None:
 
 
 def later(limits: Limits, values: Mapping[str, int]) -> str | None:
-    """Return the line of another file that is read after ours and decides."""
+    """Return the line of another file that is read after kubemend's and decides."""
     rows = [
         one
         for one in model_limits.items(limits.seen.get("limits_files"))

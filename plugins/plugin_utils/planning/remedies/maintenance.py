@@ -141,9 +141,9 @@ def _uncordon(scene: RemedyContext) -> Step:
 
 
 def clean_up(scene: RemedyContext) -> Step | None:
-    """KM320: the node's rejected pods, where kubemend_cleanup_rejected asks for it.
+    """KM320: delete the node's rejected pods, where kubemend_cleanup_rejected asks for it.
 
-    Only as far as no Job would get another try.
+    A pod stays if a Job would get another try for it.
     """
     if CLEAN_UP not in scene.consent.wishes:
         return None

@@ -28,7 +28,7 @@ NOTE = (
 
 
 def restart_leader(scene: RemedyContext) -> Step:
-    """One step for all nodes that it lost: they come back together."""
+    """Return one step for all nodes that the scheduler lost: they come back together."""
     of, finding = scene.cluster, scene.finding
     note = NOTE.format(cures=lost_nodes.CURES)
     lock, host, ready = lost_nodes.leader(of)
@@ -87,7 +87,7 @@ def _placements(pods: Iterable[Sequence[str]]) -> str:
 
 
 def _version(scene: RemedyContext, host: str) -> str | None:
-    """Only one that has the defect is restarted."""
+    """Return why this scheduler is not restarted: only one that has the defect is."""
     found = [item.control_plane for item in scene.cluster.hosts if item.host == host]
     planes = [plane for plane in found if plane]
     running = [process for plane in planes for process in plane.of(lost_nodes.SCHEDULER)]

@@ -1,14 +1,15 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A process at its limit of open files, as steps.
+"""Steps for a process at its limit of open files.
 
-Of a service its unit's limit by a managed drop-in, of a login limits.d.
+A service gets the limit of its unit by a managed drop-in, and a login by a file of limits.d.
 
-A kubelet sets its own limit (maxOpenFiles), a container has that which its runtime gives it, and
-what else runs in a kubelet's unit would not be helped without one of it: of those the finding says
-what to do. A restart gives a service at once what the kernel lets no one set for its process; it is
-planned only where that is so, and where its operator allowed it by name.
+A kubelet sets its own limit (maxOpenFiles). A container has the limit that its runtime gives it.
+Another process in a kubelet's unit would not be helped without a limit for the kubelet. For those
+the finding says what to do. A restart gives a service at once what the kernel lets no process set
+for another. It is planned only where that is so, and where the service's operator allowed it by
+name.
 """
 
 from __future__ import annotations
@@ -52,9 +53,9 @@ MORE = f"ask for more with -e {model_limits.VARIABLES[NOFILE]}=NUMBER"
 
 
 def steps(scene: RemedyContext, fenced: str | None) -> Sequence[Step]:
-    """KM404: a step of each service and one for logins.
+    """KM404: plan a step for each service and one for logins.
 
-    Where some of them may be done, those that may not are a note of the others.
+    If some of them may be done, the others become a note of those.
     """
     limits = model_limits.read(scene.document)
     target = int(scene.consent.limits.get(NOFILE, login_limits.TARGETS[NOFILE]))
@@ -370,9 +371,9 @@ def _sooner(name: str, holders: Sequence[Holder]) -> str:
 
 
 def _main(unit: Mapping[str, Any], name: str) -> Holder | None:
-    """Return the unit's first process, where that is none of those at their limit.
+    """Return the unit's first process, where it is none of those at their limit.
 
-    Without it the next worker that it starts has the old limit.
+    It must get the new limit too: the next worker that it starts has its limit.
     """
     main = unit.get("main")
     if not isinstance(main, Mapping):
@@ -482,9 +483,10 @@ def _step(  # noqa: PLR0913, PLR0917 - the parts of one step
 def _of_logins(
     scene: RemedyContext, limits: Limits, full: Sequence[Holder], target: int, fenced: str | None
 ) -> Step | None:
-    """Return hard limits for those whose sessions are at theirs.
+    """Return a step that raises the hard limit of logins whose sessions are at theirs.
 
-    None where a session could raise its own (ulimit -Sn), or logins have it from the next on.
+    The result is None where a session can raise its own limit (ulimit -Sn), or where logins have
+    the limit from the next one on.
     """
     pam = {setting.get("path") for setting in model_limits.items(limits.seen.get("pam"))}
     holders = [

@@ -119,9 +119,9 @@ def _unmask(scene: RemedyContext, masked: Service, known: Mapping[str, Any]) -> 
 
 
 def _both(scene: RemedyContext) -> str | None:
-    """Another sign of fencing beside the mask, or none that could be seen.
+    """Return another sign of fencing next to the mask, or that none could be seen.
 
-    No word allows it, so that it is said before those that others allow.
+    No consent allows it, so that it comes before those that a consent allows.
     """
     other = fencing.beside_mask(scene)
     return other and (
@@ -133,7 +133,7 @@ def _both(scene: RemedyContext) -> str | None:
 def _no_mask(
     unit: Unit, links: Sequence[Mapping[str, Any]], known: Mapping[str, Any]
 ) -> str | None:
-    """Why there is no one link that masks it and could be taken away."""
+    """Return why there is no one link that masks it and could be taken away."""
     if unit.name not in KUBELET_UNITS or (unit.family == "rke2" and not unit.runs):
         return _unknown(replace(unit, load="loaded", file_state=""))
     if not known:
@@ -268,9 +268,9 @@ def _blocked(scene: RemedyContext, unit: Unit) -> str | None:
 
 
 def _unknown(unit: Unit) -> str | None:
-    """Why this is no unit that is known to be that of the kubelet, and to be systemctl's to switch.
+    """Return why the unit is not known as one of the kubelet or runtime that systemctl switches.
 
-    None where it is.
+    The result is None where it is known.
     """
     if unit.masked:
         return (
@@ -335,9 +335,9 @@ def _manifest_hits(scene: RemedyContext, host: Any) -> list[Any]:
 
 
 def _ends(scene: RemedyContext) -> bool:
-    """Whether a start starts docker.
+    """Return whether docker is down, so that a start starts it too.
 
-    Its own, and that of what uses it, where a connection has systemd start it.
+    It starts with its own unit, and with a unit whose connection to docker makes systemd start it.
     """
     return any(
         service.unit.name == container_runtime.DOCKERD and _down(service.unit)
@@ -346,7 +346,10 @@ def _ends(scene: RemedyContext) -> bool:
 
 
 def _effects(service: Service, ends: bool) -> str:
-    """Return what else a start does. ends: whether it may end containers."""
+    """Return what else a start does.
+
+    ends: whether it may end containers
+    """
     notes = [container_runtime.ENDS] if ends else []
     if service.start == START:
         notes.append(

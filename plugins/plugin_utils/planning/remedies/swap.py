@@ -204,7 +204,7 @@ def _unsafe(node: NodeSwap, here: Sequence[Running]) -> str | None:
 
 
 def _unnameable(swap: Running) -> str | None:
-    """Return why swapoff cannot be told this path, or None."""
+    """Return why swapoff cannot be given this path, or None."""
     where = one_line(swap.active.path, 80)
     if swap.active.deleted:
         return f"the file {where} was deleted while it is on: only a reboot ends it"

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The patch of a workload whose pods are to be pinned and are not, as a step of a plan. Pure.
 
-Only what kubemend_expect_pinning selects, where kubemend_patch_workloads asks for it: pods are
-never rolled out on a guess.
+A workload gets a patch only if kubemend_expect_pinning selects it, and if kubemend_patch_workloads
+asks for it: pods are never rolled out on a guess.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""diagnose, through replay.yml.
+"""The action diagnose, run by replay.yml.
 
-Reports on disk, what is printed, exit codes, and no evidence in the result.
+The tests check reports on disk, what is printed, exit codes, and that the result has no evidence.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def test_junit_is_written_where_it_is_a_format(replay, operator):
 
 
 def test_a_file_of_somebody_else_in_the_folder_stays(tmp_path):
-    """Only what begins as our own reports do is one of an earlier run."""
+    """Only a file that begins as kubemend's own reports do is one of an earlier run."""
     judge_into(tmp_path, formats=["html", "junit"])
     assert (tmp_path / "report.html").exists()
     assert (tmp_path / "junit.xml").exists()

@@ -117,9 +117,10 @@ WINDOWS = {
 
 
 def test_the_window_is_waited_for_unless_every_level_was_refused(operator):
-    """By the playbook's own tasks. What nobody heard of may be raised.
+    """The playbook waits for the window by its own tasks.
 
-    Where nothing has to be, what is logged anyway is captured for that time.
+    A level whose host did not answer may be raised. If no level has to be raised, the lines that
+    are logged anyway are captured for that time.
     """
     tasks = yaml.safe_load(
         (Path(settings.__file__).parents[3] / "playbooks" / "tasks" / "capture.yml").read_text(

@@ -183,7 +183,7 @@ def test_it_reverts_nothing_more(asked, tmp_path):
 
 
 def test_it_repairs_nothing_more(asked, tmp_path):
-    """Nor is anything noted but the step that was under way.
+    """Only the step that was under way is noted.
 
     The folder may be another run's by then.
     """

@@ -343,7 +343,7 @@ def test_a_symptom_asks_for_what_its_causes_need(operator, symptom, args, deep, 
 
 
 def test_what_each_kubelet_is_to_be_told(operator):
-    """By each host's own variables, for whoever asks.
+    """Each host's own variables decide, for a playbook that asks for them.
 
     A playbook that was not asked to leaves kubelets as they are.
     """

@@ -32,7 +32,7 @@ def systemctl(monkeypatch):
 
 @pytest.fixture
 def pages(monkeypatch):
-    """One read gives at most so many bytes, as the kernel does it with a page."""
+    """Let one read give at most so many bytes, as the kernel does it with a page."""
     read, size = os.read, [4096]
     monkeypatch.setattr(
         files.os, "read", lambda descriptor, count: read(descriptor, min(count, size[0]))

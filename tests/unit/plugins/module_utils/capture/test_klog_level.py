@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """One level: raised and journalled, refused, lost on the way, put back, taken back.
 
-And asked over a real port.
+Some tests ask for it over a real port.
 """
 
 import http.server

@@ -325,9 +325,9 @@ def test_one_that_was_restarted_since_needs_nothing(node: Node) -> None:
 
 @pytest.mark.parametrize("loaded", [True, False])
 def test_interrupted_it_is_taken_back(node: Node, loaded: bool) -> None:
-    """Killed after the write, before or after the restart.
+    """The step is killed after the write, before or after the restart.
 
-    Whoever recovers puts back the file, and restarts what runs with it.
+    The recovery puts back the file, and restarts what runs with it.
     """
     node.raise_level()
     if not loaded:

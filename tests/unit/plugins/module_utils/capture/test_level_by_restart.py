@@ -85,9 +85,9 @@ def edit(node: Node, old: str, new: str, restarts: bool) -> None:
 def test_a_file_that_was_edited_meanwhile_keeps_the_level_up_and_says_so(
     node: Node, monkeypatch: pytest.MonkeyPatch, restarts: bool
 ) -> None:
-    """Neither of our bytes are there any more; the edit kept our argument.
+    """Neither of kubemend's bytes are there any more; the edit kept the argument.
 
-    Whoever asks hears of it, and the service ends all the same.
+    Every later question has that in its answer, and the service ends all the same.
     """
     node.raise_level()
     edit(node, "OTHER=1", "OTHER=2", restarts)

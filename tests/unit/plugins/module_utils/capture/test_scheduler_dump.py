@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """SIGUSR2 to real processes of this machine.
 
-To the one that was named and catches it, and to no other.
+Only the process that was named gets it, and only if it catches the signal.
 """
 
 import contextlib
@@ -48,7 +48,7 @@ SLEEP = "while True: time.sleep(0.05)"
 
 
 class Scheduler:
-    """A child of ours that plays kube-scheduler."""
+    """A child of the test that plays kube-scheduler."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.folder, self.monkeypatch = folder, monkeypatch

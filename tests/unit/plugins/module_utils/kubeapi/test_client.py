@@ -23,7 +23,7 @@ from tests.unit.support.waiting import until
 
 
 def answer(code, body=b"{}", **headers):
-    """One HTTP answer as bytes."""
+    """Return one HTTP answer as bytes."""
     if not isinstance(body, bytes):
         body = json.dumps(body).encode()
     headers = {
@@ -107,9 +107,9 @@ def test_an_object_arrives_parsed_over_one_connection(serve):
 
 @pytest.fixture
 def naps(monkeypatch):
-    """How long the client means to sleep, which is exact.
+    """Return how long the client means to sleep, which is exact.
 
-    How long it sleeps is the machine's affair.
+    The machine decides how long it really sleeps.
     """
     asked = []
     monkeypatch.setattr(
@@ -359,7 +359,7 @@ def test_a_list_that_always_expires_ends(serve):
     "answered", [{}, {"items": {}}, {"items": "x"}, {"items": [None]}, {"items": [{}, 3]}]
 )
 def test_what_is_no_list_of_objects_is_no_empty_list(serve, answered):
-    """Else whoever asked would take it for the proof that there is nothing."""
+    """Otherwise the collector would take it for the proof that there is nothing."""
     client, _seen = serve(answer(200, answered))
     with pytest.raises(kubeapi_client.ApiError, match="no list of objects"):
         list(client.items("/x"))

@@ -66,7 +66,7 @@ def test_a_static_pod(node: Node) -> None:
 
 
 def test_since_when_everything_runs(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The youngest of a component's static pods; another cluster's is nobody's here."""
+    """The youngest of a component's static pods counts; a process of another cluster does not."""
     groups = {7: "static", 8: "static", 9: "nested", 10: None}
     monkeypatch.setattr(
         procfs,

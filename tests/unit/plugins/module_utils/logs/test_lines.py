@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Times, the formats of runtimes and of journald, which lines are kept.
 
-And what is secret in them.
+The tests also check that secrets in lines are removed.
 """
 
 import json
@@ -132,7 +132,7 @@ def test_formats(raw, moment, stream, more, begin):
     ],
 )
 def test_what_is_no_line_of_a_runtime(raw):
-    """Whoever may write to /var/log may link any file there: nothing of it gets out."""
+    """A process that may write to /var/log may link any file there: nothing of it gets out."""
     assert log_lines.written(raw) is None
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whoever looks for what kubemend keeps on a node looks where it is kept."""
+"""Code that looks for what kubemend keeps on a node looks where it is kept."""
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import registry
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import (

@@ -58,7 +58,7 @@ class Writer:
         ) + "end: {}\n".format(self.word("public"))
 
     def entry(self, indent, secret, depth=0):
-        """One entry of a block mapping."""
+        """Return one entry of a block mapping."""
         key = (
             self.pick(("password", "api-token", '"token"', "'secret'"))
             if secret

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a restart would load besides our own change; and how a runtime is found and asked."""
+"""What a restart would load besides the planned change, and how a runtime is found and asked."""
 
 from typing import Any
 

@@ -32,10 +32,7 @@ def test_a_cronjobs_template_lies_deeper() -> None:
 
 
 def partitioned(partition: int, updated: int, ready: int = 3) -> "dict[str, Any]":
-    """Return a StatefulSet of three.
-
-    Of which the first `partition` ones are not to be made anew.
-    """
+    """Return a StatefulSet of three pods that keeps the first `partition` ones at an update."""
     return {
         "spec": {
             "replicas": 3,

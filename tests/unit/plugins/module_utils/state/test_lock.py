@@ -152,9 +152,9 @@ def test_the_longest_lock_is_granted_and_renewing_obeys_the_same_limits(
 
 @pytest.mark.parametrize("run_id", [None, 5, "", "x", "../" + RUN, RUN + "\n", RUN + "0"])
 def test_only_a_run_holds_a_node(root: str, run_id: Any) -> None:
-    """What else was written as its holder would be no lock that anybody can read.
+    """A lock with anything else as its holder is refused.
 
-    And block the node.
+    Such a lock would be unreadable, and would block the node.
     """
     with pytest.raises(storage.ChangeError, match="is no run id"):
         lock.acquire(run_id, US, 60, root=root)

@@ -24,9 +24,9 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
 
 
 def test_files_that_are_back_while_the_process_is_not(node: Node) -> None:
-    """As after a reboot of what lies under /run, had the process outlived it.
+    """A process that outlives a reboot is in this state: the files under /run are gone.
 
-    Or whoever put them back was killed.
+    The state also follows if the program that restored the files was killed.
     """
     node.raise_level()
     node.env.write_text('KUBE_LOG_LEVEL="--v=2"\nOTHER=1\n')
@@ -53,9 +53,9 @@ def test_files_that_are_back_while_the_process_is_not(node: Node) -> None:
 def test_what_keeps_a_level_up(
     node: Node, monkeypatch: pytest.MonkeyPatch, states: Any, unproven: bool, ours: bool
 ) -> None:
-    """Bytes that can come back, a change that was interrupted, a step without a proof.
+    """Bytes that can come back, an interrupted change, or a step without a proof keep it up.
 
-    Each of them by itself.
+    Each of them does so by itself.
     """
     node.raise_level()
     node.pid += 1  # the process that was raised is gone: it would keep it up by itself

@@ -93,7 +93,7 @@ def test_nothing_is_begun_without_the_lock_of_its_run(node: Node) -> None:
 
 
 def test_a_record_that_cannot_be_read_is_no_leave_to_begin(node: Node) -> None:
-    """Nor is it over: it stays open until somebody has looked."""
+    """It is not over either: it stays open until an operator has looked."""
     claim(node)
     path(node).write_text("{")
     with pytest.raises(
@@ -303,7 +303,7 @@ def test_a_step_of_any_name_has_its_record(node: Node) -> None:
 
 
 def test_a_run_that_is_at_work_keeps_its_node_busy_for_an_end(node: Node) -> None:
-    """A record is written under the same flock as a change: nobody reads half of one."""
+    """A record is written under the same flock as a change: no process reads half of one."""
     claim(node)
     held = []
     put = storage.put

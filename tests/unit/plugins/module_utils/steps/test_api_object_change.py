@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A text of the API changed as a file is.
 
-Compared, journalled, refused, interrupted, ended, taken back.
+It is compared, journalled, refused, interrupted, ended, or reverted.
 """
 
 import base64

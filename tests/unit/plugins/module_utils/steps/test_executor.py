@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A step of a repair on a node of real processes.
 
-Done, rolled back, refused, failed, interrupted.
+It is done, rolled back, refused, failed, or interrupted.
 """
 
 import os

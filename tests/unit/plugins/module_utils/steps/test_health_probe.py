@@ -409,7 +409,7 @@ def test_what_it_says_of_itself(monkeypatch):
 
 
 def test_the_door_that_answers(monkeypatch):
-    """Over plain HTTP nobody is asked who they are."""
+    """Over plain HTTP no client is asked who it is."""
     served = Served(
         monkeypatch,
         [("127.0.0.1", 10259, True), ("127.0.0.1", 10251, False)],
@@ -526,7 +526,7 @@ def test_a_certificate_that_cannot_be_used_is_no_answer(monkeypatch):
     ],
 )
 def test_what_a_step_tells_of_its_proof(told, elect):
-    """By its configz where that says it, else by its healthz."""
+    """The proof is its configz where that says it, else its healthz."""
     found = health_probe.HealthResult()
     assert (found.ok, found.seen()) == (
         False,

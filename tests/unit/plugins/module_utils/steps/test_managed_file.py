@@ -1,9 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A small file of ours: what is no file.
+"""A small managed file.
 
-Or cannot be read, is never taken for one that is not there.
+A path that is no file, or cannot be read, never counts as a file that does not exist.
 """
 
 import os

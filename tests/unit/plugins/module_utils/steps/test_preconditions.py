@@ -193,9 +193,9 @@ def test_the_process_of_the_plan_and_no_other_is_ended(monkeypatch, expect, runn
     ],
 )
 def test_the_manifest_that_is_meant_is_the_only_one(tmp_path, files, change, mine, word):
-    """A file that the kubelet would take for it as well.
+    """The kubelet would also take another file of the folder for the manifest.
 
-    Which of them runs after the restart is the kubelet's choice.
+    Which of the two runs after the restart is the kubelet's choice.
     """
     for name in files:
         (tmp_path / name).write_text("spec:\n  containers:\n  - command:\n    - kube-scheduler\n")
@@ -260,9 +260,10 @@ def test_any_answer_shows_that_an_api_server_is_there(monkeypatch, answers, serv
     ],
 )
 def test_somebody_elses_changes_wait_for_their_owner(monkeypatch, step, own):
-    """A restart loads them; of those that it is for, only its own file is left out.
+    """A restart waits for changes of another tool, which it would load.
 
-    And an edited configuration that was newer already is not.
+    Of the changes that the restart is for, only its own file is left out. An edited configuration
+    that was newer already is not left out.
     """
     asked, told = [], [{"kind": "file", "path": "/y"}]
     former = SimpleNamespace(pid=1, started_at=1.0, argv=["kube-scheduler", "--config=/conf"])

@@ -142,9 +142,10 @@ def test_what_must_work_before_an_interrupted_step_is_proved_or_undone(node, nam
 
 
 def container_runtime(monkeypatch, answers=True, image=True):
-    """Give a runtime that answers or not, and has the image, has it not (False).
+    """Give a runtime that may answer.
 
-    Or cannot be asked for it (None).
+    answers: whether it answers
+    image: whether it has the image; None where it cannot be asked for it
     """
 
     def demand():
@@ -176,9 +177,9 @@ def test_without_a_runtime_or_the_image_nothing_could_start(monkeypatch, answers
     ("image", "has", "notes"), [("i:1", True, 0), ("i:1", None, 1), (None, False, 0)]
 )
 def test_a_runtime_that_answers(monkeypatch, image, has, notes):
-    """Whether it has the image is asked where one is named.
+    """The runtime is asked for the image if the step names one.
 
-    Where no tool can tell, that is said and no reason to refuse.
+    If no tool can answer, a note says so, and the step is not refused.
     """
     container_runtime(monkeypatch, image=has)
     assert len(preconditions._runtime({}, image, "kube-scheduler", "m2")) == notes

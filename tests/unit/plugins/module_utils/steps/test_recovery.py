@@ -30,7 +30,10 @@ from tests.unit.support.fake_file_change import AFTER, BEFORE, NEXT, RUN, Node, 
 
 @pytest.fixture
 def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
-    """Nobody is at work, and whoever would look at the kubelet or a component is found out."""
+    """Return a node without a run at work.
+
+    A look at its kubelet or at a component is an error.
+    """
 
     def never(*dummy: Any, **more: Any) -> Any:
         raise preconditions.PreconditionFailed("the guards were asked")
@@ -79,7 +82,7 @@ def test_killed_before_it_wrote_there_is_nothing_to_prove(node: Node) -> None:
 
 
 def test_killed_behind_the_write_it_is_proved_under_the_guards(node: Node) -> None:
-    """Which refuse it here: it stays open, and the run after this one tries again."""
+    """The guards refuse it here: it stays open, and the run after this one tries again."""
     node.swap()
     state, why = recovered(node)
     assert state == "failed"
@@ -150,7 +153,7 @@ def test_one_of_which_nothing_can_be_told_holds_up_no_other(
 
 
 def test_an_end_that_is_not_recorded_is_told(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is done, and found again by the next run: nobody is to wonder why."""
+    """The step is done, and found again by the next run. The report says why."""
 
     def full(*dummy: Any, **more: Any) -> None:
         raise storage.ChangeError("how step x ended was not recorded: no space")
@@ -171,7 +174,7 @@ def test_an_end_that_is_not_recorded_is_told(node: Node, monkeypatch: pytest.Mon
 
 
 def test_every_step_with_a_module_of_its_own_names_it() -> None:
-    """None of them falls to whoever is left."""
+    """No step falls to the handler that is left over."""
     for kind in step_kinds.KINDS.values():
         handler = registry.handler_of(kind.name)
         assert (handler is None) == (kind.handler is None), kind.name

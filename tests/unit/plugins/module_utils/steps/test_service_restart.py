@@ -48,10 +48,9 @@ OTHER = "b.service"
 
 
 class Systemd(Node):
-    """app.service.
+    """A node with app.service, whose process systemd restarts with what the drop-in says.
 
-    Whose process systemd ends at a restart and begins again with what the drop-in says.
-    comes_up: whether it does, with our line or without.
+    comes_up: by whether the managed line is there, whether the service comes up
     """
 
     def __init__(self, path, monkeypatch, begun):
@@ -142,10 +141,7 @@ class Systemd(Node):
         return self.do(step, **more)
 
     def interrupted(self):
-        """Tell what the next run makes of it.
-
-        As if the program had been killed before it wrote how the step ended.
-        """
+        """Return what the next run makes of a step that was killed before it wrote its end."""
         return self.forget()
 
 

@@ -14,9 +14,10 @@ NAME = "kube-scheduler"
 
 
 def test_only_static_pods_of_this_component_the_youngest_first(monkeypatch):
-    """A scheduler of another cluster in a pod, one whose start is not known, one that is gone.
+    """Only the two static pods of the component count, the youngest first.
 
-    And two that are another component.
+    A scheduler of another cluster in a pod, one of unknown start, one that is gone, and two
+    processes of another component are left out.
     """
     argvs = {
         1: [NAME],

@@ -57,7 +57,7 @@ def refused(number):
 class Server:
     """A socket that answers each connection with these bytes, in pieces.
 
-    After having read the call.
+    It answers once it has read the call.
     """
 
     def __init__(self, path, answer, piece=7, close=True):

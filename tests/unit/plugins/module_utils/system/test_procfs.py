@@ -128,9 +128,9 @@ def test_start_of_a_process_whose_name_has_brackets(capture):
 
 
 def test_host_path_by_mounts(capture):
-    """What kubeadm mounts into the scheduler.
+    """A scheduler has its kubeconfig as a mount that kubeadm makes.
 
-    Its kubeconfig, under the same name, from the node's own file system.
+    The file has the same name there, and comes from the node's own file system.
     """
     path = "/etc/kubernetes/scheduler.conf"
     assert (

@@ -1,9 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Who sets kernel settings after systemd-sysctl, by the files of Ubuntu 22.04 (ufw).
+"""Programs that set kernel settings after systemd-sysctl, by the files of distributions.
 
-Debian 12 and 13 (networkd) and RHEL 9 (tuned).
+They are Ubuntu 22.04 (ufw), Debian 12 and 13 (networkd) and RHEL 9 (tuned).
 """
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import (

@@ -224,9 +224,9 @@ def test_variables_as_systemd_shows_them(shown, expected):
 
 
 def test_an_old_systemd_ends_no_unit_after_its_files():
-    """220 to 230 say an empty line after them, 219 does not.
+    """From 220 to 230 an empty line follows the files of a unit, which 219 does not print.
 
-    None of both calls them by the property's own name.
+    Neither prints them under the property's own name.
     """
     for text in (
         (

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """No secret leaves in a bundle.
 
-Planted into every string of every recorded document, in every form.
+The tests plant one into every string of every recorded document, in every form.
 """
 
 from __future__ import annotations

@@ -52,9 +52,10 @@ def record(path, text, **more):
 
 
 def with_unit(world, names, text=None, host="w1", behind=(), **more):
-    """As a node of this unit says it.
+    """Give a host the evidence of a node with this unit.
 
-    The variables of ExecStart, with their values from the file.
+    names: the variables of ExecStart, whose values come from the file
+    text: the text of that file
     """
     values = systemd.environment_file(text or "")
     kubelet = world.data(host, "kubelet")
@@ -328,7 +329,7 @@ PLAY = f"""
 
 
 def test_a_capture_that_devices_forbid_is_refused_and_not_bad_input(world, operator):
-    """By the evidence before it begins, or by the node at the last moment.
+    """It is refused by the evidence before it begins, or by the node at the last moment.
 
     The result and the report say the same of it.
     """

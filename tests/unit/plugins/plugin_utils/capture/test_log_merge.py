@@ -44,7 +44,11 @@ def source(
 def document(
     host: str, *lines: Any, ahead: float = 0.0, way: float = 0.2, **more: Any
 ) -> dict[str, Any]:
-    """ahead: of the node's clock; way: seconds to the node, and back."""
+    """Return the logs of a host as it answers.
+
+    ahead: seconds that the node's clock is ahead
+    way: seconds to the node, and back
+    """
     return {
         "schema": "kubemend.logs/1",
         "host": host,

@@ -1,9 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What became of each level by what its host said, whatever the shape of that.
+"""What became of each level by the answer of its host, in any shape.
 
-And the report of it.
+The tests also check the report of it.
 """
 
 from __future__ import annotations

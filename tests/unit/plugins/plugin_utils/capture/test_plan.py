@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Which levels a capture raises, from where, what lines must hold.
 
-And why some stay as they are.
+The tests also check why some stay as they are.
 """
 
 from __future__ import annotations
@@ -231,9 +231,10 @@ OTHER = "20261121T080000Z-4d5e6f"
 def test_what_an_earlier_run_raised_is_left_out_and_says_until_when(
     world, real, by, more, left_out, told
 ):
-    """Whatever its command line says.
+    """The target is left out whatever its command line says.
 
-    By a restart it has the level there already, and would fall in the middle of the window.
+    A component that was restarted for its level has the level there already, and would go back in
+    the middle of the window.
     """
     one = {"real": real, "run_id": OTHER, "until": "2026-11-21T09:30:00Z", "by_hand": None, **more}
     for number, former in enumerate((0, 4)):
@@ -337,7 +338,7 @@ def test_a_node_that_is_not_proven_is_not_assumed(world):
 
 
 def test_beside_a_named_pod_a_node_that_is_not_proven_refuses_nothing(world):
-    """Whether the pod is there nobody knows, which must not end the capture of the others."""
+    """Whether the pod is there is not known, which must not end the capture of the others."""
     pod(
         world,
         name="web-1",
@@ -420,7 +421,7 @@ def test_a_pod_narrows_kubelets_and_says_what_lines_must_hold(world):
 def test_the_node_of_a_pod_that_nobody_looks_at_is_named(world, change):
     """Without the lines of that kubelet there is hardly anything to see.
 
-    And nobody would know why.
+    The note is the only place that gives the reason.
     """
     pod(
         world,
@@ -601,7 +602,7 @@ def test_putting_back_is_planned_with_risk_1(world, max_risk, allowed):
 
 @pytest.mark.parametrize("alone", [True, False])
 def test_what_only_a_hand_can_take_back_is_planned_so(world, alone):
-    """Somebody edited the manifest meanwhile: no bytes of ours can come back."""
+    """The manifest was edited meanwhile: none of kubemend's bytes can come back."""
     told = "/m.yaml was edited meanwhile: take --v=4 out by hand (before it was: no --v)"
     theirs = raised_level(True, restart=True, by_hand=told, path="log level of kube-scheduler")
     world.documents["m2"]["collectors"]["journal"] = {

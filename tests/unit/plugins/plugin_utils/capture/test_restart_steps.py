@@ -167,7 +167,7 @@ def test_masters_that_were_not_looked_at_are_named_with_the_way_out(world):
 
 
 def test_masters_that_limit_left_out_are_named_too(world):
-    """They are hosts of the inventory, of which the evidence says that nobody asked them."""
+    """They are hosts of the inventory, and the evidence says that they were not asked."""
     world.manifest("m2", SERVER, "--advertise-address=10.0.0.2")
     for host in ("m1", "m3"):
         world.documents[host].update(status="not_asked", collectors={})

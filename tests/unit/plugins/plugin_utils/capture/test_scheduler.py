@@ -1,10 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Who leads and may be sent a signal, by the evidence alone, and what becomes of a capture.
-
-Tables.
-"""
+"""Tables: which leader may be sent a signal, by the evidence alone, and what a capture becomes."""
 
 from __future__ import annotations
 

@@ -88,7 +88,10 @@ HAZARDS = (
 
 @dataclass
 class Case:
-    """A manifest with what is asked of it. lists: the items of command and args."""
+    """A manifest with what is asked of it.
+
+    lists: the items of command and args
+    """
 
     text: str
     lists: dict[str, list[str]]
@@ -422,7 +425,7 @@ def own(document: dict) -> dict:
 
 
 def untouched(case: Case, data: bytes, after: bytes) -> None:
-    """Every line stays, byte for byte and in order, but for those of the argument.
+    """Require that every line but those of the argument stays, byte for byte and in order.
 
     A comma on the line before may change too.
     """
@@ -501,7 +504,7 @@ def check(case: Case) -> str:
 
 
 def follows_a_flag(case: Case) -> bool:
-    """`--v` with another flag behind it: which one is the value cannot be told."""
+    """Return whether `--v` has another flag behind it, so that its value is not known."""
     words = case.lists["command"] + case.lists["args"]
     return case.flag == "v" and any(
         one == "--v" and other.startswith("--") for one, other in itertools.pairwise(words)
@@ -559,9 +562,9 @@ def test_only_the_argument_it_owns_or_a_refusal(case: Case) -> None:
 
 
 def test_the_generator_reaches_every_outcome() -> None:
-    """An edit that always refuses would pass the test above.
+    """The test above would also pass with an edit that always refuses.
 
-    So would a generator of nothing but refusals.
+    It would also pass with a generator that only makes refusals.
     """
     if sum(COUNTS.values()) >= 5000:
         assert COUNTS["changed"] > sum(COUNTS.values()) // 2, COUNTS

@@ -132,7 +132,7 @@ def test_a_value_without_malformed_paths_comes_back_as_it_was(value):
 
 
 def plain(value: Any, raw: Any) -> Any:
-    """Give the JSON of a decoded value, with the keys that the raw one has beside the type's."""
+    """Give the JSON of a decoded value, with the keys that only the raw one has."""
     if dataclasses.is_dataclass(value):
         names = {decode.key_of(entry): entry.name for entry in dataclasses.fields(value)}
         return {

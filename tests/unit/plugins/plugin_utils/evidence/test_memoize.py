@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A reading that several faults ask for is made once for each document.
 
-And never given for another.
+It is never given for another document.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The published schemas: every report and every file of evidence is as they say.
 
-And whatever is not fails.
+Everything else fails.
 """
 
 from __future__ import annotations
@@ -85,9 +85,9 @@ def reported(where, folder, mode="replay", **more):
 
 
 def captured(folder):
-    """Tell what schedulers that lead came to, put where the run has it.
+    """Write what the captures of schedulers came to where the run has it.
 
-    One dump, one of which nothing came.
+    One capture has a dump, and one came to nothing.
     """
     (one,), notes = chosen(struck(World()))
     found = [
@@ -133,7 +133,10 @@ def rich(tmp_path_factory):
 
 
 def objects(value, path=()):
-    """Every mapping of a document with its path; of a list those of the first item that has any."""
+    """Yield every mapping of a document with its path.
+
+    Of a list it yields those of the first item that has any.
+    """
     if isinstance(value, dict):
         yield path
         for name, item in value.items():

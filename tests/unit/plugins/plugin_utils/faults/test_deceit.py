@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whoever may write a line into a log, or name a pod, gets nothing repaired by that.
+"""A forged line in a log, or a forged name of a pod, gets nothing repaired.
 
 No plan rests on the text of a log alone.
 """
@@ -141,9 +141,9 @@ def test_a_fault_that_is_repaired_is_judged_by_more_than_logs(code: str) -> None
 
 @pytest.mark.parametrize("case", CASES)
 def test_what_a_plan_mends_has_a_proof_that_is_no_log(case: str) -> None:
-    """Except a kubelet's own last words, which only explain a unit that systemd says is down.
+    """The exception is a kubelet's own last words, which only explain a unit that is down.
 
-    KM502 carries the unit beside them.
+    KM502 also carries the unit.
     """
     sound = documents(case)
     codes = {key[0] for key in changes(sound)}

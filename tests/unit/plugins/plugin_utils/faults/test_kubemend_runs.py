@@ -222,7 +222,7 @@ def test_where_masters_were_left_out_the_one_that_asked_the_api_speaks_for_them(
     ],
 )
 def test_whose_cordon_it_is_while_its_run_may_be_at_work(world, journal):
-    """Not clear: nobody would look at the node again."""
+    """The verdict is not clear, because no later run would look at the node again."""
     cordon_worker(world)
     world.documents["m1"]["collectors"]["journal"] = {
         "status": "ok",

@@ -57,7 +57,7 @@ def with_nodes(document: dict, number: int) -> dict:
 
 
 def fleet() -> list[dict]:
-    """Every document of the fleet, hosts named after their cluster."""
+    """Return every document of the fleet, hosts named after their cluster."""
     found = []
     for name, (case, workers) in CLUSTERS.items():
         for path in sorted((RECORDED / case / "evidence").iterdir()):
@@ -80,9 +80,9 @@ def suffix(document: dict) -> str:
 
 
 def sliced(documents: list[dict], count: int, base: Path, limited: bool) -> list[Path]:
-    """Every count-th host into one slice, as AWX does it.
+    """Return the slices, with every count-th host in one, as AWX makes them.
 
-    limited: with --limit a slice knows of the hosts that it leaves out.
+    limited: with --limit a slice knows of the hosts that it leaves out
     """
     hosts = sorted({one["host"] for one in documents})
     slices = [base / str(number) for number in range(count)]

@@ -3,12 +3,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Evidence recorded from real clusters, judged again.
 
-The verdicts that were checked by hand stand beside it.
+The verdicts that were checked by hand are in the same folder.
 
 tests/fixtures/recorded/<version>-<incident>/ holds evidence as an audit wrote it and expected.json.
-Recorded with `python -m tests.lab.support.playbook record`, pods-pending and scheduler-out-of-reach
-by the lab's test_pending.py; expected.json by a run with KUBEMEND_APPROVE=1, and then read by a
-person.
+The evidence is recorded with `python -m tests.lab.support.playbook record`, that of pods-pending
+and scheduler-out-of-reach by the lab's test_pending.py. A run with KUBEMEND_APPROVE=1 writes
+expected.json, and a person then reads it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ CASES = sorted(path.name for path in FOLDER.iterdir() if path.is_dir()) if FOLDE
 
 
 def rows(case: str) -> list[list]:
-    """Every verdict that says something, and every finding's place."""
+    """Return every verdict that says something, and every finding's place."""
     result = fault_engine.evaluate(
         evidence_sources.stream([str(FOLDER / case / "evidence")]), deep=True
     )

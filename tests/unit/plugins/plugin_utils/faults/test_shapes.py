@@ -71,7 +71,7 @@ def documents(case):
 
 
 def places(value, path=()):
-    """Every place in a document that holds something, as a path of keys."""
+    """Yield every place in a document that holds something, as a path of keys."""
     found = [path] if path else []
     if isinstance(value, dict):
         for key in value:

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Ages by the clock of the host that reads.
 
-Which the Date of the API servers' answers confirms or not.
+The Date of the API servers' answers confirms that clock or not.
 """
 
 from __future__ import annotations

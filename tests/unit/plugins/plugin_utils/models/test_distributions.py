@@ -60,9 +60,14 @@ NPROC = "/etc/security/limits.d/20-nproc.conf"
 
 @dataclass(frozen=True)
 class Known:
-    """Of a distribution: systemd's version; of WATCHED what its files set.
+    """What is known of a distribution.
 
-    Limits that are no comments; fstab's swap line; the swap that is on; its unit.
+    systemd: systemd's version
+    sysctl: what its files set of WATCHED
+    line: fstab's swap line
+    on: the swap that is on
+    unit: the unit of that swap
+    limits: the limits that are no comments
     """
 
     systemd: int

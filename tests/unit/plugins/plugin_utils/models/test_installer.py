@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Whose files they are.
 
-Told by the kubelet that runs, by what was left in folders only where it says nothing.
+The kubelet that runs decides, and leftovers in folders only where it says nothing.
 """
 
 from __future__ import annotations

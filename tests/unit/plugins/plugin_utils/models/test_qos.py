@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What keeps pods from being Guaranteed, and the patch that cures it.
 
-A table of shapes, and names that nobody should trust.
+The tests have a table of shapes, and names that must not be trusted.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The timeline of a pod: two pods of one Job told apart, order within a second, every source.
 
-And any shape survived.
+Data of any shape must not break it.
 """
 
 from __future__ import annotations

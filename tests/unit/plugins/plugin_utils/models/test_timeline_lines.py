@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What captured lines of 1.18 to 1.36 tell of a pod.
 
-And that strangers' lines, odd shapes and floods do no harm.
+Lines of other programs, odd shapes and floods must do no harm.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What systemd refuses is named by KM502, KM501 and KM508.
 
-And no start is planned that it would refuse.
+No start is planned that systemd would refuse.
 """
 
 from __future__ import annotations

@@ -166,7 +166,7 @@ def test_one_member_without_a_leader_is_no_loss_of_quorum(world, down):
 
 
 def test_an_election_is_no_loss_of_quorum(world):
-    """For a second nobody leads, while leases were renewed a moment ago."""
+    """For a second there is no leader, while leases were renewed a moment ago."""
     lost(world)
     assert judged(world, "KM115") == ({"KM115": "clear"}, [])
 

@@ -40,9 +40,9 @@ FIXTURES = Path(__file__).resolve().parents[4] / "fixtures" / "firewall"
     [("firewalld", (6443,), (10250, 2380)), ("ufw", (22, 6443, 10250), (80, 2380))],
 )
 def test_what_debian_12_gave(name, opened, shut):
-    """As the collector read it on Debian 12, told before.
+    """The evidence is as the collector read it on Debian 12, after these commands.
 
-    Firewall-cmd --permanent --add-port=6443/tcp; ufw allow 22/tcp, 6443, 10250 from a net.
+    firewall-cmd --permanent --add-port=6443/tcp; ufw allow 22/tcp, 6443, 10250 from a net.
     """
     (wall,) = firewall.walls(
         json.loads((FIXTURES / f"debian-12-{name}.json").read_text(encoding="utf-8"))

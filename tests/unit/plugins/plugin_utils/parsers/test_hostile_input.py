@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Every parser of what a node, a file or the API says, fed with anything.
 
-No exception but its own, in little time, the promised shape.
+A parser raises no exception but its own, takes little time, and returns the promised shape.
 
-What each makes of its own grammar is tested beside it; this is the floor under all of them.
+Other tests check what each makes of its own grammar; this is the floor under all of them.
 KUBEMEND_TEST_FULL=1 looks longer, with seeds of its own.
 """
 
@@ -390,7 +390,7 @@ def test_anything_gives_what_was_promised_or_the_documented_error(parser: Parser
     "parser", [parser for parser in PARSERS if parser.given[0] is TEXT], ids=name_of
 )
 def test_each_of_the_long_ones(parser: Parser) -> None:
-    """Not by chance: what grows with the square of its input is slow on these."""
+    """A parser whose time grows with the square of its input is slow on these."""
     for seed in SEEDS:
         values = [seed, *("x" if strategy is TEXT else None for strategy in parser.given[1:])]
         if None in values:

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """limits.conf and limits.d, as pam_limits reads them.
 
-Which lines count, and with what number, was tried on pam_limits 1.5.2 of Debian 12. The files are
-what the packages of distributions ship, shortened.
+pam_limits 1.5.2 of Debian 12 showed which lines count, and with what number. The files are what the
+packages of distributions ship, shortened.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Which steps of a plan are asked in check mode.
 
-Never one that would find what a step before it left.
+A step that would find what a step before it left is never asked.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ def test_what_nothing_refuses_would_be_done(scene: tuple[Any, Any]) -> None:
 def test_every_kind_of_step_is_asked_or_named_as_one_that_is_not() -> None:
     """A new kind of step has a scene, and with it the tests here.
 
-    Or stands among those that are predicted.
+    A kind without a scene is one of those that are predicted.
     """
     kinds = {kind for scene in SCENES.values() for kind in scene.kinds}
     assert set(step_kinds.in_plans()) - kinds <= PREDICTED | {"recover"}

@@ -453,7 +453,7 @@ def test_our_cordon_that_was_left_behind_goes_last_of_what_lies_in_the_api(world
 
 
 def test_all_that_stands_in_the_way_is_told_at_once(world):
-    """Whoever mends the first would meet the second at the next try."""
+    """An operator who removes the first obstacle would meet the second at the next try."""
     scheduler_with_config(world, mtime=1_900_000_000.0)
     world.api.update(status="error", reason="connection refused", collectors={})
     step = planned(world, max_risk=3)[0]

@@ -180,9 +180,9 @@ def test_what_is_shown_before(check, head):
 
 
 def test_what_is_shown_for_whoever_interrupts_it():
-    """After Ctrl-C nobody has anything else.
+    """After Ctrl-C the operator has nothing else.
 
-    The run, until when, and how to take it back at once.
+    The text has the run, until when it raises levels, and how to revert it at once.
     """
     *_others, last, command = report_capture.planned(plan(), False, NOW + 90, WIDE).splitlines()
     assert (
@@ -216,7 +216,7 @@ def test_what_is_shown_where_nothing_is_raised():
 
 
 def test_the_report_of_a_file_that_was_edited_meanwhile(folder):
-    """Nobody but whoever edited it takes it back.
+    """Only the author of the edit takes it back.
 
     No service goes on trying, and no revert would.
     """

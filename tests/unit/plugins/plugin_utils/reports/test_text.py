@@ -487,9 +487,9 @@ def test_an_endless_line_is_cut():
 
 @pytest.mark.parametrize("case", CASES[::8])
 def test_recorded_incidents_fit_into_80_columns(case):
-    """But for what is copied or compared as a whole.
+    """Text that is copied or compared as a whole may be wider.
 
-    Evidence, commands, and words that are longer.
+    It is evidence, commands, and words that are longer.
     """
     result = fault_engine.evaluate(
         evidence_sources.stream([str(RECORDED / case / "evidence")]), deep=True

@@ -49,7 +49,7 @@ def test_what_lies_there_is_replaced_and_not_followed(tmp_path):
 
 
 def test_one_that_is_killed_before_the_last_moment_leaves_nothing_beside_it(tmp_path, monkeypatch):
-    """Whoever ends the controller meanwhile leaves the former one, and nothing beside it."""
+    """A killed controller leaves the former file, and no other file with it."""
     path = tmp_path / "report.txt"
     atomic_file.replace(path, ["former\n"])
 

@@ -1,9 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Pods that no scheduler finds a node for, and what is kept of a Node's taints.
+"""Pods that no scheduler finds a node for, and what is kept of a Node.
 
-Conditions and lease.
+The Node's taints, conditions and lease are kept.
 """
 
 import json
@@ -232,7 +232,7 @@ def test_pods_of_a_daemonset_are_one_entry_with_their_nodes():
     ],
 )
 def test_a_pod_that_does_not_ask_for_its_own_node_any_more(labels, unfit):
-    """Whose label went.
+    """The node's label is gone.
 
     The scheduler counts that node then, and its controller soon removes the pod.
     """

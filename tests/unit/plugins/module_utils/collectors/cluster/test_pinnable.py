@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Which pods and templates leave the node.
 
-Those that look meant for pinning and get none, in few words.
+They are those that look meant for pinning and get none, in few words.
 """
 
 import pytest

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What is kept of one pod, its owner, its siblings and their events.
 
-Also where the pod is no more.
+Some tests have a pod that does not exist any more.
 """
 
 import json

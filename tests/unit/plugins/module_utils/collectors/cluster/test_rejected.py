@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Which pods count as rejected by a kubelet.
 
-And what is kept of them and of the others on their nodes.
+The tests also check what is kept of them and of the other pods on their nodes.
 """
 
 import pytest

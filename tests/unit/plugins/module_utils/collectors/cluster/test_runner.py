@@ -183,9 +183,9 @@ def test_every_collector_answers(ask, version, process):
 
 
 def test_it_says_who_holds_the_host_that_answers(ask, tmp_path, monkeypatch):
-    """Whoever judges workers alone reads no journal of a control-plane node.
+    """An audit of workers alone reads no journal of a control-plane node.
 
-    And must not take a cordon for one that was left.
+    It must not take a cordon for one that an interrupted run left.
     """
     root, run = str(tmp_path / "kubemend"), "20261121T090000Z-1a2b3c"
     monkeypatch.setattr(journal, "ROOT", root)
@@ -312,9 +312,9 @@ def test_locks_that_may_not_be_read_are_said_and_the_others_kept(ask):
 
 
 def test_by_which_clocks_ages_are_told(ask):
-    """Of each reading the host's own time before and after, and the Date of the answer.
+    """Each reading has the host's own time before and after, and the Date of the answer.
 
-    When an API server renewed its own lease, and for how long.
+    The evidence also has when an API server renewed its own lease, and for how long.
     """
     data = {
         name: ask(process=True)["collectors"][name]["data"] for name in ("server", "nodes", "locks")

@@ -226,9 +226,9 @@ def test_nodes_that_a_daemonset_leaves_out():
     ],
 )
 def test_where_no_pod_can_be_there_or_must_be_none_is_asked_for(tolerations):
-    """What it tolerates is its controller's to fill.
+    """The controller adds pods for the taints that a DaemonSet tolerates.
 
-    And of what it does not, that one says that no pod is left.
+    For a taint that it does not tolerate, the DaemonSet's own status says that no pod is missing.
     """
     answers = Answers(daemonsets=[daemonset(*tolerations) for _number in range(5)])
     data, cut = collect(answers, [node("w1", CAF)])

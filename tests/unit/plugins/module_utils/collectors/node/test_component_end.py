@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Collector component_end.
 
-Of which components it looks at logs, which log it takes, what of it is kept, what leaves the node.
+The tests check whose logs it looks at, which log it takes, what it keeps, and what leaves the node.
 """
 
 import os

@@ -386,9 +386,9 @@ def child(code):
 
 @pytest.fixture
 def whole(monkeypatch):
-    """All of this machine is looked at and told.
+    """Let the collector look at all of this machine.
 
-    However much runs on it and however long that takes.
+    It takes as long as it needs, whatever runs there.
     """
     monkeypatch.setattr(descriptors, "MAX_HOLDERS", 10**6)
     monkeypatch.setattr(descriptors, "SECONDS", 600)

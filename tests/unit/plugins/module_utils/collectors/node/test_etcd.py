@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Collector etcd: what it asks the member that answers, in which form releases answer.
 
-And what it makes of other answers.
+The tests also check what it makes of other answers.
 """
 
 import http.server
@@ -206,9 +206,9 @@ def test_alarms_that_are_not_told_are_not_known(member, answer):
 
 
 def test_real_answers_of_3_6_16():
-    """Of three members, the first at a quota of 100000 bytes, later the only one.
+    """The answers are of three members, the first at a quota of 100000 bytes, later the only one.
 
-    What is 0 is left out, and the alarm is among the errors.
+    A field that is 0 is left out, and the alarm is among the errors.
     """
     full = (
         b'{"header":{"cluster_id":"17300438976491492131","member_id":"13668033151171901709","rev'

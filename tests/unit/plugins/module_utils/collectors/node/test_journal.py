@@ -47,7 +47,7 @@ def _collect(node: Node, monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_a_node_tells_of_a_component_that_is_down_since_a_step_failed(
     node: Node, monkeypatch: pytest.MonkeyPatch, later: "str | None", runs: "list[Any]", told: bool
 ) -> None:
-    """Not where it runs again, nor where a later step of it went well."""
+    """It does not where the component runs again, or where a later step of it went well."""
     for run_id, state in ((RUN, step_record.FAILED), (NEXT, later)):
         if state:
             step_record.claim(

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """State files, CPUs and the sets of containers.
 
-Of made-up trees of /sys and of this very machine.
+They come from made-up trees of /sys and from this very machine.
 """
 
 import json

@@ -147,7 +147,7 @@ def test_units_of_systemd():
 
 
 def test_a_unit_that_was_masked_since_systemd_read_it_is_what_it_will_be(tmp_path):
-    """Nobody says daemon-reload here: it can take devices away from containers."""
+    """No step runs daemon-reload here: it can take devices away from containers."""
     blocks = {
         "a.swap": "/run/systemd/generator/a.swap",
         "b.swap": "/lib/b.swap",

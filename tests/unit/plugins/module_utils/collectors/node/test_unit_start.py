@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Collector unit_start: what systemd checks before a start.
 
-Texts of systemd 252, as it printed them, and of 219.
+The texts are of systemd 252, as it printed them, and of 219.
 """
 
 import pytest

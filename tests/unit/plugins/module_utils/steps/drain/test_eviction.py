@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A drain against an API server that refuses and hurries.
 
-And what it says of pods that do not leave.
+The tests also check what it says of pods that do not leave.
 """
 
 import json
@@ -225,7 +225,10 @@ def test_a_budget_that_frees_later(tmp_path: Path, fake: Cluster) -> None:
         threading.Thread(target=frees, daemon=True).start()
 
     def frees() -> None:
-        """Not before the budget has refused one: all of them are asked for side by side."""
+        """Free a place once the budget has refused a pod.
+
+        All pods are asked for at the same time.
+        """
         assert until(lambda: any(code == 429 for dummy, dummy, code, dummy in fake.asked))
         fake.budgets[0]["status"].update(disruptionsAllowed=1)
 

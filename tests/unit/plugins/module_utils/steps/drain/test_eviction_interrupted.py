@@ -1,9 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A drain whose API server, node or own process dies, whose node somebody else writes.
+"""A drain that is interrupted, and what the next run makes of it.
 
-And whose caller waits; what the next run makes of it.
+The API server, the node or the drain's own process dies, another client writes the node, or the
+caller waits.
 """
 
 import contextlib
@@ -180,7 +181,7 @@ def marked(fake: Cluster) -> "dict[str, Any]":
 
 
 def dies(fake: Cluster) -> None:
-    """Its kubelet, as soon as the node is marked and its pod was told to end."""
+    """Let the kubelet die as soon as the node is marked and its pod is evicted."""
     until(lambda: fake.cordon() == OURS and fake.evicted())
     fake.the_node().update(status=node("w1", "Unknown", "NodeStatusUnknown")["status"])
 

@@ -25,7 +25,7 @@ def ending(item: "dict[str, Any]", **more: Any) -> "dict[str, Any]":
 
 
 def mentioned(item: "dict[str, Any]") -> "dict[str, Any]":
-    """Its owner only mentions itself, and makes no other pod in its place."""
+    """Return a pod whose owner only mentions itself, and makes no other pod in its place."""
     item["metadata"]["ownerReferences"][0]["controller"] = False
     return item
 

@@ -180,9 +180,9 @@ def test_full_disk(node: Node, full: Callable[[Path, str], None], options: str, 
 
 @ROOT_ONLY
 def test_full_disk_that_holds_everything(node: Node) -> None:
-    """One filesystem for both, with room for ever more blocks.
+    """One filesystem holds both, with room for ever more blocks.
 
-    Refused without a trace in the file, or done and committed.
+    The change is refused without a trace in the file, or done and committed.
     """
     outcomes = []
     for pages in range(4, 16):

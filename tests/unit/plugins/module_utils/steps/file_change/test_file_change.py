@@ -314,7 +314,7 @@ def test_keeps_odd_modes(node: Node) -> None:
 
 
 def _in_place(node: Node) -> None:
-    """As careful as can be: same size, same times."""
+    """Write the file in place as carefully as can be: same size, same times."""
     status = node.file.stat()
     node.file.write_bytes(BEFORE.replace(b"S3cret", b"t3rceS"))
     os.utime(node.file, ns=(status.st_atime_ns, status.st_mtime_ns))
@@ -426,7 +426,7 @@ def test_a_new_file_is_roots_and_readable_unless_it_is_said_otherwise(
 
 
 def test_nothing_is_made_where_a_file_was_to_be_changed(node: Node) -> None:
-    """Whoever changes a file has seen one: its absence is no state to begin from."""
+    """A step that changes a file has seen one: its absence is no state to begin from."""
     node.file.unlink()
     node.refused(
         "sha256", action=lambda: file_change.replace(str(node.file), None, AFTER, node.step())

@@ -1,9 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Each system call of the write, of its undoing and of the lock is killed.
+"""Each system call of the write, of its undoing and of the lock is killed or made to fail.
 
-And made to fail, in turn (strace's injection).
+The calls are disturbed in turn, by strace's injection.
 """
 
 import os
@@ -108,7 +108,7 @@ SCENES = {
 
 @pytest.fixture
 def base(tmp_path: Path) -> Iterator[Path]:
-    """In memory where possible: kills are about order, not about disks."""
+    """Yield a folder in memory where possible: kills are about order, not about disks."""
     folder = tempfile.mkdtemp(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else tmp_path)
     yield Path(folder)
     shutil.rmtree(folder)
@@ -137,9 +137,9 @@ def points(base: Path, scene: Scene) -> list[tuple[str, int]]:
 
 
 def healed(node: Node, scene: Scene) -> None:
-    """Give the journal told the truth, the next run ends it.
+    """Require that the journal is true and that the next run ends the change.
 
-    And gets where the disturbed one wanted to.
+    The next run gets where the disturbed one was to get.
     """
     held = node.bytes()
     assert held in (scene.before, scene.after)
@@ -195,9 +195,9 @@ def test_killed_anywhere(base: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", SCENES)
 def test_failing_anywhere(base: Path, name: str) -> None:
-    """Any system call may fail: then it is said in one sentence, `changed` is true to the file.
+    """Any system call may fail, and leaves no file behind.
 
-    And nothing lies about.
+    One sentence says so, and `changed` is true to the file.
     """
     scene = SCENES[name]
     for call, number in points(base, scene):
@@ -221,9 +221,9 @@ def test_failing_anywhere(base: Path, name: str) -> None:
 def _on_disk(
     calls: list[fake_file_change.Call],
 ) -> Iterator[tuple[fake_file_change.Call, set[str]]]:
-    """Each rename, link or removal with what a power cut at that moment might lose.
+    """Yield each rename, link or removal with what a power cut at that moment might lose.
 
-    Files' bytes and folders' names.
+    A power cut may lose files' bytes and folders' names.
     """
     dirty: set[str] = set()
     for call in calls:

@@ -47,9 +47,9 @@ WORD = "--cpu-manager-policy=none"
 
 
 class Node:
-    """A kubelet that ends over a state of another policy than it is told.
+    """A kubelet that ends over a state of another policy than its own.
 
-    And writes its own where there is none.
+    It writes its own state where there is none.
     """
 
     def __init__(
@@ -189,7 +189,7 @@ class Node:
         return state, why or ""
 
     def forget(self, name: str) -> dict[str, Any]:
-        """As if the program had been killed before it wrote how the step ended."""
+        """Return a recovery of a step whose program was killed before it wrote the end."""
         path = Path(self.root) / "journal" / RUN / f"proof-{name}.json"
         path.write_text(json.dumps({**json.loads(path.read_text()), "state": "awaited", "by": {}}))
         return {
@@ -308,9 +308,9 @@ def test_a_kubelet_that_does_not_stop_keeps_its_state(node: Node) -> None:
 
 
 def edited(node: Node) -> "tuple[Path, dict[str, Any]]":
-    """Give a reset with another policy in the kubelet's own file.
+    """Return a configuration and a reset that sets another policy in it.
 
-    Which the stand-in reads at its start.
+    The file is the kubelet's own, which the stand-in reads at its start.
     """
     config, wanted = node.path / "config.yaml", node.reset()
     config.write_text("cpuManagerPolicy: static\n")
@@ -529,7 +529,7 @@ def test_check_mode_changes_nothing(node: Node) -> None:
 def test_a_lent_kubelet_that_was_not_healthy_in_time_does_not_run_on_by_words_that_nobody_knows(
     node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Evidence would take them for its own, and the fault for mended."""
+    """Otherwise the evidence would have lent arguments as its own, and the fault as repaired."""
     look = node._look
 
     def silent() -> Any:
@@ -633,7 +633,7 @@ def test_one_that_answers_and_is_not_to_be_seen_is_not_waited_for(
 ) -> None:
     """Its healthz answers, and no process is found.
 
-    Another PID namespace, or /proc mounted with hidepid.
+    The kubelet is in another PID namespace, or /proc is mounted with hidepid.
     """
     node.do(node.lend())
     look = node._look
@@ -662,9 +662,9 @@ def test_an_interrupted_reset_whose_kubelet_is_about_to_end(node: Node) -> None:
 def test_a_drop_in_that_cannot_be_taken_back_now_is_taken_back_by_the_next_run(
     node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its commit failed: the journal's entry stays open, and so does the step.
+    """If its commit fails, the journal's entry stays open, and so does the step.
 
-    Or its own file would refuse the next start.
+    Otherwise the managed file would refuse the next start.
     """
 
     def full(*dummy: Any, **more: Any) -> None:

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Rejected pods deleted: only where no Job would get another try, each kept first.
 
-And nothing that is not what was seen.
+A pod that is not as the evidence has it stays.
 """
 
 import json
@@ -173,7 +173,7 @@ def test_pods_of_other_controllers_stay(
 ) -> None:
     """Volcano's controller takes a deleted pod for an evicted one.
 
-    And may start the whole Job again.
+    It may then start the whole Job again.
     """
     put(fake, "theirs", {"apiVersion": version, "kind": kind, "name": "train", "uid": "u-t"})
     answer = run(tmp_path, "theirs")

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A module named in a file of ours and loaded.
+"""A module named in a managed file and loaded.
 
 The kernel and modprobe are made up here, so that nothing of this machine changes.
 """
@@ -33,7 +33,7 @@ NAME = "br_netfilter"
 
 
 class Node:
-    """A kernel without br_netfilter, and the file of ours."""
+    """A kernel without br_netfilter, and the managed file."""
 
     def __init__(self, path, monkeypatch):
         self.path, self.root = path / "modules-load.d" / "zz-kubemend.conf", str(path / "kubemend")

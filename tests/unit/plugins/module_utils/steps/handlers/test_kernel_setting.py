@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Kernel settings raised in one file of ours and in the kernel.
+"""Kernel settings raised in one managed file and in the kernel.
 
 The kernel is a folder here, so that nothing of this machine changes.
 """
@@ -93,9 +93,9 @@ def test_a_kernel_that_keeps_its_value(node, monkeypatch):
 
 
 def test_a_setting_that_is_gone_meanwhile(node):
-    """It can neither be raised nor put back.
+    """A setting that is gone can neither be raised nor put back.
 
-    That is said, and what was interrupted there is not proven.
+    The result says so, and the interrupted step is not proven.
     """
     assert "fs.none of w1 was not brought to 5" in kernel_setting.set_running(
         {"fs.none": 5}, str(node.kernel), "w1"
@@ -289,7 +289,7 @@ OTHERS = b"# theirs\r\nfs.inotify.max_user_instances = 200 \r\nvm.swappiness=1\x
 
 
 class Foreign(Node):
-    """The line of another file that is read after ours."""
+    """The line of another file that is read after kubemend's."""
 
     def __init__(self, path, monkeypatch):
         super().__init__(path, monkeypatch)

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Limits of logins in one file of ours.
+"""Limits of logins in one managed file.
 
 The node's own ceiling is given, so that nothing of this machine decides.
 """

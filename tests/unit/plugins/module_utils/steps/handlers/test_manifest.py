@@ -199,9 +199,9 @@ def test_refused_before_the_write(node: Node, broken: Any, said: str) -> None:
 
 @pytest.mark.parametrize("meanwhile", [_restarted, _reused])
 def test_another_process_than_that_of_the_plan(node: Node, meanwhile: Any) -> None:
-    """It is not restarted by a signal.
+    """A step that restarts by a signal refuses another process.
 
-    Where the kubelet does it from the manifest, what runs now, or nothing, is what is replaced.
+    If the kubelet restarts the component from the manifest, it replaces what runs now, if anything.
     """
     config, former = node.config_step(), node.config.read_bytes()
     edit = node.step()

@@ -288,7 +288,7 @@ def test_a_kubelet_without_a_folder_of_static_pods(
 def test_killed_and_something_else_lies_there_now(node: Node) -> None:
     """The folder that was made for it stays for what others put there.
 
-    What is no file of ours is named.
+    A file that is not kubemend's is named.
     """
     node.static.mkdir()
     node.file.write_bytes(pinning_probe.manifest(IMAGE, 1))
@@ -344,9 +344,9 @@ def test_nothing_is_known_of_the_kubelet_then(node: Node, monkeypatch: pytest.Mo
 def test_a_pod_whose_file_lies_there_still_is_taken_away_by_the_next_run(
     node: Node, monkeypatch: pytest.MonkeyPatch, broken: str
 ) -> None:
-    """A disk that fails while the file is made or taken away.
+    """A disk fails while the file is made or taken away.
 
-    The kubelet runs it all the same, and nobody else would end it.
+    The kubelet runs the pod all the same, and no other program would end it.
     """
     whole = getattr(pinning_probe.file_change, broken)
 

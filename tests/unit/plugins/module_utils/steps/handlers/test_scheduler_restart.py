@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The leading scheduler restarted on its node.
 
-Refused while nobody would take over, proven by the pods that it had no node for.
+The restart is refused while no other would take over, and proven by the pods that had no node.
 """
 
 import contextlib
@@ -61,9 +61,11 @@ SHORT = "0/4 nodes are available: 3 node(s) didn't match node selector."
 
 
 class Node:
-    """A master whose scheduler leads, and an API. `takes`.
+    """A master whose scheduler leads, and an API server.
 
-    Who leads once it is ended, and whether the pod gets its node then.
+    takes: who leads once the scheduler has ended
+    places: whether the pod gets its node then
+    here: whether the pod has its node without the step
     """
 
     def __init__(self, folder, monkeypatch):
@@ -409,7 +411,7 @@ def test_what_is_no_cure_fails(node, more, why):
     ],
 )
 def test_a_lock_that_lasts_longer_is_waited_for_longer(node, monkeypatch, kind, lasts, state):
-    """And the pods get their time from then on."""
+    """The pods get their time from then on."""
     node.lasts, node.takes, took = lasts, "m1_a", []
 
     def sleep(seconds):
@@ -478,9 +480,9 @@ class Cluster:
 
 @pytest.fixture
 def real(monkeypatch):
-    """Real processes: a kubelet that starts a scheduler again as soon as its image is there.
+    """Yield real processes: a kubelet that starts a scheduler again as soon as its image is there.
 
-    Which goes with the scheduler's end.
+    The image goes with the scheduler's end.
     """
     with fake_step.made(monkeypatch) as one:
         one.write_manifest(["--leader-elect=true"])  # who leads elects

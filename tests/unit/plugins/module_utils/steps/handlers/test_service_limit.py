@@ -134,7 +134,7 @@ class Node:
         )
 
     def forget(self):
-        """As if the program had been killed before it wrote how the step ended."""
+        """Recover as if the program had been killed before it wrote how the step ended."""
         path = Path(self.root) / "journal" / RUN / "proof-01-raise.json"
         path.write_text(json.dumps(dict(json.loads(path.read_text()), state="awaited", by={})))
         return step_executor.work(
@@ -170,9 +170,9 @@ def test_written_and_the_process_told(node):
 
 
 def test_what_a_told_process_starts_has_its_limit_without_any_restart(tmp_path, monkeypatch):
-    """The proof that no restart is needed.
+    """The test proves that no restart is needed.
 
-    A service's first process, told while it runs, and a worker that it makes afterwards.
+    A service's first process gets the limit while it runs, and then makes a worker.
     """
     begins = (
         "import os, resource, sys; resource.setrlimit(7, (20, 60)); print(1, flush=True);"

@@ -181,9 +181,9 @@ class Node:
         )
 
     def forget(self, remedy, entry=False):
-        """As if the program had been killed before it wrote how the step ended.
+        """Recover as if the program had been killed before it wrote how the step ended.
 
-        Or before its change was committed.
+        entry: whether it was also killed before the commit of its change
         """
         folder = Path(self.root) / "journal" / RUN
         path = folder / f"proof-01-{remedy}.json"

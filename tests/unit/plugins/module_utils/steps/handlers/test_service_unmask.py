@@ -64,7 +64,7 @@ esac
 
 
 class Node:
-    """A unit that a link in /etc masks, beside its own file, on a node without devices."""
+    """A unit that a link in /etc masks while its own file exists, on a node without devices."""
 
     def __init__(self, path, monkeypatch):
         self.root, self.unit, self.folders = (
@@ -273,9 +273,9 @@ def test_what_is_masked_still_gets_its_link_back(node):
 
 
 def interrupted(node):
-    """As if the program had been killed before it wrote how the step ended.
+    """Leave the journal as if the program had been killed before it wrote how the step ended.
 
-    And its change was committed.
+    Its change is not committed either.
     """
     folder = Path(node.root) / "journal" / RUN
     path = folder / "proof-01-unmask.json"
@@ -303,9 +303,9 @@ def test_an_interrupted_one_is_found_and_ended(node, done):
 
 @pytest.mark.parametrize("held", [{"a1"}, None])
 def test_an_interrupted_one_is_ended_without_a_reload_beside_devices(node, held):
-    """Whoever allowed it was the run that is gone.
+    """The consent was for the run that is gone.
 
-    What came to run meanwhile is not put at stake.
+    Pods that came to run meanwhile are not put at risk.
     """
     node.do()
     interrupted(node)

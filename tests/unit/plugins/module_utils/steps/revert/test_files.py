@@ -1,9 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What an interrupted change leaves, how it is ended, how a run is taken back.
+"""What an interrupted change leaves, how it is ended, how a run is reverted.
 
-And how a node tells of it.
+The tests also check how a node reports it.
 """
 
 import json

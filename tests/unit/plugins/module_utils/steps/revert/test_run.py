@@ -1,9 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A run taken back on a node of real processes.
+"""A run reverted on a node of real processes.
 
-Listed, restored and proven, refused, interrupted, undone itself.
+It is listed, restored and proven, refused, interrupted, or undone itself.
 """
 
 import os
@@ -202,7 +202,7 @@ def test_not_proven_is_said_and_not_rolled_forward(
 def test_an_end_that_is_not_recorded_ends_no_revert(
     node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is behind it in the run is taken back all the same, and what was done is told."""
+    """The later steps of the run are reverted all the same, and the report has what was done."""
     former = node.manifest.read_bytes()
     node.run()
 

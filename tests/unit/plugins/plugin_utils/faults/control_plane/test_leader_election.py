@@ -242,9 +242,9 @@ def batch(world, host="m1", name="batch", **more):
 
 @pytest.mark.parametrize("authority", [{}, {"authority": None}])
 def test_a_second_scheduler_that_is_alone_needs_no_election(world, authority):
-    """As the documentation of Kubernetes has it.
+    """The scheduler is the one of the documentation of Kubernetes.
 
-    An ordinary pod of the cluster, its own schedulerName, election off.
+    It is an ordinary pod of the cluster with its own schedulerName and election off.
     """
     batch(world, **authority)
     assert present(world.judge()) == set()

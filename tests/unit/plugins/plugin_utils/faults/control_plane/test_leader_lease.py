@@ -113,7 +113,7 @@ def test_a_lock_that_was_left_behind_where_one_works_without(world):
 def test_the_clock_of_the_holder_counts_where_its_host_told_it(world, behind, verdict):
     """Its lock and its lease look ten minutes old: they are, or its clock is behind.
 
-    Where it told none, nobody knows.
+    If its host reported no clock, that is not known.
     """
     lock(world, renew_time=STALE, holder="m2_x")
     node(world, "m2")["lease"] = "2027-01-15T07:50:05.000000Z"
@@ -158,7 +158,7 @@ def test_a_lock_of_another_name_is_the_one_that_counts(world):
 
 
 def test_no_control_plane_among_the_hosts(world):
-    """A hosted one has left a lock of another time: nobody can tell."""
+    """A hosted control plane has left a lock of another time: the verdict is unknown."""
     lock(world, renew_time=STALE)
     for item in world.data("api", "nodes")["items"]:
         item["control_plane"] = False

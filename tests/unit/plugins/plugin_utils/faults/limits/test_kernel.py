@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Limits of the kernel, KM401 to KM403, KM405 and KM407.
 
-What each is and is not, what is said of it, and what nobody can tell.
+The tests check what each is and is not, what is said of it, and what is not known.
 """
 
 from __future__ import annotations

@@ -441,7 +441,7 @@ JSON = st.recursive(
 
 
 def places(value, path=()):
-    """Every place that holds something, as a path of keys."""
+    """Yield every place that holds something, as a path of keys."""
     found = [path]
     for key in (
         value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()

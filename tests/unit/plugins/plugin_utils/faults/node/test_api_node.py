@@ -76,7 +76,7 @@ def test_taints_that_stay_although_the_kubelet_is_well(world, key, effect, added
     ("since", "verdict"), [(LONG, "present"), ("2027-01-15T07:58:40Z", "clear")]
 )
 def test_taints_that_stay_on_a_node_without_a_lease(world, since, verdict):
-    """By our clock, which may be another than the node's: with a larger margin."""
+    """The controller's clock decides, which may differ from the node's: the margin is larger."""
     node(world, "w1").update(
         lease=None, taints=[{"key": NODE + "unreachable", "effect": "NoExecute", "added": since}]
     )

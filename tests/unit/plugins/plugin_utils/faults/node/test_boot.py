@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a reboot undid, KM520 to KM522.
 
-On the layouts of distributions and installers, and where nobody can tell.
+The tests have the layouts of distributions and installers, and hosts where it is not known.
 """
 
 from __future__ import annotations

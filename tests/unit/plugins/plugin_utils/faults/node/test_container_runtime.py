@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """KM508: what is wrong with the container runtime of a node, told apart.
 
-And how one that is down comes back.
+The tests also check how one that is down comes back.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Swap beside what a kubelet makes of it: KM504."""
+"""Swap, and what a kubelet makes of it: KM504."""
 
 from __future__ import annotations
 

@@ -264,7 +264,7 @@ def test_huge_pages_are_counted_and_told(gpus):
 def test_a_static_pod_that_was_rejected_was_not_put_there_by_its_template(gpus, mark, codes):
     """Its mirror has a nodeName as if its author had set it, and no template to take it out of.
 
-    Those that were scheduled filled the node.
+    The pods that were scheduled filled the node.
     """
     assert (
         found(gpus([lacking(placed=True, hash=mark)], [asking("a", 1400), asking("b", 100)]))
@@ -589,7 +589,7 @@ def test_a_checkpoint_that_does_not_know_of_a_pod_that_runs(gpus, written, more,
 
 
 def test_a_checkpoint_is_not_said_to_be_right_where_pods_or_their_times_are_not_told(gpus):
-    """It is read on the node; whether it knows of every pod is only told beside the pods."""
+    """It is read on the node; only the evidence of the pods shows whether it knows of every pod."""
     assert verdicts(gpus([refused(count=3)], [pod("a", started=None)], mtime=STARTED + 60))[
         "KM327"
     ] == ("unknown", [("m1", "rejected", "absent")])
@@ -807,9 +807,9 @@ def test_other_words_for_it(rebooted, message):
     ],
 )
 def test_nobody_else_is_blamed_for_it(rebooted, pods, held):
-    """The kubelet's words may be those of too few devices.
+    """The kubelet's message may be the one for too few devices.
 
-    Of a checkpoint that was lost, or before 1.25.
+    It is so after a checkpoint was lost, or before 1.25.
     """
     told = refused()["message"]
     world = rebooted(again(message=told), pods=pods, entries=held)

@@ -24,7 +24,7 @@ def judged(world, *codes):
 
 
 def zoned(world, **zones):
-    """Every node with labels: of the beta zone that is named for it, none else."""
+    """Give every node labels: of the beta zone that is named for it, none else."""
     for item in world.data("api", "nodes")["items"]:
         zone = zones.get(item["name"])
         item["labels"] = {BETA + "region": "sh", BETA + "zone": zone} if zone else {}
@@ -44,7 +44,10 @@ def versions(world, *told, host=None):
 
 
 def image(world, version):
-    """As 1.18 is: its scheduler does not tell its version, and the manifest's image does."""
+    """Make the masters as 1.18 is.
+
+    Its scheduler does not tell its version, and the manifest's image does.
+    """
     versions(world, None)
     for name in ("m1", "m2", "m3"):
         for record in world.data(name, "manifests")["files"]:

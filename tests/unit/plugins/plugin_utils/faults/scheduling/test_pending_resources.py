@@ -1,9 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Pods that ask for a resource beside nodes with taints.
+"""Pods that ask for a resource, on a cluster that also has nodes with taints.
 
-Which of both is the cause (KM210 or KM513), in the words of 1.14 to 1.36. Tables.
+The tables show which of both is the cause (KM210 or KM513), in the messages of 1.14 to 1.36.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ def test_what_no_node_offers_is_the_cause_and_not_the_masters_taint(world, messa
     ],
 )
 def test_what_is_in_use_is_not_enough_left(world, message):
-    """Up to 1.18 the masters have none either, before anybody looks at their taint.
+    """Up to 1.18 the masters have none either, before the scheduler checks their taint.
 
     That is no reason as long as w1 has some.
     """

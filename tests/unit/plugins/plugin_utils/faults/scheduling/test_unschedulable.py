@@ -554,7 +554,10 @@ def test_of_a_resource_that_other_nodes_lack_as_well_the_pods_own_node_is_named(
 
 
 def test_nodes_that_are_many_are_judged_once_for_all_faults(world, monkeypatch):
-    """By what they carry and what pods tolerate, not one by one, for each pod, by each fault."""
+    """Nodes are judged by what they carry and what pods tolerate.
+
+    They are not judged one by one, for each pod, by each fault.
+    """
     first, asked = node(world, "w1"), []
     world.data("api", "nodes")["items"] += [
         {

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A kubelet's configuration.
 
-Which of command line, drop-ins and file wins, and where a value stands.
+The tests check which of command line, drop-ins and file wins, and where a value is set.
 """
 
 from __future__ import annotations

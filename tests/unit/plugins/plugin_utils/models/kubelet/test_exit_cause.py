@@ -154,7 +154,7 @@ FAKES = [
 
 
 def quoted(text):
-    """As Go's %q writes it, and klog the values of its fields."""
+    """Return a text as Go's %q writes it, and klog the values of its fields."""
     return json.dumps(text, ensure_ascii=False)
 
 

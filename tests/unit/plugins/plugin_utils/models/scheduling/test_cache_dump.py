@@ -30,7 +30,7 @@ def recorded(version):
 
 
 def of_1_14(*names):
-    """As 1.14 prints it: other words for the pods, and no blank between resources."""
+    """Return a dump as 1.14 prints it: other words for the pods, and no blank between resources."""
     lines = [HEAD.format(1, 2) + "Dump of cached NodeInfo"]
     for index, name in enumerate(names):
         lines += [

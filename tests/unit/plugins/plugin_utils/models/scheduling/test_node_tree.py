@@ -183,9 +183,9 @@ def history_of(rng):
 
 
 def test_random_histories_against_the_other_formulation():
-    """Every algorithm, after each round of each history.
+    """Every algorithm gives the same list as the other formulation, in each round of each history.
 
-    And what is fixed holds every node once.
+    The list of a corrected algorithm holds every node once.
     """
     rng, struck = random.Random(93355), 0
     for _history in range(HISTORIES):

@@ -196,7 +196,7 @@ def test_what_holds_a_line_back(change, on):
 
 
 def test_a_line_that_was_commented_leaves_its_unit_until_the_next_reload():
-    """While fstab named swap, nobody could see what systemd-gpt-auto-generator would do."""
+    """While fstab names swap, what systemd-gpt-auto-generator would do is not known."""
     evidence = node(FSTAB_UNIT, fstab="# UUID=f9fe none swap sw 0 0\n", swaps=SDA2)
     assert after_boot(evidence).sources == ()
     assert after_boot(evidence).on is None

@@ -661,7 +661,7 @@ def test_options_with_which_no_kubelet_of_its_release_starts_are_told_before_the
 def test_cpus_are_not_reserved_by_a_list_beside_a_cgroup_and_that_is_told_before_the_drain(
     node, config, argv, why
 ):
-    """By hand or by us: a kubelet of every release refuses both of them together."""
+    """A kubelet of every release refuses both of them together, in any file or flag."""
     world = node(NONE, config, healthy=True)
     world.data("w1", "kubelet")["argv"] = ["kubelet", *argv]
     steps = wished(world, {"cpuManagerPolicy": "static", "reservedSystemCPUs": "0"})
@@ -681,9 +681,9 @@ def test_a_setting_of_the_command_line_is_somebody_elses(node):
 
 @pytest.mark.parametrize(("text", "present"), [(NONE, True), (state(), False)])
 def test_what_was_lent_and_nothing_calls_for_any_more(node, text, present):
-    """Somebody set the configuration right himself.
+    """The operator has set the configuration right.
 
-    The drop-in is nobody's then, until a reboot.
+    No run needs the drop-in then, which is there until a reboot.
     """
     world = node(text, "cpuManagerPolicy: none\n", healthy=True)
     world.documents["w1"]["collectors"]["journal"] = {"status": "ok", "data": {"levels": []}}
@@ -933,9 +933,9 @@ def test_a_pod_that_gets_other_cpus_is_named_once(node):
 def test_a_node_that_somebody_took_out_is_left_alone_before_anything_is_begun(
     node, healthy, change, why
 ):
-    """Its drain would be refused too.
+    """The drain would be refused too.
 
-    But a kubelet that is down would have been started for it by then.
+    By then, however, a kubelet that is down would already be running for it.
     """
     world = node(NONE, healthy=healthy)
     next(

@@ -325,7 +325,10 @@ def test_a_later_link_is_raised_in_the_file_that_it_leads_to(node):
 )
 @pytest.mark.parametrize("name", ["/etc/sysctl.d/99-sysctl.conf", "/etc/sysctl.d/99-zzz.conf"])
 def test_files_that_do_not_beat_ours(node, name, text):
-    """Of ours, the exact name counts before a pattern; 99-sysctl is read before 99-zz."""
+    """Among managed lines the exact name counts before a pattern.
+
+    The file 99-sysctl is read before 99-zz.
+    """
     is_beaten = name.endswith("zzz.conf") and text == "{0} = 5"
     assert {step.target for step in node.sysctl((name, text.format(INSTANCES))).steps()} == {
         name if is_beaten else OURS
@@ -555,9 +558,9 @@ def test_no_api_server(node):
 
 
 def test_only_who_names_a_host_takes_it_for_none_that_was_taken_out(node):
-    """A finding of a host without a kubelet and without a Node.
+    """A finding is of a host without a kubelet and without a Node.
 
-    Nobody asked for that one, so it may well be one that somebody took out.
+    No operator named that host, so it may well be one that was taken out.
     """
     node.world.api = {
         **node.world.api,

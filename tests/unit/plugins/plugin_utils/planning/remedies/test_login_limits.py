@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The whole profile of a host, as the role open_files asks for it.
 
-Which steps, to what, and what refuses them.
+The tests check which steps there are, what they set, and what refuses them.
 """
 
 from __future__ import annotations
@@ -425,7 +425,7 @@ def test_the_profile_leaves_to_it_what_is_above_the_ceiling(node):
 
 
 def high(node):
-    """w1 with more inotify instances than are asked for, from a former run of ours."""
+    """Give w1 more inotify instances than are asked for, from a former run of kubemend."""
     node.seen["kernel"].update({INSTANCES: "16384", WATCHES: "600000"})
     node.sysctl((OUR_SYSCTL, f"{INSTANCES} = 16384\n{WATCHES} = 600000\n{EVENTS} = 16384\n"))
     return node

@@ -192,7 +192,7 @@ def test_the_holders_host_may_run_one_of_another_lock(struck):
 
 
 def others(world, change):
-    """Every scheduler but that of m1."""
+    """Return every scheduler but that of m1."""
     for name in ("m2", "m3"):
         change(world, name)
 

@@ -1,9 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""KM404 as steps: which service gets a drop-in and which process is told, what of logins.
+"""KM404 as steps: which service gets a drop-in, and what logins get.
 
-And what forbids it.
+The tests also check which process only gets advice, and what forbids a step.
 """
 
 from __future__ import annotations
@@ -412,7 +412,7 @@ def test_what_a_restart_of_a_runtime_costs_is_said_where_only_that_is_left(node)
 
 
 def restarts(node, *allow, **options):
-    """Give a service whose process the kernel lets nobody raise, and a restart that is allowed."""
+    """Return the steps for a service that only a restart raises, which is allowed."""
     node.seen["init"].update(cap_sys_resource=False)
     return node.steps("service_restart", *allow, **{"max_risk": 3, **options})
 
@@ -513,7 +513,10 @@ def test_some_are_never_restarted(node, name):
     ],
 )
 def test_beside_pods_with_devices_it_is_of_the_risk_of_a_kubelets_restart(node, held, allow, risk):
-    """Where nobody asked, the node refuses; and where that is allowed, nobody knows better."""
+    """If the devices are not known, the node itself refuses the restart.
+
+    If a kubelet's restart is allowed, it does not, and the risk is the higher one.
+    """
     node.put("devices", {"running": held})
     assert restarts(node, *allow)[0].risk == risk
 

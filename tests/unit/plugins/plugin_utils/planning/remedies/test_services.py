@@ -37,7 +37,10 @@ class Node:
         return next(one for one in self.world.data("api", "nodes")["items"] if one["name"] == "w1")
 
     def steps(self, *allow, max_risk=2, stopped=()):
-        """Make a case; stopped: hosts of which KM502 is found too."""
+        """Make a case.
+
+        stopped: hosts of which KM502 is found too
+        """
         documents = self.world.documents
         result, clusters = fault_engine.evaluate_clusters(
             [*documents.values(), *([self.world.api] if self.world.api else [])],
