@@ -77,7 +77,15 @@ def ansible_test(
     env = environment(home)
     provide_pip(pathlib.Path(env["HOME"]), core)
     returncode, text = context.run(
-        [home / "bin" / "ansible-test", "sanity", "--local", "--color", "no"],
+        # By the interpreter: the script's first line breaks where the path has a space.
+        [
+            home / "bin" / "python",
+            home / "bin" / "ansible-test",
+            "sanity",
+            "--local",
+            "--color",
+            "no",
+        ],
         cwd=where,
         env=env,
         timeout=1800,
@@ -162,8 +170,7 @@ def environment(home: pathlib.Path) -> dict[str, str]:
     private.mkdir(parents=True, exist_ok=True)
     pass_on_pip_settings(private)
     env = machine.environment(HOME=str(private))
-    # strings, for PATH
-    folders = [os.path.dirname(path) for path in machine.pythons().values()]  # noqa: PTH120
+    folders = [str(pathlib.Path(path).parent) for path in machine.pythons().values()]
     env["PATH"] = os.pathsep.join([str(home / "bin"), env["PATH"], *folders])
     return env
 
@@ -182,8 +189,7 @@ def pass_on_pip_settings(home: pathlib.Path) -> None:
         text=True,
         check=False,
     )
-    # a string, for pip
-    cache = os.environ.get("PIP_CACHE_DIR") or os.path.expanduser("~/.cache/pip")  # noqa: PTH111
+    cache = os.environ.get("PIP_CACHE_DIR") or str(pathlib.Path.home() / ".cache" / "pip")
     path = home / ".config" / "pip" / "pip.conf"
     path.parent.mkdir(parents=True, exist_ok=True)
     # An index may be named with a password.

@@ -18,7 +18,7 @@ def finding(report, code):
     return next(item for item in report["findings"] if item["code"] == code)
 
 
-def test_two_leaders_and_devices(cluster, play):  # noqa: PLR0915 - one scenario
+def test_two_leaders_and_devices(cluster, play):
     with broken(cluster, "gpu-two-leaders"):
         done, report = play(name="admission_errors")
         assert done.returncode == 0

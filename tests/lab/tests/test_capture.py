@@ -94,8 +94,7 @@ def quiet(cluster):
     return now
 
 
-# One scenario: each step needs the state that the step before it left.
-def test_levels_rise_without_a_restart_and_lines_of_one_pod_come_from_all_hosts(  # noqa: PLR0915
+def test_levels_rise_without_a_restart_and_lines_of_one_pod_come_from_all_hosts(
     cluster, play, quiet, tmp_path
 ):
     namespace, before = jobs.new_namespace(), pids(cluster)

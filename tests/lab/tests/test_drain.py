@@ -35,7 +35,7 @@ def journal(cluster):
     return cluster.exec("m1", "find /var/lib/kubemend -type f | sort | xargs -r sha256sum").stdout
 
 
-def test_a_budget_that_blocks_for_a_while(cluster, pods, tmp_path):  # noqa: PLR0915 - one scenario
+def test_a_budget_that_blocks_for_a_while(cluster, pods, tmp_path):
     """Check mode names it and touches nothing; the drain waits for it; drained again is unchanged.
 
     Uncordoned is as before.

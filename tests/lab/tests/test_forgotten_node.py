@@ -128,8 +128,7 @@ def replayed(cluster, finding, leads, lost, worker):
     assert "replay" not in finding["summary"], finding["summary"]  # nobody else is lost
 
 
-# One scenario: each step needs the state that the step before it left.
-def test_a_node_is_lost_and_found_again_or_never_lost(cluster, play, tmp_path):  # noqa: PLR0915
+def test_a_node_is_lost_and_found_again_or_never_lost(cluster, play, tmp_path):
     with incident_b(cluster) as (namespace, worker):
         everybody = sorted(["m1", "m2", "m3", worker])
         if cluster.k8s == NEW:

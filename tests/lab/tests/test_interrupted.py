@@ -78,8 +78,7 @@ def break_again(cluster, node):
 
 
 @pytest.mark.parametrize("program", ["goes on", "is killed too"])
-# One scenario: each step needs the state that the step before it left.
-def test_the_restart_of_a_leader_is_interrupted(cluster, play, tmp_path, program):  # noqa: PLR0915
+def test_the_restart_of_a_leader_is_interrupted(cluster, play, tmp_path, program):
     """Between the end of the scheduler that lost a node and the proof of another.
 
     The controller goes, and with it what would prove it, or not.

@@ -199,10 +199,7 @@ def nofile(cluster, pid: int, node: str = "w1") -> list[str]:
     return line.split()[3:5]
 
 
-# One scenario: each step needs the state that the step before it left.
-def test_a_service_at_its_limit_gets_more_at_once_and_from_its_next_start(  # noqa: PLR0915
-    cluster, play, tmp_path
-):
+def test_a_service_at_its_limit_gets_more_at_once_and_from_its_next_start(cluster, play, tmp_path):
     dropin = "/etc/systemd/system/holder.service.d/99-zz-kubemend.conf"
     written = f"cat {dropin} 2>/dev/null; true"
     # the lab's nodes may have 20000
@@ -395,10 +392,7 @@ def main_pid(cluster, unit: str, node: str = "w1") -> int:
     return int(cluster.exec(node, ["systemctl", "show", "-p", "MainPID", "--value", unit]).stdout)
 
 
-# One scenario: each step needs the state that the step before it left.
-def test_a_service_restarts_if_allowed_and_is_as_it_was_if_it_does_not_come_up(  # noqa: PLR0915
-    cluster, play
-):
+def test_a_service_restarts_if_allowed_and_is_as_it_was_if_it_does_not_come_up(cluster, play):
     dropin, program = (
         "/etc/systemd/system/holder.service.d/99-zz-kubemend.conf",
         "/usr/local/bin/kubemend-lab-full",

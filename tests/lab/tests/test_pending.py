@@ -558,7 +558,7 @@ def test_one_sentence_where_there_is_nothing_to_tell(cluster, play, narrow):
     assert "lacks the right to list pods at the cluster scope" in text, text
 
 
-def test_with_all_schedulers_down_nobody_has_a_node(cluster, play):  # noqa: PLR0915 - one scenario
+def test_with_all_schedulers_down_nobody_has_a_node(cluster, play):
     """One manifest gone, one broken, one without its image.
 
     Told of each, by the symptom and by the whole audit; nothing is planned.

@@ -18,7 +18,7 @@ from tests.lab.support.static_pod import MANAGER, manifest, set_flag, wait_elect
 SECRET = "    env:\n    - name: LAB_API_TOKEN\n      value: planted-secret-0815\n"
 
 
-def test_two_leaders(cluster, play):  # noqa: PLR0915 - one scenario
+def test_two_leaders(cluster, play):
     """The default and the check run change nothing; the run does what they printed.
 
     20 Jobs get one pod each.

@@ -259,8 +259,7 @@ def role(cluster, tmp_path):
     return run
 
 
-# One scenario: each step needs the state that the step before it left.
-def test_the_role_gives_a_node_another_policy(cluster, as_before, namespace, role):  # noqa: PLR0915
+def test_the_role_gives_a_node_another_policy(cluster, as_before, namespace, role):
     cluster.write("w1", pinning.CONFIG, as_before + "# the last line is ours\n")
     pinning.stop(cluster, "w1")
     pinning.start(cluster, "w1")

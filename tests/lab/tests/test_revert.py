@@ -59,7 +59,7 @@ def newest(cluster, node="m2"):
     return cluster.exec(node, "ls /var/lib/kubemend/journal").stdout.decode().split()[-1]
 
 
-def test_a_repair_is_taken_back_and_that_too(cluster, play, revert):  # noqa: PLR0915 - one scenario
+def test_a_repair_is_taken_back_and_that_too(cluster, play, revert):
     with broken(cluster, "two-leaders", symptom=False):
         for component in COMPONENTS:
             wait_election_off(cluster, "m2", component)

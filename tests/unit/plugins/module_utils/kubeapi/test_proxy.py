@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -46,4 +47,4 @@ def test_a_run_in_another_pid_namespace_removes_no_directory_that_is_in_use():
     environment = dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path))
     with proxy.folder() as path:
         subprocess.run(apart, env=environment, check=True, timeout=120)
-        assert os.path.isdir(path)  # noqa: PTH112 - the product's own path
+        assert Path(path).is_dir()

@@ -22,25 +22,27 @@ def _collect(folder):
     return context, manifests.collect(context)
 
 
-# One folder, looked at from all sides.
-def test_a_hostile_folder_costs_no_time_and_loses_no_entry(tmp_path):  # noqa: PLR0915
-    (tmp_path / "good.yaml").write_text("token: abc\r\nx: 1\r\n")
-    (tmp_path / "good.yaml.bak").write_text("{}")
-    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
-    (tmp_path / "nul").write_bytes(b"a\0b")
-    (tmp_path / "large").write_bytes(b"x" * (files.MAX_TEXT + 1))
-    (tmp_path / ".hidden").write_text("")
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "loop").symlink_to("loop")
-    (tmp_path / "dangling").symlink_to("nowhere")
-    (tmp_path / "link").symlink_to("good.yaml")
-    (tmp_path / "null").symlink_to("/dev/zero")
-    os.mkfifo(tmp_path / "fifo")
-    os.mkfifo(tmp_path / "behind")
-    (tmp_path / "to-fifo").symlink_to("behind")
-    # a name that is no UTF-8
-    with open(os.fsencode(tmp_path) + b"/b\xe4d", "wb") as file:  # noqa: PTH123
-        file.write(b"a: 1\n")
+def fill(folder):
+    """Make files of every kind in a folder, such as a hostile owner might."""
+    (folder / "good.yaml").write_text("token: abc\r\nx: 1\r\n")
+    (folder / "good.yaml.bak").write_text("{}")
+    (folder / "binary").write_bytes(b"\xff\xfe\x00")
+    (folder / "nul").write_bytes(b"a\0b")
+    (folder / "large").write_bytes(b"x" * (files.MAX_TEXT + 1))
+    (folder / ".hidden").write_text("")
+    (folder / "folder").mkdir()
+    (folder / "loop").symlink_to("loop")
+    (folder / "dangling").symlink_to("nowhere")
+    (folder / "link").symlink_to("good.yaml")
+    (folder / "null").symlink_to("/dev/zero")
+    os.mkfifo(folder / "fifo")
+    os.mkfifo(folder / "behind")
+    (folder / "to-fifo").symlink_to("behind")
+    (folder / os.fsdecode(b"b\xe4d")).write_bytes(b"a: 1\n")  # a name that is no UTF-8
+
+
+def test_a_hostile_folder_costs_no_time_and_loses_no_entry(tmp_path):
+    fill(tmp_path)
     begin = time.monotonic()
     context, found = _collect(tmp_path)
     assert time.monotonic() - begin < 60  # a pipe would never end

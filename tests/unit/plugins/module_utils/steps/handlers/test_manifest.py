@@ -234,6 +234,11 @@ def test_pending_changes_are_refused_or_allowed(node: Node) -> None:
     assert node.run(step)["state"] == "done"
 
 
+def _starts(node: Node) -> int:
+    """Return how often the kubelet has started the scheduler, by the logs of its container."""
+    return len(list(node.state.rglob("kube-scheduler/*.log")))
+
+
 def _with_config(node: Node) -> None:
     node.configure()
 
@@ -250,12 +255,14 @@ def test_a_configuration_file_and_a_signal(node: Node) -> None:
 
 def test_a_configuration_that_crashes_is_rolled_back_and_loaded_again(node: Node) -> None:
     _with_config(node)
-    former, step = node.config.read_bytes(), node.config_step()
+    former, step, starts = node.config.read_bytes(), node.config_step(), _starts(node)
     (node.state / "ignore").touch()
     answer = node.run(step)
     assert answer["state"] == "rolled_back", answer
     assert "runs as before" in answer["reason"], answer
     assert node.config.read_bytes() == former
+    # one process with the new file, and one that has the former file again
+    assert _starts(node) == starts + 2
 
 
 def test_a_configuration_that_is_newer_than_the_process(node: Node) -> None:
