@@ -8,31 +8,45 @@ What only looks like a secret is masked too. Text is decoded as Latin-1: one cha
 The module does not use `re`, whose import costs more than the module itself.
 """
 
+from bisect import bisect_left
+
 from . import redaction_spans, redaction_values
 from .redaction_names import PUBLIC, secret_env, secret_key
 
-NAME, BLANK, FAR = redaction_spans.NAME, redaction_spans.BLANK, redaction_spans.FAR
+NAME, BLANK = redaction_spans.NAME, redaction_spans.BLANK
+LINE, AT_ONCE = redaction_spans.LINE, redaction_spans.AT_ONCE
 TAGS = ("!", "!!str", "!!binary")
 JWT = NAME | frozenset("=")
+WORK = 16  # visits of each letter that a search may take
+LEAST_WORK = 1 << 18
+LONGEST_NAME = 256  # letters; the end of a longer name says whether it is one of a secret
 
 
 def data(raw):
     """Return (the bytes with every secret masked, [[start, end]] of what was masked)."""
     text = raw.decode("latin-1")
-    lower = text.lower()
-    spans = redaction_spans.Spans()
-    _key_blocks(text, spans)
-    _pairs(text, spans)
-    _flags(text, spans)
-    for name in spans.names:  # which may name others
-        redaction_values.anchored(text, name, spans)
-    _words(text, lower, spans)
-    spans = _merged(text, spans)
+    spans = _merged(text, _secrets(text))
     parts, position = [], 0
     for start, end in spans:
         parts += [text[position:start], "*" * (end - start)]
         position = end
     return "".join([*parts, text[position:]]).encode("latin-1"), spans
+
+
+def _secrets(text):
+    """Return the places of the secrets: every line in a text that takes too much work."""
+    spans = redaction_spans.Spans(LEAST_WORK + WORK * len(text))
+    try:
+        _key_blocks(text, spans)
+        _pairs(text, spans)
+        _flags(text, spans)
+        for name in spans.names:  # which may name others
+            redaction_values.anchored(text, name, spans)
+        _words(text, spans)
+    except redaction_spans.TooMuchWork:
+        spans = redaction_spans.Spans(len(text))
+        redaction_spans.lines(text, 0, len(text), spans)
+    return spans
 
 
 def argv(items):
@@ -72,32 +86,49 @@ def _pairs(text, spans):
 
     The text is YAML in block or flow style, JSON, ini, or a string with flags.
     """
+    braces, objects, values = _Braces(text), set(), []
     for key, start, mark in _keys(text, 0, len(text)):
-        if secret_key(key):
+        if secret_key(key[-LONGEST_NAME:]):
             redaction_values.value(text, start, mark, spans)
-        elif key == "name" and text[mark] == ":":
-            named = redaction_spans.Spans()
-            redaction_values.value(text, start, mark, named)
-            if named:
-                name = text[named[0][0] : named[0][1]].strip("\"'")
-            else:
-                name = ""
-            # Whatever a container's environment variable is called, nothing here needs its value;
-            # extraArgs of kubeadm are lower case.
-            if named.names or secret_env(name) or (name.upper() == name and name[:1].isalpha()):
-                _siblings(text, start, spans)
+        elif key == "value":
+            values.append((start, mark))
+        elif key == "name" and text[mark] == ":" and _names_secret_value(text, start, mark, spans):
+            objects.add(braces.around(start))
+            _siblings(text, start, spans)
+    objects.discard(None)
+    for start, mark in values:
+        if objects and braces.around(start) in objects:
+            redaction_values.value(text, start, mark, spans)
+
+
+def _names_secret_value(text, start, mark, spans):
+    """Return whether a `name` looks like that of a secret `value` beside it.
+
+    Whatever a container's environment variable is called, nothing here needs its value; extraArgs
+    of kubeadm are lower case.
+    """
+    named = redaction_spans.Spans(spans.work)
+    redaction_values.value(text, start, mark, named)
+    spans.work = named.work
+    if named:
+        name = text[named[0][0] : named[0][1]][-LONGEST_NAME:].strip("\"'")
+    else:
+        name = ""
+    return bool(named.names or secret_env(name) or (name.upper() == name and name[:1].isalpha()))
 
 
 def _flags(text, spans):
     """Mask `--token` and its value as two words, two items of a list, or two lines."""
     for start in redaction_spans.every(text, "--"):
-        end = start + 2
-        while end < len(text) and text[end] in NAME:
-            end += 1
+        end = spans.run_end("name", start + 2, lambda at: _name_end(text, at))
         if text[start - 1 : start] == "-" or text[end : end + 1] in ("=", ":", ""):
             continue
-        if secret_key(text[start:end]):
+        if secret_key(text[max(start, end - LONGEST_NAME) : end]):
             _value_of_flag(text, end, spans)
+
+
+def _name_end(text, left):
+    return redaction_spans.after(text, left, lambda char: char in NAME)
 
 
 def _value_of_flag(text, end, spans):
@@ -108,6 +139,7 @@ def _value_of_flag(text, end, spans):
         left += 1
         if text[left : left + 1] == "#" and text[left - 1] == "\n":
             left = redaction_spans.line_end_of(text, left)
+    spans.spend(left - end)
     line = text.rfind("\n", end, left) + 1
     if line and text[line:left].strip() == "-":
         _item(text, left, text.find("-", line) - line, spans)
@@ -125,7 +157,9 @@ def _item(text, left, column, spans):
 def _word(text, left, spans):
     """Mask the value of a flag in the next word, unless that is a flag or a key."""
     first, left = left, redaction_values.properties(text, left, "line")
+    spans.spend(left - first)
     for word in text[first:left].split():
+        spans.spend(len(text) // AT_ONCE)
         first = text.find(word, first)
         # it only begins as a tag or an anchor does
         if word not in TAGS and "*" + word[1:] not in text:
@@ -134,6 +168,7 @@ def _word(text, left, spans):
     left, right, after = inside or (left, left, left)
     if not inside:
         right = after = _word_end(text, right)
+        spans.spend(right - left)
     if (
         not text.startswith("-", left)
         and not text[left:right].endswith(":")
@@ -152,11 +187,7 @@ def _word_end(text, right):
 
 def _keys(text, position, end):
     """Yield (key, where it begins, where its : or = stands)."""
-    while True:
-        mark = _next_mark(text, position, end)
-        if mark < 0:
-            return
-        position = mark + 1
+    for mark in _places(text, ":", "=", position, end):
         right = _before(text, mark, " \t")
         is_asked = False
         # the key stands above: `? key`, or JSON's "key"
@@ -176,10 +207,16 @@ def _keys(text, position, end):
             yield text[left:right], left, mark
 
 
-def _next_mark(text, position, end):
-    """Return where the next : or = stands, or -1."""
-    places = [text.find(mark, position, end) for mark in ":="]
-    return min([place for place in places if place >= 0], default=-1)
+def _places(text, one, other, position=0, end=None):
+    """Yield where each of two letters stands."""
+    first, second = text.find(one, position, end), text.find(other, position, end)
+    while first >= 0 or second >= 0:
+        if second < 0 or 0 <= first < second:
+            yield first
+            first = text.find(one, first + 1, end)
+        else:
+            yield second
+            second = text.find(other, second + 1, end)
 
 
 def _before(text, right, letters):
@@ -190,40 +227,41 @@ def _before(text, right, letters):
 
 
 def _siblings(text, start, spans):
-    """Mask the `value` of the same object as a `name` that looks secret.
-
-    The two are within the same braces, or in the same block of lines.
-    """
-    left, right = _braces(text, start)
-    if left >= 0:
-        for key, place, mark in _keys(text, left, right):
-            if key == "value" and _braces(text, place) == (left, right):
-                redaction_values.value(text, place, mark, spans)
+    """Mask each `value` in the same block of lines as a `name` that looks secret."""
     column = redaction_spans.column_of(text, start)
     line = text.rfind("\n", 0, start) + 1
-    _siblings_above(text, line, column, spans)
-    _siblings_below(text, line, column, spans)
+    begin, end = spans.blocks.get(column, (0, 0))
+    if begin <= line < end:
+        return  # masked for another name of the block
+    begin = _siblings_above(text, line, column, spans)
+    spans.blocks[column] = (begin, _siblings_below(text, line, column, spans))
 
 
 def _siblings_above(text, line, column, spans):
+    """Mask the values above; return where the block begins."""
     # The dash is in the entry's first line.
     while line > 0 and not text[line : line + column].strip().endswith("-"):
-        line = text.rfind("\n", 0, line - 1) + 1
-        end = redaction_spans.line_end_of(text, line)
-        has_dash = text[line:end][:column].strip() == "-"
-        if _is_outside(text[line:end], column) and not has_dash:
-            return
+        above = text.rfind("\n", 0, line - 1) + 1
+        end = redaction_spans.line_end_of(text, above)
+        has_dash = text[above:end][:column].strip() == "-"
+        if _is_outside(text[above:end], column) and not has_dash:
+            break
+        line = above
+        spans.spend(end - line + LINE)
         _value_in(text, line, end, column, spans)
+    return line
 
 
 def _siblings_below(text, line, column, spans):
+    """Mask the values below; return where the block ends."""
     while True:
         line = text.find("\n", line) + 1
         if line == 0:
-            return
+            return len(text)
         end = redaction_spans.line_end_of(text, line)
         if _is_outside(text[line:end], column):
-            return
+            return line
+        spans.spend(end - line + LINE)
         _value_in(text, line, end, column, spans)
 
 
@@ -238,38 +276,42 @@ def _value_in(text, line, end, column, spans):
             redaction_values.value(text, place, mark, spans)
 
 
-def _braces(text, start):
-    """Return the innermost { } around a place, or (-1, -1)."""
-    depth, left = 0, start
-    while left > max(0, start - FAR):
-        left -= 1
-        if text[left] == "}":
-            depth += 1
-        elif text[left] == "{":
-            if depth == 0:
-                break
-            depth -= 1
-    else:
-        return -1, -1
-    depth, right = 0, start
-    while right < min(len(text), start + FAR):
-        if text[right] == "{":
-            depth += 1
-        elif text[right] == "}":
-            if depth == 0:
-                return left, right
-            depth -= 1
-        right += 1
-    return -1, -1
+class _Braces:
+    """The pairs of { } of a text.
+
+    begins: where each brace stands, in order.
+    inner: the innermost open { after each brace, -1 for none.
+    ends: { -> its }.
+    """
+
+    def __init__(self, text):
+        self.begins, self.inner, self.ends = [], [], {}
+        open_braces = []
+        for mark in _places(text, "{", "}"):
+            if text[mark] == "{":
+                open_braces.append(mark)
+            elif open_braces:
+                self.ends[open_braces.pop()] = mark
+            self.begins.append(mark)
+            self.inner.append(open_braces[-1] if open_braces else -1)
+
+    def around(self, place):
+        """Return the innermost { that is closed after the place, or None."""
+        count = bisect_left(self.begins, place)
+        left = self.inner[count - 1] if count else -1
+        if left in self.ends:
+            return left
+        return None
 
 
-def _words(text, lower, spans):
+def _words(text, spans):
     """Mask secrets that have a known form.
 
     These are https://user:password@host, Authorization headers and JSON web tokens.
     """
+    lower = text.lower()
     for start in redaction_spans.every(text, "://"):
-        end = _after(text, start + 3, lambda char: char not in "/?#\"'" + BLANK)
+        end = redaction_spans.after(text, start + 3, lambda char: char not in "/?#\"'" + BLANK)
         at, colon = text.rfind("@", start, end), text.find(":", start + 3, end)
         if 0 <= colon < at:
             spans.append([colon + 1, at])
@@ -279,22 +321,19 @@ def _words(text, lower, spans):
         if "authorization" in lower[max(0, start - 24) : start]:
             _credential(text, start + len("basic "), spans)
     for start in redaction_spans.every(text, "eyJ"):
-        end = _after(text, start, lambda char: char in JWT)
+        end = spans.run_end("web token", start, lambda at: _web_token_end(text, at))
         if end - start > 40 and text.count(".", start, end) >= 2:
             spans.append([start, end])
 
 
 def _credential(text, start, spans):
-    end = _after(text, start, lambda char: char not in "\"'\\," + BLANK)
+    end = redaction_spans.after(text, start, lambda char: char not in "\"'\\," + BLANK)
     if end - start >= 12:
         spans.append([start, end])
 
 
-def _after(text, position, belongs):
-    """Return the place after the letters that belong to the word that begins here."""
-    while position < len(text) and belongs(text[position]):
-        position += 1
-    return position
+def _web_token_end(text, left):
+    return redaction_spans.after(text, left, lambda char: char in JWT)
 
 
 def _merged(text, spans):

@@ -9,6 +9,12 @@ NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789
 BLANK = " \t\r\n"
 QUOTES = ("'", '"')
 FAR = 65536
+AT_ONCE = 16  # letters that a method of str visits in the time of one step of a loop
+LINE = 16  # steps of a loop that take the time that a line takes
+
+
+class TooMuchWork(Exception):
+    """A text in which so many secrets seem to nest that the search for their ends is given up."""
 
 
 class Spans(list):
@@ -16,15 +22,33 @@ class Spans(list):
 
     names: the anchors whose aliases are secrets.
     depth: how deeply the node that is read now is nested.
-    budget: how many more letters may be searched for closing brackets. In hostile text each letter
-        could start a search through thousands of others.
+    work: how many more letters may be visited. In hostile text each letter could start a search
+        through all the others, which would take hours.
+    runs: kind -> (begin, end) of the latest run of letters of that kind.
+    blocks: column -> (begin, end) of the latest block of lines whose values are masked.
     """
 
-    def __init__(self):
+    def __init__(self, work):
         super().__init__()
         self.names = []
         self.depth = 0
-        self.budget = 4194304
+        self.work = work
+        self.runs = {}
+        self.blocks = {}
+
+    def spend(self, letters):
+        """Count visited letters; raise TooMuchWork if there are too many."""
+        self.work -= letters
+        if self.work < 0:
+            raise TooMuchWork
+
+    def run_end(self, kind, left, find):
+        """Return where the run ends that contains `left`; `find(left)` searches once in a run."""
+        begin, end = self.runs.get(kind, (0, 0))
+        if not begin <= left < end:
+            end = find(left)
+            self.runs[kind] = (left, end)
+        return end
 
 
 def every(text, word):
@@ -37,6 +61,7 @@ def every(text, word):
 
 def lines(text, start, end, spans):
     """Mask what is written on each line between start and end, not the white space around it."""
+    spans.spend(max(0, end - start))
     while start < end:
         stop = text.find("\n", start, end)
         if stop < 0:
@@ -53,6 +78,7 @@ def lines(text, start, end, spans):
 
 def add(text, start, end, spans):
     """Mask a value unless it is a public word; return whether it is masked."""
+    spans.spend(max(0, end - start))
     if text[start:end].strip().lower() in PUBLIC:
         return False
     lines(text, start, end, spans)
@@ -72,6 +98,13 @@ def blanks(text, left):
     while left < len(text) and text[left] in " \t":
         left += 1
     return left
+
+
+def after(text, position, belongs):
+    """Return the place after the letters that belong to the word that begins here."""
+    while position < len(text) and belongs(text[position]):
+        position += 1
+    return position
 
 
 def line_end_of(text, left):

@@ -10,11 +10,14 @@ a text that is no YAML after all, it masks too much rather than too little.
 
 from .redaction_names import PUBLIC
 from .redaction_spans import (
+    AT_ONCE,
     BLANK,
     FAR,
+    LINE,
     NAME,
     QUOTES,
     add,
+    after,
     blanks,
     closing,
     every,
@@ -38,7 +41,10 @@ def value(text, start, mark, spans):
     if text[mark] == "=":
         _assigned(text, start, left, spans)
     else:
-        node(text, left, _head(text, start), spans, _flow(text, start), False)
+        spans.spend((start - text.rfind("\n", 0, start)) // AT_ONCE)
+        column = _head(text, start)
+        spans.spend(column)
+        node(text, left, column, spans, _flow(text, start), False)
 
 
 def node(text, left, column, spans, flow="", alone=True):
@@ -49,9 +55,11 @@ def node(text, left, column, spans, flow="", alone=True):
     alone: no key precedes the node, so that it may be a mapping or a sequence of lines.
     """
     begin, left = left, properties(text, left, flow)
+    spans.spend(left - begin)
     first, line_end = text[left : left + 1], line_end_of(text, left)
     inside = quoted(text, left)
     if inside:
+        spans.spend(inside[2] - left)
         if not alone or text[blanks(text, inside[2]) :][:1] != ":":
             add(text, inside[0], inside[1], spans)
         return
@@ -101,6 +109,7 @@ def properties(text, left, flow=""):
 
 def anchored(text, name, spans):
     """Mask what the anchor of this name marks."""
+    spans.spend(len(text) // AT_ONCE)
     for at in every(text, "&" + name):
         if text[at + len(name) + 1 : at + len(name) + 2] not in NAME and text[at - 1 : at] in (
             *tuple(BLANK + "[{,"),
@@ -157,6 +166,7 @@ def _flow(text, start):
 def _assigned(text, start, left, spans):
     """Mask the value after a =, of ini, TOML, an environment file or a flag."""
     line_end, inside = line_end_of(text, left), quoted(text, left)
+    spans.spend((line_end - start) // AT_ONCE)
     if inside:
         add(text, inside[0], inside[1], spans)
         return
@@ -180,10 +190,7 @@ def _assigned(text, start, left, spans):
 
 def _word_end(text, left, line_end):
     """Return the end of a value that is one word."""
-    end = left
-    while end < line_end and text[end] not in " \t\r\"',]}\\":
-        end += 1
-    return end
+    return min(line_end, after(text, left, lambda char: char not in " \t\r\n\"',]}\\"))
 
 
 def _end_of_quotes(text, start, line_end, begins_line):
@@ -311,6 +318,7 @@ def _deeper(text, line_end, column, spans):
     while position < len(text):
         end = line_end_of(text, position)
         line = text[position:end]
+        spans.spend(end - position + LINE)
         if line.strip():
             if len(line) - len(line.lstrip(" ")) <= column:
                 return
@@ -321,6 +329,7 @@ def _deeper(text, line_end, column, spans):
 def _below(text, line_end, column, spans, flow):
     """Mask the lines below a key or dash without a value; return whether there are any."""
     line = _next_line(text, line_end)
+    spans.spend(line - line_end)
     if line >= len(text):
         return False
     position = line
@@ -367,6 +376,7 @@ def _sequence(text, dash, spans):
         line = line_end_of(text, line) + 1
         if line >= len(text):
             return
+        spans.spend(line_end_of(text, line) - line + LINE)
         bare = text[line : line_end_of(text, line)].lstrip(" ")
         here = line_end_of(text, line) - line - len(bare)
         if bare.startswith("#"):
@@ -409,7 +419,7 @@ def _closed(text, left, line_end, spans):
 
     The result is -1 if the closing bracket does not end the value.
     """
-    depth, position, end = 0, left, min(len(text), left + min(FAR, spans.budget))
+    depth, position, end = 0, left, min(len(text), left + FAR)
     while position < end:
         char = text[position]
         if char in QUOTES and text[position - 1] in BLANK + "[{,:":
@@ -418,12 +428,10 @@ def _closed(text, left, line_end, spans):
             position = line_end_of(text, position)
         depth += NESTING.get(char, 0)
         if depth == 0:
-            spans.budget -= position - left
+            spans.spend(position - left)
             return position if _ends_value(text, position) else -1
         position += 1
-    spans.budget -= end - left
-    if spans.budget <= 0:
-        return -1
+    spans.spend(end - left)
     if end == len(text):
         return line_end
     return end

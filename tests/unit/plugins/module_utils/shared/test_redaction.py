@@ -302,6 +302,43 @@ def test_hostile_depth_costs_no_time_and_hides_nothing(text):
     assert time.monotonic() - begin < 30
 
 
+UNITS = (
+    "-",
+    "a--",
+    "eyJ",
+    "name: A\n",
+    "{name: TOKEN,",
+    "{name: TOKEN,value: {",
+    "token=",
+    "token=\\\n",
+    "token: &a\n-\n",
+    "token:token:\n  ",
+    "--token !",
+    "--token\\",
+    "name: [",
+    "? ",
+    "password: {",
+)
+
+
+@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("other", ["", "\n", *UNITS[-2:]])
+def test_time_does_not_grow_with_the_square_of_the_length(unit, other):
+    """Without a limit on its work, the search takes minutes to hours for most of these."""
+    text = unit * (65536 // len(unit)) + other * (65536 // (len(other) or 1))
+    begin = time.process_time()
+    redaction.data(text.encode())
+    assert time.process_time() - begin < 15
+
+
+def test_every_line_is_masked_where_the_search_takes_too_much_work():
+    text = "plain: hunter1\n" + "token=\\\n" * 9000 + "plain: hunter2\n"
+    masked, spans = redaction.data(text.encode())
+    assert not set(masked) - set(b"*\n")
+    assert len(masked) == len(text)
+    assert len(spans) == len(text.splitlines())
+
+
 def test_arguments_of_kubeadm_are_no_environment():
     text = b'extraArgs:\n- name: leader-elect\n  value: "false"\n'
     assert redaction.data(text) == (text, [])

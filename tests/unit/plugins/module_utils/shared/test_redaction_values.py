@@ -13,7 +13,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.shared.redact
 
 def masked(text: str, mark: str = ":") -> str:
     """Return the text with # for each letter of the value of its first `token`."""
-    spans = Spans()
+    spans = Spans(1000)
     start = text.index("token")
     redaction_values.value(text, start, text.index(mark, start), spans)
     for begin, end in spans:
@@ -54,7 +54,7 @@ def test_an_assignment(text: str, expected: str) -> None:
 
 
 def test_what_an_alias_means_is_masked_where_its_anchor_is() -> None:
-    text, spans = "a: &x abc\nb: &y d\ntoken: *x\n", Spans()
+    text, spans = "a: &x abc\nb: &y d\ntoken: *x\n", Spans(1000)
     start = text.index("token")
     redaction_values.value(text, start, start + 5, spans)
     assert (list(spans), spans.names) == ([], ["x"])

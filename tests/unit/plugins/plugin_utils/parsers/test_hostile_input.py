@@ -387,12 +387,15 @@ def test_anything_gives_what_was_promised_or_the_documented_error(parser: Parser
 
 
 @pytest.mark.parametrize(
-    "parser", [parser for parser in PARSERS if parser.given[0] is TEXT], ids=name_of
+    "parser", [parser for parser in PARSERS if parser.given[0] in (TEXT, BYTES)], ids=name_of
 )
 def test_each_of_the_long_ones(parser: Parser) -> None:
     """A parser whose time grows with the square of its input is slow on these."""
     for seed in SEEDS:
-        values = [seed, *("x" if strategy is TEXT else None for strategy in parser.given[1:])]
+        first: str | bytes = seed
+        if parser.given[0] is BYTES:
+            first = seed.encode("utf-8", "surrogatepass")
+        values = [first, *("x" if strategy is TEXT else None for strategy in parser.given[1:])]
         if None in values:
             continue
         begin = time.process_time()
