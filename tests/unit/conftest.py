@@ -48,9 +48,9 @@ settings = importlib.import_module(
 )
 
 FULL = os.environ.get("KUBEMEND_TEST_FULL") == "1"
+QUICK = os.environ.get("KUBEMEND_TEST_QUICK") == "1"
 # The same examples everywhere; the long run looks for others, and keeps what it found where `make
-# clean` finds it. What is real
-# becomes an @example in the test.
+# clean` finds it. What is real becomes an @example in the test.
 hypothesis.settings.register_profile(
     "short",
     deadline=None,
@@ -61,6 +61,7 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("short")
 LONGER, MOST = 20, 20000  # times as many examples, and no more than these
+SHORTER, LEAST = 5, 10  # `make unit`: one example of so many, and no fewer than these
 
 
 @pytest.fixture
@@ -122,22 +123,26 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Mark what starts playbooks. make test-full.
-
-    Every property with more examples, by seeds of its own.
-    """
+    """Mark what starts playbooks, and give each property the examples of this kind of run."""
     # A module names its own fixtures that start playbooks in PLAYBOOK_FIXTURES.
     module = getattr(item, "module", None)
     fixtures = {"operator"} | getattr(module, "PLAYBOOK_FIXTURES", set())
     if fixtures & set(getattr(item, "fixturenames", ())):
         item.add_marker("playbook")
     test = getattr(item, "obj", None)
-    if FULL and hypothesis.is_hypothesis_test(test):
+    if (FULL or QUICK) and hypothesis.is_hypothesis_test(test):
         inner = getattr(test, "__func__", test)
         before = (
             getattr(inner, "_hypothesis_internal_use_settings", None) or hypothesis.settings.default
         )
-        inner._hypothesis_internal_use_settings = looking_further(before)
+        further = looking_further if FULL else looking_briefly
+        inner._hypothesis_internal_use_settings = further(before)
+
+
+def looking_briefly(before: hypothesis.settings) -> hypothesis.settings:
+    """Return the settings for `make unit`: the first examples of `make test`."""
+    fewer = max(LEAST, before.max_examples // SHORTER)
+    return hypothesis.settings(before, max_examples=min(before.max_examples, fewer))
 
 
 def looking_further(before: hypothesis.settings) -> hypothesis.settings:

@@ -14,6 +14,7 @@ from ..evidence import contract
 from ..evidence.answers import registry
 from ..evidence.answers.cluster.work import Work
 from ..evidence.answers.kubemend_journal import Lock, OpenStep
+from ..evidence.answers.node.devices import Devices
 from ..evidence.answers.node.etcd import Etcd
 from ..evidence.answers.node.installer import Installer
 from ..evidence.answers.node.journal import Journal
@@ -53,7 +54,7 @@ class Host:
     control_plane: ControlPlane | None
     etcd: Etcd
     installer: tuple[str, ...]
-    devices: Mapping[str, Any] = field(default_factory=dict)
+    devices: Devices | None = None
     kubelet_started: datetime | None = None
     pinning: Pinning = field(default_factory=Pinning)
     identity: Identity = field(default_factory=Identity)
@@ -213,7 +214,7 @@ def host_of(document: Mapping[str, Any]) -> Host:
         control_plane.extract(document),
         contract.answer(document, Etcd),
         installer.paths,
-        control_plane.data(document, "devices"),
+        _devices(document),
         started,
         pinning.extract(document),
         node_identity.extract(document),
@@ -227,6 +228,13 @@ def host_of(document: Mapping[str, Any]) -> Host:
         installer.traces,
         kubelet.unit is not None,
     )
+
+
+def _devices(document: Mapping[str, Any]) -> Devices | None:
+    """Return the evidence of the device plugin folder, None where it was not answered."""
+    if not control_plane.data(document, "devices"):
+        return None
+    return contract.answer(document, Devices)
 
 
 def _errors(document: Mapping[str, Any]) -> dict[str, str]:

@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
 
 from ...module_utils.shared.checksum import MAX_ENTRIES
+from ..evidence.answers.cluster.api_pod import NOT_COLLECTED, OwnedPod
 from ..evidence.answers.cluster.nodes import Nodes
+from ..evidence.answers.cluster.rejected import DevicePlugin, NodePods, Rejected
+from ..evidence.answers.node.devices import Checkpoint, Devices, Socket
 from ..parsers import pflag
 from ..parsers.admission_message import Refusal, refusal
 from .cluster import Cluster, Host, timestamp
@@ -121,7 +123,7 @@ class Node:
     resources: Mapping[str, tuple[int, int]]
     pods: list[Pod] = field(default_factory=list)
     rejected: list[Pod] = field(default_factory=list)
-    plugins: list[Mapping[str, Any]] = field(default_factory=list)
+    plugins: tuple[DevicePlugin, ...] = ()
     asked: bool = False
     release: tuple[int, int] | None = None
     count: int = 0
@@ -134,21 +136,30 @@ class Node:
         return None
 
     @property
-    def seen(self) -> Mapping[str, Any]:
-        """The evidence of its device plugin folder, empty without."""
+    def seen(self) -> Devices | None:
+        """The evidence of its device plugin folder, None without."""
         if self.host:
             return self.host.devices
-        return {}
+        return None
 
     @property
-    def checkpoint(self) -> Mapping[str, Any]:
-        """Return the kubelet's record of devices."""
-        return self.seen.get("checkpoint") or {}
+    def checkpoint(self) -> Checkpoint:
+        """Return the kubelet's record of devices, an empty one where it is not known."""
+        if self.seen is None or self.seen.checkpoint is None:
+            return Checkpoint()
+        return self.seen.checkpoint
 
     @property
-    def registered(self) -> Mapping[str, list[str]]:
+    def registered(self) -> Mapping[str, tuple[str, ...]]:
         """Return the devices that plugins registered, by resource."""
-        return self.checkpoint.get("registered") or {}
+        return self.checkpoint.registered or {}
+
+    @property
+    def sockets(self) -> tuple[Socket, ...]:
+        """Return the sockets in the device plugin folder, without the kubelet's own."""
+        if self.seen is None:
+            return ()
+        return self.seen.sockets
 
     def missing(self, collector: str = "devices") -> tuple[Missing, ...]:
         """Return what is missing of its own evidence."""
@@ -213,14 +224,14 @@ class Node:
         by_uid = {uid: pod for pod in self.pods for uid in pod.uids()}
         return [
             Holding(
-                str(entry.get("pod_uid")),
-                str(entry.get("container")),
-                str(entry.get("resource")),
-                tuple(entry.get("devices") or ()),
-                self._state(by_uid.get(str(entry.get("pod_uid")))),
-                by_uid.get(str(entry.get("pod_uid"))),
+                entry.pod_uid,
+                entry.container,
+                entry.resource,
+                entry.devices,
+                self._state(by_uid.get(entry.pod_uid)),
+                by_uid.get(entry.pod_uid),
             )
-            for entry in self.checkpoint.get("entries") or ()
+            for entry in self.checkpoint.entries
         ]
 
     def forgotten(self) -> list[tuple[Pod, str]]:
@@ -229,8 +240,8 @@ class Node:
         Both times are of the kubelet's own clock. Devices that no plugin ever registered here are
         another's, as a DRA driver's.
         """
-        written = self.checkpoint.get("mtime")
-        if self.checkpoint.get("error") or not isinstance(written, (int, float)):
+        written = self.checkpoint.mtime
+        if self.checkpoint.error or written is None:
             return []
         return [
             (pod, resource)
@@ -240,10 +251,10 @@ class Node:
 
     def unknown_holders(self) -> list[tuple[Pod, str]]:
         """Return (pod, resource) of running pods with devices that the checkpoint lacks."""
-        entries = self.checkpoint.get("entries") or ()
+        entries = self.checkpoint.entries
         if len(entries) >= MAX_ENTRIES:
             return []
-        known = {(str(entry.get("pod_uid")), str(entry.get("resource"))) for entry in entries}
+        known = {(entry.pod_uid, entry.resource) for entry in entries}
         running = [pod for pod in self.pods if pod.runs and not pod.deleted]
         requested = [(pod, name) for pod in running for name in self._registered_of(pod)]
         return [
@@ -269,19 +280,17 @@ class Node:
 
     def live_sockets(self) -> int:
         """Plugins that may have registered with the kubelet that runs."""
-        return sum(
-            1
-            for one in self.seen.get("sockets") or ()
-            if one.get("answers") and not self.is_older(one)
-        )
+        return sum(1 for socket in self.sockets if socket.answers and not self.is_older(socket))
 
-    def is_older(self, socket: Mapping[str, Any]) -> bool:
+    def is_older(self, socket: Socket) -> bool:
         """Return whether it was made before the kubelet's own.
 
         A kubelet empties the folder before it makes that, and plugins register later.
         """
-        own, made = (self.seen.get("kubelet_socket") or {}).get("made"), socket.get("made")
-        return isinstance(own, (int, float)) and isinstance(made, (int, float)) and made + 1 < own
+        if self.seen is None or self.seen.kubelet_socket is None:
+            return False
+        own = self.seen.kubelet_socket.made
+        return own is not None and socket.made is not None and socket.made + 1 < own
 
     def unserved(self, resource: str) -> bool | None:
         """Tell whether no plugin can be at work for a resource without a healthy device.
@@ -291,7 +300,7 @@ class Node:
         A plugin serves one resource behind one socket. If no more sockets answer than other
         resources have healthy devices, none is left for this resource.
         """
-        if not self.seen:
+        if self.seen is None:
             return None
         served = sum(
             1 for name, (dummy, healthy) in self.resources.items() if healthy and name != resource
@@ -304,12 +313,12 @@ def nodes(cluster: Cluster) -> Iterator[Node]:
 
     It comes with what its host and the collector of rejected pods tell.
     """
-    answer = cluster.answer("rejected") or {}
+    answer = cluster.typed(Rejected)
     hosts = cluster.hosts_by_node()
     rejected: dict[str, list[Pod]] = {}
-    for item in answer.get("items") or ():
-        rejected.setdefault(str(item.get("node")), []).append(_pod(item))
-    pods_of = answer.get("nodes") or {}
+    for pod in answer.items:
+        rejected.setdefault(str(pod.node), []).append(_pod(pod))
+    pods_of = answer.nodes or {}
     for item in cluster.typed(Nodes).items:
         name = str(item.name)
         node = Node(
@@ -320,47 +329,41 @@ def nodes(cluster: Cluster) -> Iterator[Node]:
             release=pflag.parse_version(item.kubelet_version or ""),
             count=len(rejected.get(name, [])),
         )
-        if pods_of.get(name) is not None:
+        if name in pods_of:
             _add_pods(node, pods_of[name])
         yield node
 
 
-def _add_pods(node: Node, found: Mapping[str, Any]) -> None:
+def _add_pods(node: Node, found: NodePods) -> None:
     """Add the pods of a node that rejected one."""
     node.asked = True
-    node.pods = [_pod(one) for one in found.get("pods") or ()]
-    node.plugins = list(found.get("plugins") or ())
-    node.count = max(node.count, _counts(found).get("rejected", 0))
+    node.pods = [_pod(pod) for pod in found.pods]
+    node.plugins = found.plugins
+    node.count = max(node.count, found.rejected or 0)
 
 
-def _pod(item: Mapping[str, Any]) -> Pod:
-    ended = timestamp(item.get("finished_at")) or (
-        timestamp(item.get("created")) if item.get("phase") in ("Succeeded", "Failed") else None
-    )
+def _pod(pod: OwnedPod) -> Pod:
+    ended = timestamp(pod.finished_at)
+    if ended is None and pod.phase in ("Succeeded", "Failed"):
+        ended = timestamp(pod.created)
     return Pod(
-        f"{item.get('namespace')}/{item.get('name')}",
-        str(item.get("uid")),
-        item.get("owner"),
-        item.get("owner_uid"),
-        item.get("scheduler"),
-        item.get("placed"),
-        {**(item.get("requests") or {}), **_counts(item.get("compute"))},
-        timestamp(item.get("created")),
-        timestamp(item.get("deletion_requested")),
+        f"{pod.namespace}/{pod.name}",
+        str(pod.uid),
+        pod.owner,
+        pod.owner_uid,
+        pod.scheduler,
+        pod.placed,
+        {**(pod.requests or {}), **(pod.compute or {})},
+        timestamp(pod.created),
+        timestamp(pod.deletion_requested),
         ended,
-        item.get("hash"),
-        refusal(item.get("reason"), item.get("message")),
-        f"{item.get('reason')}: {item.get('message')}",
-        timestamp(item.get("started")),
-        timestamp(item.get("rejected_at")),
-        "rejected_at" in item,
-        _counts(item.get("had")),
-        item["wanted"] if isinstance(item.get("wanted"), int) else None,
-        item.get("phase") == "Running",
+        pod.hash,
+        refusal(pod.reason, pod.message),
+        f"{pod.reason}: {pod.message}",
+        timestamp(pod.started),
+        timestamp(pod.rejected_at),
+        pod.rejected_at != NOT_COLLECTED,
+        pod.had or {},
+        pod.wanted,
+        pod.phase == "Running",
     )
-
-
-def _counts(found: object) -> dict[str, int]:
-    if isinstance(found, Mapping):
-        return {str(name): count for name, count in found.items() if isinstance(count, int)}
-    return {}

@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from ....module_utils.shared.pod_rejection import TELLING
+from ...evidence.answers.cluster.nodes import Nodes
+from ...evidence.answers.cluster.rejected import DevicePlugin, PluginContainer
 from ...models import devices
 from ...models.cluster import Cluster
 from ...models.devices import GRACE_SECONDS, OWN_SECONDS, Holding, Node, Pod
@@ -84,8 +86,7 @@ def _cluster_missing(cluster: Cluster, needs: Iterable[str]) -> list[Missing]:
 
 def _lists_devices(cluster: Cluster) -> bool:
     """Tell whether the evidence has the devices of nodes; an older release did not collect them."""
-    nodes = (cluster.answer("nodes") or {}).get("items") or ()
-    return all("devices" in node for node in nodes)
+    return all(node.devices is not None for node in cluster.typed(Nodes).items)
 
 
 def each_node_check(
@@ -124,7 +125,7 @@ def undated(node: Node) -> bool:
 
     The evidence of an older release does.
     """
-    return not node.checkpoint.get("error") and any(
+    return not node.checkpoint.error and any(
         pod.started is None for pod, resource in node.unknown_holders()
     )
 
@@ -265,7 +266,7 @@ def _pod_proof(pod: Pod, text: str) -> EvidenceRef:
 
 
 def _checkpoint_proof(node: Node, text: str) -> EvidenceRef:
-    return EvidenceRef("file", node.inventory_host, path=node.checkpoint.get("path"), text=text)
+    return EvidenceRef("file", node.inventory_host, path=node.checkpoint.path, text=text)
 
 
 def _lacked(refusal: Refusal) -> str | None:
@@ -301,7 +302,7 @@ def _holding_proof(node: Node, holding: Holding) -> EvidenceRef:
 
 def _holding_state(node: Node, holding: Holding) -> str:
     state = _STATES[holding.state]
-    running = node.seen.get("running") or ()
+    running = (node.seen and node.seen.running) or ()
     if holding.state in ("gone", "ended") and holding.pod_uid in running:
         state += ", but had processes when the node was asked"
     return state
@@ -682,7 +683,9 @@ def _unregistered_hit(node: Node, resource: str, capacity: int, requested: bool)
     elif not capacity and not _is_held(node, resource):
         # The plugin may have been taken away on purpose.
         severity = "info"
-    folder = node.seen.get("folder")
+    folder = None
+    if node.seen is not None:
+        folder = node.seen.folder
     return _hit(
         node,
         f"no device plugin serves {resource} on {node.name}",
@@ -702,19 +705,14 @@ def _is_held(node: Node, resource: str) -> bool:
 
 def _sockets(node: Node) -> str:
     """Return the state of the sockets of device plugins, as text."""
-    sockets = node.seen.get("sockets") or ()
-    dead = [str(socket.get("name")) for socket in sockets if socket.get("answers") is False]
-    older = [
-        str(socket.get("name"))
-        for socket in sockets
-        if socket.get("answers") and node.is_older(socket)
-    ]
+    dead = [socket.name for socket in node.sockets if socket.answers is False]
+    older = [socket.name for socket in node.sockets if socket.answers and node.is_older(socket)]
     text = f"{node.live_sockets()} plugin sockets answer"
     if dead:
         text += f"; nothing listens on {', '.join(dead)}"
     if older:
         text += f"; older than the kubelet's own, so not registered with it: {', '.join(older)}"
-    if node.seen.get("kubelet_socket") and not dead:
+    if node.seen and node.seen.kubelet_socket and not dead:
         text += (
             "; the kubelet created its own socket again when it started, and no plugin has come"
             " since"
@@ -732,32 +730,29 @@ def _sockets(node: Node) -> str:
 def crash_looping(node: Node) -> Iterator[Detection]:
     """KM325: the plugin's own pod does not stay up."""
     for plugin in node.plugins:
-        for container in plugin.get("containers") or ():
+        for container in plugin.containers:
             if _is_crashing(container):
                 yield _crash_hit(node, plugin, container)
 
 
-def _is_crashing(container: Mapping[str, Any]) -> bool:
-    if container.get("waiting") == "CrashLoopBackOff":
+def _is_crashing(container: PluginContainer) -> bool:
+    if container.waiting == "CrashLoopBackOff":
         return True
-    ended = container.get("restarts") and container.get("exit_code")
-    return bool(ended) and not container.get("ready")
+    ended = container.restarts and container.exit_code
+    return bool(ended) and not container.ready
 
 
-def _crash_hit(node: Node, plugin: Mapping[str, Any], container: Mapping[str, Any]) -> Detection:
-    name = f"{plugin.get('namespace')}/{plugin.get('name')}"
+def _crash_hit(node: Node, plugin: DevicePlugin, container: PluginContainer) -> Detection:
+    name = f"{plugin.namespace}/{plugin.name}"
     text = (
-        f"container {container.get('name')}: {container.get('restarts')} restarts,"
-        f" {container.get('waiting') or 'not ready'}, last exit code {container.get('exit_code')}"
+        f"container {container.name}: {container.restarts} restarts,"
+        f" {container.waiting or 'not ready'}, last exit code {container.exit_code}"
     )
-    if container.get("message"):
-        text += f": {container['message']}"
+    if container.message:
+        text += f": {container.message}"
     summary = f"the device plugin {name} on {node.name} does not stay up"
-    remedy = (
-        f"kubectl -n {plugin.get('namespace')} logs {plugin.get('name')} -c"
-        f" {container.get('name')} --previous"
-    )
-    if TELLING in str(container.get("message")).lower():
+    remedy = f"kubectl -n {plugin.namespace} logs {plugin.name} -c {container.name} --previous"
+    if TELLING in str(container.message).lower():
         summary += f": {TELLING}"
         remedy = (
             "the plugin is not at fault, but a limit of its node (mostly inotify"
@@ -816,8 +811,8 @@ def _is_lost(holding: Holding, resource: str, ids: Iterable[str]) -> bool:
 )
 def corrupt(node: Node) -> Iterator[Detection]:
     """KM327: the device checkpoint cannot be read, was changed, or lacks pods that run."""
-    error = node.checkpoint.get("error")
-    if not error and node.checkpoint.get("checksum") == "wrong":
+    error = node.checkpoint.error
+    if not error and node.checkpoint.checksum == "wrong":
         error = "its checksum is not that of its content"
     if error:
         yield _hit(

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+NOT_COLLECTED = ""  # a text that the kubemend which collected the evidence did not ask for
+
 
 @dataclass(frozen=True)
 class PodLife:
@@ -39,7 +41,7 @@ class OwnedPod(PodLife):
     requests: Mapping[str, int] | None = None
     compute: Mapping[str, int] | None = None
     hash: str | None = None
-    rejected_at: str | None = None
+    rejected_at: str | None = NOT_COLLECTED
     had: Mapping[str, int] | None = None
     wanted: int | None = None
 

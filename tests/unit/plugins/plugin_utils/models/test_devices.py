@@ -11,6 +11,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers.node import (
+    devices as devices_answer,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.decode import decode
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.devices import Node, Pod
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import admission_message
 
@@ -34,9 +38,8 @@ def node(release=(1, 35), entries=(), registered=(GPU,), mtime=None, pods=(), **
         "registered": {resource: ["d0"] for resource in registered},
         "mtime": mtime,
     }
-    host = SimpleNamespace(
-        host="h1", devices={"checkpoint": checkpoint, **seen}, kubelet_started=AT
-    )
+    answer = decode(devices_answer.Devices, {"checkpoint": checkpoint, **seen}).answer
+    host = SimpleNamespace(host="h1", devices=answer, kubelet_started=AT)
     return Node("w1", host, {GPU: (4, 4)}, pods=list(pods), release=release)
 
 
