@@ -191,7 +191,7 @@ options:
   hosts:
     description:
       - Every host of the run, with its roles (C(control_plane), C(node)), as
-        M(kubemend.remediation.run_journal) returns them in C(groups).
+        M(kubemend.remediation.prepare_run) returns them in C(groups).
         A host without a file of evidence is one with which Ansible could not begin. It gets one
           that says so, with Ansible's message where
         the task that asked it was registered as C(_kubemend_asked). Without effect where
@@ -201,7 +201,7 @@ options:
   outside:
     description:
       - Hosts of the inventory that do not belong to the run, each with why (C(reason)) and its
-        C(address), as M(kubemend.remediation.run_journal) returns
+        C(address), as M(kubemend.remediation.prepare_run) returns
         them. The report names them.
     type: dict
     default: {}
@@ -222,7 +222,7 @@ attributes:
   action:
     support: full
 seealso:
-  - module: kubemend.remediation.run_journal
+  - module: kubemend.remediation.prepare_run
 """
 
 EXAMPLES = r"""

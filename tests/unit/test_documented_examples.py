@@ -67,8 +67,8 @@ def test_those_of_modules_are_done_as_they_are_written(operator: Any) -> None:
         "leading": {"hosts": ["m1"]},
         "judged": {"steps": [{"id": "01-x", "host": "m1"}]},
     }
-    # what run_journal registers takes the place of a variable
-    tasks.sort(key=lambda task: "kubemend.remediation.run_journal" in task)
+    # what prepare_run registers takes the place of a variable
+    tasks.sort(key=lambda task: "kubemend.remediation.prepare_run" in task)
     operator.write(
         "play.yml",
         yaml.safe_dump(

@@ -318,7 +318,7 @@ def flattened(tasks, folder):
 def test_a_role_is_the_flow_of_the_playbooks_with_its_faults_and_risk_fixed(role):
     tasks = yaml.safe_load((role / "tasks" / "main.yml").read_text(encoding="utf-8"))
     first, *rest = tasks
-    fixed = first["kubemend.remediation.run_journal"]
+    fixed = first["kubemend.remediation.prepare_run"]
     assert first["run_once"]
     if role.name == "log_capture":
         assert fixed == {"mode": "capture"}

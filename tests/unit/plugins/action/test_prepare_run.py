@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""run_journal: bad input is one sentence and exit 2 before any host is touched.
+"""prepare_run: bad input is one sentence and exit 2 before any host is touched.
 
 Folders and stubs.
 """
@@ -20,7 +20,7 @@ PLAY = """
   gather_facts: false
   strategy: ansible.builtin.linear
   tasks:
-    - kubemend.remediation.run_journal:
+    - kubemend.remediation.prepare_run:
       run_once: true
       register: run
     - ansible.builtin.copy:
@@ -252,8 +252,8 @@ def test_a_repairing_run_always_asks_for_what_a_former_one_left_open(operator):
     operator.write(
         "play.yml",
         PLAY.replace(
-            "kubemend.remediation.run_journal:",
-            "kubemend.remediation.run_journal:\n        mode: repair",
+            "kubemend.remediation.prepare_run:",
+            "kubemend.remediation.prepare_run:\n        mode: repair",
         ),
     )
     path = operator.folder / "result.json"
@@ -281,11 +281,11 @@ def test_a_repairing_run_always_asks_for_what_a_former_one_left_open(operator):
 )
 def test_which_pod_the_collector_is_to_look_at(operator, symptom, args, pod):
     said = (
-        f"kubemend.remediation.run_journal:\n        symptom: {symptom}"
+        f"kubemend.remediation.prepare_run:\n        symptom: {symptom}"
         if symptom
-        else "kubemend.remediation.run_journal:"
+        else "kubemend.remediation.prepare_run:"
     )
-    operator.write("play.yml", PLAY.replace("kubemend.remediation.run_journal:", said))
+    operator.write("play.yml", PLAY.replace("kubemend.remediation.prepare_run:", said))
     path = operator.folder / "result.json"
     operator.run(str(operator.folder / "play.yml"), *args, env={"RESULT": str(path)})
     settings = json.loads(path.read_text())["settings"]
@@ -327,11 +327,11 @@ def test_kernel_settings_that_are_asked_for_go_by_their_own_names(operator, args
 )
 def test_a_symptom_asks_for_what_its_causes_need(operator, symptom, args, deep, selector):
     said = (
-        f"kubemend.remediation.run_journal:\n        symptom: {symptom}"
+        f"kubemend.remediation.prepare_run:\n        symptom: {symptom}"
         if symptom
-        else "kubemend.remediation.run_journal:"
+        else "kubemend.remediation.prepare_run:"
     )
-    operator.write("play.yml", PLAY.replace("kubemend.remediation.run_journal:", said))
+    operator.write("play.yml", PLAY.replace("kubemend.remediation.prepare_run:", said))
     path = operator.folder / "result.json"
     operator.run(str(operator.folder / "play.yml"), *args, env={"RESULT": str(path)})
     settings = json.loads(path.read_text())["settings"]
@@ -363,7 +363,7 @@ def test_what_each_kubelet_is_to_be_told(operator):
         operator.write(
             "play.yml",
             PLAY.replace(
-                "kubemend.remediation.run_journal:", "kubemend.remediation.run_journal" + said
+                "kubemend.remediation.prepare_run:", "kubemend.remediation.prepare_run" + said
             ),
         )
         done = operator.run(

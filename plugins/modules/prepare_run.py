@@ -2,10 +2,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Documentation of the action run_journal."""
+"""Documentation of the action prepare_run."""
 
 DOCUMENTATION = r"""
-module: run_journal
+module: prepare_run
 short_description: Check the settings of a run and open its report folder
 version_added: 0.1.0
 description:
@@ -70,7 +70,7 @@ seealso:
 
 EXAMPLES = r"""
 - name: Check the settings and open the report folder
-  kubemend.remediation.run_journal:
+  kubemend.remediation.prepare_run:
     mode: observe
   run_once: true
   register: run
