@@ -10,7 +10,7 @@ nothing is drained, and the plan says what that does to running pods.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -335,20 +335,18 @@ def _running(node: Node) -> list[str] | None:
 
     Up to 1.17 only those that have CPUs of their own change, where the state names them.
     """
-    if node.seen.get("containers") is None:
+    containers = node.seen.containers
+    if containers is None:
         return None
-    containers = node.containers()
     # a pod's sandbox has no name
-    names = {item.get("pod_uid"): item.get("pod") for item in containers if item.get("pod")}
+    names = {item.pod_uid: item.pod for item in containers if item.pod}
     entries = _entries(node)
     if entries is not None:
-        containers = [item for item in containers if ("", str(item.get("container_id"))) in entries]
-    return sorted(
-        {str(names.get(item.get("pod_uid")) or item.get("pod_uid")) for item in containers}
-    )
+        containers = tuple(item for item in containers if ("", item.container_id) in entries)
+    return sorted({str(names.get(item.pod_uid) or item.pod_uid) for item in containers})
 
 
-def _entries(node: Node) -> Any:
+def _entries(node: Node) -> Collection[tuple[str, str]] | None:
     """Return the containers that a state of up to 1.17 names, None for other states."""
     state = node.state
     if state is None or state.problem:
@@ -438,7 +436,7 @@ def _reset(scene: RemedyContext, node: Node, drained: bool, edited: kubelet_conf
 
     node: the node as its kubelet's next start reads its configuration, edits included
     """
-    memory, folder = node.seen.get("memory_state"), node.seen.get("root_dir")
+    memory, folder = node.seen.memory_state, node.seen.root_dir
     paths = [f"{folder}/cpu_manager_state"]
     policies = {paths[0]: node.policy}
     # where an interrupted reset moved them out, the kubelet that is back has written others
@@ -517,7 +515,7 @@ def _pinned(scene: RemedyContext, node: Node) -> Step:
             "kind": PINNED_POD,
             "path": path,
             "whole_cores": "full-pcpus-only" in node.options,
-            "state": f"{node.seen.get('root_dir')}/cpu_manager_state",
+            "state": f"{node.seen.root_dir}/cpu_manager_state",
         },
     )
 
