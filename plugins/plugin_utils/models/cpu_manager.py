@@ -9,12 +9,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
 from math import ceil
 from typing import Any
 
 from ...module_utils.shared import restart_impact
 from ..evidence import contract, memoize
+from ..evidence.answers.file_record import FileRecord
 from ..evidence.answers.node import pinning
 from ..evidence.answers.node.kubelet import Kubelet
 from ..evidence.answers.node.kubelet_log import KubeletLog
@@ -119,8 +119,8 @@ class Node:
     policy: str | None
     policy_setting: Setting | None
     state: CpuState | None
-    file: Mapping[str, Any] | None
-    seen: Mapping[str, Any]
+    file: FileRecord | None
+    seen: pinning.Pinning
     running: bool
     release: tuple[int, int] | None = None
     trouble: str = ""
@@ -175,15 +175,10 @@ class Node:
     def _has(self, option: str) -> bool:
         return self.options.get(option, "") in cpu_manager_options.TRUTHS
 
-    @cached_property
-    def answer(self) -> pinning.Pinning:
-        """The answer of the collector `pinning`."""
-        return contract.decoded(self.seen, pinning.Pinning).answer
-
     @property
     def cpus(self) -> pinning.Cpus:
         """The CPUs as the kernel lists them."""
-        return self.answer.cpus or pinning.Cpus()
+        return self.seen.cpus or pinning.Cpus()
 
     @property
     def online(self) -> cpuset.CPUs | None:
@@ -193,9 +188,9 @@ class Node:
     @property
     def numa(self) -> frozenset[int] | None:
         """The machine's NUMA nodes, also those without a CPU; None where they were not read."""
-        if self.answer.numa is None:
+        if self.seen.numa is None:
             return None
-        return frozenset(self.answer.numa)
+        return frozenset(self.seen.numa)
 
     @property
     def numa_of_cpus(self) -> frozenset[int]:
@@ -205,7 +200,7 @@ class Node:
     @property
     def memory_total(self) -> int | None:
         """The machine's memory in bytes."""
-        total = self.answer.memory_total
+        total = self.seen.memory_total
         if total is None or total <= 0:
             return None
         return total
@@ -258,9 +253,9 @@ class Node:
             return None
         return orders[0]
 
-    def containers(self) -> list[Mapping[str, Any]]:
+    def containers(self) -> tuple[pinning.Container, ...]:
         """Containers of pods that run on this node, with the sets that they really have."""
-        return [row for row in self.seen.get("containers") or () if isinstance(row, Mapping)]
+        return self.seen.containers or ()
 
     def containers_there(self) -> set[str] | None:
         """Return ids of the containers that run, or whose log the kubelet keeps.
@@ -268,7 +263,7 @@ class Node:
         The result is None where the links to logs were not read, or no container that runs has one.
         The links show nothing then.
         """
-        running, logged = self.answer.containers or (), self.answer.logged
+        running, logged = self.containers(), self.seen.logged
         if logged is None or not any(container.name for container in running):
             return None
         return {str(container.container_id) for container in running} | set(logged)
@@ -321,7 +316,7 @@ def extract(document: Mapping[str, Any]) -> Pinning:
     state_policy = state_path = None
     written = _written_policy(node.state)
     if node.file and written:
-        state_policy, state_path = written, str(node.file.get("path"))
+        state_policy, state_path = written, node.file.path
     return Pinning(node.policy, state_policy, state_path, _is_from_kubeadm(node))
 
 
@@ -347,10 +342,9 @@ def read(document: Mapping[str, Any]) -> Node | None:
         return None
     typed = contract.answer(document, Kubelet)
     config = kubelet_config.read(kubelet)
-    seen = control_plane.data(document, "pinning")
-    file, state, trouble = _state_file(seen)
-    version = contract.answer(document, pinning.Pinning).kubelet_version or ""
-    release = pflag.parse_version(version.rpartition(" ")[2])
+    seen = contract.answer(document, pinning.Pinning)
+    state, trouble = _state_file(seen.cpu_state)
+    release = pflag.parse_version((seen.kubelet_version or "").rpartition(" ")[2])
     policy, setting = _policy(config, release)
     last_words = ""
     if typed.process is None:
@@ -360,7 +354,7 @@ def read(document: Mapping[str, Any]) -> Node | None:
         policy,
         setting,
         state,
-        file,
+        seen.cpu_state,
         seen,
         typed.process is not None,
         release,
@@ -393,17 +387,14 @@ def _value(config: KubeletConfig, setting: Setting | None, default: str) -> str 
     return setting.value or default
 
 
-def _state_file(
-    seen: Mapping[str, Any],
-) -> tuple[Mapping[str, Any] | None, CpuState | None, str]:
-    """Return cpu_manager_state, what it contains, and why that is not known."""
-    file = seen.get("cpu_state")
-    if not isinstance(file, Mapping):
-        return None, None, ""
+def _state_file(file: FileRecord | None) -> tuple[CpuState | None, str]:
+    """Return what cpu_manager_state contains, and why that is not known."""
+    if file is None:
+        return None, ""
     trouble = unread(file)
-    if trouble or not file:
-        return file, None, trouble
-    return file, read_state(file), ""
+    if trouble:
+        return None, trouble
+    return read_state(file), ""
 
 
 def _path(kubelet: Kubelet) -> str | None:
@@ -416,26 +407,23 @@ def _proven(kubelet: Mapping[str, Any], typed: Kubelet) -> bool:
     """Tell whether a kubelet that is well was started with what its files contain now."""
     if typed.process is None or typed.healthz is None or typed.healthz.status != 200:
         return False
-    try:
-        return not kubelet_dropin.lent(kubelet) and not restart_impact.of_kubelet(kubelet)
-    except (AttributeError, KeyError, TypeError):  # evidence of another shape proves nothing
-        return False
+    return not kubelet_dropin.lent(kubelet) and not restart_impact.of_kubelet(kubelet)
 
 
-def unread(file: Mapping[str, Any]) -> str:
+def unread(file: FileRecord) -> str:
     """Return why a state file's content is not known, in one clause; empty where it is."""
-    if file.get("error"):
-        return str(file["error"])
-    if file.get("truncated"):
+    if file.error:
+        return file.error
+    if file.truncated:
         return "it is longer than is read"
     return ""
 
 
-def read_state(file: Mapping[str, Any]) -> CpuState:
+def read_state(file: FileRecord) -> CpuState:
     """Return the content of cpu_manager_state; a power cut can leave zeros, which are no text."""
-    if file.get("binary"):
+    if file.binary:
         return CpuState("it is no text")
-    return cpu_manager_state.cpu_state(file.get("text"))
+    return cpu_manager_state.cpu_state(file.text)
 
 
 def _last_words(lines: tuple[str, ...]) -> str:
@@ -471,14 +459,14 @@ def memory_policy(node: Node) -> tuple[str | None, Setting | None]:
     return policy, setting
 
 
-def read_memory(file: Mapping[str, Any]) -> MemoryState:
+def read_memory(file: FileRecord) -> MemoryState:
     """Return the content of memory_manager_state.
 
     A checksum of other content is a problem, as it is to every kubelet.
     """
-    if file.get("binary"):
+    if file.binary:
         return MemoryState("it is no text")
-    found = memory_manager_state.memory_state(file.get("text"))
+    found = memory_manager_state.memory_state(file.text)
     if found.checksum == WRONG:
         return replace(found, problem=CHECKSUM)
     return found

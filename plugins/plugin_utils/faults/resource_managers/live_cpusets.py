@@ -9,7 +9,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from ...models import control_plane, cpu_manager
+from ...evidence import contract
+from ...evidence.answers.node.kubelet_log import KubeletLog
+from ...evidence.answers.node.pinning import Container, FrozenCgroup, Pinning, StuckContainer, Task
+from ...evidence.answers.node.system import System
+from ...models import cpu_manager
 from ...models.cluster import Host
 from ...models.cpu_manager import Node
 from ...models.result import EvidenceRef, Missing
@@ -49,7 +53,7 @@ def _settled(host: Host, document: Mapping[str, Any], outcome: CheckResult) -> C
     node = cpu_manager.read(document)
     if node is None or not node.running:
         return outcome
-    age = _state_age(node, control_plane.data(document, "system").get("clock"))
+    age = _state_age(node, contract.answer(document, System).clock)
     if age is None or age >= SETTLE_SECONDS:
         return outcome
     return CheckResult(
@@ -63,12 +67,11 @@ def _settled(host: Host, document: Mapping[str, Any], outcome: CheckResult) -> C
     )
 
 
-def _state_age(node: Node, clock: Any) -> float | None:
+def _state_age(node: Node, clock: float | None) -> float | None:
     """Return the seconds since the state file was written, or None."""
-    written = (node.file or {}).get("mtime")
-    if isinstance(written, (int, float)) and isinstance(clock, (int, float)):
-        return clock - written
-    return None
+    if clock is None or node.file is None or node.file.mtime is None:
+        return None
+    return clock - node.file.mtime
 
 
 def _drifted(host: Host, node: Node) -> Iterator[Detection]:
@@ -85,7 +88,7 @@ def _drifted(host: Host, node: Node) -> Iterator[Detection]:
     )
 
 
-def _drifts(node: Node) -> Iterator[tuple[Mapping[str, Any], cpuset.CPUs]]:
+def _drifts(node: Node) -> Iterator[tuple[Container, cpuset.CPUs]]:
     """Yield the containers that run on other CPUs, each with those of the state."""
     for container in node.containers():
         cpus = _wanted(node, container)
@@ -93,7 +96,7 @@ def _drifts(node: Node) -> Iterator[tuple[Mapping[str, Any], cpuset.CPUs]]:
             yield container, cpus
 
 
-def _drift_summary(host: Host, node: Node, containers: list[Mapping[str, Any]]) -> str:
+def _drift_summary(host: Host, node: Node, containers: list[Container]) -> str:
     name = host.node or host.host
     if len(containers) == 1:
         return f"1 container of {name} runs on other CPUs than the kubelet's state says"
@@ -106,21 +109,18 @@ def _drift_summary(host: Host, node: Node, containers: list[Mapping[str, Any]]) 
     return summary
 
 
-def _is_pinned(node: Node, container: Mapping[str, Any]) -> bool:
+def _is_pinned(node: Node, container: Container) -> bool:
     return node.state is not None and _key(node.state, container) in node.state.entries
 
 
-def _drift_proof(host: Host, container: Mapping[str, Any], cpus: cpuset.CPUs) -> EvidenceRef:
-    pid = container.get("pid")
-    if not isinstance(pid, int):
-        pid = None
+def _drift_proof(host: Host, container: Container, cpus: cpuset.CPUs) -> EvidenceRef:
     return EvidenceRef(
         "process",
         host.host,
-        pid=pid,
+        pid=container.pid,
         text=(
-            f"container {container.get('name')} of pod {container.get('pod_uid')} has"
-            f" {container.get('cpus')}; the state gives it {cpuset.text(cpus)}"
+            f"container {container.name} of pod {container.pod_uid} has"
+            f" {container.cpus}; the state gives it {cpuset.text(cpus)}"
         ),
     )
 
@@ -147,37 +147,39 @@ def _heals(node: Node) -> str:
     )
 
 
-def _key(state: CpuState, container: Mapping[str, Any]) -> tuple[str, str]:
+def _key(state: CpuState, container: Container) -> tuple[str, str]:
     if state.generation == 1:
-        return "", str(container.get("container_id"))
-    return str(container.get("pod_uid")), str(container.get("name"))
+        return "", str(container.container_id)
+    return str(container.pod_uid), str(container.name)
 
 
-def _wanted(node: Node, container: Mapping[str, Any]) -> cpuset.CPUs | None:
+def _wanted(node: Node, container: Container) -> cpuset.CPUs | None:
     """Return the container's set by the state.
 
     The result is None where the container is not known, or its set does not follow from the state.
     """
     state = node.state
-    if state is None or container.get("name") is None:
+    if state is None or container.name is None:
         return None
-    own, pod = state.entries.get(_key(state, container)), container.get("pod_uid")
+    own, pod = state.entries.get(_key(state, container)), container.pod_uid
     if own is not None:
         return own
     # Init containers share the CPUs of those that follow, and the kubelet leaves the pause
     # container alone; of what is in no entry, only a pod without any is surely on the shared set.
     if any(holder == pod for holder, dummy in state.entries):
         return None
-    siblings = [other for other in node.containers() if other.get("pod_uid") == pod]
+    siblings = [other for other in node.containers() if other.pod_uid == pod]
     if any(_key(state, sibling) in state.entries for sibling in siblings):
         return None
     return state.default
 
 
-def _has(container: Mapping[str, Any]) -> cpuset.CPUs | None:
+def _has(container: Container) -> cpuset.CPUs | None:
+    if container.cpus is None:
+        return None
     try:
-        return cpuset.parse(container["cpus"])
-    except (cpuset.CpusetError, KeyError, TypeError, AttributeError):
+        return cpuset.parse(container.cpus)
+    except cpuset.CpusetError:
         return None
 
 
@@ -191,14 +193,13 @@ def _has(container: Mapping[str, Any]) -> cpuset.CPUs | None:
 )
 def unfreezable(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM311: a cgroup that runc cannot freeze to change its CPUs, or that stays frozen."""
-    log = control_plane.data(document, "kubelet_log").get("lines") or ()
-    errors = [str(line) for line in log if FREEZE in str(line).lower()]
-    seen = control_plane.data(document, "pinning")
-    frozen = _mappings(seen.get("frozen"))
+    log = contract.answer(document, KubeletLog).lines
+    errors = [line for line in log if FREEZE in line.lower()]
+    seen = contract.answer(document, Pinning)
     if errors:
-        hit = _freeze_failure(host, _freeze_proofs(host, errors, seen, frozen))
-    elif frozen:
-        hit = _left_frozen(host, len(frozen), _freeze_proofs(host, errors, seen, frozen))
+        hit = _freeze_failure(host, _freeze_proofs(host, errors, seen))
+    elif seen.frozen:
+        hit = _left_frozen(host, len(seen.frozen), _freeze_proofs(host, errors, seen))
     else:
         missing = host.missing("kubelet_log") + host.missing("pinning")
         yield CheckResult((), missing, host=host.host)
@@ -206,26 +207,20 @@ def unfreezable(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult
     yield CheckResult((hit,), host=host.host)
 
 
-def _mappings(items: Iterable[Any] | None) -> list[Mapping[str, Any]]:
-    return [item for item in items or () if isinstance(item, Mapping)]
-
-
-def _freeze_proofs(
-    host: Host, errors: list[str], seen: Mapping[str, Any], frozen: list[Mapping[str, Any]]
-) -> tuple[EvidenceRef, ...]:
+def _freeze_proofs(host: Host, errors: list[str], seen: Pinning) -> tuple[EvidenceRef, ...]:
     proofs = [EvidenceRef("log", host.host, text=line) for line in errors[-3:]]
-    proofs += [_frozen(host, container) for container in frozen[:SHOWN]]
+    proofs += [_frozen(host, cgroup) for cgroup in (seen.frozen or ())[:SHOWN]]
     if errors:
-        stuck = _mappings(seen.get("stuck"))
-        named = [container for container in stuck if _is_named(container, errors)]
+        stuck = seen.stuck or ()
+        named = tuple(container for container in stuck if _is_named(container, errors))
         proofs += [_stuck(host, container) for container in (named or stuck)[:SHOWN]]
-    if seen.get("runc"):
-        proofs.append(EvidenceRef("process", host.host, text=_returned(str(seen["runc"]))))
+    if seen.runc:
+        proofs.append(EvidenceRef("process", host.host, text=_returned(seen.runc)))
     return tuple(proofs)
 
 
-def _is_named(container: Mapping[str, Any], lines: list[str]) -> bool:
-    return any(str(container.get("container_id")) in line for line in lines)
+def _is_named(container: StuckContainer, lines: list[str]) -> bool:
+    return any(str(container.container_id) in line for line in lines)
 
 
 def _freeze_failure(host: Host, proofs: tuple[EvidenceRef, ...]) -> Detection:
@@ -268,35 +263,26 @@ def _returned(version: str) -> str:
     return f"{version}: it only logs that (since 1.1.8 it returns the error)"
 
 
-def _stuck(host: Host, container: Mapping[str, Any]) -> EvidenceRef:
-    tasks = container.get("tasks") or ()
-    pids = (task[0] for task in tasks if isinstance(task, list) and task)
+def _stuck(host: Host, container: StuckContainer) -> EvidenceRef:
     return EvidenceRef(
         "process",
         host.host,
-        pid=next(pids, None),
+        pid=next((pid for pid, _name, _state in container.tasks), None),
         text=(
-            f"in state D now, which no freezer stops: {_tasks(container)}; container"
-            f" {container.get('name') or container.get('container_id')} of pod"
-            f" {container.get('pod') or container.get('pod_uid')}"
+            f"in state D now, which no freezer stops: {_tasks(container.tasks)}; container"
+            f" {container.name or container.container_id} of pod"
+            f" {container.pod or container.pod_uid}"
         ),
     )
 
 
-def _tasks(container: Mapping[str, Any]) -> str:
-    return ", ".join(
-        f"{task[1]} (pid {task[0]}, {task[2]})"
-        for task in container.get("tasks") or ()
-        if isinstance(task, list) and len(task) == 3
-    )
+def _tasks(tasks: Iterable[Task]) -> str:
+    return ", ".join(f"{name} (pid {pid}, {state})" for pid, name, state in tasks)
 
 
-def _frozen(host: Host, container: Mapping[str, Any]) -> EvidenceRef:
-    text = (
-        f"{container.get('state')}: container {container.get('container_id')} of pod"
-        f" {container.get('pod_uid')}"
-    )
-    tasks = _tasks(container)
+def _frozen(host: Host, cgroup: FrozenCgroup) -> EvidenceRef:
+    text = f"{cgroup.state}: container {cgroup.container_id} of pod {cgroup.pod_uid}"
+    tasks = _tasks(cgroup.tasks)
     if tasks:
         text += f"; {tasks}"
-    return EvidenceRef("file", host.host, path=str(container.get("path")), text=text)
+    return EvidenceRef("file", host.host, path=cgroup.path, text=text)

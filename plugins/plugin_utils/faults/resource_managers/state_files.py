@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from ...models import control_plane, cpu_manager
+from ...evidence.answers.file_record import FileRecord
+from ...models import cpu_manager
 from ...models.cluster import Host
 from ...models.cpu_manager import Node
 from ...models.kubelet import (
@@ -93,10 +94,9 @@ def _node_outcome(
 
 def path(node: Node) -> str:
     """Return the path of the state file."""
-    known = (node.file or {}).get("path")
-    if known:
-        return str(known)
-    return f"{node.seen.get('root_dir') or '/var/lib/kubelet'}/cpu_manager_state"
+    if node.file is not None and node.file.path:
+        return node.file.path
+    return f"{node.seen.root_dir or '/var/lib/kubelet'}/cpu_manager_state"
 
 
 def consequence(node: Node) -> str:
@@ -198,10 +198,10 @@ def _hit(
 
 def _state_files(node: Node) -> str:
     """Return the paths of the state files that a reset moves away."""
-    memory_state = node.seen.get("memory_state")
-    if isinstance(memory_state, Mapping):
-        return f"{path(node)} and {memory_state.get('path')}"
-    return path(node)
+    memory_state = node.seen.memory_state
+    if memory_state is None:
+        return path(node)
+    return f"{path(node)} and {memory_state.path}"
 
 
 def _before_reset(node: Node) -> str:
@@ -337,7 +337,7 @@ def unreadable(host: Host, node: Node) -> Iterator[Detection]:
         problem, reader = node.foreign(), "its kubelet"
     if not problem:
         return
-    size = (node.file or {}).get("size")
+    size = node.file and node.file.size
     yield _hit(
         host,
         node,
@@ -488,7 +488,7 @@ def overlapping(host: Host, node: Node) -> Iterator[Detection]:
 
 def _overlaps(node: Node, state: CpuState) -> list[tuple[Entry, Entry | None]]:
     """Return the pairs of sets that overlap; None stands for the shared set."""
-    running = {(container.get("pod_uid"), container.get("name")) for container in node.containers()}
+    running = {(container.pod_uid, container.name) for container in node.containers()}
     return [
         (entry, other)
         for entry, other in state.overlaps
@@ -573,11 +573,9 @@ def _orphan_text(entry: Entry, cpus: cpuset.CPUs, trace: str) -> str:
 
 def _pods_there(node: Node) -> set[str] | None:
     """Return the UIDs of pods that have a process or the kubelet's directory, None if unknown."""
-    pods = node.seen.get("pods")
-    if not isinstance(pods, list):
+    if node.seen.pods is None:
         return None
-    containers = {str(container.get("pod_uid")) for container in node.containers()}
-    return {str(uid) for uid in pods} | containers
+    return {*node.seen.pods, *(str(container.pod_uid) for container in node.containers())}
 
 
 def _containers_there(node: Node) -> set[str]:
@@ -627,11 +625,11 @@ def unreserved(host: Host, node: Node) -> Iterator[Detection]:
 )
 def memory(host: Host, node: Node) -> Iterator[Detection]:
     """KM310: the state of the memory manager does not fit."""
-    file = node.seen.get("memory_state")
-    if not isinstance(file, Mapping):
+    file = node.seen.memory_state
+    if file is None:
         return
     if cpu_manager.unread(file):
-        raise Unjudged(f"{file.get('path')}: {cpu_manager.unread(file)}")
+        raise Unjudged(f"{file.path}: {cpu_manager.unread(file)}")
     state = cpu_manager.read_memory(file)
     if state.problem:
         yield _hit(
@@ -639,7 +637,7 @@ def memory(host: Host, node: Node) -> Iterator[Detection]:
             node,
             f"memory_manager_state of {host.node or host.host} cannot be read by a kubelet,"
             f" {state.problem}: {consequence(node)}",
-            [_memory_file(host, file, f"{file.get('size')} bytes; {state.problem}")],
+            [_memory_file(host, file, f"{file.size} bytes; {state.problem}")],
             _over_it(node),
         )
         return
@@ -647,12 +645,12 @@ def memory(host: Host, node: Node) -> Iterator[Detection]:
     yield from _memory_differs(host, node, file, state)
 
 
-def _memory_file(host: Host, file: Mapping[str, Any], text: str) -> EvidenceRef:
-    return EvidenceRef("file", host.host, path=file.get("path"), text=text)
+def _memory_file(host: Host, file: FileRecord, text: str) -> EvidenceRef:
+    return EvidenceRef("file", host.host, path=file.path, text=text)
 
 
 def _memory_differs(
-    host: Host, node: Node, file: Mapping[str, Any], state: MemoryState
+    host: Host, node: Node, file: FileRecord, state: MemoryState
 ) -> Iterator[Detection]:
     """Compare the memory manager's state, which can be read, with policy, machine and checksum."""
     policy, setting = cpu_manager.memory_policy(node)
@@ -683,28 +681,27 @@ def _memory_differs(
         _require_memory_checksum(file, state)
 
 
-def _require_memory_checksum(file: Mapping[str, Any], state: MemoryState) -> None:
+def _require_memory_checksum(file: FileRecord, state: MemoryState) -> None:
     """Raise Unjudged where the checksum of the memory manager's state does not confirm it."""
     if state.checksum == cpu_manager_state.RIGHT:
         return
     if state.more:
         raise Unjudged(
-            f"{file.get('path')} is of a newer format ({', '.join(state.more)}), which is not"
-            " judged"
+            f"{file.path} is of a newer format ({', '.join(state.more)}), which is not judged"
         )
-    raise Unjudged(f"{file.get('path')} names no checksum, which not every release accepts")
+    raise Unjudged(f"{file.path} names no checksum, which not every release accepts")
 
 
 def lent(host: Host, document: Mapping[str, Any]) -> Detection | None:
     """Return the hit of KM903: temporary arguments of a reset that no fault calls for any more."""
-    arguments = dropin.lent(control_plane.data(document, "kubelet"))
     node = cpu_manager.read(document)
-    if not arguments or node is None or _calls_for_a_reset(host, node):
+    if node is None or not node.lent or _calls_for_a_reset(host, node):
         return None
+    arguments = " ".join(node.lent)
     return Detection(
-        f"the kubelet of {host.node or host.host} still has {' '.join(arguments)} from a reset that"
+        f"the kubelet of {host.node or host.host} still has {arguments} from a reset that"
         " did not come to its end",
-        (EvidenceRef("file", host.host, path=dropin.ENVIRONMENT, text=" ".join(arguments)),),
+        (EvidenceRef("file", host.host, path=dropin.ENVIRONMENT, text=arguments),),
         "let the next repairing run take it away; so does a reboot, and the kubelet's next start is"
         " without it",
         host=host.host,

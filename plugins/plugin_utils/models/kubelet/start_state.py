@@ -104,8 +104,8 @@ def _state_problem(state: cpu_manager_state.CpuState | None) -> str:
 
 def _memory_arguments(node: Node) -> list[str]:
     """Return the arguments for the memory manager's state. Raises _NoStartError."""
-    file = node.seen.get("memory_state")
-    if not isinstance(file, Mapping):
+    file = node.seen.memory_state
+    if file is None:
         return []
     memory = cpu_manager.read_memory(file)
     problem = memory.problem or cpu_manager.unread(file)

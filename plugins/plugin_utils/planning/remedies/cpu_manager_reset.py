@@ -10,7 +10,7 @@ nothing is drained, and the plan says what that does to running pods.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,9 +21,11 @@ from ....module_utils.shared.step_kinds import RESET_STATE as RESET
 from ....module_utils.shared.step_kinds import START_FORMER as START
 from ...editing import draft as editing_draft
 from ...editing import kubelet_config
+from ...evidence import contract
+from ...evidence.answers.node.kubelet import Kubelet
 from ...models import control_plane, cpu_manager, membership
 from ...models import installer as model_installer
-from ...models.cluster import Cluster
+from ...models.cluster import Cluster, Host
 from ...models.cpu_manager import Node
 from ...models.kubelet import (
     dropin as kubelet_dropin,
@@ -144,8 +146,7 @@ def _around_drain(
     scene: RemedyContext, after: Node, edited: kubelet_config.Edited, words: Sequence[str]
 ) -> list[Step]:
     """Return drain, reset, probe where it is asked for, and uncordon."""
-    present = kubelet_dropin.lent(control_plane.data(scene.document, "kubelet"))
-    steps = [_drain(scene, bool(words or present)), _reset(scene, after, True, edited)]
+    steps = [_drain(scene, bool(words or after.lent)), _reset(scene, after, True, edited)]
     if plan.PINNED in scene.consent.wishes and after.policy == cpu_manager_state.STATIC:
         steps.append(_pinned(scene, after))
     return [*steps, _uncordon(scene)]
@@ -187,14 +188,11 @@ def _blocked(scene: RemedyContext, healthy: bool) -> str | None:
 
 def _not_ours(scene: RemedyContext) -> str | None:
     """Return why this kubelet is not one that a step may stop and start."""
-    host, kubelet = scene.finding.host or "", control_plane.data(scene.document, "kubelet")
-    unit, installer = (
-        (kubelet.get("unit") or {}).get("name"),
-        model_installer.owner_of(scene.document),
-    )
-    if installer or unit != UNIT:
+    host, unit = scene.finding.host or "", contract.answer(scene.document, Kubelet).unit
+    starter = model_installer.owner_of(scene.document) or (unit and unit.name)
+    if starter != UNIT:
         return (
-            f"the kubelet of {host} is started by {installer or unit}, which this does not stop and"
+            f"the kubelet of {host} is started by {starter}, which this does not stop and"
             " start: drain the node, stop it there, move the state files out of their folder,"
             " start it, uncordon the node"
         )
@@ -253,11 +251,14 @@ def _loaded(scene: RemedyContext) -> str | None:
     """
     if consent.PENDING_CHANGES in scene.consent.allow:
         return None
-    host, kubelet = scene.finding.host or "", control_plane.data(scene.document, "kubelet")
-    configs = (kubelet.get("config"), *(kubelet.get("config_dropins") or ()))
-    own = [str(config.get("path")) for config in configs if config]
-    waiting = restart_impact.of_kubelet(kubelet, [*own, kubelet_dropin.ENVIRONMENT])
-    return str(restart_impact.sentence(host, "the kubelet", waiting)) if waiting else None
+    kubelet = contract.answer(scene.document, Kubelet)
+    own = [config.path for config in (kubelet.config, *kubelet.config_dropins) if config]
+    waiting = restart_impact.of_kubelet(
+        control_plane.data(scene.document, "kubelet"), [*own, kubelet_dropin.ENVIRONMENT]
+    )
+    if not waiting:
+        return None
+    return str(restart_impact.sentence(scene.finding.host or "", "the kubelet", waiting))
 
 
 def _lonely(scene: RemedyContext) -> str | None:
@@ -335,20 +336,18 @@ def _running(node: Node) -> list[str] | None:
 
     Up to 1.17 only those that have CPUs of their own change, where the state names them.
     """
-    if node.seen.get("containers") is None:
+    containers = node.seen.containers
+    if containers is None:
         return None
-    containers = node.containers()
     # a pod's sandbox has no name
-    names = {item.get("pod_uid"): item.get("pod") for item in containers if item.get("pod")}
+    names = {item.pod_uid: item.pod for item in containers if item.pod}
     entries = _entries(node)
     if entries is not None:
-        containers = [item for item in containers if ("", str(item.get("container_id"))) in entries]
-    return sorted(
-        {str(names.get(item.get("pod_uid")) or item.get("pod_uid")) for item in containers}
-    )
+        containers = tuple(item for item in containers if ("", item.container_id) in entries)
+    return sorted({str(names.get(item.pod_uid) or item.pod_uid) for item in containers})
 
 
-def _entries(node: Node) -> Any:
+def _entries(node: Node) -> Collection[tuple[str, str]] | None:
     """Return the containers that a state of up to 1.17 names, None for other states."""
     state = node.state
     if state is None or state.problem:
@@ -438,7 +437,7 @@ def _reset(scene: RemedyContext, node: Node, drained: bool, edited: kubelet_conf
 
     node: the node as its kubelet's next start reads its configuration, edits included
     """
-    memory, folder = node.seen.get("memory_state"), node.seen.get("root_dir")
+    memory, folder = node.seen.memory_state, node.seen.root_dir
     paths = [f"{folder}/cpu_manager_state"]
     policies = {paths[0]: node.policy}
     # where an interrupted reset moved them out, the kubelet that is back has written others
@@ -495,7 +494,7 @@ def _lasts(edited: kubelet_config.Edited) -> str:
 
 def _pinned(scene: RemedyContext, node: Node) -> Step:
     """Before the cordon ends: a pod that has whole CPUs gets them alone."""
-    folder = control_plane.data(scene.document, "kubelet").get("static_pod_path")
+    folder = contract.answer(scene.document, Kubelet).static_pod_path
     blocked = (
         None
         if folder
@@ -517,7 +516,7 @@ def _pinned(scene: RemedyContext, node: Node) -> Step:
             "kind": PINNED_POD,
             "path": path,
             "whole_cores": "full-pcpus-only" in node.options,
-            "state": f"{node.seen.get('root_dir')}/cpu_manager_state",
+            "state": f"{node.seen.root_dir}/cpu_manager_state",
         },
     )
 
@@ -626,6 +625,6 @@ def uncalled(
     )
 
 
-def _is_known(host: Any) -> bool:
+def _is_known(host: Host) -> bool:
     """Return whether the host's settings and state were read."""
     return host.pinning.policy is not None and host.pinning.state_policy is not None

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ....module_utils.shared.step_kinds import (
@@ -17,6 +17,8 @@ from ....module_utils.shared.step_kinds import (
     UNLEND,
     kind_of,
 )
+from ...evidence import contract
+from ...evidence.answers.node.journal import Journal, RaisedLevel
 from ...models import cluster, control_plane, devices
 from ...models.kubelet import dropin as kubelet_dropin
 from ..plan import BELOW, Remedy, RemedyContext, Step, label
@@ -27,8 +29,8 @@ def recover(scene: RemedyContext) -> Step | None:
     """KM902: the node finishes or undoes what was interrupted, and verifies the component."""
     # What was interrupted may be the very reason why the kubelet is down; starting it again needs
     # no other component.
-    unproven = control_plane.data(scene.document, "journal").get("unproven") or ()
-    is_local = any(record.get("component") in BELOW for record in unproven)
+    unproven = contract.answer(scene.document, Journal).unproven
+    is_local = any(step.component in BELOW for step in unproven)
     return new_step(
         scene,
         RECOVER,
@@ -45,7 +47,7 @@ def restore_levels(scene: RemedyContext) -> Step | None:
 
     What was raised by a restart needs another.
     """
-    raised = control_plane.data(scene.document, "journal").get("levels") or ()
+    raised = contract.answer(scene.document, Journal).levels or ()
     restarted = _restarted(raised)
     blocked_by, diff = (
         _only_by_hand(raised),
@@ -77,19 +79,15 @@ def _restore_step(
     )
 
 
-def _restarted(raised: Sequence[Mapping[str, Any]]) -> list[str]:
+def _restarted(raised: Sequence[RaisedLevel]) -> list[str]:
     """Return the components that restart when their levels are restored."""
-    paths = [
-        str(level.get("path"))
-        for level in raised
-        if level.get("restart") and not level.get("by_hand")
-    ]
+    paths = [str(level.path) for level in raised if level.restart and not level.by_hand]
     return sorted({path.rpartition(" ")[2] for path in paths})
 
 
-def _only_by_hand(raised: Sequence[Mapping[str, Any]]) -> str | None:
+def _only_by_hand(raised: Sequence[RaisedLevel]) -> str | None:
     """Return what their operator has to do where no level can be restored, or None."""
-    sentences = [str(level["by_hand"]) for level in raised if level.get("by_hand")]
+    sentences = [level.by_hand for level in raised if level.by_hand]
     if len(sentences) < len(raised):
         return None
     return "; ".join(sentences) or None

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 from ..file_record import FileRecord
 
+Task = tuple[int, str, str]
+
 
 @dataclass(frozen=True)
 class Cpus:
@@ -53,7 +55,7 @@ class FrozenCgroup:
     container_id: str | None = None
     path: str | None = None
     state: str | None = None
-    tasks: tuple[tuple[int, str, str], ...] = ()
+    tasks: tuple[Task, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ class StuckContainer:
     pod: str | None = None
     name: str | None = None
     container_id: str | None = None
-    tasks: tuple[tuple[int, str, str], ...] = ()
+    tasks: tuple[Task, ...] = ()
 
 
 @dataclass(frozen=True)
