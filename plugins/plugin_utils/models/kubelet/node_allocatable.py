@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ...parsers import pflag
+from ...parsers import json_values, pflag
 from .config import Setting
 from .configured_value import NEWEST, ConfiguredKubelet, Found, Release, Unsure, listed
 
@@ -171,6 +171,6 @@ def _by_list(kubelet: ConfiguredKubelet, kind: Reserved) -> bool:
 
 def _missing(kubelet: ConfiguredKubelet, name: str) -> bool:
     """Return whether the cgroup is missing by the names that both cgroup drivers give it."""
-    cgroups = kubelet.node.answer.cgroups or ()
-    missing = [cgroup.missing for cgroup in cgroups if cgroup.name == name]
-    return bool(missing) and all(missing)
+    cgroups = json_values.mappings(kubelet.node.seen.get("cgroups"))
+    records = [cgroup.get("missing") for cgroup in cgroups if cgroup.get("name") == name]
+    return bool(records) and all(isinstance(record, list) and record for record in records)
