@@ -18,6 +18,10 @@ from ...module_utils.shared import restart_impact
 from ...module_utils.shared.klog_verbosity import given
 from ...module_utils.shared.units import KUBELET as KUBELET_UNIT
 from ..editing import draft as editing_draft
+from ..evidence import contract
+from ..evidence.answers.http_answer import HttpAnswer
+from ..evidence.answers.node.devices import Devices
+from ..evidence.answers.node.kubelet import Kubelet, KubeletProcess, KubeletUnit
 from ..models import control_plane
 from ..models.kubelet import dropin as kubelet_dropin
 from ..planning import fencing
@@ -36,16 +40,16 @@ NUMBER = re.compile(r"(?<=--v[= ])\d+")
 
 def raise_kubelet(scene: RemedyContext, level: int, run_id: str) -> Step:
     """Return the step that starts this host's kubelet again with that level."""
-    data = control_plane.data(scene.document, "kubelet")
-    unit, process = data.get("unit") or {}, data.get("process") or {}
+    unit = control_plane.data(scene.document, "kubelet").get("unit") or {}
+    process = contract.answer(scene.document, Kubelet).process or KubeletProcess()
     expect = {
         "component": "kubelet",
         "restart": "unit",
         "level": level,
-        "pid": process.get("pid"),
-        "started_at": process.get("started_at"),
+        "pid": process.pid,
+        "started_at": process.started_at,
     }
-    change, diff, reason = None, "", _refusal(scene, data)
+    change, diff, reason = None, "", _refusal(scene)
     try:
         change, diff = _in_its_file(unit, level) or _beside_it(unit, level, run_id)
     except editing_draft.EditRefused as refused:
@@ -63,13 +67,13 @@ def raise_kubelet(scene: RemedyContext, level: int, run_id: str) -> Step:
     )
 
 
-def _refusal(scene: RemedyContext, data: Mapping[str, Any]) -> str | None:
+def _refusal(scene: RemedyContext) -> str | None:
     """Return what forbids the restart, as far as evidence shows it.
 
     The node checks again at the last moment.
     """
     host, allow = scene.finding.host or "", scene.consent.allow
-    refusal = _not_well(scene, data, host) or fencing.why(scene)
+    refusal = _not_well(scene, host) or fencing.why(scene)
     if refusal:
         return refusal
     held = _devices(scene)
@@ -79,20 +83,22 @@ def _refusal(scene: RemedyContext, data: Mapping[str, Any]) -> str | None:
             " kubelet restarts; wait for their end, or allow it with -e"
             " kubemend_allow=capture_restart,kubelet_restart"
         )
-    waiting = restart_impact.of_kubelet(data)
+    waiting = restart_impact.of_kubelet(control_plane.data(scene.document, "kubelet"))
     if waiting and "pending_changes" not in allow:
         return str(restart_impact.sentence(host, "the kubelet", waiting))
     return None
 
 
-def _not_well(scene: RemedyContext, data: Mapping[str, Any], host: str) -> str | None:
+def _not_well(scene: RemedyContext, host: str) -> str | None:
     """Return why this kubelet, or its API server, is not in a state for a restart, or None."""
-    if (data.get("unit") or {}).get("name") != KUBELET_UNIT or not data.get("process"):
+    kubelet = contract.answer(scene.document, Kubelet)
+    unit, healthz = kubelet.unit or KubeletUnit(), kubelet.healthz or HttpAnswer()
+    if unit.name != KUBELET_UNIT or kubelet.process is None:
         return (
             f"the kubelet of {host} does not run as {KUBELET_UNIT}: raise its level where it is"
             " started"
         )
-    if (data.get("healthz") or {}).get("status") != 200:
+    if healthz.status != 200:
         return f"the kubelet of {host} is not healthy: fix it first (journalctl -u kubelet)"
     if scene.cluster.api_status != "ok":
         return (
@@ -102,9 +108,9 @@ def _not_well(scene: RemedyContext, data: Mapping[str, Any], host: str) -> str |
     return None
 
 
-def _devices(scene: RemedyContext) -> Any:
-    devices = control_plane.data(scene.document, "devices")
-    return devices.get("names") or devices.get("running") or ()
+def _devices(scene: RemedyContext) -> tuple[str, ...]:
+    devices = contract.answer(scene.document, Devices)
+    return devices.names or devices.running or ()
 
 
 def _in_its_file(unit: Mapping[str, Any], level: int) -> tuple[dict[str, Any], str] | None:

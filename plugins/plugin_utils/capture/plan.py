@@ -16,10 +16,14 @@ from typing import Any
 
 from ...module_utils.shared.journal_names import LEVEL
 from ...module_utils.shared.klog_verbosity import given, of_argv
+from ..evidence import contract
 from ..evidence import document as evidence_document
+from ..evidence.answers.node.instances import Instances
+from ..evidence.answers.node.journal import Journal, RaisedLevel
+from ..evidence.answers.node.kubelet import Kubelet
+from ..evidence.answers.node.space import Spaces
 from ..faults import engine as fault_engine
 from ..models import cluster as model_cluster
-from ..models import control_plane
 from ..safe_io.yaml_nodes import BROKEN, first_document, get, text_of
 
 KUBELET, SCHEDULER = "kubelet", "kube-scheduler"
@@ -125,54 +129,51 @@ def demand(components: Iterable[str], level: int, allow: Iterable[str]) -> None:
 def look(document: Mapping[str, Any]) -> Seen:
     """Return what the plan needs of one host."""
     seen = Seen(model_cluster.host_of(document))
-    for process in control_plane.data(document, "instances").get("processes") or ():
-        if _is_static_pod(process):
-            seen.levels[str(process.get("component"))] = of_argv(process["argv"])
-    kubelet = control_plane.data(document, KUBELET)
-    if kubelet.get("process"):
+    for process in contract.answer(document, Instances).processes:
+        if process.static:
+            seen.levels[process.component] = of_argv(process.argv)
+    kubelet = contract.answer(document, Kubelet)
+    if kubelet.process is not None:
         seen.levels[KUBELET] = kubelet_level(kubelet)
-    seen.full = full(control_plane.data(document, "space"))
-    journal = control_plane.data(document, "journal")
-    raised = [*(journal.get("pending") or ()), *(journal.get("levels") or ())]
+    seen.full = full(contract.answer(document, Spaces))
+    journal = contract.answer(document, Journal)
+    raised = [
+        *((change.real, _earlier(RaisedLevel(run_id=change.run_id))) for change in journal.pending),
+        *((level.real, _earlier(level)) for level in journal.levels or ()),
+    ]
     seen.raised = tuple(
-        (str(entry.get("real")), _earlier(entry))
-        for entry in raised
-        if str(entry.get("real")).startswith(LEVEL)
+        (real, sentence) for real, sentence in raised if real and real.startswith(LEVEL)
     )
     return seen
 
 
-def _is_static_pod(process: object) -> bool:
-    if not isinstance(process, Mapping) or not process.get("static"):
-        return False
-    return isinstance(process.get("argv"), list)
-
-
-def _earlier(entry: Mapping[str, Any]) -> str:
+def _earlier(level: RaisedLevel) -> str:
     """Return by which run a level is raised already, and when or how it goes back."""
-    run_id = evidence_document.one_line(entry.get("run_id") or "", 40)
-    if entry.get("by_hand"):
-        return f"is raised by run {run_id}: {evidence_document.one_line(entry['by_hand'], 400)}"
+    run_id = evidence_document.one_line(level.run_id or "", 40)
+    if level.by_hand:
+        return f"is raised by run {run_id}: {evidence_document.one_line(level.by_hand, 400)}"
     back = "and no service of it is left; revert it"
-    if entry.get("until"):
-        until = evidence_document.one_line(entry["until"], 20)[-9:]
+    if level.until:
+        until = evidence_document.one_line(level.until, 20)[-9:]
         back = f"until {until} (its service puts it back); wait, or revert it"
     return f"is raised by run {run_id} {back}: {REVERT}{run_id}"
 
 
-def kubelet_level(kubelet: Mapping[str, Any]) -> int:
+def kubelet_level(kubelet: Kubelet) -> int:
     """Return a kubelet's level as its command line, else its files give it.
 
     The last file that sets logging.verbosity counts.
     """
-    level: int | None = given([str(word) for word in kubelet.get("argv") or ()])
+    level: int | None = given(kubelet.argv)
     if level is not None:
         return level
     level = 0
-    for record in [kubelet.get("config"), *(kubelet.get("config_dropins") or ())]:
+    for file in (kubelet.config, *kubelet.config_dropins):
+        if file is None or not file.text:
+            continue
         try:
-            level = _verbosity((record or {}).get("text") or "")
-        except (*BROKEN, TypeError, ValueError, AttributeError):
+            level = _verbosity(file.text)
+        except BROKEN:
             continue
     return level
 
@@ -182,19 +183,17 @@ def _verbosity(text: str) -> int:
     return min(int(value), 99)
 
 
-def full(space: Mapping[str, Any]) -> str:
+def full(space: Spaces) -> str:
     """Return a clause where too little is free to log more.
 
     The result is empty where there is enough, or where that is unknown.
     """
-    for directory in space.get("folders") or ():
-        free, inodes = directory.get("free_bytes"), directory.get("free_inodes")
-        if isinstance(free, int) and free < ENOUGH:
-            return (
-                f"{directory.get('path')} has {free // 2**20} MiB free, less than {ENOUGH // 2**20}"
-            )
-        if isinstance(inodes, int) and inodes < INODES:
-            return f"{directory.get('path')} has {inodes} inodes free, fewer than {INODES}"
+    for folder in space.folders:
+        free, inodes = folder.free_bytes, folder.free_inodes
+        if free is not None and free < ENOUGH:
+            return f"{folder.path} has {free // 2**20} MiB free, less than {ENOUGH // 2**20}"
+        if inodes is not None and inodes < INODES:
+            return f"{folder.path} has {inodes} inodes free, fewer than {INODES}"
     return ""
 
 

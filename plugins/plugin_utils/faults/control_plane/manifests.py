@@ -9,6 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from ...evidence import contract
+from ...evidence.answers.kubemend_journal import OpenStep
+from ...evidence.answers.node.journal import Journal, PendingChange, RaisedLevel
 from ...evidence.document import NEVER_BEGAN, one_line
 from ...models import control_plane
 from ...models.cluster import Cluster, Host
@@ -289,22 +292,18 @@ def interrupted(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult
     if unread is not None:
         yield unread
         return
-    journal = control_plane.data(document, "journal")
-    busy = bool(journal.get("busy"))
-    working = [record for record in journal.get("unproven") or () if record.get("running")]
+    journal = contract.answer(document, Journal)
+    working = [step for step in journal.unproven if step.running]
     hits: list[Detection] = []
-    if not busy:
+    if not journal.busy:
         hits = [*_unfinished(host, journal), *_down(host, journal)]
     # What is under way may still fail.
     under_way: tuple[Missing, ...] = ()
-    if busy or working:
+    if journal.busy or working:
         under_way = (Missing(host.host, "journal", "busy"),)
     note = ""
     if working:
-        note = (
-            f"step {working[0].get('step')} of run {working[0].get('run_id')} is at work on"
-            f" {host.host}"
-        )
+        note = f"step {working[0].step} of run {working[0].run_id} is at work on {host.host}"
     applies = host.statuses.get("journal") == "ok"
     yield CheckResult(_together(hits), under_way, applies, host=host.host, note=note)
 
@@ -321,36 +320,35 @@ def _journal_unread(host: Host) -> CheckResult | None:
     return CheckResult((), missing, asked, host=host.host)
 
 
-def _unfinished(host: Host, journal: Mapping[str, Any]) -> Iterator[Detection]:
+def _unfinished(host: Host, journal: Journal) -> Iterator[Detection]:
     """Yield a hit for each change without its end, and for each step that was not verified."""
-    for record in journal.get("pending") or ():
-        text = f"{record.get('what')}: the file is as {record.get('state')} the change"
-        yield _unfinished_hit(host, record, text)
-    for record in journal.get("unproven") or ():
-        if not record.get("running"):
-            yield _unfinished_hit(host, record, f"step {record.get('step')} was never proven")
+    for change in journal.pending:
+        text = f"{change.what}: the file is as {change.state} the change"
+        yield _unfinished_hit(host, change, text)
+    for step in journal.unproven:
+        if not step.running:
+            yield _unfinished_hit(host, step, f"step {step.step} was never proven")
 
 
-def _unfinished_hit(host: Host, record: Mapping[str, Any], text: str) -> Detection:
+def _unfinished_hit(host: Host, entry: PendingChange | OpenStep, text: str) -> Detection:
     return Detection(
-        f"a change of run {record.get('run_id')} was interrupted",
-        (EvidenceRef("file", host.host, path=str(record.get("path") or JOURNAL), text=text),),
+        f"a change of run {entry.run_id} was interrupted",
+        (EvidenceRef("file", host.host, path=entry.path or JOURNAL, text=text),),
         "let the next repairing run finish or undo it",
         host.host,
         host.node,
     )
 
 
-def _down(host: Host, journal: Mapping[str, Any]) -> Iterator[Detection]:
+def _down(host: Host, journal: Journal) -> Iterator[Detection]:
     """Yield a hit for each component that a failed step left down."""
-    for record in journal.get("down") or ():
-        run, component = record.get("run_id"), record.get("component")
-        path = str(record.get("path") or JOURNAL)
+    for step in journal.down:
+        path = step.path or JOURNAL
         yield Detection(
-            f"step {record.get('step')} of run {run} failed, and {component} does not run",
-            (EvidenceRef("file", host.host, path=path, text=str(record.get("reason"))),),
-            f"bring {component} back (journalctl -u kubelet, crictl ps -a), or take the run back"
-            f" with kubemend.remediation.revert -e kubemend_run_id={run}",
+            f"step {step.step} of run {step.run_id} failed, and {step.component} does not run",
+            (EvidenceRef("file", host.host, path=path, text=str(step.reason)),),
+            f"bring {step.component} back (journalctl -u kubelet, crictl ps -a), or take the run"
+            f" back with kubemend.remediation.revert -e kubemend_run_id={step.run_id}",
             host.host,
             host.node,
         )
@@ -431,24 +429,23 @@ def left_behind(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult
     if unread is not None:
         yield unread
         return
-    levels = control_plane.data(document, "journal").get("levels")
+    levels = contract.answer(document, Journal).levels
     # evidence of before levels were journalled
     if levels is None and host.statuses["journal"] == "ok":
         yield unknown(Missing(host.host, "journal", "not_asked"), host=host.host)
         return
-    hits = tuple(_raised(host, level) for level in levels or () if level.get("overdue"))
+    hits = tuple(_raised(host, level) for level in levels or () if level.overdue)
     yield CheckResult(hits, (), host.statuses.get("journal") == "ok", host=host.host)
 
 
-def _raised(host: Host, level: Mapping[str, Any]) -> Detection:
-    run = level.get("run_id")
-    path = f"{JOURNAL}/{run}/{level.get('entry')}.json"
-    revert = f"put it back: kubemend.remediation.revert -e kubemend_run_id={run}"
+def _raised(host: Host, level: RaisedLevel) -> Detection:
+    path = f"{JOURNAL}/{level.run_id}/{level.entry}.json"
+    revert = f"put it back: kubemend.remediation.revert -e kubemend_run_id={level.run_id}"
     return Detection(
-        f"the {level.get('path')} is still {level.get('level')} instead of {level.get('former')}"
-        f" since run {run}",
-        (EvidenceRef("file", host.host, path=path, text=f"raised at {level.get('at')}"),),
-        str(level.get("by_hand") or revert),
+        f"the {level.path} is still {level.level} instead of {level.former} since run"
+        f" {level.run_id}",
+        (EvidenceRef("file", host.host, path=path, text=f"raised at {level.at}"),),
+        level.by_hand or revert,
         host.host,
         host.node,
     )

@@ -10,8 +10,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from ...evidence import contract
+from ...evidence.answers.node.component_end import ComponentEnd, ComponentLog
+from ...evidence.answers.node.system import System
 from ...evidence.document import one_line
-from ...models import control_plane
 from ...models.cluster import Host, moment
 from ...models.control_plane import ControlPlane, FileUse, Process
 from ...models.result import EvidenceRef, Missing
@@ -61,7 +63,7 @@ def down(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
         return
     exits, booted = _exits(document), _booted(document)
     results = [
-        _evaluated(host, plane, use, exits.get(use.component) or {}, booted)
+        _evaluated(host, plane, use, exits.get(use.component, ComponentLog()), booted)
         for use in _one_each(plane)
     ]
     hits = tuple(hit for hit, _doubt in results if hit)
@@ -83,10 +85,10 @@ def _without_components(host: Host, missing: tuple[Missing, ...]) -> CheckResult
     return CheckResult((), missing, applies, host=host.host, note=problem)
 
 
-def _exits(document: Mapping[str, Any]) -> dict[Any, Mapping[str, Any]]:
+def _exits(document: Mapping[str, Any]) -> dict[str, ComponentLog]:
     """Return what the logs say of each component's exits, by the component."""
-    rows = control_plane.data(document, "component_end").get("components") or ()
-    return {row.get("component"): row for row in rows if isinstance(row, Mapping)}
+    logs = contract.answer(document, ComponentEnd).components
+    return {log.component: log for log in logs}
 
 
 def _owed(host: Host, plane: ControlPlane, doubtful: bool) -> Iterator[Missing]:
@@ -114,15 +116,14 @@ def _one_each(plane: ControlPlane) -> list[FileUse]:
 
 def _booted(document: Mapping[str, Any]) -> float:
     """Return when the machine booted, by its own clock, or 0 if that is not known."""
-    system = control_plane.data(document, "system")
-    clock, uptime = _number(system.get("clock")), _number(system.get("uptime_s"))
-    if clock is None or uptime is None:
+    system = contract.answer(document, System)
+    if system.clock is None or system.uptime_s is None:
         return 0.0
-    return clock - uptime
+    return system.clock - system.uptime_s
 
 
 def _evaluated(
-    host: Host, plane: ControlPlane, use: FileUse, exits: Mapping[str, Any], booted: float
+    host: Host, plane: ControlPlane, use: FileUse, exits: ComponentLog, booted: float
 ) -> tuple[Detection | None, str]:
     """Return the hit of a manifest's component, or why that cannot be decided."""
     started = [
@@ -143,7 +144,7 @@ def _evaluated(
         begun = host.kubelet_started.timestamp()
     if plane.clock - use.mtime < SETTLE_SECONDS or plane.clock - begun < STARTING_SECONDS:
         return None, f"the kubelet may still be at it: {use.component}"
-    if exits.get("lines"):
+    if exits.lines:
         return _hit(host, use, exits, "does not stay up", None), ""
     return _hit(host, use, exits, "does not start", None), ""
 
@@ -152,7 +153,7 @@ def _running_hit(
     host: Host,
     plane: ControlPlane,
     use: FileUse,
-    exits: Mapping[str, Any],
+    exits: ComponentLog,
     started: float,
     booted: float,
 ) -> Detection | None:
@@ -167,28 +168,26 @@ def _running_hit(
 
 
 def _exits_at_once(
-    plane: ControlPlane, exits: Mapping[str, Any], started: float, lived: float | None
+    plane: ControlPlane, exits: ComponentLog, started: float, lived: float | None
 ) -> bool:
-    restarts = _number(exits.get("restart"))
-    if restarts is None or restarts < STARTS:
+    if exits.restart is None or exits.restart < STARTS:
         return False
     if lived is None or lived >= LIVED_SECONDS or plane.clock - started >= SHORT_SECONDS:
         return False
     return _LAST.match(last_word(_lines(exits))) is not None
 
 
-def _restarts(plane: ControlPlane, exits: Mapping[str, Any], started: float, booted: float) -> bool:
+def _restarts(plane: ControlPlane, exits: ComponentLog, started: float, booted: float) -> bool:
     """Tell whether a component exits every few minutes, although it runs during the audit.
 
     A high lifetime count alone shows nothing about the present. Its number counts starts of one
     manifest, so that a change of the manifest is no restart.
     """
-    first, restarts = _number(exits.get("first")), _number(exits.get("restart"))
-    if first is None or restarts is None:
+    if exits.first is None or exits.restart is None:
         return False
     recent = [
         start
-        for start in (first, started)
+        for start in (exits.first, started)
         if plane.clock - start < AGAIN_SECONDS and not 0 <= start - booted < BOOT_SECONDS
     ]
     if len(recent) < 2:
@@ -196,33 +195,26 @@ def _restarts(plane: ControlPlane, exits: Mapping[str, Any], started: float, boo
     starts = QUIET_STARTS
     if any(_LAST.match(line) or _LOST.search(line) for line in _lines(exits)):
         starts = AGAIN_STARTS
-    return restarts + 1 >= starts
+    return exits.restart + 1 >= starts
 
 
-def _number(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+def _lines(exits: ComponentLog) -> list[str]:
+    return [one_line(line, 600) for line in exits.lines]
+
+
+def _lived(exits: ComponentLog) -> float | None:
+    if exits.first is None or exits.last is None:
         return None
-    return value
-
-
-def _lines(ended: Mapping[str, Any]) -> list[str]:
-    return [one_line(line, 600) for line in ended.get("lines") or () if isinstance(line, str)]
-
-
-def _lived(ended: Mapping[str, Any]) -> float | None:
-    first, last = _number(ended.get("first")), _number(ended.get("last"))
-    if first is None or last is None:
-        return None
-    return last - first
+    return exits.last - exits.first
 
 
 def _hit(
-    host: Host, use: FileUse, exits: Mapping[str, Any], effect: str, lived: float | None
+    host: Host, use: FileUse, exits: ComponentLog, effect: str, lived: float | None
 ) -> Detection:
-    line, kubelet = last_word(_lines(exits)), one_line(exits.get("kubelet") or "", 600)
+    line, kubelet = last_word(_lines(exits)), one_line(exits.kubelet or "", 600)
     proofs = [EvidenceRef("file", host.host, path=use.path, text=_named(use, line))]
     if line:
-        path = one_line(exits.get("path") or "", 300)
+        path = one_line(exits.path or "", 300)
         proofs.append(EvidenceRef("log", host.host, path=path, text=line))
     elif kubelet:
         proofs.append(EvidenceRef("log", host.host, object="kubelet", text=kubelet))
@@ -244,15 +236,14 @@ def _hit(
     )
 
 
-def _starts(exits: Mapping[str, Any]) -> str:
+def _starts(exits: ComponentLog) -> str:
     """Return how often a component was started, for a summary."""
-    restarts = _number(exits.get("restart"))
-    if not restarts:
+    if not exits.restart:
         return ""
-    begun = moment(exits.get("begun"))
+    begun = moment(exits.begun)
     if begun is None:
-        return f" ({restarts:.0f} starts before)"
-    return f" ({restarts:.0f} starts before since {begun:%Y-%m-%dT%H:%M:%SZ})"
+        return f" ({exits.restart} starts before)"
+    return f" ({exits.restart} starts before since {begun:%Y-%m-%dT%H:%M:%SZ})"
 
 
 def _last_start(lived: float | None) -> str:

@@ -9,12 +9,15 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ...evidence import contract
+from ...evidence.answers.node.kubelet import Kubelet
+from ...evidence.answers.node.kubelet_log import KubeletLog
+from ...evidence.answers.node.system import System
 from ...models import control_plane
 from ...models.cluster import Host
 from ...models.kubelet import config as kubelet_config
 from ...models.kubelet import status as kubelet_status
 from ...models.result import EvidenceRef, Missing
-from ...parsers import systemd_unit
 from ..base import CheckResult, Detection, node_check, present, unknown
 
 RECENT = 600.0  # seconds: the kubelet tries each pod again at least every few minutes
@@ -44,9 +47,9 @@ def refused(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     if not refusals:
         yield unknown(*host.missing("kubelet_log"))
         return
-    clock = control_plane.data(document, "system").get("clock")
+    clock = contract.answer(document, System).clock
     logged = kubelet_status.moment(refusals[-1][0])
-    if not isinstance(clock, (int, float)) or isinstance(clock, bool) or logged is None:
+    if clock is None or logged is None:
         note = "it cannot be told whether it is still so"
         yield unknown(Missing(host.host, "system", "error"), note=note)
         return
@@ -59,11 +62,8 @@ def refused(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
 
 def _refusals(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return the log lines that refuse cgroups, with the driver of the runtime."""
-    lines = control_plane.data(document, "kubelet_log").get("lines")
-    if not isinstance(lines, list):
-        return []
-    texts = [line for line in lines if isinstance(line, str)]
-    return [(line, driver) for line in texts for driver in _drivers(line)]
+    lines = contract.answer(document, KubeletLog).lines
+    return [(line, driver) for line in lines for driver in _drivers(line)]
 
 
 def _drivers(line: str) -> list[str]:
@@ -83,13 +83,9 @@ def _over(host: Host, document: Mapping[str, Any], age: float, logged: float, li
 
 def _is_down(document: Mapping[str, Any]) -> bool:
     """Tell whether the kubelet is known not to run: a unit of it is there, and no process."""
-    kubelet = control_plane.data(document, "kubelet")
-    unit = kubelet.get("unit")
-    return (
-        isinstance(unit, Mapping)
-        and not kubelet.get("process")
-        and not systemd_unit.unit(unit).runs
-    )
+    status = kubelet_status.read(document)
+    process = contract.answer(document, Kubelet).process
+    return status is not None and process is None and not status.unit.runs
 
 
 def _hit(host: Host, document: Mapping[str, Any], refusals: list[tuple[str, str]]) -> Detection:

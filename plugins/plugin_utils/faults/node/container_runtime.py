@@ -11,6 +11,13 @@ from dataclasses import replace
 from typing import Any
 
 from ....module_utils.shared.start_refusal import Refusal
+from ...evidence import contract
+from ...evidence.answers.http_answer import HttpAnswer
+from ...evidence.answers.node import runtime
+from ...evidence.answers.node.kubelet import Kubelet
+from ...evidence.answers.node.kubelet_log import KubeletLog
+from ...evidence.answers.node.pinning import Pinning
+from ...evidence.answers.node.system import System
 from ...evidence.document import one_line, shell_name
 from ...models import control_plane
 from ...models import unit_start as model_unit_start
@@ -19,7 +26,6 @@ from ...models.kubelet import exit_cause
 from ...models.kubelet import status as kubelet_status
 from ...models.result import EvidenceRef, Missing
 from ...parsers import (
-    json_values,
     pflag,
     runtime_journal,
     systemd_unit,
@@ -86,21 +92,13 @@ def starters(record: Mapping[str, Any]) -> list[str]:
 
     These are units that want it, a target by the vendor's files, and a socket.
     """
-    names = [
-        name for name in json_values.texts(record.get("wanted_by")) if name.endswith(".service")
-    ]
+    names = [name for name in record.get("wanted_by", ()) if name.endswith(".service")]
     if record.get("unit_file_state") == "disabled":
-        names += json_values.texts(record.get("brought_by"))
+        names += record.get("brought_by") or ()
     trigger = systemd_unit.unit(record.get("trigger"))
     if trigger.file_state == "enabled":
         names.append(trigger.name)
     return names
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    if isinstance(value, Mapping):
-        return value
-    return {}
 
 
 def on_demand(record: Mapping[str, Any]) -> bool:
@@ -115,15 +113,17 @@ class Runtime:
 
     def __init__(self, host: Host, document: Mapping[str, Any]) -> None:
         self.host, self.document = host, document
-        self.evidence = control_plane.data(document, "runtime")
-        self.kind, self.name = self.evidence.get("kind"), host.node or host.host
-        self.path = one_line(self.evidence.get("path") or "", 200)
-        self.records = json_values.mappings(self.evidence.get("units"))
-        family = systemd_unit.unit(control_plane.data(document, "kubelet").get("unit")).family
-        self.alone = family in ("kubelet", "other")  # no other program contains it
-        version = str(control_plane.data(document, "pinning").get("kubelet_version") or "")
+        self.evidence = contract.answer(document, runtime.Runtime)
+        self.kind, self.name = self.evidence.kind, host.node or host.host
+        self.path = one_line(self.evidence.path or "", 200)
+        unit = node_kubelet_unit.unit_of(document) or Unit()
+        self.alone = unit.family in ("kubelet", "other")  # no other program contains it
+        version = contract.answer(document, Pinning).kubelet_version or ""
         self.version = pflag.parse_version(version.rpartition(" ")[2])
-        self.lost = runtime_journal.damaged(self.evidence.get("metadata"))
+        # parsers read the mappings
+        records = control_plane.data(document, "runtime")
+        self.records = records.get("units", ())
+        self.lost = runtime_journal.damaged(records.get("metadata"))
         self.notes: list[str] = []
         self.on_demand = False  # a socket of systemd starts it
         self.lacking = False
@@ -133,7 +133,7 @@ class Runtime:
         if self.kind == EMBEDDED or (not self.alone and not self._there()):
             note = "its runtime is part of another program, and has no unit of its own"
             return self._not_applicable(note)
-        if not isinstance(self.kind, str):
+        if self.kind is None:
             return self._unknown(
                 "which runtime the kubelet uses cannot be told: nothing names its socket"
             )
@@ -158,7 +158,7 @@ class Runtime:
         return not_applicable(note, host=self.host.host)
 
     def _component(self) -> str | None:
-        if isinstance(self.kind, str) and self.kind in (CONTAINERD, DOCKER, CRI_DOCKER, "crio"):
+        if self.kind in (CONTAINERD, DOCKER, CRI_DOCKER, "crio"):
             return self.kind
         return None
 
@@ -218,8 +218,7 @@ class Runtime:
         self, unit: Unit, state: systemd_unit.State, disabled: bool, record: Mapping[str, Any]
     ) -> Detection:
         name = shell_name(unit.name, "UNIT")
-        lines = control_plane.lines(record.get("said"))
-        refused = model_unit_start.of(self.document, record, lines)
+        refused = model_unit_start.of(self.document, record, record.get("said", ()))
         words = self._told(unit, state, runtime_journal.told(record), refused)
         reasons = [words.what]
         if not words.instead:
@@ -309,7 +308,7 @@ class Runtime:
 
     def _of_socket(self) -> list[Detection]:
         """Return what is wrong with how the runtime answers."""
-        error = self.evidence.get("error")
+        error = self.evidence.error
         gone = self._dockershim()
         if gone:
             return [gone]
@@ -317,12 +316,12 @@ class Runtime:
             return [self._absent()]
         if self._is_without_socket():
             return [self._without_socket()]
-        if self.evidence.get("asked") is not True:
+        if not self.evidence.asked:
             self.lacking = not self.on_demand
             if not self.on_demand:
                 self.notes.append(f"whether it answers at {self.path} was not asked")
             return []
-        if isinstance(error, str) and error:
+        if error:
             return [
                 self._at_socket(
                     f"its unit runs, and {self.path} takes no connection ({one_line(error, 80)})",
@@ -335,13 +334,12 @@ class Runtime:
 
     def _is_absent(self) -> bool:
         """Tell whether neither the unit nor the socket of the runtime is there."""
-        if self.kind not in (CRI_DOCKER, CONTAINERD, "crio") or not self.records:
+        if self.kind not in (CRI_DOCKER, CONTAINERD, "crio") or not self.evidence.units:
             return False
-        no_unit = self.records[-1].get("absent") is True
-        return no_unit and self.evidence.get("socket") == "missing"
+        return self.evidence.units[-1].absent and self.evidence.socket == "missing"
 
     def _is_without_socket(self) -> bool:
-        if self.evidence.get("socket") not in ("missing", "other") or self.kind == DOCKER:
+        if self.evidence.socket not in ("missing", "other") or self.kind == DOCKER:
             return False
         return any(systemd_unit.unit(record).runs for record in self._there())
 
@@ -356,7 +354,7 @@ class Runtime:
         )
 
     def _of_calls(self) -> list[Detection]:
-        calls = _mapping(self.evidence.get("calls"))
+        calls = self.evidence.calls or {}
         v1, old = calls.get("v1"), calls.get("v1alpha2")
         pleg = self._pleg()
         silent = SILENT in (v1, old)
@@ -422,20 +420,18 @@ class Runtime:
 
         A kubelet that exited for another reason shows nothing about its runtime.
         """
-        kubelet = control_plane.data(self.document, "kubelet")
         status = kubelet_status.read(self.document)
         if status is None or status.state.kind != systemd_unit.RUNNING:
             return None
-        healthz = kubelet.get("healthz")
-        if kubelet.get("argv_source") != "process" or not isinstance(healthz, Mapping):
+        kubelet = contract.answer(self.document, Kubelet)
+        healthz = kubelet.healthz
+        if kubelet.argv_source != "process" or healthz is None or _is_well(healthz):
             return None
-        if _is_well(healthz):
-            return None
-        error = healthz.get("error") or f"HTTP {healthz.get('status')}"
+        error = healthz.error or f"HTTP {healthz.status}"
         return EvidenceRef(
             "http",
             self.host.host,
-            object=one_line(healthz.get("url") or "healthz", 100),
+            object=one_line(healthz.url or "healthz", 100),
             text=one_line(error, 100),
         )
 
@@ -444,12 +440,12 @@ class Runtime:
 
         Up to 1.23 docker's own socket is the default, and another needs --container-runtime=remote.
         """
-        argv = control_plane.data(self.document, "kubelet").get("argv")
-        if not isinstance(argv, list) or len(argv) < 2 or self.kind not in (CONTAINERD, "crio"):
+        argv = contract.answer(self.document, Kubelet).argv
+        if len(argv) < 2 or self.kind not in (CONTAINERD, "crio"):
             return False
         return pflag.string_flag(argv, "container-runtime") is None
 
-    def _language(self, v1: Any, old: Any) -> list[Detection]:
+    def _language(self, v1: int | str | None, old: int | str | None) -> list[Detection]:
         """Return a hit if kubelet and runtime share no version of the CRI: one of them answered."""
         needs_v1 = self.version and self.version >= ONLY_V1
         if v1 == UNIMPLEMENTED and (needs_v1 or self._death()):
@@ -472,7 +468,7 @@ class Runtime:
             self._note_language(v1)
         return []
 
-    def _note_language(self, v1: Any) -> None:
+    def _note_language(self, v1: int | str | None) -> None:
         """Note a runtime with one version of the CRI next to a kubelet of unknown version."""
         spoken = "v1alpha2"
         if v1 != UNIMPLEMENTED:
@@ -487,13 +483,9 @@ class Runtime:
 
     def _no_cri(self) -> Detection:
         """Report a runtime without a CRI, as docker's packages configure containerd."""
-        config = _mapping(self.evidence.get("config"))
-        disabled = [
-            name
-            for name in config.get("disabled_plugins") or ()
-            if isinstance(name, str) and name in CRI_PLUGINS
-        ]
-        path, line = one_line(config.get("path") or "its configuration", 200), config.get("line")
+        config = self.evidence.config or runtime.RuntimeConfig()
+        disabled = [name for name in config.disabled_plugins or () if name in CRI_PLUGINS]
+        path = one_line(config.path or "its configuration", 200)
         if not disabled and self.lost:
             return self._damaged(self.lost)
         if not disabled:
@@ -503,8 +495,6 @@ class Runtime:
                 f" {self._unit_name()}; ctr plugins ls), and disabled_plugins in {path};"
                 f" {self._leave()}",
             )
-        if not isinstance(line, int):
-            line = None
         names = ", ".join(disabled)
         text = f"disabled_plugins = {names}"
         return self._at_calls(
@@ -512,7 +502,7 @@ class Runtime:
             f"take {names} out of disabled_plugins in {path} (packages of docker write"
             " it so), and see that its cgroup driver is the kubelet's; then systemctl restart"
             f" {self._unit_name()}: {self._leave()}",
-            EvidenceRef("file", self.host.host, path=path, line=line, text=text),
+            EvidenceRef("file", self.host.host, path=path, line=config.line, text=text),
         )
 
     def _damaged(self, path: str) -> Detection:
@@ -531,10 +521,9 @@ class Runtime:
 
     def _emptied(self) -> list[Detection]:
         """Report a configuration of 0 bytes, which containerd reads without an error."""
-        raw = self.evidence.get("emptied")
-        if self.kind != CONTAINERD or not isinstance(raw, str) or not raw:
+        if self.kind != CONTAINERD or not self.evidence.emptied:
             return []
-        path = one_line(raw, 200)
+        path = one_line(self.evidence.emptied, 200)
         return [
             self._hit(
                 None,
@@ -557,10 +546,10 @@ class Runtime:
         """Report a kubelet without dockershim that is configured to use docker."""
         if self.kind != DOCKER or not self.version or self.version < NO_DOCKERSHIM:
             return None
-        endpoint = self.evidence.get("endpoint")
-        if isinstance(endpoint, str) and "dockershim" in endpoint:
+        endpoint = self.evidence.endpoint or ""
+        if "dockershim" in endpoint:
             flag = f"--container-runtime-endpoint={one_line(endpoint, 100)}"
-        elif self.evidence.get("docker") is True:
+        elif self.evidence.docker:
             flag = "--container-runtime=docker"
         else:
             return None
@@ -575,7 +564,7 @@ class Runtime:
         )
 
     def _absent(self) -> Detection:
-        unit = one_line(self.records[-1].get("name") or "", 80)
+        unit = one_line(self.evidence.units[-1].name, 80)
         reason, suffix = "there is no such runtime", ""
         if self.kind == CRI_DOCKER:
             reason = "cri-dockerd is not there"
@@ -636,7 +625,7 @@ class Runtime:
         )
 
     def _at_calls(self, problem: str, remedy: str, *places: EvidenceRef) -> Detection:
-        calls = _mapping(self.evidence.get("calls"))
+        calls = self.evidence.calls or {}
         answers = ", ".join(
             f"runtime.{name}.RuntimeService: {_answer(calls.get(name))}"
             for name in ("v1", "v1alpha2")
@@ -686,11 +675,10 @@ class Runtime:
 
     def _pleg(self) -> tuple[str, str] | None:
         """Return how long a kubelet has missed the runtime's lists, and its log line, or None."""
-        lines = control_plane.data(self.document, "kubelet_log").get("lines")
-        clock = control_plane.data(self.document, "system").get("clock")
-        if not isinstance(lines, (list, tuple)) or not isinstance(clock, (int, float)):
+        clock = contract.answer(self.document, System).clock
+        if clock is None:
             return None
-        for line in reversed(json_values.texts(lines)):
+        for line in reversed(contract.answer(self.document, KubeletLog).lines):
             match = _PLEG.search(line)
             if match is None:
                 continue
@@ -703,9 +691,9 @@ class Runtime:
         return None
 
 
-def _is_well(healthz: Mapping[str, Any]) -> bool:
+def _is_well(healthz: HttpAnswer) -> bool:
     """Tell whether a kubelet's healthz shows no problem, or was not asked."""
-    code, error = healthz.get("status"), healthz.get("error")
+    code, error = healthz.status, healthz.error
     return code == 200 or error == "switched off" or (code is None and not error)
 
 

@@ -20,10 +20,11 @@ from typing import Any
 from yaml.nodes import MappingNode, Node, SequenceNode
 
 from ....module_utils.shared import quantity
-from ...evidence import memoize
+from ...evidence import contract, memoize
+from ...evidence.answers.file_record import FileRecord
+from ...evidence.answers.node.kubelet import Kubelet
 from ...parsers import pflag, pod_manifest
 from ...safe_io import yaml_nodes
-from .. import control_plane
 from ..result import EvidenceRef
 from . import dropin
 
@@ -112,26 +113,26 @@ def read(kubelet: Mapping[str, Any]) -> KubeletConfig:
     """Return the configuration from the evidence of the collector kubelet. Never raises."""
     values: dict[tuple[str, ...], Setting] = {}
     tops: dict[str, Setting] = {}
-    temporary = dropin.lent(kubelet)
-    argv = tuple(str(word) for word in kubelet.get("argv") or () if word not in temporary)
+    answer, temporary = contract.decoded(kubelet, Kubelet).answer, dropin.lent(kubelet)
+    argv = tuple(word for word in answer.argv if word not in temporary)
     problems = [_unreadable(argv)]
-    for record in (kubelet.get("config"), *(kubelet.get("config_dropins") or ())):
-        if not isinstance(record, Mapping):
+    for file in (answer.config, *answer.config_dropins):
+        if file is None:
             continue
         try:
-            _take(record, values, tops)
-            problem = _file_problem(record)
+            _take(file, values, tops)
+            problem = _file_problem(file)
         except pod_manifest.ManifestError as error:
             problem = error.problem
         if problem:
-            problems.append(f"{record.get('path')}: {problem}")
+            problems.append(f"{file.path}: {problem}")
     return KubeletConfig(argv, values, next(filter(None, problems), ""), tops)
 
 
-def _file_problem(record: Mapping[str, Any]) -> Any:
-    if record.get("error"):
-        return record["error"]
-    if record.get("text") is None:
+def _file_problem(file: FileRecord) -> str:
+    if file.error:
+        return file.error
+    if file.text is None:
         return "it is no text"
     return ""
 
@@ -159,18 +160,16 @@ def inside(argv: Sequence[str]) -> str:
 
 
 def _take(
-    record: Mapping[str, Any], values: dict[tuple[str, ...], Setting], tops: dict[str, Setting]
+    file: FileRecord, values: dict[tuple[str, ...], Setting], tops: dict[str, Setting]
 ) -> None:
     """Merge one file into the values of earlier files. Raises ManifestError."""
-    path = str(record.get("path"))
-    text = pod_manifest.parseable(str(record.get("text") or ""), control_plane.spans(record))
-    scalars, keys = _parsed(text)
+    scalars, keys = _parsed(pod_manifest.parseable(file.text or "", file.masked))
     for key, line, whole in keys:
         if whole:
             _remove(values, key)
-        tops[key] = Setting("", key, path, line)
+        tops[key] = Setting("", key, file.path, line)
     values.update(
-        (names, Setting(value, shown, path, line)) for names, value, shown, line in scalars
+        (names, Setting(value, shown, file.path, line)) for names, value, shown, line in scalars
     )
 
 

@@ -12,9 +12,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...evidence import memoize
-from ...parsers import json_values, manager_error
-from .. import control_plane, cpu_manager
+from ...evidence import contract, memoize
+from ...evidence.answers.node.kubelet import Kubelet, KubeletUnit
+from ...evidence.answers.node.kubelet_end import KubeletEnd
+from ...evidence.answers.node.kubelet_log import KubeletLog
+from ...parsers import manager_error
+from .. import cpu_manager
 from ..cpu_manager import Node
 from ..result import EvidenceRef
 from . import exit_cause, manager_policies, node_allocatable, reserved_resources, status
@@ -127,11 +130,8 @@ def _death(why: status.KubeletStatus, document: Mapping[str, Any]) -> exit_cause
     """Return the exit cause with a line of the journal, if one has it."""
     if why.death is not None and why.death.line:
         return why.death
-    for collector in ("kubelet_end", "kubelet_log"):
-        death = exit_cause.said(control_plane.data(document, collector).get("lines"))
-        if death is not None:
-            return death
-    return why.death
+    end, log = contract.answer(document, KubeletEnd), contract.answer(document, KubeletLog)
+    return exit_cause.said(end.lines) or exit_cause.said(log.lines) or why.death
 
 
 def places(
@@ -149,15 +149,13 @@ def places(
 
 def _places_of_flag(document: Mapping[str, Any], setting: Setting, host: str) -> list[EvidenceRef]:
     """Return the lines of the unit's environment files that give this flag, else the process."""
-    unit = json_values.mapping(control_plane.data(document, "kubelet").get("unit"))
+    unit = contract.answer(document, Kubelet).unit or KubeletUnit()
     word, proofs = setting.text.partition("=")[0], []
-    for record in json_values.mappings(unit.get("environment_files")):
-        path, text = record.get("path"), record.get("text")
-        if not isinstance(path, str) or not isinstance(text, str):
-            continue
-        for number, line in enumerate(text.splitlines(), 1):
+    for file in unit.environment_files:
+        for number, line in enumerate((file.text or "").splitlines(), 1):
             if _gives(line, word):
-                proofs.append(EvidenceRef("file", host, path=path, line=number, text=setting.text))
+                text = setting.text
+                proofs.append(EvidenceRef("file", host, path=file.path, line=number, text=text))
     return proofs or [setting.proof(host)]
 
 

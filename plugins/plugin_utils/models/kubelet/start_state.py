@@ -12,8 +12,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from ....module_utils.shared import kubelet_start
+from ...evidence import contract
+from ...evidence.answers.node.journal import Journal
+from ...evidence.answers.node.kubelet import Kubelet
+from ...evidence.answers.node.system import System
 from ...parsers import cpu_manager_state, cpuset
-from .. import control_plane, cpu_manager
+from .. import cpu_manager
 from ..cpu_manager import Node
 
 FITS = "nothing in its state tells why it does not start"
@@ -22,20 +26,20 @@ STRICT = "--cpu-manager-policy-options=strict-cpu-reservation="
 
 def stands(document: Mapping[str, Any], node: Node) -> bool:
     """Return whether the kubelet is healthy for longer than one that its state ends."""
-    kubelet = control_plane.data(document, "kubelet")
-    if (kubelet.get("healthz") or {}).get("status") != 200:
+    healthz = contract.answer(document, Kubelet).healthz
+    if healthz is None or healthz.status != 200:
         return False
     arguments, why_not = lend(node)
     ends = bool(arguments) or why_not != FITS
-    return not (ends and _is_young(document, kubelet))
+    return not (ends and _is_young(document))
 
 
-def _is_young(document: Mapping[str, Any], kubelet: Mapping[str, Any]) -> bool:
-    clock = control_plane.data(document, "system").get("clock")
-    started = (kubelet.get("process") or {}).get("started_at")
-    if not started or not clock:
+def _is_young(document: Mapping[str, Any]) -> bool:
+    clock = contract.answer(document, System).clock
+    process = contract.answer(document, Kubelet).process
+    if process is None or not process.started_at or not clock:
         return False
-    return float(clock) - float(started) < kubelet_start.SETTLED_SECONDS
+    return clock - process.started_at < kubelet_start.SETTLED_SECONDS
 
 
 def comes_back(document: Mapping[str, Any], node: Node) -> bool:
@@ -43,10 +47,9 @@ def comes_back(document: Mapping[str, Any], node: Node) -> bool:
 
     That reset is finished first, and nothing prevents the kubelet's start afterwards.
     """
-    records = control_plane.data(document, "journal").get("unproven") or ()
+    steps = contract.answer(document, Journal).unproven
     return node.file is None and any(
-        record.get("component") == kubelet_start.COMPONENT and not record.get("running")
-        for record in records
+        step.component == kubelet_start.COMPONENT and not step.running for step in steps
     )
 
 

@@ -17,8 +17,11 @@ from datetime import datetime
 from typing import Any
 
 from ....module_utils.shared.start_refusal import Refusal
-from ...evidence import memoize
-from ...parsers import json_values, systemd_unit, unit_journal
+from ...evidence import contract, memoize
+from ...evidence.answers.node.kubelet import Kubelet
+from ...evidence.answers.node.kubelet_end import KubeletEnd
+from ...evidence.answers.node.system import System
+from ...parsers import systemd_unit, unit_journal
 from ...parsers.systemd_unit import State, Unit
 from .. import control_plane, unit_start
 from . import exit_cause
@@ -63,14 +66,13 @@ class KubeletStatus:
 @memoize.last
 def read(document: Mapping[str, Any]) -> KubeletStatus | None:
     """Return the state of a node's kubelet; None where the evidence names no unit."""
-    kubelet = control_plane.data(document, "kubelet")
-    facts = kubelet.get("unit")
-    if not isinstance(facts, Mapping):
+    kubelet = contract.answer(document, Kubelet)
+    if kubelet.unit is None:
         return None
+    facts = control_plane.data(document, "kubelet")["unit"]
     unit = systemd_unit.unit(facts)
-    collected = control_plane.data(document, "kubelet_end").get("lines")
-    lines = json_values.texts(collected)
-    state = _state(unit, lines, document)
+    lines = contract.answer(document, KubeletEnd).lines
+    state = _state(unit, lines, contract.answer(document, System).clock)
     refused: tuple[Refusal, ...] = ()
     if state.kind in ENDED:
         refused = tuple(unit_start.of(document, facts, lines))
@@ -84,20 +86,20 @@ def read(document: Mapping[str, Any]) -> KubeletStatus | None:
         _death(state, lines, facts),
         _since(last),
         last,
-        isinstance(collected, (list, tuple)),
+        control_plane.status(document, "kubelet_end") == "ok",
         _runs_apart(kubelet, state),
         refused,
     )
 
 
-def _runs_apart(kubelet: Mapping[str, Any], state: State) -> bool:
+def _runs_apart(kubelet: Kubelet, state: State) -> bool:
     """Return whether a kubelet runs that is not its unit's."""
     if state.kind not in ENDED or state.kind == systemd_unit.LOOPING:
         return False
-    return isinstance(kubelet.get("process"), Mapping) and kubelet.get("argv_source") == "process"
+    return kubelet.process is not None and kubelet.argv_source == "process"
 
 
-def _death(state: State, lines: list[str], facts: Mapping[str, Any]) -> Death | None:
+def _death(state: State, lines: Sequence[str], facts: Mapping[str, Any]) -> Death | None:
     if state.kind not in ENDED:
         return None
     death = exit_cause.death(lines, facts)
@@ -106,17 +108,14 @@ def _death(state: State, lines: list[str], facts: Mapping[str, Any]) -> Death | 
     return exit_cause.repeated(lines, facts) or death
 
 
-def _state(unit: Unit, lines: Sequence[str], document: Mapping[str, Any]) -> State:
+def _state(unit: Unit, lines: Sequence[str], clock: float | None) -> State:
     """Return the state by systemd; a kubelet that is up for a moment only is looping."""
     state = systemd_unit.state(unit)
     if unit.runs and state.kind != systemd_unit.LOOPING:
         state = State(systemd_unit.RUNNING, "it is running")  # whatever became of its file
     if state.kind not in (systemd_unit.RUNNING, systemd_unit.STARTING) or unit.restarts == 0:
         return state
-    clock = control_plane.data(document, "system").get("clock")
-    if not _by_itself(lines) or not isinstance(clock, (int, float)) or isinstance(clock, bool):
-        return state
-    if not _is_as_short_as_before(lines, clock):
+    if clock is None or not _by_itself(lines) or not _is_as_short_as_before(lines, clock):
         return state
     return State(
         systemd_unit.LOOPING, "it ended again and again, and systemd started it again a moment ago"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from ....module_utils.shared import restart_impact, step_kinds
@@ -15,6 +16,11 @@ from ....module_utils.shared.step_kinds import EDIT_CONFIG, EDIT_MANIFEST, MOVE_
 from ...editing import argument as editing_argument
 from ...editing import scalar as editing_scalar
 from ...editing.draft import EditRefused, Source
+from ...evidence import contract
+from ...evidence.answers.file_record import FileRecord
+from ...evidence.answers.node.component_http import ComponentAnswer, ComponentHttp
+from ...evidence.answers.node.instances import ComponentProcess, ConfigFile, GivenFile, Instances
+from ...evidence.answers.node.manifests import Manifests
 from ...faults.control_plane import members
 from ...models import control_plane, installer, membership
 from ...parsers import pflag, pod_manifest
@@ -137,10 +143,10 @@ def set_flag(scene: RemedyContext, path: str, flag: str, value: str, elect: bool
 
     elect: whether the new process must prove that it elects
     """
-    record = _manifest(scene.document, path)
+    file = _manifest(scene.document, path)
     try:
         made = editing_argument.set_argument(
-            Source.of(record), scene.finding.component or "", flag, value
+            Source.of(asdict(file)), scene.finding.component or "", flag, value
         )
     except EditRefused as refused:
         return new_step(scene, EDIT_MANIFEST, path, str(refused))
@@ -159,20 +165,19 @@ def set_flag(scene: RemedyContext, path: str, flag: str, value: str, elect: bool
 
 def edit_config(scene: RemedyContext) -> Step | None:
     """Set leaderElect: true in the scheduler's configuration file, and restart it (KM104)."""
-    raw = _instance(scene)
-    record = dict(raw.get("config") or {})
-    path = record.get("host_path")
+    file = _instance(scene).config or ConfigFile()
+    path = file.host_path
     if not path:
         return new_step(
             scene,
             EDIT_CONFIG,
-            str(record.get("path") or "its --config file"),
+            file.path or "its --config file",
             "the file could not be found on the host: it lives in the container or in a volume that"
             " is not a host path",
         )
-    record["path"] = path
+    source = {**asdict(file), "path": path}
     try:
-        made = editing_scalar.set_scalar(Source.of(record), ["leaderElection", "leaderElect"], True)
+        made = editing_scalar.set_scalar(Source.of(source), ["leaderElection", "leaderElect"], True)
     except EditRefused as refused:
         return new_step(scene, EDIT_CONFIG, path, str(refused))
     expect = _expectation(scene, "signal")
@@ -195,9 +200,9 @@ def restart(scene: RemedyContext, config: bool = True) -> Step:
 
     config: whether a change of that file is what the restart is for; else it is a foreign change
     """
-    raw = _instance(scene)
-    target = f"pid {raw.get('pid')}"
-    running = _flags(raw.get("argv") or ())
+    process = _instance(scene)
+    target = f"pid {process.pid}"
+    running = _flags(process.argv)
     if not any(_flags(use.words) == running for use in _uses(scene)):
         return new_step(
             scene,
@@ -209,7 +214,7 @@ def restart(scene: RemedyContext, config: bool = True) -> Step:
             " of the kubelet is risk 3",
         )
     expect, loads = _expectation(scene, "signal"), []
-    path = pflag.string_flag(raw.get("argv") or (), "config")
+    path = pflag.string_flag(process.argv, "config")
     if path and config:
         loads.append(path)
     return new_step(
@@ -240,8 +245,8 @@ def move_out(scene: RemedyContext) -> Step | None:
         refusal = _undecided(scene, uses, right[0], stray[0])
     if refusal:
         return new_step(scene, MOVE_OUT, ", ".join(stray), refusal)
-    record = _manifest(scene.document, stray[0])
-    diff = "".join(f"-{line}\n" for line in (record.get("text") or "").splitlines())
+    file = _manifest(scene.document, stray[0])
+    diff = "".join(f"-{line}\n" for line in (file.text or "").splitlines())
     return new_step(
         scene,
         MOVE_OUT,
@@ -251,7 +256,7 @@ def move_out(scene: RemedyContext) -> Step | None:
         change={
             "kind": MOVE_OUT,
             "path": stray[0],
-            "sha256": record.get("sha256"),
+            "sha256": file.sha256,
             "splices": [],
         },
         expect=_expectation(scene, None),
@@ -294,7 +299,7 @@ def _immovable(
 
 def _undecided(scene: RemedyContext, uses: Mapping[str, Any], right: str, stray: str) -> str | None:
     """Return why the running component does not show which file is right, or None."""
-    running = _flags(_instance(scene).get("argv") or ())
+    running = _flags(_instance(scene).argv)
     expected, other = _flags(uses[right].words), _flags(uses[stray].words)
     if expected == other:
         return (
@@ -339,15 +344,18 @@ def _pending(scene: RemedyContext, expect: Mapping[str, Any], own: list[str]) ->
 
     own: the files of the planned change
     """
-    raw = _instance(scene)
-    if not raw or PENDING_CHANGES in scene.consent.allow:
+    process = _instance(scene)
+    if process.pid is None or PENDING_CHANGES in scene.consent.allow:
         return None
-    config = raw.get("config") or {}
-    given = raw.get("given")
-    if given is None:  # evidence of before it was collected
-        given = [{"path": config.get("path"), "mtime": config.get("mtime")}] if config else []
+    given, config = process.given, process.config
+    if given is None and config is not None:  # evidence of before it was collected
+        given = (GivenFile(config.path, config.mtime),)
     found = restart_impact.changes(
-        raw, given, expect.get("words"), sorted(expect.get("flags") or ()), own
+        asdict(process),
+        [asdict(file) for file in given or ()],
+        expect.get("words"),
+        sorted(expect.get("flags") or ()),
+        own,
     )
     return (
         restart_impact.sentence(scene.finding.host, scene.finding.component, found)
@@ -356,28 +364,25 @@ def _pending(scene: RemedyContext, expect: Mapping[str, Any], own: list[str]) ->
     )
 
 
-def _manifest(document: Mapping[str, Any], path: str) -> dict[str, Any]:
-    files = control_plane.data(document, "manifests").get("files") or []
-    return next(
-        (record for record in files if record.get("path") == path),
-        {"path": path, "error": "missing"},
-    )
+def _manifest(document: Mapping[str, Any], path: str) -> FileRecord:
+    files = contract.answer(document, Manifests).files
+    missing = FileRecord(path=path, error="missing")
+    return next((file for file in files if file.path == path), missing)
 
 
-def _instance(scene: RemedyContext) -> dict[str, Any]:
+def _instance(scene: RemedyContext) -> ComponentProcess:
     """Return the running instance that the finding speaks of, or any of its component.
 
     The result is empty when none runs.
     """
     pids = {proof.pid for proof in scene.finding.evidence if proof.pid is not None}
     running = [
-        item
-        for item in control_plane.data(scene.document, "instances").get("processes") or []
-        if item.get("component") == scene.finding.component
+        process
+        for process in contract.answer(scene.document, Instances).processes
+        if process.component == scene.finding.component
     ]
-    return next(
-        (item for item in running if item.get("pid") in pids), running[0] if running else {}
-    )
+    meant = [process for process in running if process.pid in pids]
+    return next(iter(meant or running), ComponentProcess())
 
 
 def _expectation(
@@ -386,28 +391,26 @@ def _expectation(
     wanted: Mapping[str, str] | None = None,
     elect: bool = True,
 ) -> dict[str, Any]:
-    raw = _instance(scene)
-    answers = control_plane.data(scene.document, "component_http").get("components") or []
-    answer: Mapping[str, Any] = next(
-        (item for item in answers if item.get("pid") == raw.get("pid")), {}
-    )
+    process = _instance(scene)
+    answers = contract.answer(scene.document, ComponentHttp).components
+    answer = next((each for each in answers if each.pid == process.pid), ComponentAnswer())
     return {
         "component": scene.finding.component,
         "restart": how,
         "flags": dict(wanted or {}),
         "elect": elect,
-        "pid": raw.get("pid"),
-        "started_at": raw.get("started_at"),
-        "address": answer.get("address"),
-        "port": answer.get("port"),
+        "pid": process.pid,
+        "started_at": process.started_at,
+        "address": answer.address,
+        "port": answer.port,
         "image": _image(scene),
     }
 
 
 def _image(scene: RemedyContext) -> str | None:
-    for record in control_plane.data(scene.document, "manifests").get("files") or []:
+    for file in contract.answer(scene.document, Manifests).files:
         try:
-            text = pod_manifest.parseable(record.get("text") or "", control_plane.spans(record))
+            text = pod_manifest.parseable(file.text or "", file.masked)
             containers = pod_manifest.parse(text).containers
         except pod_manifest.ManifestError:
             continue
@@ -430,7 +433,7 @@ def node_guard(scene: RemedyContext, path: str | None = None) -> dict[str, Any]:
     ]
     return {
         "manifest": path,
-        "folder": control_plane.data(scene.document, "manifests").get("folder"),
+        "folder": contract.answer(scene.document, Manifests).folder,
         "api_servers": [server for server in servers if server],
         "allow": sorted(scene.consent.allow),
     }

@@ -16,6 +16,13 @@ import pytest
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture import (
     plan as capture_plan,
 )
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import decode
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers.node import (
+    kubelet as kubelet_answer,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers.node import (
+    space as space_answer,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import (
     engine as fault_engine,
 )
@@ -132,7 +139,8 @@ def verbosity(value):
     ],
 )
 def test_the_level_of_a_kubelet(kubelet, level):
-    assert capture_plan.kubelet_level(kubelet) == level
+    answer = decode.decode(kubelet_answer.Kubelet, kubelet).answer
+    assert capture_plan.kubelet_level(answer) == level
 
 
 def folder(free=2**40, inodes=10**6, path="/var/log/pods"):
@@ -161,7 +169,8 @@ def folder(free=2**40, inodes=10**6, path="/var/log/pods"):
     ],
 )
 def test_where_too_little_is_free(folders, sentence):
-    assert capture_plan.full({"folders": folders}) == sentence
+    answer = decode.decode(space_answer.Spaces, {"folders": folders}).answer
+    assert capture_plan.full(answer) == sentence
 
 
 def test_each_component_by_its_own_host_and_kubelets_through_the_host_of_the_api(world):
