@@ -13,9 +13,9 @@ from typing import Any
 from ..evidence import contract, memoize
 from ..evidence.answers import process_holder
 from ..evidence.answers.file_record import FileRecord
-from ..evidence.answers.node import descriptors
 from ..evidence.answers.node import limits as node_limits
-from ..evidence.answers.systemd_unit import LimitedProcess
+from ..evidence.answers.node.descriptors import Descriptors
+from ..evidence.answers.systemd_unit import LimitedProcess, LimitedUnit
 from ..evidence.document import one_line
 from ..parsers import limits_conf, sysctl_d, sysctl_overrides
 from ..parsers.sysctl_d import Setting
@@ -118,29 +118,18 @@ class Shortage:
         return holder.instances
 
 
-def number(value: Any) -> int | None:
+def number(value: int | None) -> int | None:
     """Return an integer of 64 bits, as the kernel prints it, or -1; else None."""
-    if isinstance(value, bool) or not isinstance(value, int):
-        return None
-    if not -1 <= value < 1 << 64:
+    if value is None or not -1 <= value < 1 << 64:
         return None
     return value
 
 
-def pair(value: Any) -> tuple[int, int] | None:
-    """Return the soft and the hard limit; -1 is unlimited."""
-    if not isinstance(value, (list, tuple)) or len(value) != 2:
+def pair(limits: tuple[int, int] | None) -> tuple[int, int] | None:
+    """Return the soft and the hard limit, of 64 bits each; -1 is unlimited."""
+    if limits is None or None in map(number, limits):
         return None
-    if any(number(limit) is None for limit in value):
-        return None
-    return value[0], value[1]
-
-
-def items(value: Any) -> list[Mapping[str, Any]]:
-    """Return the mappings of a list."""
-    if not isinstance(value, (list, tuple)):
-        return []
-    return [item for item in value if isinstance(item, Mapping)]
+    return limits
 
 
 @dataclass(frozen=True)
@@ -148,24 +137,22 @@ class Limits:
     """One node's evidence about limits.
 
     Attributes:
-        seen: The data of the collector `limits`.
-        walk: The data of the collector `descriptors`, empty where it was not asked.
+        answer: The answer of the collector `limits`.
+        descriptors: The answer of the collector `descriptors`.
+        walked: Whether that collector answered.
+        records: The files of sysctl.d, as their parser takes them.
+        login_records: The files of limits.d, as their parser takes them.
+        late: What sets kernel parameters after sysctl.d, as its parser takes it.
         cut: Whether there were more files than the collector reads.
     """
 
-    seen: Mapping[str, Any]
-    walk: Mapping[str, Any]
-    cut: bool = False
-
-    @cached_property
-    def answer(self) -> node_limits.Limits:
-        """The answer of the collector `limits`."""
-        return contract.decoded(self.seen, node_limits.Limits).answer
-
-    @cached_property
-    def descriptors(self) -> descriptors.Descriptors:
-        """The answer of the collector `descriptors`."""
-        return contract.decoded(self.walk, descriptors.Descriptors).answer
+    answer: node_limits.Limits
+    descriptors: Descriptors
+    walked: bool
+    records: Sequence[Mapping[str, Any]]
+    login_records: Sequence[Mapping[str, Any]]
+    late: Mapping[str, Any] | None
+    cut: bool
 
     @cached_property
     def kernel(self) -> dict[str, int]:
@@ -175,23 +162,15 @@ class Limits:
         return {key: value for key, value in numbers.items() if value is not None and value >= 0}
 
     @property
-    def tried(self) -> Mapping[str, Any]:
+    def tried(self) -> node_limits.InotifyTrial:
         """What became of the try to open another instance and watch."""
-        trial = self.seen.get("inotify")
-        if not isinstance(trial, Mapping):
-            return {}
-        return trial
+        return self.answer.inotify or node_limits.InotifyTrial()
 
     @property
     def uncounted(self) -> bool:
         """Return whether the walk excluded processes: no time, or no right to read them."""
-        walked = self.descriptors
-        return bool(self.walk) and (walked.complete is not True or walked.denied != 0)
-
-    @cached_property
-    def records(self) -> list[Mapping[str, Any]]:
-        """The files of sysctl.d, as their parser takes them."""
-        return items(self.seen.get("sysctl_files"))
+        walk = self.descriptors
+        return self.walked and (walk.complete is not True or walk.denied != 0)
 
     @memoize.last
     def at_boot(self) -> dict[str, Setting]:
@@ -200,9 +179,7 @@ class Limits:
 
     def booted(self, keys: tuple[str, ...]) -> dict[str, Setting]:
         """Return what a boot sets of these keys."""
-        return sysctl_overrides.at_boot(
-            self.seen.get("late"), sysctl_d.at_boot(self.records, keys), keys
-        )
+        return sysctl_overrides.at_boot(self.late, sysctl_d.at_boot(self.records, keys), keys)
 
     @memoize.last
     def by_hand(self) -> dict[str, Setting]:
@@ -213,13 +190,12 @@ class Limits:
     def unread_sysctl(self) -> list[str]:
         """Return where there may be settings that could not be read."""
         unread = [path for path, _reason in sysctl_d.unreadable(self.records)]
-        unread += sysctl_overrides.unread(self.seen.get("late"))
+        unread += sysctl_overrides.unread(self.late)
         return unread + self._unlisted("sysctl_files", self.answer.sysctl_files, sysctl_d.FOLDERS)
 
     def unread_limits(self) -> list[str]:
         """Return where there may be limits of logins that could not be read."""
-        records = items(self.seen.get("limits_files"))
-        unread = [path for path, _reason in limits_conf.unreadable(records)]
+        unread = [path for path, _reason in limits_conf.unreadable(self.login_records)]
         return unread + self._unlisted(
             "limits_files", self.answer.limits_files, (limits_conf.FOLDER,)
         )
@@ -241,7 +217,7 @@ class Limits:
 
     def entries(self) -> list[limits_conf.Entry]:
         """Return the lines of limits.conf."""
-        return list(limits_conf.entries(items(self.seen.get("limits_files"))))
+        return limits_conf.entries(self.login_records)
 
     @memoize.last
     def hard_limits(self) -> list[limits_conf.Entry]:
@@ -299,7 +275,7 @@ class Limits:
     def processes(self) -> tuple[Holder, ...]:
         """Return kubelet, runtimes and sshd, then the processes near their own limit."""
         found: dict[int, Holder] = {}
-        for process in self.answer.processes:
+        for process in self.answer.processes or ():
             _enter(found, _component(process))
         for holder in self.descriptors.nofile:
             _enter(found, _near_limit(holder))
@@ -313,10 +289,10 @@ class Limits:
             if process.soft > 0 and process.open >= FULL * process.soft
         ]
 
-    def units(self) -> dict[str, Mapping[str, Any]]:
+    def units(self) -> dict[str, LimitedUnit]:
         """Return systemd's units by name: of kubelet, runtimes, sshd and of those near a limit."""
-        rows = (*items(self.walk.get("units")), *items(self.seen.get("units")))
-        return {str(row.get("name")): row for row in rows}
+        units = (*(self.descriptors.units or ()), *(self.answer.units or ()))
+        return {unit.name: unit for unit in units if unit.name}
 
     def shortages(self) -> Iterator[Shortage]:
         """Return what is reached, verified by trying or by counting; root's first."""
@@ -352,7 +328,7 @@ class Limits:
         limit = self.kernel.get(key)
         if limit is None:
             return
-        tried = self.answer.inotify or node_limits.InotifyTrial()
+        tried = self.tried
         yield from self._refused(key, limit, tried)
         for user in self.descriptors.uids:
             count = getattr(user, counted)
@@ -488,9 +464,13 @@ def _pod(process: process_holder.Holder, container: str) -> str:
 @memoize.last
 def read(document: Mapping[str, Any]) -> Limits:
     """Return the evidence of a host; fields are empty where a collector did not answer."""
-    record = document.get("collectors", {}).get("limits", {})
+    files = control_plane.data(document, "limits")
     return Limits(
-        control_plane.data(document, "limits"),
-        control_plane.data(document, "descriptors"),
-        bool(record.get("truncated")),
+        contract.answer(document, node_limits.Limits),
+        contract.answer(document, Descriptors),
+        bool(control_plane.data(document, "descriptors")),
+        tuple(files.get("sysctl_files") or ()),
+        tuple(files.get("limits_files") or ()),
+        files.get("late"),
+        bool(contract.record(document, "limits").get("truncated")),
     )

@@ -224,7 +224,7 @@ def above(limits: Limits, key: str, number: int) -> list[str]:
     A vendor's default counts only where it overrides kubemend's.
     """
     last = sysctl_overrides.at_boot(
-        limits.seen.get("late"),
+        limits.late,
         sysctl_d.at_boot(_with_ours(limits, key, number), (key,)),
         (key,),
     ).get(key)
@@ -311,7 +311,7 @@ def _later_setting(limits: Limits, key: str, boot: Setting, wanted: int) -> Sett
     keys: tuple[str, ...] = (key,)
     if key in sysctl_overrides.SAME:
         keys = (key, sysctl_overrides.SAME[key])
-    late = sysctl_overrides.at_boot(limits.seen.get("late"), {key: boot}, keys)
+    late = sysctl_overrides.at_boot(limits.late, {key: boot}, keys)
     return next((one for one in late.values() if one.who and _is_less(one, wanted)), None)
 
 
@@ -344,9 +344,7 @@ def _edit(limits: Limits, found: Setting, wanted: int) -> Edit | None:
     A vendor's file is not kubemend's to change, nor one that is written at every boot, nor a
     pattern's other keys.
     """
-    records = conf_lines.usable(
-        [*limits.records, *sysctl_overrides.records(limits.seen.get("late"))]
-    )
+    records = conf_lines.usable([*limits.records, *sysctl_overrides.records(limits.late)])
     record = next((one for one in records if one["path"] == found.path), None)
     if record:
         old = dict(conf_lines.lines(record)).get(found.line)

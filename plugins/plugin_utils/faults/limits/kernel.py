@@ -8,14 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ...models import (
-    control_plane,
-    persistent_sysctl,
-    shared_kernel,
-)
-from ...models import (
-    limits as model_limits,
-)
+from ...evidence import contract
+from ...evidence.answers.node.kubelet_log import KubeletLog
+from ...evidence.answers.node.limits import UNTRIED
+from ...models import limits as model_limits
+from ...models import persistent_sysctl, shared_kernel
 from ...models.cluster import Host
 from ...models.limits import (
     FILE_MAX,
@@ -110,7 +107,7 @@ def watches(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     limits = model_limits.read(document)
     error = model_limits.INOTIFY[INSTANCES][2]
     note = ""
-    if (limits.tried.get("instance"), limits.tried.get("watch")) == (error, "untried"):
+    if (limits.tried.instance, limits.tried.watch) == (error, UNTRIED):
         note = f"no inotify instance was to be had to try a watch with ({error}): see KM402 first"
     missing = host.missing("limits") or _untried(host, limits, WATCHES)
     yield _outcome(host, document, limits, _of(limits, WATCHES), missing, note=note)
@@ -127,7 +124,7 @@ def watches(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
 def file_max(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM405: report that the machine's file handles are used up."""
     limits = model_limits.read(document)
-    handles = model_limits.pair(limits.seen.get("file_nr"))
+    handles = model_limits.pair(limits.answer.file_nr)
     counted = bool(handles and handles[0] >= 0 and handles[1] > 0)
     missing = host.missing("limits") or unless(host, counted)
     yield _outcome(host, document, limits, _of(limits, FILE_MAX), missing)
@@ -146,7 +143,7 @@ def pids(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     Each thread has one, a process with one thread too.
     """
     limits = model_limits.read(document)
-    threads = model_limits.number(limits.seen.get("threads"))
+    threads = model_limits.number(limits.answer.threads)
     bounds = [(limits.kernel[key], key) for key in (PID_MAX, THREADS_MAX) if limits.kernel.get(key)]
     missing = host.missing("limits") or unless(host, threads is not None and len(bounds) == 2)
     bound, key = min(bounds, default=(0, ""))
@@ -221,10 +218,10 @@ def uncounted(host: Host, limits: Limits) -> tuple[Missing, ...]:
     """Return what is missing where processes were read, but not all of them could be."""
     if host.statuses.get("descriptors", "not_asked") in ("not_asked", "absent"):
         return ()
-    if host.statuses["descriptors"] == "ok" and bool(limits.walk) and not limits.uncounted:
+    if host.statuses["descriptors"] == "ok" and limits.walked and not limits.uncounted:
         return ()
     status = "timeout"
-    if limits.walk.get("denied"):
+    if limits.descriptors.denied:
         status = "denied"
     return host.missing("descriptors") or (Missing(host.host, "descriptors", status),)
 
@@ -239,10 +236,10 @@ def _untried(host: Host, limits: Limits, key: str) -> tuple[Missing, ...]:
     Whether the kubelet gets more is not known then.
     """
     trial, error = model_limits.INOTIFY[key][1:]
-    uid = model_limits.number(limits.tried.get("uid"))
+    uid = model_limits.number(limits.tried.uid)
     if uid:
         return unless(host, False, "denied")
-    tried = limits.tried.get(trial, "untried") in (None, error)
+    tried = getattr(limits.tried, trial) in (None, error)
     return unless(host, tried and uid == 0 and key in limits.kernel)
 
 
@@ -310,8 +307,8 @@ def _kernel(
     """
     if shortage.key == FILE_MAX:
         return shared_kernel.token(document, shortage.key, shortage.limit)
-    space = limits.seen.get("user_ns")
-    if not isinstance(space, str) or not space:
+    space = limits.answer.user_ns
+    if not space:
         return None
     return shared_kernel.token(document, shortage.key, shortage.limit, shortage.uid, space)
 
@@ -339,10 +336,9 @@ def _proofs(
     unseen = _unseen(host, limits)
     if key != FILE_MAX and unseen:
         yield EvidenceRef("process", host.host, text=unseen)
-    lines = control_plane.data(document, "kubelet_log").get("lines")
-    if isinstance(lines, list):
-        errors = [line for line in lines if isinstance(line, str) and _is_about(line, SAYS[key])]
-        yield from (EvidenceRef("log", host.host, text=line) for line in errors[-2:])
+    lines = contract.answer(document, KubeletLog).lines
+    errors = [line for line in lines if _is_about(line, SAYS[key])]
+    yield from (EvidenceRef("log", host.host, text=line) for line in errors[-2:])
 
 
 def _is_about(line: str, kind: str) -> bool:
@@ -358,7 +354,7 @@ def _unseen(host: Host, limits: Limits) -> str:
             "who holds them was not looked at: the playbook too_many_open_files, or -e"
             " kubemend_deep=true, does"
         )
-    if not limits.walk:
+    if not limits.walked:
         if status == "ok":
             status = "no answer"
         return f"who holds them could not be looked at ({status})"

@@ -11,8 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from ....module_utils.shared.unit_limits import ROLES
+from ...evidence import contract
+from ...evidence.answers.file_record import SettingLine
+from ...evidence.answers.node.system import System
+from ...evidence.answers.systemd_unit import LimitedUnit
 from ...evidence.document import one_line
-from ...models import control_plane
 from ...models import limits as model_limits
 from ...models.cluster import Host
 from ...models.limits import NOFILE as LOGINS
@@ -76,7 +79,7 @@ def _full_hit(host: Host, limits: Limits, holders: list[Holder]) -> Detection:
         f" open{_others(len(holders) - 1)}",
         tuple(proofs),
         f"see what it has open, for it may leak them (ls -l /proc/{first.pid}/fd); where it"
-        f" needs more: {_more(first, units.get(first.unit))}",
+        f" needs more: {_more(first, units.get(first.unit, LimitedUnit()))}",
         host=host.host,
         node=host.node,
         severity=severity,
@@ -99,7 +102,7 @@ def _open_files(host: Host, holder: Holder) -> EvidenceRef:
     return EvidenceRef("process", host.host, pid=holder.pid, text=text)
 
 
-def _more(holder: Holder, unit: Mapping[str, Any] | None) -> str:
+def _more(holder: Holder, unit: LimitedUnit) -> str:
     """Return how a process gets a higher limit.
 
     unit: what is known of its service
@@ -109,7 +112,7 @@ def _more(holder: Holder, unit: Mapping[str, Any] | None) -> str:
     if holder.container:
         return "the limit that its runtime gives the container"
     if UNIT.match(holder.unit) and not holder.unit.startswith(USER):
-        return _more_for_service(holder, unit or {})
+        return _more_for_service(holder, unit)
     if holder.session:
         return (
             "ulimit -Sn, up to the hard limit; above that the plan writes a managed line in"
@@ -118,7 +121,7 @@ def _more(holder: Holder, unit: Mapping[str, Any] | None) -> str:
     return "the limit that it gets from the process that starts it"
 
 
-def _more_for_service(holder: Holder, unit: Mapping[str, Any]) -> str:
+def _more_for_service(holder: Holder, unit: LimitedUnit) -> str:
     next_start = _next_start(unit)
     if next_start != UNLIMITED and next_start <= holder.soft:
         return (
@@ -139,13 +142,13 @@ def _more_for_service(holder: Holder, unit: Mapping[str, Any]) -> str:
     )
 
 
-def _next_start(unit: Mapping[str, Any]) -> int:
+def _next_start(unit: LimitedUnit) -> int:
     """Return the soft limit of the unit's next process, once systemd has read kubemend's drop-in.
 
     It is 0 if it is not known.
     """
-    configured = model_limits.pair(unit.get("limit_nofile"))
-    managed = str(unit.get("ours") or "").partition(":")[0]
+    configured = model_limits.pair(unit.limit_nofile)
+    managed = (unit.ours or "").partition(":")[0]
     limits = [0]
     if configured:
         limits.append(configured[0])
@@ -158,14 +161,12 @@ def _next_start(unit: Mapping[str, Any]) -> int:
 
 def _answered(limits: Limits) -> bool:
     """Tell whether systemd answered: without it the processes of units are not known."""
-    return isinstance(limits.seen.get("units"), (list, tuple)) and isinstance(
-        limits.seen.get("processes"), (list, tuple)
-    )
+    return limits.answer.units is not None and limits.answer.processes is not None
 
 
 def _counted(limits: Limits) -> bool:
     """Tell whether open files and limits of kubelet, runtimes and sshd are all known."""
-    pids = [process.get("pid") for process in model_limits.items(limits.seen.get("processes"))]
+    pids = [process.pid for process in limits.answer.processes or ()]
     counted = {holder.pid for holder in limits.processes()}
     return all(pid in counted for pid in pids if model_limits.number(pid) is not None)
 
@@ -181,9 +182,8 @@ def _counted(limits: Limits) -> bool:
 def locked_out(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM406: report limits above what the kernel allows, with which pam_limits refuses logins."""
     limits = model_limits.read(document)
-    lines = [line for line in model_limits.items(limits.seen.get("pam")) if _refuses(line)]
-    read = isinstance(limits.seen.get("pam"), (list, tuple))
-    silent = host.missing("limits") or unless(host, read)
+    lines = [line for line in limits.answer.pam or () if _refuses(line)]
+    silent = host.missing("limits") or unless(host, limits.answer.pam is not None)
     if silent or not lines:
         yield CheckResult((), silent, host=host.host, applies=bool(silent))
         return
@@ -203,13 +203,13 @@ def _unread_note(paths: Sequence[str]) -> str:
 
 
 def _is_forgiving(document: Mapping[str, Any]) -> bool:
-    release = control_plane.data(document, "system").get("os_release")
-    return isinstance(release, Mapping) and release.get("id") in FORGIVING
+    release = contract.answer(document, System).os_release
+    return release is not None and release.id in FORGIVING
 
 
-def _refuses(line: Mapping[str, Any]) -> bool:
-    words = str(line.get("text")).lower().split()
-    return isinstance(line.get("path"), str) and len(words) > 1 and words[1] not in IGNORED
+def _refuses(line: SettingLine) -> bool:
+    words = line.text.lower().split()
+    return bool(line.path) and len(words) > 1 and words[1] not in IGNORED
 
 
 @dataclass(frozen=True)
@@ -228,7 +228,7 @@ class _Excess:
 def _lockout(
     host: Host,
     above: list[Entry],
-    lines: list[Mapping[str, Any]],
+    lines: list[SettingLine],
     limit: tuple[int, str],
     forgiving: bool,
 ) -> Detection:
@@ -297,10 +297,9 @@ def _entry(host: Host, entry: Entry) -> EvidenceRef:
     return EvidenceRef("file", host.host, path=entry.path, line=entry.line, text=text)
 
 
-def _line(host: Host, line: Mapping[str, Any]) -> EvidenceRef:
-    number = model_limits.number(line.get("line"))
-    path = str(line["path"])
-    return EvidenceRef("file", host.host, path=path, line=number, text=str(line["text"]))
+def _line(host: Host, line: SettingLine) -> EvidenceRef:
+    number = model_limits.number(line.line)
+    return EvidenceRef("file", host.host, path=line.path, line=number, text=line.text)
 
 
 @node_check(
@@ -376,7 +375,7 @@ def refused(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     units = [
         unit
         for unit in _units(limits)
-        if unit.get("exec_main_status") == EXIT_LIMITS and unit.get("active_state") != "active"
+        if unit.exec_main_status == EXIT_LIMITS and unit.active_state != "active"
     ]
     hits = []
     if units:
@@ -385,10 +384,10 @@ def refused(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     yield CheckResult(tuple(hits), missing, host=host.host)
 
 
-def _refused_hit(host: Host, limits: Limits, units: list[Mapping[str, Any]]) -> Detection:
+def _refused_hit(host: Host, limits: Limits, units: list[LimitedUnit]) -> Detection:
     proofs: list[EvidenceRef] = []
     for unit in units:
-        text = f"{_word(unit, 'active_state')}, {_word(unit, 'result')}, status=205/LIMITS"
+        text = f"{_word(unit.active_state)}, {_word(unit.result)}, status=205/LIMITS"
         proofs.append(EvidenceRef("unit", host.host, object=_name(unit), text=text))
         proofs += _set(host, unit, "Limit")
     names = [_name(unit) for unit in units]
@@ -415,10 +414,10 @@ def _lowered(limits: Limits) -> str:
 
     In that case systemd cannot give a unit what PID 1 has.
     """
-    init, allowed = limits.seen.get("init"), limits.kernel.get(model_limits.NR_OPEN)
-    if not isinstance(init, Mapping) or allowed is None:
+    init, allowed = limits.answer.init, limits.kernel.get(model_limits.NR_OPEN)
+    if init is None or allowed is None:
         return ""
-    own = model_limits.pair(init.get("nofile"))
+    own = model_limits.pair(init.nofile)
     if own is None or UNLIMITED < own[1] <= allowed:
         return ""
     number = str(own[1])
@@ -430,26 +429,21 @@ def _lowered(limits: Limits) -> str:
     )
 
 
-def _units(limits: Limits) -> list[Mapping[str, Any]]:
-    units = model_limits.items(limits.seen.get("units"))
-    return [unit for unit in units if isinstance(unit.get("name"), str)]
+def _units(limits: Limits) -> list[LimitedUnit]:
+    return [unit for unit in limits.answer.units or () if unit.name]
 
 
-def _name(unit: Mapping[str, Any]) -> str:
-    return one_line(unit["name"], 80)
+def _name(unit: LimitedUnit) -> str:
+    return one_line(unit.name, 80)
 
 
-def _word(unit: Mapping[str, Any], key: str) -> str:
-    return one_line(unit.get(key) or "?", 40)
+def _word(text: str) -> str:
+    return one_line(text or "?", 40)
 
 
-def _set(host: Host, unit: Mapping[str, Any], prefix: str) -> list[EvidenceRef]:
+def _set(host: Host, unit: LimitedUnit, prefix: str) -> list[EvidenceRef]:
     """Return the lines that set a unit's limits, as systemd reads them."""
-    lines = [
-        line
-        for line in model_limits.items(unit.get("sets"))
-        if isinstance(line.get("path"), str) and str(line.get("text") or "").startswith(prefix)
-    ]
+    lines = [line for line in unit.sets if line.path and line.text.startswith(prefix)]
     return [_line(host, line) for line in lines[:SHOWN]]
 
 
@@ -465,7 +459,7 @@ def infinite(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM410: report a runtime without a limit of open files, which its containers inherit."""
     limits = model_limits.read(document)
     running = _running_runtimes(limits)
-    limit_pairs = [(unit, model_limits.pair(unit.get("limit_nofile"))) for unit in running]
+    limit_pairs = [(unit, model_limits.pair(unit.limit_nofile)) for unit in running]
     units = [unit for unit, pair in limit_pairs if pair and pair[1] == UNLIMITED]
     are_known = all(pair for _unit, pair in limit_pairs)
     hits = []
@@ -475,12 +469,12 @@ def infinite(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     yield CheckResult(tuple(hits), missing, host=host.host, applies=bool(running or missing))
 
 
-def _running_runtimes(limits: Limits) -> list[Mapping[str, Any]]:
-    runtimes = [unit for unit in _units(limits) if unit["name"] in RUNTIMES]
-    return [unit for unit in runtimes if unit.get("active_state") == "active"]
+def _running_runtimes(limits: Limits) -> list[LimitedUnit]:
+    runtimes = [unit for unit in _units(limits) if unit.name in RUNTIMES]
+    return [unit for unit in runtimes if unit.active_state == "active"]
 
 
-def _infinite_hit(host: Host, units: list[Mapping[str, Any]]) -> Detection:
+def _infinite_hit(host: Host, units: list[LimitedUnit]) -> Detection:
     proofs: list[EvidenceRef] = []
     for unit in units:
         default = EvidenceRef("unit", host.host, object=_name(unit), text="LimitNOFILE=infinity")

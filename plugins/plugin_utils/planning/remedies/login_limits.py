@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 
 from ....module_utils.shared.managed_files import LOGIN_LIMIT_KEY
 from ....module_utils.shared.step_kinds import FILE_LIMIT
+from ...evidence.answers.node.limits import InitLimits
 from ...evidence.document import one_line
 from ...models import limits as model_limits
 from ...models.limits import NOFILE, NPROC, PID_MAX, UNLIMITED, Limits
@@ -92,12 +93,12 @@ def corrected(limits: Limits, item: str, target: int) -> tuple[int, str]:
     return target, ""
 
 
-def last(limits: Limits, domain: str, item: str) -> Entry | None:
+def last(entries: Sequence[Entry], domain: str, item: str) -> Entry | None:
     """Return the line that gives a domain its hard limit."""
     return next(
         (
             one
-            for one in reversed(limits.entries())
+            for one in reversed(entries)
             if (one.domain, one.item) == (domain, item) and one.kind in ("hard", "-")
         ),
         None,
@@ -109,9 +110,10 @@ def needed(limits: Limits, domain: str, item: str, target: int) -> int | None:
 
     The limit is never less than what logins have.
     """
-    if any(one.domain == domain and not one.item for one in limits.entries()):
+    entries = limits.entries()
+    if any(one.domain == domain and not one.item for one in entries):
         return None
-    found = last(limits, domain, item)
+    found = last(entries, domain, item)
     if found is not None:
         return None if _is_enough(found.number, target) else target
     known, inherited = _inherited(limits, item)
@@ -132,9 +134,11 @@ def _inherited(limits: Limits, item: str) -> tuple[bool, int]:
     sshd = [one.hard for one in limits.processes() if one.role == "sshd"]
     if item == NOFILE and sshd:
         return True, UNLIMITED if UNLIMITED in sshd else max(sshd)
-    init = limits.seen.get("init")
-    pair = model_limits.pair(init.get(item)) if isinstance(init, Mapping) else None
-    return (item == NPROC, pair[1]) if pair else (False, 0)
+    init = limits.answer.init or InitLimits()
+    own = model_limits.pair(init.nproc if item == NPROC else init.nofile)
+    if own is None:
+        return False, 0
+    return item == NPROC, own[1]
 
 
 def ceiling(limits: Limits, item: str) -> tuple[int, str] | None:
@@ -144,15 +148,15 @@ def ceiling(limits: Limits, item: str) -> tuple[int, str] | None:
     """
     if item == NOFILE:
         return limits.ceiling()
-    init = limits.seen.get("init")
-    if not isinstance(init, Mapping) or not isinstance(init.get("cap_sys_resource"), bool):
+    init = limits.answer.init
+    if init is None or init.cap_sys_resource is None:
         return None
-    own = model_limits.pair(init.get(item))
-    if init["cap_sys_resource"]:
+    if init.cap_sys_resource:
         return UNLIMITED, ""
-    return (
-        None if own is None else (own[1], "the hard limit of PID 1, which has no CAP_SYS_RESOURCE")
-    )
+    own = model_limits.pair(init.nproc)
+    if own is None:
+        return None
+    return own[1], "the hard limit of PID 1, which has no CAP_SYS_RESOURCE"
 
 
 def above(limits: Limits, item: str, values: Mapping[str, int]) -> str | None:
@@ -173,11 +177,7 @@ def above(limits: Limits, item: str, values: Mapping[str, int]) -> str | None:
 
 def later(limits: Limits, values: Mapping[str, int]) -> str | None:
     """Return the line of another file that is read after kubemend's and decides."""
-    rows = [
-        one
-        for one in model_limits.items(limits.seen.get("limits_files"))
-        if one.get("path") != FILE
-    ]
+    rows = [one for one in limits.login_records if one.get("path") != FILE]
     text = "".join(f"{key} {value}\n" for key, value in values.items())
     ours = {
         "path": FILE,
@@ -189,7 +189,7 @@ def later(limits: Limits, values: Mapping[str, int]) -> str | None:
         "binary": False,
         "error": None,
     }
-    beside = Limits({**limits.seen, "limits_files": [*rows, ours]}, {})
+    beside = limits_conf.entries([*rows, ours])
     for domain, _kind, item in (key.split() for key in values):
         found = last(beside, domain, item)
         if found is None or found.path != FILE:
@@ -227,9 +227,7 @@ def step(
 
 
 def _unused(scene: RemedyContext) -> str:
-    asked = model_limits.read(scene.document).seen.get("pam")
-    return (
-        ""
-        if asked or not isinstance(asked, (list, tuple))
-        else "no service of /etc/pam.d asks for pam_limits, without which no login reads it"
-    )
+    pam = model_limits.read(scene.document).answer.pam
+    if pam is None or pam:
+        return ""
+    return "no service of /etc/pam.d asks for pam_limits, without which no login reads it"

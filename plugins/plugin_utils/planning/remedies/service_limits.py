@@ -23,8 +23,10 @@ from ....module_utils.shared.consent import KUBELET_RESTART, SERVICE_RESTART
 from ....module_utils.shared.step_kinds import UNIT_LIMIT
 from ....module_utils.shared.unit_limits import DROPINS, OURS, UNIT
 from ....module_utils.shared.units import KUBELET_UNITS, RUNTIMES
+from ...evidence import contract
+from ...evidence.answers.node.devices import Devices
+from ...evidence.answers.systemd_unit import LimitedUnit
 from ...evidence.document import one_line
-from ...models import control_plane
 from ...models import limits as model_limits
 from ...models.limits import NOFILE, UNLIMITED, Holder, Limits
 from ..plan import RemedyContext, Step, all_of, label, left_out
@@ -135,20 +137,20 @@ class _Service:
         self.name = name
         self.holders = holders
         self.target = target
-        self.unit: Mapping[str, Any] = limits.units().get(name) or {}
+        self.unit = limits.units().get(name, LimitedUnit())
         self.running = [
             _running(limits, holder, target) for holder in holders if holder.ticks is not None
         ]
 
     def step(self, fenced: str | None) -> Step | None:
         """Return its step, or what blocks it; None where nothing but a restart is left to do."""
-        limit = model_limits.pair(self.unit.get("limit_nofile"))
+        limit = model_limits.pair(self.unit.limit_nofile)
         refused = _refused(self.name, self.holders, limit, self.limits.ceiling(), self.target)
         if refused or limit is None:
             return _step(self.scene, self.name, None, [], refused)
         line = _line(limit, self.target)
         is_transient = bool(line) and not self._is_persistent()
-        if is_transient or line == self.unit.get("ours"):
+        if is_transient or line == self.unit.ours:
             line = None  # The file has it already, and systemd has not read it yet.
         diff = self._file_diff(line)
         if self._may_restart() and not is_transient:
@@ -158,7 +160,7 @@ class _Service:
         return self._without_restart(fenced, line, diff, is_transient)
 
     def _is_persistent(self) -> bool:
-        return str(self.unit.get("fragment_path") or "").startswith(LASTING)
+        return (self.unit.fragment_path or "").startswith(LASTING)
 
     def _file_diff(self, line: str | None) -> str:
         if not line:
@@ -334,7 +336,7 @@ def _is_risky(scene: RemedyContext, name: str, holders: Sequence[Holder]) -> boo
     Containers with devices may lose them when systemd reads its units again; where it is not known
     whether any run, the node asks once more.
     """
-    with_devices = control_plane.data(scene.document, "devices").get("running")
+    with_devices = contract.answer(scene.document, Devices).running
     if with_devices or _is_runtime(name, holders):
         return True
     return with_devices is None and KUBELET_RESTART in scene.consent.allow
@@ -370,21 +372,21 @@ def _sooner(name: str, holders: Sequence[Holder]) -> str:
     )
 
 
-def _main(unit: Mapping[str, Any], name: str) -> Holder | None:
+def _main(unit: LimitedUnit, name: str) -> Holder | None:
     """Return the unit's first process, where it is none of those at their limit.
 
     It must get the new limit too: the next worker that it starts has its limit.
     """
-    main = unit.get("main")
-    if not isinstance(main, Mapping):
+    main = unit.main
+    if main is None:
         return None
-    pid, ticks = model_limits.number(main.get("pid")), model_limits.number(main.get("ticks"))
-    limit = model_limits.pair(main.get("nofile"))
+    pid, ticks = model_limits.number(main.pid), model_limits.number(main.ticks)
+    limit = model_limits.pair(main.nofile)
     if not pid or ticks is None or limit is None:
         return None
     return Holder(
         pid,
-        one_line(main.get("comm") or "?", 64),
+        one_line(main.comm or "?", 64),
         0,
         name,
         soft=limit[0],
@@ -413,8 +415,8 @@ def _running(limits: Limits, holder: Holder, target: int) -> dict[str, Any]:
     Without CAP_SYS_RESOURCE no more than its hard limit, None where that is nothing. select: nor
     more than select() can wait for, where the program may use it.
     """
-    init = limits.seen.get("init")
-    is_able = isinstance(init, Mapping) and init.get("cap_sys_resource") is True
+    init = limits.answer.init
+    is_able = init is not None and init.cap_sys_resource is True
     hard = holder.hard
     if hard != UNLIMITED and is_able:
         hard = max(hard, target)
@@ -428,15 +430,14 @@ def _running(limits: Limits, holder: Holder, target: int) -> dict[str, Any]:
     return process
 
 
-def _later(unit: Mapping[str, Any], name: str) -> str | None:
+def _later(unit: LimitedUnit, name: str) -> str | None:
     """Return which drop-in is read after the managed one and decides, or None."""
-    for setting in model_limits.items(unit.get("sets")):
-        path, text = str(setting.get("path")), str(setting.get("text") or "")
-        folder, _slash, file = path.rpartition("/")
-        if folder.endswith(".d") and file > OURS and text.startswith("LimitNOFILE="):
+    for setting in unit.sets:
+        folder, _slash, file = setting.path.rpartition("/")
+        if folder.endswith(".d") and file > OURS and setting.text.startswith("LimitNOFILE="):
             return (
-                f"{path}:{setting.get('line')} is read after {_path(name)} and says {text}: raise"
-                " it there, or take the line away"
+                f"{setting.path}:{setting.line} is read after {_path(name)} and says"
+                f" {setting.text}: raise it there, or take the line away"
             )
     return None
 
@@ -488,11 +489,11 @@ def _of_logins(
     The result is None where a session can raise its own limit (ulimit -Sn), or where logins have
     the limit from the next one on.
     """
-    pam = {setting.get("path") for setting in model_limits.items(limits.seen.get("pam"))}
+    by_user_manager = _limits_user_managers(limits)
     holders = [
         holder
         for holder in full
-        if _is_of_login(holder, PAM_USER in pam) and holder.hard != UNLIMITED
+        if _is_of_login(holder, by_user_manager) and holder.hard != UNLIMITED
     ]
     domains = sorted(
         {"root" if holder.uid == 0 else "*" for holder in holders if holder.hard < target}
@@ -506,6 +507,11 @@ def _of_logins(
         first = ", ".join(others[:3])
         notes.append(f"a line of a user or a group counts before it, as that of {first}")
     return replace(step, component=None, note="; ".join(filter(None, notes)))
+
+
+def _limits_user_managers(limits: Limits) -> bool:
+    """Return whether the session of a user's own manager asks for pam_limits."""
+    return any(line.path == PAM_USER for line in limits.answer.pam or ())
 
 
 def _is_of_login(holder: Holder, by_user_manager: bool) -> bool:

@@ -11,13 +11,15 @@ from dataclasses import dataclass
 from ..file_record import Assignment, FileRecord, SettingLine
 from ..systemd_unit import LimitedProcess, LimitedUnit
 
+UNTRIED = "untried"
+
 
 @dataclass(frozen=True)
 class InotifyTrial:
     """Whether inotify instances and a watch could be opened."""
 
-    instance: str | None = None
-    watch: str | None = None
+    instance: str | None = UNTRIED  # the error; None: it could be opened
+    watch: str | None = UNTRIED
     uid: int | None = None
     opened: int | None = None
 
@@ -65,9 +67,9 @@ class Limits:
     threads: int | None = None
     inotify: InotifyTrial | None = None
     init: InitLimits | None = None
-    processes: tuple[LimitedProcess, ...] = ()
+    processes: tuple[LimitedProcess, ...] | None = None  # None: not collected
     units: tuple[LimitedUnit, ...] | None = None  # None: systemd did not answer
-    pam: tuple[SettingLine, ...] = ()
+    pam: tuple[SettingLine, ...] | None = None  # None: not collected
     late: SysctlOverrides | None = None
     user_ns: str | None = None
     used_up: tuple[str, ...] = ()

@@ -7,6 +7,10 @@ from __future__ import annotations
 
 import pytest
 
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import decode
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers.node import (
+    limits as node_limits,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import (
     limits as model_limits,
 )
@@ -67,4 +71,5 @@ def test_whose_ceiling_it_is_and_where_the_lines_are(node):
     ],
 )
 def test_a_number_of_a_node(value, number):
-    assert model_limits.number(value) == number
+    answer = decode.decode(node_limits.Limits, {"threads": value}).answer
+    assert model_limits.number(answer.threads) == number
