@@ -14,7 +14,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from ...module_utils.shared import kernel_modules, sysctl
@@ -82,22 +81,20 @@ class Lost:
 class NodeBoot:
     """The evidence of one node about its boot.
 
-    seen: the answer of the collector boot
+    answer: the answer of the collector boot
+    modules_files: the files of modules-load.d, as their parser takes them
     limits: the answer with the files of sysctl.d, None where there is none
+    fstab: the file, as its parsers take it
     foreign: an installer that sees to all this itself
     """
 
-    seen: Mapping[str, Any]
+    answer: Boot
+    modules_files: Sequence[Mapping[str, Any]]
     limits: Limits | None
-    fstab: Any
+    fstab: Mapping[str, Any] | None
     addresses: Sequence[str]
     foreign: str | None
     answers: bool
-
-    @cached_property
-    def answer(self) -> Boot:
-        """The answer of the collector `boot`."""
-        return contract.decoded(self.seen, Boot).answer
 
     @property
     def container(self) -> bool:
@@ -157,12 +154,12 @@ class NodeBoot:
             if key in ("modules_load", "rd.modules_load")
         ]
         names = [name.replace("-", "_") for name in itertools.chain(*listed)]
-        rows = modules_load_fstab.modules(self.seen.get("modules_files"))
+        rows = modules_load_fstab.modules(self.modules_files)
         return rows + [Named(name, "/proc/cmdline", 1) for name in names]
 
     def unread(self) -> list[str]:
         """Return the files that decide what a boot sets and that could not be read."""
-        unread = modules_load_fstab.unread(self.seen.get("modules_files"))
+        unread = modules_load_fstab.unread(self.modules_files)
         if self.limits:
             unread = unread + self.limits.unread_sysctl()
         return unread
@@ -184,7 +181,8 @@ def read(document: Mapping[str, Any]) -> NodeBoot:
     if control_plane.status(document, "limits") == "ok":
         limits = model_limits.read(document)
     return NodeBoot(
-        control_plane.data(document, "boot"),
+        contract.answer(document, Boot),
+        control_plane.data(document, "boot").get("modules_files") or (),
         limits,
         control_plane.data(document, "swap").get("fstab"),
         contract.answer(document, System).addresses,
@@ -458,7 +456,7 @@ def _mount_point(path: str, mounts: Mapping[str, Mounted]) -> str:
 
 def fstab_known(node: NodeBoot) -> bool:
     """Was all of fstab read? A machine without the file is known to have no line."""
-    return isinstance(node.fstab, Mapping) and swap_files.fstab(node.fstab)[2] is None
+    return swap_files.fstab(node.fstab)[2] is None
 
 
 def mounted(node: NodeBoot) -> dict[str, Mounted] | None:

@@ -120,12 +120,11 @@ def _machine_addresses(document: Mapping[str, Any], system: System) -> frozenset
 
 def extract(document: Mapping[str, Any]) -> Identity:
     """Return what evaluating a cluster keeps of one host."""
-    kubelet = control_plane.data(document, "kubelet")
+    kubelet = contract.answer(document, Kubelet)
     system = contract.answer(document, System)
-    lent = kubelet_dropin.lent(kubelet)
-    argv = tuple(str(word) for word in kubelet.get("argv") or () if word not in lent)
+    lent = kubelet_dropin.lent(control_plane.data(document, "kubelet"))
+    argv = tuple(word for word in kubelet.argv if word not in lent)
     hostname, override = system.hostname, pflag.string_flag(argv, "hostname-override")
-    typed = contract.answer(document, Kubelet)
     return Identity(
         _name(argv, override, hostname),
         one_line(hostname or "", 253),
@@ -136,10 +135,10 @@ def extract(document: Mapping[str, Any]) -> Identity:
         _node_ips(argv),
         _machine_addresses(document, system),
         bool(contract.record(document, "system").get("truncated")),
-        typed.process is not None,
-        _places(document["host"], typed.unit),
-        _refused(document, typed.process),
-        _networks(typed.cni),
+        kubelet.process is not None,
+        _places(document["host"], kubelet.unit),
+        _refused(document, kubelet.process),
+        _networks(kubelet.cni),
     )
 
 
@@ -164,21 +163,18 @@ def _node_ips(argv: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(str(one) for one in found if one is not None and not one.is_unspecified)
 
 
-def _certificate(document: Mapping[str, Any], kubelet: Mapping[str, Any]) -> str:
+def _certificate(document: Mapping[str, Any], kubelet: Kubelet) -> str:
     """Return why no certificate names the node; "" where one does."""
     if document.get("node"):
         return ""
-    found = kubelet.get("client_certificate")
-    kubeconfig = kubelet.get("kubeconfig")
-    if not found and isinstance(kubeconfig, Mapping) and kubeconfig.get("error") == "denied":
-        return DENIED  # it names the certificate
-    if isinstance(found, Mapping):
-        error = found.get("error")
-    else:
-        error = None
-    if not error or error == "missing":
+    certificate, kubeconfig = kubelet.client_certificate, kubelet.kubeconfig
+    if certificate is None:
+        if kubeconfig is not None and kubeconfig.error == "denied":
+            return DENIED  # it names the certificate
         return NONE
-    if error == "denied":
+    if not certificate.error or certificate.error == "missing":
+        return NONE
+    if certificate.error == "denied":
         return DENIED
     return ERROR
 

@@ -23,8 +23,8 @@ WOULD_NOT = "a start now would not succeed: "
 
 def of(
     document: Mapping[str, Any],
-    record: Any,
-    lines: Iterable[Any] = (),
+    record: Mapping[str, Any],
+    lines: Iterable[str] = (),
     without: Container[str] = (),
 ) -> list[Refusal]:
     """Return what systemd refuses of a unit that its record describes.
@@ -32,25 +32,21 @@ def of(
     lines: its journal, where the collector has none
     without: units that it needs and that the same plan starts before it
     """
-    if not isinstance(record, Mapping):
-        return []
-    told = dict(_facts(document, record.get("name")))
-    needs = told.get("needs")
-    if without and isinstance(needs, (list, tuple)):
-        told["needs"] = [
-            one for one in needs if isinstance(one, Mapping) and one.get("name") not in without
-        ]
-    if not told.get("said"):
-        own = [line for line in lines if isinstance(line, str) and systemd_output.of_systemd(line)]
-        told["said"] = own[-systemd_output.KEPT :]
-    refusals: list[Refusal] = start_refusal.refusals(record, told)
+    facts = dict(_facts(document, record.get("name")))
+    if without:
+        needs = facts.get("needs", ())
+        facts["needs"] = [unit for unit in needs if unit.get("name") not in without]
+    if not facts.get("said"):
+        own = [line for line in lines if systemd_output.of_systemd(line)]
+        facts["said"] = own[-systemd_output.KEPT :]
+    refusals: list[Refusal] = start_refusal.refusals(record, facts)
     return refusals
 
 
 def now(
     document: Mapping[str, Any],
-    record: Any,
-    lines: Iterable[Any] = (),
+    record: Mapping[str, Any],
+    lines: Iterable[str] = (),
     without: Container[str] = (),
 ) -> str | None:
     """Return why a start is not planned: systemd would refuse it. None means that it would not."""
@@ -83,9 +79,5 @@ def proofs(host: str, unit: str, refusals: Iterable[Refusal]) -> list[EvidenceRe
 
 
 def _facts(document: Mapping[str, Any], name: Any) -> Mapping[str, Any]:
-    units = control_plane.data(document, "unit_start").get("units")
-    if isinstance(units, (list, tuple)):
-        known = units
-    else:
-        known = ()
-    return next((one for one in known if isinstance(one, Mapping) and one.get("name") == name), {})
+    units = control_plane.data(document, "unit_start").get("units", ())
+    return next((unit for unit in units if unit.get("name") == name), {})

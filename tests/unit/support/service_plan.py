@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import contract
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import (
     engine as fault_engine,
 )
@@ -22,7 +23,7 @@ def plan_services(world, faults, max_risk, allow):
     return plan.plan(
         result.findings,
         clusters,
-        documents.__getitem__,
+        lambda host: contract.checked(documents[host]),  # as sources.finder reads it
         plan.Consent(max_risk, frozenset(allow)),
         services.REMEDIES,
         fault_engine.KEY_DIGITS,

@@ -9,13 +9,15 @@ from typing import Any
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.swap import (
     generators,
+    sources,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.swap.evidence import (
+    Seen,
     Source,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.swap.sources import (
-    after_boot,
-    running,
+    Forecast,
+    Running,
 )
 from tests.unit.support import file_evidence
 
@@ -65,6 +67,14 @@ def node(*units: dict[str, Any], fstab: str = "", swaps: str = "", **more: Any) 
 
 
 LINE = "# swap\nUUID=f9fe none swap sw 0 0\n"
+
+
+def running(evidence: dict[str, Any]) -> list[Running] | None:
+    return sources.running(Seen(evidence))
+
+
+def after_boot(evidence: dict[str, Any]) -> Forecast:
+    return sources.after_boot(Seen(evidence))
 
 
 def one(evidence: dict[str, Any]) -> Source:

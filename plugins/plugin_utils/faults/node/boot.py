@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ...evidence.answers.node.boot import Selinux
 from ...evidence.document import one_line
 from ...models import boot as model_boot
 from ...models.boot import Lost, NodeBoot, Problem
@@ -158,7 +159,7 @@ def selinux(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM522: report SELinux if it runs in one mode, and a boot makes another."""
     missing, node = host.missing("boot", absent_is_answer=False), model_boot.read(document)
     modes = selinux_modes(node)
-    running, config = SWITCHED.get(str(modes.get("enforce"))), modes.get("config")
+    running, config = SWITCHED.get(modes.enforce or ""), modes.config
     decided = node.container or _selinux_words(node)
     changes = running is not None and not decided and _differs(running, config)
     if missing or running is None or not changes:
@@ -167,27 +168,21 @@ def selinux(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     yield present(_selinux_hit(host, running, config), host=host.host)
 
 
-def selinux_modes(node: NodeBoot) -> Mapping[str, Any]:
+def selinux_modes(node: NodeBoot) -> Selinux:
     """Return the mode of SELinux now (enforce) and after a boot (config), as far as known."""
-    modes = node.seen.get("selinux")
-    if isinstance(modes, Mapping):
-        return modes
-    return {}
+    return node.answer.selinux or Selinux()
 
 
-def _selinux_words(node: NodeBoot) -> list[Any]:
+def _selinux_words(node: NodeBoot) -> list[str]:
     """Return the words of the kernel's command line that decide the mode."""
-    pairs = [
-        pair for pair in node.seen.get("cmdline") or () if isinstance(pair, (list, tuple)) and pair
-    ]
-    return [pair for pair in pairs if pair[0] in ("selinux", "enforcing")]
+    return [key for key, _value in node.answer.cmdline or () if key in ("selinux", "enforcing")]
 
 
-def _differs(running: str, config: object) -> bool:
+def _differs(running: str, config: str | None) -> bool:
     return config in ("enforcing", "permissive", "disabled") and running != config
 
 
-def _selinux_hit(host: Host, running: str, config: Any) -> Detection:
+def _selinux_hit(host: Host, running: str, config: str | None) -> Detection:
     effect = "it was switched on by hand"
     if config == "enforcing":
         effect = "it will deny what it only reports now"

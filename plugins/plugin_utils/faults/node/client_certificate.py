@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ...evidence import contract
+from ...evidence.answers.node.kubelet import Kubelet
 from ...evidence.document import one_line, shell_name
-from ...models import control_plane
 from ...models.cluster import Host
 from ...models.kubelet import client_certificate
 from ...models.kubelet import status as kubelet_status
@@ -28,8 +29,8 @@ def with_dates(host: Host, document: Mapping[str, Any], outcome: CheckResult) ->
     valid, why = client_certificate.read(document), kubelet_status.read(document)
     if valid is not None and why is not None and valid.overdue:
         return present(_hit(host, valid, why), host=host.host, component="kubelet")
-    known = control_plane.data(document, "kubelet").get("client_certificate")
-    if isinstance(known, Mapping) and known.get("error") == "denied" and not outcome.missing:
+    known = contract.answer(document, Kubelet).client_certificate
+    if known is not None and known.error == "denied" and not outcome.missing:
         return unknown(
             Missing(host.host, "kubelet", "denied"),
             host=host.host,

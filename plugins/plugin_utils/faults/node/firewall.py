@@ -11,6 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
+from ...evidence import contract
+from ...evidence.answers.node.boot import Denials
+from ...evidence.answers.node.instances import Instances
 from ...evidence.document import one_line
 from ...models import boot as model_boot
 from ...models import control_plane, installer
@@ -18,7 +21,7 @@ from ...models.api_node import and_others
 from ...models.cluster import Host
 from ...models.kubelet import config as kubelet_config
 from ...models.result import EvidenceRef, Missing
-from ...parsers import firewall, json_values, pflag
+from ...parsers import firewall, pflag
 from ...parsers.firewall import Wall
 from ..base import CheckResult, Detection, node_check, not_applicable, present, unknown
 from .boot import NO_KUBELET, selinux_modes
@@ -90,7 +93,7 @@ def shut(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
         return
     missing = host.missing("kubelet") + host.missing("boot", absent_is_answer=False)
     evidence = control_plane.data(document, "boot").get("firewall")
-    if not missing and not isinstance(evidence, Mapping):
+    if not missing and evidence is None:
         missing = (Missing(host.host, "boot", "not_asked"),)  # an older release collected it
     if missing:
         yield unknown(*missing, host=host.host)
@@ -189,11 +192,10 @@ def _ports(host: Host, document: Mapping[str, Any]) -> tuple[dict[int, str], lis
     return ports, gaps
 
 
-def _pids_of_pod_network(document: Mapping[str, Any]) -> set[Any]:
+def _pids_of_pod_network(document: Mapping[str, Any]) -> set[int | None]:
     """Return the processes whose ports are not the host's."""
-    processes = control_plane.data(document, "instances").get("processes") or ()
-    records = [process for process in processes if isinstance(process, Mapping)]
-    return {record.get("pid") for record in records if record.get("host_network") is False}
+    processes = contract.answer(document, Instances).processes
+    return {process.pid for process in processes if process.host_network is False}
 
 
 def _kubelet_port(host: Host, document: Mapping[str, Any]) -> tuple[dict[int, str], list[Gap]]:
@@ -371,32 +373,31 @@ def _word(value: bool | None) -> str:
 def denied(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM528: report what SELinux denied to kubelet, runtime or control plane since the boot."""
     missing, node = host.missing("boot", absent_is_answer=False), model_boot.read(document)
-    enforce = selinux_modes(node).get("enforce")
-    if missing or str(enforce) != "1" or node.container:
+    enforce = selinux_modes(node).enforce
+    if missing or enforce != "1" or node.container:
         has_selinux = enforce is not None and not node.container
         yield CheckResult((), missing, host=host.host, applies=bool(missing or has_selinux))
         return
-    denials = node.seen.get("denials")
-    if not isinstance(denials, Mapping):
+    denials = node.answer.denials
+    if denials is None:
         yield unknown(Missing(host.host, "boot", "not_asked"), host=host.host)
         return
-    lines = json_values.items(denials.get("lines"))
-    relevant = [line for line in lines if _concerns_node(line)]
+    relevant = [line for line in denials.lines if _concerns_node(line)]
     if relevant:
         yield present(_denied(host, relevant), host=host.host)
         return
-    status, reason = _audit_gap(denials, len(lines))
+    status, reason = _audit_gap(denials)
     if reason:
         missing = (Missing(host.host, "boot", status),)
     yield CheckResult((), missing, host=host.host, note=one_line(reason, 300))
 
 
-def _audit_gap(denials: Mapping[str, Any], kept: int) -> tuple[str, str]:
+def _audit_gap(denials: Denials) -> tuple[str, str]:
     """Return status and reason where the audit log does not show that nothing was denied.
 
     The reason is "" where it does.
     """
-    path, error = str(denials.get("path") or AUDIT), denials.get("error")
+    path, error = denials.path or AUDIT, denials.error
     if error == "denied":
         return error, (
             f"{path} may be read by root alone: audit as root (kubemend_become), or see"
@@ -407,12 +408,12 @@ def _audit_gap(denials: Mapping[str, Any], kept: int) -> tuple[str, str]:
             f"{path}: {error}; see journalctl -k -b -g avc for denials, and systemctl status"
             " auditd for who writes them down"
         )
-    if denials.get("cut") or int(denials.get("count") or 0) > kept:
+    if denials.cut or (denials.count or 0) > len(denials.lines):
         return "error", (
             f"only the end of {path} was read, and it does not tell of all since the boot: see"
             " ausearch -m avc -ts boot"
         )
-    if denials.get("since") is not True:
+    if not denials.since:
         return "error", (
             f"{path} has no entry since the boot, so that it may not be written: see systemctl"
             " status auditd, and journalctl -k -b -g avc for denials"
@@ -436,10 +437,8 @@ def _program(fields: Mapping[str, str]) -> str:
     return comm
 
 
-def _concerns_node(line: object) -> bool:
+def _concerns_node(line: str) -> bool:
     """Tell whether a line of the audit log denies something to one of a node's programs."""
-    if not isinstance(line, str):
-        return False
     fields = _fields(line)
     context = [*fields.get("scontext", "").split(":"), "", "", ""]
     if context[2] in DOMAINS:

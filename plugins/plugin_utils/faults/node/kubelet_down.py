@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from ...evidence import contract
+from ...evidence.answers.file_record import CertificateFile, FileRecord
+from ...evidence.answers.node.kubelet import Kubelet
 from ...evidence.document import one_line, shell_name
-from ...models import control_plane
 from ...models import unit_start as model_unit_start
 from ...models.cluster import Host
 from ...models.kubelet import (
@@ -22,7 +24,7 @@ from ...models.kubelet import (
 from ...models.kubelet.exit_cause import Death
 from ...models.kubelet.status import KubeletStatus
 from ...models.result import EvidenceRef, Missing
-from ...parsers import json_values, systemd_unit
+from ...parsers import systemd_unit
 from ..base import (
     AnyNodeCheck,
     CheckResult,
@@ -316,19 +318,12 @@ def _death(
 
 def _emptied(document: Mapping[str, Any], cause: str, subject: str) -> list[str]:
     """Return the files of 0 bytes that this exit is because of."""
-    kubelet = control_plane.data(document, "kubelet")
-    files = [
-        kubelet.get("config"),
-        kubelet.get("kubeconfig"),
-        *json_values.items(kubelet.get("config_dropins")),
-    ]
-    paths = [record["path"] for record in _located(files) if _is_empty_file(record)]
-    secrets = [kubelet.get("client_certificate"), kubelet.get("ca")]
-    paths += [record["path"] for record in _located(secrets) if record.get("error") == EMPTY]
-    credentials = {
-        record["path"]
-        for record in _located([kubelet.get("kubeconfig"), kubelet.get("client_certificate")])
-    }
+    kubelet = contract.answer(document, Kubelet)
+    files = [kubelet.config, kubelet.kubeconfig, *kubelet.config_dropins]
+    paths = [file.path for file in files if file is not None and _is_empty_file(file)]
+    secrets = [file for file in (kubelet.client_certificate, kubelet.ca) if file is not None]
+    paths += [file.path for file in secrets if file.path is not None and file.error == EMPTY]
+    credentials = _credentials(kubelet.kubeconfig, kubelet.client_certificate)
     named = subject.partition(": ")[0]
     of_certificate = cause == exit_cause.CLIENT_CERTIFICATE
     return [
@@ -338,17 +333,13 @@ def _emptied(document: Mapping[str, Any], cause: str, subject: str) -> list[str]
     ]
 
 
-def _located(records: Iterable[Any]) -> list[Mapping[str, Any]]:
-    """Return the records that have a path."""
-    return [
-        record
-        for record in records
-        if isinstance(record, Mapping) and isinstance(record.get("path"), str)
-    ]
+def _credentials(*files: FileRecord | CertificateFile | None) -> set[str | None]:
+    """Return the paths of the files that hold or name the kubelet's certificate."""
+    return {file.path for file in files if file is not None}
 
 
-def _is_empty_file(record: Mapping[str, Any]) -> bool:
-    return record.get("size") == 0 and record.get("kind") in ("file", "symlink")
+def _is_empty_file(file: FileRecord) -> bool:
+    return file.size == 0 and file.kind in ("file", "symlink")
 
 
 def _places(host: Host, document: Mapping[str, Any], cause: str, subject: str) -> list[EvidenceRef]:
@@ -361,16 +352,15 @@ def _places(host: Host, document: Mapping[str, Any], cause: str, subject: str) -
     word = subject.partition("=")[0]
     if cause not in (exit_cause.UNKNOWN_FLAG, exit_cause.REMOVED_GATE) or len(word) < 3:
         return []
-    kubelet = control_plane.data(document, "kubelet")
-    unit = kubelet.get("unit")
-    files: list[Any] = []
-    if isinstance(unit, Mapping):
-        files += json_values.items(unit.get("environment_files"))
+    kubelet = contract.answer(document, Kubelet)
+    files: list[FileRecord | None] = []
+    if kubelet.unit is not None:
+        files += kubelet.unit.environment_files
     if cause == exit_cause.REMOVED_GATE:
-        files += [kubelet.get("config"), *json_values.items(kubelet.get("config_dropins"))]
+        files += [kubelet.config, *kubelet.config_dropins]
     proofs: list[EvidenceRef] = []
-    for record in _located(files):
-        proofs += _lines_with(host, record, word)
+    for file in filter(None, files):
+        proofs += _lines_with(host, file, word)
     return proofs[:SHOWN]
 
 
@@ -384,15 +374,11 @@ def _configuration_place(host: Host, subject: str) -> list[EvidenceRef]:
     return [EvidenceRef("file", host.host, path=path, line=line, text=rest or None)]
 
 
-def _lines_with(host: Host, record: Mapping[str, Any], word: str) -> list[EvidenceRef]:
+def _lines_with(host: Host, file: FileRecord, word: str) -> list[EvidenceRef]:
     """Return the lines of a file that contain a word, without comments."""
-    text = record.get("text")
-    if not isinstance(text, str):
-        return []
-    path = record["path"]
     return [
-        EvidenceRef("file", host.host, path=path, line=number, text=one_line(line, 300))
-        for number, line in enumerate(text.splitlines(), 1)
+        EvidenceRef("file", host.host, path=file.path, line=number, text=one_line(line, 300))
+        for number, line in enumerate((file.text or "").splitlines(), 1)
         if word in line and not line.lstrip().startswith("#")
     ]
 

@@ -62,7 +62,7 @@ def _not_enabled(
             severity="warning",
             risk=1,
         )
-    refused = model_unit_start.now(document, control_plane.data(document, "kubelet").get("unit"))
+    refused = model_unit_start.now(document, control_plane.data(document, "kubelet")["unit"])
     start = f", and systemctl start {name}"
     if refused:
         start = f"; that alone does not start it: {refused}"
@@ -118,7 +118,7 @@ def _masked(host: Host, unit: systemd_unit.Unit) -> Detection:
 def unit_of(document: Mapping[str, Any]) -> systemd_unit.Unit | None:
     """Return the unit of this host's kubelet, or None if its evidence names none."""
     facts = control_plane.data(document, "kubelet").get("unit")
-    if not isinstance(facts, Mapping):
+    if facts is None:
         return None
     return systemd_unit.unit(facts)
 

@@ -26,7 +26,9 @@ except ImportError:
     x509 = UnsupportedAlgorithm = None
 
 from ....module_utils.shared.cluster_key import CERTIFICATE
-from ...parsers import json_values
+from ...evidence import contract
+from ...evidence.answers.file_record import CertificateFile
+from ...evidence.answers.node.kubelet import Kubelet
 from ...safe_io import yaml_nodes
 from .. import control_plane
 from ..cluster import timestamp
@@ -71,34 +73,32 @@ class Validity:
 
 def read(document: Mapping[str, Any]) -> Validity | None:
     """Return the certificate of a node's evidence; None where none can be read."""
-    kubelet = control_plane.data(document, "kubelet")
-    certificate = json_values.mapping(kubelet.get("client_certificate"))
+    kubelet = contract.answer(document, Kubelet)
+    certificate = kubelet.client_certificate or CertificateFile()
     collected = timestamp(str(document.get("collected_at") or ""))
-    dates = _dates(certificate.get("pem"))
+    dates = _dates(certificate.pem or "")
     if dates is None or collected is None:
         return None
-    path, rotates = certificate.get("path"), _rotates(kubelet)
+    path, rotates = certificate.path, _rotates(control_plane.data(document, "kubelet"))
     aside = _is_aside(path, rotates)
-    if aside and isinstance(kubelet.get("kubeconfig"), Mapping):
-        path = kubelet["kubeconfig"].get("path")
-    if not isinstance(path, str):
-        path = "its kubeconfig"
-    return Validity(path, aside, *dates, dates[1] - collected, rotates)
+    if aside and kubelet.kubeconfig is not None:
+        path = kubelet.kubeconfig.path
+    return Validity(path or "its kubeconfig", aside, *dates, dates[1] - collected, rotates)
 
 
-def _is_aside(path: Any, rotates: bool | None) -> bool:
+def _is_aside(path: str | None, rotates: bool | None) -> bool:
     """Return whether the file is not one that the kubelet renews.
 
     A kubelet that renews its certificate keeps it in its own directory, and leaves any other file
     that its kubeconfig names as it was.
     """
-    if not isinstance(path, str):
+    if path is None:
         return True
     return rotates is not False and not path.endswith(f"/{OWN}")
 
 
-def _dates(pem: Any) -> tuple[datetime, datetime] | None:
-    block = CERTIFICATE.search(json_values.text(pem))
+def _dates(pem: str) -> tuple[datetime, datetime] | None:
+    block = CERTIFICATE.search(pem)
     if block is None or x509 is None:
         return None
     try:

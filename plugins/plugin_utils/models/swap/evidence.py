@@ -5,13 +5,16 @@
 
 from __future__ import annotations
 
+import copy
 import posixpath
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from ...parsers import conf_lines, json_values, swap_files
+from ...evidence import contract
+from ...evidence.answers.node.swap import Swap
+from ...parsers import conf_lines, swap_files
 from ...parsers.swap_files import Unit
 
 TARGET = "swap.target"
@@ -56,18 +59,34 @@ class Source:
 
 
 class Seen:
-    """Evidence of a host's swap; a part is None or a problem where it is missing or malformed."""
+    """Evidence of a host's swap; a part is None or a problem where it is missing.
 
-    def __init__(self, evidence: Any) -> None:
-        self.data = json_values.mapping(evidence)
-        self.lines, self.malformed, self.fstab_problem = swap_files.fstab(self.data.get("fstab"))
-        self.units = swap_files.units(self.data.get("units"))
-        self.words = swap_files.words(self.data.get("cmdline"))
-        files = conf_lines.usable(self.data.get("files"))
+    evidence: the data of the collector swap, of which the parsers take the files as they are: swaps
+    (text of /proc/swaps), fstab (file record), units (`systemctl show` of *.swap, swap.target and
+    generators.SERVICES), cmdline, files (records of the files of generators.SERVICES, of SCRIPTS,
+    of zram-generator's configuration and of zram-generator in all GENERATORS, missing ones too),
+    links ({link: device} of /dev/disk/by-*, /dev/mapper and volume groups), container (whether
+    systemd runs in one), systemd (its version, a number)
+    """
+
+    def __init__(self, evidence: Mapping[str, Any]) -> None:
+        self.answer = contract.decoded(evidence, Swap).answer
+        self.lines, self.malformed, self.fstab_problem = swap_files.fstab(evidence.get("fstab"))
+        self.units = swap_files.units(self.answer.units)
+        self.words = swap_files.words(self.answer.cmdline)
+        files = conf_lines.usable(evidence.get("files"))
         self.files = {record["path"]: record for record in files}
-        self.links_known = isinstance(self.data.get("links"), Mapping)
-        self.container = self.data.get("container") is True
-        self.version = json_values.whole_number(self.data.get("systemd"))
+
+    def with_file(self, record: Mapping[str, Any]) -> Seen:
+        """Return the evidence of the same host with another record of one file."""
+        changed = copy.copy(self)
+        changed.files = {**self.files, record["path"]: record}
+        return changed
+
+    @property
+    def container(self) -> bool:
+        """Return whether systemd runs in a container."""
+        return self.answer.container is True
 
     @cached_property
     def by_name(self) -> dict[str, Unit]:
@@ -81,11 +100,7 @@ class Seen:
 
     @cached_property
     def _devices(self) -> dict[str, str]:
-        return {
-            _plain(link): device
-            for link, device in json_values.mapping(self.data.get("links")).items()
-            if isinstance(link, str) and isinstance(device, str)
-        }
+        return {_plain(link): device for link, device in (self.answer.links or {}).items()}
 
     @cached_property
     def _links(self) -> dict[str, set[str]]:

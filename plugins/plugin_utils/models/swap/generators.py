@@ -170,7 +170,7 @@ def _extra(seen: Seen, name: str) -> tuple[bool | None, str]:
     on, why = seen.activation(name)
     if not on or name in seen.by_name:
         return on, why
-    if seen.version is not None and seen.version < 254:
+    if seen.answer.systemd is not None and seen.answer.systemd < 254:
         return False, "systemd heeds it since 254"
     return None, "systemd has no unit of it"
 
@@ -252,9 +252,9 @@ def from_scripts(seen: Seen) -> Iterator[Source]:
                 yield Source("script", place, "", "", on, why, (Undo("comment", place),))
 
 
-def _script(mode: Any) -> tuple[bool | None, str]:
+def _script(mode: str | None) -> tuple[bool | None, str]:
     """Return (on, why) of the swap of a script with these permissions."""
-    if not isinstance(mode, str) or not re.fullmatch("0?[0-7]{3,4}", mode):
+    if mode is None or not re.fullmatch("0?[0-7]{3,4}", mode):
         return None, "whether it is run is not known"
     if int(mode[-3:], 8) & 0o111 == 0:
         return False, "the script may not be executed"

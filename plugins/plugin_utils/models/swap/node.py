@@ -9,7 +9,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...parsers import json_values, systemd_unit
+from ....module_utils.shared.kubelet_health import SWITCHED_OFF
+from ...evidence import contract
+from ...evidence.answers.http_answer import HttpAnswer
+from ...evidence.answers.node.kubelet import Kubelet
+from ...evidence.answers.node.pinning import Pinning
+from ...parsers import systemd_unit
 from ...parsers.swap_files import Line
 from ...safe_io import yaml_nodes
 from .. import control_plane
@@ -31,7 +36,7 @@ class NodeSwap:
     answers: whether the kubelet runs and answers
     """
 
-    seen: Mapping[str, Any]
+    seen: Seen
     on: list[Running] | None
     later: Forecast
     wanted: SwapPolicy
@@ -46,7 +51,7 @@ class NodeSwap:
     @property
     def container(self) -> bool:
         """Return whether the node runs in a container and shows the swap of its host."""
-        return self.seen.get("container") is True
+        return self.seen.container
 
     def own(self, running: Running) -> bool:
         """Return whether a swap belongs to this node.
@@ -55,7 +60,7 @@ class NodeSwap:
         """
         if not self.container:
             return True
-        own = json_values.items(self.seen.get("own"))
+        own = self.seen.answer.own or ()
         return running.active.kind == "file" and running.active.path in own
 
     def coming(self) -> list[Source]:
@@ -74,7 +79,7 @@ class NodeSwap:
         if not self.container:
             return
         paths = {running.active.path for running in self.on or () if self.own(running)}
-        for line in Seen(self.seen).lines:
+        for line in self.seen.lines:
             if line.device in paths and not line.noauto:
                 yield named(line)
 
@@ -89,9 +94,9 @@ def named(line: Line) -> Source:
 
 def read(document: Mapping[str, Any]) -> NodeSwap:
     """Return the swap of a host from its evidence. Never raises."""
-    kubelet, seen = control_plane.data(document, "kubelet"), control_plane.data(document, "swap")
-    config = kubelet_config.read(kubelet)
-    reported = str(control_plane.data(document, "pinning").get("kubelet_version") or "")
+    seen = Seen(control_plane.data(document, "swap"))
+    config = kubelet_config.read(control_plane.data(document, "kubelet"))
+    reported = contract.answer(document, Pinning).kubelet_version or ""
     values = argv = gates = None
     if not config.problem:
         values = nested(config.values)
@@ -103,7 +108,7 @@ def read(document: Mapping[str, Any]) -> NodeSwap:
         sources.running(seen),
         sources.after_boot(seen),
         policy.wanted(reported.rpartition(" ")[2] or None, values, argv, gates),
-        _answers(kubelet),
+        _answers(document),
         config.switch("failSwapOn", "fail-swap-on")[1],
     )
 
@@ -122,13 +127,14 @@ def nested(values: Mapping[tuple[str, ...], Setting]) -> dict[str, Any]:
     return root
 
 
-def _answers(kubelet: Mapping[str, Any]) -> bool:
+def _answers(document: Mapping[str, Any]) -> bool:
     """Return whether the kubelet is past its start.
 
     One that refuses swap exits before its healthz answers, and systemd starts it again and again.
     """
-    healthz = json_values.mapping(kubelet.get("healthz"))
-    if healthz.get("error") != "switched off":
-        return healthz.get("status") == 200
-    running = systemd_unit.unit(kubelet.get("unit")).runs
-    return running or isinstance(kubelet.get("process"), Mapping)
+    kubelet = contract.answer(document, Kubelet)
+    healthz = kubelet.healthz or HttpAnswer()
+    if healthz.error != SWITCHED_OFF:
+        return healthz.status == 200
+    unit = systemd_unit.unit(control_plane.data(document, "kubelet").get("unit"))
+    return unit.runs or kubelet.process is not None

@@ -61,11 +61,7 @@ class _Inputs:
 
         Unlike for other maps, the command line does not replace them all.
         """
-        gates = {
-            name: value
-            for name, value in json_values.mapping(self.gates).items()
-            if isinstance(name, str)
-        }
+        gates = dict(json_values.mapping(self.gates))
         flag = pflag.string_flag(self.argv or (), "feature-gates") or ""
         for pair in flag.split(","):
             name, equals, value = pair.strip().partition("=")
@@ -81,13 +77,18 @@ class _Inputs:
         return self.gates is None or isinstance(self.gates, Mapping)
 
 
-def wanted(version: Any, config: Any, flags: Any, gates: Any) -> SwapPolicy:
+def wanted(
+    version: str | None,
+    config: Mapping[str, Any] | None,
+    argv: Sequence[str] | None,
+    gates: Any,
+) -> SwapPolicy:
     """Return what a kubelet makes of swap. An argument is None where it is not known.
 
     version: such as v1.30.1; config: its KubeletConfiguration as its files together make it,
-    nested; flags: its command line; gates: featureGates of those files.
+    nested; argv: its command line; gates: featureGates of those files, whatever they have there.
     """
-    inputs = _Inputs(_version(version), _files(config), _argv(flags), gates)
+    inputs = _Inputs(pflag.parse_version(version), config, argv, gates)
     parts = {
         "version": inputs.version,
         "configuration": inputs.config,
@@ -101,22 +102,6 @@ def wanted(version: Any, config: Any, flags: Any, gates: Any) -> SwapPolicy:
     if behavior is not None:
         wants = behavior != NO
     return SwapPolicy(refuses, wants, behavior, tuple(inputs.fatal), tuple(inputs.unknown))
-
-
-def _version(version: Any) -> tuple[int, int] | None:
-    return pflag.parse_version(json_values.text(version))
-
-
-def _files(config: Any) -> Mapping[str, Any] | None:
-    if isinstance(config, Mapping):
-        return config
-    return None
-
-
-def _argv(flags: Any) -> list[str] | None:
-    if not isinstance(flags, Sequence) or isinstance(flags, (str, bytes)):
-        return None
-    return [word for word in flags if isinstance(word, str)]
 
 
 def _effective_behavior(inputs: _Inputs) -> str | None:

@@ -58,28 +58,16 @@ class Forecast:
         return False
 
 
-def running(evidence: Any) -> list[Running] | None:
-    """Return every swap that is on, with its source; None where /proc/swaps is not known.
-
-    evidence: swaps (text of /proc/swaps), fstab (file record), units (`systemctl show` of *.swap,
-    swap.target and generators.SERVICES), cmdline, files (records of the files of
-    generators.SERVICES, of SCRIPTS, of zram-generator's configuration and of zram-generator in all
-    GENERATORS, missing ones too), links ({link: device} of /dev/disk/by-*, /dev/mapper and volume
-    groups), container (whether systemd runs in one), systemd (its version, a number).
-    """
-    seen = Seen(evidence)
-    swaps = swap_files.active(seen.data.get("swaps"))
+def running(seen: Seen) -> list[Running] | None:
+    """Return every swap that is on, with its source; None where /proc/swaps is not known."""
+    swaps = swap_files.active(seen.answer.swaps)
     if swaps is None:
         return None
     return [Running(active, _switched_on(seen, active)) for active in swaps]
 
 
-def after_boot(evidence: Any) -> Forecast:
-    """Return what the next boot activates, with this boot's command line of the kernel.
-
-    evidence: as running() has it.
-    """
-    seen = Seen(evidence)
+def after_boot(seen: Seen) -> Forecast:
+    """Return what the next boot activates, with this boot's command line of the kernel."""
     lines = [_from_line(seen, line) for line in seen.lines]
     listed = {source.unit for source in lines}
     units = [unit for unit in seen.swaps if unit.name not in listed or origin(unit) == "unit"]
@@ -158,9 +146,9 @@ def _line_state(seen: Seen, line: Line, name: str) -> tuple[bool | None, str]:
     if on is False or seen.switch("systemd.swap") is not False or _has_unit(seen, name):
         return on, why
     why_off = "systemd.swap=0 on the kernel's command line, which systemd heeds since 246"
-    if seen.version is None:
+    if seen.answer.systemd is None:
         return None, why_off
-    if seen.version >= 246:
+    if seen.answer.systemd >= 246:
         return False, why_off
     return on, why
 
@@ -302,7 +290,7 @@ def _line_of(seen: Seen, names: set[str], units: set[str]) -> Line | None:
 def _by_hand(seen: Seen, active: Active) -> Source:
     """Return the source of a swap that nothing on the host activates, if everything is known."""
     incomplete = seen.units is None or seen.fstab_problem or list(generators.unknown(seen))
-    unlinked = active.path.startswith("/dev/") and not seen.links_known
+    unlinked = active.path.startswith("/dev/") and seen.answer.links is None
     if incomplete or unlinked:
         return _unknown_source(active, "not all of its sources are known")
     return Source("hand", "", active.path, on=False)

@@ -19,6 +19,9 @@ from ....module_utils.shared.step_kinds import START_KUBELET as START
 from ....module_utils.shared.step_kinds import UNMASK_KUBELET as UNMASK
 from ....module_utils.shared.unit_enablement import DISABLED, ENABLED, component_of, path_of
 from ....module_utils.shared.units import KUBELET_UNITS, RUNTIMES
+from ...evidence import contract
+from ...evidence.answers.node.kubelet import Kubelet, Mask, MaskLink
+from ...evidence.answers.node.kubelet_end import KubeletEnd
 from ...faults.control_plane import manifests
 from ...faults.node import container_runtime
 from ...models import control_plane
@@ -72,21 +75,21 @@ def unmasked(scene: RemedyContext) -> Sequence[Step]:
     Enabled and started behind it where it would not be there, all of it or nothing.
     """
     masked = _kubelet(scene)
-    mask = masked.facts.get("mask")
-    known: Mapping[str, Any] = mask if isinstance(mask, Mapping) else {}
+    mask = _mask(scene)
+    is_wanted = mask is not None and mask.wanted
     # the step before reloads
     behind = Service(
         replace(
             masked.unit,
             load="loaded",
-            file_state="enabled" if known.get("wanted") else DISABLED[0],
+            file_state="enabled" if is_wanted else DISABLED[0],
         ),
         {**masked.facts, "need_daemon_reload": False},
         masked.enable,
         masked.start,
     )
-    steps = [_unmask(scene, masked, known)]
-    if not known.get("wanted"):
+    steps = [_unmask(scene, masked, mask)]
+    if not is_wanted:
         diff = f"systemctl is-enabled {behind.unit.name}: disabled -> {ENABLED}\n"
         note = "without systemd's daemon-reload; a revert disables it again, which stops nothing"
         steps.append(_step(scene, behind, ENABLE, None, diff, note, UNMASK_RISK))
@@ -95,26 +98,31 @@ def unmasked(scene: RemedyContext) -> Sequence[Step]:
     return steps
 
 
-def _unmask(scene: RemedyContext, masked: Service, known: Mapping[str, Any]) -> Step:
-    """Return the step that takes the mask away, or what blocks it.
+def _mask(scene: RemedyContext) -> Mask | None:
+    """Return what the evidence says of the mask of the kubelet's unit, or None."""
+    unit = contract.answer(scene.document, Kubelet).unit
+    if unit is None:
+        return None
+    return unit.mask
 
-    known: what the evidence says of the mask.
-    """
+
+def _unmask(scene: RemedyContext, masked: Service, mask: Mask | None) -> Step:
+    """Return the step that takes the mask away, or what blocks it."""
     unit = masked.unit
-    links = [link for link in known.get("links") or () if isinstance(link, Mapping)]
+    links = mask.links if mask is not None else ()
     # A second sign of fencing is said before what a word allows.
     fenced = left_out(scene, scene.finding.host or "") or _both(scene) or fencing.why(scene)
-    blocked = fenced or _no_mask(unit, links, known)
-    link = links[0] if links else {}
-    diff = f"--- {link.get('path')} -> {link.get('to')}\n" if link else ""
+    blocked = fenced or _no_mask(unit, mask)
+    link = links[0] if links else MaskLink()
+    diff = f"--- {link.path} -> {link.to}\n" if links else ""
     note = (
         "systemctl unmask of this unit alone, and systemd's daemon-reload, which is refused where"
         " pods with devices run unless kubelet_restart is allowed; it takes up what else was"
         " changed in units' files; a revert masks it again, and stops nothing"
     )
     step = _step(scene, masked, UNMASK, blocked, diff, note, UNMASK_RISK)
-    path = link.get("path") or path_of(unit.name)
-    change = {"kind": UNMASK, "path": path, "unit": unit.name, "to": link.get("to")}
+    path = link.path or path_of(unit.name)
+    change = {"kind": UNMASK, "path": path, "unit": unit.name, "to": link.to}
     return replace(step, limit=kind_of(UNMASK).seconds, change=change)
 
 
@@ -130,32 +138,30 @@ def _both(scene: RemedyContext) -> str | None:
     )
 
 
-def _no_mask(
-    unit: Unit, links: Sequence[Mapping[str, Any]], known: Mapping[str, Any]
-) -> str | None:
+def _no_mask(unit: Unit, mask: Mask | None) -> str | None:
     """Return why there is no one link that masks it and could be taken away."""
     if unit.name not in KUBELET_UNITS or (unit.family == "rke2" and not unit.runs):
         return _unknown(replace(unit, load="loaded", file_state=""))
-    if not known:
+    if mask is None:
         return "its evidence does not say where the mask lies: run again"
-    if not links:
+    if not mask.links:
         return (
             "no link masks it any more, and systemd has not read that: systemctl daemon-reload,"
             f" then systemctl start {unit.name}"
         )
-    if links[0].get("to") is None:
+    if mask.links[0].to is None:
         return (
-            f"{links[0].get('path')} is an empty file, which a power cut may have left as well: put"
+            f"{mask.links[0].path} is an empty file, which a power cut may have left as well: put"
             " back what it held, or remove it, by hand"
         )
-    if len(links) > 1:
+    if len(mask.links) > 1:
         return (
-            f"it is masked twice, by {' and '.join(str(one.get('path')) for one in links)}: take"
+            f"it is masked twice, by {' and '.join(link.path for link in mask.links)}: take"
             " them away by hand"
         )
     return (
         None
-        if known.get("file")
+        if mask.file
         else (
             "behind the mask there is no file of the unit: its removal may have removed the"
             " kubelet too"
@@ -220,7 +226,7 @@ def _refused(scene: RemedyContext, service: Service) -> str | None:
     """Return what systemd would refuse of a start now: what cannot succeed is not planned."""
     if service.enable != ENABLE:
         return model_unit_start.now(scene.document, service.facts)
-    lines = control_plane.lines(control_plane.data(scene.document, "kubelet_end").get("lines"))
+    lines = contract.answer(scene.document, KubeletEnd).lines
     down = [runtime for runtime in _runtimes(scene) if _down(runtime.unit)]
     # started before the kubelet
     first = {runtime.unit.name for runtime in down if not _refused(scene, runtime)}
@@ -241,20 +247,16 @@ def _unconfigured(scene: RemedyContext, service: Service) -> str | None:
 
 
 def _kubelet(scene: RemedyContext) -> Service:
-    facts = control_plane.data(scene.document, "kubelet").get("unit")
-    return Service(
-        systemd_unit.unit(facts), facts if isinstance(facts, Mapping) else {}, ENABLE, START
-    )
+    facts = control_plane.data(scene.document, "kubelet").get("unit") or {}
+    return Service(systemd_unit.unit(facts), facts, ENABLE, START)
 
 
 def _runtimes(scene: RemedyContext) -> list[Service]:
-    units = control_plane.data(scene.document, "runtime").get("units")
-    found = (
-        [one for one in units if isinstance(one, Mapping) and one.get("absent") is False]
-        if isinstance(units, (list, tuple))
-        else []
-    )
-    return [Service(systemd_unit.unit(one), one, ENABLE_RUNTIME, START_RUNTIME) for one in found]
+    return [
+        Service(systemd_unit.unit(facts), facts, ENABLE_RUNTIME, START_RUNTIME)
+        for facts in control_plane.data(scene.document, "runtime").get("units", ())
+        if facts.get("absent") is False
+    ]
 
 
 def _down(unit: Unit) -> bool:

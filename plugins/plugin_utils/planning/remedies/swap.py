@@ -17,12 +17,15 @@ from ....module_utils.shared.step_kinds import SWAP_OFF as OFF
 from ....module_utils.shared.step_kinds import SWAP_PERSISTENCE as PERSISTENCE
 from ....module_utils.shared.step_kinds import kind_of
 from ...editing.draft import Splice, change_of
+from ...evidence import contract
+from ...evidence.answers.file_record import FileRecord
+from ...evidence.answers.node.kubelet import Kubelet
+from ...evidence.answers.node.swap import Memory
 from ...evidence.document import one_line
-from ...models import control_plane
 from ...models.swap import generators
 from ...models.swap import node as swap_node
 from ...models.swap import sources as swap_sources
-from ...models.swap.evidence import TARGET, Seen, Source, Undo
+from ...models.swap.evidence import TARGET, Source, Undo
 from ...models.swap.node import NodeSwap
 from ...models.swap.sources import Running
 from ...parsers import swap_files
@@ -34,6 +37,8 @@ RISKS, LIMITS = {OFF: 3, PERSISTENCE: 1}, {OFF: SECONDS, PERSISTENCE: 60}
 MARK = "# kubemend: "
 UNITS = "/etc/systemd/system"
 ZRAM = "/etc/systemd/zram-generator.conf"
+# zram-generator's configuration once it was made empty
+EMPTY = {"path": ZRAM, "kind": "file", "link": None, "text": "", "error": None, "truncated": False}
 _NAME = re.compile(r"[A-Za-z0-9:_.\\-]{1,200}\.(?:swap|target)\Z")
 
 
@@ -130,23 +135,11 @@ def _hand(undo: Undo) -> str:
 
 def _emptied(node: NodeSwap, source: Source) -> bool:
     """Return whether an empty managed file leaves zram-generator nothing to make."""
-    records = node.seen.get("files")
-    listed = (
-        [one for one in records if isinstance(one, Mapping)]
-        if isinstance(records, (list, tuple))
-        else []
-    )
-    ours = next((one for one in listed if one.get("path") == ZRAM), None)
-    if ours is None or ours.get("error") != "missing":
+    if node.seen.files.get(ZRAM, {}).get("error") != "missing":
         return False
-    after = [
-        {"path": ZRAM, "kind": "file", "link": None, "text": "", "error": None, "truncated": False},
-        *(one for one in listed if one is not ours),
-    ]
+    after = node.seen.with_file(EMPTY)
     return not any(
-        one.on is not False
-        for one in generators.from_zram(Seen({**node.seen, "files": after}))
-        if one.unit == source.unit
+        made.on is not False for made in generators.from_zram(after) if made.unit == source.unit
     )
 
 
@@ -187,8 +180,7 @@ def _unsafe(node: NodeSwap, here: Sequence[Running]) -> str | None:
         if reason:
             return reason
     used = [swap.active.used_kib for swap in here]
-    memory = node.seen.get("memory")
-    free = memory.get("mem_available_kib") if isinstance(memory, Mapping) else None
+    free = (node.seen.answer.memory or Memory()).mem_available_kib
     whole = None
     if None not in used:
         whole = sum(number for number in used if number is not None)
@@ -232,10 +224,8 @@ def _persistence(
 
 def _fstab(scene: RemedyContext, node: NodeSwap, numbers: list[int], why: str | None) -> Step:
     """Return the lines as comments; every other byte stays."""
-    record = node.seen.get("fstab")
-    known: Mapping[str, Any] = record if isinstance(record, Mapping) else {}
-    text, digest = known.get("text"), known.get("sha256")
-    if not isinstance(text, str) or not isinstance(digest, str) or known.get("truncated"):
+    record = node.seen.answer.fstab or FileRecord()
+    if record.text is None or record.sha256 is None or record.truncated:
         return _step(
             scene,
             PERSISTENCE,
@@ -244,7 +234,7 @@ def _fstab(scene: RemedyContext, node: NodeSwap, numbers: list[int], why: str | 
             "",
             {},
         )
-    lines = text.split("\n")
+    lines = record.text.split("\n")
     splices, diff = [], f"--- {swap_files.FSTAB}\n+++ {swap_files.FSTAB}\n"
     for number in numbers:
         begin = len("".join(line + "\n" for line in lines[: number - 1]).encode())
@@ -257,21 +247,16 @@ def _fstab(scene: RemedyContext, node: NodeSwap, numbers: list[int], why: str | 
         swap_files.FSTAB,
         why,
         diff,
-        change_of(swap_files.FSTAB, digest, splices, PERSISTENCE),
+        change_of(swap_files.FSTAB, record.sha256, splices, PERSISTENCE),
     )
 
 
 def _off(scene: RemedyContext, one: Running, why: str | None) -> Step:
-    kubelet = control_plane.data(scene.document, "kubelet")
-    records = [
-        record
-        for record in (kubelet.get("config"), *(kubelet.get("config_dropins") or ()))
-        if isinstance(record, Mapping)
-    ]
+    kubelet = contract.answer(scene.document, Kubelet)
     config = [
-        {"path": record.get("path"), "sha256": record.get("sha256")}
-        for record in records
-        if record.get("sha256")
+        {"path": file.path, "sha256": file.sha256}
+        for file in (kubelet.config, *kubelet.config_dropins)
+        if file is not None and file.sha256
     ]
     path = one.active.path
     change = {"kind": OFF, "path": path, "config": config, "seconds": SECONDS}

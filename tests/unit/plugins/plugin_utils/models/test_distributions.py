@@ -236,15 +236,16 @@ def test_swap_and_where_it_comes_from(machine):
     assert [(one.line, one.device) for one in lines] == [known.line]
     assert not odd
     assert problem is None
-    assert known.unit in Seen(seen).by_name
-    (running,) = swap_sources.running(seen)
+    swap_seen = Seen(seen)
+    assert known.unit in swap_seen.by_name
+    (running,) = swap_sources.running(swap_seen)
     assert (running.active.path, running.active.kind, running.active.used_kib) == (*known.on, 0)
     assert (running.source.origin, running.source.unit, running.source.place) == (
         "fstab",
         known.unit,
         f"/etc/fstab:{number}",
     )
-    later = swap_sources.after_boot(seen)
+    later = swap_sources.after_boot(swap_seen)
     (source,) = later.sources
     assert (source.origin, source.device, source.unit, source.on) == (
         "fstab",
@@ -257,7 +258,7 @@ def test_swap_and_where_it_comes_from(machine):
         ("comment", f"/etc/fstab:{number}")
     ]
     found = remedie_swap.sources(
-        NodeSwap(seen, [running], later, SwapPolicy(True, False, "NoSwap"), False)
+        NodeSwap(swap_seen, [running], later, SwapPolicy(True, False, "NoSwap"), False)
     )
     partition = known.on[1] == "partition"
     assert (found.lines, found.hand) == ({number}, [])

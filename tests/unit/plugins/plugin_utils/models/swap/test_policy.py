@@ -9,6 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import contract
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers.node import (
+    kubelet,
+    pinning,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.swap.policy import (
     SwapPolicy,
     wanted,
@@ -20,6 +25,16 @@ VERSIONS = [f"v1.{minor}.3" for minor in range(14, 37)]
 
 def memory(behavior):
     return {"memorySwap": {"swapBehavior": behavior}}
+
+
+def answered(version, config, argv, gates):
+    """Return the policy of a kubelet whose version and command line a node answered so."""
+    answers = {"pinning": {"kubelet_version": version}, "kubelet": {"argv": argv}}
+    collectors = {name: {"status": "ok", "data": data} for name, data in answers.items()}
+    document = contract.checked({"host": "w1", "collectors": collectors})
+    reported = contract.answer(document, pinning.Pinning).kubelet_version
+    words = contract.answer(document, kubelet.Kubelet).argv
+    return wanted(reported, config, words or None, gates)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -152,7 +167,7 @@ def test_a_gate_that_may_be_gone():
     ],
 )
 def test_what_is_missing_is_unknown(args, refuses, wants):
-    found = wanted(*args)
+    found = answered(*args)
     assert (found.refuses, found.wants) == (refuses, wants)
     assert found.unknown or None not in (refuses, wants)
 
@@ -173,8 +188,13 @@ ANY = st.recursive(
 )
 
 
+CONFIG = st.dictionaries(
+    st.sampled_from(("failSwapOn", "memorySwap", "swapBehavior", "NodeSwap")), ANY
+)
+
+
 @settings(max_examples=200, deadline=None)
-@given(ANY, ANY, ANY, ANY)
-def test_hostile_settings_do_not_raise(version, config, flags, gates):
-    found = wanted(version, config, flags, gates)
+@given(ANY, st.none() | CONFIG, ANY, ANY)
+def test_hostile_settings_do_not_raise(version, config, argv, gates):
+    found = answered(version, config, argv, gates)
     assert not (found.refuses is True and found.wants is False) or isinstance(config, dict)

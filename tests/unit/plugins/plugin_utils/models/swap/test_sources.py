@@ -11,6 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import contract
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import control_plane
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.swap import (
     generators,
 )
@@ -19,9 +21,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.swap.e
     Undo,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.swap.sources import (
-    after_boot,
     off_is_safe,
-    running,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import swap_files
 from tests.unit.support.swap_evidence import (
@@ -30,10 +30,12 @@ from tests.unit.support.swap_evidence import (
     LINE,
     TARGET,
     ZRAM,
+    after_boot,
     files,
     node,
     one,
     record,
+    running,
     service,
     source,
 )
@@ -98,12 +100,19 @@ def test_what_is_missing_is_never_clear(part, value):
     assert after_boot(evidence).on is None
 
 
+def collected(data):
+    """Return what a check gets of an answer of this type."""
+    collectors = {"swap": {"status": "ok", "data": data}}
+    document = contract.checked({"host": "w1", "collectors": collectors})
+    return control_plane.data(document, "swap")
+
+
 def test_nothing_is_known():
     assert running({}) is None
-    assert running(None) is None
-    assert running("x") is None
-    assert after_boot(None).on is None
-    assert after_boot([]).on is None
+    assert running(collected(None)) is None
+    assert running(collected("x")) is None
+    assert after_boot(collected(None)).on is None
+    assert after_boot(collected([])).on is None
 
 
 @pytest.mark.parametrize("gone", range(len(CLEAN)))

@@ -13,6 +13,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import
     engine as fault_engine,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.swap.evidence import (
+    Seen,
     Source,
     Undo,
 )
@@ -377,7 +378,7 @@ def given(*undo, place="/etc/rc.local:3", device="/dev/x"):
     """Tell what keeps off a source that is undone so."""
     later = Forecast((Source("script", place, device, "x.swap", True, "", undo),))
     return remedie_swap.sources(
-        NodeSwap(node(), [], later, SwapPolicy(True, False, "NoSwap"), False)
+        NodeSwap(Seen(node()), [], later, SwapPolicy(True, False, "NoSwap"), False)
     )
 
 
@@ -426,7 +427,7 @@ def test_zram_generators_file_is_emptied_for_nothing_else(kind):
     )
     seen = {**node(), "files": [{"path": remedie_swap.ZRAM, "error": "missing"}, *node()["files"]]}
     found = remedie_swap.sources(
-        NodeSwap(seen, [], later, SwapPolicy(True, False, "NoSwap"), False)
+        NodeSwap(Seen(seen), [], later, SwapPolicy(True, False, "NoSwap"), False)
     )
     assert found.empty == {}
     assert len(found.hand) == 1
@@ -477,7 +478,8 @@ def test_the_swap_goes_only_while_the_kubelets_configuration_is_the_same(world):
         ),
         (None, ["/c"]),
     ):
-        world.data("w1", "kubelet").update(config_dropins=dropins)
+        kubelet = {**world.data("w1", "kubelet"), "config_dropins": dropins}
+        world.documents["w1"]["collectors"]["kubelet"]["data"] = kubelet
         steps_now = plan.plan(
             result.findings,
             found,
