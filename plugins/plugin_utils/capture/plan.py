@@ -17,6 +17,8 @@ from typing import Any
 from ...module_utils.shared.journal_names import LEVEL
 from ...module_utils.shared.klog_verbosity import given, of_argv
 from ..evidence import document as evidence_document
+from ..evidence.answers.cluster.nodes import Nodes
+from ..evidence.answers.cluster.server import Server
 from ..faults import engine as fault_engine
 from ..models import cluster as model_cluster
 from ..models import control_plane
@@ -471,7 +473,7 @@ class _Draft:
                 former,
                 self.level,
                 host.node,
-                (cluster.answer("server") or {}).get("kube_system_uid"),
+                cluster.typed(Server).kube_system_uid,
             )
         )
 
@@ -495,7 +497,7 @@ def _no_kubelet(cluster: model_cluster.Cluster, host: model_cluster.Host) -> str
         )
     if not host.node:
         return "which Node of the cluster it is cannot be proven"
-    names = [node.get("name") for node in (cluster.answer("nodes") or {}).get("items") or ()]
+    names = [node.name for node in cluster.typed(Nodes).items]
     return "" if not names or host.node in names else f"the API knows no Node {host.node}"
 
 

@@ -133,8 +133,7 @@ def _holding(cluster: Cluster, running: list[tuple[Host, Process]]) -> list[tupl
     if len(holders) != 1:
         count = "several schedulers" if holders else "no scheduler"
         raise _No(
-            f"the lock is held by {one_line(lock.get('holder'), 120)}, which is {count} of these"
-            " hosts"
+            f"the lock is held by {one_line(lock.holder, 120)}, which is {count} of these hosts"
         )
     return list(holders)
 

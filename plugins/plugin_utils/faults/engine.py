@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..evidence import contract
+from ..evidence.answers.cluster.locks import Locks
 from ..evidence.document import UNFORESEEN, one_line, unforeseen
 from ..models import ages, membership, node_hosts, shared_kernel, writes
 from ..models import cluster as model_cluster
@@ -460,7 +461,7 @@ def _lacks(
 ) -> list[Lack]:
     """Return each collector without an answer, with the reason that it gave."""
     hosts = {host.host: host for host in cluster.hosts}
-    servers = {str(row.get("address")): row for row in cluster.rows("locks", "servers")}
+    servers = {str(server.address): server for server in cluster.typed(Locks).servers}
     lacks = []
     for place, collector, status in sorted(lacking):
         host = hosts.get(place)
@@ -468,7 +469,7 @@ def _lacks(
             continue
         reason = _lack_reason(cluster, host, place, collector)
         if not reason and place in servers:
-            reason = one_line(servers[place].get("error") or "", MAX_ERROR)
+            reason = one_line(servers[place].error or "", MAX_ERROR)
         lacks.append(Lack(key, place, collector, status, reason))
     return lacks
 

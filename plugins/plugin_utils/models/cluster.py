@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from ..evidence import contract
 from ..evidence.answers import registry
+from ..evidence.answers.cluster.server import Server
 from ..evidence.answers.cluster.work import Work
 from ..evidence.answers.kubemend_journal import Lock, OpenStep
 from ..evidence.answers.node.devices import Devices
@@ -140,6 +141,10 @@ class Cluster:
             return kind()
         return contract.decoded(data, kind).answer
 
+    def answered(self, kind: type) -> bool:
+        """Tell whether a cluster collector answered."""
+        return bool(self.answer(registry.COLLECTORS[kind]))
+
     def rows(self, collector: str, name: str) -> list[Mapping[str, Any]]:
         """Return the mappings in a list of a cluster collector's data."""
         data = self.answer(collector)
@@ -181,7 +186,7 @@ class Cluster:
     @property
     def version(self) -> str | None:
         """Return the version of Kubernetes that the API server reports."""
-        return (self.answer("server") or {}).get("git_version")
+        return self.typed(Server).git_version
 
 
 MAX_ERROR = 300  # characters of what a collector said

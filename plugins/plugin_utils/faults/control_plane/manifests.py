@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from ...evidence.answers.cluster.work import Work
 from ...evidence.document import NEVER_BEGAN, one_line
 from ...models import control_plane
 from ...models.cluster import Cluster, Host
@@ -377,7 +378,7 @@ def cordon_left(cluster: Cluster) -> Iterator[CheckResult]:
     # A run that works locks most control plane nodes: the one that asked the API speaks for those
     # that this run does not ask.
     unasked: tuple[Missing, ...] = ()
-    if cluster.answer("work") is None:
+    if not cluster.answered(Work):
         unasked = tuple(
             Missing(host.host, "host", host.status)
             for host in cluster.hosts

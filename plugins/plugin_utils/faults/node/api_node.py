@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from ...evidence.answers.cluster.locks import LockObject
 from ...evidence.document import one_line
 from ...models import ages
 from ...models.api_node import SHOWN, NodeView, and_others, views
@@ -98,7 +99,7 @@ def _old(cluster: Cluster, view: NodeView, since: datetime) -> bool:
 def _undone(
     cluster: Cluster,
     leftover: list[tuple[NodeView, Mapping[str, Any]]],
-    lock: Mapping[str, Any] | None,
+    lock: LockObject | None,
 ) -> Detection:
     names = list(dict.fromkeys(view.name for view, _taint in leftover))
     proofs = [
@@ -113,7 +114,7 @@ def _undone(
         )
         for view, taint in leftover[:SHOWN]
     ]
-    leader = one_line((lock or {}).get("holder") or "no known process", 120)
+    leader = one_line((lock and lock.holder) or "no known process", 120)
     return Detection(
         f"taints of the node lifecycle controller stay on {and_others(names)} although the kubelet"
         " posts Ready: that controller is not at work",

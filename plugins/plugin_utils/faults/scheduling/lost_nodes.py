@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ...evidence.answers.cluster.locks import LockObject
 from ...evidence.document import one_line
 from ...models import ages, taints
 from ...models.api_node import SHOWN, NodeView, and_others, views
@@ -242,7 +243,7 @@ def waiting(cluster: Cluster) -> list[list[str]]:
     ]
 
 
-def leader(cluster: Cluster) -> tuple[Mapping[str, Any] | None, Host | None, bool]:
+def leader(cluster: Cluster) -> tuple[LockObject | None, Host | None, bool]:
     """Return (the lock that counts, its holder's host, whether another scheduler could take over).
 
     The host is None where a scheduler that does not elect places pods too, because it is not known
@@ -255,7 +256,7 @@ def leader(cluster: Cluster) -> tuple[Mapping[str, Any] | None, Host | None, boo
         return lock, None, False
     host, leading = holders[0]
     locks = leader_election.lock_names(leading)
-    if lock.get("name") not in locks:
+    if lock.name not in locks:
         return lock, None, False
     others = [process for other, process in running if other.host != host.host]
     return lock, host, any(_could_take_over(process, locks) for process in others)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from ....module_utils.shared import restart_impact, step_kinds
@@ -15,6 +16,9 @@ from ....module_utils.shared.step_kinds import EDIT_CONFIG, EDIT_MANIFEST, MOVE_
 from ...editing import argument as editing_argument
 from ...editing import scalar as editing_scalar
 from ...editing.draft import EditRefused, Source
+from ...evidence.answers.cluster.kubeadm_config import KubeadmConfig
+from ...evidence.answers.cluster.locks import Locks
+from ...evidence.answers.cluster.server import Server
 from ...faults.control_plane import members
 from ...models import control_plane, installer, membership
 from ...parsers import pflag, pod_manifest
@@ -424,10 +428,7 @@ def node_guard(scene: RemedyContext, path: str | None = None) -> dict[str, Any]:
     """
     uses = sorted(_uses(scene), key=lambda use: not use.usual)
     path = path or next((use.path for use in uses), None)
-    servers = [
-        server.get("address")
-        for server in (scene.cluster.answer("locks") or {}).get("servers") or ()
-    ]
+    servers = [server.address for server in scene.cluster.typed(Locks).servers]
     return {
         "manifest": path,
         "folder": control_plane.data(scene.document, "manifests").get("folder"),
@@ -444,10 +445,9 @@ def kubeadm_config(scene: RemedyContext) -> Step | None:
     One text, one step: it repairs every component that the text switches off, whichever of them the
     finding names.
     """
-    record = scene.cluster.answer("kubeadm_config") or {}
-    server = scene.cluster.answer("server") or {}
+    record = scene.cluster.typed(KubeadmConfig)
     target = members.KUBEADM_CONFIG
-    source, edits = {**record, "path": target}, []
+    source, edits = {**asdict(record), "path": target}, []
     try:
         sections = members.switched_off(record)
         for section in sections:
@@ -475,10 +475,10 @@ def kubeadm_config(scene: RemedyContext) -> Step | None:
             "kind": step_kinds.KUBEADM_CONFIG,
             "path": target,
             "real": KUBEADM_CONFIG,
-            "sha256": record.get("sha256"),
+            "sha256": record.sha256,
             "splices": splices,
-            "resource_version": record.get("resource_version"),
-            "cluster_uid": server.get("kube_system_uid"),
+            "resource_version": record.resource_version,
+            "cluster_uid": scene.cluster.typed(Server).kube_system_uid,
         },
     )
 

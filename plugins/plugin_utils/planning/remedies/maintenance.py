@@ -17,6 +17,7 @@ from ....module_utils.shared.step_kinds import (
     UNLEND,
     kind_of,
 )
+from ...evidence.answers.cluster.server import Server
 from ...models import cluster, control_plane, devices
 from ...models.kubelet import dropin as kubelet_dropin
 from ..plan import BELOW, Remedy, RemedyContext, Step, label
@@ -193,7 +194,7 @@ def probe(of: cluster.Cluster) -> Step:
 
 
 def _uid(of: cluster.Cluster) -> str | None:
-    return (of.answer("server") or {}).get("kube_system_uid")
+    return of.typed(Server).kube_system_uid
 
 
 REMEDIES: dict[str, Remedy] = {

@@ -18,6 +18,7 @@ from typing import Any
 from ....module_utils.shared.container_kinds import APP
 from ....module_utils.shared.journal_names import WORKLOAD
 from ....module_utils.shared.step_kinds import PATCH_WORKLOAD, kind_of
+from ...evidence.answers.cluster.server import Server
 from ...faults.resource_managers import unpinned_pods
 from ...models import qos
 from ...models.qos import Subject
@@ -87,7 +88,7 @@ def _change(subject: Subject, scene: RemedyContext) -> dict[str, Any] | None:
         "real": WORKLOAD + path,
         "sha256": template["resources"],
         "resources": _resources(qos.cure(template).values),
-        "cluster_uid": (scene.cluster.answer("server") or {}).get("kube_system_uid"),
+        "cluster_uid": scene.cluster.typed(Server).kube_system_uid,
     }
 
 
