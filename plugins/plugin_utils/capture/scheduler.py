@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ...module_utils.shared.klog_verbosity import of_argv
+from ..evidence.answers.cluster.nodes import Nodes
 from ..evidence.document import one_line
 from ..faults.control_plane import leader_election, leader_lease
 from ..faults.scheduling import lost_nodes
@@ -148,7 +149,7 @@ def _capture(
 ) -> dict[str, Any]:
     nodes = None
     if not cluster.missing("nodes") and not cluster.cut("nodes"):
-        nodes = sorted(str(item.get("name")) for item in cluster.rows("nodes", "items"))
+        nodes = sorted(str(item.name) for item in cluster.typed(Nodes).items)
     heard: dict[str, dict[str, Any]] = {}
     for entry in entries:
         text = str(entry["message"])

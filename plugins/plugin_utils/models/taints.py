@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..evidence.answers.cluster import nodes
 from .taint_catalogue import CORDON, OWNED, PREFIXES, Owner
 
 NO_SCHEDULE, NO_EXECUTE, PREFER = "NoSchedule", "NoExecute", "PreferNoSchedule"
@@ -123,19 +124,16 @@ USER = Owner(
 )
 
 
-def read(taint: Any) -> Taint | None:
+def read(taint: nodes.Taint | Taint) -> Taint | None:
     """Return a taint of a Node object; None for what is none."""
     if isinstance(taint, Taint):
         return taint
-    if not isinstance(taint, Mapping):
-        return None
-    key, value, effect = (_text(taint, name) for name in ("key", "value", "effect"))
-    if key and value is not None and effect in EFFECTS:
-        return Taint(key, value, effect)
+    if taint.key and taint.effect in EFFECTS:
+        return Taint(taint.key, taint.value or "", taint.effect)
     return None
 
 
-def explained(taint: Any) -> Explained | None:
+def explained(taint: nodes.Taint | Taint) -> Explained | None:
     """Return a taint's owner; None for what is no taint. The key alone does not tell.
 
     A controller owns a key with an effect.

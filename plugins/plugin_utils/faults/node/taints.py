@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ...evidence.answers.cluster.nodes import Taint as NodeTaint
 from ...evidence.document import one_line, shell_name
 from ...models import taints
 from ...models.api_node import SHOWN, NodeView, and_others, views
@@ -69,7 +70,7 @@ class _Kept:
         return sum(map(waiting_pods.count, self.entries))
 
 
-def spelled(taint: Mapping[str, Any]) -> str:
+def spelled(taint: NodeTaint) -> str:
     """Return a taint as kubectl writes it."""
     return one_line(taints.read(taint) or "a taint that is none", 400)
 
@@ -285,9 +286,9 @@ def _older(cluster: Cluster) -> Missing:
 
 def _cordon(cluster: Cluster, view: NodeView) -> Iterator[Detection]:
     managed = view.ours
-    if not view.cordoned or (managed is not None and not managed.get("held")):
+    if not view.cordoned or (managed is not None and not managed.held):
         return
-    added = next((taint.get("added") for taint in view.taints if taint.get("key") == CORDON), None)
+    added = next((taint.added for taint in view.taints if taint.key == CORDON), None)
     since, text = wording.since(added), "spec.unschedulable is true"
     if added:
         text = f"spec.unschedulable is true, taint added {one_line(added, 40)}"
@@ -300,8 +301,8 @@ def _cordon(cluster: Cluster, view: NodeView) -> Iterator[Detection]:
         )
     else:
         owner = (
-            f"a node_drain (run {one_line(managed.get('run'), 40)}:"
-            f" {one_line(managed.get('reason'), 120)}) that a person comes back for"
+            f"a node_drain (run {one_line(managed.run, 40)}:"
+            f" {one_line(managed.reason, 120)}) that a person comes back for"
         )
         remedy = "uncordon it where it was drained: node_drain with state uncordoned"
         severity = "info"
@@ -318,13 +319,13 @@ def _cordon(cluster: Cluster, view: NodeView) -> Iterator[Detection]:
 def _fences(cluster: Cluster, view: NodeView) -> Iterator[Detection]:
     for taint in view.taints:
         explained = taints.explained(taint)
-        if explained is None or not explained.owner.fence or taint.get("key") == CORDON:
+        if explained is None or not explained.owner.fence or taint.key == CORDON:
             continue
         yield _fence(cluster, view, taint, explained.owner)
 
 
-def _fence(cluster: Cluster, view: NodeView, taint: Mapping[str, Any], owner: Owner) -> Detection:
-    since = wording.since(taint.get("added"))
+def _fence(cluster: Cluster, view: NodeView, taint: NodeTaint, owner: Owner) -> Detection:
+    since = wording.since(taint.added)
     severity: str | None = "info"
     if owner.kind == "administrator":
         severity = None

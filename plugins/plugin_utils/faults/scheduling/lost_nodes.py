@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...evidence.answers.cluster.locks import LockObject
+from ...evidence.answers.cluster.nodes import Nodes
 from ...evidence.document import one_line
 from ...models import ages, taints
 from ...models.api_node import SHOWN, NodeView, and_others, views
@@ -106,14 +107,14 @@ def may_lose(cluster: Cluster) -> bool:
     return _schedulers(cluster).may_lose
 
 
-def zone_key(labels: Mapping[str, Any]) -> str:
+def zone_key(labels: Mapping[str, str]) -> str:
     """Return the zone of a node as the scheduler of 1.18 computes it.
 
     The beta label counts where there is one, even an empty one, else the stable label. The zone is
     empty without any.
     """
     region, zone = (
-        str(labels.get(BETA + name, labels.get(STABLE + name, ""))) for name in ("region", "zone")
+        labels.get(BETA + name, labels.get(STABLE + name, "")) for name in ("region", "zone")
     )
     if region or zone:
         return f"{region}/{zone}"
@@ -122,10 +123,11 @@ def zone_key(labels: Mapping[str, Any]) -> str:
 
 def _zones(cluster: Cluster) -> Counter[str] | None:
     """Return how many nodes each zone has; None where the evidence lacks their labels."""
-    items = (cluster.answer("nodes") or {}).get("items")
-    if not items or not all(isinstance(item.get("labels"), Mapping) for item in items):
+    labels = [node.labels for node in cluster.typed(Nodes).items]
+    known = [found for found in labels if found is not None]
+    if not known or len(known) < len(labels):
         return None
-    return Counter(zone_key(item["labels"]) for item in items)
+    return Counter(map(zone_key, known))
 
 
 def _no_zones(cluster: Cluster) -> list[Missing]:
@@ -506,7 +508,7 @@ def _takes(target: NodeView, entry: Mapping[str, Any]) -> bool:
     tolerations = entry.get("tolerations")
     if tolerations is None or not target.told:
         return False
-    off, doubtful = taints.keeps_away(list(target.taints), tolerations)
+    off, doubtful = taints.keeps_away(target.taints, tolerations)
     return not off and not doubtful
 
 
@@ -523,10 +525,8 @@ def _explained(cluster: Cluster, targets: frozenset[str]) -> lost_nodes_cause.Ex
     process = None
     if host and host.control_plane:
         process = next(iter(host.control_plane.of(SCHEDULER)), None)
-    zone_of = {
-        str(item.get("name")): zone_key(item.get("labels") or {})
-        for item in (cluster.answer("nodes") or {}).get("items") or ()
-    }
+    nodes = cluster.typed(Nodes).items
+    zone_of = {str(node.name): zone_key(node.labels or {}) for node in nodes}
     return lost_nodes_cause.explained(cluster, host, process, zone_of, targets)
 
 

@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from ...evidence.answers.cluster.nodes import Condition
 from ...evidence.document import one_line
 from ...models import ages, taints
 from ...models.api_node import SHOWN, NodeView, and_others, views
@@ -138,7 +139,7 @@ def _excluded_nodes(row: _Row, by_name: Mapping[str, NodeView]) -> dict[str, lis
         view = by_name.get(one_line(name, 253))
         if view is None:
             continue
-        for taint in taints.keeps_away(list(view.taints), row.get("tolerations"))[0]:
+        for taint in taints.keeps_away(view.taints, row.get("tolerations"))[0]:
             if taint.key not in PASSING:
                 nodes.setdefault(one_line(taint, 400), []).append(view.name)
     return nodes
@@ -309,10 +310,10 @@ def _kubelet_state(view: NodeView) -> str:
     """Return what the condition Ready of a node is, as a clause."""
     if view.ready == "True":
         return "is Ready, but does not take it up"
-    ready = view.condition("Ready") or {}
+    ready = view.condition("Ready") or Condition()
     return (
         f"is not ready (Ready is {one_line(view.ready, 20)} since"
-        f" {one_line(ready.get('since'), 40)}, {one_line(ready.get('reason'), 80)})"
+        f" {one_line(ready.since, 40)}, {one_line(ready.reason, 80)})"
     )
 
 

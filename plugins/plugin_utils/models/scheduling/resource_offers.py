@@ -14,6 +14,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ...evidence.answers.cluster.nodes import Nodes
 from ...parsers import json_values
 from ..cluster import Cluster
 
@@ -39,11 +40,8 @@ class Offers:
     """Resources of the Nodes of a cluster."""
 
     def __init__(self, cluster: Cluster) -> None:
-        rows = cluster.rows("nodes", "items")
-        self._devices = {str(row.get("name")): row.get("devices") for row in rows}
-        self._known = bool(self._devices) and all(
-            isinstance(devices, Mapping) for devices in self._devices.values()
-        )
+        self._devices = {str(node.name): node.devices for node in cluster.typed(Nodes).items}
+        self._known = bool(self._devices) and None not in self._devices.values()
         pending = cluster.answer("pending") or {}
         self._largest = json_values.mapping(pending.get("largest"))
 
@@ -84,9 +82,7 @@ class Offers:
 
     def _has(self, node: str, name: str, place: int = 1) -> int:
         """Return how many of these devices a node has for pods; at place 0 all that it knows of."""
-        counts = json_values.items((self._devices.get(node) or {}).get(name))
-        count = counts[place] if len(counts) == 2 else 0
-        return count if isinstance(count, int) else 0
+        return (self._devices.get(node) or {}).get(name, (0, 0))[place]
 
 
 def amount(name: str, value: int) -> str:

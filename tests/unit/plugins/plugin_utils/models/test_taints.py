@@ -12,6 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import contract
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers.cluster import (
+    nodes as nodes_answer,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.decode import decode
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.taints import (
     EFFECTS,
     Taint,
@@ -26,8 +31,8 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.taints
 NODE = "node.kubernetes.io/"
 
 
-def taint(key: Any, effect: str = "NoSchedule", **more: Any) -> dict[str, Any]:
-    return {"key": key, "effect": effect, **more}
+def taint(key: Any, effect: str = "NoSchedule", **more: Any) -> nodes_answer.Taint:
+    return decode(nodes_answer.Taint, {"key": key, "effect": effect, **more}).answer
 
 
 @pytest.mark.parametrize("effect", EFFECTS)
@@ -105,21 +110,20 @@ def test_the_users_own_taint_is_never_ours_to_remove():
 
 @pytest.mark.parametrize(
     "thing",
-    [
-        None,
-        "a",
-        [],
-        {},
-        {"key": "a"},
-        taint("a", "Sometimes"),
-        taint(""),
-        taint("a", value=5),
-        taint(5),
-    ],
+    [nodes_answer.Taint(), nodes_answer.Taint("a"), taint("a", "Sometimes"), taint(""), taint(5)],
 )
 def test_what_is_no_taint(thing):
     assert explained(thing) is None
     assert tolerated(thing, []) == Verdict(None)
+
+
+@pytest.mark.parametrize(
+    "taints", ["a", [None], ["a"], [[]], [{"key": "a", "value": 5}], [{"key": 5}]]
+)
+def test_taints_of_another_type_make_the_list_of_nodes_a_failed_answer(taints):
+    answer = {"status": "ok", "data": {"items": [{"name": "w1", "taints": taints}]}}
+    document = {"kind": "cluster", "collectors": {"nodes": answer}}
+    assert contract.checked(document)["collectors"]["nodes"]["status"] == "error"
 
 
 CORDON = Taint(NODE + "unschedulable", "", "NoSchedule")
@@ -285,9 +289,9 @@ def test_what_keeps_a_pod_away():
         taints, [{"key": "a", "operator": "Exists"}, {"key": "d", "operator": "Gt", "value": "1"}]
     )
     assert ([one.key for one in off], [one.key for one in doubtful]) == (["b"], ["d", ""])
-    assert keeps_away(None, None) == ([], [])
+    assert keeps_away((), None) == ([], [])
     assert keeps_away(taints, 5)[0] == []
-    assert keeps_away("a", None) == keeps_away([taint("a")] * 2000, None) == ([], [Taint("")])
+    assert keeps_away([taint("a")] * 2000, None) == ([], [Taint("")])
 
 
 KEYS, VALUES, OPERATORS = ("", "a", "b"), ("", "x", "y"), ("", "Equal", "Exists")
@@ -331,9 +335,14 @@ ANY = st.recursive(
 @settings(max_examples=200, deadline=None)
 @given(ANY, ANY)
 def test_hostile_objects_do_not_raise(one, tolerations):
-    assert (explained(one) is None) or tolerated(one, tolerations).tolerated in (True, False, None)
-    keeps_away([one], tolerations)
-    keeps_away(one, tolerations)
+    carried = decode(nodes_answer.Taint, one).answer
+    assert (explained(carried) is None) or tolerated(carried, tolerations).tolerated in (
+        True,
+        False,
+        None,
+    )
+    keeps_away([carried], tolerations)
+    keeps_away(decode(nodes_answer.Node, {"taints": one}).answer.taints or (), tolerations)
     told(one)
 
 
