@@ -147,17 +147,6 @@ class Cluster:
         """Tell whether a cluster collector answered."""
         return bool(self.answer(registry.COLLECTORS[kind]))
 
-    def rows(self, collector: str, name: str) -> list[Mapping[str, Any]]:
-        """Return the mappings in a list of a cluster collector's data."""
-        data = self.answer(collector)
-        if isinstance(data, Mapping):
-            found = data.get(name)
-        else:
-            found = None
-        if isinstance(found, (list, tuple)):
-            return [one for one in found if isinstance(one, Mapping)]
-        return []
-
     def missing_answer(self, collector: str, status: str) -> Missing:
         """Return that an answer of the API is missing, at the host that asked it."""
         return Missing(self.api_host or "cluster API", collector, status)

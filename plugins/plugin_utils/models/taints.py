@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..evidence.answers.cluster import nodes
+from ..evidence.answers.cluster.api_pod import Toleration
 from .taint_catalogue import CORDON, OWNED, PREFIXES, Owner
 
 NO_SCHEDULE, NO_EXECUTE, PREFER = "NoSchedule", "NoExecute", "PreferNoSchedule"
@@ -198,16 +199,15 @@ def _named_taint(kind: str, parts: Mapping[str, str]) -> Taint | None:
     return None
 
 
-def tolerated(taint: Any, tolerations: Any) -> Verdict:
+def tolerated(taint: nodes.Taint | Taint, tolerations: Sequence[Toleration] | None) -> Verdict:
     """Return whether a pod's tolerations take a taint, as scheduler and taint manager decide.
 
     The first that matches counts. Lt and Gt (a gate of 1.35 and newer) are unknown: whether the
     gate is on, the pod does not say. A PreferNoSchedule taint that is not tolerated keeps no pod
     away: see keeps_away().
     """
-    found = read(taint)
-    listed = _listed(tolerations)
-    if found is None or not found.effect or listed is None:
+    found, listed = read(taint), tolerations or ()
+    if found is None or not found.effect or len(listed) > MAX_TAINTS:
         return Verdict(None)
     doubt = False
     for position, toleration in enumerate(listed):
@@ -222,18 +222,7 @@ def tolerated(taint: Any, tolerations: Any) -> Verdict:
     return Verdict(False, True)
 
 
-def _listed(tolerations: Any) -> Sequence[Any] | None:
-    """Return the tolerations of a pod, none where it has none; None for what is no list."""
-    if tolerations is None:
-        return ()
-    if isinstance(tolerations, (str, bytes)) or not isinstance(tolerations, Sequence):
-        return None
-    if len(tolerations) > MAX_TAINTS:
-        return None
-    return tolerations
-
-
-def _taken(toleration: Any, taint: Taint, position: int, doubt: bool) -> Verdict:
+def _taken(toleration: Toleration, taint: Taint, position: int, doubt: bool) -> Verdict:
     """Return the verdict of the first toleration that matches."""
     if doubt and taint.effect == NO_EXECUTE:
         return Verdict(True, by=position)
@@ -241,18 +230,19 @@ def _taken(toleration: Any, taint: Taint, position: int, doubt: bool) -> Verdict
     return Verdict(True, lasting, seconds, position)
 
 
-def keeps_away(taints: Any, tolerations: Any) -> tuple[list[Taint], list[Taint]]:
+def keeps_away(
+    taints: Sequence[nodes.Taint | Taint], tolerations: Sequence[Toleration] | None
+) -> tuple[list[Taint], list[Taint]]:
     """Return the taints that keep a pod off a node, and those of which it is not known.
 
     A taint keeps the pod off if its effect is NoSchedule or NoExecute and no toleration matches it.
-    An entry that is no taint stands in the result as one without a key. A Node without taints
-    leaves the field out.
+    An entry that is no taint stands in the result as one without a key.
     """
     off: list[Taint] = []
     doubtful: list[Taint] = []
-    if taints is not None and (not isinstance(taints, (list, tuple)) or len(taints) > MAX_TAINTS):
+    if len(taints) > MAX_TAINTS:
         return [], [Taint("")]
-    for one in taints or ():
+    for one in taints:
         taint = read(one) or Taint("")
         if taint.effect == PREFER:
             continue
@@ -264,40 +254,23 @@ def keeps_away(taints: Any, tolerations: Any) -> tuple[list[Taint], list[Taint]]
     return off, doubtful
 
 
-def _text(part: Mapping[str, Any], name: str) -> str | None:
-    """Return an optional text, empty where it is not set; None for what is no text."""
-    value = part.get(name)
-    if value is None:
-        return ""
-    if isinstance(value, str):
-        return value
-    return None
-
-
-def _fits(toleration: Any, taint: Taint) -> bool | None:
-    if not isinstance(toleration, Mapping):
-        return None
-    texts = [_text(toleration, name) for name in ("key", "operator", "value", "effect")]
-    if None in texts:
-        return None
-    key, operator, value, effect = texts
-    if effect not in ("", taint.effect) or key not in ("", taint.key):
+def _fits(toleration: Toleration, taint: Taint) -> bool | None:
+    if toleration.effect and toleration.effect != taint.effect:
         return False
-    if operator in ("", "Equal"):
-        return value == taint.value
-    if operator == "Exists":
+    if toleration.key and toleration.key != taint.key:
+        return False
+    if toleration.operator in (None, "", "Equal"):
+        return (toleration.value or "") == taint.value
+    if toleration.operator == "Exists":
         return True
     return None
 
 
-def _stay(toleration: Mapping[str, Any], taint: Taint) -> tuple[bool | None, int | None]:
+def _stay(toleration: Toleration, taint: Taint) -> tuple[bool | None, int | None]:
     """Return whether a pod may stay for good, and the seconds that it has if not.
 
     Only NoExecute makes a pod leave.
     """
-    value = toleration.get("tolerationSeconds")
-    if taint.effect != NO_EXECUTE or value is None:
+    if taint.effect != NO_EXECUTE or toleration.seconds is None:
         return True, None
-    if isinstance(value, int) and not isinstance(value, bool):
-        return (False, max(0, value))
-    return (None, None)
+    return False, max(0, toleration.seconds)

@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from ...evidence.answers.cluster.nodes import Taint as NodeTaint
+from ...evidence.answers.cluster.pending import Pending, PendingPods
 from ...evidence.document import one_line, shell_name
 from ...models import taints
 from ...models.api_node import SHOWN, NodeView, and_others, views
@@ -39,14 +39,12 @@ class _Kept:
 
     explained: Explained
     nodes: dict[str, NodeView] = field(default_factory=dict)
-    entries: list[Mapping[str, Any]] = field(default_factory=list)
+    entries: list[PendingPods] = field(default_factory=list)
     plain: bool = False
     helpless: list[str] = field(default_factory=list)
     others: tuple[excluded_nodes.Excluded, ...] = ()
 
-    def take(
-        self, entry: Mapping[str, Any], at: list[NodeView], nodes: excluded_nodes.Nodes
-    ) -> None:
+    def take(self, entry: PendingPods, at: list[NodeView], nodes: excluded_nodes.Nodes) -> None:
         """Add a pod that the taint keeps off these nodes.
 
         A toleration does not help with what the pod would lack there as well.
@@ -99,7 +97,7 @@ def kept_away(cluster: Cluster) -> Iterator[CheckResult]:
     if not missing:
         missing += cluster.cut("pending")
     kept: dict[Taint, _Kept] = {}
-    for entry in cluster.rows("pending", "items"):
+    for entry in cluster.typed(Pending).items:
         for taint, at, explained in _matter(entry, nodes):
             kept.setdefault(taint, _Kept(explained)).take(entry, at, nodes)
     hits = tuple(_keeps(cluster, kept[taint]) for taint in sorted(kept, key=str))
@@ -107,19 +105,19 @@ def kept_away(cluster: Cluster) -> Iterator[CheckResult]:
 
 
 def _matter(
-    entry: Mapping[str, Any], nodes: excluded_nodes.Nodes
+    entry: PendingPods, nodes: excluded_nodes.Nodes
 ) -> Iterator[tuple[Taint, list[NodeView], Explained]]:
     """Yield each taint that keeps the pod waiting, the nodes with it, and its owner.
 
     Only nodes that the pod could have otherwise count, as far as that is known.
     """
-    message = str(entry.get("message") or "")
+    message = entry.message or ""
     excluded_names = excluded_nodes.left_out(entry)
     meant = frozenset(nodes.meant_for(entry))
     groups = [
         (view, nodes.group[view.name]) for view in nodes.views if view.name not in excluded_names
     ]
-    for taint, carriers, count in _met_taints(message, nodes.off(entry.get("tolerations")), groups):
+    for taint, carriers, count in _met_taints(message, nodes.off(entry.tolerations), groups):
         explained = taints.explained(taint)
         if explained is None or not _may_keep(taint):
             continue
@@ -220,7 +218,7 @@ def _kept_proofs(cluster: Cluster, kept: _Kept, names: list[str]) -> Iterator[Ev
     for name in names[:SHOWN]:
         yield EvidenceRef("api", cluster.api_host, object=f"Node {name}", text=carries)
     for entry in kept.entries[:SHOWN]:
-        message = one_line(entry.get("message"), 300)
+        message = one_line(entry.message, 300)
         yield EvidenceRef("api", cluster.api_host, object=_pods(entry), text=message)
     for reason in [reason for reason in kept.others if reason.nodes][:SHOWN]:
         yield EvidenceRef(
@@ -251,9 +249,9 @@ def _advice(kept: _Kept) -> tuple[str, str]:
     return advice, more
 
 
-def _pods(entry: Mapping[str, Any]) -> str:
-    names = [one_line(name, 253) for name in entry.get("names") or ()]
-    pods = f"Pod {one_line(entry.get('namespace'), 80)}/{', '.join(names)}"
+def _pods(entry: PendingPods) -> str:
+    names = [one_line(name, 253) for name in entry.names]
+    pods = f"Pod {one_line(entry.namespace, 80)}/{', '.join(names)}"
     more = waiting_pods.count(entry) - len(names)
     if more > 0:
         return f"{pods} and {more} more"

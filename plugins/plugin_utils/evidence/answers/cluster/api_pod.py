@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ...decode import named
+
 NOT_COLLECTED = ""  # a text that the kubemend which collected the evidence did not ask for
 
 
@@ -66,3 +68,4 @@ class Toleration:
     operator: str | None = None
     value: str | None = None
     effect: str | None = None
+    seconds: int | None = named("tolerationSeconds", None)
