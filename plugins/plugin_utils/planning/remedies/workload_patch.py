@@ -72,12 +72,9 @@ def _subject(scene: RemedyContext) -> Subject | None:
 
 def _change(subject: Subject, scene: RemedyContext) -> dict[str, Any] | None:
     template = subject.template
-    if (
-        template is None
-        or subject.kind not in PLURALS
-        or not template.resources
-        or not all(NAME.match(one) for one in (subject.namespace, subject.name))
-    ):
+    if template is None or subject.kind not in PLURALS or not template.resources:
+        return None
+    if not all(NAME.match(one) for one in (subject.namespace, subject.name)):
         return None
     path = (
         f"/apis/{template.api_version}/namespaces/{subject.namespace}"
