@@ -428,8 +428,7 @@ class _Count:
 
     def _owing(self, outcome: CheckResult) -> list[str]:
         if outcome.verdict == "present":
-            # the API may name a server with a value of any type
-            return [str(missing.host) for missing in outcome.missing]
+            return [missing.host for missing in outcome.missing]
         if outcome.host is None:
             return list(self._open)
         return [str(outcome.host)]
@@ -441,7 +440,7 @@ class _Count:
             status = missing.status
             if not isinstance(status, str):  # nodes and the API may give a value of any type
                 status = "error"
-            self.lacking[(str(missing.host), missing.collector, status)] = None
+            self.lacking[(missing.host, missing.collector, status)] = None
 
     def of_tier(self, tier: list[str]) -> dict[str, int]:
         """Return how many faults of the tier were evaluated for each host."""
