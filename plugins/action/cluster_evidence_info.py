@@ -21,7 +21,9 @@ from typing import Any
 
 from ..module_utils.shared import argument_specs
 from ..module_utils.shared.cluster_key import cluster_key
+from ..plugin_utils.evidence import contract
 from ..plugin_utils.evidence import document as evidence_document
+from ..plugin_utils.evidence.answers.cluster.nodes import Node, Nodes
 from ..plugin_utils.planning import node_ready_wait
 from ..plugin_utils.run import console, run_files
 from ..plugin_utils.transport.node_action import NodeAction
@@ -115,8 +117,8 @@ class _Wait:
         self.missing = None
         if nodes is not None:
             self.missing = node_ready_wait.waiting(nodes, self.names)
-        if node_ready_wait.listed(nodes, self.names):
-            self.answered.touch(mode=0o600)
+            if node_ready_wait.listed(nodes, self.names):
+                self.answered.touch(mode=0o600)
         if self.missing == {} or status != "ok":
             return True
         if nodes is None and not self.is_patient:
@@ -174,17 +176,15 @@ def _recovered(folder: str) -> tuple[frozenset[str], float]:
     return node_ready_wait.nodes(plan, run_files.read_steps(folder)), left
 
 
-def _nodes(answer: Any) -> list[Any] | None:
+def _nodes(answer: dict[str, Any]) -> tuple[Node, ...] | None:
     """Return the API's list of Nodes; None where it does not answer."""
-    found: Any = answer
-    for name in ("collectors", "nodes", "data", "items"):
-        if isinstance(found, dict):
-            found = found.get(name)
-        else:
-            found = None
-    if isinstance(found, list):
-        return found
-    return None
+    data = contract.record(answer, "nodes").get("data")
+    if not data:
+        return None
+    found = contract.decoded(data, Nodes)
+    if found.malformed:
+        return None
+    return found.answer.items
 
 
 def _answered(folder: Path) -> dict[str, str]:

@@ -30,6 +30,8 @@ from ..plugin_utils.capture import (
 )
 from ..plugin_utils.evidence import document as evidence_document
 from ..plugin_utils.evidence import sources as evidence_sources
+from ..plugin_utils.evidence.answers.node.space import Spaces
+from ..plugin_utils.evidence.decode import decode
 from ..plugin_utils.faults import engine as fault_engine
 from ..plugin_utils.models.scheduling import cache_dump
 from ..plugin_utils.run import cluster_lock as run_cluster_lock
@@ -203,8 +205,7 @@ class ActionModule(NodeAction):
 
     @staticmethod
     def _ready(leader: dict[str, Any], problem: str, answer: Mapping[str, Any]) -> None:
-        space = answer.get("space")
-        full = capture_plan.full(space) if isinstance(space, Mapping) else ""
+        full = capture_plan.full(decode(Spaces, answer.get("space") or {}).answer)
         process = evidence_document.one_line(answer.get("process") or "it does not say", 400)
         if full:
             process = f"{full}: free some, its log would fill it"

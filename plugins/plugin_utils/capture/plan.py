@@ -18,6 +18,9 @@ from ...module_utils.shared.journal_names import LEVEL
 from ...module_utils.shared.klog_verbosity import given, of_argv
 from ..evidence import contract
 from ..evidence import document as evidence_document
+from ..evidence.answers.cluster.nodes import Nodes
+from ..evidence.answers.cluster.pod import Pod, TimedPod
+from ..evidence.answers.cluster.server import Server
 from ..evidence.answers.node.instances import Instances
 from ..evidence.answers.node.journal import Journal, RaisedLevel
 from ..evidence.answers.node.kubelet import Kubelet
@@ -317,11 +320,11 @@ def about_pod(pod: str, found: Iterable[model_cluster.Cluster]) -> About:
     Its name and UID, those of its siblings, the Job's name, and what kubelets say of devices
     without naming a pod.
     """
-    records = [cluster.api.get("pod") or {} for cluster in found]
-    known = [record["data"] for record in records if _is_pod(record)]
+    clusters = list(found)
+    known = [cluster.typed(Pod) for cluster in clusters if cluster.answered(Pod)]
     name = pod.rpartition("/")[2]
     if not known:
-        _require_pod(pod, records)
+        _require_pod(pod, clusters)
         note = (
             f"what the API says of pod {pod} is not known, so that lines are looked for by that"
             " name alone"
@@ -329,30 +332,27 @@ def about_pod(pod: str, found: Iterable[model_cluster.Cluster]) -> About:
         return About((name, *DEVICE_LINES), frozenset(), (note,))
     needles = dict.fromkeys([name])
     nodes: set[str] = set()
-    for data in known:
-        related = _pod_and_siblings(data)
-        identities = [identity for record in related for identity in _identities(record)]
-        needles.update(dict.fromkeys([*_job_names(data), *identities]))
-        nodes.update(str(record["node"]) for record in related if record.get("node"))
+    for answer in known:
+        related = _pod_and_siblings(answer)
+        identities = [text for item in related for text in _identities(item)]
+        needles.update(dict.fromkeys([*_job_names(answer), *_identities(answer), *identities]))
+        nodes.update(item.node for item in related if item.node)
     needles.pop("", None)
     notes = () if nodes else (f"pod {pod} is on no node yet: the kubelets of all hosts are raised",)
     return About((*needles, *DEVICE_LINES), frozenset(nodes), notes)
 
 
-def _is_pod(record: Mapping[str, Any]) -> bool:
-    """Return whether an API's answer about the pod has its data."""
-    return record.get("status") == "ok" and isinstance(record.get("data"), Mapping)
+def _pod_and_siblings(answer: Pod) -> list[TimedPod]:
+    """Return the objects of the pod, if it exists, and of its siblings."""
+    if answer.pod is None:
+        return list(answer.siblings)
+    return [answer.pod, *answer.siblings]
 
 
-def _pod_and_siblings(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return what is known of the pod, of its object, and of its siblings."""
-    records = [data, data.get("pod"), *(data.get("siblings") or ())]
-    return [record for record in records if isinstance(record, Mapping)]
-
-
-def _require_pod(pod: str, records: Iterable[Mapping[str, Any]]) -> None:
+def _require_pod(pod: str, clusters: Iterable[model_cluster.Cluster]) -> None:
     """Raise CaptureError where every API says that there is no such pod."""
-    states = {str(record.get("status")) for record in records if record}
+    records = [cluster.api["pod"] for cluster in clusters if cluster.api.get("pod")]
+    states = {str(record.get("status")) for record in records}
     if states == {"absent"}:
         raise CaptureError(
             f"kubemend_pod is {pod}, but no API of these hosts knows such a pod, nor events"
@@ -361,15 +361,15 @@ def _require_pod(pod: str, records: Iterable[Mapping[str, Any]]) -> None:
         )
 
 
-def _job_names(data: Mapping[str, Any]) -> list[str]:
-    owner = data.get("owner")
-    if not isinstance(owner, Mapping) or owner.get("kind") != "Job" or not owner.get("name"):
+def _job_names(answer: Pod) -> list[str]:
+    owner = answer.owner
+    if owner is None or owner.kind != "Job" or not owner.name:
         return []
-    return [str(owner["name"])]
+    return [owner.name]
 
 
-def _identities(record: Mapping[str, Any]) -> list[str]:
-    return [str(record[key]).rpartition("/")[2] for key in ("name", "uid") if record.get(key)]
+def _identities(item: Pod | TimedPod) -> list[str]:
+    return [text.rpartition("/")[2] for text in (item.name, item.uid) if text]
 
 
 class _Draft:
@@ -470,7 +470,7 @@ class _Draft:
                 former,
                 self.level,
                 host.node,
-                (cluster.answer("server") or {}).get("kube_system_uid"),
+                cluster.typed(Server).kube_system_uid,
             )
         )
 
@@ -494,7 +494,7 @@ def _no_kubelet(cluster: model_cluster.Cluster, host: model_cluster.Host) -> str
         )
     if not host.node:
         return "which Node of the cluster it is cannot be proven"
-    names = [node.get("name") for node in (cluster.answer("nodes") or {}).get("items") or ()]
+    names = [node.name for node in cluster.typed(Nodes).items]
     return "" if not names or host.node in names else f"the API knows no Node {host.node}"
 
 

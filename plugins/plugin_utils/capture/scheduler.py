@@ -13,6 +13,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ...module_utils.shared.klog_verbosity import of_argv
+from ..evidence.answers.cluster.nodes import Nodes
+from ..evidence.answers.cluster.pending import Pending, PendingPods
 from ..evidence.document import one_line
 from ..faults.control_plane import leader_election, leader_lease
 from ..faults.scheduling import lost_nodes
@@ -56,7 +58,7 @@ def choose(
             continue
         try:
             entries = _entries(cluster)
-            host, process = _leader(cluster, {str(entry.get("scheduler")) for entry in entries})
+            host, process = _leader(cluster, {str(entry.scheduler) for entry in entries})
             captures.append(_capture(cluster, host, process, entries, level, digits))
         except _No as reason:
             notes.append(
@@ -71,7 +73,7 @@ def choose(
     return captures, notes
 
 
-def _entries(cluster: Cluster) -> list[Mapping[str, Any]]:
+def _entries(cluster: Cluster) -> list[PendingPods]:
     if cluster.missing("pending"):
         raise _No(
             "its API does not say which pods wait"
@@ -79,8 +81,8 @@ def _entries(cluster: Cluster) -> list[Mapping[str, Any]]:
         )
     entries = [
         entry
-        for entry in cluster.rows("pending", "items")
-        if scheduling_message.parse(entry.get("message")).nodes is not None
+        for entry in cluster.typed(Pending).items
+        if scheduling_message.parse(entry.message).nodes is not None
     ]
     if not entries:
         raise _No("no pod waits there of which a scheduler says on how many nodes it tried it")
@@ -133,8 +135,7 @@ def _holding(cluster: Cluster, running: list[tuple[Host, Process]]) -> list[tupl
     if len(holders) != 1:
         count = "several schedulers" if holders else "no scheduler"
         raise _No(
-            f"the lock is held by {one_line(lock.get('holder'), 120)}, which is {count} of these"
-            " hosts"
+            f"the lock is held by {one_line(lock.holder, 120)}, which is {count} of these hosts"
         )
     return list(holders)
 
@@ -143,18 +144,18 @@ def _capture(
     cluster: Cluster,
     host: Host,
     process: Process,
-    entries: Iterable[Mapping[str, Any]],
+    entries: Iterable[PendingPods],
     level: int,
     digits: int,
 ) -> dict[str, Any]:
     nodes = None
     if not cluster.missing("nodes") and not cluster.cut("nodes"):
-        nodes = sorted(str(item.get("name")) for item in cluster.rows("nodes", "items"))
+        nodes = sorted(str(item.name) for item in cluster.typed(Nodes).items)
     heard: dict[str, dict[str, Any]] = {}
     for entry in entries:
-        text = str(entry["message"])
+        text = str(entry.message)
         message = heard.setdefault(text, {"message": text, "waiting": [], "targets": []})
-        pods = [f"{entry.get('namespace')}/{name}" for name in entry.get("names") or ()]
+        pods = [f"{entry.namespace}/{name}" for name in entry.names]
         message["waiting"] += pods
         message["targets"] += [target for _pod, target in lost_nodes.targets(entry, nodes or ())]
     return {

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..evidence import contract
+from ..evidence.answers.cluster.locks import Locks
 from ..evidence.document import UNFORESEEN, one_line, unforeseen
 from ..models import ages, membership, node_hosts, shared_kernel, writes
 from ..models import cluster as model_cluster
@@ -427,8 +428,7 @@ class _Count:
 
     def _owing(self, outcome: CheckResult) -> list[str]:
         if outcome.verdict == "present":
-            # the API may name a server with a value of any type
-            return [str(missing.host) for missing in outcome.missing]
+            return [missing.host for missing in outcome.missing]
         if outcome.host is None:
             return list(self._open)
         return [str(outcome.host)]
@@ -440,7 +440,7 @@ class _Count:
             status = missing.status
             if not isinstance(status, str):  # nodes and the API may give a value of any type
                 status = "error"
-            self.lacking[(str(missing.host), missing.collector, status)] = None
+            self.lacking[(missing.host, missing.collector, status)] = None
 
     def of_tier(self, tier: list[str]) -> dict[str, int]:
         """Return how many faults of the tier were evaluated for each host."""
@@ -460,7 +460,7 @@ def _lacks(
 ) -> list[Lack]:
     """Return each collector without an answer, with the reason that it gave."""
     hosts = {host.host: host for host in cluster.hosts}
-    servers = {str(row.get("address")): row for row in cluster.rows("locks", "servers")}
+    servers = {str(server.address): server for server in cluster.typed(Locks).servers}
     lacks = []
     for place, collector, status in sorted(lacking):
         host = hosts.get(place)
@@ -468,7 +468,7 @@ def _lacks(
             continue
         reason = _lack_reason(cluster, host, place, collector)
         if not reason and place in servers:
-            reason = one_line(servers[place].get("error") or "", MAX_ERROR)
+            reason = one_line(servers[place].error or "", MAX_ERROR)
         lacks.append(Lack(key, place, collector, status, reason))
     return lacks
 

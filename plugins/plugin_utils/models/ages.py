@@ -14,9 +14,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from email.utils import parsedate_to_datetime
-from typing import Any
 
 from ..evidence import memoize
+from ..evidence.answers.cluster.locks import Locks
+from ..evidence.answers.cluster.nodes import Nodes
+from ..evidence.answers.cluster.server import Server
+from ..evidence.answers.http_answer import Clock
 from ..evidence.document import one_line
 from .cluster import LAST, Cluster, Host, moment, timestamp
 
@@ -53,7 +56,7 @@ def clocks(cluster: Cluster) -> Clocks:
     read = {
         collector: at
         for _name, collector, clock in found
-        if (at := moment(clock.get("read_at"))) is not None
+        if (at := moment(clock.read_at)) is not None
     }
     # Each API server says its own time. One on the host that reads has the same clock, so that half
     # of them are no majority.
@@ -61,41 +64,31 @@ def clocks(cluster: Cluster) -> Clocks:
     return Clocks(read, off, bool(apart) and not doubtful, _doubt(cluster, off) if doubtful else "")
 
 
-def _readings(cluster: Cluster) -> list[tuple[str, str, Mapping[str, Any]]]:
+def _readings(cluster: Cluster) -> list[tuple[str, str, Clock]]:
     """Return (API server, collector, its clock) of each clock in the evidence.
 
     Evidence of an older release has none.
     """
     found = []
-    for collector in ("server", "nodes"):
-        data = cluster.answer(collector)
-        if isinstance(data, Mapping):
-            clock = data.get("clock")
-        else:
-            clock = None
-        if isinstance(clock, Mapping):
-            server = cluster.answer("server")
-            if isinstance(server, Mapping):
-                url = server.get("url")
-            else:
-                url = None
-            found.append(
-                (one_line(str(url or "the API server").rpartition("://")[2], 120), collector, clock)
-            )
-    for one in cluster.rows("locks", "servers"):
-        if isinstance(one.get("clock"), Mapping):
-            found.append((one_line(one.get("address"), 120), "locks", one["clock"]))
+    server = cluster.typed(Server)
+    name = one_line((server.url or "the API server").rpartition("://")[2], 120)
+    for collector, clock in (("server", server.clock), ("nodes", cluster.typed(Nodes).clock)):
+        if clock is not None:
+            found.append((name, collector, clock))
+    for lock_server in cluster.typed(Locks).servers:
+        if lock_server.clock is not None:
+            found.append((one_line(lock_server.address, 120), "locks", lock_server.clock))
     return found
 
 
-def _ahead(clock: Mapping[str, Any]) -> float | None:
+def _ahead(clock: Clock) -> float | None:
     """Return by how many seconds, at least, the API server's clock is ahead of the reading host's.
 
     The result is negative where the clock is behind, and None where the evidence does not show it.
     """
-    asked, read = moment(clock.get("asked_at")), moment(clock.get("read_at"))
+    asked, read = moment(clock.asked_at), moment(clock.read_at)
     try:
-        said = parsedate_to_datetime(str(clock.get("date") or ""))
+        said = parsedate_to_datetime(clock.date or "")
     except (TypeError, ValueError, IndexError, OverflowError):
         return None
     if asked is None or read is None or said.tzinfo is None:
@@ -134,23 +127,21 @@ def now(cluster: Cluster, collector: str = "") -> datetime | None:
     return known.read.get(collector) or timestamp(cluster.collected_at)
 
 
-def age(cluster: Cluster, since: Any, collector: str = "") -> float | None:
+def age(cluster: Cluster, since: datetime | str | None, collector: str = "") -> float | None:
     """Return the seconds since a time, by the clock of the host that read it.
 
     The result is None where one of the two times is not known.
     """
-    at: datetime | None
-    if isinstance(since, datetime):
-        at = since
-    else:
-        at = timestamp(since if isinstance(since, str) else None)
+    at = since if isinstance(since, datetime) else timestamp(since)
     read = now(cluster, collector)
     if at is None or read is None:
         return None
     return (read - at).total_seconds()
 
 
-def age_of(cluster: Cluster, since: Any, writer: Host | None, collector: str = "") -> Bounds | None:
+def age_of(
+    cluster: Cluster, since: datetime | None, writer: Host | None, collector: str = ""
+) -> Bounds | None:
     """Return how many seconds ago, at least and at most, the host wrote this time.
 
     The bounds come from the difference of both clocks, as far as it is known.
@@ -177,8 +168,8 @@ def difference(cluster: Cluster, writer: Host | None) -> Bounds | None:
     return writer.clock[0] - reader.clock[1], writer.clock[1] - reader.clock[0]
 
 
-def seconds_of(value: Any) -> float | None:
-    """Return a number of seconds in evidence, None for everything else."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < LAST:
+def seconds_of(value: float | None) -> float | None:
+    """Return a number of seconds in evidence, None for one that no time has."""
+    if value is None or not 0 <= value < LAST:
         return None
     return float(value)

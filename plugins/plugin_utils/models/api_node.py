@@ -5,14 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from ..evidence import memoize
+from ..evidence.answers.cluster.nodes import Condition, Cordon, Node, Nodes, Taint
 from ..evidence.document import one_line
-from . import ages
+from . import ages, node_hosts
 from .cluster import Cluster, Host, timestamp
 
 SHOWN = 5
@@ -33,18 +33,18 @@ class NodeView:
     control_plane: bool
     zone: str | None
     told: bool
-    taints: tuple[Mapping[str, Any], ...]
-    conditions: tuple[Mapping[str, Any], ...]
+    taints: tuple[Taint, ...]
+    conditions: tuple[Condition, ...]
     leased: datetime | None
     cordoned: bool
-    ours: Mapping[str, Any] | None
+    ours: Cordon | None
     internal: tuple[str, ...] = ()
     created: datetime | None = None
     lease_seconds: float | None = None
 
-    def condition(self, kind: str) -> Mapping[str, Any] | None:
+    def condition(self, kind: str) -> Condition | None:
         """Ready, or another that is not False."""
-        return next((one for one in self.conditions if one.get("type") == kind), None)
+        return next((one for one in self.conditions if one.type == kind), None)
 
 
 @memoize.last
@@ -55,44 +55,34 @@ def views(cluster: Cluster) -> tuple[NodeView, ...]:
 
 def _views(cluster: Cluster) -> Iterator[NodeView]:
     hosts = cluster.hosts_by_node()
-    for item in (cluster.answer("nodes") or {}).get("items") or ():
-        labels, cordon = item.get("labels") or {}, item.get("cordon")
-        addresses = _mappings(item.get("addresses"))
+    for node in cluster.typed(Nodes).items:
+        labels = node.labels or {}
         yield NodeView(
-            one_line(item.get("name"), 253),
-            _host(hosts, item, addresses),
-            item.get("ready"),
-            bool(item.get("control_plane")),
-            next((str(labels[name]) for name in ZONES if labels.get(name)), None),
-            "taints" in item,
-            _mappings(item.get("taints")),
-            _mappings(item.get("conditions")),
-            timestamp(item.get("lease")),
-            item.get("unschedulable") is True,
-            cordon if isinstance(cordon, Mapping) else None,
-            _internal(addresses),
-            timestamp(item.get("created")),
-            ages.seconds_of(item.get("lease_duration_s")),
+            one_line(node.name, 253),
+            _host(hosts, node),
+            node.ready,
+            bool(node.control_plane),
+            next((labels[name] for name in ZONES if labels.get(name)), None),
+            node.taints is not None,
+            node.taints or (),
+            node.conditions or (),
+            timestamp(node.lease),
+            node.unschedulable is True,
+            node.cordon,
+            _internal(node),
+            timestamp(node.created),
+            ages.seconds_of(node.lease_duration_s),
         )
 
 
-def _host(
-    hosts: Mapping[str, Host], item: Mapping[str, Any], addresses: Iterable[Mapping[str, Any]]
-) -> Host | None:
+def _host(hosts: Mapping[str, Host], node: Node) -> Host | None:
     """Return the host that has the name of a Node, or else one of its addresses."""
-    names: list[Any] = [item.get("name"), *(one.get("address") for one in addresses)]
-    return next(filter(None, map(hosts.get, names)), None)
+    return next(filter(None, map(hosts.get, node_hosts.names(node))), None)
 
 
-def _internal(addresses: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
-    found = [one.get("address") for one in addresses if one.get("type") == "InternalIP"]
-    return tuple(str(address) for address in found if address)
-
-
-def _mappings(values: Any) -> tuple[Mapping[str, Any], ...]:
-    if isinstance(values, Sequence) and not isinstance(values, (str, bytes)):
-        return tuple(one for one in values if isinstance(one, Mapping))
-    return ()
+def _internal(node: Node) -> tuple[str, ...]:
+    found = [one.address for one in node.addresses if one.type == "InternalIP"]
+    return tuple(address for address in found if address)
 
 
 def and_others(names: Sequence[str], shown: int = SHOWN) -> str:

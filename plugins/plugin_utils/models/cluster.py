@@ -12,13 +12,16 @@ from typing import Any, TypeVar
 
 from ..evidence import contract
 from ..evidence.answers import registry
+from ..evidence.answers.cluster.server import Server
 from ..evidence.answers.cluster.work import Work
 from ..evidence.answers.kubemend_journal import Lock, OpenStep
+from ..evidence.answers.node.api_way import ApiWay
 from ..evidence.answers.node.devices import Devices
 from ..evidence.answers.node.etcd import Etcd
 from ..evidence.answers.node.installer import Installer
 from ..evidence.answers.node.journal import Journal
 from ..evidence.answers.node.kubelet import Kubelet
+from ..evidence.answers.node.scheduler_log import SchedulerLogs
 from ..evidence.answers.node.system import System
 from ..evidence.document import one_line
 from . import control_plane, node_identity
@@ -59,8 +62,8 @@ class Host:
     pinning: Pinning = field(default_factory=Pinning)
     identity: Identity = field(default_factory=Identity)
     working: frozenset[str] = frozenset()  # runs of kubemend that work there
-    api_way: Mapping[str, Any] = field(default_factory=dict)
-    scheduler_log: Mapping[str, Any] = field(default_factory=dict)
+    api_way: ApiWay | None = None
+    scheduler_log: SchedulerLogs = field(default_factory=SchedulerLogs)
     pressure: Pressure = field(default_factory=Pressure)
     # seconds by which it is ahead of the controller's, at least and at most
     clock: tuple[float, float] | None = None
@@ -140,16 +143,9 @@ class Cluster:
             return kind()
         return contract.decoded(data, kind).answer
 
-    def rows(self, collector: str, name: str) -> list[Mapping[str, Any]]:
-        """Return the mappings in a list of a cluster collector's data."""
-        data = self.answer(collector)
-        if isinstance(data, Mapping):
-            found = data.get(name)
-        else:
-            found = None
-        if isinstance(found, (list, tuple)):
-            return [one for one in found if isinstance(one, Mapping)]
-        return []
+    def answered(self, kind: type) -> bool:
+        """Tell whether a cluster collector answered."""
+        return bool(self.answer(registry.COLLECTORS[kind]))
 
     def missing_answer(self, collector: str, status: str) -> Missing:
         """Return that an answer of the API is missing, at the host that asked it."""
@@ -181,7 +177,7 @@ class Cluster:
     @property
     def version(self) -> str | None:
         """Return the version of Kubernetes that the API server reports."""
-        return (self.answer("server") or {}).get("git_version")
+        return self.typed(Server).git_version
 
 
 MAX_ERROR = 300  # characters of what a collector said
@@ -214,13 +210,13 @@ def host_of(document: Mapping[str, Any]) -> Host:
         control_plane.extract(document),
         contract.answer(document, Etcd),
         installer.paths,
-        _devices(document),
+        _answer_of(document, Devices),
         started,
         pinning.extract(document),
         node_identity.extract(document),
         _working(journal.lock, journal.unproven),
-        control_plane.data(document, "api_way"),
-        control_plane.data(document, "scheduler_log"),
+        _answer_of(document, ApiWay),
+        contract.answer(document, SchedulerLogs),
         model_pressure.extract(document),
         _clock(document, system.clock),
         contract.partial_answer(document, Etcd),
@@ -230,11 +226,11 @@ def host_of(document: Mapping[str, Any]) -> Host:
     )
 
 
-def _devices(document: Mapping[str, Any]) -> Devices | None:
-    """Return the evidence of the device plugin folder, None where it was not answered."""
-    if not control_plane.data(document, "devices"):
+def _answer_of(document: Mapping[str, Any], kind: type[Answer]) -> Answer | None:
+    """Return what a collector of a host answered, None where it did not."""
+    if not control_plane.data(document, registry.COLLECTORS[kind]):
         return None
-    return contract.answer(document, Devices)
+    return contract.answer(document, kind)
 
 
 def _errors(document: Mapping[str, Any]) -> dict[str, str]:

@@ -142,13 +142,6 @@ def data(document: Mapping[str, Any], collector: str) -> dict[str, Any]:
     return {}
 
 
-def lines(value: Any) -> list[str]:
-    """Return the texts in a list of log lines; [] where it is no list."""
-    if isinstance(value, (list, tuple)):
-        return [one for one in value if isinstance(one, str)]
-    return []
-
-
 def status(document: Mapping[str, Any], collector: str) -> str:
     """Return a collector's status; not_asked when the document does not contain it."""
     record = document.get("collectors", {}).get(collector, {})

@@ -89,7 +89,7 @@ def coverage(cluster: Cluster, key: str | None) -> Coverage:
     else:
         hosts = cluster.hosts
     audited = {host.host for host in hosts if host.status == "ok"}
-    if cluster.answer("nodes"):
+    if cluster.answered(Nodes):
         nodes = len(cluster.node_hosts)
     else:
         nodes = None

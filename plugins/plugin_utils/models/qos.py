@@ -16,11 +16,19 @@ import json
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from ...module_utils.shared import quantity
 from ...module_utils.shared.container_kinds import APP, INIT, SIDECAR, meant, unequal
+from ..evidence.answers.cluster.pinnable import (
+    ContainerResources,
+    Manager,
+    Owner,
+    Pinnable,
+    PinnableItem,
+    PodResources,
+)
 
 _LABELS = {APP: "container", INIT: "init container", SIDECAR: "sidecar"}
 # Kinds whose template a patch may change, and where it lies.
@@ -71,9 +79,9 @@ class Subject:
     kind: str
     namespace: str
     name: str
-    template: Mapping[str, Any] | None
-    pods: tuple[Mapping[str, Any], ...]
-    manager: Mapping[str, Any] | None
+    template: PinnableItem | None
+    pods: tuple[PinnableItem, ...]
+    manager: Manager | None
 
     @property
     def title(self) -> str:
@@ -90,57 +98,71 @@ class Advice:
     command: str | None = None
 
 
-def subjects(answer: Mapping[str, Any]) -> list[Subject]:
+def subjects(answer: Pinnable) -> list[Subject]:
     """Owner by owner what the collector pinnable found."""
-    templates: dict[tuple[str, str, str], Mapping[str, Any]] = {}
-    pods: dict[tuple[str, str, str], list[Mapping[str, Any]]] = {}
-    for item in answer.get("items") or ():
-        owner = item.get("owner") or {}
+    templates: dict[tuple[str, str, str], PinnableItem] = {}
+    pods: dict[tuple[str, str, str], list[PinnableItem]] = {}
+    for item in answer.items:
+        named: PinnableItem | Owner = item
         # A static pod's owner is its node, where its manifest lies.
-        if owner.get("kind") not in (None, "Node"):
-            named = owner
-        else:
-            named = item
-        key = (str(named.get("kind")), str(item.get("namespace")), str(named.get("name")))
-        if item.get("kind") == "Pod":
+        if item.owner is not None and item.owner.kind not in (None, "Node"):
+            named = item.owner
+        key = (str(named.kind), str(item.namespace), str(named.name))
+        if item.kind == "Pod":
             pods.setdefault(key, []).append(item)
         else:
             templates[key] = item
     found = []
     for key in sorted({*templates, *pods}):
         template, mine = templates.get(key), tuple(pods.get(key, ()))
-        found.append(Subject(*key, template, mine, (template or mine[0]).get("manager")))
+        found.append(Subject(*key, template, mine, (template or mine[0]).manager))
     return found
 
 
-def label(container: Mapping[str, Any]) -> str:
+def label(container: ContainerResources) -> str:
     """Return what a container is, and its name."""
-    return f"{_LABELS.get(str(container.get('kind')), 'container')} {container.get('name')}"
+    return f"{_LABELS.get(str(container.kind), 'container')} {container.name}"
 
 
-def lacks(item: Mapping[str, Any]) -> tuple[Lack, ...]:
+def _is_meant(container: ContainerResources) -> bool:
+    return bool(meant(asdict(container)))
+
+
+def _unequal(container: PodResources) -> list[str]:
+    """Return the resources of a container that keep its pod from being Guaranteed."""
+    return list(unequal(asdict(container)))
+
+
+def _amounts(container: PodResources, resource: str) -> tuple[str | None, str | None]:
+    """Return request and limit of CPU or memory."""
+    if resource == "cpu":
+        return container.cpu_request, container.cpu_limit
+    return container.memory_request, container.memory_limit
+
+
+def lacks(item: PinnableItem) -> tuple[Lack, ...]:
     """Return every field of a pod or template that keeps it from being pinned."""
-    if item.get("pod_level"):  # it decides alone, whatever the containers say
-        return tuple(_unequal(item["pod_level"], "the pod as a whole", False))
+    if item.pod_level is not None:  # it decides alone, whatever the containers say
+        return tuple(_lacks(item.pod_level, "the pod as a whole", False))
     found = [
         one
-        for container in item["containers"]
-        for one in _unequal(container, label(container), bool(container.get("injected")))
+        for container in item.containers
+        for one in _lacks(container, label(container), bool(container.injected))
     ]
-    if item.get("expected") and not any(meant(one) for one in item["containers"]):
+    if item.expected and not any(map(_is_meant, item.containers)):
         found += [
-            Lack(label(one), "limits.cpu", f"limits.cpu {one['cpu_limit']} is no whole number")
-            for one in item["containers"]
-            if one["kind"] == APP
-            and quantity.positive(one["cpu_limit"])
-            and not quantity.whole(one["cpu_limit"])
+            Lack(label(one), "limits.cpu", f"limits.cpu {one.cpu_limit} is no whole number")
+            for one in item.containers
+            if one.kind == APP
+            and quantity.positive(one.cpu_limit)
+            and not quantity.whole(one.cpu_limit)
         ]
     return tuple(found)
 
 
-def _unequal(container: Mapping[str, Any], name: str, injected: bool) -> Iterator[Lack]:
-    for resource in unequal(container):
-        request, limit = container[f"{resource}_request"], container[f"{resource}_limit"]
+def _lacks(container: PodResources, name: str, injected: bool) -> Iterator[Lack]:
+    for resource in _unequal(container):
+        request, limit = _amounts(container, resource)
         if not quantity.positive(limit):
             yield Lack(
                 name,
@@ -167,21 +189,21 @@ def said(found: Iterable[Lack]) -> str:
     return "; ".join(f"{container}: {', '.join(texts)}" for container, texts in by.items())
 
 
-def target(item: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def target(item: PinnableItem) -> ContainerResources | None:
     """Return the app container to be pinned: the first whose memory is known, else the first.
 
     The result is None where no container asks for whole CPUs.
     """
-    found = [one for one in item["containers"] if meant(one) and not one.get("injected")]
+    found = [one for one in item.containers if _is_meant(one) and not one.injected]
     return next((one for one in found if _own(one, "memory")), found[0] if found else None)
 
 
-def cure(item: Mapping[str, Any]) -> Cure:
+def cure(item: PinnableItem) -> Cure:
     """Return the values that would make it Guaranteed, as far as they are known.
 
     Injected containers are excluded.
     """
-    if item.get("pod_level"):
+    if item.pod_level is not None:
         return Cure(
             {},
             ("give spec.resources of the pod CPU and memory limits, and requests that equal them",),
@@ -199,8 +221,8 @@ def cure(item: Mapping[str, Any]) -> Cure:
         )
     values: dict[tuple[str, str], dict[str, str]] = {}
     choose, notes = [], []
-    for container in item["containers"]:
-        for resource in () if container.get("injected") else unequal(container):
+    for container in item.containers:
+        for resource in () if container.injected else _unequal(container):
             value, note = _settled(container, resource, goal)
             if value is None:
                 choose.append(
@@ -208,36 +230,27 @@ def cure(item: Mapping[str, Any]) -> Cure:
                     " request and limit"
                 )
                 continue
-            values.setdefault((container["kind"], str(container["name"])), {})[resource] = value
+            values.setdefault((str(container.kind), str(container.name)), {})[resource] = value
             notes += [note] if note else []
     return Cure(values, tuple(choose), tuple(notes))
 
 
-def _own(container: Mapping[str, Any], resource: str) -> str | None:
+def _own(container: ContainerResources, resource: str) -> str | None:
     """Return what a container asks for itself.
 
     Its limit, so that it loses nothing, else its request.
     """
-    return next(
-        (
-            str(value)
-            for value in (container[f"{resource}_limit"], container[f"{resource}_request"])
-            if quantity.positive(value)
-        ),
-        None,
-    )
+    request, limit = _amounts(container, resource)
+    return next((value for value in (limit, request) if quantity.positive(value)), None)
 
 
 def _settled(
-    container: Mapping[str, Any], resource: str, goal: Mapping[str, Any]
+    container: ContainerResources, resource: str, goal: ContainerResources
 ) -> tuple[str | None, str]:
     """(value, what it costs) of a resource that is not equal yet."""
-    own, limit, request = (
-        _own(container, resource),
-        container[f"{resource}_limit"],
-        container[f"{resource}_request"],
-    )
-    if container["kind"] == INIT:
+    own = _own(container, resource)
+    request, limit = _amounts(container, resource)
+    if container.kind == INIT:
         given = _own(goal, resource)
         if given is None or own is None or _units(own) <= _units(given):
             return given, ""
@@ -331,10 +344,10 @@ def advise(subject: Subject) -> Advice:
     return Advice(f"patch {subject.title}, {effect}: {wanted}", body, command(subject, body))
 
 
-def _injection(pods: Iterable[Mapping[str, Any]]) -> list[str]:
+def _injection(pods: Iterable[PinnableItem]) -> list[str]:
     """Return what to do about injected containers that keep a pod from being Guaranteed."""
-    containers = itertools.chain.from_iterable(pod["containers"] for pod in pods)
-    injected = {label(one) for one in containers if one.get("injected") and unequal(one)}
+    containers = itertools.chain.from_iterable(pod.containers for pod in pods)
+    injected = {label(one) for one in containers if one.injected and _unequal(one)}
     if not injected:
         return []
     return [
@@ -356,21 +369,20 @@ def _wanted(values: Mapping[tuple[str, str], Mapping[str, str]]) -> str:
     containers = []
     for (role, name), given in values.items():
         amounts = " and ".join(f"{resource} {value}" for resource, value in given.items())
-        containers.append(f"{label({'kind': role, 'name': name})} {amounts}")
+        containers.append(f"{label(ContainerResources(kind=role, name=name))} {amounts}")
     return f"give as requests and limits {'; '.join(containers)}"
 
 
 def _is_static(subject: Subject) -> bool:
     """Tell whether a pod's manifest lies on its node."""
-    owners = [pod.get("owner") or {} for pod in subject.pods]
-    return subject.kind == "Pod" and any(owner.get("kind") == "Node" for owner in owners)
+    owners = [pod.owner for pod in subject.pods if pod.owner is not None]
+    return subject.kind == "Pod" and any(owner.kind == "Node" for owner in owners)
 
 
 def _elsewhere(subject: Subject) -> str:
     """Return why a patch of the owner's template is not the way, and what is; empty where it is."""
-    if subject.manager:
-        parts = (subject.manager.get("tool"), subject.manager.get("name"))
-        who = " ".join(str(part) for part in parts if part)
+    if subject.manager is not None:
+        who = " ".join(filter(None, (subject.manager.tool, subject.manager.name)))
         return f"{who} owns {subject.title} and would undo a patch, so change it there"
     if _is_static(subject):
         return "a static pod, so change its manifest on its node"

@@ -13,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..evidence.answers.cluster import nodes
+from ..evidence.answers.cluster.api_pod import Toleration
 from .taint_catalogue import CORDON, OWNED, PREFIXES, Owner
 
 NO_SCHEDULE, NO_EXECUTE, PREFER = "NoSchedule", "NoExecute", "PreferNoSchedule"
@@ -91,22 +93,6 @@ class Told:
     taint: Taint | None = None
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """Whether a pod tolerates a taint.
-
-    tolerated: whether it does, None where that is not known
-    lasting: whether a running pod may stay for good, None where that is not known
-    seconds: after how many seconds the pod has to leave, where it may not stay
-    by: the toleration that takes the taint
-    """
-
-    tolerated: bool | None
-    lasting: bool | None = None
-    seconds: int | None = None
-    by: int | None = None
-
-
 UNKNOWN_OWNER = Owner(
     "unknown",
     "a component that is not known here: the name is reserved to Kubernetes",
@@ -123,19 +109,16 @@ USER = Owner(
 )
 
 
-def read(taint: Any) -> Taint | None:
+def read(taint: nodes.Taint | Taint) -> Taint | None:
     """Return a taint of a Node object; None for what is none."""
     if isinstance(taint, Taint):
         return taint
-    if not isinstance(taint, Mapping):
-        return None
-    key, value, effect = (_text(taint, name) for name in ("key", "value", "effect"))
-    if key and value is not None and effect in EFFECTS:
-        return Taint(key, value, effect)
+    if taint.key and taint.effect in EFFECTS:
+        return Taint(taint.key, taint.value or "", taint.effect)
     return None
 
 
-def explained(taint: Any) -> Explained | None:
+def explained(taint: nodes.Taint | Taint) -> Explained | None:
     """Return a taint's owner; None for what is no taint. The key alone does not tell.
 
     A controller owns a key with an effect.
@@ -200,65 +183,41 @@ def _named_taint(kind: str, parts: Mapping[str, str]) -> Taint | None:
     return None
 
 
-def tolerated(taint: Any, tolerations: Any) -> Verdict:
-    """Return whether a pod's tolerations take a taint, as scheduler and taint manager decide.
+def tolerated(taint: nodes.Taint | Taint, tolerations: Sequence[Toleration] | None) -> bool | None:
+    """Return whether a pod's tolerations take a taint, as the scheduler decides.
 
-    The first that matches counts. Lt and Gt (a gate of 1.35 and newer) are unknown: whether the
-    gate is on, the pod does not say. A PreferNoSchedule taint that is not tolerated keeps no pod
-    away: see keeps_away().
+    The result is None where that is not known. Lt and Gt (a gate of 1.35 and newer) are unknown:
+    whether the gate is on, the pod does not say. A PreferNoSchedule taint that is not tolerated
+    keeps no pod away: see keeps_away().
     """
-    found = read(taint)
-    listed = _listed(tolerations)
-    if found is None or not found.effect or listed is None:
-        return Verdict(None)
-    doubt = False
-    for position, toleration in enumerate(listed):
-        fits = _fits(toleration, found)
-        if fits:
-            return _taken(toleration, found, position, doubt)
-        doubt = doubt or fits is None
-    if doubt:
-        return Verdict(None)
-    if found.effect == NO_EXECUTE:
-        return Verdict(False, False, 0)
-    return Verdict(False, True)
-
-
-def _listed(tolerations: Any) -> Sequence[Any] | None:
-    """Return the tolerations of a pod, none where it has none; None for what is no list."""
-    if tolerations is None:
-        return ()
-    if isinstance(tolerations, (str, bytes)) or not isinstance(tolerations, Sequence):
+    found, listed = read(taint), tolerations or ()
+    if found is None or not found.effect or len(listed) > MAX_TAINTS:
         return None
-    if len(tolerations) > MAX_TAINTS:
+    fits = [_fits(toleration, found) for toleration in listed]
+    if True in fits:
+        return True
+    if None in fits:
         return None
-    return tolerations
+    return False
 
 
-def _taken(toleration: Any, taint: Taint, position: int, doubt: bool) -> Verdict:
-    """Return the verdict of the first toleration that matches."""
-    if doubt and taint.effect == NO_EXECUTE:
-        return Verdict(True, by=position)
-    lasting, seconds = _stay(toleration, taint)
-    return Verdict(True, lasting, seconds, position)
-
-
-def keeps_away(taints: Any, tolerations: Any) -> tuple[list[Taint], list[Taint]]:
+def keeps_away(
+    taints: Sequence[nodes.Taint | Taint], tolerations: Sequence[Toleration] | None
+) -> tuple[list[Taint], list[Taint]]:
     """Return the taints that keep a pod off a node, and those of which it is not known.
 
     A taint keeps the pod off if its effect is NoSchedule or NoExecute and no toleration matches it.
-    An entry that is no taint stands in the result as one without a key. A Node without taints
-    leaves the field out.
+    An entry that is no taint stands in the result as one without a key.
     """
     off: list[Taint] = []
     doubtful: list[Taint] = []
-    if taints is not None and (not isinstance(taints, (list, tuple)) or len(taints) > MAX_TAINTS):
+    if len(taints) > MAX_TAINTS:
         return [], [Taint("")]
-    for one in taints or ():
+    for one in taints:
         taint = read(one) or Taint("")
         if taint.effect == PREFER:
             continue
-        verdict = tolerated(taint, tolerations).tolerated
+        verdict = tolerated(taint, tolerations)
         if verdict is None:
             doubtful.append(taint)
         elif not verdict:
@@ -266,40 +225,13 @@ def keeps_away(taints: Any, tolerations: Any) -> tuple[list[Taint], list[Taint]]
     return off, doubtful
 
 
-def _text(part: Mapping[str, Any], name: str) -> str | None:
-    """Return an optional text, empty where it is not set; None for what is no text."""
-    value = part.get(name)
-    if value is None:
-        return ""
-    if isinstance(value, str):
-        return value
-    return None
-
-
-def _fits(toleration: Any, taint: Taint) -> bool | None:
-    if not isinstance(toleration, Mapping):
-        return None
-    texts = [_text(toleration, name) for name in ("key", "operator", "value", "effect")]
-    if None in texts:
-        return None
-    key, operator, value, effect = texts
-    if effect not in ("", taint.effect) or key not in ("", taint.key):
+def _fits(toleration: Toleration, taint: Taint) -> bool | None:
+    if toleration.effect and toleration.effect != taint.effect:
         return False
-    if operator in ("", "Equal"):
-        return value == taint.value
-    if operator == "Exists":
+    if toleration.key and toleration.key != taint.key:
+        return False
+    if toleration.operator in (None, "", "Equal"):
+        return (toleration.value or "") == taint.value
+    if toleration.operator == "Exists":
         return True
     return None
-
-
-def _stay(toleration: Mapping[str, Any], taint: Taint) -> tuple[bool | None, int | None]:
-    """Return whether a pod may stay for good, and the seconds that it has if not.
-
-    Only NoExecute makes a pod leave.
-    """
-    value = toleration.get("tolerationSeconds")
-    if taint.effect != NO_EXECUTE or value is None:
-        return True, None
-    if isinstance(value, int) and not isinstance(value, bool):
-        return (False, max(0, value))
-    return (None, None)

@@ -15,7 +15,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from ..evidence import memoize
+from ..evidence.answers.cluster.api_pod import NOT_COLLECTED
 from ..evidence.answers.cluster.locks import LockObject, Locks
+from ..evidence.answers.cluster.nodes import Nodes
 from ..evidence.answers.node.etcd import Member, MemberStatus
 from ..evidence.document import UNFORESEEN, one_line, unforeseen
 from . import ages
@@ -158,8 +160,8 @@ def _missing(cluster: Cluster, found: list[Lease]) -> tuple[Missing, ...]:
     missing = (*cluster.missing("nodes"), *cluster.missing("locks"))
     if missing:
         return missing
-    listed = cluster.rows("nodes", "items")
-    older = not found and not any("lease" in item for item in listed)
+    listed = cluster.typed(Nodes).items
+    older = not found and all(node.lease == NOT_COLLECTED for node in listed)
     return (cluster.missing_answer("nodes", "not_asked" if older else "error"),)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...module_utils.shared.consent import API_DOWN, FENCED
+from ..evidence.answers.cluster.nodes import Node, Nodes
 from ..models import control_plane, taints
 from ..models.taint_catalogue import CORDON
 from ..parsers import systemd_unit
@@ -70,17 +71,13 @@ def _silent(scene: RemedyContext) -> str | None:
         if scene.cluster.api_reason:
             return f"no API server answers ({scene.cluster.api_reason})"
         return "no API server answers"
-    if scene.finding.node is None or _nodes(scene) is not None:
+    if scene.finding.node is None or scene.cluster.answered(Nodes):
         return None
     return "the API server did not list the nodes"
 
 
-def _nodes(scene: RemedyContext) -> list[Mapping[str, Any]] | None:
-    answer = scene.cluster.answer("nodes")
-    items = answer.get("items") if isinstance(answer, Mapping) else None
-    if not isinstance(items, (list, tuple)):
-        return None
-    return [item for item in items if isinstance(item, Mapping)]
+def _nodes(scene: RemedyContext) -> tuple[Node, ...]:
+    return scene.cluster.typed(Nodes).items
 
 
 def is_held(scene: RemedyContext) -> bool:
@@ -88,15 +85,14 @@ def is_held(scene: RemedyContext) -> bool:
 
     Then it stays cordoned, whatever is done to it.
     """
-    nodes = [node for node in _nodes(scene) or () if node.get("name") == scene.finding.node]
+    nodes = [node for node in _nodes(scene) if node.name == scene.finding.node]
     return any(_is_held(node) for node in nodes)
 
 
-def _is_held(node: Mapping[str, Any]) -> bool:
-    if not node.get("unschedulable"):
+def _is_held(node: Node) -> bool:
+    if not node.unschedulable:
         return False
-    cordon = node.get("cordon")
-    return not isinstance(cordon, Mapping) or bool(cordon.get("held"))
+    return node.cordon is None or bool(node.cordon.held)
 
 
 def _fence(scene: RemedyContext) -> str | None:
@@ -104,7 +100,7 @@ def _fence(scene: RemedyContext) -> str | None:
     name = scene.finding.node
     if name is None:
         return None
-    node = next((item for item in _nodes(scene) or () if item.get("name") == name), None)
+    node = next((item for item in _nodes(scene) if item.name == name), None)
     if node is None:
         return f"the Node object of {name} is gone, as after its removal from the cluster"
     if _is_held(node):
@@ -113,10 +109,9 @@ def _fence(scene: RemedyContext) -> str | None:
     return f"{name} carries the taint {fence.taint} ({fence.owner.means})" if fence else None
 
 
-def _fencing_taint(node: Mapping[str, Any]) -> taints.Explained | None:
+def _fencing_taint(node: Node) -> taints.Explained | None:
     """Return the first taint with which its owner takes a node out, or None."""
-    carried = node.get("taints")
-    for taint in map(taints.explained, carried if isinstance(carried, (list, tuple)) else ()):
+    for taint in map(taints.explained, node.taints or ()):
         # a cordon's taint stays with the cordon, kubemend's among them
         if taint and taint.owner.fence and taint.taint.key != CORDON:
             return taint

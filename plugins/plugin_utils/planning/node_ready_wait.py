@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ...module_utils.shared.step_kinds import DONE, KERNEL_SETTING, kind_of
+from ..evidence.answers.cluster.nodes import Node
 from ..evidence.document import one_line
 from .plan import Step
 
@@ -41,44 +42,35 @@ def _starts_kubelet(step: Step) -> bool:
     return bool(kind_of(step.remedy).starts_kubelet)
 
 
-def listed(items: Any, names: Iterable[str]) -> bool:
+def listed(items: Iterable[Node], names: Iterable[str]) -> bool:
     """Return whether the API knows any of these Nodes: another cluster's does not."""
     wanted = frozenset(names)
-    return any(item.get("name") in wanted for item in _mappings(items))
+    return any(item.name in wanted for item in items)
 
 
-def waiting(items: Any, names: Iterable[str]) -> dict[str, str]:
+def waiting(items: Iterable[Node], names: Iterable[str]) -> dict[str, str]:
     """Return {Node: what of it is not back yet}, of those of these names that the API lists."""
     wanted, reasons = frozenset(names), {}
-    for item in _mappings(items):
-        name = item.get("name")
-        if isinstance(name, str) and name in wanted:
-            reason = ", ".join([*_not_ready(item.get("ready")), *_leftover_taints(item)])
+    for item in items:
+        if item.name is not None and item.name in wanted:
+            reason = ", ".join([*_not_ready(item.ready), *_leftover_taints(item)])
             if reason:
-                reasons[name] = reason
+                reasons[item.name] = reason
     return reasons
 
 
-def _not_ready(ready: Any) -> list[str]:
+def _not_ready(ready: str | None) -> list[str]:
     if ready == "True":
         return []
     return [f"Ready is {ready if ready in ('False', 'Unknown') else 'not known'}"]
 
 
-def _leftover_taints(item: Mapping[str, Any]) -> list[str]:
+def _leftover_taints(item: Node) -> list[str]:
     """Return the lifecycle controller's own taints of a Node, each once."""
-    taints = [taint for taint in _mappings(item.get("taints")) if taint.get("key") in TAINTS]
-    return list(
-        dict.fromkeys(f"{taint['key']}:{one_line(taint.get('effect'), 20)}" for taint in taints)
-    )
+    taints = [taint for taint in item.taints or () if taint.key in TAINTS]
+    return list(dict.fromkeys(f"{taint.key}:{one_line(taint.effect, 20)}" for taint in taints))
 
 
 def told(left: Mapping[str, str]) -> str:
     """Return what is not back yet, in a clause."""
     return "; ".join(f"{one_line(name, 80)}: {reason}" for name, reason in sorted(left.items()))
-
-
-def _mappings(items: Any) -> list[Mapping[str, Any]]:
-    if not isinstance(items, (list, tuple)):
-        return []
-    return [item for item in items if isinstance(item, Mapping)]

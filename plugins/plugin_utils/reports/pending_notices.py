@@ -12,8 +12,16 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from ..evidence.answers.cluster.pending import (
+    BoundPods,
+    GatedPods,
+    Pending,
+    PendingPods,
+    UnseenPods,
+)
+from ..evidence.answers.cluster.pod import Pod, PodContainer, TimedPod
 from ..evidence.document import UNFORESEEN, one_line, unforeseen
-from ..faults.scheduling import lost_nodes
+from ..faults.scheduling import lost_nodes, waiting_pods
 from ..models.cluster import Cluster
 from ..models.scheduling import excluded_nodes
 from ..models.scheduling import message as scheduling_message
@@ -130,15 +138,15 @@ def _right(match: re.Match[str]) -> str:
 
 def _all(cluster: Cluster) -> str:
     """Return how many pods are Pending, and who has to act on them."""
-    data = cluster.answer("pending")
-    if not isinstance(data, Mapping) or not isinstance(data.get("read"), int):
+    pending = cluster.typed(Pending)
+    if pending.read is None:
         reason = (cluster.api.get("pending") or {}).get("error") or "not asked"
         return one_line(f"which pods are Pending was not told ({reason})", 600)
-    if not data["read"] and not cluster.cut("pending"):
+    if not pending.read and not cluster.cut("pending"):
         return "no pod is Pending"
-    pending = _total(data["read"], bool(cluster.cut("pending")))
-    parts = ", ".join(f"{number} {text}" for text, number in _pending_counts(cluster, data))
-    return f"{pending}: {parts or 'all of them about to go'}; judged are those that stay so"
+    total = _total(pending.read, bool(cluster.cut("pending")))
+    parts = ", ".join(f"{number} {text}" for text, number in _pending_counts(pending))
+    return f"{total}: {parts or 'all of them about to go'}; judged are those that stay so"
 
 
 def _total(count: int, is_cut: bool) -> str:
@@ -150,68 +158,66 @@ def _total(count: int, is_cut: bool) -> str:
     return total
 
 
-def _pending_counts(cluster: Cluster, data: Mapping[str, Any]) -> list[tuple[str, Any]]:
+def _pending_counts(pending: Pending) -> list[tuple[str, int]]:
     counts = (
-        ("found no node", _count(cluster, "items")),
-        ("heard of no scheduler", _count(cluster, "unseen")),
-        ("are held by scheduling gates", _count(cluster, "gated")),
-        ("wait for a kubelet to take them up", _count(cluster, "bound")),
+        ("found no node", sum(map(waiting_pods.count, pending.items))),
+        ("heard of no scheduler", sum(map(waiting_pods.count, pending.unseen or ()))),
+        ("are held by scheduling gates", sum(map(waiting_pods.count, pending.gated or ()))),
+        ("wait for a kubelet to take them up", sum(map(waiting_pods.count, pending.bound or ()))),
         (
             "were taken up by a kubelet (images, volumes: not the scheduler's)",
-            data.get("taken"),
+            pending.taken,
         ),
     )
     return [(text, number) for text, number in counts if number]
 
 
-def _count(cluster: Cluster, name: str) -> int:
-    count = 0
-    for row in cluster.rows("pending", name):
-        pods = row.get("pods")
-        if not isinstance(pods, int):
-            pods = 1
-        count += pods
-    return count
-
-
 def _is_pending(cluster: Cluster) -> bool:
-    return _map(_map(cluster.answer("pod")).get("pod")).get("phase") == "Pending"
+    pod = cluster.typed(Pod).pod
+    return pod is not None and pod.phase == "Pending"
 
 
 def _pod(cluster: Cluster) -> str:
     """Return what is known of the requested pod; empty if none was requested or is known."""
-    data = _map(cluster.answer("pod"))
-    if not data.get("name"):
+    asked = cluster.typed(Pod)
+    if not asked.name:
         return ""
-    place = f"{one_line(data.get('namespace'), 80)}/{one_line(data.get('name'), 253)}"
-    pod = _map(data.get("pod"))
-    if not pod:
+    place = f"{one_line(asked.namespace, 80)}/{one_line(asked.name, 253)}"
+    pod = asked.pod
+    if pod is None:
         return f"pod {place} is no more: only events are left of it, in its timeline below"
     node = ", without a node"
-    if pod.get("node"):
-        node = f", on node {one_line(pod['node'], 253)}"
-    if pod.get("phase") != "Pending":
-        return f"pod {place} is not Pending: its phase is {one_line(pod.get('phase'), 20)}{node}"
+    if pod.node:
+        node = f", on node {one_line(pod.node, 253)}"
+    if pod.phase != "Pending":
+        return f"pod {place} is not Pending: its phase is {one_line(pod.phase, 20)}{node}"
     return f"pod {place} is Pending{node}: {_pending_reason(cluster, pod)}"
 
 
-def _pending_reason(cluster: Cluster, pod: Mapping[str, Any]) -> str:
-    for name, describe in _DESCRIPTIONS.items():
-        for row in cluster.rows("pending", name):
-            if row.get("asked"):
-                return describe(cluster, row)
-    if pod.get("node"):
+def _pending_reason(cluster: Cluster, pod: TimedPod) -> str:
+    reason = next(_asked_reasons(cluster, cluster.typed(Pending)), None)
+    if reason is not None:
+        return reason
+    if pod.node:
         return f"its kubelet has taken it up ({_containers(pod)}); that is no scheduler's matter"
     return "nothing is known of why"
 
 
-def _refused(cluster: Cluster, row: Mapping[str, Any]) -> str:
+def _asked_reasons(cluster: Cluster, pending: Pending) -> Iterator[str]:
+    """Yield what the rows of the requested pod tell, those of a scheduler's message first."""
+    yield from (_refused(cluster, row) for row in pending.items if row.asked)
+    yield from (_gated(row) for row in pending.gated or () if row.asked)
+    yield from (_unseen(row) for row in pending.unseen or () if row.asked)
+    yield from (_bound(row) for row in pending.bound or () if row.asked)
+
+
+def _refused(cluster: Cluster, row: PendingPods) -> str:
     reasons = excluded_nodes.nodes_of(cluster).of(row)
-    since = f"since {one_line(row.get('since'), 40)} {one_line(row.get('scheduler'), 120)} says"
+    since = f"since {one_line(row.since, 40)} {one_line(row.scheduler, 120)} says"
     if not reasons:
-        return f"{since}: {one_line(row.get('message'), 600)}"
+        return f"{since}: {one_line(row.message, 600)}"
     parts = [_excluded(reason) for reason in reasons]
-    message = scheduling_message.parse(row.get("message"))
+    message = scheduling_message.parse(row.message)
     # Other schedulers do not mention nodes that they need not try.
     if message.missing and lost_nodes.may_lose(cluster):
         parts.append(
@@ -238,39 +244,30 @@ def _relevance(reason: excluded_nodes.Excluded) -> str:
     return " (no node that it asks for has any, in use or not)"
 
 
-def _gated(_cluster: Cluster, row: Mapping[str, Any]) -> str:
-    gates = (one_line(gate, 120) for gate in row.get("gates") or ())
+def _gated(row: GatedPods) -> str:
+    gates = (one_line(gate, 120) for gate in row.gates)
     return "scheduling gates hold it: " + ", ".join(gates)
 
 
-def _unseen(_cluster: Cluster, row: Mapping[str, Any]) -> str:
-    return f"no scheduler has said anything of it; it wants {one_line(row.get('scheduler'), 253)}"
+def _unseen(row: UnseenPods) -> str:
+    return f"no scheduler has said anything of it; it wants {one_line(row.scheduler, 253)}"
 
 
-def _bound(_cluster: Cluster, row: Mapping[str, Any]) -> str:
+def _bound(row: BoundPods) -> str:
     return (
-        f"it waits for the kubelet of {one_line(row.get('node'), 253)} to take it up, since"
-        f" {one_line(row.get('since'), 40)}"
+        f"it waits for the kubelet of {one_line(row.node, 253)} to take it up, since"
+        f" {one_line(row.since, 40)}"
     )
 
 
-_DESCRIPTIONS = {"items": _refused, "gated": _gated, "unseen": _unseen, "bound": _bound}
-
-
-def _containers(pod: Mapping[str, Any]) -> str:
-    containers = pod.get("containers")
-    if not isinstance(containers, list):
-        containers = []
+def _containers(pod: TimedPod) -> str:
     waiting = [
-        f"{one_line(item.get('name'), 80)}:"
-        f" {one_line(_map(item.get('now')).get('reason') or item.get('state'), 80)}"
-        for item in containers
-        if isinstance(item, Mapping) and item.get("state") != "running"
+        f"{one_line(container.name, 80)}: {one_line(_state(container), 80)}"
+        for container in pod.containers
+        if container.state != "running"
     ]
     return ", ".join(waiting[:5]) or "it tells no more"
 
 
-def _map(value: Any) -> Mapping[str, Any]:
-    if isinstance(value, Mapping):
-        return value
-    return {}
+def _state(container: PodContainer) -> str | None:
+    return (container.now and container.now.reason) or container.state

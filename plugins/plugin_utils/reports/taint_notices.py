@@ -72,9 +72,9 @@ def _sentence(view: NodeView) -> str:
 
 def _state(view: NodeView) -> str:
     state = f"{view.name}: Ready is {view.ready}"
-    condition = view.condition("Ready") or {}
-    if condition.get("since"):
-        state += f" since {one_line(condition['since'], 40)}"
+    condition = view.condition("Ready")
+    if condition is not None and condition.since:
+        state += f" since {one_line(condition.since, 40)}"
     if view.leased is not None and view.ready != "True":
         state += f"; its kubelet renewed its lease last at {view.leased:%Y-%m-%dT%H:%M:%SZ}"
     return state

@@ -10,6 +10,7 @@ from typing import Any
 
 from ...module_utils.shared import step_kinds
 from ..evidence import sources
+from ..evidence.answers.cluster.nodes import Nodes
 from ..faults import CATALOGUE, engine
 from ..models import cluster
 from ..models import result as model_result
@@ -103,8 +104,7 @@ def not_back(
     names = node_ready_wait.nodes(planned, steps)
     remaining: dict[str, str] = {}
     for item in clusters:
-        nodes = (item.answer("nodes") or {}).get("items")
-        remaining.update(node_ready_wait.waiting(nodes, names))
+        remaining.update(node_ready_wait.waiting(item.typed(Nodes).items, names))
     if not remaining:
         return ()
     return (

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
+from ...evidence.answers.cluster.nodes import Nodes
 from ...models.cluster import Cluster, Host
 from ...models.control_plane import ELECTED, ConfigFile, ControlPlane, FileUse, Process
 from ...models.result import EvidenceRef, Missing
@@ -68,7 +69,7 @@ def silent_members(cluster: Cluster, *collectors: str) -> list[Missing]:
         return _silent(cluster.hosts) or [NO_MEMBERS]
     missing = [item for host in cluster.members for item in _once(host, collectors)]
     missing += [Missing(stranger.name, "inventory", "absent") for stranger in cluster.strangers]
-    if not cluster.answer("nodes"):
+    if not cluster.answered(Nodes):
         missing += _silent(_possible_members(cluster))
     return missing
 

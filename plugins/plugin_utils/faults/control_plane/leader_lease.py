@@ -8,11 +8,11 @@ An instance leads if it renews its lock. Those that are down are named with the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
+from ...evidence.answers.cluster.locks import LockObject, Locks
 from ...evidence.document import one_line
 from ...models import ages, writes
 from ...models.api_node import SHOWN, NodeView, and_others, views
@@ -41,7 +41,7 @@ class Role:
 
 def judged(
     cluster: Cluster, role: Role, running: list[tuple[Host, Process]]
-) -> tuple[Mapping[str, Any] | None, list[Detection], list[Missing]]:
+) -> tuple[LockObject | None, list[Detection], list[Missing]]:
     """Return the lock that counts, hits if no instance leads, and what is missing to decide it.
 
     running: its instances with their hosts.
@@ -63,7 +63,7 @@ def _is_without_lock(running: list[tuple[Host, Process]]) -> bool:
 
 
 def _renewal(
-    cluster: Cluster, role: Role, lock: Mapping[str, Any], running: list[tuple[Host, Process]]
+    cluster: Cluster, role: Role, lock: LockObject, running: list[tuple[Host, Process]]
 ) -> tuple[list[Detection], list[Missing]]:
     """Return a hit if no instance renews the lock, or what is missing to decide it."""
     still, doubt = _stands_still(cluster, lock)
@@ -79,12 +79,12 @@ def _renewal(
 
 def holding(
     cluster: Cluster, running: list[tuple[Host, Process]], component: str
-) -> tuple[Mapping[str, Any] | None, list[tuple[Host, Process]]]:
+) -> tuple[LockObject | None, list[tuple[Host, Process]]]:
     """Return the lock if it is renewed, and the running instances on the host of its holder."""
     lock = _lock(cluster, _names(running, component))
     if lock is None or True in _stands_still(cluster, lock):
         return None, []
-    holder = str(lock.get("holder") or "").rsplit("_", 1)[0].lower()
+    holder = (lock.holder or "").rsplit("_", 1)[0].lower()
     if not holder:
         return lock, []
     return lock, [(host, process) for host, process in running if holder in _host_names(host)]
@@ -99,26 +99,26 @@ def _names(running: list[tuple[Host, Process]], component: str) -> set[str]:
     return names or {component}
 
 
-def _lock(cluster: Cluster, names: Iterable[str]) -> Mapping[str, Any] | None:
+def _lock(cluster: Cluster, names: Iterable[str]) -> LockObject | None:
     """Return the lock object with one of these names that was renewed last, at any API server."""
     names, latest = set(names), None
-    for server in (cluster.answer("locks") or {}).get("servers") or ():
-        for lock in server.get("objects") or ():
-            if lock.get("name") not in names:
+    for server in cluster.typed(Locks).servers:
+        for lock in server.objects:
+            if lock.name not in names:
                 continue
             if latest is None or _moment(lock) > _moment(latest):
                 latest = lock
     return latest
 
 
-def _moment(lock: Mapping[str, Any]) -> float:
-    renewed = timestamp(lock.get("renew_time"))
+def _moment(lock: LockObject) -> float:
+    renewed = timestamp(lock.renew_time)
     if renewed is None:
         return 0.0
     return renewed.timestamp()
 
 
-def _stands_still(cluster: Cluster, lock: Mapping[str, Any]) -> tuple[bool, bool]:
+def _stands_still(cluster: Cluster, lock: LockObject) -> tuple[bool, bool]:
     """Return whether a lock is not renewed, and whether that is unknown.
 
     Its age counts by the clock of the host that read it, never by what else is written.
@@ -128,11 +128,11 @@ def _stands_still(cluster: Cluster, lock: Mapping[str, Any]) -> tuple[bool, bool
     components release their lock as they exit, so that it has no holder: any control-plane node
     may have written it.
     """
-    renewed = timestamp(lock.get("renew_time"))
+    renewed = timestamp(lock.renew_time)
     if renewed is None:
         return False, True
-    holder_name = str(lock.get("holder") or "").rsplit("_", 1)[0]
-    lease_seconds = LEASES * (ages.seconds_of(lock.get("lease_duration_s")) or 0.0)
+    holder_name = (lock.holder or "").rsplit("_", 1)[0]
+    lease_seconds = LEASES * (ages.seconds_of(lock.lease_duration_s) or 0.0)
     holder = next((view for view in views(cluster) if view.name == holder_name), None)
     clocks = _possible_clocks(cluster, holder, holder_name)
     longest = max(LED_SECONDS, lease_seconds)
@@ -191,14 +191,14 @@ def _of_another_clock(cluster: Cluster, holder: NodeView | None, renewed: dateti
     return apart <= LED_SECONDS and writes.state(cluster).refused is False
 
 
-def _stale(cluster: Cluster, role: Role, lock: Mapping[str, Any], places: list[str]) -> Detection:
+def _stale(cluster: Cluster, role: Role, lock: LockObject, places: list[str]) -> Detection:
     name = role.component
-    renewed_at = one_line(lock.get("renew_time"), 40)
-    holder = one_line(lock.get("holder") or "no process", 120)
+    renewed_at = one_line(lock.renew_time, 40)
+    holder = one_line(lock.holder or "no process", 120)
     proof = EvidenceRef(
         "api",
         cluster.api_host,
-        object=f"{one_line(lock.get('kind'), 40)} kube-system/{one_line(lock.get('name'), 80)}",
+        object=f"{one_line(lock.kind, 40)} kube-system/{one_line(lock.name, 80)}",
         text=f"held by {holder}, renewed at {renewed_at}, read at {cluster.collected_at}",
     )
     down = [

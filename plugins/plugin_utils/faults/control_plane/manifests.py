@@ -10,6 +10,8 @@ from dataclasses import replace
 from typing import Any
 
 from ...evidence import contract
+from ...evidence.answers.cluster.nodes import Cordon, Node, Nodes
+from ...evidence.answers.cluster.work import Work
 from ...evidence.answers.kubemend_journal import OpenStep
 from ...evidence.answers.node.journal import Journal, PendingChange, RaisedLevel
 from ...evidence.document import NEVER_BEGAN, one_line
@@ -375,28 +377,27 @@ def cordon_left(cluster: Cluster) -> Iterator[CheckResult]:
     # A run that works locks most control plane nodes: the one that asked the API speaks for those
     # that this run does not ask.
     unasked: tuple[Missing, ...] = ()
-    if cluster.answer("work") is None:
+    if not cluster.answered(Work):
         unasked = tuple(
             Missing(host.host, "host", host.status)
             for host in cluster.hosts
             if host.status == "not_asked"
         )
-    for node in (cluster.answer("nodes") or {}).get("items") or ():
-        cordon = node.get("cordon") or {}
-        if cordon and not cordon.get("held"):
-            yield _cordoned(cluster, node, cordon, unasked)
+    for node in cluster.typed(Nodes).items:
+        if node.cordon is not None and not node.cordon.held:
+            yield _cordoned(cluster, node, node.cordon, unasked)
 
 
 def _cordoned(
     cluster: Cluster,
-    node: Mapping[str, Any],
-    cordon: Mapping[str, Any],
+    node: Node,
+    cordon: Cordon,
     unasked: tuple[Missing, ...],
 ) -> CheckResult:
-    name, run = str(node.get("name")), one_line(cordon.get("run"), 40)
+    name, run = str(node.name), one_line(cordon.run, 40)
     if unasked:  # its run may be at work from there
         return CheckResult((), unasked)
-    if cordon.get("run") in cluster.working:
+    if cordon.run in cluster.working:
         note = (
             f"{name} is cordoned by run {run}, which works or holds the lock"
             " (kubemend_take_lock takes it, if you know that it is gone)"
@@ -404,13 +405,13 @@ def _cordoned(
         return unknown(cluster.missing_answer("journal", "busy"), note=note)
     text = (
         f"annotation kubemend.io/cordon: run {run}, "
-        f"{one_line(cordon.get('reason'), 120)}, at {one_line(cordon.get('at'), 40)}"
+        f"{one_line(cordon.reason, 120)}, at {one_line(cordon.at, 40)}"
     )
     remedy = (
         "bring the node back first: it is not ready; then the next repairing run takes the cordon"
         " away"
     )
-    if node.get("ready") == "True":
+    if node.ready == "True":
         remedy = "let the next repairing run take the cordon away"
     return present(
         Detection(

@@ -9,6 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
+from ...evidence.answers.cluster.api_pod import Event, PodLife
+from ...evidence.answers.cluster.jobs import Job, Jobs
+from ...evidence.answers.cluster.kubeadm_config import KubeadmConfig
+from ...evidence.answers.cluster.locks import Locks, LockServer
 from ...models import control_plane, node_hosts
 from ...models.cluster import Cluster, Host, timestamp
 from ...models.result import EvidenceRef, Missing
@@ -40,7 +44,7 @@ def kubeadm_config(cluster: Cluster) -> Iterator[CheckResult]:
     if len(cluster.members) + len(cluster.strangers) == 1:
         yield not_applicable("a single master needs no election")
         return
-    record = cluster.answer("kubeadm_config") or {}
+    record = cluster.typed(KubeadmConfig)
     hits, missing = [], list(cluster.missing("kubeadm_config"))
     try:
         for component, value, line in _switched_off(record):
@@ -67,15 +71,15 @@ def _kubeadm_hit(component: str, value: str, line: int) -> Detection:
     )
 
 
-def switched_off(record: Mapping[str, Any]) -> dict[str, str]:
+def switched_off(record: KubeadmConfig) -> dict[str, str]:
     """Return the sections of the ClusterConfiguration that disable election, by component."""
     names = {"kube-controller-manager": "controllerManager", "kube-scheduler": "scheduler"}
     off = {component for component, _value, _line in _switched_off(record)}
     return {section: component for component, section in names.items() if component in off}
 
 
-def _switched_off(record: Mapping[str, Any]) -> Iterator[tuple[str, str, int]]:
-    text = pod_manifest.parseable(record.get("text") or "", control_plane.spans(record))
+def _switched_off(record: KubeadmConfig) -> Iterator[tuple[str, str, int]]:
+    text = pod_manifest.parseable(record.text or "", record.masked)
     for component, value, line in _leader_elect_args(text):
         if pflag.parse_bool(value) is not True:
             yield component, value, line
@@ -127,29 +131,29 @@ def split_storage(cluster: Cluster) -> Iterator[CheckResult]:
     if cluster.key is None:
         yield CheckResult(applies=False)
         return
-    servers = (cluster.answer("locks") or {}).get("servers") or ()
-    answering = [server for server in servers if not server.get("error")]
+    servers = cluster.typed(Locks).servers
+    answering = [server for server in servers if not server.error]
     hits = [*_different_objects(answering), *_different_etcd(cluster)]
     missing = list(cluster.missing("locks"))
     missing += [
-        Missing(server.get("address") or "API server", "locks", "error")
+        Missing(server.address or "API server", "locks", "error")
         for server in servers
-        if server.get("error")
+        if server.error
     ]
     missing += silent_members(cluster, "etcd")
     yield CheckResult(tuple(hits[:1]), tuple(dict.fromkeys(missing)))
 
 
-def _different_objects(servers: list[Mapping[str, Any]]) -> Iterator[Detection]:
+def _different_objects(servers: list[LockServer]) -> Iterator[Detection]:
     seen: dict[str, dict[str, str]] = {}
     for server in servers:
-        marks = {"Namespace kube-system": server.get("kube_system_uid")}
-        for lock in server.get("objects") or ():
-            if lock.get("name") in control_plane.ELECTED:
-                marks[f"{lock.get('kind')} kube-system/{lock['name']}"] = lock.get("uid")
+        marks = {"Namespace kube-system": server.kube_system_uid}
+        for lock in server.objects:
+            if lock.name in control_plane.ELECTED:
+                marks[f"{lock.kind} kube-system/{lock.name}"] = lock.uid
         for name, uid in marks.items():
             if uid:
-                seen.setdefault(name, {}).setdefault(uid, str(server.get("address")))
+                seen.setdefault(name, {}).setdefault(uid, str(server.address))
     for name, by_uid in seen.items():
         if len(by_uid) > 1:
             yield Detection(
@@ -258,11 +262,11 @@ def surplus_pods(cluster: Cluster) -> Iterator[CheckResult]:
     It is the symptom of a second controller manager.
     """
     bursts = []
-    for job in (cluster.answer("jobs") or {}).get("items") or ():
+    for job in cluster.typed(Jobs).items:
         pods = _surplus(job)
         if pods:
             names = ", ".join(f"{name} {created:%H:%M:%S}" for created, name in pods)
-            job_name = f"Job {job.get('namespace')}/{job.get('name')}"
+            job_name = f"Job {job.namespace}/{job.name}"
             bursts.append((pods[-1][0], job_name, len(pods), names))
     bursts.sort(reverse=True)
     hits = []
@@ -286,17 +290,16 @@ def surplus_pods(cluster: Cluster) -> Iterator[CheckResult]:
     yield CheckResult(tuple(hits), missing, cluster.key is not None, note=_silence(cluster))
 
 
-def _surplus(job: Mapping[str, Any]) -> list[tuple[datetime, str]]:
+def _surplus(job: Job) -> list[tuple[datetime, str]]:
     """Return the pods of one burst that exceeds the Job's parallelism, oldest first.
 
     It is empty if replacements explain them.
     """
-    parallelism = job.get("parallelism")
-    if not isinstance(job.get("completions"), int) and parallelism is None:
+    if job.completions is None and job.parallelism is None:
         return []
     wanted = 1
-    if parallelism is not None:
-        wanted = int(parallelism)
+    if job.parallelism is not None:
+        wanted = job.parallelism
     created, ended = _lifetimes(job)
     for index, (begin, _name) in enumerate(created):
         burst = [pod for pod in created[index:] if _is_together(begin, pod[0])]
@@ -315,45 +318,40 @@ def _has_ended(ended: Mapping[str, datetime | None], name: str, before: datetime
     return end is not None and end <= before
 
 
-def _lifetimes(
-    job: Mapping[str, Any],
-) -> tuple[list[tuple[datetime, str]], dict[str, datetime | None]]:
+def _lifetimes(job: Job) -> tuple[list[tuple[datetime, str]], dict[str, datetime | None]]:
     """Return creations sorted by time, and when each pod ended or began to go.
 
     They come from the pods that exist and the Job's events. A pod deleted by the Job controller
     itself (SuccessfulDelete) is no excuse for another: that is how a surplus ends. If it deleted
     none, a deleted pod was removed otherwise (a user, a drain, the loss of its node) and replaced.
     """
-    events, pods = job.get("events") or (), job.get("pods") or ()
-    surplus = {event.get("pod") for event in events if event.get("reason") == "SuccessfulDelete"}
-    creations = _creation_events(events)
+    surplus = {event.pod for event in job.events if event.reason == "SuccessfulDelete"}
+    creations = _creation_events(job.events)
     ends: dict[str, datetime | None] = {}
-    for pod in pods:
-        time, name = timestamp(pod.get("created")), pod.get("name")
+    for pod in job.pods:
+        time, name = timestamp(pod.created), pod.name
         if time and name:
             creations[name] = time
             if name not in surplus:
                 ends[name] = _end(pod)
     if not surplus:
-        ends.update(_removals(creations, pods))
+        ends.update(_removals(creations, job.pods))
     return _by_time(creations, ends), ends
 
 
-def _creation_events(events: Iterable[Mapping[str, Any]]) -> dict[str, datetime]:
+def _creation_events(events: Iterable[Event]) -> dict[str, datetime]:
     """Return when the Job's events say that each pod was created, by the pod's name."""
     creations: dict[str, datetime] = {}
     for event in events:
-        time, name = timestamp(event.get("first")), event.get("pod")
-        if event.get("reason") == "SuccessfulCreate" and time and name:
+        time, name = timestamp(event.first), event.pod
+        if event.reason == "SuccessfulCreate" and time and name:
             creations.setdefault(name, time)
     return creations
 
 
-def _removals(
-    creations: Mapping[str, datetime], pods: Iterable[Mapping[str, Any]]
-) -> dict[str, datetime]:
+def _removals(creations: Mapping[str, datetime], pods: Iterable[PodLife]) -> dict[str, datetime]:
     """Return the earliest end of each pod that was created and exists no more."""
-    existing = {pod.get("name") for pod in pods}
+    existing = {pod.name for pod in pods}
     return {
         name: time + timedelta(seconds=1)
         for name, time in creations.items()
@@ -377,6 +375,6 @@ def _by_time(
     return [(creations[name], name) for name in sorted(creations, key=order)]
 
 
-def _end(pod: Mapping[str, Any]) -> datetime | None:
-    ends = [timestamp(pod.get(key)) for key in ("deletion_requested", "finished_at")]
+def _end(pod: PodLife) -> datetime | None:
+    ends = [timestamp(time) for time in (pod.deletion_requested, pod.finished_at)]
     return min((end for end in ends if end), default=None)

@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Any
 
+from ...evidence.answers.cluster.locks import LockObject
+from ...evidence.answers.cluster.nodes import Condition, Taint
 from ...evidence.document import one_line
 from ...models import ages
 from ...models.api_node import SHOWN, NodeView, and_others, views
@@ -71,19 +72,16 @@ def _managers(host: Host) -> list[Process]:
     return [process for process in host.control_plane.of(MANAGER) if process.ours is not False]
 
 
-def _left(cluster: Cluster, view: NodeView) -> Iterator[Mapping[str, Any]]:
+def _left(cluster: Cluster, view: NodeView) -> Iterator[Taint]:
     """Yield taints of the lifecycle controller that stay a minute after the kubelet is Ready."""
-    since = timestamp((view.condition("Ready") or {}).get("since"))
+    since = timestamp((view.condition("Ready") or Condition()).since)
     if view.ready != "True" or since is None:
         return
     for taint in view.taints:
-        added = timestamp(taint.get("added"))
+        added = timestamp(taint.added)
         # A taint without a time was set by hand a moment ago: the controller removes that within
         # seconds.
-        of_controller = taint.get("key") in LIFECYCLE and taint.get("effect") in (
-            NO_SCHEDULE,
-            NO_EXECUTE,
-        )
+        of_controller = taint.key in LIFECYCLE and taint.effect in (NO_SCHEDULE, NO_EXECUTE)
         if of_controller and added is not None and _old(cluster, view, max(since, added)):
             yield taint
 
@@ -97,8 +95,8 @@ def _old(cluster: Cluster, view: NodeView, since: datetime) -> bool:
 
 def _undone(
     cluster: Cluster,
-    leftover: list[tuple[NodeView, Mapping[str, Any]]],
-    lock: Mapping[str, Any] | None,
+    leftover: list[tuple[NodeView, Taint]],
+    lock: LockObject | None,
 ) -> Detection:
     names = list(dict.fromkeys(view.name for view, _taint in leftover))
     proofs = [
@@ -107,13 +105,13 @@ def _undone(
             cluster.api_host,
             object=f"Node {view.name}",
             text=(
-                f"Ready since {(view.condition('Ready') or {}).get('since')}, and carries "
-                f"{node_taints.spelled(taint)}, added {one_line(taint.get('added'), 40)}"
+                f"Ready since {(view.condition('Ready') or Condition()).since}, and carries "
+                f"{node_taints.spelled(taint)}, added {one_line(taint.added, 40)}"
             ),
         )
         for view, taint in leftover[:SHOWN]
     ]
-    leader = one_line((lock or {}).get("holder") or "no known process", 120)
+    leader = one_line((lock and lock.holder) or "no known process", 120)
     return Detection(
         f"taints of the node lifecycle controller stay on {and_others(names)} although the kubelet"
         " posts Ready: that controller is not at work",
@@ -165,11 +163,11 @@ def _host_result(cluster: Cluster, view: NodeView) -> Detection | Missing | None
 
 
 def _down(cluster: Cluster, view: NodeView, host: Host) -> Detection:
-    ready = view.condition("Ready") or {}
-    time = ready.get("since") or next(_lifecycle_times(view), None)
+    ready = view.condition("Ready") or Condition()
+    time = ready.since or next(_lifecycle_times(view), None)
     text, since = f"Ready is {view.ready}", wording.since(time)
-    if ready.get("reason"):
-        text += f", {one_line(ready['reason'], 80)}"
+    if ready.reason:
+        text += f", {one_line(ready.reason, 80)}"
     if since:
         text += f",{since}"
     state = "its kubelet said that it is not ready"
@@ -191,10 +189,10 @@ def _down(cluster: Cluster, view: NodeView, host: Host) -> Detection:
     )
 
 
-def _lifecycle_times(view: NodeView) -> Iterator[Any]:
+def _lifecycle_times(view: NodeView) -> Iterator[str]:
     for taint in view.taints:
-        if taint.get("key") in LIFECYCLE and taint.get("added"):
-            yield taint["added"]
+        if taint.key in LIFECYCLE and taint.added:
+            yield taint.added
 
 
 def whole(cluster: Cluster, gone: list[NodeView]) -> tuple[str, list[NodeView]] | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ...evidence.answers.cluster.nodes import Condition
 from ...evidence.document import one_line
 from ...models import ages, writes
 from ...models.api_node import NodeView, views
@@ -119,8 +120,8 @@ def _evaluated(
 ) -> tuple[Detection | None, Missing | None]:
     """Return the hit of a node with a kubelet that runs, or what is missing to decide it."""
     if view.ready == "False":
-        message = (view.condition("Ready") or {}).get("message")
-        if not isinstance(message, str):  # an older release collected it
+        # an older release collected it
+        if (view.condition("Ready") or Condition()).message is None:
             return None, cluster.missing_answer("nodes", "not_asked")
         if any(word in _words(view).lower() for word in ELSEWHERE):
             return None, None
@@ -138,16 +139,14 @@ def _young(cluster: Cluster, host: Host) -> bool:
 
 
 def _words(view: NodeView) -> str:
-    ready = view.condition("Ready") or {}
-    return one_line(
-        ": ".join(str(part) for part in (ready.get("reason"), ready.get("message")) if part), 300
-    )
+    ready = view.condition("Ready") or Condition()
+    return one_line(": ".join(filter(None, (ready.reason, ready.message))), 300)
 
 
 def _silent(cluster: Cluster, view: NodeView, host: Host) -> Detection:
     way = host.api_way
     reason, advice = _reason(cluster, host)
-    since = one_line((view.condition("Ready") or {}).get("since") or "", 40)
+    since = one_line((view.condition("Ready") or Condition()).since or "", 40)
     text, ago = "Ready is Unknown", ""
     if since:
         text, ago = f"Ready is Unknown, since {since}", f" since {since}"
@@ -157,8 +156,8 @@ def _silent(cluster: Cluster, view: NodeView, host: Host) -> Detection:
         EvidenceRef("process", host.host, text=started),
     ]
     if way:
-        result = one_line(way.get("error") or "name, connection and certificate are well", 300)
-        server = one_line(way.get("server"), 200)
+        result = one_line(way.error or "name, connection and certificate are well", 300)
+        server = one_line(way.server, 200)
         proofs.append(EvidenceRef("http", host.host, object=server, text=result))
     return Detection(
         f"the kubelet of {view.name} runs, and the API has heard nothing of it{ago}: {reason}",
@@ -175,7 +174,7 @@ def _reason(cluster: Cluster, host: Host) -> tuple[str, str]:
     if writes.refused(cluster):
         return FROZEN
     if host.api_way:
-        return LOST.get(str(host.api_way.get("failed")), REACHED)
+        return LOST.get(host.api_way.failed or "", REACHED)
     if host.statuses.get("api_way") == "timeout":
         return SLOW
     return "whether it reaches the API was not looked at", REACHED[1]

@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
+from ...evidence.answers.cluster.nodes import Condition
 from ...evidence.document import one_line, shell_name
 from ...models import ages
 from ...models import pressure as model_pressure
@@ -86,15 +86,15 @@ def uninitialised(cluster: Cluster) -> Iterator[CheckResult]:
         return
     hits, missing = [], list(cluster.missing("nodes"))
     for view in views(cluster):
-        ready = view.condition("Ready") or {}
+        ready = view.condition("Ready")
         if view.ready != "False" or _fresh(cluster, view):
             continue
         if ages.clocks(cluster).doubt:  # it may have joined a moment ago
             missing.append(cluster.missing_answer("nodes", "error"))
-        elif not isinstance(ready.get("message"), str):
+        elif ready is None or ready.message is None:
             # an older release collected it
             missing.append(cluster.missing_answer("nodes", "not_asked"))
-        elif _NETWORK.search(ready["message"]):
+        elif _NETWORK.search(ready.message):
             hits.append(_uninitialised(cluster, view, ready))
     yield CheckResult(tuple(hits), tuple(dict.fromkeys(missing)))
 
@@ -105,7 +105,7 @@ def _fresh(cluster: Cluster, view: NodeView) -> bool:
     return age is not None and 0 <= age < JOINING
 
 
-def _uninitialised(cluster: Cluster, view: NodeView, ready: Mapping[str, Any]) -> Detection:
+def _uninitialised(cluster: Cluster, view: NodeView, ready: Condition) -> Detection:
     folder, proofs = _folder(view)
     plugin = _plugin(cluster)
     pod = "the network plugin's pod (calico-node, cilium, kube-flannel-ds …)"
@@ -123,9 +123,9 @@ def _uninitialised(cluster: Cluster, view: NodeView, ready: Mapping[str, Any]) -
         )
     elif plugin is None:
         remedy += _others(cluster, view)
-    text = f"{one_line(ready.get('reason'), 80)}: {one_line(ready['message'], 400)}"
+    text = f"{one_line(ready.reason, 80)}: {one_line(ready.message, 400)}"
     return Detection(
-        f"{view.name} is NotReady{wording.since(ready.get('since'))} because it has no network for"
+        f"{view.name} is NotReady{wording.since(ready.since)} because it has no network for"
         f" pods; its folder of CNI configuration {folder}",
         (EvidenceRef("api", cluster.api_host, object=f"Node {view.name}", text=text), *proofs),
         remedy,
@@ -199,7 +199,7 @@ def pressed(cluster: Cluster) -> Iterator[CheckResult]:
         conditions = [
             condition
             for condition in view.conditions
-            if str(condition.get("type")) in PRESSURES and condition.get("status") == "True"
+            if condition.type in PRESSURES and condition.status == "True"
         ]
         if conditions:
             hits.append(_pressed(cluster, view, conditions))
@@ -225,15 +225,15 @@ def _eased(condition: str, pressure: model_pressure.Pressure) -> list[str]:
     ]
 
 
-def _pressed(cluster: Cluster, view: NodeView, conditions: list[Mapping[str, Any]]) -> Detection:
+def _pressed(cluster: Cluster, view: NodeView, conditions: list[Condition]) -> Detection:
     resources = [_resource(condition) for condition in conditions]
-    advice = [PRESSURES[condition["type"]][2] for condition in conditions]
+    advice = [PRESSURES[condition.type or ""][2] for condition in conditions]
     proofs: list[EvidenceRef] = []
     clauses: list[str] = []
     for condition in conditions:
         proofs.append(_condition(cluster, view, condition))
         if view.host is not None:
-            kind, pressure = condition["type"], view.host.pressure
+            kind, pressure = condition.type or "", view.host.pressure
             crossed, more = model_pressure.told(kind, view.host.host, pressure)
             clauses += crossed or _eased(kind, pressure)
             proofs += more
@@ -251,17 +251,17 @@ def _pressed(cluster: Cluster, view: NodeView, conditions: list[Mapping[str, Any
     )
 
 
-def _resource(condition: Mapping[str, Any]) -> str:
+def _resource(condition: Condition) -> str:
     """Return what a node is short of, for a summary."""
-    resource, kind = PRESSURES[condition["type"]][0], condition["type"]
-    return f"{resource} ({kind}{wording.since(condition.get('since'))})"
+    kind = condition.type or ""
+    return f"{PRESSURES[kind][0]} ({kind}{wording.since(condition.since)})"
 
 
-def _condition(cluster: Cluster, view: NodeView, condition: Mapping[str, Any]) -> EvidenceRef:
-    kind = condition["type"]
+def _condition(cluster: Cluster, view: NodeView, condition: Condition) -> EvidenceRef:
+    kind = condition.type or ""
     key = f"node.kubernetes.io/{PRESSURES[kind][1]}"
-    carried = [node_taints.spelled(taint) for taint in view.taints if str(taint.get("key")) == key]
-    text = f"{kind} is True, {condition.get('reason') or 'no reason'}"
+    carried = [node_taints.spelled(taint) for taint in view.taints if taint.key == key]
+    text = f"{kind} is True, {condition.reason or 'no reason'}"
     if carried:
         text += f"; carries {', '.join(carried)}"
     return EvidenceRef(

@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
+from ...evidence.answers.cluster.nodes import Taint as NodeTaint
+from ...evidence.answers.cluster.pending import Pending, PendingPods
 from ...evidence.document import one_line, shell_name
 from ...models import taints
 from ...models.api_node import SHOWN, NodeView, and_others, views
@@ -38,14 +39,12 @@ class _Kept:
 
     explained: Explained
     nodes: dict[str, NodeView] = field(default_factory=dict)
-    entries: list[Mapping[str, Any]] = field(default_factory=list)
+    entries: list[PendingPods] = field(default_factory=list)
     plain: bool = False
     helpless: list[str] = field(default_factory=list)
     others: tuple[excluded_nodes.Excluded, ...] = ()
 
-    def take(
-        self, entry: Mapping[str, Any], at: list[NodeView], nodes: excluded_nodes.Nodes
-    ) -> None:
+    def take(self, entry: PendingPods, at: list[NodeView], nodes: excluded_nodes.Nodes) -> None:
         """Add a pod that the taint keeps off these nodes.
 
         A toleration does not help with what the pod would lack there as well.
@@ -69,7 +68,7 @@ class _Kept:
         return sum(map(waiting_pods.count, self.entries))
 
 
-def spelled(taint: Mapping[str, Any]) -> str:
+def spelled(taint: NodeTaint) -> str:
     """Return a taint as kubectl writes it."""
     return one_line(taints.read(taint) or "a taint that is none", 400)
 
@@ -98,7 +97,7 @@ def kept_away(cluster: Cluster) -> Iterator[CheckResult]:
     if not missing:
         missing += cluster.cut("pending")
     kept: dict[Taint, _Kept] = {}
-    for entry in cluster.rows("pending", "items"):
+    for entry in cluster.typed(Pending).items:
         for taint, at, explained in _matter(entry, nodes):
             kept.setdefault(taint, _Kept(explained)).take(entry, at, nodes)
     hits = tuple(_keeps(cluster, kept[taint]) for taint in sorted(kept, key=str))
@@ -106,19 +105,19 @@ def kept_away(cluster: Cluster) -> Iterator[CheckResult]:
 
 
 def _matter(
-    entry: Mapping[str, Any], nodes: excluded_nodes.Nodes
+    entry: PendingPods, nodes: excluded_nodes.Nodes
 ) -> Iterator[tuple[Taint, list[NodeView], Explained]]:
     """Yield each taint that keeps the pod waiting, the nodes with it, and its owner.
 
     Only nodes that the pod could have otherwise count, as far as that is known.
     """
-    message = str(entry.get("message") or "")
+    message = entry.message or ""
     excluded_names = excluded_nodes.left_out(entry)
     meant = frozenset(nodes.meant_for(entry))
     groups = [
         (view, nodes.group[view.name]) for view in nodes.views if view.name not in excluded_names
     ]
-    for taint, carriers, count in _met_taints(message, nodes.off(entry.get("tolerations")), groups):
+    for taint, carriers, count in _met_taints(message, nodes.off(entry.tolerations), groups):
         explained = taints.explained(taint)
         if explained is None or not _may_keep(taint):
             continue
@@ -219,7 +218,7 @@ def _kept_proofs(cluster: Cluster, kept: _Kept, names: list[str]) -> Iterator[Ev
     for name in names[:SHOWN]:
         yield EvidenceRef("api", cluster.api_host, object=f"Node {name}", text=carries)
     for entry in kept.entries[:SHOWN]:
-        message = one_line(entry.get("message"), 300)
+        message = one_line(entry.message, 300)
         yield EvidenceRef("api", cluster.api_host, object=_pods(entry), text=message)
     for reason in [reason for reason in kept.others if reason.nodes][:SHOWN]:
         yield EvidenceRef(
@@ -250,9 +249,9 @@ def _advice(kept: _Kept) -> tuple[str, str]:
     return advice, more
 
 
-def _pods(entry: Mapping[str, Any]) -> str:
-    names = [one_line(name, 253) for name in entry.get("names") or ()]
-    pods = f"Pod {one_line(entry.get('namespace'), 80)}/{', '.join(names)}"
+def _pods(entry: PendingPods) -> str:
+    names = [one_line(name, 253) for name in entry.names]
+    pods = f"Pod {one_line(entry.namespace, 80)}/{', '.join(names)}"
     more = waiting_pods.count(entry) - len(names)
     if more > 0:
         return f"{pods} and {more} more"
@@ -285,9 +284,9 @@ def _older(cluster: Cluster) -> Missing:
 
 def _cordon(cluster: Cluster, view: NodeView) -> Iterator[Detection]:
     managed = view.ours
-    if not view.cordoned or (managed is not None and not managed.get("held")):
+    if not view.cordoned or (managed is not None and not managed.held):
         return
-    added = next((taint.get("added") for taint in view.taints if taint.get("key") == CORDON), None)
+    added = next((taint.added for taint in view.taints if taint.key == CORDON), None)
     since, text = wording.since(added), "spec.unschedulable is true"
     if added:
         text = f"spec.unschedulable is true, taint added {one_line(added, 40)}"
@@ -300,8 +299,8 @@ def _cordon(cluster: Cluster, view: NodeView) -> Iterator[Detection]:
         )
     else:
         owner = (
-            f"a node_drain (run {one_line(managed.get('run'), 40)}:"
-            f" {one_line(managed.get('reason'), 120)}) that a person comes back for"
+            f"a node_drain (run {one_line(managed.run, 40)}:"
+            f" {one_line(managed.reason, 120)}) that a person comes back for"
         )
         remedy = "uncordon it where it was drained: node_drain with state uncordoned"
         severity = "info"
@@ -318,13 +317,13 @@ def _cordon(cluster: Cluster, view: NodeView) -> Iterator[Detection]:
 def _fences(cluster: Cluster, view: NodeView) -> Iterator[Detection]:
     for taint in view.taints:
         explained = taints.explained(taint)
-        if explained is None or not explained.owner.fence or taint.get("key") == CORDON:
+        if explained is None or not explained.owner.fence or taint.key == CORDON:
             continue
         yield _fence(cluster, view, taint, explained.owner)
 
 
-def _fence(cluster: Cluster, view: NodeView, taint: Mapping[str, Any], owner: Owner) -> Detection:
-    since = wording.since(taint.get("added"))
+def _fence(cluster: Cluster, view: NodeView, taint: NodeTaint, owner: Owner) -> Detection:
+    since = wording.since(taint.added)
     severity: str | None = "info"
     if owner.kind == "administrator":
         severity = None

@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ...models import control_plane, qos
+from ...evidence.answers.cluster.kubelet_configs import KubeletConfig, KubeletConfigs
+from ...evidence.answers.cluster.pinnable import Pinnable, PinnableItem
+from ...models import qos
 from ...models.cluster import Cluster, Host
 from ...models.qos import Subject
 from ...models.result import EvidenceRef, Missing
@@ -55,10 +57,10 @@ def not_guaranteed(cluster: Cluster) -> Iterator[CheckResult]:
 
 def _hosts_not_asked(cluster: Cluster, hosts: Mapping[str, Host]) -> Iterator[Missing]:
     """Yield what is missing of nodes that run such pods and are not in the run."""
-    for subject in qos.subjects(cluster.answer("pinnable")):
+    for subject in qos.subjects(cluster.typed(Pinnable)):
         for pod in subject.pods:
-            if pod.get("node") and pod["node"] not in hosts:
-                yield Missing(str(pod.get("node")), "host", "not_asked")
+            if pod.node and pod.node not in hosts:
+                yield Missing(pod.node, "host", "not_asked")
 
 
 def _has_static_policy(cluster: Cluster) -> bool:
@@ -72,10 +74,10 @@ def judged(cluster: Cluster) -> list[Subject]:
     hosts = _by_node(cluster)
     static_nodes = {name for name, host in hosts.items() if host.pinning.policy == STATIC}
     subjects = []
-    for subject in qos.subjects(cluster.answer("pinnable") or {}):
-        pods = [pod for pod in subject.pods if pod.get("node") in static_nodes]
+    for subject in qos.subjects(cluster.typed(Pinnable)):
+        pods = [pod for pod in subject.pods if pod.node in static_nodes]
         if pods or subject.template is not None:
-            pods.sort(key=lambda pod: (str(pod["node"]), str(pod["name"])))
+            pods.sort(key=lambda pod: (str(pod.node), str(pod.name)))
             subjects.append(replace(subject, pods=tuple(pods)))
     return subjects
 
@@ -124,7 +126,7 @@ def _hit(subject: Subject, hosts: Mapping[str, Host]) -> Detection:
             severity="info",
             command=advice.command,
         )
-    node = subject.pods[0]["node"]
+    node = str(subject.pods[0].node)
     return Detection(
         f"{meaning} and gets none of its own on {node}",
         proofs,
@@ -139,8 +141,8 @@ def _hit(subject: Subject, hosts: Mapping[str, Host]) -> Detection:
 def _meaning(subject: Subject) -> str:
     """Return what makes these pods look meant for pinning."""
     container = qos.target(subject.template or subject.pods[0])
-    if container:
-        return f"{qos.label(container)} asks for whole CPUs ({container['cpu_limit']})"
+    if container is not None:
+        return f"{qos.label(container)} asks for whole CPUs ({container.cpu_limit})"
     return "kubemend_expect_pinning selects it"
 
 
@@ -149,21 +151,21 @@ def _pod_proofs(subject: Subject) -> Iterator[EvidenceRef]:
         yield EvidenceRef("api", object=subject.title, text=_mismatch(subject.template))
     for pod in subject.pods[:SHOWN]:
         more = ""
-        if pod.get("alike", 1) > 1:
-            more = f" (and {pod['alike'] - 1} like it)"
+        if pod.alike is not None and pod.alike > 1:
+            more = f" (and {pod.alike - 1} like it)"
         yield EvidenceRef(
             "api",
-            object=f"Pod {pod['namespace']}/{pod['name']}",
-            text=f"{pod.get('qos')} on {pod['node']}{more}: {_mismatch(pod)}",
+            object=f"Pod {pod.namespace}/{pod.name}",
+            text=f"{pod.qos} on {pod.node}{more}: {_mismatch(pod)}",
         )
 
 
-def _mismatch(item: Mapping[str, Any]) -> str:
+def _mismatch(item: PinnableItem) -> str:
     """Return why a pod or template is not Guaranteed, as text."""
     mismatch = qos.said(qos.lacks(item))
     if mismatch:
         return mismatch
-    if item.get("expected"):
+    if item.expected:
         return "no container asks for a whole number of CPUs"
     return "not Guaranteed"
 
@@ -189,7 +191,7 @@ def kubelet_config(cluster: Cluster) -> Iterator[CheckResult]:
         yield CheckResult(applies=False, note=note)
         return
     hits = []
-    for record in _config_records(cluster):
+    for record in cluster.typed(KubeletConfigs).items:
         try:
             hits += _config_hits(record, managed)
         except pod_manifest.ManifestError:
@@ -207,22 +209,18 @@ def _config_missing(cluster: Cluster) -> list[Missing]:
     return missing
 
 
-def _config_records(cluster: Cluster) -> Iterable[Mapping[str, Any]]:
-    return (cluster.answer("kubelet_configs") or {}).get("items") or ()
-
-
-def _config_hits(record: Mapping[str, Any], managed: list[Host]) -> list[Detection]:
+def _config_hits(record: KubeletConfig, managed: list[Host]) -> list[Detection]:
     """Return the hit of one ConfigMap, if the state of any host differs from it."""
     policy, line = _policy(record)
     differing = [host for host in managed if host.pinning.state_policy not in (None, policy)]
     if not differing:
         return []
-    return [_config_hit(str(record.get("name")), policy, line, differing)]
+    return [_config_hit(str(record.name), policy, line, differing)]
 
 
-def _policy(record: Mapping[str, Any]) -> tuple[str, int | None]:
+def _policy(record: KubeletConfig) -> tuple[str, int | None]:
     """Return (cpuManagerPolicy, its line or None where it is not set)."""
-    text = pod_manifest.parseable(str(record.get("text") or ""), control_plane.spans(record))
+    text = pod_manifest.parseable(record.text or "", record.masked)
     # All of it is parsed first: a later error makes the whole configuration unknown.
     for path, value, line in list(pod_manifest.scalars(text)):
         if path == ("cpuManagerPolicy",):

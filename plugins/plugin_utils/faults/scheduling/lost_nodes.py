@@ -6,10 +6,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
+from ...evidence.answers.cluster.locks import LockObject
+from ...evidence.answers.cluster.nodes import Nodes
+from ...evidence.answers.cluster.pending import Pending, PendingPods
 from ...evidence.document import one_line
 from ...models import ages, taints
 from ...models.api_node import SHOWN, NodeView, and_others, views
@@ -20,7 +22,7 @@ from ...models.scheduling import excluded_nodes, node_tree
 from ...models.scheduling import message as scheduling_message
 from ..base import CheckResult, Detection, causes, cluster_check, without_kubernetes
 from ..control_plane import leader_election, leader_lease
-from . import lost_nodes_cause
+from . import lost_nodes_cause, waiting_pods
 
 SCHEDULER, USUAL = "kube-scheduler", "default-scheduler"
 BETA, STABLE = "failure-domain.beta.kubernetes.io/", "topology.kubernetes.io/"
@@ -30,7 +32,7 @@ CURES = "v1.18.8 or a newer 1.18, or v1.19.0 or newer"
 NO_SCHEDULER = "no kube-scheduler of its own was found on these hosts"
 
 _Instance = tuple[Host, Process]
-_Waiting = list[tuple[str, Mapping[str, Any]]]
+_Waiting = list[tuple[str, PendingPods]]
 
 
 @dataclass(frozen=True)
@@ -105,14 +107,14 @@ def may_lose(cluster: Cluster) -> bool:
     return _schedulers(cluster).may_lose
 
 
-def zone_key(labels: Mapping[str, Any]) -> str:
+def zone_key(labels: Mapping[str, str]) -> str:
     """Return the zone of a node as the scheduler of 1.18 computes it.
 
     The beta label counts where there is one, even an empty one, else the stable label. The zone is
     empty without any.
     """
     region, zone = (
-        str(labels.get(BETA + name, labels.get(STABLE + name, ""))) for name in ("region", "zone")
+        labels.get(BETA + name, labels.get(STABLE + name, "")) for name in ("region", "zone")
     )
     if region or zone:
         return f"{region}/{zone}"
@@ -121,10 +123,11 @@ def zone_key(labels: Mapping[str, Any]) -> str:
 
 def _zones(cluster: Cluster) -> Counter[str] | None:
     """Return how many nodes each zone has; None where the evidence lacks their labels."""
-    items = (cluster.answer("nodes") or {}).get("items")
-    if not items or not all(isinstance(item.get("labels"), Mapping) for item in items):
+    labels = [node.labels for node in cluster.typed(Nodes).items]
+    known = [found for found in labels if found is not None]
+    if not known or len(known) < len(labels):
         return None
-    return Counter(zone_key(item["labels"]) for item in items)
+    return Counter(map(zone_key, known))
 
 
 def _no_zones(cluster: Cluster) -> list[Missing]:
@@ -236,13 +239,13 @@ def waiting(cluster: Cluster) -> list[list[str]]:
     """Return [namespace, pod, node] of the pods of all of KM202's findings."""
     nodes = _lost_nodes(cluster, _schedulers(cluster), _zones(cluster)).nodes
     return [
-        [str(entry.get("namespace")), pod, node]
+        [str(entry.namespace), pod, node]
         for node, pods in sorted(nodes.items())
         for pod, entry in pods
     ]
 
 
-def leader(cluster: Cluster) -> tuple[Mapping[str, Any] | None, Host | None, bool]:
+def leader(cluster: Cluster) -> tuple[LockObject | None, Host | None, bool]:
     """Return (the lock that counts, its holder's host, whether another scheduler could take over).
 
     The host is None where a scheduler that does not elect places pods too, because it is not known
@@ -255,7 +258,7 @@ def leader(cluster: Cluster) -> tuple[Mapping[str, Any] | None, Host | None, boo
         return lock, None, False
     host, leading = holders[0]
     locks = leader_election.lock_names(leading)
-    if lock.get("name") not in locks:
+    if lock.name not in locks:
         return lock, None, False
     others = [process for other, process in running if other.host != host.host]
     return lock, host, any(_could_take_over(process, locks) for process in others)
@@ -364,7 +367,7 @@ def _lost_nodes(
         for pod, target in targets(entry, by_name):
             if _proven(cluster, entry, message, by_name.get(target), len(by_name)):
                 lost_nodes.setdefault(target, []).append((pod, entry))
-        doubtful.append((str((entry.get("names") or ["?"])[0]), entry))
+        doubtful.append((waiting_pods.first_name(entry), entry))
     # If one of them has no defect, it may be the one that leads.
     all_faulty = len(schedulers.faulty) == len(schedulers.running)
     if not all_faulty or leader_election.silent_members(cluster, "instances"):
@@ -376,12 +379,12 @@ def _lost_nodes(
 
 def _miscounted(
     cluster: Cluster, schedulers: _Schedulers
-) -> Iterator[tuple[Mapping[str, Any], scheduling_message.Message]]:
+) -> Iterator[tuple[PendingPods, scheduling_message.Message]]:
     """Yield the entries of these schedulers whose message counts too few reasons."""
     served = _served(schedulers)
-    for entry in cluster.rows("pending", "items"):
-        message = scheduling_message.parse(entry.get("message"))
-        if message.missing and entry.get("scheduler") in served:
+    for entry in cluster.typed(Pending).items:
+        message = scheduling_message.parse(entry.message)
+        if message.missing and entry.scheduler in served:
             yield entry, message
 
 
@@ -424,12 +427,12 @@ def _named(pods: _Waiting) -> str:
     return f"{names} stay Pending"
 
 
-def _full_name(pod: str, entry: Mapping[str, Any]) -> str:
-    return f"{one_line(entry.get('namespace'), 80)}/{one_line(pod, 253)}"
+def _full_name(pod: str, entry: PendingPods) -> str:
+    return f"{one_line(entry.namespace, 80)}/{one_line(pod, 253)}"
 
 
 def _counts(pods: _Waiting) -> str:
-    message = scheduling_message.parse(pods[0][1].get("message"))
+    message = scheduling_message.parse(pods[0][1].message)
     return f"{message.total} nodes of {message.nodes}"
 
 
@@ -442,7 +445,7 @@ def _logged(cluster: Cluster, doubtful: _Waiting, names: Collection[str]) -> tup
         return ()
     lost_nodes = _explained(cluster, frozenset()).others
     for _pod, entry in doubtful:
-        message = scheduling_message.parse(entry.get("message"))
+        message = scheduling_message.parse(entry.message)
         if message.nodes != len(names) or message.missing != len(lost_nodes):
             continue
         if _settled(cluster, entry):
@@ -450,8 +453,8 @@ def _logged(cluster: Cluster, doubtful: _Waiting, names: Collection[str]) -> tup
     return ()
 
 
-def _settled(cluster: Cluster, entry: Mapping[str, Any]) -> bool:
-    age = ages.age(cluster, entry.get("since"))
+def _settled(cluster: Cluster, entry: PendingPods) -> bool:
+    age = ages.age(cluster, entry.since)
     return age is not None and age >= SETTLED_SECONDS
 
 
@@ -460,28 +463,23 @@ def _served(schedulers: _Schedulers) -> frozenset[str]:
     return frozenset().union({USUAL}, *names)
 
 
-def targets(entry: Mapping[str, Any], names: Iterable[str]) -> list[tuple[str, str]]:
+def targets(entry: PendingPods, names: Iterable[str]) -> list[tuple[str, str]]:
     """Return (pod, the one node that it can have), as far as the collector kept them.
 
     A DaemonSet's pod names it, any other one leaves out all the rest.
     """
-    kept = entry.get("targets")
-    if isinstance(kept, (list, tuple)) and kept:
-        return [_pair(pair) for pair in kept if isinstance(pair, (list, tuple)) and len(pair) == 2]
+    if entry.targets:
+        return list(entry.targets)
     excluded = excluded_nodes.left_out(entry)
     remaining = [name for name in names if name not in excluded]
     if not excluded or len(remaining) != 1:
         return []
-    return [(str(pod), remaining[0]) for pod in entry.get("names") or ()]
-
-
-def _pair(pair: Sequence[Any]) -> tuple[str, str]:
-    return str(pair[0]), str(pair[1])
+    return [(pod, remaining[0]) for pod in entry.names]
 
 
 def _proven(
     cluster: Cluster,
-    entry: Mapping[str, Any],
+    entry: PendingPods,
     message: scheduling_message.Message,
     target: NodeView | None,
     count: int,
@@ -491,7 +489,7 @@ def _proven(
     The message says of the other nodes that the pod does not want them. If it says anything that
     may concern the target, a node may be lost, but it is not known that it is this one.
     """
-    if target is None or target.ready != "True" or entry.get("unfit"):
+    if target is None or target.ready != "True" or entry.unfit:
         # A target that is not there, not well or not what the pod asks for may be among those that
         # are counted, and another one lost.
         return False
@@ -500,12 +498,11 @@ def _proven(
     return _takes(target, entry) and _spares(message, target)
 
 
-def _takes(target: NodeView, entry: Mapping[str, Any]) -> bool:
+def _takes(target: NodeView, entry: PendingPods) -> bool:
     """Tell whether a node certainly has no taint that keeps the pod away."""
-    tolerations = entry.get("tolerations")
-    if tolerations is None or not target.told:
+    if entry.tolerations is None or not target.told:
         return False
-    off, doubtful = taints.keeps_away(list(target.taints), tolerations)
+    off, doubtful = taints.keeps_away(target.taints, entry.tolerations)
     return not off and not doubtful
 
 
@@ -522,10 +519,8 @@ def _explained(cluster: Cluster, targets: frozenset[str]) -> lost_nodes_cause.Ex
     process = None
     if host and host.control_plane:
         process = next(iter(host.control_plane.of(SCHEDULER)), None)
-    zone_of = {
-        str(item.get("name")): zone_key(item.get("labels") or {})
-        for item in (cluster.answer("nodes") or {}).get("items") or ()
-    }
+    nodes = cluster.typed(Nodes).items
+    zone_of = {str(node.name): zone_key(node.labels or {}) for node in nodes}
     return lost_nodes_cause.explained(cluster, host, process, zone_of, targets)
 
 
@@ -564,14 +559,14 @@ def _lost(
     )
 
 
-def _message_proof(cluster: Cluster, pod: str, entry: Mapping[str, Any]) -> EvidenceRef:
-    message = one_line(entry.get("message"), 300)
+def _message_proof(cluster: Cluster, pod: str, entry: PendingPods) -> EvidenceRef:
+    message = one_line(entry.message, 300)
     return EvidenceRef(
         "api", cluster.api_host, object=f"Pod {_full_name(pod, entry)}", text=message
     )
 
 
 def _only_node(pods: _Waiting) -> str:
-    if any(entry.get("targets") for _pod, entry in pods):
+    if any(entry.targets for _pod, entry in pods):
         return "it is the one that the pod's matchFields name"
     return "it alone has what the pod's selector or affinity asks for"

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
+from ...evidence.answers.cluster.nodes import Nodes
+from ...evidence.answers.node.scheduler_log import SchedulerLog
 from ...evidence.document import one_line
 from ...models.api_node import and_others
 from ...models.cluster import Cluster, Host, moment, timestamp
@@ -55,15 +56,15 @@ def explained(
         return _by_nodes(cluster, text)
     log = _log(host, process)
     replay = None
-    if log.get("whole"):
-        replay = node_tree_history.from_log(log.get("events"), zone_of)
-    if replay is None:
+    if log is not None and log.whole:
+        replay = node_tree_history.from_log(log.events, zone_of)
+    if log is None or replay is None:
         return _by_nodes(cluster, _by_joining(cluster, process, zone_of, targets))
     return Explained(
         EvidenceRef(
             "log",
             host.host,
-            path=one_line(log.get("path"), 400),
+            path=one_line(log.path, 400),
             text=_log_text(replay, targets),
         ),
         tuple(one_line(name, 253) for name in replay.lost if name not in targets),
@@ -74,12 +75,9 @@ def _by_nodes(cluster: Cluster, text: str) -> Explained:
     return Explained(EvidenceRef("api", cluster.api_host, object="Nodes", text=text))
 
 
-def _log(host: Host, process: Process) -> Mapping[str, Any]:
-    """Return the collected log of a scheduler, empty without."""
-    for log in host.scheduler_log.get("logs") or ():
-        if isinstance(log, Mapping) and log.get("pid") == process.pid:
-            return log
-    return {}
+def _log(host: Host, process: Process) -> SchedulerLog | None:
+    """Return the collected log of a scheduler, None without."""
+    return next((log for log in host.scheduler_log.logs if log.pid == process.pid), None)
 
 
 def _log_text(replay: Replay, targets: frozenset[str]) -> str:
@@ -132,10 +130,8 @@ def _ages_at_start(
     started = moment(process.started_at)
     if started is None:
         return None
-    created = {
-        str(node.get("name")): timestamp(node.get("created"))
-        for node in (cluster.answer("nodes") or {}).get("items") or ()
-    }
+    nodes = cluster.typed(Nodes).items
+    created = {str(node.name): timestamp(node.created) for node in nodes}
     ages = {}
     for name in zone_of:
         creation = created.get(name)

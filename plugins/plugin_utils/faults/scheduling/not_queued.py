@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from ...evidence.answers.cluster.nodes import Condition
+from ...evidence.answers.cluster.pending import BoundPods, GatedPods, Pending
+from ...evidence.answers.cluster.unmade import DaemonSet, RefusedOwner, Unmade
 from ...evidence.document import one_line
 from ...models import ages, taints
 from ...models.api_node import SHOWN, NodeView, and_others, views
@@ -43,29 +45,23 @@ ACCOUNT = re.compile(
     r"|no API token found for service account"
 )
 ENDS = re.compile(r"because it is being terminated")
-_Row = Mapping[str, Any]
 
 
-def _missing(cluster: Cluster, collector: str, lists: tuple[str, ...]) -> list[Missing]:
+def _missing(cluster: Cluster, collector: str, rows: Sequence[object] | None) -> list[Missing]:
     """Return what is missing to say that no pod waits.
 
-    That is the answer, a list that an older release did not collect, or the end of a list.
+    That is the answer, the rows, which an older release did not collect, or the end of a list.
     """
     missing = list(cluster.missing(collector))
     if missing:
         return missing
-    answer = cluster.answer(collector) or {}
-    if any(name not in answer for name in lists):
+    if rows is None:
         return [cluster.missing_answer(collector, "not_asked")]
     return list(cluster.cut(collector))
 
 
-def _since(cluster: Cluster, began: Any) -> float | None:
-    return ages.age(cluster, began)
-
-
-def _pods(row: _Row) -> str:
-    names = [one_line(name, 320) for name in row.get("names") or ()]
+def _pods(row: GatedPods | BoundPods) -> str:
+    names = [one_line(name, 320) for name in row.names]
     text, more = ", ".join(names), waiting_pods.count(row) - len(names)
     if more > 0:
         text += f" and {more} more"
@@ -116,12 +112,13 @@ def left_out(cluster: Cluster) -> Iterator[CheckResult]:
     if cluster.key is None:
         yield without_kubernetes()
         return
-    missing = _missing(cluster, "unmade", ("daemonsets",))
-    if not missing and (cluster.answer("unmade") or {}).get("unlooked"):
+    unmade = cluster.typed(Unmade)
+    missing = _missing(cluster, "unmade", unmade.daemonsets)
+    if not missing and unmade.unlooked:
         missing.append(cluster.missing_answer("unmade", "timeout"))
     by_name = {view.name: view for view in views(cluster)}
     excluded = []
-    for row in cluster.rows("unmade", "daemonsets"):
+    for row in unmade.daemonsets or ():
         nodes = _excluded_nodes(row, by_name)
         if nodes:
             excluded.append((row, nodes))
@@ -131,20 +128,22 @@ def left_out(cluster: Cluster) -> Iterator[CheckResult]:
     yield CheckResult(hits, tuple(missing))
 
 
-def _excluded_nodes(row: _Row, by_name: Mapping[str, NodeView]) -> dict[str, list[str]]:
+def _excluded_nodes(row: DaemonSet, by_name: Mapping[str, NodeView]) -> dict[str, list[str]]:
     """Return {taint: nodes} of the taints that keep a DaemonSet away from its nodes for long."""
     nodes: dict[str, list[str]] = {}
-    for name in row.get("nodes") or ():
+    for name in row.nodes:
         view = by_name.get(one_line(name, 253))
         if view is None:
             continue
-        for taint in taints.keeps_away(list(view.taints), row.get("tolerations"))[0]:
+        for taint in taints.keeps_away(view.taints, row.tolerations)[0]:
             if taint.key not in PASSING:
                 nodes.setdefault(one_line(taint, 400), []).append(view.name)
     return nodes
 
 
-def _left_out(cluster: Cluster, excluded: list[tuple[_Row, dict[str, list[str]]]]) -> Detection:
+def _left_out(
+    cluster: Cluster, excluded: list[tuple[DaemonSet, dict[str, list[str]]]]
+) -> Detection:
     described = []
     for row, nodes in excluded:
         names = sorted(set(itertools.chain.from_iterable(nodes.values())))
@@ -161,7 +160,7 @@ def _left_out(cluster: Cluster, excluded: list[tuple[_Row, dict[str, list[str]]]
 
 
 def _left_out_proofs(
-    cluster: Cluster, excluded: list[tuple[_Row, dict[str, list[str]]]]
+    cluster: Cluster, excluded: list[tuple[DaemonSet, dict[str, list[str]]]]
 ) -> Iterator[EvidenceRef]:
     for row, nodes in excluded:
         for taint, names in list(nodes.items())[:SHOWN]:
@@ -176,8 +175,8 @@ def _left_out_proofs(
             )
 
 
-def _full_name(row: _Row) -> str:
-    return f"{one_line(row.get('namespace'), 80)}/{one_line(row.get('name'), 253)}"
+def _full_name(row: DaemonSet) -> str:
+    return f"{one_line(row.namespace, 80)}/{one_line(row.name, 253)}"
 
 
 @cluster_check(
@@ -194,12 +193,13 @@ def held(cluster: Cluster) -> Iterator[CheckResult]:
     if cluster.key is None:
         yield without_kubernetes()
         return
-    missing, rows = _missing(cluster, "pending", ("gated",)), []
-    for row in cluster.rows("pending", "gated"):
-        waited = _since(cluster, row.get("since"))
+    gated = cluster.typed(Pending).gated
+    missing, rows = _missing(cluster, "pending", gated), []
+    for row in gated or ():
+        waited = ages.age(cluster, row.since)
         if waited is None:
             missing.append(cluster.missing_answer("pending", "error"))
-        elif waited >= WAITED_SECONDS or row.get("asked"):
+        elif waited >= WAITED_SECONDS or row.asked:
             rows.append(row)
     hits: tuple[Detection, ...] = ()
     if rows:
@@ -207,10 +207,10 @@ def held(cluster: Cluster) -> Iterator[CheckResult]:
     yield CheckResult(hits, tuple(missing))
 
 
-def _gated_hit(cluster: Cluster, rows: list[_Row]) -> Detection:
+def _gated_hit(cluster: Cluster, rows: list[GatedPods]) -> Detection:
     gates = sorted(set(itertools.chain.from_iterable(map(_gates, rows))))
     severity = None
-    if not any(row.get("asked") for row in rows):
+    if not any(row.asked for row in rows):
         severity = "info"
     return Detection(
         f"{waiting_pods.wait(sum(map(waiting_pods.count, rows)))} because of scheduling gates"
@@ -222,11 +222,11 @@ def _gated_hit(cluster: Cluster, rows: list[_Row]) -> Detection:
     )
 
 
-def _gates(row: _Row) -> list[str]:
-    return [one_line(gate, 120) for gate in row.get("gates") or ()]
+def _gates(row: GatedPods) -> list[str]:
+    return [one_line(gate, 120) for gate in row.gates]
 
 
-def _gate_proof(cluster: Cluster, row: _Row) -> EvidenceRef:
+def _gate_proof(cluster: Cluster, row: GatedPods) -> EvidenceRef:
     text = "spec.schedulingGates has " + ", ".join(_gates(row))
     return EvidenceRef("api", cluster.api_host, object=f"Pod {_pods(row)}", text=text)
 
@@ -245,30 +245,31 @@ def kubelets_turn(cluster: Cluster) -> Iterator[CheckResult]:
     if cluster.key is None:
         yield without_kubernetes()
         return
-    missing, hits = [*_missing(cluster, "pending", ("bound",)), *cluster.missing("nodes")], []
+    bound = cluster.typed(Pending).bound
+    missing, hits = [*_missing(cluster, "pending", bound), *cluster.missing("nodes")], []
     by_name = {view.name: view for view in views(cluster)}
-    for row in cluster.rows("pending", "bound"):
-        waited = _since(cluster, row.get("since"))
+    for row in bound or ():
+        waited = ages.age(cluster, row.since)
         if waited is None:
             missing.append(cluster.missing_answer("pending", "error"))
             continue
-        view = by_name.get(one_line(row.get("node"), 253))
+        view = by_name.get(one_line(row.node, 253))
         if not cluster.missing("nodes") and waited >= _patience(row, view):
             hits.append(_not_taken(cluster, row, view))
     yield CheckResult(tuple(hits), tuple(missing))
 
 
-def _patience(row: _Row, view: NodeView | None) -> int:
+def _patience(row: BoundPods, view: NodeView | None) -> int:
     """Return for how many seconds a kubelet may not react.
 
     Nodes are listed before pods: one that is in no list may have joined in between. Where it was
     asked for by its name and is absent, the garbage collector of pods does not wait either.
     """
     if view is None:
-        at_once = row.get("absent")
+        at_once = row.absent
     elif view.ready != "True":
-        at_once = row.get("asked")
-    elif row.get("asked"):
+        at_once = row.asked
+    elif row.asked:
         return TAKEN_SECONDS
     else:
         return WAITED_SECONDS
@@ -277,8 +278,8 @@ def _patience(row: _Row, view: NodeView | None) -> int:
     return TAKEN_SECONDS
 
 
-def _not_taken(cluster: Cluster, row: _Row, view: NodeView | None) -> Detection:
-    name = one_line(row.get("node"), 253)
+def _not_taken(cluster: Cluster, row: BoundPods, view: NodeView | None) -> Detection:
+    name = one_line(row.node, 253)
     proof = EvidenceRef(
         "api",
         cluster.api_host,
@@ -309,10 +310,10 @@ def _kubelet_state(view: NodeView) -> str:
     """Return what the condition Ready of a node is, as a clause."""
     if view.ready == "True":
         return "is Ready, but does not take it up"
-    ready = view.condition("Ready") or {}
+    ready = view.condition("Ready") or Condition()
     return (
         f"is not ready (Ready is {one_line(view.ready, 20)} since"
-        f" {one_line(ready.get('since'), 40)}, {one_line(ready.get('reason'), 80)})"
+        f" {one_line(ready.since, 40)}, {one_line(ready.reason, 80)})"
     )
 
 
@@ -328,11 +329,12 @@ def _refused_results(cluster: Cluster, code: str) -> Iterator[CheckResult]:
     if cluster.key is None:
         yield without_kubernetes()
         return
-    missing, rows = _missing(cluster, "unmade", ("refused",)), []
-    for row in cluster.rows("unmade", "refused"):
+    refused = cluster.typed(Unmade).refused
+    missing, rows = _missing(cluster, "unmade", refused), []
+    for row in refused or ():
         if _refusal(row) != code:
             continue
-        waited, ago = _since(cluster, row.get("first")), _since(cluster, row.get("last"))
+        waited, ago = ages.age(cluster, row.first), ages.age(cluster, row.last)
         if waited is None or ago is None:
             missing.append(cluster.missing_answer("unmade", "error"))
         elif waited >= WAITED_SECONDS and ago <= AGAIN_SECONDS:
@@ -343,9 +345,9 @@ def _refused_results(cluster: Cluster, code: str) -> Iterator[CheckResult]:
     yield CheckResult(hits, tuple(missing))
 
 
-def _refusal(row: _Row) -> str:
+def _refusal(row: RefusedOwner) -> str:
     """Return the code of the fault for which the API server refused to create a pod."""
-    text = str(row.get("message") or "")
+    text = row.message or ""
     if ENDS.search(text):
         return ""  # its namespace goes, and it with it
     if QUOTA.search(text):
@@ -377,7 +379,7 @@ _REFUSED = {
 }
 
 
-def _unmade(cluster: Cluster, code: str, rows: list[_Row]) -> Detection:
+def _unmade(cluster: Cluster, code: str, rows: list[RefusedOwner]) -> Detection:
     reason, advice = _REFUSED[code]
     owners = and_others([_owner(row) for row in rows])
     return Detection(
@@ -387,25 +389,25 @@ def _unmade(cluster: Cluster, code: str, rows: list[_Row]) -> Detection:
     )
 
 
-def _owner(row: _Row) -> str:
+def _owner(row: RefusedOwner) -> str:
     """Return the object that cannot create its pods, with the object that owns it."""
     owner = ""
-    if row.get("owner"):
-        owner = f" of {one_line(row.get('owner'), 300)}"
+    if row.owner:
+        owner = f" of {one_line(row.owner, 300)}"
     return (
-        f"{one_line(row.get('kind'), 40)}/{one_line(row.get('name'), 253)}{owner} (namespace"
-        f" {one_line(row.get('namespace'), 80)})"
+        f"{one_line(row.kind, 40)}/{one_line(row.name, 253)}{owner} (namespace"
+        f" {one_line(row.namespace, 80)})"
     )
 
 
-def _refusal_proof(cluster: Cluster, row: _Row) -> EvidenceRef:
+def _refusal_proof(cluster: Cluster, row: RefusedOwner) -> EvidenceRef:
     return EvidenceRef(
         "api",
         cluster.api_host,
         object=_owner(row),
         text=(
-            f"has {row.get('has')} of {row.get('wanted')} pods; FailedCreate since"
-            f" {one_line(row.get('first'), 40)}, last {one_line(row.get('last'), 40)}:"
-            f" {one_line(row.get('message'), 300)}"
+            f"has {row.has} of {row.wanted} pods; FailedCreate since"
+            f" {one_line(row.first, 40)}, last {one_line(row.last, 40)}:"
+            f" {one_line(row.message, 300)}"
         ),
     )

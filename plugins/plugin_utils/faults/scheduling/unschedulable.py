@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from ...evidence.answers.cluster.pending import Pending, PendingPods, UnseenPods
 from ...evidence.document import one_line
 from ...models import ages
 from ...models.api_node import SHOWN, and_others
@@ -34,7 +35,7 @@ SCHEDULER, USUAL = "kube-scheduler", "default-scheduler"
 # adds nodes for pods that wait needs minutes.
 WAITED_SECONDS = 300
 ROLE = leader_lease.Role(SCHEDULER, "scheduler", "every new pod stays Pending without a word")
-_Waiting = tuple[Mapping[str, Any], list[Excluded]]
+_Waiting = tuple[PendingPods, list[Excluded]]
 # What is in use ends by itself; what no node has, or not as much of it, no pod's end brings.
 _SMALL = (
     "is large enough for what they request",
@@ -254,8 +255,8 @@ def unserved(cluster: Cluster) -> Iterator[CheckResult]:
     # where the locks were asked for too
     if any(outcome.hits for outcome in nobody_leads(cluster)):
         explained.add(USUAL)
-    for entry in cluster.rows("pending", "unseen"):
-        if entry.get("scheduler") in explained:
+    for entry in cluster.typed(Pending).unseen or ():
+        if entry.scheduler in explained:
             continue
         lacks = _unserved_missing(cluster, entry, bool(running))
         if lacks:
@@ -265,12 +266,10 @@ def unserved(cluster: Cluster) -> Iterator[CheckResult]:
     yield CheckResult(tuple(hits), tuple(missing))
 
 
-def _unserved_missing(
-    cluster: Cluster, entry: Mapping[str, Any], any_runs: bool
-) -> list[Missing] | None:
+def _unserved_missing(cluster: Cluster, entry: UnseenPods, any_runs: bool) -> list[Missing] | None:
     """Return what is missing to call pods unserved; None where they have not waited long."""
     missing = _waiting_missing(cluster, entry)
-    if missing == [] and entry.get("scheduler") == USUAL:
+    if missing == [] and entry.scheduler == USUAL:
         return _usual_missing(cluster, any_runs)
     return missing
 
@@ -278,18 +277,18 @@ def _unserved_missing(
 def _unseen_missing(cluster: Cluster) -> list[Missing]:
     """Return what is missing of the pods that no scheduler has reported on."""
     missing = _pending(cluster)
-    if not missing and "unseen" not in (cluster.answer("pending") or {}):
+    if not missing and cluster.typed(Pending).unseen is None:
         # an older release collected it
         missing.append(cluster.missing_answer("pending", "not_asked"))
     return missing
 
 
-def _waiting_missing(cluster: Cluster, entry: Mapping[str, Any]) -> list[Missing] | None:
+def _waiting_missing(cluster: Cluster, entry: PendingPods | UnseenPods) -> list[Missing] | None:
     """Return what is missing to know how long pods have waited; None where it is not yet long."""
-    waited = _waited(cluster, entry.get("since"))
+    waited = ages.age(cluster, entry.since)
     if waited is None:
         return [cluster.missing_answer("pending", "error")]
-    if waited >= WAITED_SECONDS or entry.get("asked"):
+    if waited >= WAITED_SECONDS or entry.asked:
         return []
     return None
 
@@ -305,9 +304,9 @@ def _usual_missing(cluster: Cluster, any_runs: bool) -> list[Missing]:
     return missing
 
 
-def _unserved(cluster: Cluster, entry: Mapping[str, Any], served: list[str]) -> Detection:
-    name, pods = one_line(entry.get("scheduler"), 120), entry.get("pods")
-    names = ", ".join(one_line(pod, 320) for pod in entry.get("names") or ())
+def _unserved(cluster: Cluster, entry: UnseenPods, served: list[str]) -> Detection:
+    name, pods = one_line(entry.scheduler, 120), entry.pods
+    names = ", ".join(one_line(pod, 320) for pod in entry.names)
     waits = f"{pods} wait"
     if pods == 1:
         waits = f"{pods} waits"
@@ -317,7 +316,7 @@ def _unserved(cluster: Cluster, entry: Mapping[str, Any], served: list[str]) -> 
         others = f"; those of the control plane are {listed}"
     return Detection(
         f"no kube-scheduler of these hosts is {name}, and nothing has said anything of the pods"
-        f" that want it: {waits}, the oldest since {one_line(entry.get('since'), 40)}{others}",
+        f" that want it: {waits}, the oldest since {one_line(entry.since, 40)}{others}",
         (
             EvidenceRef(
                 "api",
@@ -340,19 +339,15 @@ def _pending(cluster: Cluster) -> list[Missing]:
     return missing
 
 
-def _waited(cluster: Cluster, since: Any) -> float | None:
-    return ages.age(cluster, since)
-
-
-def _counted(entry: Mapping[str, Any], nodes: excluded_nodes.Nodes) -> list[Excluded]:
+def _counted(entry: PendingPods, nodes: excluded_nodes.Nodes) -> list[Excluded]:
     """Return the reasons without those that are on purpose.
 
     They concern nodes that the pod does not ask for, or the control plane's.
     """
     reasons = nodes.of(entry)
     # it counts no nodes, and contains nothing that is known here
-    if not reasons and entry.get("message"):
-        return [Excluded("unknown", one_line(entry.get("message"), 300), None)]
+    if not reasons and entry.message:
+        return [Excluded("unknown", one_line(entry.message, 300), None)]
     return [reason for reason in reasons if not reason.meant]
 
 
@@ -366,7 +361,7 @@ def _waiting_results(
     missing, nodes = _pending(cluster), excluded_nodes.nodes_of(cluster)
     # not enough remains, no node is large enough, none has any
     groups = _Waiters(), _Waiters(), _Waiters()
-    for entry in cluster.rows("pending", "items"):
+    for entry in cluster.typed(Pending).items:
         counted = _counted(entry, nodes)
         reasons = _decisive(counted, kinds)
         if not reasons:
@@ -439,7 +434,7 @@ class _Waiters:
 
     def take(
         self,
-        entry: Mapping[str, Any],
+        entry: PendingPods,
         reasons: list[Excluded],
         counted: list[Excluded],
         nodes: excluded_nodes.Nodes,
@@ -516,16 +511,16 @@ def _requested(group: _Waiters) -> str:
 
 def _waiting_proofs(cluster: Cluster, group: _Waiters) -> Iterator[EvidenceRef]:
     for entry, _reasons in group.waiting[:SHOWN]:
-        message = one_line(entry.get("message"), 300)
+        message = one_line(entry.message, 300)
         yield EvidenceRef("api", cluster.api_host, object=f"Pod {_named(entry)}", text=message)
     for text, nodes in [*list(group.known.items())[:SHOWN], *group.spared[:SHOWN]]:
         names = and_others(sorted(nodes))
         yield EvidenceRef("api", cluster.api_host, object=f"Nodes {names}", text=text)
 
 
-def _named(entry: Mapping[str, Any]) -> str:
+def _named(entry: PendingPods) -> str:
     """Return the namespace and name of the first of these pods."""
-    return f"{one_line(entry.get('namespace'), 80)}/{one_line(waiting_pods.first_name(entry), 253)}"
+    return f"{one_line(entry.namespace, 80)}/{one_line(waiting_pods.first_name(entry), 253)}"
 
 
 def _asked_of(reason: Excluded) -> str:

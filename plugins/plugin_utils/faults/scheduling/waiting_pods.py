@@ -5,20 +5,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
+from ...evidence.answers.cluster.pending import BoundPods, GatedPods, PendingPods, UnseenPods
 from ...evidence.document import one_line
 from ...models.api_node import and_others
-from ...parsers import json_values
 
 
-def count(entry: Mapping[str, Any]) -> int:
+def count(entry: PendingPods | UnseenPods | GatedPods | BoundPods) -> int:
     """Return how many pods an entry stands for."""
-    pods = json_values.whole_number(entry.get("pods"))
-    if pods is None:
+    if entry.pods is None:
         return 1
-    return pods
+    return entry.pods
 
 
 def wait(number: int) -> str:
@@ -28,16 +26,16 @@ def wait(number: int) -> str:
     return f"{number} pods wait"
 
 
-def first_name(entry: Mapping[str, Any]) -> Any:
+def first_name(entry: PendingPods) -> str:
     """Return the name of the first of an entry's pods."""
-    return (entry.get("names") or ["?"])[0]
+    return (entry.names or ("?",))[0]
 
 
-def owners(entries: Iterable[Mapping[str, Any]]) -> str:
+def owners(entries: Iterable[PendingPods]) -> str:
     """Return the first owners of the pods of these entries, and how many more there are."""
     return and_others(list(dict.fromkeys(_owner(entry) for entry in entries)))
 
 
-def _owner(entry: Mapping[str, Any]) -> str:
-    owner = entry.get("owner") or "Pod/" + str(first_name(entry))
-    return f"{one_line(owner, 300)} (namespace {one_line(entry.get('namespace'), 80)})"
+def _owner(entry: PendingPods) -> str:
+    owner = entry.owner or f"Pod/{first_name(entry)}"
+    return f"{one_line(owner, 300)} (namespace {one_line(entry.namespace, 80)})"

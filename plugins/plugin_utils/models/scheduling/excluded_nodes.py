@@ -12,13 +12,13 @@ other one remains.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from ...evidence import memoize
+from ...evidence.answers.cluster.api_pod import Toleration
+from ...evidence.answers.cluster.pending import Pending, PendingPods
 from ...evidence.document import one_line
-from ...parsers import json_values
 from .. import taints
 from ..api_node import NodeView, views
 from ..cluster import Cluster
@@ -44,6 +44,7 @@ UNREADY = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 # By itself none of these keeps a pod off a node that is otherwise the pod's: the node is back once
 # its kubelet is, or its cordon ends.
 PASSING = (*UNREADY, CORDON)
+_Tolerations = tuple[Toleration, ...] | None
 
 
 @dataclass(frozen=True)
@@ -85,21 +86,20 @@ class Nodes:
             self.group[view.name] = places.setdefault(carried, len(places))
         self.groups = list(places)
         self._known = all(view.told for view in self.views)
-        self._off: dict[str, list[tuple[Taint, ...]]] = {}
-        self._of: dict[int, tuple[Mapping[str, Any], tuple[Excluded, ...]]] = {}
-        self.full = _full_nodes(cluster)
+        self._off: dict[_Tolerations, list[tuple[Taint, ...]]] = {}
+        self._of: dict[int, tuple[PendingPods, tuple[Excluded, ...]]] = {}
+        self.full = cluster.typed(Pending).full
         self.offers = Offers(cluster)
 
-    def off(self, tolerations: Any) -> list[tuple[Taint, ...]]:
+    def off(self, tolerations: _Tolerations) -> list[tuple[Taint, ...]]:
         """Return for each group the taints that keep a pod with these tolerations away."""
-        key = repr(tolerations)
-        if key not in self._off:
-            self._off[key] = [
+        if tolerations not in self._off:
+            self._off[tolerations] = [
                 tuple(taints.keeps_away(carried, tolerations)[0]) for carried in self.groups
             ]
-        return self._off[key]
+        return self._off[tolerations]
 
-    def of(self, entry: Mapping[str, Any]) -> tuple[Excluded, ...]:
+    def of(self, entry: PendingPods) -> tuple[Excluded, ...]:
         """Return what keeps this pod waiting. Several faults query it.
 
         The entry is kept, so that no other one can have its identity.
@@ -108,8 +108,8 @@ class Nodes:
             self._of[id(entry)] = entry, self._read(entry)
         return self._of[id(entry)][1]
 
-    def _read(self, entry: Mapping[str, Any]) -> tuple[Excluded, ...]:
-        message = scheduling_message.parse(entry.get("message"))
+    def _read(self, entry: PendingPods) -> tuple[Excluded, ...]:
+        message = scheduling_message.parse(entry.message)
         reasons: list[Excluded] = []
         for clause in message.reasons:
             reasons += self._named(entry, clause)
@@ -125,7 +125,7 @@ class Nodes:
             parts = _left(parts, names)
         return (*parts, *self._unsaid(entry, {part.kind for part in parts}, names))
 
-    def able(self, entry: Mapping[str, Any]) -> list[NodeView]:
+    def able(self, entry: PendingPods) -> list[NodeView]:
         """Return those of the requested nodes that have the requested devices.
 
         It is all of them where none has, or where that is not known.
@@ -136,16 +136,16 @@ class Nodes:
         )
         return [view for view in wanted if view.name not in without] or wanted
 
-    def meant_for(self, entry: Mapping[str, Any]) -> list[str]:
+    def meant_for(self, entry: PendingPods) -> list[str]:
         """Return those of the able nodes that are not the control plane's, or all without others.
 
         Every pod without its toleration meets the control plane's taint.
         """
-        able, off = self.able(entry), self.off(entry.get("tolerations"))
+        able, off = self.able(entry), self.off(entry.tolerations)
         others = [view.name for view in able if not _is_control_plane(off[self.group[view.name]])]
         return others or [view.name for view in able]
 
-    def helpless(self, entry: Mapping[str, Any], names: Sequence[str]) -> list[str]:
+    def helpless(self, entry: PendingPods, names: Sequence[str]) -> list[str]:
         """Return the devices without which the pod could not be on any of these nodes."""
         if not names:
             return []
@@ -155,7 +155,7 @@ class Nodes:
             if set(names) <= (self.offers.without(entry, name) or frozenset())
         ]
 
-    def _with_meaning(self, entry: Mapping[str, Any], reasons: list[Excluded]) -> list[Excluded]:
+    def _with_meaning(self, entry: PendingPods, reasons: list[Excluded]) -> list[Excluded]:
         """Mark the reasons that are about nodes that are not for the pod."""
         wanted, intended = self.wanted(entry), frozenset(self.meant_for(entry))
         return [
@@ -163,9 +163,7 @@ class Nodes:
             for reason in reasons
         ]
 
-    def _parted(
-        self, entry: Mapping[str, Any], reason: Excluded, wanted: list[str]
-    ) -> list[Excluded]:
+    def _parted(self, entry: PendingPods, reason: Excluded, wanted: list[str]) -> list[Excluded]:
         """Divide a clause on a resource: nodes with none are no reason as long as others have some.
 
         It is the same with a label that the pod asks for.
@@ -184,7 +182,7 @@ class Nodes:
         return _divided(reason, nodes, without)
 
     def _unsaid(
-        self, entry: Mapping[str, Any], kinds: Collection[str], wanted: list[str]
+        self, entry: PendingPods, kinds: Collection[str], wanted: list[str]
     ) -> Iterator[Excluded]:
         """Yield devices that no node has, where the scheduler ends before it checks them.
 
@@ -199,45 +197,43 @@ class Nodes:
                 text, nodes = f"the pod asks for {name}", tuple(wanted or self.names)
                 yield Excluded("resource", text, None, nodes, name, lack=lack, unsaid=True)
 
-    def wanted(self, entry: Mapping[str, Any]) -> list[NodeView]:
+    def wanted(self, entry: PendingPods) -> list[NodeView]:
         """Return the nodes that the pod asks for, by its selector or as a DaemonSet's pod.
 
         It is all of them where that is not known.
         """
-        targets = json_values.items(entry.get("targets"))
-        if targets:
-            pairs = [json_values.items(target) for target in targets]
-            names = {str(pair[1]) for pair in pairs if len(pair) == 2}
+        if entry.targets:
+            names = {target for _pod, target in entry.targets}
             return [view for view in self.views if view.name in names]
         off = left_out(entry)
         if not off:
             return self.views
         return [view for view in self.views if view.name not in off]
 
-    def _named(self, entry: Mapping[str, Any], reason: Reason) -> list[Excluded]:
+    def _named(self, entry: PendingPods, reason: Reason) -> list[Excluded]:
         """Return a clause with the names of its nodes, as far as they are certain."""
         excluded = Excluded(reason.kind, reason.text, reason.nodes, None, reason.name)
         if reason.kind == "taint":
             return self._tainted(entry, excluded)
         return [replace(excluded, nodes=self._names_of(entry, reason))]
 
-    def _names_of(self, entry: Mapping[str, Any], reason: Reason) -> tuple[str, ...] | None:
+    def _names_of(self, entry: PendingPods, reason: Reason) -> tuple[str, ...] | None:
         if reason.kind == "cordon":
             return tuple(view.name for view in self.views if view.cordoned)
         if reason.kind == "unready" and "not ready" in reason.text:
             return tuple(view.name for view in self.views if view.ready != "True")
-        if reason.kind in ("affinity", "node_name") and _knows_off(entry):
-            return tuple(map(str, entry["off"]))
+        if reason.kind in ("affinity", "node_name") and entry.off is not None:
+            return entry.off
         if reason.kind == "pods" and self.full is not None:
             return tuple(filter(self.group.__contains__, self.full))
         return None
 
-    def _tainted(self, entry: Mapping[str, Any], reason: Excluded) -> list[Excluded]:
+    def _tainted(self, entry: PendingPods, reason: Excluded) -> list[Excluded]:
         """Divide a clause on taints by the taint.
 
         1.35 and newer do not name it. The nodes' own do.
         """
-        tolerations = entry.get("tolerations")
+        tolerations = entry.tolerations
         nodes: dict[tuple[str, str], list[str]] = {}
         if tolerations is not None and self._known:
             nodes = self._nodes_by_taint(tolerations, reason.name)
@@ -255,7 +251,9 @@ class Nodes:
             return [replace(reason, kind="unready")]
         return [reason]
 
-    def _nodes_by_taint(self, tolerations: Any, name: str) -> dict[tuple[str, str], list[str]]:
+    def _nodes_by_taint(
+        self, tolerations: _Tolerations, name: str
+    ) -> dict[tuple[str, str], list[str]]:
         nodes: dict[tuple[str, str], list[str]] = {}
         decides = [_decides(off, name) for off in self.off(tolerations)]
         for node in self.names:
@@ -266,17 +264,17 @@ class Nodes:
 
     def _meant(
         self,
-        entry: Mapping[str, Any],
+        entry: PendingPods,
         reason: Excluded,
         wanted: list[NodeView],
         intended: frozenset[str],
     ) -> bool:
         """Return whether a reason is about nodes that are not for the pod."""
-        if entry.get("targets") and reason.kind in ("affinity", "node_name", "prefilter"):
+        if entry.targets and reason.kind in ("affinity", "node_name", "prefilter"):
             return True
         if reason.kind in ("affinity", "node_name"):
             # there are others that it asks for: why it cannot have those is the reason
-            return bool(wanted) and _knows_off(entry)
+            return bool(wanted) and entry.off is not None
         if reason.kind == "taint":
             return _is_taint_meant(reason, intended)
         if not reason.nodes:
@@ -286,15 +284,13 @@ class Nodes:
         # up to 1.22 a full node counts as such before selectors are checked
         return reason.kind == "pods" and set(reason.nodes).isdisjoint(view.name for view in wanted)
 
-    def _otherwise(self, entry: Mapping[str, Any], reason: Excluded) -> bool:
+    def _otherwise(self, entry: PendingPods, reason: Excluded) -> bool:
         """Return whether the pod could be on a named node without this reason.
 
         Labels, devices and taints decide, as far as they are known.
         """
         names = set(reason.nodes or ())
-        takes = [
-            all(taint.key in PASSING for taint in off) for off in self.off(entry.get("tolerations"))
-        ]
+        takes = [all(taint.key in PASSING for taint in off) for off in self.off(entry.tolerations)]
         return any(view.name in names and takes[self.group[view.name]] for view in self.able(entry))
 
 
@@ -302,18 +298,6 @@ class Nodes:
 def nodes_of(cluster: Cluster) -> Nodes:
     """Return the Nodes of this cluster, the same for all faults."""
     return Nodes(cluster)
-
-
-def _full_nodes(cluster: Cluster) -> tuple[str, ...] | None:
-    full = (cluster.answer("pending") or {}).get("full")
-    if not isinstance(full, (list, tuple)):
-        return None
-    return tuple(map(str, full))
-
-
-def _knows_off(entry: Mapping[str, Any]) -> bool:
-    """Return whether the nodes that the pod does not ask for are known."""
-    return isinstance(entry.get("off"), (list, tuple))
 
 
 def _is_control_plane(off: Sequence[Taint]) -> bool:
@@ -330,9 +314,9 @@ def _is_taint_meant(reason: Excluded, intended: frozenset[str]) -> bool:
     return intended.isdisjoint(reason.nodes)
 
 
-def left_out(entry: Mapping[str, Any]) -> frozenset[str]:
+def left_out(entry: PendingPods) -> frozenset[str]:
     """Return the nodes that a pod does not ask for; empty too where they are not known."""
-    return frozenset(map(str, json_values.items(entry.get("off"))))
+    return frozenset(entry.off or ())
 
 
 def _decides(off: Sequence[Taint], name: str) -> tuple[str, str] | None:

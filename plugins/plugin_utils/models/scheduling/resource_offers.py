@@ -10,11 +10,11 @@ known how much the largest node has.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
 
-from ...parsers import json_values
+from ...evidence.answers.cluster.nodes import Nodes
+from ...evidence.answers.cluster.pending import Pending, PendingPods
 from ..cluster import Cluster
 
 _UNITS = ((1024**3, "Gi"), (1024**2, "Mi"), (1024, "Ki"))
@@ -39,26 +39,22 @@ class Offers:
     """Resources of the Nodes of a cluster."""
 
     def __init__(self, cluster: Cluster) -> None:
-        rows = cluster.rows("nodes", "items")
-        self._devices = {str(row.get("name")): row.get("devices") for row in rows}
-        self._known = bool(self._devices) and all(
-            isinstance(devices, Mapping) for devices in self._devices.values()
-        )
-        pending = cluster.answer("pending") or {}
-        self._largest = json_values.mapping(pending.get("largest"))
+        self._devices = {str(node.name): node.devices for node in cluster.typed(Nodes).items}
+        self._known = bool(self._devices) and None not in self._devices.values()
+        self._largest = cluster.typed(Pending).largest or {}
 
-    def devices(self, entry: Mapping[str, Any]) -> list[str]:
+    def devices(self, entry: PendingPods) -> list[str]:
         """Return the devices and the like of a pod's request; older releases did not collect it."""
-        return [str(name) for name in _asks(entry) if "/" in str(name)]
+        return [name for name in entry.asks or () if "/" in name]
 
-    def without(self, entry: Mapping[str, Any], name: str) -> frozenset[str] | None:
+    def without(self, entry: PendingPods, name: str) -> frozenset[str] | None:
         """Return the nodes with fewer of these devices than the pod asks for; None if unknown."""
         if "/" not in name or not self._known:
             return None
         asked = _asked(entry, name)
         return frozenset(node for node in self._devices if self._has(node, name) < asked)
 
-    def lack(self, entry: Mapping[str, Any], name: str, wanted: Collection[str]) -> Lack | None:
+    def lack(self, entry: PendingPods, name: str, wanted: Collection[str]) -> Lack | None:
         """Return the resource if none of these nodes has enough of it; None too if not known."""
         asked, without = _asked(entry, name), self.without(entry, name)
         if without is None:
@@ -73,9 +69,9 @@ class Offers:
             tuple(node for node in wanted if self._is_idle(node, name)),
         )
 
-    def _lack_of_largest(self, entry: Mapping[str, Any], name: str, asked: int) -> Lack | None:
+    def _lack_of_largest(self, entry: PendingPods, name: str, asked: int) -> Lack | None:
         most = self._largest.get(name)
-        if isinstance(most, int) and name in _asks(entry) and most < asked:
+        if most is not None and name in (entry.asks or ()) and most < asked:
             return Lack(name, asked, most)
         return None
 
@@ -84,9 +80,7 @@ class Offers:
 
     def _has(self, node: str, name: str, place: int = 1) -> int:
         """Return how many of these devices a node has for pods; at place 0 all that it knows of."""
-        counts = json_values.items((self._devices.get(node) or {}).get(name))
-        count = counts[place] if len(counts) == 2 else 0
-        return count if isinstance(count, int) else 0
+        return (self._devices.get(node) or {}).get(name, (0, 0))[place]
 
 
 def amount(name: str, value: int) -> str:
@@ -106,13 +100,6 @@ def _cpus(milli: int) -> str:
     return f"{milli}m"
 
 
-def _asks(entry: Mapping[str, Any]) -> Mapping[str, Any]:
-    return json_values.mapping(entry.get("asks"))
-
-
-def _asked(entry: Mapping[str, Any], name: str) -> int:
+def _asked(entry: PendingPods, name: str) -> int:
     """Return the request, at least one, where a scheduler reports that there is not enough."""
-    value = _asks(entry).get(name)
-    if isinstance(value, int) and value > 0:
-        return value
-    return 1
+    return max(1, (entry.asks or {}).get(name, 1))

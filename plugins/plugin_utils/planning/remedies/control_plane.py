@@ -17,6 +17,9 @@ from ...editing import argument as editing_argument
 from ...editing import scalar as editing_scalar
 from ...editing.draft import EditRefused, Source
 from ...evidence import contract
+from ...evidence.answers.cluster.kubeadm_config import KubeadmConfig
+from ...evidence.answers.cluster.locks import Locks
+from ...evidence.answers.cluster.server import Server
 from ...evidence.answers.file_record import FileRecord
 from ...evidence.answers.node.component_http import ComponentAnswer, ComponentHttp
 from ...evidence.answers.node.instances import ComponentProcess, ConfigFile, GivenFile, Instances
@@ -427,10 +430,7 @@ def node_guard(scene: RemedyContext, path: str | None = None) -> dict[str, Any]:
     """
     uses = sorted(_uses(scene), key=lambda use: not use.usual)
     path = path or next((use.path for use in uses), None)
-    servers = [
-        server.get("address")
-        for server in (scene.cluster.answer("locks") or {}).get("servers") or ()
-    ]
+    servers = [server.address for server in scene.cluster.typed(Locks).servers]
     return {
         "manifest": path,
         "folder": contract.answer(scene.document, Manifests).folder,
@@ -447,10 +447,9 @@ def kubeadm_config(scene: RemedyContext) -> Step | None:
     One text, one step: it repairs every component that the text switches off, whichever of them the
     finding names.
     """
-    record = scene.cluster.answer("kubeadm_config") or {}
-    server = scene.cluster.answer("server") or {}
+    record = scene.cluster.typed(KubeadmConfig)
     target = members.KUBEADM_CONFIG
-    source, edits = {**record, "path": target}, []
+    source, edits = {**asdict(record), "path": target}, []
     try:
         sections = members.switched_off(record)
         for section in sections:
@@ -478,10 +477,10 @@ def kubeadm_config(scene: RemedyContext) -> Step | None:
             "kind": step_kinds.KUBEADM_CONFIG,
             "path": target,
             "real": KUBEADM_CONFIG,
-            "sha256": record.get("sha256"),
+            "sha256": record.sha256,
             "splices": splices,
-            "resource_version": record.get("resource_version"),
-            "cluster_uid": server.get("kube_system_uid"),
+            "resource_version": record.resource_version,
+            "cluster_uid": scene.cluster.typed(Server).kube_system_uid,
         },
     )
 

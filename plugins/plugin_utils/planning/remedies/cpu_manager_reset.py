@@ -22,6 +22,7 @@ from ....module_utils.shared.step_kinds import START_FORMER as START
 from ...editing import draft as editing_draft
 from ...editing import kubelet_config
 from ...evidence import contract
+from ...evidence.answers.cluster.server import Server
 from ...evidence.answers.node.kubelet import Kubelet
 from ...models import control_plane, cpu_manager, membership
 from ...models import installer as model_installer
@@ -583,7 +584,7 @@ def _through_api(
 
 
 def _uid(scene: RemedyContext) -> str | None:
-    return (scene.cluster.answer("server") or {}).get("kube_system_uid")
+    return scene.cluster.typed(Server).kube_system_uid
 
 
 ASKED = "asked"

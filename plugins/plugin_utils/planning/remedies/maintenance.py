@@ -18,6 +18,7 @@ from ....module_utils.shared.step_kinds import (
     kind_of,
 )
 from ...evidence import contract
+from ...evidence.answers.cluster.server import Server
 from ...evidence.answers.node.journal import Journal, RaisedLevel
 from ...models import cluster, control_plane, devices
 from ...models.kubelet import dropin as kubelet_dropin
@@ -191,7 +192,7 @@ def probe(of: cluster.Cluster) -> Step:
 
 
 def _uid(of: cluster.Cluster) -> str | None:
-    return (of.answer("server") or {}).get("kube_system_uid")
+    return of.typed(Server).kube_system_uid
 
 
 REMEDIES: dict[str, Remedy] = {

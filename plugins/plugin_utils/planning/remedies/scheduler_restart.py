@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from ....module_utils.shared.consent import SCHEDULER_PAUSE
 from ....module_utils.shared.step_kinds import RESTART_LEADER
+from ...evidence.answers.cluster.server import Server
 from ...evidence.document import one_line
 from ...faults.scheduling import lost_nodes
 from ...models.api_node import and_others
@@ -44,7 +45,7 @@ def restart_leader(scene: RemedyContext) -> Step:
         )
     if lock is None or host is None:
         told = (
-            f"its lock names {one_line(lock.get('holder') or 'no process', 120)}"
+            f"its lock names {one_line(lock.holder or 'no process', 120)}"
             if lock
             else "no lock tells"
         )
@@ -63,11 +64,11 @@ def restart_leader(scene: RemedyContext) -> Step:
     made = control_plane.restart(there, config=False)
     change = {
         "kind": RESTART_LEADER,
-        "lock": {name: lock.get(name) for name in ("kind", "name")},
-        "holder": lock.get("holder"),
+        "lock": {"kind": lock.kind, "name": lock.name},
+        "holder": lock.holder,
         "node": host.node,
         "pods": lost_nodes.waiting(of),
-        "cluster_uid": (of.answer("server") or {}).get("kube_system_uid"),
+        "cluster_uid": of.typed(Server).kube_system_uid,
     }
     return replace(
         made,

@@ -18,6 +18,7 @@ from typing import Any
 from ....module_utils.shared.container_kinds import APP
 from ....module_utils.shared.journal_names import WORKLOAD
 from ....module_utils.shared.step_kinds import PATCH_WORKLOAD, kind_of
+from ...evidence.answers.cluster.server import Server
 from ...faults.resource_managers import unpinned_pods
 from ...models import qos
 from ...models.qos import Subject
@@ -41,7 +42,7 @@ def patch(scene: RemedyContext) -> Step | None:
     if PATCH not in scene.consent.wishes:
         return None
     subject = _subject(scene)
-    if subject is None or not (subject.template or subject.pods[0]).get("expected"):
+    if subject is None or not (subject.template or subject.pods[0]).expected:
         return None
     of, advice = scene.cluster, qos.advise(subject)
     step = Step(
@@ -70,24 +71,22 @@ def _subject(scene: RemedyContext) -> Subject | None:
 
 
 def _change(subject: Subject, scene: RemedyContext) -> dict[str, Any] | None:
-    template = subject.template or {}
-    if (
-        subject.kind not in PLURALS
-        or not template.get("resources")
-        or not all(NAME.match(one) for one in (subject.namespace, subject.name))
-    ):
+    template = subject.template
+    if template is None or subject.kind not in PLURALS or not template.resources:
+        return None
+    if not all(NAME.match(one) for one in (subject.namespace, subject.name)):
         return None
     path = (
-        f"/apis/{template['api_version']}/namespaces/{subject.namespace}"
+        f"/apis/{template.api_version}/namespaces/{subject.namespace}"
         f"/{PLURALS[subject.kind]}/{subject.name}"
     )
     return {
         "kind": PATCH_WORKLOAD,
         "path": subject.title,
         "real": WORKLOAD + path,
-        "sha256": template["resources"],
+        "sha256": template.resources,
         "resources": _resources(qos.cure(template).values),
-        "cluster_uid": (scene.cluster.answer("server") or {}).get("kube_system_uid"),
+        "cluster_uid": scene.cluster.typed(Server).kube_system_uid,
     }
 
 

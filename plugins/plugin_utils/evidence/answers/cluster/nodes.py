@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..http_answer import Clock
+from .api_pod import NOT_COLLECTED
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ class Node:
     taints: tuple[Taint, ...] | None = None
     conditions: tuple[Condition, ...] | None = None
     devices: Mapping[str, tuple[int, int]] | None = None  # capacity, allocatable
-    lease: str | None = None
+    lease: str | None = NOT_COLLECTED
     lease_duration_s: int | None = None
 
 

@@ -13,6 +13,10 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers import (
+    http_answer,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.decode import decode
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import ages, cluster
 
 READ = 1_800_000_000.0  # 2027-01-15T08:00:00Z
@@ -149,4 +153,5 @@ def test_the_difference_of_two_hosts(world):
     [(7, 7.0), (0, 0.0), (True, None), (-1, None), ("7", None), (1e300, None), (None, None)],
 )
 def test_seconds(value, seconds):
-    assert ages.seconds_of(value) == seconds
+    decoded = decode(http_answer.Clock, {"read_at": value}).answer  # as evidence reaches it
+    assert ages.seconds_of(decoded.read_at) == seconds

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import pytest
 
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers.cluster import (
+    nodes as nodes_answer,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import api_node
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.cluster import Cluster
 
@@ -45,12 +48,16 @@ def test_what_a_node_says_of_itself():
             ],
         }
     )
-    assert (view.control_plane, view.cordoned, view.ours) == (True, True, {"run": "r"})
-    assert view.taints == ({"key": "a"},)
+    assert (view.control_plane, view.cordoned, view.ours) == (
+        True,
+        True,
+        nodes_answer.Cordon("r"),
+    )
+    assert view.taints == (nodes_answer.Taint("a"),)
     assert view.internal == ("10.0.0.1",)
     assert view.lease_seconds == 40
     assert view.leased.isoformat() == "2027-01-15T08:00:00+00:00"
-    assert view.condition("Ready") == {"type": "Ready", "status": "True"}
+    assert view.condition("Ready") == nodes_answer.Condition("Ready", "True")
     assert view.condition("DiskPressure") is None
 
 

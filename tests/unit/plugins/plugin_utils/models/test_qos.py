@@ -15,6 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers.cluster import (
+    pinnable,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.decode import decode
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import qos
 
 
@@ -36,7 +40,7 @@ INIT = one("i", "init")
 
 
 def item(*containers, kind="Deployment", name="d", **more):
-    return {
+    row = {
         "kind": kind,
         "api_version": "apps/v1",
         "namespace": "n",
@@ -48,6 +52,7 @@ def item(*containers, kind="Deployment", name="d", **more):
         "containers": list(containers),
         **more,
     }
+    return decode(pinnable.PinnableItem, row).answer
 
 
 def pod(*containers, owner=("Deployment", "d"), name="p", **more):
@@ -62,7 +67,7 @@ def pod(*containers, owner=("Deployment", "d"), name="p", **more):
 
 
 def advice(*items):
-    (subject,) = qos.subjects({"items": items})
+    (subject,) = qos.subjects(pinnable.Pinnable(items))
     return qos.advise(subject)
 
 
@@ -320,15 +325,15 @@ def test_expectation_beyond_whole_cpus():
 
 def test_owners_are_put_together():
     found = qos.subjects(
-        {
-            "items": [
+        pinnable.Pinnable(
+            (
                 item(APP, INIT),
                 pod(APP, INIT),
                 pod(APP, INIT, name="q"),
                 pod(APP, INIT, owner=None, name="bare"),
                 pod(APP, INIT, owner=("Node", "w1"), name="static"),
-            ]
-        }
+            )
+        )
     )
     assert [(one_.title, one_.template is not None, len(one_.pods)) for one_ in found] == [
         ("Deployment n/d", True, 2),

@@ -12,11 +12,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import contract
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers.cluster import (
+    api_pod,
+    pending,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers.cluster import (
+    nodes as nodes_answer,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.decode import decode
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.taints import (
     EFFECTS,
     Taint,
     Told,
-    Verdict,
     explained,
     keeps_away,
     told,
@@ -24,10 +32,15 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.taints
 )
 
 NODE = "node.kubernetes.io/"
+Toleration = api_pod.Toleration
 
 
-def taint(key: Any, effect: str = "NoSchedule", **more: Any) -> dict[str, Any]:
-    return {"key": key, "effect": effect, **more}
+def taint(key: Any, effect: str = "NoSchedule", **more: Any) -> nodes_answer.Taint:
+    return decode(nodes_answer.Taint, {"key": key, "effect": effect, **more}).answer
+
+
+def tolerations(raw: Any) -> tuple[Toleration, ...] | None:
+    return decode(pending.PendingPods, {"tolerations": raw}).answer.tolerations
 
 
 @pytest.mark.parametrize("effect", EFFECTS)
@@ -88,14 +101,32 @@ def test_a_key_without_an_effect_is_its_owners():
 
 
 @pytest.mark.parametrize(
-    "doubtful", [{"key": "caf", "operator": "Gt"}, {"key": "caf", "effect": 5}, {"key": 5}, "caf"]
+    "doubtful", [{"key": "caf", "operator": "Gt"}, {"key": "caf", "operator": "exists"}]
 )
 def test_a_toleration_that_nobody_can_read_leaves_doubt(doubtful):
     assert (
-        tolerated(taint("caf"), [doubtful, {"key": "other"}])
-        == tolerated(taint("caf"), [{"key": "other"}, doubtful])
-        == Verdict(None)
+        tolerated(taint("caf"), tolerations([doubtful, {"key": "other"}]))
+        is tolerated(taint("caf"), tolerations([{"key": "other"}, doubtful]))
+        is None
     )
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        "Exists",
+        {"operator": "Exists"},
+        5,
+        [None],
+        ["caf"],
+        [{"key": 5}],
+        [{"key": "caf", "effect": 5}],
+    ],
+)
+def test_tolerations_of_another_type_make_the_list_of_pods_a_failed_answer(raw):
+    answer = {"status": "ok", "data": {"items": [{"tolerations": raw}]}}
+    document = {"kind": "cluster", "collectors": {"pending": answer}}
+    assert contract.checked(document)["collectors"]["pending"]["status"] == "error"
 
 
 def test_the_users_own_taint_is_never_ours_to_remove():
@@ -105,21 +136,20 @@ def test_the_users_own_taint_is_never_ours_to_remove():
 
 @pytest.mark.parametrize(
     "thing",
-    [
-        None,
-        "a",
-        [],
-        {},
-        {"key": "a"},
-        taint("a", "Sometimes"),
-        taint(""),
-        taint("a", value=5),
-        taint(5),
-    ],
+    [nodes_answer.Taint(), nodes_answer.Taint("a"), taint("a", "Sometimes"), taint(""), taint(5)],
 )
 def test_what_is_no_taint(thing):
     assert explained(thing) is None
-    assert tolerated(thing, []) == Verdict(None)
+    assert tolerated(thing, []) is None
+
+
+@pytest.mark.parametrize(
+    "taints", ["a", [None], ["a"], [[]], [{"key": "a", "value": 5}], [{"key": 5}]]
+)
+def test_taints_of_another_type_make_the_list_of_nodes_a_failed_answer(taints):
+    answer = {"status": "ok", "data": {"items": [{"name": "w1", "taints": taints}]}}
+    document = {"kind": "cluster", "collectors": {"nodes": answer}}
+    assert contract.checked(document)["collectors"]["nodes"]["status"] == "error"
 
 
 CORDON = Taint(NODE + "unschedulable", "", "NoSchedule")
@@ -225,52 +255,28 @@ def test_what_schedulers_say(text, found):
         ({"key": "other", "operator": "Gt"}, False),
         ({"operator": "Gt", "effect": "NoSchedule"}, False),
         ({"key": "caf", "operator": "exists"}, None),
-        ({"key": 5}, None),
-        (None, None),
-        ("caf", None),
     ],
 )
 def test_one_toleration(toleration, fits):
-    assert tolerated(taint("caf", "NoExecute", value="log"), [toleration]).tolerated is fits
+    one = tolerations([toleration])
+    assert tolerated(taint("caf", "NoExecute", value="log"), one) is fits
 
 
 @pytest.mark.parametrize(
-    ("tolerations", "verdict"),
+    ("raw", "expected"),
     [
-        (None, Verdict(False, False, 0)),
-        ([], Verdict(False, False, 0)),
-        ([{"operator": "Exists"}], Verdict(True, True, None, 0)),
-        ([{"operator": "Exists", "tolerationSeconds": 300}], Verdict(True, False, 300, 0)),
-        ([{"operator": "Exists", "tolerationSeconds": 0}], Verdict(True, False, 0, 0)),
-        ([{"operator": "Exists", "tolerationSeconds": -5}], Verdict(True, False, 0, 0)),
-        ([{"operator": "Exists", "tolerationSeconds": "5"}], Verdict(True, None, None, 0)),
-        (
-            [{"key": "x"}, {"operator": "Exists", "tolerationSeconds": 5}, {"operator": "Exists"}],
-            Verdict(True, False, 5, 1),
-        ),
-        (
-            [{"operator": "Gt"}, {"operator": "Exists", "tolerationSeconds": 5}],
-            Verdict(True, None, None, 1),
-        ),
-        ([{"operator": "Gt"}], Verdict(None)),
-        ("Exists", Verdict(None)),
-        ({"operator": "Exists"}, Verdict(None)),
-        ([{"operator": "Exists"}] * 2000, Verdict(None)),
+        (None, False),
+        ([], False),
+        ([{"operator": "Exists"}], True),
+        ([{"key": "x"}, {"operator": "Exists"}], True),
+        ([{"operator": "Gt"}, {"operator": "Exists"}], True),
+        ([{"operator": "Gt"}], None),
+        ([{"operator": "Exists"}] * 2000, None),
     ],
 )
-def test_how_long_a_pod_may_stay(tolerations, verdict):
-    assert tolerated(taint(NODE + "unreachable", "NoExecute"), tolerations) == verdict
-
-
-def test_only_no_execute_makes_anybody_leave():
-    for effect in ("NoSchedule", "PreferNoSchedule"):
-        assert tolerated(
-            taint("a", effect), [{"operator": "Exists", "tolerationSeconds": 5}]
-        ) == Verdict(True, True, None, 0)
-        assert tolerated(taint("a", effect), []) == Verdict(False, True)
-        assert tolerated(
-            taint("a", effect), [{"operator": "Lt"}, {"operator": "Exists"}]
-        ) == Verdict(True, True, None, 1)
+@pytest.mark.parametrize("effect", ["NoExecute", "NoSchedule", "PreferNoSchedule"])
+def test_several_tolerations(raw, expected, effect):
+    assert tolerated(taint(NODE + "unreachable", effect), tolerations(raw)) is expected
 
 
 def test_what_keeps_a_pod_away():
@@ -282,12 +288,15 @@ def test_what_keeps_a_pod_away():
         taint(5),
     ]
     off, doubtful = keeps_away(
-        taints, [{"key": "a", "operator": "Exists"}, {"key": "d", "operator": "Gt", "value": "1"}]
+        taints,
+        tolerations(
+            [{"key": "a", "operator": "Exists"}, {"key": "d", "operator": "Gt", "value": "1"}]
+        ),
     )
     assert ([one.key for one in off], [one.key for one in doubtful]) == (["b"], ["d", ""])
-    assert keeps_away(None, None) == ([], [])
-    assert keeps_away(taints, 5)[0] == []
-    assert keeps_away("a", None) == keeps_away([taint("a")] * 2000, None) == ([], [Taint("")])
+    assert keeps_away((), None) == ([], [])
+    assert keeps_away(taints, tolerations([{}] * 2000))[0] == []
+    assert keeps_away([taint("a")] * 2000, None) == ([], [Taint("")])
 
 
 KEYS, VALUES, OPERATORS = ("", "a", "b"), ("", "x", "y"), ("", "Equal", "Exists")
@@ -305,7 +314,7 @@ def test_every_pair_as_the_scheduler_has_it():
         )
         one = tolerated(
             taint(key, effect, value=value),
-            [{"key": tkey, "operator": operator, "value": tvalue, "effect": teffect}],
+            [Toleration(tkey, operator, tvalue, teffect)],
         )
         assert one.tolerated is expected
 
@@ -330,10 +339,12 @@ ANY = st.recursive(
 
 @settings(max_examples=200, deadline=None)
 @given(ANY, ANY)
-def test_hostile_objects_do_not_raise(one, tolerations):
-    assert (explained(one) is None) or tolerated(one, tolerations).tolerated in (True, False, None)
-    keeps_away([one], tolerations)
-    keeps_away(one, tolerations)
+def test_hostile_objects_do_not_raise(one, others):
+    raw = tolerations(others)
+    carried = decode(nodes_answer.Taint, one).answer
+    assert (explained(carried) is None) or tolerated(carried, raw) in (True, False, None)
+    keeps_away([carried], raw)
+    keeps_away(decode(nodes_answer.Node, {"taints": one}).answer.taints or (), raw)
     told(one)
 
 

@@ -60,6 +60,10 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.editing impor
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import (
     document as evidence_document,
 )
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers.cluster import (
+    nodes as nodes_answer,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.decode import decode
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import (
     engine as fault_engine,
 )
@@ -187,6 +191,10 @@ def _evidence(collector: str, data: Any) -> dict[str, Any]:
     }
 
 
+def _decoded(kind: type, junk: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return junk.map(lambda value: decode(kind, value).answer)
+
+
 class Parser(NamedTuple):
     """A function, its input (one strategy an argument), its results, its errors."""
 
@@ -243,7 +251,7 @@ PARSERS = (
     Parser(scheduling_message.parse, (st.one_of(TEXT, JUNK),), (scheduling_message.Message,)),
     Parser(admission_message.refusal, (TEXT, TEXT), (admission_message.Refusal,)),
     Parser(taints.told, (st.one_of(TEXT, JUNK),), (tuple,)),
-    Parser(taints.read, (JUNK,), (taints.Taint, NONE)),
+    Parser(taints.read, (_decoded(nodes_answer.Taint, JUNK),), (taints.Taint, NONE)),
     Parser(cache_dump.parse, (LINES,), (cache_dump.Dump,)),
     Parser(node_tree.algorithm, (st.one_of(TEXT, JUNK),), (str, NONE)),
     Parser(node_tree.defect, (st.one_of(TEXT, JUNK),), (bool, NONE)),
@@ -285,14 +293,14 @@ PARSERS = (
     Parser(
         node_ready_wait.waiting,
         (
-            st.one_of(
-                JUNK,
-                st.lists(
+            st.lists(
+                _decoded(
+                    nodes_answer.Node,
                     st.fixed_dictionaries(
                         {"name": st.one_of(JUNK, st.just("x")), "ready": JUNK, "taints": JUNK}
                     ),
-                    max_size=3,
                 ),
+                max_size=3,
             ),
             st.just(["x"]),
         ),

@@ -5,8 +5,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import contract
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.cluster import Cluster
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.result import Finding
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning import fencing
@@ -76,7 +79,10 @@ def test_without_an_api_no_node_is_known_to_be_in_service(nodes):
 
 
 def test_an_api_that_lists_no_nodes_is_as_silent():
-    assert "kubemend_allow=api_down" in fencing.why(context("no list"))
+    scene = context("no list")
+    evidence = contract.checked({"kind": "cluster", "collectors": scene.cluster.api})
+    cluster = replace(scene.cluster, api=evidence["collectors"])
+    assert "kubemend_allow=api_down" in fencing.why(replace(scene, cluster=cluster))
     assert fencing.why(context(None, node=None)) is None
 
 

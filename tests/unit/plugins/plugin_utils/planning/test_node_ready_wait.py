@@ -7,12 +7,20 @@ from __future__ import annotations
 
 import pytest
 
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers.cluster import (
+    nodes as nodes_answer,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.decode import decode
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning import (
     node_ready_wait,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.plan import Step
 
 UNREACHABLE = {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}
+
+
+def nodes(items):
+    return decode(nodes_answer.Nodes, {"items": items}).answer.items
 
 
 def step(remedy, code="KM502", node="w1"):
@@ -77,13 +85,12 @@ def test_only_what_is_done_counts_and_only_a_node_that_is_proven():
     ],
 )
 def test_what_is_not_back_yet(item, left):
-    found = node_ready_wait.waiting(
-        [{"name": "w1", **item}, {"name": "w2", "ready": "False"}], ["w1"]
-    )
+    items = nodes([{"name": "w1", **item}, {"name": "w2", "ready": "False"}])
+    found = node_ready_wait.waiting(items, ["w1"])
     assert found == ({"w1": left} if left else {})
     assert node_ready_wait.told(found) == (f"w1: {left}" if left else "")
 
 
 @pytest.mark.parametrize("items", [None, 7, "w1", [7, None, {"name": ["w1"]}], []])
 def test_a_node_that_the_api_does_not_list_is_not_waited_for(items):
-    assert node_ready_wait.waiting(items, ["w1"]) == {}
+    assert node_ready_wait.waiting(nodes(items), ["w1"]) == {}

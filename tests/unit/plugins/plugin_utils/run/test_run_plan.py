@@ -5,13 +5,12 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import (
     result as model_result,
 )
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.cluster import Cluster
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning import (
     plan,
 )
@@ -65,9 +64,8 @@ def test_a_node_that_was_brought_back_and_is_not_ready_is_told(node, told):
     step = plan.Step(
         "s", "w1", "KM502", "start_kubelet", 2, "kubelet.service", node="w1", allowed=True
     )
-    of = SimpleNamespace(answer=lambda name: {"items": [node]})
-    found = run_plan.not_back(
-        (step,), ({"id": "s", "state": "done"},), [of, SimpleNamespace(answer=lambda name: None)]
-    )
+    answer = {"status": "ok", "data": {"items": [node]}}
+    clusters = [Cluster("k", [], api={"nodes": answer}), Cluster("other", [])]
+    found = run_plan.not_back((step,), ({"id": "s", "state": "done"},), clusters)
     assert len(found) == bool(told)
     assert not told or (told in found[0] and "removed by hand they come back" in found[0])

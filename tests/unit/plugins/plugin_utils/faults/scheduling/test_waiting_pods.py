@@ -5,8 +5,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers.cluster import (
+    pending,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.decode import decode
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.scheduling import (
     waiting_pods,
 )
@@ -16,7 +22,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.schedu
     ("entry", "number"), [({}, 1), ({"pods": 3}, 3), ({"pods": "3"}, 1), ({"pods": None}, 1)]
 )
 def test_an_entry_without_a_number_stands_for_one_pod(entry: dict, number: int) -> None:
-    assert waiting_pods.count(entry) == number
+    assert waiting_pods.count(decode(pending.PendingPods, entry).answer) == number
 
 
 @pytest.mark.parametrize(("number", "clause"), [(1, "1 pod waits"), (2, "2 pods wait")])
@@ -25,17 +31,17 @@ def test_verb_and_number_agree(number: int, clause: str) -> None:
 
 
 def test_each_owner_is_named_once() -> None:
-    entry = {"owner": "Job/a", "namespace": "n"}
-    assert waiting_pods.owners([entry, dict(entry)]) == "Job/a (namespace n)"
+    entry = pending.PendingPods(owner="Job/a", namespace="n")
+    assert waiting_pods.owners([entry, replace(entry)]) == "Job/a (namespace n)"
 
 
 def test_a_pod_without_an_owner_is_named_itself() -> None:
-    entry = {"names": ["alone", "other"], "namespace": "n"}
+    entry = pending.PendingPods(names=("alone", "other"), namespace="n")
     assert waiting_pods.owners([entry]) == "Pod/alone (namespace n)"
 
 
 def test_more_owners_than_are_shown_are_counted() -> None:
-    entries = [{"owner": f"Job/{number}", "namespace": "n"} for number in range(20)]
+    entries = [pending.PendingPods("n", owner=f"Job/{number}") for number in range(20)]
     text = waiting_pods.owners(entries)
     assert text.startswith("Job/0 (namespace n)")
     assert "Job/19" not in text

@@ -7,6 +7,10 @@ from __future__ import annotations
 
 import pytest
 
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers.cluster import (
+    pending,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.decode import decode
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.cluster import Cluster
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.scheduling import (
     excluded_nodes,
@@ -30,7 +34,8 @@ def read(*items):
 
 
 def entry(message="", **more):
-    return {"names": ["p"], "namespace": "n", "message": message, "tolerations": [], **more}
+    row = {"names": ["p"], "namespace": "n", "message": message, "tolerations": [], **more}
+    return decode(pending.PendingPods, row).answer
 
 
 def test_nodes_with_the_same_taints_are_one_group():
@@ -49,7 +54,7 @@ def test_nodes_with_the_same_taints_are_one_group():
 )
 def test_the_taints_that_keep_a_pod_away(tolerations, away):
     nodes = read()
-    off = nodes.off(tolerations)
+    off = nodes.off(entry(tolerations=tolerations).tolerations)
     assert {name for name, group in nodes.group.items() if off[group]} == away
 
 

@@ -7,6 +7,10 @@ from __future__ import annotations
 
 import pytest
 
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers.cluster import (
+    pending,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.decode import decode
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.cluster import Cluster
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.scheduling import (
     resource_offers,
@@ -25,6 +29,10 @@ def offers(devices, largest=None):
     return resource_offers.Offers(Cluster("k", [], api=api, api_status="ok"))
 
 
+def asking(asks):
+    return decode(pending.PendingPods, {"asks": asks}).answer
+
+
 THREE = {"w1": {GPU: [4, 4]}, "w2": {GPU: [2, 0]}, "w3": {}}
 
 
@@ -33,17 +41,17 @@ THREE = {"w1": {GPU: [4, 4]}, "w2": {GPU: [2, 0]}, "w3": {}}
     [(1, {"w2", "w3"}), (4, {"w2", "w3"}), (5, {"w1", "w2", "w3"}), ("many", {"w2", "w3"})],
 )
 def test_nodes_that_have_fewer_devices_than_a_pod_asks_for(asked, without):
-    assert offers(THREE).without({"asks": {GPU: asked}}, GPU) == without
+    assert offers(THREE).without(asking({GPU: asked}), GPU) == without
 
 
 def test_devices_of_an_older_release_are_unknown():
-    assert offers({"w1": {GPU: [4, 4]}, "w2": None}).without({"asks": {GPU: 1}}, GPU) is None
-    assert offers({}).without({"asks": {GPU: 1}}, GPU) is None
-    assert offers(THREE).without({"asks": {"cpu": 1}}, "cpu") is None
+    assert offers({"w1": {GPU: [4, 4]}, "w2": None}).without(asking({GPU: 1}), GPU) is None
+    assert offers({}).without(asking({GPU: 1}), GPU) is None
+    assert offers(THREE).without(asking({"cpu": 1}), "cpu") is None
 
 
 def test_a_lack_names_the_most_the_nodes_elsewhere_and_the_idle():
-    entry = {"asks": {GPU: 4}}
+    entry = asking({GPU: 4})
     assert offers(THREE).lack(entry, GPU, ["w1", "w2"]) is None
     assert offers(THREE).lack(entry, GPU, ["w2", "w3"]) == resource_offers.Lack(
         GPU, 4, 0, ("w1",), ("w2",)
@@ -61,13 +69,13 @@ def test_a_lack_names_the_most_the_nodes_elsewhere_and_the_idle():
     ],
 )
 def test_of_cpu_and_memory_the_largest_node_counts(asks, largest, lack):
-    assert offers(THREE, largest).lack({"asks": asks}, "cpu", ["w1"]) == lack
+    assert offers(THREE, largest).lack(asking(asks), "cpu", ["w1"]) == lack
 
 
 def test_only_names_with_a_domain_are_devices():
     found = offers(THREE)
-    assert found.devices({"asks": {"cpu": 1, GPU: 2}}) == [GPU]
-    assert found.devices({"asks": "text"}) == found.devices({}) == []
+    assert found.devices(asking({"cpu": 1, GPU: 2})) == [GPU]
+    assert found.devices(asking("text")) == found.devices(pending.PendingPods()) == []
 
 
 @pytest.mark.parametrize(
