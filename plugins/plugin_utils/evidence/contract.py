@@ -11,7 +11,7 @@ the host, the collector and the path of the value.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, TypeGuard, TypeVar
 
 from . import decode
 from .answers import registry
@@ -44,14 +44,19 @@ def checked(document: Document) -> Document:
 
 def answer(document: Document, kind: type[Answer]) -> Answer:
     """Return what a collector answered, or an empty answer where it did not."""
-    if record(document, registry.COLLECTORS[kind]).get("status") != "ok":
+    found = record(document, registry.COLLECTORS[kind])
+    if found.get("status") != "ok":
         return kind()
-    return partial_answer(document, kind)
+    return _answer_in(found, kind)
 
 
 def partial_answer(document: Document, kind: type[Answer]) -> Answer:
     """Return what a collector knows, also where it could not answer everything."""
-    data = record(document, registry.COLLECTORS[kind]).get("data")
+    return _answer_in(record(document, registry.COLLECTORS[kind]), kind)
+
+
+def _answer_in(found: Mapping[str, Any], kind: type[Answer]) -> Answer:
+    data = found.get("data")
     if data is None:
         return kind()
     return decoded(data, kind).answer
@@ -69,12 +74,17 @@ def decoded(data: Any, kind: type[Answer]) -> Decoded[Answer]:
 def record(document: Document, collector: str) -> Mapping[str, Any]:
     """Return a collector's record; empty where the document has none."""
     collectors = document.get("collectors")
-    if not isinstance(collectors, Mapping):
+    if not _is_mapping(collectors):
         return {}
     found = collectors.get(collector)
-    if not isinstance(found, Mapping):
+    if not _is_mapping(found):
         return {}
     return found
+
+
+def _is_mapping(value: Any) -> TypeGuard[Mapping[str, Any]]:
+    """Tell whether a value is a mapping; what JSON gives needs no look at abstract classes."""
+    return type(value) is dict or isinstance(value, Mapping)
 
 
 def _malformed(found: Any, kind: type) -> tuple[str, ...]:

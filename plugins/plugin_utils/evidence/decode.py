@@ -132,11 +132,10 @@ def _only(kind: Any, arguments: tuple[Any, ...]) -> Any:
 
 def _fits(value: Any) -> bool:
     """Tell whether a number is one that a node can mean: 1e999 is JSON too."""
-    if isinstance(value, bool):
-        return True
-    if isinstance(value, int):
-        return -MAX_INTEGER <= value <= MAX_INTEGER
-    return not isinstance(value, float) or math.isfinite(value)
+    kind = type(value)
+    if kind is int:
+        return bool(-MAX_INTEGER <= value <= MAX_INTEGER)
+    return kind is not float or math.isfinite(value)
 
 
 def _scalar(accepted: frozenset[type]) -> Decoder:
@@ -194,8 +193,7 @@ def _mapping(inner: Decoder) -> Decoder:
     return read
 
 
-@dataclass(frozen=True)
-class _Entry:
+class _Entry(typing.NamedTuple):
     """One field of a dataclass, as its decoder needs it."""
 
     key: str
@@ -213,19 +211,21 @@ def _record(kind: Any) -> Decoder:
     entries: list[_Entry] = []
 
     def read(value: Any, path: Path, report: Report) -> Any:
-        if not isinstance(value, Mapping):
+        if type(value) is not dict and not isinstance(value, Mapping):
             return report.add(path)
         if not entries:
             types_of = hints(kind)
             entries.extend(_entry(each, types_of[each.name]) for each in dataclasses.fields(kind))
         answer = object.__new__(kind)  # a field that is not set is the class's default
         values = answer.__dict__
-        for entry in entries:
-            item = value.get(entry.key, MISSING)
-            if type(item) not in entry.plain and item is not MISSING:
-                item = entry.read(item, (path, entry.key), report)
+        for key, name, plain, read_item in entries:
+            item = value.get(key, MISSING)
+            if item is MISSING:
+                continue
+            if type(item) not in plain:
+                item = read_item(item, (path, key), report)
             if item is not MISSING:
-                values[entry.name] = item
+                values[name] = item
         return answer
 
     return read

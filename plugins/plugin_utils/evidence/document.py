@@ -358,15 +358,11 @@ def _depth(value: Any) -> int:
     depth, level = 0, [value]
     while level and depth <= MAX_DEPTH:
         depth += 1
-        level = [child for item in level for child in _nested(item)]
+        inner: list[Any] = []
+        for item in level:
+            inner += item.values() if type(item) is dict else item
+        level = [child for child in inner if type(child) in NESTED]
     return depth
-
-
-def _nested(item: Any) -> list[Any]:
-    """Return the mappings and lists within one."""
-    if isinstance(item, dict):
-        item = item.values()
-    return [child for child in item if type(child) in NESTED]
 
 
 def _authority(kubelet: Kubelet) -> str | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 Evidence = TypeVar("Evidence")
 Answer = TypeVar("Answer")
@@ -20,12 +20,13 @@ def last(read: Callable[[Evidence], Answer]) -> Callable[[Evidence], Answer]:
     evidence once it is read. One document is held, so that memory does not grow, and so that no
     other document can have its identity.
     """
-    held: list[tuple[Evidence, Answer]] = []
+    held: list[Any] = [object(), None]  # the evidence and its answer
 
     @functools.wraps(read)
     def remembered(evidence: Evidence) -> Answer:
-        if not held or held[0][0] is not evidence:
-            held[:] = [(evidence, read(evidence))]
-        return held[0][1]
+        if held[0] is not evidence:
+            held[:] = (evidence, read(evidence))
+        answer: Answer = held[1]
+        return answer
 
     return remembered

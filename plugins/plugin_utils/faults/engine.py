@@ -118,8 +118,8 @@ class _Selection:
     def evaluate_host(self, document: Mapping[str, Any]) -> tuple[Host, _Results]:
         """Return the extract of one host, and the results of the node checks."""
         host, results = _evaluate_host(document, self.evaluated)
-        if self.early:
-            _host, early = _evaluate_host(document, self.early)
+        if host.status == "ok":
+            early = _early_results(self.early, host, document)
             results += [(fault, outcome) for fault, outcome in early if outcome.hits]
         return host, results
 
@@ -140,6 +140,14 @@ def _evaluate_host(document: Mapping[str, Any], faults: list[Fault]) -> tuple[Ho
     except UNFORESEEN as error:
         host = model_cluster.unjudged(document, unforeseen(error))
         return host, _node_results(faults, host, {"host": host.host, "collectors": {}})
+
+
+def _early_results(faults: list[Fault], host: Host, document: Mapping[str, Any]) -> _Results:
+    """Return the results of deep checks in a plain run; one that fails takes nothing with it."""
+    try:
+        return _node_results(faults, host, document)
+    except UNFORESEEN:
+        return []
 
 
 def _node_results(faults: list[Fault], host: Host, document: Mapping[str, Any]) -> _Results:

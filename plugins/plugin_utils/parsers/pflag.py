@@ -106,13 +106,13 @@ def string_flag(argv: Sequence[str], name: str) -> str | None:
 def string_flags(argv: Sequence[str], name: str) -> list[str]:
     """Return all values of --name=value or `--name value`; in a map or a list each use adds."""
     values = []
+    end = len("--") + len(name)
     for index, item in enumerate(argv):
-        split = _split(item)
-        if split is None or split[0] != name:
+        if not item.startswith("--") or normalise(item[2:end]) != name:
             continue
-        if split[1] is not None:
-            values.append(split[1])
-        elif index + 1 < len(argv):
+        if item[end : end + 1] == "=":
+            values.append(item[end + 1 :])
+        elif len(item) == end and index + 1 < len(argv):
             values.append(argv[index + 1])
     return values
 

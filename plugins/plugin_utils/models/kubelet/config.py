@@ -163,14 +163,23 @@ def _take(
     file: FileRecord, values: dict[tuple[str, ...], Setting], tops: dict[str, Setting]
 ) -> None:
     """Merge one file into the values of earlier files. Raises ManifestError."""
-    scalars, keys = _parsed(pod_manifest.parseable(file.text or "", file.masked))
+    text = pod_manifest.parseable(file.text or "", file.masked)
+    settings, keys = _settings(text, file.path)
     for key, line, whole in keys:
         if whole:
             _remove(values, key)
         tops[key] = Setting("", key, file.path, line)
-    values.update(
-        (names, Setting(value, shown, file.path, line)) for names, value, shown, line in scalars
-    )
+    values.update(settings)
+
+
+@functools.lru_cache(TEXTS)
+def _settings(
+    text: str, path: str
+) -> tuple[dict[tuple[str, ...], Setting], tuple[tuple[str, int, bool], ...]]:
+    """Return the settings and the first-level keys of a file, which many nodes have in common."""
+    scalars, keys = _parsed(text)
+    settings = {names: Setting(value, shown, path, line) for names, value, shown, line in scalars}
+    return settings, keys
 
 
 def _remove(values: dict[tuple[str, ...], Setting], key: str) -> None:
