@@ -131,6 +131,7 @@ def demand(components: Iterable[str], level: int, allow: Iterable[str]) -> None:
 
 def look(document: Mapping[str, Any]) -> Seen:
     """Return what the plan needs of one host."""
+    document = contract.checked(document)
     seen = Seen(model_cluster.host_of(document))
     for process in contract.answer(document, Instances).processes:
         if process.static:
@@ -428,11 +429,7 @@ class _Draft:
     ) -> None:
         host, former = seen.host, seen.levels.get(name)
         if former is None:
-            kind = "unit" if name == KUBELET else "static pod"
-            self.notes.append(
-                f"{name} of {host.host} does not run, or not as a {kind}; what it logged is"
-                " captured"
-            )
+            self.notes.append(f"{_no_level(host, name)}; what it logged is captured")
             return
         earlier = _raised_earlier(host, name, raised)
         stays = f"{name} of {host.host} stays at level {former}"
@@ -473,6 +470,17 @@ class _Draft:
                 cluster.typed(Server).kube_system_uid,
             )
         )
+
+
+def _no_level(host: model_cluster.Host, name: str) -> str:
+    """Return why the level of a component is not known."""
+    collector, kind = "instances", "static pod"
+    if name == KUBELET:
+        collector, kind = KUBELET, "unit"
+    error = host.errors.get(collector)
+    if error:
+        return f"{name} of {host.host} keeps its level: {error} (collector {collector})"
+    return f"{name} of {host.host} does not run, or not as a {kind}"
 
 
 def _raised_earlier(

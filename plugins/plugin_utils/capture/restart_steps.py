@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
+from ..evidence import contract
 from ..evidence.document import UNFORESEEN, unforeseen
 from ..faults import engine as fault_engine
 from ..models import cluster as model_cluster
@@ -50,7 +51,7 @@ def add(
         if document.get("kind") == "cluster":
             api.append(document)
         else:
-            nodes[document["host"]] = document
+            nodes[document["host"]] = contract.checked(document)
     hosts = [fault_engine.extract(document) for document in nodes.values()]
     of = {
         host.host: cluster

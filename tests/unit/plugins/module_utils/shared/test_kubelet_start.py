@@ -21,9 +21,10 @@ def test_node_and_controller_agree_on_what_is_young(age, is_young):
     now = time.time()
     process = {"started_at": now - kubelet_start.SETTLED_SECONDS - age}
     found = SimpleNamespace(evidence={"process": process})
-    document = {"collectors": {"system": {"status": "ok", "data": {"clock": now}}}}
+    data = {"system": {"clock": now}, "kubelet": {"process": process}}
+    document = {"collectors": {name: {"status": "ok", "data": each} for name, each in data.items()}}
     assert cpu_manager_reset._young(found) is is_young
-    assert start_state._is_young(document, {"process": process}) is is_young
+    assert start_state._is_young(document) is is_young
 
 
 def test_a_restart_is_watched_for_longer():

@@ -269,9 +269,12 @@ def test_a_level_behind_the_variables_counts(world):
 def test_evidence_of_another_shape_is_refused_for_its_host_alone(world, unit_):
     with_unit(world, ["KUBELET_EXTRA_ARGS"])
     world.data("w1", "kubelet")["unit"] = unit_
-    found, (why,) = made(world)
-    assert found == ()
-    assert why.startswith("kubelet of w1 stays at level 0: ")
+    documents = [*world.documents.values(), world.api]
+    plan = capture_plan.plan(RUN, documents, ("kubelet",), 4, 60)
+    assert {target.on for target in plan.targets} == set(world.documents) - {"w1"}
+    (note,) = [note for note in plan.notes if note.startswith("kubelet of w1 ")]
+    assert "unit" in note
+    assert made(world) == ((), ())
 
 
 def test_what_the_operator_lifts_is_lifted(world):
