@@ -19,7 +19,7 @@ TAGS = ("!", "!!str", "!!binary")
 JWT = NAME | frozenset("=")
 WORK = 16  # visits of each letter that a search may take
 LEAST_WORK = 1 << 18
-LONGEST_NAME = 256  # letters; the end of a longer name says whether it is one of a secret
+LONGEST_FLAG = 256  # letters; a longer one counts as a secret's
 
 
 def data(raw):
@@ -88,7 +88,7 @@ def _pairs(text, spans):
     """
     braces, objects, values = _Braces(text), set(), []
     for key, start, mark in _keys(text, 0, len(text)):
-        if secret_key(key[-LONGEST_NAME:]):
+        if secret_key(key):
             redaction_values.value(text, start, mark, spans)
         elif key == "value":
             values.append((start, mark))
@@ -111,7 +111,7 @@ def _names_secret_value(text, start, mark, spans):
     redaction_values.value(text, start, mark, named)
     spans.work = named.work
     if named:
-        name = text[named[0][0] : named[0][1]][-LONGEST_NAME:].strip("\"'")
+        name = text[named[0][0] : named[0][1]].strip("\"'")
     else:
         name = ""
     return bool(named.names or secret_env(name) or (name.upper() == name and name[:1].isalpha()))
@@ -123,7 +123,7 @@ def _flags(text, spans):
         end = spans.run_end("name", start + 2, lambda at: _name_end(text, at))
         if text[start - 1 : start] == "-" or text[end : end + 1] in ("=", ":", ""):
             continue
-        if secret_key(text[max(start, end - LONGEST_NAME) : end]):
+        if end - start > LONGEST_FLAG or secret_key(text[start:end]):
             _value_of_flag(text, end, spans)
 
 
@@ -322,6 +322,7 @@ def _words(text, spans):
             _credential(text, start + len("basic "), spans)
     for start in redaction_spans.every(text, "eyJ"):
         end = spans.run_end("web token", start, lambda at: _web_token_end(text, at))
+        spans.spend((end - start) // AT_ONCE)
         if end - start > 40 and text.count(".", start, end) >= 2:
             spans.append([start, end])
 

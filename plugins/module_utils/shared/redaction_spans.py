@@ -9,7 +9,7 @@ NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789
 BLANK = " \t\r\n"
 QUOTES = ("'", '"')
 FAR = 65536
-AT_ONCE = 16  # letters that a method of str visits in the time of one step of a loop
+AT_ONCE = 256  # letters that a method of str visits in the time of one step of a loop
 LINE = 16  # steps of a loop that take the time that a line takes
 
 

@@ -10,6 +10,7 @@ merge to the same verdicts.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -118,9 +119,8 @@ class _Selection:
     def evaluate_host(self, document: Mapping[str, Any]) -> tuple[Host, _Results]:
         """Return the extract of one host, and the results of the node checks."""
         host, results = _evaluate_host(document, self.evaluated)
-        if host.status == "ok":
-            early = _early_results(self.early, host, document)
-            results += [(fault, outcome) for fault, outcome in early if outcome.hits]
+        early = _early_results(self.early, host, document)
+        results += [(fault, outcome) for fault, outcome in early if outcome.hits]
         return host, results
 
 
@@ -144,10 +144,10 @@ def _evaluate_host(document: Mapping[str, Any], faults: list[Fault]) -> tuple[Ho
 
 def _early_results(faults: list[Fault], host: Host, document: Mapping[str, Any]) -> _Results:
     """Return the results of deep checks in a plain run; one that fails takes nothing with it."""
-    try:
-        return _node_results(faults, host, document)
-    except UNFORESEEN:
-        return []
+    if host.status == "ok":
+        with contextlib.suppress(*UNFORESEEN):
+            return _node_results(faults, host, document)
+    return _evaluate_host(document, faults)[1]
 
 
 def _node_results(faults: list[Fault], host: Host, document: Mapping[str, Any]) -> _Results:

@@ -389,7 +389,7 @@ def _value(config: KubeletConfig, setting: Setting | None, default: str) -> str 
 
 def _state_file(file: FileRecord | None) -> tuple[CpuState | None, str]:
     """Return what cpu_manager_state contains, and why that is not known."""
-    if file is None:
+    if file is None or not file.path:
         return None, ""
     trouble = unread(file)
     if trouble:

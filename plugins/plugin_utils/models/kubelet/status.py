@@ -86,7 +86,7 @@ def read(document: Mapping[str, Any]) -> KubeletStatus | None:
         _death(state, lines, facts),
         _since(last),
         last,
-        control_plane.status(document, "kubelet_end") == "ok",
+        "lines" in control_plane.data(document, "kubelet_end"),
         _runs_apart(kubelet, state),
         refused,
     )

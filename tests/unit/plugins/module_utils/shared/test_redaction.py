@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What is a secret in text, what is not, and that no byte moves."""
 
+import json
 import time
 
 import pytest
@@ -337,6 +338,31 @@ def test_every_line_is_masked_where_the_search_takes_too_much_work():
     assert not set(masked) - set(b"*\n")
     assert len(masked) == len(text)
     assert len(spans) == len(text.splitlines())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "MY_TOKEN_{}=«hunter2»\n",
+        "MY_TOKEN_{}: «hunter2»\n",
+        "- name: MY_TOKEN_{}\n  value: «hunter2»\n",
+        '{{"name": "MY_TOKEN_{}", "value": "«hunter2»"}}',
+        "run --MY_TOKEN_{} «hunter2»\n",
+    ],
+)
+def test_a_long_name_is_looked_at_as_a_whole(text):
+    given = text.format("A" * 300)
+    masked, _spans = redaction.data(given.replace("«", "").replace("»", "").encode())
+    assert masked.decode() == given.replace("«hunter2»", "*******")
+
+
+@pytest.mark.parametrize("entries", [500, 2000])
+def test_a_large_harmless_text_loses_only_its_secrets(entries):
+    """JSON in one line, as the API server writes the last applied configuration."""
+    env = [{"name": f"PART_{number}", "value": "hunter2"} for number in range(entries)]
+    text = json.dumps({"kind": "Pod", "spec": {"containers": [{"env": env, "image": "plain"}]}})
+    masked, _spans = redaction.data(text.encode())
+    assert masked.decode() == text.replace("hunter2", "*******")
 
 
 def test_arguments_of_kubeadm_are_no_environment():

@@ -9,7 +9,11 @@ Exactly which faults are present, where, and what is unknown for want of whom.
 from __future__ import annotations
 
 import copy
+import json
+from dataclasses import replace
+from pathlib import Path
 
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import CATALOGUE
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.engine import evaluate
 from tests.unit.support.verdicts import MANAGER, SCHEDULER, present, verdicts
 
@@ -111,3 +115,23 @@ def test_nobody_answers(world):
 def test_only_the_codes_asked_for_are_judged(world):
     result = world.judge(faults=frozenset({"KM113"}))
     assert {item.code for item in result.verdicts} == {"KM113"}
+
+
+def _places(result):
+    return {(code, host) for code, host, _component in present(result)}
+
+
+def test_a_check_that_fails_hides_no_deep_finding_of_a_plain_run(monkeypatch):
+    folder = Path(__file__).parents[4] / "fixtures/recorded/v1.36.3-inotify-one-holder/evidence"
+    documents = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
+    assert ("KM401", "w1") in _places(evaluate(documents))
+
+    def failing(host, document):
+        if document["collectors"]:
+            raise ValueError("an answer that the check does not expect")
+        return ()
+
+    monkeypatch.setitem(CATALOGUE, "KM402", replace(CATALOGUE["KM402"], node=failing))
+    result = evaluate(documents)
+    assert ("KM401", "w1") in _places(result)
+    assert {row.status for row in result.hosts} == {"error"}

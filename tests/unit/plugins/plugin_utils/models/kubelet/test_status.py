@@ -57,6 +57,13 @@ def test_without_the_end_of_the_journal_the_cause_is_not_asked_for():
     assert (found.asked, found.since, found.last) == (False, "", "")
 
 
+@pytest.mark.parametrize("data", [None, {}])
+def test_an_answer_without_lines_is_none(data):
+    evidence = document(LOOPS)
+    evidence["collectors"]["kubelet_end"] = {"status": "ok", "data": data}
+    assert not status.read(evidence).asked
+
+
 @pytest.mark.parametrize(("source", "runs"), [("process", True), ("unit", False)])
 def test_a_kubelet_beside_its_stopped_unit_runs(source, runs):
     stopped = {**WELL, "active_state": "inactive", "sub_state": "dead", "main_pid": 0}
