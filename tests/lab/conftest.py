@@ -62,7 +62,9 @@ def pytest_pyfunc_call(pyfuncitem):
     return True
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_sessionfinish():
+    """Take the clusters away; after Ctrl-C a test's own teardown first gives back their locks."""
     if machine.in_ci():
         for name in Cluster.known():
             Cluster.find(name, name).down()

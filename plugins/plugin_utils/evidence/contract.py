@@ -83,8 +83,8 @@ def record(document: Document, collector: str) -> Mapping[str, Any]:
 
 
 def _is_mapping(value: Any) -> TypeGuard[Mapping[str, Any]]:
-    """Tell whether a value is a mapping; what JSON gives needs no look at abstract classes."""
-    return type(value) is dict or isinstance(value, Mapping)
+    """Tell whether a value is a mapping; dict comes first, as its test is the fast one."""
+    return isinstance(value, (dict, Mapping))
 
 
 def _malformed(found: Any, kind: type) -> tuple[str, ...]:

@@ -211,7 +211,7 @@ def _record(kind: Any) -> Decoder:
     entries: list[_Entry] = []
 
     def read(value: Any, path: Path, report: Report) -> Any:
-        if type(value) is not dict and not isinstance(value, Mapping):
+        if not isinstance(value, (dict, Mapping)):
             return report.add(path)
         if not entries:
             types_of = hints(kind)

@@ -360,7 +360,7 @@ def _depth(value: Any) -> int:
         depth += 1
         inner: list[Any] = []
         for item in level:
-            inner += item.values() if type(item) is dict else item
+            inner += item.values() if isinstance(item, dict) else item
         level = [child for child in inner if type(child) in NESTED]
     return depth
 

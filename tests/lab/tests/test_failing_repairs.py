@@ -17,6 +17,7 @@ from tests.lab.support.static_pod import (
     MANAGER,
     SCHEDULER,
     election_off,
+    ended_long_ago,
     manifest,
     processes,
     wait_election_off,
@@ -27,34 +28,27 @@ WRAPPER = f"""#!/lab/busybox sh
 for word; do [ "$word" = --leader-elect=true ] && exit 1; done
 exec /usr/local/bin/{MANAGER} "$@"
 """
-# Keeps what is about to end from ending until the run has its lock. It looks every few
-# milliseconds: what is missed is tried
-# again by the kubelet later and later.
-HOLD = """
-import os, signal, time
-held = []
-while not os.path.exists("/var/lib/kubemend/lock"):
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            words = open("/proc/%s/cmdline" % pid, "rb").read()
-            if b"\\0--leader-elect=off\\0" in words and pid not in held:
-                os.kill(int(pid), signal.SIGSTOP)
-                held.append(pid)
-        except OSError:
-            pass
-    time.sleep(0.003)
-for pid in held:
-    try:
-        os.kill(int(pid), signal.SIGCONT)
-    except OSError:
-        pass
+# The program writes why it ends to a full pipe, so it cannot end before somebody reads the pipe.
+HELD = f"""#!/lab/busybox sh
+exec 2<>/lab/errors
+/lab/busybox dd if=/dev/zero bs=65536 count=1 >&2 2>/dev/null
+exec /usr/local/bin/{SCHEDULER} "$@"
 """
+READ = (
+    "until [ -e /var/lib/kubemend/lock ]; do sleep 0.02; done; exec cat <>/opt/lab-wrapper/errors"
+)
 ETCD, ASIDE = manifest("etcd"), "/etc/kubernetes/lab-etcd.yaml"
 
 
-def wrapped(text: str) -> str:
-    """Return the manifest with a program of its own in front, in a directory of the host."""
-    text = text.replace(f"    - {MANAGER}\n", f"    - /lab/{MANAGER}\n", 1)
+def wrap(cluster, node: str, component: str, script: str) -> str:
+    """Put a script, in a directory of the host, before the component's program.
+
+    Return the manifest that starts it, which the caller writes.
+    """
+    for name, content in (("busybox", Path("/bin/busybox").read_bytes()), (component, script)):
+        cluster.write(node, f"/opt/lab-wrapper/{name}", content, mode="755")
+    text = cluster.read(node, manifest(component)).decode()
+    text = text.replace(f"    - {component}\n", f"    - /lab/{component}\n", 1)
     text = text.replace(
         "    volumeMounts:\n", "    volumeMounts:\n    - mountPath: /lab\n      name: lab\n", 1
     )
@@ -83,11 +77,7 @@ def alone(cluster, node: str) -> bool:
 def test_a_program_that_refuses_the_flag_is_rolled_back(cluster, play):
     path = manifest(MANAGER)
     with broken(cluster, "two-leaders-kcm-only", symptom=False):
-        cluster.write(
-            "m2", "/opt/lab-wrapper/busybox", Path("/bin/busybox").read_bytes(), mode="755"
-        )
-        cluster.write("m2", f"/opt/lab-wrapper/{MANAGER}", WRAPPER, mode="755")
-        text = wrapped(cluster.read("m2", path).decode())
+        text = wrap(cluster, "m2", MANAGER, WRAPPER)
         cluster.write("m2", path, text)
         cluster.wait(
             lambda: alone(cluster, "m2"), 180, "the wrapped program to be the one that serves"
@@ -179,19 +169,20 @@ def test_a_value_that_does_not_parse_is_set_right(cluster, play):
     """Evidence sees the process of one of its starts, which has ended when the step comes."""
     with broken(cluster, "value-does-not-parse", symptom=False):
         try:
-            cluster.exec(
-                "m2",
-                ["systemd-run", "--collect", "--unit=lab-hold", "python3", "-I", "-S", "-c", HOLD],
-            )
-            # the kubelet may wait for 300 s before it tries again
-            wait_flag(cluster, "m2", SCHEDULER, "--leader-elect=off", timeout=400)
+            text = wrap(cluster, "m2", SCHEDULER, HELD)
+            cluster.exec("m2", "mkfifo /opt/lab-wrapper/errors")
+            cluster.exec("m2", ["systemd-run", "--collect", "--unit=lab-read", "sh", "-c", READ])
+            cluster.write("m2", manifest(SCHEDULER), text, mtime=ended_long_ago())
+            wait_flag(cluster, "m2", SCHEDULER, "--leader-elect=off")
             done, report = play(*CONSENT)
+            assert (done.returncode, codes(report), ended(report)) == (0, set(), ["done"]), (
+                done.stdout[-3000:]
+            )
+            wait_flag(cluster, "m2", SCHEDULER, "--leader-elect=true")
         finally:
-            cluster.exec("m2", "systemctl stop lab-hold; pkill -CONT kube-scheduler", check=False)
-        assert (done.returncode, codes(report), ended(report)) == (0, set(), ["done"]), done.stdout[
-            -3000:
-        ]
-        wait_flag(cluster, "m2", SCHEDULER, "--leader-elect=true")
+            cluster.exec(
+                "m2", "systemctl stop lab-read; rm -f /opt/lab-wrapper/errors", check=False
+            )
 
 
 def test_a_process_that_is_older_than_its_configuration_is_restarted(cluster, play):

@@ -7,7 +7,6 @@ Systemd and the kubelet are stand-ins, the files are real.
 """
 
 import base64
-import contextlib
 import json
 import re
 from collections.abc import Iterator
@@ -185,7 +184,6 @@ def b64(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
 
 
-@contextlib.contextmanager
 def clean_node(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
     """Yield a node that keeps no dotfile, and an environment file of the same length."""
     node = Node(path, monkeypatch)

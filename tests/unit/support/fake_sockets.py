@@ -37,9 +37,11 @@ def answering():
         threading.Thread(target=serve, daemon=True).start()
         return one.getsockname()[1]
 
-    yield start
-    for one in listening + opened:
-        one.close()
+    try:
+        yield start
+    finally:
+        for one in listening + opened:
+            one.close()
 
 
 def chunked(*parts):

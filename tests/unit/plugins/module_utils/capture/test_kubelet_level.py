@@ -38,8 +38,7 @@ from tests.unit.support.fake_kubelet_verbosity import FIRST, NEXT, RUN, Node, cl
 
 @pytest.fixture
 def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
-    with clean_node(tmp_path, monkeypatch) as kubelet_node:
-        yield kubelet_node
+    yield from clean_node(tmp_path, monkeypatch)
 
 
 def test_it_is_raised_and_taken_back(node: Node) -> None:

@@ -54,8 +54,7 @@ class Sleeper(Clock):
 
 @pytest.fixture
 def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
-    with clean_node(tmp_path, monkeypatch) as kubelet_node:
-        yield kubelet_node
+    yield from clean_node(tmp_path, monkeypatch)
 
 
 def test_the_service_takes_it_back_once_and_under_the_lock(node: Node) -> None:

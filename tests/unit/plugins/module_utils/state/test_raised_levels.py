@@ -19,8 +19,7 @@ from tests.unit.support.fake_kubelet_verbosity import RUN, Node, clean_node
 
 @pytest.fixture
 def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
-    with clean_node(tmp_path, monkeypatch) as kubelet_node:
-        yield kubelet_node
+    yield from clean_node(tmp_path, monkeypatch)
 
 
 def test_files_that_are_back_while_the_process_is_not(node: Node) -> None:
