@@ -13,6 +13,7 @@ import pytest
 from tests.gate import machine
 from tests.lab.cluster import host
 from tests.lab.support import incident, results, sampling
+from tests.lab.support.report import findings
 from tests.lab.support.static_pod import MANAGER, SCHEDULER, processes
 
 OLD, NEW = "v1.18.4", "v1.36.3"
@@ -149,17 +150,9 @@ def gave_up(cluster, node, component):
 def codes(report):
     return {
         (item["code"], item["host"])
-        for item in report["findings"]
-        if item["code"] not in ("KM113", "KM112") and not restarted(item)
+        for item in findings(report)
+        if item["code"] not in ("KM113", "KM112")
     }
-
-
-def restarted(item):
-    """Return whether a finding says that a component restarted often of late.
-
-    Tests and a busy machine do that.
-    """
-    return item["code"] == "KM114" and item["severity"] == "warning"
 
 
 def ended(report):

@@ -14,6 +14,7 @@ from tests.lab.cluster.clusters import Cluster
 from tests.lab.cluster.host import note, unavailable_reason, version_unavailable_reason
 from tests.lab.support import incident as support_incident
 from tests.lab.support import results
+from tests.lab.support.report import findings
 
 # The gentle first: what may leave a scar on the kernel or the cluster comes when the rest is done.
 ORDER = ("worker", "control_plane", "cluster", "kernel")
@@ -112,14 +113,10 @@ def differences(
     several times within the hour are no difference: earlier incidents and a busy machine do
     that.
     """
-    restarted = {
-        id(f) for f in report["findings"] if f["code"] == "KM114" and f.get("severity") == "warning"
-    }
     # One finding of hosts that share a kernel, as the lab's do, is of each of them.
     found = {
         (f["code"], host, f.get("component"))
-        for f in report["findings"]
-        if id(f) not in restarted
+        for f in findings(report)
         for host in f.get("hosts") or [f.get("host")]
     }
     doubtful = {

@@ -33,6 +33,7 @@ from tests.lab.support.repairing import (
     state,
     untouched,
 )
+from tests.lab.support.report import findings
 from tests.lab.support.static_pod import SCHEDULER, lock_holder, processes
 
 CODES = {"KM201", "KM202"}
@@ -136,7 +137,7 @@ def test_a_node_is_lost_and_found_again_or_never_lost(cluster, play, tmp_path):
                 lambda: zones.running(cluster, namespace) == everybody, 300, "a pod on every node"
             )
             done, report = play(*CONSENT, *CAPTURE, name="pods_stay_pending")
-            assert (done.returncode, report["exit_reason"], report["findings"], report["plan"]) == (
+            assert (done.returncode, report["exit_reason"], findings(report), report["plan"]) == (
                 0,
                 "ok",
                 [],
@@ -154,7 +155,7 @@ def test_a_node_is_lost_and_found_again_or_never_lost(cluster, play, tmp_path):
         leads, before = lock_holder(cluster, SCHEDULER), state(cluster)
         pod = zones.of_daemon_set(cluster, namespace)[lost]["metadata"]["name"]
         done, report = play(name="pods_stay_pending")
-        found = {one["code"]: one for one in report["findings"]}
+        found = {one["code"]: one for one in findings(report)}
         assert (done.returncode, set(found)) == (0, CODES), done.stdout[-4000:]
         assert (found["KM202"]["node"], found["KM202"]["host"], lost in ("m1", "m2", "m3")) == (
             lost,
@@ -187,7 +188,7 @@ def test_a_node_is_lost_and_found_again_or_never_lost(cluster, play, tmp_path):
         captured(report, leads, before[leads][1][0][0][0], lost, everybody)
         assert report["plan"] == planned["plan"]
         assert f"the pod {namespace}/{pod} is placed" in report["steps"][0]["reason"]
-        assert {one["code"] for one in report["findings"]} == {"KM201"}
+        assert {one["code"] for one in findings(report)} == {"KM201"}
         assert "it returns when nodes join unevenly again" in report["plan"][0]["note"]
         cluster.wait(
             lambda: zones.running(cluster, namespace) == everybody, 240, "a pod on every node"
@@ -202,7 +203,7 @@ def test_a_node_is_lost_and_found_again_or_never_lost(cluster, play, tmp_path):
             done.returncode,
             report["plan"],
             report["steps"],
-            [one["code"] for one in report["findings"]],
+            [one["code"] for one in findings(report)],
         ) == (0, [], [], ["KM201"]), done.stdout[-3000:]
         done = playbook.run(
             "revert",

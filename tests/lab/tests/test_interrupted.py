@@ -20,6 +20,7 @@ import pytest
 from tests.lab.cluster import bringup, paths, podman
 from tests.lab.support import incident, interrupt, zones
 from tests.lab.support.repairing import CONSENT, broken, codes, state, untouched
+from tests.lab.support.report import findings
 from tests.lab.support.static_pod import (
     MANAGER,
     SCHEDULER,
@@ -117,7 +118,7 @@ def test_the_restart_of_a_leader_is_interrupted(cluster, play, tmp_path, program
             f"a scheduler on {leads}",
         )
         _done, report = play(name="pods_stay_pending")
-        told = {one["code"]: one for one in report["findings"]}
+        told = {one["code"]: one for one in findings(report)}
         if program == "goes on":
             assert (set(told), report["plan"]) == ({"KM201"}, [])
         else:
@@ -131,7 +132,7 @@ def test_the_restart_of_a_leader_is_interrupted(cluster, play, tmp_path, program
         assert (
             done.returncode,
             report["exit_reason"],
-            {one["code"] for one in report["findings"]},
+            {one["code"] for one in findings(report)},
         ) == (0, "ok", {"KM201"}), done.stdout[-4000:]
         if program != "goes on":
             assert [(one["remedy"], one["host"]) for one in report["plan"]] == [("recover", leads)]

@@ -12,6 +12,7 @@ import pytest
 
 from tests.lab.support import incident
 from tests.lab.support.repairing import broken
+from tests.lab.support.report import findings
 
 RISK = ("-e", "kubemend_max_risk=3")
 # What the finding says, and what is done about it.
@@ -34,9 +35,7 @@ def test_what_a_person_has_to_mend_is_told_and_left_alone(cluster, play, name):
     one = incident.by_name(name)
     with broken(cluster, name, target="w1"):
         done, report = play(*RISK, name="node_unreachable")
-        found = {
-            (item["code"], item["host"], item["component"]): item for item in report["findings"]
-        }
+        found = {(item["code"], item["host"], item["component"]): item for item in findings(report)}
         assert set(found) == one.expect(cluster, "w1"), done.stdout[-4000:]
         # The differential has one cause: what else is found is there because of it.
         (finding,) = [item for item in found.values() if not item["because"]]

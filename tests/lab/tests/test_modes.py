@@ -18,6 +18,7 @@ from tests.lab.cluster import host
 from tests.lab.cluster.clusters import Cluster
 from tests.lab.support import incident, playbook
 from tests.lab.support.repairing import RELEASES
+from tests.lab.support.report import findings
 
 CONFIG = "[defaults]\nstrategy = free\nforks = 2\ngathering = implicit\n"
 
@@ -87,12 +88,12 @@ def test_limit_to_a_worker_does_not_judge_the_masters_but_reads_the_api(play):
     assert {"KM101", "KM102", "KM103"} <= {
         item["code"] for item in report["not_judged"] if item["reason"] == "limit"
     }
-    assert {item["code"] for item in report["findings"]} == {"KM113"}
+    assert {item["code"] for item in findings(report)} == {"KM113"}
 
 
 def test_limit_to_the_wrong_master_proves_it(play):
     _done, report = play("--limit", "m2")
-    assert {(item["code"], item["host"]) for item in report["findings"]} == {
+    assert {(item["code"], item["host"]) for item in findings(report)} == {
         ("KM101", "m2"),
         ("KM113", None),
     }
@@ -151,7 +152,7 @@ def test_hosts_without_groups_are_placed_by_their_evidence(play, broken, tmp_pat
         "m3": "control_plane",
         "w1": "worker",
     }
-    assert {(item["code"], item["host"]) for item in report["findings"]} == {
+    assert {(item["code"], item["host"]) for item in findings(report)} == {
         ("KM101", "m2"),
         ("KM113", None),
     }
@@ -171,7 +172,7 @@ def test_without_root_the_rest_is_judged(play, broken):
         )
     done, report = play("-e", "ansible_user=auditor", "-e", "kubemend_become=false")
     assert done.returncode == 0, done.stdout[-2000:]
-    assert ("KM101", "m2") in {(item["code"], item["host"]) for item in report["findings"]}
+    assert ("KM101", "m2") in {(item["code"], item["host"]) for item in findings(report)}
     assert verdicts(report)["KM107", "m1", None] == "unknown"
 
 

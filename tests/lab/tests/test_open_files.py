@@ -16,6 +16,7 @@ import yaml
 from tests.lab.cluster import kernel
 from tests.lab.support import limits, logins, playbook
 from tests.lab.support.repairing import broken
+from tests.lab.support.report import findings
 
 CONSENT = ("-e", "kubemend_max_risk=1")
 
@@ -32,7 +33,7 @@ def ours(cluster) -> dict[str, str]:
 
 def found(report) -> set[str]:
     """Return the codes of the present faults."""
-    return {item["code"] for item in report["findings"]}
+    return {item["code"] for item in findings(report)}
 
 
 def ready(cluster, name: str) -> bool:
