@@ -32,7 +32,7 @@ class ActionModule(NodeAction):
     Only the run that holds the lock goes into a variable.
     """
 
-    ENTRY = "plugins.module_utils.state.cluster_lock:run"
+    ENTRY = "plugins.module_utils.changes.cluster_lock:run"
     MODULE = "kubemend.remediation.cluster_lock"
     SPEC = argument_specs.CLUSTER_LOCK
 

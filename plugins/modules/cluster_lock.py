@@ -165,8 +165,8 @@ exit_reason:
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ..module_utils.changes import cluster_lock
 from ..module_utils.shared import argument_specs
-from ..module_utils.state import cluster_lock
 
 
 def main() -> None:

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.kubemend.remediation.plugins.module_utils.changes import node_lock
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
     journal,
     lock,
@@ -115,7 +116,7 @@ class Node:
     def __init__(self, case: Case, made: Any, folder: Path) -> None:
         self.case, self.made, self.folder = case, made, folder
         self.root = str(made.root)
-        lock.acquire(RUN, CONTROLLER, 600, root=self.root)
+        node_lock.acquire(RUN, CONTROLLER, 600, root=self.root)
         self.kept = {path.read_bytes() for path in self.files()}
 
     def files(self) -> Iterator[Path]:
@@ -150,7 +151,7 @@ class Node:
 
     def take(self, run_id: str, former: str) -> None:
         """Take the lock for the next run, as its controller does: the former process is gone."""
-        lock.acquire(run_id, CONTROLLER, 600, take=former, root=self.root)
+        node_lock.acquire(run_id, CONTROLLER, 600, take=former, root=self.root)
 
     def recover(self, run_id: str = NEXT) -> dict[str, Any]:
         step = {
@@ -212,7 +213,7 @@ def ends_as_undisturbed(node: Node, where: Any) -> None:
     assert node.state() == node.case.after, (where, node.state(), node.case.after)
     node.clean(where)
     node.no_byte_lost(where)
-    assert lock.release(THIRD, node.root), where
+    assert node_lock.release(THIRD, node.root), where
     assert lock.read(node.root) is None, where
 
 

@@ -14,6 +14,7 @@ import os
 import re
 import time
 
+from ..changes import journal_entry
 from ..collectors import registry
 from ..collectors.node import instances
 from ..kubeapi.client import ApiError
@@ -235,7 +236,7 @@ def change(levels, step, target, root_fd, seconds, via):
         "seconds": seconds,
         "clock": storage.clock(),
     }
-    entry = journal.begin(step, root_fd, facts, former.encode("ascii"), None)[0]
+    entry = journal_entry.begin(step, root_fd, facts, former.encode("ascii"), None)[0]
     with entry:
         try:
             levels.put(real, int(level))
@@ -270,7 +271,7 @@ def put_back(levels, item, step, root_fd):
         reverts="{}/{}".format(item["run_id"], item["entry"]),
     )
     with recorded(intent, step):
-        entry = journal.begin(here, root_fd, facts, level.encode("ascii"), None)[0]
+        entry = journal_entry.begin(here, root_fd, facts, level.encode("ascii"), None)[0]
         with entry:
             entry.commit()
     return f"{entry.run_id}/{entry.name}"

@@ -9,6 +9,7 @@ verify it.
 
 import time
 
+from ..changes import step_claim
 from ..shared.klog_verbosity import of_argv, without
 from ..state import step_record
 from ..state.storage import ChangeError
@@ -42,7 +43,7 @@ def raise_level(step, wanted, host):
     try:
         former = _checked(wanted, host)
         record = _record(step, wanted, host, former)
-        if step_record.claim(step, record) is not None:
+        if step_claim.claim(step, record) is not None:
             return step_record.FAILED, "it was begun before (a connection that was made twice)"
     except (preconditions.PreconditionFailed, ChangeError) as error:
         return step_record.NOT_DONE, str(error)
@@ -171,7 +172,7 @@ def _restarted(reload_units, mismatch, former):
 
 
 def _end(step, state, reason, seen=None):
-    return step_record.ended(step, state, reason, seen)[:2]
+    return step_claim.ended(step, state, reason, seen)[:2]
 
 
 def take_back(record, restore, step, allow):
@@ -184,7 +185,7 @@ def take_back(record, restore, step, allow):
     may_restart(record, allow)
     facts = {name: record[name] for name in RECORDED}
     facts.update(guard=dict(record.get("guard") or {}, allow=allow), former=None)
-    if step_record.claim(step, facts) is not None:
+    if step_claim.claim(step, facts) is not None:
         raise preconditions.PreconditionFailed(
             f"run {step.run_id} has begun this before (a connection that was made twice); list"
             " again to see what became of it"

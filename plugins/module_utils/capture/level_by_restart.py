@@ -10,6 +10,7 @@ process or rolled back.
 import os
 import time
 
+from ..changes import durable_files, node_lock
 from ..shared import step_kinds, step_times
 from ..state import journal, lock, step_record, storage
 from ..state.raised_levels import PREFIX, edited, left, paths_of
@@ -73,9 +74,9 @@ def _keep_logs(step, component, root_fd):
     with storage.told(
         f"no level was raised, because what {component} logged until now cannot be kept"
     ):
-        runs = storage.private_folder(journal.FOLDER, root_fd)
+        runs = durable_files.private_folder(journal.FOLDER, root_fd)
         with storage.descriptor(runs), storage.descriptor(
-            storage.private_folder(step.run_id, runs)
+            durable_files.private_folder(step.run_id, runs)
         ) as fd:
             _copy_logs(component, fd)
 
@@ -87,7 +88,7 @@ def _copy_logs(component, fd):
             log.seek(max(0, os.fstat(log.fileno()).st_size - remaining))
             data = log.read(remaining)
         name = "log-{}-{}".format(component, path.replace("/", "%2F")[-100:])
-        storage.write_new(name, data, fd)
+        durable_files.write_new(name, data, fd)
         remaining -= len(data)
         if remaining <= 0:
             break
@@ -131,11 +132,11 @@ def _taken_back_with_lock(step, attempt, raised, allow):
     """Take the lock again for the run itself, and release it where the revert fails."""
     held = lock.read(step.root) or {}
     seconds = sum(budget(record) for record in raised)
-    lock.acquire(step.run_id, held.get("controller") or {}, seconds, root=step.root)
+    node_lock.acquire(step.run_id, held.get("controller") or {}, seconds, root=step.root)
     found = _taken_back(step, attempt, step.run_id, raised, allow)
     has_failed = any(state == FAILED for _component, state, _reason in found)
     if has_failed and held.get("run_id") != step.run_id:
-        lock.release(step.run_id, step.root)
+        node_lock.release(step.run_id, step.root)
     return found
 
 

@@ -15,8 +15,9 @@ import os
 import sys
 import time
 
+from ..changes import durable_files, journal_entry, node_lock
 from ..shared.journal_names import RUN_ID
-from ..state import journal, level_target, lock, raised_levels, storage
+from ..state import journal, level_target, raised_levels, storage
 from ..state.storage import ROOT, ChangeError
 from ..state.verbosity_expiry import FOLDER, boot, remaining
 from ..system import command, detached, files
@@ -133,7 +134,7 @@ class _Raising:
         step = _step(params, "raise")
         with step.exclusive():
             pass
-        lock.renew(step.run_id, params["lock"]["seconds"], step.root)
+        node_lock.renew(step.run_id, params["lock"]["seconds"], step.root)
         sweep(step.run_id, step.root)
         try:
             _arm(step, params["seconds"] + budget(params["targets"]), params["program"])
@@ -259,7 +260,7 @@ def _restore(step, attempt=0, by=None, allow=()):
         for component, state, reason in level_by_restart.take_back(step, attempt, by, allow)
     ]
     # nothing is raised between the check and what follows from it
-    with storage.exclusive(step.root):
+    with durable_files.exclusive(step.root):
         if not _anything(step):
             _disarm(step.run_id, step.root)
     return targets
@@ -268,7 +269,7 @@ def _restore(step, attempt=0, by=None, allow=()):
 def _restore_one(item, step):
     """Return the answer of one entry, or None where another process was faster."""
     answer = {"real": item["intent"]["real"], "state": RESTORED, "reason": ""}
-    with storage.exclusive(step.root) as root_fd:
+    with durable_files.exclusive(step.root) as root_fd:
         if _key(item) not in [_key(other) for other in _left(step)]:
             return None
         try:
@@ -305,7 +306,7 @@ def _end(item, step, root_fd):
     klog_level.undo_open(item["intent"])
     with klog_level.recorded(item["intent"], step), journal.opened(
         step.root, item["run_id"]
-    ) as fd, journal.Entry(os.dup(fd), item["entry"], item["run_id"]) as entry:
+    ) as fd, journal_entry.Entry(os.dup(fd), item["entry"], item["run_id"]) as entry:
         entry.end(
             journal.NOT_DONE, step.run_id, "put back, because it is unknown whether it was raised"
         )
@@ -330,7 +331,7 @@ def expire(params):
             _restore(step, attempt)
             if not _anything(step):
                 # a controller that still lives changes nothing any more
-                lock.release(step.run_id, step.root)
+                node_lock.release(step.run_id, step.root)
                 return {}
         time.sleep(AGAIN if _left(step) else min(AGAIN * attempt, LONGEST))
 
@@ -339,12 +340,12 @@ def _note_start(step):
     with storage.descriptor(
         os.open(os.path.join(step.root, FOLDER), storage.FOLDER_FLAGS)
     ) as folder:
-        storage.unlink(step.run_id + ARMED, folder)
-        storage.write_new(step.run_id + ARMED, b"", folder)
+        durable_files.unlink(step.run_id + ARMED, folder)
+        durable_files.write_new(step.run_id + ARMED, b"", folder)
 
 
 def _step(params, name):
-    return journal.StepContext(
+    return journal_entry.StepContext(
         params["run_id"],
         name,
         "log levels for a capture",
@@ -363,9 +364,9 @@ def _arm(step, seconds, program):
     path = os.path.join(step.root, FOLDER, step.run_id + ".py")
     with storage.told("no level was raised, because what puts it back cannot be written"):
         with step.exclusive() as root_fd, storage.descriptor(
-            storage.private_folder(FOLDER, root_fd)
+            durable_files.private_folder(FOLDER, root_fd)
         ) as folder:
-            storage.write_new(os.path.basename(path), base64.b64decode(program), folder)
+            durable_files.write_new(os.path.basename(path), base64.b64decode(program), folder)
         _until(step, seconds)
         with step.exclusive(), storage.told(
             "no level was raised, because the service that puts it back cannot be written to"
@@ -406,7 +407,7 @@ def sweep(run_id, root):
     for other in sorted(name for name in found - {run_id} if RUN_ID.match(name)):
         # half written; only a run that raises writes it, and has the lock then
         with contextlib.suppress(OSError):
-            os.unlink(os.path.join(root, FOLDER, storage.temporary(other + ".json")))
+            os.unlink(os.path.join(root, FOLDER, durable_files.temporary(other + ".json")))
         # what cannot be read is not swept
         with contextlib.suppress(ChangeError, OSError, ValueError):
             if not _anything(_step({"run_id": other, "root": root}, "sweep")):
@@ -435,9 +436,9 @@ def _until(step, seconds, complete=False):
     """Write when the service restores everything, by this node's own clock."""
     start, uptime = boot()
     with step.exclusive() as root_fd, storage.descriptor(
-        storage.private_folder(FOLDER, root_fd)
+        durable_files.private_folder(FOLDER, root_fd)
     ) as folder:
-        storage.put(
+        durable_files.put(
             step.run_id + ".json",
             {"boot": start, "uptime": uptime + seconds, "complete": complete},
             folder,
@@ -457,8 +458,8 @@ def _write_unit(run_id, text):
     wants = os.path.join(UNITS, WANTS)
     os.makedirs(wants, exist_ok=True)
     os.symlink(path, os.path.join(wants, _unit(run_id)))
-    storage.sync_folder(wants)
-    storage.sync_folder(UNITS)
+    durable_files.sync_folder(wants)
+    durable_files.sync_folder(UNITS)
 
 
 def _disarm(run_id, root):
@@ -472,7 +473,7 @@ def _disarm(run_id, root):
         os.path.join(UNITS, unit),
         os.path.join(root, FOLDER, run_id + ".py"),
         os.path.join(root, FOLDER, run_id + ".json"),
-        os.path.join(root, FOLDER, storage.temporary(run_id + ".json")),
+        os.path.join(root, FOLDER, durable_files.temporary(run_id + ".json")),
         os.path.join(root, FOLDER, run_id + ARMED),
     ):
         with contextlib.suppress(OSError):

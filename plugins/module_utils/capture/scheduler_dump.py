@@ -19,10 +19,10 @@ import re
 import signal
 import time
 
+from ..changes import journal_entry, signals
 from ..collectors import registry
 from ..collectors.node import space
 from ..kubeapi.client import LIST, ApiError
-from ..state import journal
 from ..state.api_target import reached
 from ..state.storage import ROOT, ChangeError
 from ..system import component_process, files, procfs
@@ -82,7 +82,7 @@ def dumped(params):
     It never raises an error.
     """
     try:
-        step = journal.StepContext(
+        step = journal_entry.StepContext(
             params["run_id"],
             "dump",
             "the scheduler's cache dumped for a capture",
@@ -94,7 +94,7 @@ def dumped(params):
             same(params["process"])
             _nothing_but_nodes(params)
             scheduler = same(params["process"])
-            if not component_process.send(scheduler, signal.SIGUSR2):
+            if not signals.send(scheduler, signal.SIGUSR2):
                 raise ChangeError(
                     f"nothing was sent: kube-scheduler (pid {scheduler.pid:d}) has just ended"
                 )

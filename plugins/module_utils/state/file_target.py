@@ -13,7 +13,6 @@ from .storage import ChangeError
 MAX_SIZE = 16 * 1024 * 1024
 # What the kernel computes from the content or the inode itself: copied, they would be wrong.
 NOT_COPIED = ("security.ima", "security.evm")
-SELINUX = "security.selinux"
 
 
 class Place:
@@ -124,27 +123,3 @@ def xattrs_of(fd):
         if error.errno != errno.EOPNOTSUPP:
             raise
         return {}
-
-
-def write_temporary(name, data, folder, keep):
-    """Write the new bytes to a file in the same folder, with the owner, mode and xattrs of `keep`.
-
-    The bytes are on the disk afterwards. No xattrs are set where those of `keep` are None.
-    """
-    with storage.descriptor(os.open(name, storage.NEW_FLAGS, 0o600, dir_fd=folder)) as fd:
-        storage.write_all(fd, data)
-        os.fchown(fd, keep.uid, keep.gid)
-        if keep.xattrs is not None:
-            _set_xattrs(fd, keep.xattrs)
-        os.fchmod(fd, keep.mode)
-        os.fsync(fd)
-
-
-def _set_xattrs(fd, expected):
-    present = xattrs_of(fd)
-    for name in present:
-        if name not in expected and name != SELINUX:  # what the folder's defaults gave it
-            os.removexattr(fd, name)
-    for name, value in sorted(expected.items()):
-        if present.get(name) != value:
-            os.setxattr(fd, name, value)

@@ -8,12 +8,11 @@ that is still `awaited` while its process is gone is a step that was interrupted
 and the verification. It is evidence, and the next run verifies the step or rolls it back.
 """
 
-import contextlib
 import os
 
 from ..system import files, procfs
 from . import journal, storage
-from .storage import ROOT, ChangeError
+from .storage import ROOT
 
 SCHEMA = "kubemend.proof/1"
 PREFIX, SUFFIX = "proof-", ".json"
@@ -26,10 +25,6 @@ AWAITED, PROVEN, ROLLED_BACK, FAILED, NOT_DONE = (
 )
 
 
-class Looked(Exception):
-    """A step in check mode has come to where it would begin: every precondition holds."""
-
-
 def name_of(step):
     """Return the record's name: never that of an entry, which begins with a digit."""
     return PREFIX + journal.label(step) + SUFFIX
@@ -40,62 +35,9 @@ def ticks(pid):
     return procfs.ticks(pid)
 
 
-def _boot():
+def boot():
+    """Return the id of this boot of the node, or "" where it cannot be read."""
     return (files.text("/proc/sys/kernel/random/boot_id") or "").strip()
-
-
-def claim(step, facts):
-    """Record that this step begins, and return None, or the record of an earlier attempt at it.
-
-    A step does not begin twice, although Ansible may open a connection twice. In check mode the
-    function raises Looked.
-    """
-    if step.check:
-        raise Looked()
-    name = name_of(step.step)
-    with step.exclusive() as root_fd, _run_directory(step, root_fd) as fd:
-        earlier = _earlier(name, step, fd)
-        if earlier is not None:
-            return earlier
-        with storage.told(
-            f"nothing was changed, because the journal in {step.root} cannot be written"
-        ):
-            storage.put(name, _begun(step, facts), fd)
-    return None
-
-
-@contextlib.contextmanager
-def _run_directory(step, root_fd):
-    runs = storage.private_folder(journal.FOLDER, root_fd)
-    with storage.descriptor(runs), storage.descriptor(
-        storage.private_folder(step.run_id, runs)
-    ) as fd:
-        yield fd
-
-
-def _earlier(name, step, fd):
-    try:
-        return storage.load(name, fd)
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError) as error:
-        raise ChangeError(
-            f"nothing was changed: the proof of step {step.step} cannot be read"
-            f" ({storage.one_line(error)})"
-        ) from error
-
-
-def _begun(step, facts):
-    program = {"boot_id": _boot(), "pid": os.getpid(), "ticks": ticks(os.getpid())}
-    return dict(
-        facts,
-        schema=SCHEMA,
-        run_id=step.run_id,
-        step=step.step,
-        state=AWAITED,
-        at=storage.now(),
-        by=program,
-    )
 
 
 def read(run_id, step, root=ROOT):
@@ -115,47 +57,6 @@ def read(run_id, step, root=ROOT):
             }
 
 
-def end(run_id, step, state, reason=None, root=ROOT, **more):
-    """Record how a step ended. No lock is needed: a record changes nothing on the node."""
-    unrecorded = f"how step {step} ended was not recorded"
-    with storage.exclusive(root, lead=unrecorded), journal.opened(root, run_id) as fd:
-        if fd is None:
-            return
-        with storage.told(unrecorded):
-            record = storage.load(name_of(step), fd)
-            storage.put(
-                name_of(step),
-                dict(record, state=state, reason=reason, ended=storage.now(), **more),
-                fd,
-            )
-
-
-def ended(step, state, reason, seen=None):
-    """Record how a step ended that its own run ends, and return (state, reason, seen).
-
-    Where the record could not be written, the reason says so.
-    """
-    try:
-        end(step.run_id, step.step, state, reason, step.root, ended_by=step.run_id, seen=seen or {})
-    except (OSError, ValueError, ChangeError) as error:
-        unrecorded = f"{storage.one_line(error)}; the next run does that (KM902)"
-        reason = f"{reason}; {unrecorded}" if reason else unrecorded
-    return state, reason, seen or {}
-
-
-def tell(run_id, step, text, root=ROOT, name="progress"):
-    """Record the progress of a step for a waiting run, or in `ended_so` why the step stays open.
-
-    Nothing is recorded where the record cannot be written.
-    """
-    try:
-        with storage.exclusive(root), journal.opened(root, run_id) as fd:
-            record = storage.load(name_of(step), fd)
-            storage.put(name_of(step), dict(record, **{name: text}), fd)
-    except (OSError, ValueError, TypeError, ChangeError):
-        return
-
-
 def alive(record):
     """Return whether another process than this one still runs the step.
 
@@ -164,7 +65,7 @@ def alive(record):
     program = record.get("by") or {}
     if program.get("pid") in (None, os.getpid()) or program.get("ticks") is None:
         return False
-    if program.get("boot_id") != _boot():
+    if program.get("boot_id") != boot():
         return False
     return ticks(program["pid"]) == program["ticks"]
 

@@ -12,6 +12,7 @@ resourceVersion of the object that was read, and the API server refuses it after
 
 import base64
 
+from ..changes import journal_entry
 from ..kubeapi.client import ApiError
 from ..shared import workload_resources
 from ..state import journal, storage
@@ -118,7 +119,9 @@ def _write(api, item, former, facts, step, root_fd):
     with storage.told(
         f"{path} was not changed, because the journal in {step.root} cannot be written"
     ):
-        entry = journal.begin(step, root_fd, dict(facts, size_before=len(former)), former, None)[0]
+        entry = journal_entry.begin(
+            step, root_fd, dict(facts, size_before=len(former)), former, None
+        )[0]
     with entry:
         open_still = (
             f"the journal's entry {entry.name} of run {entry.run_id} stays open, and the next run"

@@ -7,6 +7,7 @@ A step is checked, recorded and begun once. Then it writes, verifies what it wro
 back where the verification fails. Each end is recorded. A handler defines these parts for its kind.
 """
 
+from ..changes import step_claim
 from ..shared.errors import PreconditionFailed
 from ..shared.step_kinds import kind_of
 from ..state import step_record
@@ -42,7 +43,7 @@ class Step:
 
 def outcome(context, state, reason, seen=None):
     """Record how a step ended, and return (state of its record, reason, what was seen)."""
-    return step_record.ended(context, state, reason, seen)
+    return step_claim.ended(context, state, reason, seen)
 
 
 def state_after(error):
@@ -63,7 +64,7 @@ class StepHandler:
         try:
             facts = self.check(step)
             record = self.record_of(step, facts)
-            if step_record.claim(step.context, record) is not None:
+            if step_claim.claim(step.context, record) is not None:
                 return step_record.FAILED, BEGUN_BEFORE, {}
         except (PreconditionFailed, ChangeError) as error:
             return self.refuse(step, error)

@@ -10,6 +10,7 @@ connection is lost.
 
 import time
 
+from ..changes import journal_entry, node_lock, step_claim
 from ..shared import step_kinds
 from ..shared.errors import PreconditionFailed
 from ..shared.step_kinds import (
@@ -20,7 +21,7 @@ from ..shared.step_kinds import (
     kind_of,
 )
 from ..shared.step_times import budget, limit_of
-from ..state import journal, lock, step_record, storage
+from ..state import step_record, storage
 from ..state.storage import ROOT, ChangeError
 from ..system import detached, files
 from . import registry
@@ -90,7 +91,7 @@ class _Executor:
         self.component = self.expect.get("component")
         self.root = params.get("root") or ROOT
         self.lock = params.get("lock")
-        self.context = journal.StepContext(
+        self.context = journal_entry.StepContext(
             params["run_id"],
             step["id"],
             "{}: {}".format(step.get("remedy"), step.get("target") or self.change.get("path")),
@@ -157,7 +158,7 @@ class _Executor:
     def begin(self, former):
         """Return (the record of the step, None), or (None, the answer of who began it before)."""
         record = self._record(former)
-        earlier = self._earlier(step_record.claim(self.context, record))
+        earlier = self._earlier(step_claim.claim(self.context, record))
         return record, earlier
 
     def perform(self, record, change):
@@ -168,7 +169,7 @@ class _Executor:
             if not error.changed:
                 self.end(record, step_record.NOT_DONE, str(error))
             else:  # Who asks for this step again is told this.
-                step_record.tell(
+                step_claim.tell(
                     self.params["run_id"], self.step["id"], str(error), self.root, "ended_so"
                 )
             raise
@@ -183,7 +184,7 @@ class _Executor:
         if strict:
             with self.context.exclusive():
                 pass
-        lock.renew(
+        node_lock.renew(
             self.params["run_id"], max(self.lock.get("seconds") or 0, budget(self.step)), self.root
         )
 
@@ -239,7 +240,7 @@ class _Executor:
     def end(self, record, state, reason, seen=None, entry=None, **more):
         """Record how a step ended, if the record can be written."""
         try:
-            step_record.end(
+            step_claim.end(
                 record["run_id"],
                 record["step"],
                 state,
@@ -258,7 +259,7 @@ class _Executor:
         step = Step(self.context, self.step, self.host, self.params)
         try:
             state, reason, seen = registry.handler_of(self.kind.name).run(step)
-        except step_record.Looked:
+        except step_claim.Looked:
             return in_check_mode()
         return answer_of(
             STATE_OF_RECORD.get(state, FAILED), reason, state != step_record.NOT_DONE, seen

@@ -19,6 +19,7 @@ import contextlib
 import os
 import re
 
+from ..changes import durable_files, journal_entry, replacement
 from ..state import file_target, journal, storage
 from ..state.storage import ChangeError
 
@@ -179,7 +180,7 @@ def _made(place, wanted):
                 os.mkdir(place.folder, 0o755)
                 is_new = True
                 os.chmod(place.folder, 0o755)
-                storage.sync_folder(os.path.dirname(place.folder))
+                durable_files.sync_folder(os.path.dirname(place.folder))
         yield
     except ChangeError as error:
         if is_new and not error.changed:
@@ -251,7 +252,7 @@ class _Swap:
             gid=keep.gid,
             xattrs=journal.packed(keep.xattrs or {}),
             selinux=(keep.xattrs or {})
-            .get(file_target.SELINUX, b"")
+            .get(replacement.SELINUX, b"")
             .rstrip(b"\0")
             .decode("utf-8", "replace")
             or None,
@@ -260,7 +261,7 @@ class _Swap:
             f"{self.place.path} was not changed, because the journal in {step.root} cannot be"
             " written"
         ):
-            entry, record = journal.begin(
+            entry, record = journal_entry.begin(
                 step, root_fd, facts, self.found and self.found.data, self.after
             )
         with entry:
@@ -283,7 +284,7 @@ class _Swap:
     def _install(self, temp):
         """Do everything up to and including the one system call that changes the name."""
         if self.after is not None:
-            file_target.write_temporary(temp, self.after, self.folder, self.attributes)
+            replacement.write_temporary(temp, self.after, self.folder, self.attributes)
         if self.found and not self.found.same(file_target.look(self.place, self.folder)):
             raise ChangeError(
                 f"{self.place.path} was not changed: something else changed it at this moment; find"
@@ -304,7 +305,7 @@ class _Swap:
 
     def _finish(self, entry, temp):
         if not self.found:
-            storage.unlink(temp, self.folder)
+            durable_files.unlink(temp, self.folder)
         os.fsync(self.folder)
         entry.commit()
 
@@ -312,7 +313,7 @@ class _Swap:
         """Remove the temporary file; the change stays open where it cannot be removed."""
         try:
             if temp:
-                storage.unlink(temp, self.folder)
+                durable_files.unlink(temp, self.folder)
         except OSError:
             return
         if isinstance(error, (OSError, ChangeError)):

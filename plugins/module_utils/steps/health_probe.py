@@ -9,18 +9,19 @@ runs. Only the answers of the process count: a correct file proves nothing.
 
 import time
 
-from ..system import files, procfs
-
 # Other steps take these from here.
+from ..changes.signals import (  # noqa: F401 # pylint: disable=unused-import
+    send,
+    terminate,
+)
+from ..system import files, procfs
 from ..system.component_process import (  # noqa: F401 # pylint: disable=unused-import
     Instance,
     ask,
     gone,
     healthz,
     instances,
-    send,
     starts,
-    terminate,
 )
 
 PAUSE = 0.1

@@ -11,6 +11,7 @@ journal).
 import contextlib
 import os
 
+from ..changes import durable_files, journal_entry
 from ..state import journal, storage
 from ..state.pending_changes import AFTER, BEFORE, NEITHER, present, state_of
 from ..state.storage import ChangeError
@@ -82,7 +83,7 @@ def _recover(run_id, name, step):
         sha256, result = _outcome(intent, step)
         if not step.check:
             with journal.opened(step.root, run_id) as fd:
-                entry = journal.Entry(os.dup(fd), name, run_id)
+                entry = journal_entry.Entry(os.dup(fd), name, run_id)
                 with entry:
                     entry.end(result, step.run_id, "ended after an interruption", sha256)
     return dict(answer, result=result, sha256=sha256)
@@ -127,7 +128,7 @@ def _remove_temporary(intent):
         return
     with storage.descriptor(folder):
         if intent["temp"]:
-            storage.unlink(intent["temp"], folder)
+            durable_files.unlink(intent["temp"], folder)
         os.fsync(folder)
 
 
@@ -138,13 +139,13 @@ def _sweep(root_fd, root):
     """
     for name in os.listdir(root_fd):
         if _is_temporary(name):
-            storage.unlink(name, root_fd)
+            durable_files.unlink(name, root_fd)
     for run_id in journal.run_ids(root):
         with journal.opened(root, run_id) as fd:
             names = set(os.listdir(fd))
             for name in names:
                 if _is_without_intent(name, names) or _is_temporary(name):
-                    storage.unlink(name, fd)
+                    durable_files.unlink(name, fd)
         if not names:
             with contextlib.suppress(OSError):
                 os.rmdir(os.path.join(root, journal.FOLDER, run_id))

@@ -1,11 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The processes of a component in static pods of this node: found, queried and signalled."""
+"""The processes of a component in static pods of this node: found and queried."""
 
 import glob
 import os
-import signal
 
 from . import component_endpoints, files, http_client, procfs, tls
 
@@ -148,34 +147,3 @@ def healthz(address, port, credentials, seconds=ASK, secure=True):
         except http_client.HttpError as error:  # a certificate that cannot be used
             found = dict(found, error=str(error))
     return found
-
-
-def terminate(instance):
-    """Send SIGTERM to exactly this process."""
-    send(instance, signal.SIGTERM)
-
-
-def send(instance, number):
-    """Send a signal to exactly this process, and return whether it was sent.
-
-    Where the kernel supports it, a descriptor of the process is used, so that no process with a
-    reused pid gets the signal.
-    """
-    opened = getattr(os, "pidfd_open", None)
-    by_descriptor = getattr(signal, "pidfd_send_signal", None)
-    try:
-        if not (opened and by_descriptor):
-            raise OSError
-        fd = opened(instance.pid)
-    except OSError:
-        if gone(instance):
-            return False
-        os.kill(instance.pid, number)
-        return True
-    try:
-        if gone(instance):
-            return False
-        by_descriptor(fd, number)
-        return True
-    finally:
-        os.close(fd)

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from ansible_collections.kubemend.remediation.plugins.module_utils.changes import journal_entry
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
     journal,
     pending_changes,
@@ -61,8 +62,8 @@ class Node:
             self.file.write_bytes(data)
             self.file.chmod(0o640)
 
-    def step(self, run_id: str = RUN, **more: Any) -> journal.StepContext:
-        return journal.StepContext(
+    def step(self, run_id: str = RUN, **more: Any) -> journal_entry.StepContext:
+        return journal_entry.StepContext(
             run_id,
             "m1:KM101:kube-scheduler",
             "leader election on",

@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.capture import kubelet_level
+from ansible_collections.kubemend.remediation.plugins.module_utils.changes import journal_entry
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import devices
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
-    journal,
     raised_levels,
     step_record,
     storage,
@@ -156,7 +156,7 @@ class Node:
     def raise_level(self, step: Any = None) -> tuple[str, str]:
         step = step or self.step()
         state, why = kubelet_level.raise_level(
-            journal.StepContext(RUN, step["id"], "level", "asked for", self.root), step, "w1"
+            journal_entry.StepContext(RUN, step["id"], "level", "asked for", self.root), step, "w1"
         )
         return state, why or ""
 

@@ -16,6 +16,7 @@ import pytest
 from ansible_collections.kubemend.remediation.plugins.module_utils.capture import (
     klog_level,
 )
+from ansible_collections.kubemend.remediation.plugins.module_utils.changes import journal_entry
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
     journal,
     level_target,
@@ -76,8 +77,10 @@ class Levels:
                 raise Killed
         return answer
 
-    def step(self, run_id: str = RUN, name: str = "raise", **more: Any) -> journal.StepContext:
-        return journal.StepContext(
+    def step(
+        self, run_id: str = RUN, name: str = "raise", **more: Any
+    ) -> journal_entry.StepContext:
+        return journal_entry.StepContext(
             run_id, name, "log levels for a capture", "asked for", self.root, **more
         )
 

@@ -5,6 +5,7 @@
 
 import time
 
+from ...changes import step_claim
 from ...kubeapi.client import ApiError
 from ...shared import cordon_annotation, step_times, workload_resources
 from ...shared.consent import KEEP_CORDON
@@ -232,7 +233,7 @@ class DrainNode(_NodeHandler):
         context = step.context
 
         def tell(text):
-            step_record.tell(context.run_id, context.step, text, context.root)
+            step_claim.tell(context.run_id, context.step, text, context.root)
 
         def ended(run_id):
             if not lock.RUN_ID.match(run_id):

@@ -16,6 +16,7 @@ import json
 import os
 import time
 
+from ...changes import step_claim
 from ...collectors import registry
 from ...collectors.node import instances
 from ...shared import consent, restart_impact
@@ -328,7 +329,7 @@ def _unstarted(context, record, reason):
     # the record stays open: else a file that could not be taken back would refuse the next start
     if trouble:
         reason = f"{reason}; and not taken back: {trouble}; the next run takes it back (KM902)"
-        step_record.tell(context.run_id, context.step, reason, context.root, "ended_so")
+        step_claim.tell(context.run_id, context.step, reason, context.root, "ended_so")
         return step_record.FAILED, reason, {}
     return outcome(context, step_record.ROLLED_BACK, reason + "; its drop-in is gone again")
 

@@ -11,6 +11,7 @@ their pods again (Volcano's Job does, by its policy for evicted pods). No finali
 
 import time
 
+from ...changes import durable_files
 from ...collectors.cluster import jobs as cluster_jobs
 from ...collectors.cluster import rejected as cluster_rejected
 from ...kubeapi.client import ApiError
@@ -158,13 +159,13 @@ def _has_ended(api, namespace, owner):
 def _keep(item, step):
     """Keep the object in the run's directory of the journal: it says why the pod failed."""
     with step.exclusive() as root_fd:  # noqa: SIM117 - the next needs this one
-        with storage.descriptor(storage.private_folder(journal.FOLDER, root_fd)) as runs:
-            with storage.descriptor(storage.private_folder(step.run_id, runs)) as fd:
+        with storage.descriptor(durable_files.private_folder(journal.FOLDER, root_fd)) as runs:
+            with storage.descriptor(durable_files.private_folder(step.run_id, runs)) as fd:
                 with storage.told(
                     f"nothing more was deleted, because the journal in {step.root} cannot be"
                     " written"
                 ):
-                    storage.put("pod-{}.json".format(item["metadata"]["uid"]), item, fd)
+                    durable_files.put("pod-{}.json".format(item["metadata"]["uid"]), item, fd)
 
 
 def _stays(api, one):

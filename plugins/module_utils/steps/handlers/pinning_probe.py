@@ -12,6 +12,7 @@ import json
 import os
 import time
 
+from ...changes import step_claim
 from ...collectors import registry
 from ...collectors.node import pinning
 from ...shared.errors import PreconditionFailed
@@ -98,7 +99,7 @@ def _open(context, reason):
     The record stays open, so that the next run removes it.
     """
     reason += "; the next run takes it away (KM902)"
-    step_record.tell(context.run_id, context.step, reason, context.root, "ended_so")
+    step_claim.tell(context.run_id, context.step, reason, context.root, "ended_so")
     return step_record.FAILED, reason, {}
 
 

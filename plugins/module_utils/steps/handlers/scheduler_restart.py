@@ -17,6 +17,7 @@ import json
 import re
 import time
 
+from ...changes import step_claim
 from ...kubeapi.client import ApiError, dicts
 from ...shared import step_times
 from ...shared.consent import SCHEDULER_PAUSE
@@ -151,7 +152,7 @@ def _led_since(handler, step, refusal):
         return step_record.NOT_DONE, refusal, {}
     try:
         record = handler.record_of(step, _facts(step, None))
-        if step_record.claim(step.context, record) is not None:
+        if step_claim.claim(step.context, record) is not None:
             return step_record.FAILED, BEGUN_BEFORE, {}
     except ChangeError as error:
         return step_record.NOT_DONE, str(error), {}

@@ -15,6 +15,7 @@ import os
 import re
 import time
 
+from ...changes import step_claim
 from ...collectors.node import limits
 from ...shared import unit_limits
 from ...shared.consent import KUBELET_RESTART
@@ -145,7 +146,7 @@ def _restarted(context, record):
     The file and the service are restored where the unit does not start with its limit.
     """
     name, host = record["unit"], record["host"]
-    step_record.tell(context.run_id, context.step, ASKED, context.root, "phase")
+    step_claim.tell(context.run_id, context.step, ASKED, context.root, "phase")
     # a later run would not know what to do with it
     if (step_record.read(context.run_id, context.step, context.root) or {}).get("phase") != ASKED:
         reason = f"{name} of {host} was not restarted, because that cannot be recorded"

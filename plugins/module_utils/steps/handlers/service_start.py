@@ -16,6 +16,7 @@ unit would not help the node.
 
 import time
 
+from ...changes import journal_entry
 from ...collectors import registry
 from ...collectors.node import kubelet, runtime, unit_start
 from ...shared import start_refusal, step_kinds
@@ -277,7 +278,7 @@ def _switched(name, now, after, step, root_fd):
     with storage.told(
         f"{path} was not changed, because the journal in {step.root} cannot be written"
     ):
-        entry = journal.begin(step, root_fd, facts, _bytes(now), None)[0]
+        entry = journal_entry.begin(step, root_fd, facts, _bytes(now), None)[0]
     with entry:
         _enable_or_abandon(name, now, after, entry)
         try:

@@ -11,6 +11,7 @@ such containers.
 
 import os
 
+from ...changes import durable_files, journal_entry
 from ...collectors.node import devices
 from ...shared.consent import KUBELET_RESTART
 from ...shared.errors import PreconditionFailed
@@ -166,14 +167,14 @@ def _switched(path, now, after, step, root_fd):
     with storage.told(
         f"{path} was not changed, because the journal in {step.root} cannot be written"
     ):
-        entry = journal.begin(step, root_fd, facts, former, None)[0]
+        entry = journal_entry.begin(step, root_fd, facts, former, None)[0]
     with entry:
         complaint = _unmask(path) if after is None else _mask(path, after)
         if _there(path) != after:
             entry.abandon("it was not done")
             raise ChangeError(f"{path} is as it was ({complaint or 'systemctl said nothing'})")
         try:
-            storage.sync_folder(os.path.dirname(path))
+            durable_files.sync_folder(os.path.dirname(path))
             entry.commit()
         except OSError as error:
             raise ChangeError(

@@ -13,8 +13,9 @@ automatically.
 import os
 import time
 
+from ...changes import journal_entry, node_lock, step_claim
 from ...shared import step_kinds, step_times
-from ...state import journal, lock, revert_plan, step_record, storage
+from ...state import journal, revert_plan, step_record, storage
 from ...state.raised_levels import raised_kubelet_runs
 from ...state.storage import ROOT, ChangeError
 from ...system import detached, files
@@ -153,7 +154,7 @@ class _Revert:
 
     def run(self):
         """Fill `paths` and `components`."""
-        step = journal.StepContext(
+        step = journal_entry.StepContext(
             self.params["run_id"],
             "revert",
             f"revert of run {self.run_id}",
@@ -171,7 +172,7 @@ class _Revert:
         groups = _groups(self._histories())
         if self.params.get("lock"):
             seconds = self.params["lock"].get("seconds") or 0
-            lock.renew(self.params["run_id"], max(seconds, budget(len(groups))), self.root)
+            node_lock.renew(self.params["run_id"], max(seconds, budget(len(groups))), self.root)
         for group in groups:
             self._group(group, step)
         refused = [row["path"] for row in self.paths if row["result"] == REFUSED]
@@ -288,7 +289,7 @@ class _Revert:
         """Restore the files of a control-plane component, and wait until it runs as before."""
         try:
             start = self._preconditions(component, pending)
-            if step_record.claim(step, start.record(self.host, pending[0].path)) is not None:
+            if step_claim.claim(step, start.record(self.host, pending[0].path)) is not None:
                 raise preconditions.PreconditionFailed(
                     f"run {step.run_id} has begun this before (a connection that was made twice);"
                     " list again to see what became of it"
@@ -300,13 +301,13 @@ class _Revert:
             return
         begin, results = time.monotonic(), self._restore(changes, step)
         if changes and not any(row["changed"] for row in results):
-            results[0]["reason"] = step_record.ended(
+            results[0]["reason"] = step_claim.ended(
                 step, step_record.NOT_DONE, results[0]["reason"]
             )[1]
             return
         start.signal()
         if not any(history.former for history in pending):
-            note = step_record.ended(
+            note = step_claim.ended(
                 step, step_record.PROVEN, "it did not run before that run either"
             )[1]
             self.components.append(_component(component, None, note, True))
@@ -320,7 +321,7 @@ class _Revert:
         if not health.ok:
             state, reason = step_record.FAILED, self._unproven(start.component, health, step)
             self.stopped = f"{start.component} was not proven after its files were restored"
-        reason = step_record.ended(step, state, reason, health.seen())[1]
+        reason = step_claim.ended(step, state, reason, health.seen())[1]
         self.components.append(
             dict(
                 _component(start.component, health.ok, reason, True),

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.action import cluster_lock
+from ansible_collections.kubemend.remediation.plugins.module_utils.changes import node_lock
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import lock
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.plan import Step
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import (
@@ -95,7 +96,7 @@ def test_a_plan_of_any_length_can_be_locked(
                 "",
                 {
                     "held": True,
-                    "lock": lock.acquire(
+                    "lock": node_lock.acquire(
                         params["run_id"],
                         params["controller"],
                         params["seconds"],

@@ -28,7 +28,7 @@ NODES = ("m1", "m2", "m3", "w1")
 SSH = r"""#!/bin/bash
 text=$(cat | tr -d '\0')
 mark=$(grep -ao 'KUBEMEND-[0-9a-f]*' <<< "$text" | tail -1)
-for word in module_utils.state.cluster_lock:run module_utils.capture.scheduler_dump:run \
+for word in module_utils.changes.cluster_lock:run module_utils.capture.scheduler_dump:run \
   module_utils.capture.level_window:run module_utils.logs.components:collect; do
   grep -aqF "$word" <<< "$text" && entry=${word%:*} && entry=${entry##*.}
 done

@@ -19,6 +19,7 @@ import pytest
 from ansible_collections.kubemend.remediation.plugins.module_utils.capture import (
     klog_level as level,
 )
+from ansible_collections.kubemend.remediation.plugins.module_utils.changes import journal_entry
 from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi.client import ApiError
 from ansible_collections.kubemend.remediation.plugins.module_utils.shared import (
     klog_verbosity,
@@ -267,7 +268,7 @@ def test_a_putting_back_that_was_interrupted_never_raises_again(
 
     # what kills is only there meanwhile
     with monkeypatch.context() as during:
-        during.setattr(journal.Entry, "commit", killed)
+        during.setattr(journal_entry.Entry, "commit", killed)
         with pytest.raises(Killed):
             node.down()
     assert node.results() == ["committed", None]

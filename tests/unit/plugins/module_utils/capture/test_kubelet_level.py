@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.kubemend.remediation.plugins.module_utils.changes import step_claim
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import (
     registry,
 )
@@ -72,14 +73,14 @@ def test_an_end_that_is_not_recorded_makes_no_failure_of_what_was_done(
         raise ChangeError("how it ended was not recorded: no space")
 
     with monkeypatch.context() as patch:
-        patch.setattr(step_record, "end", full)
+        patch.setattr(step_claim, "end", full)
         state, why = node.raise_level()
         assert state == "proven"
         assert why.startswith("how it ended was not recorded: no space")
         assert node.argv[-1] == "--v=4"
         assert node.left() == ["kubelet"]
-    step_record.end(RUN, "raise-kubelet", step_record.PROVEN, root=node.root)
-    monkeypatch.setattr(step_record, "end", full)
+    step_claim.end(RUN, "raise-kubelet", step_record.PROVEN, root=node.root)
+    monkeypatch.setattr(step_claim, "end", full)
     done = node.revert()
     assert [(one["path"], one["result"]) for one in done["paths"]] == [
         (str(node.env), "restored")

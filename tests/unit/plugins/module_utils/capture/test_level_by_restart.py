@@ -15,6 +15,10 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.capture impor
     kubelet_level,
     level_by_restart,
 )
+from ansible_collections.kubemend.remediation.plugins.module_utils.changes import (
+    journal_entry,
+    step_claim,
+)
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import (
     registry,
 )
@@ -24,7 +28,6 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.no
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.shared import step_times
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
-    journal,
     lock,
     raised_levels,
     step_record,
@@ -59,7 +62,7 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
 
 def test_the_service_takes_it_back_once_and_under_the_lock(node: Node) -> None:
     node.raise_level()
-    step = journal.StepContext(RUN, "restore", "levels", "asked for", node.root)
+    step = journal_entry.StepContext(RUN, "restore", "levels", "asked for", node.root)
     assert level_by_restart.take_back(step, 1) == [("kubelet", "restored", "")]
     assert level_by_restart.take_back(step, 2) == []
     assert node.argv[-1] == "--v=2"
@@ -90,7 +93,7 @@ def test_a_file_that_was_edited_meanwhile_keeps_the_level_up_and_says_so(
     """
     node.raise_level()
     edit(node, "OTHER=1", "OTHER=2", restarts)
-    step = journal.StepContext(RUN, "restore", "levels", "asked for", node.root)
+    step = journal_entry.StepContext(RUN, "restore", "levels", "asked for", node.root)
     told = f"{node.env} was edited meanwhile: take --v=4 out by hand (before it was: --v=2)"
     assert level_by_restart.take_back(step, 1) == [("kubelet", "by_hand", told)]
     assert node.left() == []
@@ -122,14 +125,14 @@ def test_only_the_last_run_that_raised_it_is_named(
     step = node.step()
     assert (
         kubelet_level.raise_level(
-            journal.StepContext(NEXT, step["id"], "level", "asked for", node.root), step, "w1"
+            journal_entry.StepContext(NEXT, step["id"], "level", "asked for", node.root), step, "w1"
         )[0]
         == "proven"
     )
     assert raised_levels.edited(RUN, node.root) == []
     assert len(levels(node, monkeypatch)) == 1
     level_by_restart.take_back(
-        journal.StepContext(NEXT, "restore", "levels", "asked for", node.root), 1
+        journal_entry.StepContext(NEXT, "restore", "levels", "asked for", node.root), 1
     )
     assert levels(node, monkeypatch) == []
 
@@ -137,7 +140,7 @@ def test_only_the_last_run_that_raised_it_is_named(
 def test_an_edit_that_took_the_level_out(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     node.raise_level()
     edit(node, "--v=4", "--v=7", False)
-    step = journal.StepContext(RUN, "restore", "levels", "asked for", node.root)
+    step = journal_entry.StepContext(RUN, "restore", "levels", "asked for", node.root)
     ((component, state, why),) = level_by_restart.take_back(step, 1)
     assert (component, state) == (
         "kubelet",
@@ -156,7 +159,7 @@ def test_one_of_two_files_that_was_edited_does_not_keep_the_level_up(
 ) -> None:
     node.raise_level(node.beside())
     (node.path / "one" / "made").write_text("theirs, --v=4\n")
-    step = journal.StepContext(RUN, "restore", "levels", "asked for", node.root)
+    step = journal_entry.StepContext(RUN, "restore", "levels", "asked for", node.root)
     ((component, state, why),) = level_by_restart.take_back(step, 1)
     assert (component, state) == ("kubelet", "restored")
     assert "runs at level 2 now" in why
@@ -167,7 +170,7 @@ def test_one_of_two_files_that_was_edited_does_not_keep_the_level_up(
 def test_the_service_finishes_first_what_was_interrupted(node: Node) -> None:
     node.raise_level()
     node.forget_proof()
-    step = journal.StepContext(RUN, "restore", "levels", "asked for", node.root)
+    step = journal_entry.StepContext(RUN, "restore", "levels", "asked for", node.root)
     assert level_by_restart.take_back(step, 1) == [("kubelet", "restored", "")]
     assert node.argv[-1] == "--v=2"
     assert node.left() == []
@@ -185,22 +188,22 @@ def test_an_end_that_was_not_recorded_is_not_waited_for(
     too.
     """
     node.raise_level()
-    end, slept = step_record.end, list[float]()
+    end, slept = step_claim.end, list[float]()
 
     def refused(*dummy: Any, **more: Any) -> None:
         raise ChangeError("how step revert-kubelet-1 ended was not recorded")
 
     for module in (level_by_restart, recovery):
         monkeypatch.setattr(module, "time", Sleeper(slept))
-    monkeypatch.setattr(step_record, "end", refused)
-    step = journal.StepContext(RUN, "restore", "levels", "asked for", node.root)
+    monkeypatch.setattr(step_claim, "end", refused)
+    step = journal_entry.StepContext(RUN, "restore", "levels", "asked for", node.root)
     ((component, state, why),) = level_by_restart.take_back(step, 1)
     assert (component, state) == ("kubelet", "restored")
     assert why.startswith("how step revert-kubelet-1 ended was not recorded")
     assert "KM902" in why
     assert node.argv[-1] == "--v=2"
     assert node.left() == ["kubelet"]
-    monkeypatch.setattr(step_record, "end", end)
+    monkeypatch.setattr(step_claim, "end", end)
     assert level_by_restart.take_back(step, 2)[0][1] == "restored"
     assert not slept
     assert node.argv[-1] == "--v=2"
@@ -223,7 +226,9 @@ def test_a_program_that_is_at_work_is_waited_for(
         "ticks": step_record.ticks(other),
     }
     path.write_text(json.dumps({**json.loads(path.read_text()), "by": by}))
-    level_by_restart._wait(journal.StepContext(RUN, "restore", "levels", "asked for", node.root))
+    level_by_restart._wait(
+        journal_entry.StepContext(RUN, "restore", "levels", "asked for", node.root)
+    )
     assert len(slept) == step_times.BACK_OFF / 0.5
 
 
@@ -232,7 +237,7 @@ def test_the_service_says_why_it_could_not_and_holds_no_lock_for_it(
 ) -> None:
     node.raise_level()
     monkeypatch.setattr(devices, "running", lambda: {"uid-1"})
-    step = journal.StepContext(RUN, "restore", "levels", "asked for", node.root)
+    step = journal_entry.StepContext(RUN, "restore", "levels", "asked for", node.root)
     ((component, state, why),) = level_by_restart.take_back(step, 1)
     assert (component, state) == ("kubelet", "failed")
     assert "pods with devices run" in why
@@ -252,7 +257,7 @@ def test_what_did_not_come_up_again_is_told_to_whoever_asks_later(
     """
     node.raise_level()
     node.deaf = True
-    step = journal.StepContext(RUN, "restore", "levels", "asked for", node.root)
+    step = journal_entry.StepContext(RUN, "restore", "levels", "asked for", node.root)
     ((_dummy, state, why),) = level_by_restart.take_back(step, 1)
     assert state == "failed"
     assert "was not proven after its files were restored" in why
@@ -288,7 +293,7 @@ def test_the_level_of_a_component_is_raised_as_its_step_ends(
 
     monkeypatch.setattr(step_executor, "work", work)
     root = tmp_path / "kubemend"
-    context = journal.StepContext(RUN, "s", "log level", "asked for", str(root), False, False)
+    context = journal_entry.StepContext(RUN, "s", "log level", "asked for", str(root), False, False)
     target = {"component": "kube-scheduler", "step": {"id": "s", "remedy": "edit_manifest"}}
     assert level_by_restart.raise_one(context, target, {"lock": {"seconds": 5}})[0] == expected
     assert [(params["step"], params["lock"]) for params in steps] == [

@@ -21,6 +21,11 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.capture impor
     level_by_restart,
     level_window,
 )
+from ansible_collections.kubemend.remediation.plugins.module_utils.changes import (
+    durable_files,
+    journal_entry,
+    node_lock,
+)
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import (
     registry,
 )
@@ -69,7 +74,7 @@ class Host(Levels):
         monkeypatch.setattr(storage, "clock", lambda: [self.boot, self.uptime])
         monkeypatch.setattr(verbosity_expiry.step_record, "ticks", lambda pid: {1: self.init}[pid])
         monkeypatch.setattr(level_window.time, "sleep", self._sleep)
-        lock.acquire(RUN, {}, 600, root=self.root)
+        node_lock.acquire(RUN, {}, 600, root=self.root)
 
     def _run(self, argv: list[str], *dummy: Any, **more: Any) -> str:
         self.commands.append(argv)
@@ -210,8 +215,8 @@ def test_where_the_service_cannot_be_written_nothing_is_raised(
 @pytest.mark.parametrize(
     "lose",
     [
-        lambda host: lock.release(RUN, host.root),
-        lambda host: lock.acquire(NEXT, {}, 60, take=RUN, root=host.root),
+        lambda host: node_lock.release(RUN, host.root),
+        lambda host: node_lock.acquire(NEXT, {}, 60, take=RUN, root=host.root),
     ],
 )
 def test_without_the_lock_nothing_is_raised(host: Host, lose: Any) -> None:
@@ -238,7 +243,7 @@ def test_a_lock_that_is_gone_on_the_way_ends_the_raising(
 
     def last(*what: Any) -> Any:
         answer = raise_one(*what)
-        lock.release(RUN, host.root)
+        node_lock.release(RUN, host.root)
         return answer
 
     monkeypatch.setattr(level_window, "_raise_one", last)
@@ -309,8 +314,8 @@ def test_a_failure_on_the_way_keeps_what_was_raised_and_its_service(host: Host) 
 
 def test_what_another_run_raised_is_refused_and_named(host: Host) -> None:
     level_window.raise_levels(host.params((SCHEDULER, 2)))
-    lock.release(RUN, host.root)
-    lock.acquire(NEXT, {}, 60, root=host.root)
+    node_lock.release(RUN, host.root)
+    node_lock.acquire(NEXT, {}, 60, root=host.root)
     answer = level_window.raise_levels(host.params(run_id=NEXT))
     assert states(answer) == [(SCHEDULER, "refused"), (KUBELET, "raised")]
     reason = answer["targets"][0]["reason"]
@@ -326,8 +331,8 @@ def test_what_another_run_raised_is_refused_and_named(host: Host) -> None:
 
 def test_putting_back_is_idempotent_and_needs_no_lock(host: Host) -> None:
     level_window.raise_levels(host.params())
-    lock.release(RUN, host.root)
-    lock.acquire(NEXT, {}, 60, root=host.root)
+    node_lock.release(RUN, host.root)
+    node_lock.acquire(NEXT, {}, 60, root=host.root)
     answer = level_window.restore({"run_id": RUN, "root": host.root})
     assert states(answer) == [(SCHEDULER, "restored"), (KUBELET, "restored")]
     assert answer["error"] is None
@@ -347,12 +352,12 @@ def test_what_is_back_and_cannot_be_recorded_is_back(
 ) -> None:
     """A full disk: the level itself is down, and the service stays until the journal says so."""
     level_window.raise_levels(host.params((SCHEDULER, 2)))
-    begin = journal.begin
+    begin = journal_entry.begin
 
     def full(*dummy: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(journal, "begin", full)
+    monkeypatch.setattr(journal_entry, "begin", full)
     (one,) = level_window.restore(host.params())["targets"]
     assert (one["state"], host.levels[SCHEDULER]) == ("restored", 2)
     assert "the level of kube-scheduler is back, but" in one["reason"]
@@ -360,7 +365,7 @@ def test_what_is_back_and_cannot_be_recorded_is_back(
     assert "space" in one["reason"]
     assert host.armed() == [True] * 4
     assert host.raised() == [SCHEDULER]
-    monkeypatch.setattr(journal, "begin", begin)
+    monkeypatch.setattr(journal_entry, "begin", begin)
     assert level_window.restore(host.params())["targets"][0]["reason"] == ""
     assert host.armed() == [False] * 4
 
@@ -403,7 +408,7 @@ def test_somebody_faster_is_not_undone(host: Host, monkeypatch: pytest.MonkeyPat
         return left(step)
 
     monkeypatch.setattr(level_window, "_left", stale)
-    lock.release(RUN, host.root)
+    node_lock.release(RUN, host.root)
     asked = len(host.asked)
     # the other's
     assert level_window.restore(host.params())["targets"] == []
@@ -606,13 +611,13 @@ def test_it_survives_that_another_process_changes_the_node(
     host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     level_window.raise_levels(host.params())
-    host.boot, exclusive = "boot-2", storage.exclusive
+    host.boot, exclusive = "boot-2", durable_files.exclusive
 
     def another(*dummy: Any) -> None:
         raise storage.ChangeError("another process changes this node")
 
-    monkeypatch.setattr(storage, "exclusive", another)
-    host.at_sleep = lambda: monkeypatch.setattr(storage, "exclusive", exclusive)
+    monkeypatch.setattr(durable_files, "exclusive", another)
+    host.at_sleep = lambda: monkeypatch.setattr(durable_files, "exclusive", exclusive)
     assert expire(host) == {}
     assert len(host.slept) == 1
     assert not host.raised()
@@ -683,8 +688,8 @@ def test_evidence_of_a_node_whose_levels_were_never_raised(
 
 
 def repair(host: Host, **more: Any) -> dict[str, Any]:
-    lock.release(RUN, host.root)
-    lock.acquire(NEXT, {}, 60, root=host.root)
+    node_lock.release(RUN, host.root)
+    node_lock.acquire(NEXT, {}, 60, root=host.root)
     step = {
         "id": "01-m1-restore-levels",
         "host": "m1",

@@ -22,10 +22,10 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.capture impor
     klog_level,
     scheduler_dump,
 )
+from ansible_collections.kubemend.remediation.plugins.module_utils.changes import node_lock
 from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi.client import ApiError
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
     journal,
-    lock,
     step_record,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
@@ -123,7 +123,7 @@ def scheduler(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, world: World
 ) -> "Iterator[Scheduler]":
     made = Scheduler(tmp_path, monkeypatch)
-    lock.acquire(RUN, {}, 600, root=made.root)
+    node_lock.acquire(RUN, {}, 600, root=made.root)
     yield made
     for child in made.children:
         child.kill()

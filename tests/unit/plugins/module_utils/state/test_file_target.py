@@ -81,16 +81,3 @@ def test_a_file_is_the_same_until_anything_of_it_changes(tmp_path: Path) -> None
     other = found(path, tmp_path / "own")
     os.utime(str(path), (1, 1))
     assert not other.same(found(path, tmp_path / "own"))
-
-
-def test_the_temporary_file_has_the_mode_and_the_owner(tmp_path: Path) -> None:
-    (tmp_path / "a").write_text("old")
-    (tmp_path / "a").chmod(0o640)
-    keep = found(tmp_path / "a", tmp_path / "own")
-    with storage.descriptor(os.open(str(tmp_path), storage.FOLDER_FLAGS)) as folder:
-        file_target.write_temporary(".a.tmp", b"new", folder, keep)
-        with pytest.raises(FileExistsError):
-            file_target.write_temporary(".a.tmp", b"newer", folder, keep)
-    status = (tmp_path / ".a.tmp").stat()
-    assert (tmp_path / ".a.tmp").read_bytes() == b"new"
-    assert (status.st_mode & 0o7777, status.st_uid, status.st_gid) == (0o640, keep.uid, keep.gid)

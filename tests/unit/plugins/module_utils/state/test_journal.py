@@ -29,18 +29,3 @@ def test_any_step_id_is_a_file_name(node: Node, step: Any) -> None:
     assert item["intent"]["step"] == step
     assert len(item["entry"]) < 180
     assert "/" not in item["entry"]
-
-
-def test_entries_are_numbered(node: Node) -> None:
-    texts = [BEFORE + b"%d" % number for number in range(12)]
-    for old, new in zip([BEFORE, *texts], texts, strict=False):
-        file_change.replace(str(node.file), sha(old), new, node.step())
-    entries = [item["entry"] for item in journal.read_run(RUN, str(node.root))]
-    assert [int(entry[:3]) for entry in entries] == list(range(1, 13))
-    (run,) = node.runs()
-    assert (run["entries"], run["committed"], run["pending"], run["paths"]) == (
-        12,
-        12,
-        0,
-        [str(node.file)],
-    )

@@ -6,7 +6,6 @@
 Begun once, by whom, how it ended, and which step a later run has to prove or undo.
 """
 
-import errno
 import os
 import subprocess
 from pathlib import Path
@@ -14,9 +13,12 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.kubemend.remediation.plugins.module_utils.changes import (
+    durable_files,
+    step_claim,
+)
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
     journal,
-    lock,
     step_record,
     storage,
 )
@@ -38,7 +40,7 @@ def root(node: Node) -> str:
 
 
 def claim(node: Node, run_id: str = RUN, name: str = "01-x", **facts: Any) -> Any:
-    return step_record.claim(node.step(run_id).also(step=name), {**FACTS, **facts})
+    return step_claim.claim(node.step(run_id).also(step=name), {**FACTS, **facts})
 
 
 def path(node: Node, run_id: str = RUN, name: str = "01-x") -> Path:
@@ -47,172 +49,6 @@ def path(node: Node, run_id: str = RUN, name: str = "01-x") -> Path:
 
 def state(node: Node, run_id: str = RUN, name: str = "01-x") -> Any:
     return step_record.read(run_id, name, root(node))["state"]
-
-
-def test_a_step_is_begun_once(node: Node) -> None:
-    assert claim(node) is None
-    record = step_record.read(RUN, "01-x", root(node))
-    assert (record["state"], record["run_id"], record["step"], record["component"]) == (
-        "awaited",
-        RUN,
-        "01-x",
-        "kube-scheduler",
-    )
-    assert (record["by"]["pid"], record["by"]["ticks"]) == (
-        os.getpid(),
-        step_record.ticks(os.getpid()),
-    )
-    assert len(record["by"]["boot_id"]) == 36
-    again = claim(node, component="another")
-    assert again == record
-    assert step_record.read(RUN, "01-x", root(node)) == record
-
-
-def test_one_that_ended_is_not_begun_again(node: Node) -> None:
-    claim(node)
-    step_record.end(RUN, "01-x", step_record.FAILED, "why", root(node), seen={"pid": 7})
-    record = claim(node)
-    assert (record["state"], record["reason"], record["seen"]) == ("failed", "why", {"pid": 7})
-    assert record["ended"]
-    assert record["component"] == "kube-scheduler"
-
-
-def test_in_check_mode_nothing_is_begun(node: Node) -> None:
-    with pytest.raises(step_record.Looked):
-        step_record.claim(node.step(check=True), FACTS)
-    assert not node.root.exists()
-
-
-def test_nothing_is_begun_without_the_lock_of_its_run(node: Node) -> None:
-    with pytest.raises(storage.ChangeError, match="does not hold the lock"):
-        step_record.claim(node.step(must_hold=True), FACTS)
-    lock.acquire(NEXT, {}, 60, root=root(node))
-    with pytest.raises(lock.LockHeld):
-        claim(node)
-    assert step_record.unproven(root(node)) == []
-
-
-def test_a_record_that_cannot_be_read_is_no_leave_to_begin(node: Node) -> None:
-    """It is not over either: it stays open until an operator has looked."""
-    claim(node)
-    path(node).write_text("{")
-    with pytest.raises(
-        storage.ChangeError, match="nothing was changed: the proof of step 01-x cannot be read"
-    ):
-        claim(node)
-    record = step_record.read(RUN, "01-x", root(node))
-    assert (record["state"], record["by"], record["run_id"], record["step"]) == (
-        "awaited",
-        {},
-        RUN,
-        "01-x",
-    )
-    assert record["error"]
-    (found,) = step_record.unproven(root(node))
-    assert (found["run_id"], found["step"], found["running"], found["entry"]) == (
-        RUN,
-        "01-x",
-        False,
-        None,
-    )
-    assert found["error"]
-
-
-def test_without_a_record_nothing_is_begun(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*dummy: Any) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(storage, "put", full)
-        with pytest.raises(
-            storage.ChangeError, match="nothing was changed, because the journal in"
-        ):
-            claim(node)
-    assert step_record.read(RUN, "01-x", root(node)) is None
-    assert claim(node) is None
-
-
-def test_an_end_that_cannot_be_recorded_is_told_and_left_to_the_next_run(
-    node: Node, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    claim(node)
-    step = node.step().also(step="01-x")
-
-    def full(*dummy: Any) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(storage, "put", full)
-        with pytest.raises(storage.ChangeError, match="how step 01-x ended was not recorded"):
-            step_record.end(RUN, "01-x", step_record.PROVEN, root=root(node))
-        found, why, seen = step_record.ended(
-            step, step_record.ROLLED_BACK, "it crashed", {"pid": 7}
-        )
-        assert (found, seen) == ("rolled_back", {"pid": 7})
-        assert why.startswith("it crashed; how step 01-x ended")
-        assert "KM902" in why
-        assert step_record.ended(step, step_record.PROVEN, None)[1].startswith(
-            "how step 01-x ended"
-        )
-    assert state(node) == "awaited"
-    assert step_record.ended(step, step_record.ROLLED_BACK, "it crashed", {"pid": 7}) == (
-        "rolled_back",
-        "it crashed",
-        {"pid": 7},
-    )
-    record = step_record.read(RUN, "01-x", root(node))
-    assert (record["state"], record["reason"], record["ended_by"], record["seen"]) == (
-        "rolled_back",
-        "it crashed",
-        RUN,
-        {"pid": 7},
-    )
-
-
-def test_an_end_behind_a_busy_flock_does_not_say_that_nothing_was_changed(
-    node: Node, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    claim(node)
-    monkeypatch.setattr(storage.exclusive.__wrapped__, "__defaults__", (0.1, "nothing was changed"))
-    with storage.exclusive(root(node)):
-        found, why, _dummy = step_record.ended(
-            node.step().also(step="01-x"), step_record.PROVEN, None
-        )
-    assert found == "proven", why
-    assert "nothing was changed" not in why, why
-    assert "KM902" in why, why
-    assert why.startswith(
-        "how step 01-x ended was not recorded: another process changes this node"
-    ), why
-    assert state(node) == "awaited"
-
-
-def test_who_never_began_has_no_end(node: Node) -> None:
-    step_record.end(RUN, "01-x", step_record.PROVEN, root=root(node))
-    assert step_record.read(RUN, "01-x", root(node)) is None
-    assert step_record.unproven(root(node)) == []
-    assert step_record.of_run(RUN, root(node)) == []
-    step_record.tell(RUN, "01-x", "halfway", root(node))
-    claim(node)
-    with pytest.raises(storage.ChangeError, match="was not recorded"):
-        step_record.end(RUN, "02-y", step_record.PROVEN, root=root(node))
-    assert step_record.read(RUN, "02-y", root(node)) is None
-
-
-def test_how_far_it_is(node: Node) -> None:
-    claim(node)
-    step_record.tell(RUN, "01-x", "halfway", root(node))
-    step_record.tell(RUN, "01-x", "a pod is left", root(node), name="ended_so")
-    record = step_record.read(RUN, "01-x", root(node))
-    assert (record["progress"], record["ended_so"], record["state"]) == (
-        "halfway",
-        "a pod is left",
-        "awaited",
-    )
-    path(node).write_text("[")
-    # what cannot be written is not told, and stops nobody
-    step_record.tell(RUN, "01-x", "further", root(node))
-    assert path(node).read_text() == "["
 
 
 def test_whether_its_program_is_still_at_work(child: "subprocess.Popen[bytes]") -> None:
@@ -244,7 +80,7 @@ def test_open_is_what_was_begun_and_has_no_end(node: Node) -> None:
     ):
         claim(node, run_id, name)
         if ends:
-            step_record.end(run_id, name, ends, root=root(node))
+            step_claim.end(run_id, name, ends, root=root(node))
     assert [
         (one["run_id"], one["step"], one["running"]) for one in step_record.unproven(root(node))
     ] == [
@@ -280,7 +116,7 @@ def test_a_component_failed_where_its_newest_step_did(node: Node) -> None:
         (NEXT, "02-y", "kubelet", step_record.ROLLED_BACK),
     ):
         claim(node, run_id, name, component=component)
-        step_record.end(run_id, name, ends, root=root(node))
+        step_claim.end(run_id, name, ends, root=root(node))
     assert {
         name: record["run_id"] for name, record in step_record.failures(root(node)).items()
     } == {"etcd": RUN}
@@ -306,16 +142,16 @@ def test_a_run_that_is_at_work_keeps_its_node_busy_for_an_end(node: Node) -> Non
     """A record is written under the same flock as a change: no process reads half of one."""
     claim(node)
     held = []
-    put = storage.put
+    put = durable_files.put
 
     def look(*given: Any) -> None:
         held.append(storage.busy(root(node)))
         put(*given)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(storage, "put", look)
-        step_record.tell(RUN, "01-x", "halfway", root(node))
-        step_record.end(RUN, "01-x", step_record.PROVEN, root=root(node))
+        patch.setattr(durable_files, "put", look)
+        step_claim.tell(RUN, "01-x", "halfway", root(node))
+        step_claim.end(RUN, "01-x", step_record.PROVEN, root=root(node))
         claim(node, name="02-y")
     assert held == [True, True, True]
     assert journal.run_ids(root(node)) == [RUN]

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.kubemend.remediation.plugins.module_utils.changes import journal_entry
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
     journal,
     pending_changes,
@@ -92,8 +93,8 @@ class Node:
     def recover(self) -> "dict[str, Any]":
         return self.work(NEXT, step={"id": "01-m1-recover", "remedy": "recover", "change": None})
 
-    def step(self, run_id: str = NEXT, **more: Any) -> journal.StepContext:
-        return journal.StepContext(run_id, "revert", "revert", "asked for", self.root, **more)
+    def step(self, run_id: str = NEXT, **more: Any) -> journal_entry.StepContext:
+        return journal_entry.StepContext(run_id, "revert", "revert", "asked for", self.root, **more)
 
     def text(self) -> str:
         return self.fake.objects[URL]["data"]["ClusterConfiguration"]

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.kubemend.remediation.plugins.module_utils.changes import journal_entry
 from ansible_collections.kubemend.remediation.plugins.module_utils.shared.errors import (
     PreconditionFailed,
 )
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import journal, step_record
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import step_record
 from ansible_collections.kubemend.remediation.plugins.module_utils.state.storage import ChangeError
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import base
 
@@ -55,7 +56,7 @@ class Handler(base.StepHandler):
 
 @pytest.fixture
 def step(tmp_path: Path) -> base.Step:
-    context = journal.StepContext(RUN, "01-x", "what", "why", root=str(tmp_path / "own"))
+    context = journal_entry.StepContext(RUN, "01-x", "what", "why", root=str(tmp_path / "own"))
     plan = {"remedy": "edit_config", "change": {"path": "/etc/a"}}
     return base.Step(context, plan, "m1")
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.kubemend.remediation.plugins.module_utils.changes import node_lock
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
     journal,
     lock,
@@ -52,12 +53,12 @@ def test_check_mode_leaves_nothing(node: Node) -> None:
 def test_the_lock_must_be_ours(node: Node) -> None:
     who = {"machine_id": "c1", "boot_id": "b1", "pid": 1, "started": 1}
     assert "does not hold the lock" in node.run(lock={"seconds": 5})["reason"]
-    lock.acquire(NEXT, who, 60, root=str(node.root))
+    node_lock.acquire(NEXT, who, 60, root=str(node.root))
     answer = node.run(lock={"seconds": 5})
     assert answer["state"] == "refused"
     assert NEXT in answer["reason"]
     assert NEXT in node.run()["reason"]  # nor without one
-    lock.acquire(RUN, who, 5, NEXT, str(node.root))
+    node_lock.acquire(RUN, who, 5, NEXT, str(node.root))
     step = node.step()
     assert node.run(step, lock={"seconds": 5})["state"] == "done"
     # as long as the step may last

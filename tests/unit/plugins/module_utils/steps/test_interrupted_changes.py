@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from ansible_collections.kubemend.remediation.plugins.module_utils.changes import node_lock
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
     journal,
-    lock,
     storage,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
@@ -80,8 +80,8 @@ def test_recovery_in_check_mode_only_tells(node: Node) -> None:
 
 def test_recovery_needs_the_lock_too(node: Node) -> None:
     interrupt(node)
-    lock.acquire(THIRD, {}, 60, root=str(node.root))
-    with pytest.raises(lock.LockHeld):
+    node_lock.acquire(THIRD, {}, 60, root=str(node.root))
+    with pytest.raises(node_lock.LockHeld):
         interrupted_changes.recover(node.pending()[0], node.step(NEXT))
     assert node.pending()
 

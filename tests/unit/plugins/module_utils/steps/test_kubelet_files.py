@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import journal
+from ansible_collections.kubemend.remediation.plugins.module_utils.changes import journal_entry
 from ansible_collections.kubemend.remediation.plugins.module_utils.state.storage import ChangeError
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
     kubelet_files,
@@ -19,12 +19,12 @@ from tests.unit.support.fake_file_change import RUN, sha
 
 
 @pytest.fixture
-def step(tmp_path: Path) -> journal.StepContext:
-    return journal.StepContext(RUN, "01-x", "what", "why", root=str(tmp_path / "own"))
+def step(tmp_path: Path) -> journal_entry.StepContext:
+    return journal_entry.StepContext(RUN, "01-x", "what", "why", root=str(tmp_path / "own"))
 
 
 def test_a_file_is_made_with_its_folder_and_its_mode(
-    tmp_path: Path, step: journal.StepContext
+    tmp_path: Path, step: journal_entry.StepContext
 ) -> None:
     path = tmp_path / "kubelet.service.d" / "99.conf"
     file = {"kind": "create", "path": str(path), "data": base64.b64encode(b"[Service]\n").decode()}
@@ -36,7 +36,7 @@ def test_a_file_is_made_with_its_folder_and_its_mode(
 
 
 def test_bytes_are_replaced_where_they_are_those_of_the_plan(
-    tmp_path: Path, step: journal.StepContext
+    tmp_path: Path, step: journal_entry.StepContext
 ) -> None:
     path = tmp_path / "kubelet.env"
     path.write_bytes(b"ARGS=--v=2\n")

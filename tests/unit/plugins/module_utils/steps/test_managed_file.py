@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import journal
+from ansible_collections.kubemend.remediation.plugins.module_utils.changes import journal_entry
 from ansible_collections.kubemend.remediation.plugins.module_utils.state.storage import ChangeError
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
     managed_file,
@@ -26,11 +26,13 @@ def added(present: "bytes | None") -> bytes:
 
 
 @pytest.fixture
-def step(tmp_path: Path) -> journal.StepContext:
-    return journal.StepContext(RUN, "01", "a file of ours", "asked for", str(tmp_path / "kubemend"))
+def step(tmp_path: Path) -> journal_entry.StepContext:
+    return journal_entry.StepContext(
+        RUN, "01", "a file of ours", "asked for", str(tmp_path / "kubemend")
+    )
 
 
-def test_it_is_made_added_to_and_put_back(tmp_path: Path, step: journal.StepContext) -> None:
+def test_it_is_made_added_to_and_put_back(tmp_path: Path, step: journal_entry.StepContext) -> None:
     path = tmp_path / "made.d" / "ours"
     assert managed_file.write(str(path), added, step) is None
     assert path.read_bytes() == b"ours\n"
@@ -52,7 +54,7 @@ def test_it_is_made_added_to_and_put_back(tmp_path: Path, step: journal.StepCont
     ids=["a folder", "a pipe", "a loop"],
 )
 def test_what_is_no_file_is_not_one_that_is_missing(
-    tmp_path: Path, step: journal.StepContext, make: Any
+    tmp_path: Path, step: journal_entry.StepContext, make: Any
 ) -> None:
     path = str(tmp_path / "ours")
     make(path)
@@ -68,7 +70,7 @@ def test_what_is_no_file_is_not_one_that_is_missing(
 
 
 def test_one_that_somebody_took_away_is_not_made_again(
-    tmp_path: Path, step: journal.StepContext
+    tmp_path: Path, step: journal_entry.StepContext
 ) -> None:
     path = tmp_path / "ours"
     with pytest.raises(ChangeError, match="it was removed"):

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.kubemend.remediation.plugins.module_utils.changes import step_claim
 from ansible_collections.kubemend.remediation.plugins.module_utils.shared import step_kinds
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
     step_record,
@@ -53,7 +54,7 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
         "guard": {},
         "former": None,
     }
-    assert step_record.claim(made.step(), claimed) is None
+    assert step_claim.claim(made.step(), claimed) is None
     return made
 
 
@@ -141,7 +142,7 @@ def test_one_of_which_nothing_can_be_told_holds_up_no_other(
         "guard": {},
         "former": {"pid": 1, "ticks": 0},
     }
-    assert step_record.claim(node.step().also(step="00-m1-restart_leader"), leader) is None
+    assert step_claim.claim(node.step().also(step="00-m1-restart_leader"), leader) is None
     monkeypatch.setattr(preconditions, "resume", refuse)
     state, why = recovered(node)
     assert state == "failed", why
@@ -158,7 +159,7 @@ def test_an_end_that_is_not_recorded_is_told(node: Node, monkeypatch: pytest.Mon
     def full(*dummy: Any, **more: Any) -> None:
         raise storage.ChangeError("how step x ended was not recorded: no space")
 
-    monkeypatch.setattr(step_record, "end", full)
+    monkeypatch.setattr(step_claim, "end", full)
     answer = step_executor.work(
         {
             "run_id": NEXT,

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from ansible_collections.kubemend.remediation.plugins.module_utils.changes import step_claim
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import devices
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import step_record
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
@@ -470,7 +471,7 @@ def test_killed_before_systemd_began(node):
 
 
 def test_nothing_is_restarted_that_no_later_run_would_know_of(node, monkeypatch):
-    monkeypatch.setattr(step_record, "tell", lambda *_more: None)
+    monkeypatch.setattr(step_claim, "tell", lambda *_more: None)
     answer = node.restart()
     assert answer["state"] == "rolled_back"
     assert "because that cannot be recorded" in answer["reason"]

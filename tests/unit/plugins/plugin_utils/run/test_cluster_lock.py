@@ -12,9 +12,12 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
+from ansible_collections.kubemend.remediation.plugins.module_utils.changes import (
     cluster_lock,
-    journal,
+    journal_entry,
+    step_claim,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
     lock,
     step_record,
 )
@@ -202,8 +205,8 @@ def test_a_step_that_is_still_at_work_keeps_its_lock_and_everybody_out(
     # the step's own program, which is another than those that ask for the lock
     with monkeypatch.context() as patch:
         patch.setattr(step_record.os, "getpid", os.getppid)
-        step_record.claim(
-            journal.StepContext(RUN, "01-m1-x", "edit", "KM101", root, False, True),
+        step_claim.claim(
+            journal_entry.StepContext(RUN, "01-m1-x", "edit", "KM101", root, False, True),
             {"component": "kube-scheduler"},
         )
     kept = cluster_lock.run({**params, "state": "released"})
@@ -224,7 +227,7 @@ def test_a_step_that_is_still_at_work_keeps_its_lock_and_everybody_out(
         found = run_cluster_lock.said("m1", "a", "ok", "", refused, OTHER)
         assert found.working == RUN
         assert not found.held
-    step_record.end(RUN, "01-m1-x", step_record.PROVEN, root=root)
+    step_claim.end(RUN, "01-m1-x", step_record.PROVEN, root=root)
     assert cluster_lock.run({**params, "state": "released"})["changed"] is True
     assert lock.read(root) is None
 

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from ansible_collections.kubemend.remediation.plugins.module_utils.changes import node_lock
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.cluster import (
     runner as cluster_runner,
 )
@@ -36,7 +37,6 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.shared import
 from ansible_collections.kubemend.remediation.plugins.module_utils.shared.cluster_key import (
     cluster_key,
 )
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import lock
 from tests.unit.support.waiting import until
 
 TESTS = Path(__file__).parents[5]
@@ -192,7 +192,7 @@ def test_it_says_who_holds_the_host_that_answers(ask, tmp_path, monkeypatch):
     data = ask()["collectors"]["work"]["data"]
     assert data["lock"] is None
     assert data["unproven"] == []
-    lock.acquire(run, {"host": "here"}, 900, root=root)
+    node_lock.acquire(run, {"host": "here"}, 900, root=root)
     assert ask()["collectors"]["work"]["data"]["lock"]["run_id"] == run
 
 

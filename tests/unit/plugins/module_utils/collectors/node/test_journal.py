@@ -10,6 +10,10 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.kubemend.remediation.plugins.module_utils.changes import (
+    journal_entry,
+    step_claim,
+)
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import (
     registry,
 )
@@ -50,13 +54,13 @@ def test_a_node_tells_of_a_component_that_is_down_since_a_step_failed(
     """It does not where the component runs again, or where a later step of it went well."""
     for run_id, state in ((RUN, step_record.FAILED), (NEXT, later)):
         if state:
-            step_record.claim(
-                journal.StepContext(
+            step_claim.claim(
+                journal_entry.StepContext(
                     run_id, "01-m1-x", "edit", "KM101", str(node.root), False, False
                 ),
                 {"component": "kube-scheduler", "path": "/a"},
             )
-            step_record.end(
+            step_claim.end(
                 run_id, "01-m1-x", state, "component down: it ends at once", str(node.root)
             )
     monkeypatch.setattr(node_journal, "ROOT", str(node.root))

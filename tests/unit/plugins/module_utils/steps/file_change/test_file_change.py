@@ -13,6 +13,12 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.kubemend.remediation.plugins.module_utils.changes import (
+    durable_files,
+    journal_entry,
+    node_lock,
+    replacement,
+)
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
     file_target,
     journal,
@@ -143,11 +149,11 @@ def _circle(node: Node) -> None:
 
 
 def _ours_elsewhere(node: Node) -> None:
-    lock.acquire(NEXT, {"machine_id": "other", "pid": 7}, 60, root=str(node.root))
+    node_lock.acquire(NEXT, {"machine_id": "other", "pid": 7}, 60, root=str(node.root))
 
 
 def _run_out(node: Node) -> None:
-    lock.acquire(RUN, {}, 0.001, root=str(node.root))
+    node_lock.acquire(RUN, {}, 0.001, root=str(node.root))
     while lock.read(str(node.root))["held"]:
         pass
 
@@ -253,14 +259,16 @@ def test_never_writes_our_own_folder(node: Node) -> None:
 
 def test_must_hold_needs_the_lock(node: Node) -> None:
     node.refused("does not hold the lock", action=lambda: node.swap(must_hold=True))
-    lock.acquire(RUN, {}, 60, root=str(node.root))
+    node_lock.acquire(RUN, {}, 60, root=str(node.root))
     node.swap(must_hold=True)
     assert node.bytes() == AFTER
 
 
 def test_another_process_at_work_is_waited_for(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     node.root.mkdir(0o700)
-    monkeypatch.setattr(storage.exclusive.__wrapped__, "__defaults__", (0.1, "nothing was changed"))
+    monkeypatch.setattr(
+        durable_files.exclusive.__wrapped__, "__defaults__", (0.1, "nothing was changed")
+    )
     with Path(node.root / storage.FLOCK).open("wb") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         assert storage.busy(str(node.root))
@@ -341,14 +349,14 @@ def test_somebody_else_between_read_and_write(
     node: Node, monkeypatch: pytest.MonkeyPatch, how: str, action: str
 ) -> None:
     """Once the journal has the intent, somebody else changes the file."""
-    begin = journal.begin
+    begin = journal_entry.begin
 
     def meanwhile(*args: Any) -> Any:
         answer = begin(*args)
         CONCURRENT[how](node)
         return answer
 
-    monkeypatch.setattr(journal, "begin", meanwhile)
+    monkeypatch.setattr(journal_entry, "begin", meanwhile)
     with pytest.raises(storage.ChangeError, match="something else changed it") as error:
         (
             node.swap()
@@ -366,14 +374,14 @@ def test_the_content_is_compared_even_where_no_time_tells(
     node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Kernel times are coarse: two writes within a few milliseconds may bear the same."""
-    begin = journal.begin
+    begin = journal_entry.begin
 
     def meanwhile(*args: Any) -> Any:
         answer = begin(*args)
         _in_place(node)
         return answer
 
-    monkeypatch.setattr(journal, "begin", meanwhile)
+    monkeypatch.setattr(journal_entry, "begin", meanwhile)
     monkeypatch.setattr(file_target, "_identity", lambda status: status.st_ino)
     with pytest.raises(storage.ChangeError, match="something else changed it"):
         node.swap()
@@ -437,14 +445,14 @@ def test_nothing_is_made_where_a_file_was_to_be_changed(node: Node) -> None:
 def test_create_does_not_replace_what_comes_meanwhile(
     node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write = file_target.write_temporary
+    write = replacement.write_temporary
     path = node.folder / "new"
 
     def meanwhile(*args: Any) -> None:
         write(*args)
         path.write_bytes(b"theirs")
 
-    monkeypatch.setattr(file_target, "write_temporary", meanwhile)
+    monkeypatch.setattr(replacement, "write_temporary", meanwhile)
     attributes = file_change.Attributes(0o600, os.getuid(), os.getgid())
     node.refused(
         "made meanwhile",
@@ -472,7 +480,7 @@ def test_a_change_after_an_interrupted_one_is_refused(
     node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(journal.Entry, "commit", _power_cut)
+        patch.setattr(journal_entry.Entry, "commit", _power_cut)
         with pytest.raises(KeyboardInterrupt):
             node.swap()
     assert node.pending()[0]["state"] == "after"
@@ -494,7 +502,7 @@ def test_done_but_not_committed_is_said(node: Node, monkeypatch: pytest.MonkeyPa
         raise OSError(errno.EIO, "Input/output error")
 
     with monkeypatch.context() as patch:
-        patch.setattr(journal.Entry, "commit", broken)
+        patch.setattr(journal_entry.Entry, "commit", broken)
         node.refused("holds its new bytes", "the disk failed", changed=True)
     assert node.bytes() == AFTER
     assert node.pending()[0]["state"] == "after"
@@ -514,7 +522,7 @@ def test_a_folder_that_was_made_for_nothing_goes_again(
         refuse()
 
     for broken, left in ((refuse, False), (beside, True)):
-        monkeypatch.setattr(file_target, "write_temporary", broken)
+        monkeypatch.setattr(replacement, "write_temporary", broken)
         with pytest.raises(storage.ChangeError, match="ausearch"):
             file_change.create_file(str(path), b"x", node.step(), make_folder=True)
         assert path.parent.exists() is left
@@ -535,7 +543,7 @@ def test_a_folder_that_is_there_is_used_as_it_is(
     def refuse(*dummy: object) -> None:
         raise OSError(errno.EACCES, "Permission denied")
 
-    monkeypatch.setattr(file_target, "write_temporary", refuse)
+    monkeypatch.setattr(replacement, "write_temporary", refuse)
     with pytest.raises(storage.ChangeError):
         file_change.create_file(str(folder / "x.conf"), b"x", node.step(), make_folder=True)
     assert folder.is_dir()
@@ -549,12 +557,12 @@ def test_only_the_folder_itself_is_made_and_it_is_on_the_disk_before_its_file(
             str(node.base / "no" / "drop-in" / "x.conf"), b"x", node.step(), make_folder=True
         )
     assert not (node.base / "no").exists()
-    done, sync, write = [], storage.sync_folder, file_target.write_temporary
+    done, sync, write = [], durable_files.sync_folder, replacement.write_temporary
     monkeypatch.setattr(
-        storage, "sync_folder", lambda path, *more: done.append(path) or sync(path, *more)
+        durable_files, "sync_folder", lambda path, *more: done.append(path) or sync(path, *more)
     )
     monkeypatch.setattr(
-        file_target, "write_temporary", lambda *given: done.append("its bytes") or write(*given)
+        replacement, "write_temporary", lambda *given: done.append("its bytes") or write(*given)
     )
     file_change.create_file(
         str(node.base / "drop-in" / "x.conf"), b"x", node.step(), make_folder=True
@@ -565,7 +573,7 @@ def test_only_the_folder_itself_is_made_and_it_is_on_the_disk_before_its_file(
 def _interrupted(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     """Be ended by somebody, neither refused nor failed, once its intent is on the disk."""
     with monkeypatch.context() as patch:
-        patch.setattr(file_target, "write_temporary", _power_cut)
+        patch.setattr(replacement, "write_temporary", _power_cut)
         with pytest.raises(KeyboardInterrupt):
             node.swap()
 

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from ansible_collections.kubemend.remediation.plugins.module_utils.changes import node_lock
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import journal, lock
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
     file_change,
@@ -278,22 +279,22 @@ Act = Callable[[Node], Any]
 LOCKS: dict[str, tuple[Act, Act, tuple[Any, Any]]] = {
     "acquire": (
         _nothing,
-        lambda node: lock.acquire(RUN, {"pid": 1}, 60, root=str(node.root)),
+        lambda node: node_lock.acquire(RUN, {"pid": 1}, 60, root=str(node.root)),
         (None, RUN),
     ),
     "take over": (
-        lambda node: lock.acquire(NEXT, {"pid": 2}, 60, root=str(node.root)),
-        lambda node: lock.acquire(RUN, {"pid": 1}, 60, take=NEXT, root=str(node.root)),
+        lambda node: node_lock.acquire(NEXT, {"pid": 2}, 60, root=str(node.root)),
+        lambda node: node_lock.acquire(RUN, {"pid": 1}, 60, take=NEXT, root=str(node.root)),
         (NEXT, RUN),
     ),
     "renew": (
-        lambda node: lock.acquire(RUN, {"pid": 1}, 60, root=str(node.root)),
-        lambda node: lock.renew(RUN, 90, root=str(node.root)),
+        lambda node: node_lock.acquire(RUN, {"pid": 1}, 60, root=str(node.root)),
+        lambda node: node_lock.renew(RUN, 90, root=str(node.root)),
         (RUN, RUN),
     ),
     "release": (
-        lambda node: lock.acquire(RUN, {"pid": 1}, 60, root=str(node.root)),
-        lambda node: lock.release(RUN, root=str(node.root)),
+        lambda node: node_lock.acquire(RUN, {"pid": 1}, 60, root=str(node.root)),
+        lambda node: node_lock.release(RUN, root=str(node.root)),
         (RUN, None),
     ),
 }
@@ -318,9 +319,9 @@ def test_a_lock_disturbed_anywhere(base: Path, name: str, how: str) -> None:
         held = lock.read(str(node.root))
         assert (held["run_id"] if held else None) in holders, (call, number)
         assert not held or (held["held"] and held["controller"]["pid"] in (1, 2))
-        last = lock.acquire(RUN, {"pid": 1}, 60, take=NEXT, root=str(node.root))
+        last = node_lock.acquire(RUN, {"pid": 1}, 60, take=NEXT, root=str(node.root))
         assert last["held"]
         assert lock.read(str(node.root))["run_id"] == RUN
         interrupted_changes.recover_all(node.step(RUN))
-        assert lock.release(RUN, root=str(node.root))
+        assert node_lock.release(RUN, root=str(node.root))
         assert node.own() == ["flock"]

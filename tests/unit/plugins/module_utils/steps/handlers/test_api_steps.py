@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.kubemend.remediation.plugins.module_utils.changes import journal_entry
 from ansible_collections.kubemend.remediation.plugins.module_utils.shared import (
     workload_resources,
 )
@@ -137,7 +138,7 @@ def test_a_revert_takes_it_back(tmp_path: Path, fake: Api) -> None:
     assert [
         one["result"]
         for one in revert_files.revert(
-            RUN, journal.StepContext(NEXT, "revert", "revert", "asked for", root)
+            RUN, journal_entry.StepContext(NEXT, "revert", "revert", "asked for", root)
         )
     ] == ["restored"]
     assert workload_resources.text_of(fake.objects[PATH]) == workload_resources.text_of(ITEM)

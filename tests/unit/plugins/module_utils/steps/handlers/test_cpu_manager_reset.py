@@ -15,10 +15,13 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.kubemend.remediation.plugins.module_utils.changes import (
+    journal_entry,
+    node_lock,
+)
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import devices
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
     journal,
-    lock,
     revert_plan,
     step_record,
     storage,
@@ -182,7 +185,7 @@ class Node:
         }
 
     def do(self, wanted: Any, run_id: str = RUN, **params: Any) -> tuple[str, str]:
-        context = journal.StepContext(run_id, wanted["id"], "reset", "KM301", self.root)
+        context = journal_entry.StepContext(run_id, wanted["id"], "reset", "KM301", self.root)
         state, why, _dummy = registry.handler_of(wanted["remedy"]).run(
             Step(context, wanted, "w1", params)
         )
@@ -499,7 +502,7 @@ def test_the_same_step_is_not_begun_twice(node: Node) -> None:
 
 
 def test_under_the_lock_of_its_run_only(node: Node) -> None:
-    lock.acquire(NEXT, {}, 900, root=node.root)
+    node_lock.acquire(NEXT, {}, 900, root=node.root)
     params = {
         "run_id": RUN,
         "root": node.root,
@@ -671,7 +674,7 @@ def test_a_drop_in_that_cannot_be_taken_back_now_is_taken_back_by_the_next_run(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as during:
-        during.setattr(journal.Entry, "commit", full)
+        during.setattr(journal_entry.Entry, "commit", full)
         state, why = node.do(node.lend())
     assert state == "failed"
     assert "not taken back" in why

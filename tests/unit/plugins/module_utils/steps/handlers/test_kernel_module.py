@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies
 
+from ansible_collections.kubemend.remediation.plugins.module_utils.changes import node_lock
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import boot
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
     journal,
-    lock,
     step_record,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
@@ -216,7 +216,7 @@ def test_under_the_lock_of_its_run_and_never_in_check_mode(node):
     assert node.do(check=True)["state"] == "skipped"
     assert not Path(node.root).exists()
     assert not node.path.exists()
-    lock.acquire(NEXT, {}, 900, root=node.root)
+    node_lock.acquire(NEXT, {}, 900, root=node.root)
     params = {
         "run_id": RUN,
         "root": node.root,

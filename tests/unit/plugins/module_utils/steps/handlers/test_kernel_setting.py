@@ -11,8 +11,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies
 
+from ansible_collections.kubemend.remediation.plugins.module_utils.changes import (
+    node_lock,
+    step_claim,
+)
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
-    lock,
     step_record,
     storage,
 )
@@ -206,7 +209,7 @@ def test_under_the_lock_of_its_run_and_never_in_check_mode(node):
     assert node.do(check=True)["state"] == "skipped"
     assert not Path(node.root).exists()
     assert not node.path.exists()
-    lock.acquire(NEXT, {}, 900, root=node.root)
+    node_lock.acquire(NEXT, {}, 900, root=node.root)
     params = {
         "run_id": RUN,
         "root": node.root,
@@ -272,7 +275,7 @@ def test_what_was_done_is_told_where_it_cannot_be_recorded(node, monkeypatch):
         raise storage.ChangeError("how step 01-raise ended was not recorded: no space")
 
     with monkeypatch.context() as patched:
-        patched.setattr(step_record, "end", full)
+        patched.setattr(step_claim, "end", full)
         answer = node.do()
     assert (answer["state"], answer["changed"], node.value()) == ("done", True, 8192)
     assert "not recorded" in answer["reason"]

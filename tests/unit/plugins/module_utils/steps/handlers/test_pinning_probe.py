@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.kubemend.remediation.plugins.module_utils.changes import journal_entry
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
-    journal,
     step_record,
     storage,
 )
@@ -197,7 +197,7 @@ class Node:
                 "state": str(self.state),
             },
         }
-        context = journal.StepContext(RUN, "04-pinned", "pinned", "KM301", self.root)
+        context = journal_entry.StepContext(RUN, "04-pinned", "pinned", "KM301", self.root)
         found, why, _seen = pinning_probe.ProbePinning().run(Step(context, wanted, "w1"))
         return found, why or ""
 
@@ -294,7 +294,7 @@ def test_killed_and_something_else_lies_there_now(node: Node) -> None:
     node.file.write_bytes(pinning_probe.manifest(IMAGE, 1))
     (node.static / "other.yaml").write_text("{}")
     record = {"host": "w1", "path": str(node.file), "made": True}
-    step = journal.StepContext(RUN, "r", "recover", "KM902", node.root)
+    step = journal_entry.StepContext(RUN, "r", "recover", "KM902", node.root)
     assert pinning_probe.ProbePinning().recover(record, step) == (
         "not_done",
         "its test pod is gone",
@@ -314,7 +314,7 @@ def test_killed_while_it_ran(node: Node, made: bool) -> None:
     node.file.write_bytes(pinning_probe.manifest(IMAGE, 1))
     record = {"host": "w1", "path": str(node.file), "made": made}
     assert pinning_probe.ProbePinning().recover(
-        record, journal.StepContext(RUN, "r", "recover", "KM902", node.root)
+        record, journal_entry.StepContext(RUN, "r", "recover", "KM902", node.root)
     ) == (
         "not_done",
         "its test pod is gone",
@@ -332,7 +332,7 @@ def test_nothing_is_known_of_the_kubelet_then(node: Node, monkeypatch: pytest.Mo
     monkeypatch.setattr(pinning_probe.kubelet_restart, "look", refuse)
     found, why = pinning_probe.ProbePinning().recover(
         {"host": "w1", "path": str(node.file)},
-        journal.StepContext(RUN, "r", "recover", "KM902", node.root),
+        journal_entry.StepContext(RUN, "r", "recover", "KM902", node.root),
     )
     assert found == "failed"
     assert "nothing was changed" in why
@@ -364,7 +364,7 @@ def test_a_pod_whose_file_lies_there_still_is_taken_away_by_the_next_run(
         assert node.file.exists()
     (record,) = step_record.unproven(node.root)
     assert pinning_probe.ProbePinning().recover(
-        record, journal.StepContext(RUN, "r", "recover", "KM902", node.root)
+        record, journal_entry.StepContext(RUN, "r", "recover", "KM902", node.root)
     ) == (
         "not_done",
         "its test pod is gone",

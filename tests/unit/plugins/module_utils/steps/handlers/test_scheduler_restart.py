@@ -15,13 +15,13 @@ from types import SimpleNamespace
 
 import pytest
 
+from ansible_collections.kubemend.remediation.plugins.module_utils.changes import journal_entry
 from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi.client import ApiError
 from ansible_collections.kubemend.remediation.plugins.module_utils.shared import (
     step_kinds,
     step_times,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
-    journal,
     step_record,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
@@ -180,7 +180,7 @@ class Node:
             "expect": {"component": "kube-scheduler", "restart": "signal", "pid": pid},
             "guard": {"allow": list(allow)},
         }
-        context = journal.StepContext(RUN, STEP, "restart", "KM202", self.root)
+        context = journal_entry.StepContext(RUN, STEP, "restart", "KM202", self.root)
         return scheduler_restart.RestartLeader().run(Step(context, wanted, "m1"))
 
 

@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies
 
+from ansible_collections.kubemend.remediation.plugins.module_utils.changes import node_lock
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import limits
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
-    lock,
     step_record,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.state.storage import ChangeError
@@ -400,10 +400,10 @@ def test_under_the_lock_of_its_run_once_and_never_in_check_mode(node):
     assert not Path(node.root).exists()
     assert not node.folder.exists()
     assert node.has() == [20, 60]
-    lock.acquire(NEXT, {}, 900, root=node.root)
+    node_lock.acquire(NEXT, {}, 900, root=node.root)
     assert node.do(lock={"controller": None, "seconds": 60})["state"] == "refused"
     assert not node.folder.exists()
-    lock.release(NEXT, root=node.root)
+    node_lock.release(NEXT, root=node.root)
     node.do()
     node.path.unlink()
     assert node.do()["state"] == "done"

@@ -13,10 +13,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from ansible_collections.kubemend.remediation.plugins.module_utils.changes import node_lock
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import kubelet
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
     journal,
-    lock,
     revert_plan,
     step_record,
     storage,
@@ -490,7 +490,7 @@ def test_a_step_is_not_begun_twice(node):
 
 
 def test_another_runs_lock_keeps_it_out(node):
-    lock.acquire(NEXT, {}, 900, root=node.root)
+    node_lock.acquire(NEXT, {}, 900, root=node.root)
     answer = node.enable()
     assert answer["state"] == "refused"
     assert node.get("asked") == []

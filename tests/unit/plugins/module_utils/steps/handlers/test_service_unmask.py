@@ -13,6 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from ansible_collections.kubemend.remediation.plugins.module_utils.changes import (
+    durable_files,
+    journal_entry,
+)
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import devices
 from ansible_collections.kubemend.remediation.plugins.module_utils.shared import step_kinds
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
@@ -198,7 +202,7 @@ def test_a_revert_masks_it_again_by_the_very_link(node):
 def test_what_was_enabled_and_unmasked_is_taken_back_together(node):
     assert node.do()["state"] == "done"
     node.set(enabled="disabled")
-    step = journal.StepContext(RUN, "02-enable", "enable", "KM503", node.root)
+    step = journal_entry.StepContext(RUN, "02-enable", "enable", "KM503", node.root)
     text = node.unit.folder.parent / "bin" / "systemctl"
     text.write_text(
         text.read_text().replace(
@@ -327,14 +331,14 @@ def test_what_somebody_put_in_its_place_stays_open(node):
 
 
 def test_a_mask_that_is_gone_and_cannot_be_committed_is_told_to_systemd(node, monkeypatch):
-    sync = storage.sync_folder
+    sync = durable_files.sync_folder
 
     def full(path):
         if path == str(node.etc.parent):
             raise OSError(28, "No space left on device")
         sync(path)
 
-    monkeypatch.setattr(storage, "sync_folder", full)
+    monkeypatch.setattr(durable_files, "sync_folder", full)
     answer = node.do()
     assert (answer["state"], answer["changed"]) == (
         "failed",

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.kubemend.remediation.plugins.module_utils.changes import node_lock
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import (
     registry,
 )
@@ -22,7 +23,6 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.no
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
     journal,
-    lock,
     revert_plan,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
@@ -205,7 +205,7 @@ def test_a_node_without_a_journal(node: Node, monkeypatch: pytest.MonkeyPatch) -
 def test_a_node_tells_and_makes_nothing(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     temp = interrupt(node)
     temp.write_bytes(b"half")
-    lock.acquire(NEXT, {"machine_id": "m", "pid": 5}, 60, root=str(node.root))
+    node_lock.acquire(NEXT, {"machine_id": "m", "pid": 5}, 60, root=str(node.root))
     before = node.own()
     data, context = _collect(node, monkeypatch)
     (item,) = data["pending"]

@@ -13,6 +13,10 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.kubemend.remediation.plugins.module_utils.changes import (
+    node_lock,
+    step_claim,
+)
 from ansible_collections.kubemend.remediation.plugins.module_utils.shared import step_times
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
     journal,
@@ -209,7 +213,7 @@ def test_an_end_that_is_not_recorded_ends_no_revert(
     def full(*dummy: Any, **more: Any) -> None:
         raise storage.ChangeError("how it ended was not recorded: no space")
 
-    monkeypatch.setattr(step_record, "end", full)
+    monkeypatch.setattr(step_claim, "end", full)
     answer = _back(node)
     (component,) = answer["components"]
     assert (_results(answer), answer["error"], component["proven"]) == (
@@ -227,14 +231,14 @@ def test_an_unfinished_run_or_revert(node: Node) -> None:
     node.run()
     root = str(node.root)
     record = step_record.read(RUN, "01-m2-kube-scheduler-edit", root)
-    step_record.end(RUN, record["step"], step_record.AWAITED, root=root, by={})
+    step_claim.end(RUN, record["step"], step_record.AWAITED, root=root, by={})
     answer = _back(node)
     assert "was interrupted on m2" in answer["error"]
     assert "KM902" in answer["error"]
     assert not answer["paths"]
-    step_record.end(RUN, record["step"], step_record.PROVEN, root=root)
+    step_claim.end(RUN, record["step"], step_record.PROVEN, root=root)
     _back(node)
-    step_record.end(NEXT, "revert-kube-scheduler", step_record.AWAITED, root=root, by={})
+    step_claim.end(NEXT, "revert-kube-scheduler", step_record.AWAITED, root=root, by={})
     ended = node.run(
         {"id": "00-m2-recover", "host": "m2", "remedy": "recover", "guard": {}}, run_id=THIRD
     )
@@ -255,11 +259,11 @@ def test_the_lock_is_demanded(node: Node) -> None:
     node.run()
     left = node.manifest.read_bytes()
     assert "does not hold the lock" in _back(node, lock={"seconds": 60})["error"]
-    lock.acquire(THIRD, {}, 60, root=str(node.root))
+    node_lock.acquire(THIRD, {}, 60, root=str(node.root))
     assert f"run {THIRD} holds this node" in _back(node)["error"]
     assert node.manifest.read_bytes() == left
-    lock.release(THIRD, str(node.root))
-    lock.acquire(NEXT, {}, 60, root=str(node.root))
+    node_lock.release(THIRD, str(node.root))
+    node_lock.acquire(NEXT, {}, 60, root=str(node.root))
     assert _results(_back(node, lock={"seconds": 60})) == ["restored"]
     assert lock.read(str(node.root))["remaining"] > 60
 

@@ -3,8 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The lock of a cluster on one node, as the action cluster_lock asks for it."""
 
-from . import lock, step_record
-from .storage import ROOT, ChangeError
+from ..state import lock, step_record
+from ..state.storage import ROOT, ChangeError
+from . import node_lock
 
 
 def run(params):
@@ -18,7 +19,7 @@ def run(params):
         return _answer(False, False, lock.read(root), "check mode: nothing is locked")
     try:
         return STATES.get(params["state"], _acquired)(params, root)
-    except lock.LockHeld as error:
+    except node_lock.LockHeld as error:
         return _answer(False, False, error.lock, str(error))
     except ChangeError as error:
         return _answer(False, False, None, str(error))
@@ -29,11 +30,11 @@ def _released(params, root):
     # a step that runs still needs the lock, for its rollback; the lock's time ends it
     if _running_step(root, lambda run: run == run_id):
         return _answer(True, False, lock.read(root), "")
-    return _answer(False, lock.release(run_id, root), None, "")
+    return _answer(False, node_lock.release(run_id, root), None, "")
 
 
 def _renewed(params, root):
-    return _answer(True, True, lock.renew(params["run_id"], params["seconds"], root), "")
+    return _answer(True, True, node_lock.renew(params["run_id"], params["seconds"], root), "")
 
 
 def _acquired(params, root):
@@ -43,7 +44,7 @@ def _acquired(params, root):
     if running:
         message = "step {step} of run {run_id} is still at work here".format(**running)
         return dict(_answer(False, False, before, message), working=running["run_id"])
-    held = lock.acquire(
+    held = node_lock.acquire(
         run_id, params.get("controller") or {}, params["seconds"], params.get("take"), root
     )
     return _answer(True, before is None or before["run_id"] != run_id, held, "")

@@ -8,9 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
+from ansible_collections.kubemend.remediation.plugins.module_utils.changes import (
     cluster_lock,
-    journal,
+    journal_entry,
+    step_claim,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
     lock,
     step_record,
 )
@@ -101,16 +104,16 @@ def test_another_runs_step_at_work_is_no_reason_to_keep_ours(
     params = {"run_id": RUN, "seconds": 60, "state": "acquired", "root": root}
     with monkeypatch.context() as patch:
         patch.setattr(step_record.os, "getpid", os.getppid)
-        step_record.claim(
-            journal.StepContext(RUN, "01-m1-x", "edit", "KM101", root),
+        step_claim.claim(
+            journal_entry.StepContext(RUN, "01-m1-x", "edit", "KM101", root),
             {"component": "kube-scheduler"},
         )
     assert cluster_lock.run(params)["held"] is True
-    step_record.end(RUN, "01-m1-x", step_record.PROVEN, root=root)
+    step_claim.end(RUN, "01-m1-x", step_record.PROVEN, root=root)
     with monkeypatch.context() as patch:
         patch.setattr(step_record, "alive", lambda record: False)
-        step_record.claim(
-            journal.StepContext(RUN, "02-m1-y", "edit", "KM101", root),
+        step_claim.claim(
+            journal_entry.StepContext(RUN, "02-m1-y", "edit", "KM101", root),
             {"component": "kube-scheduler"},
         )
         assert cluster_lock.run({**params, "run_id": OTHER, "take": RUN})["held"] is True
