@@ -11,7 +11,7 @@ is under /run, so that a reboot removes it. The package's own files stay as they
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from ...module_utils.shared import restart_impact
@@ -19,10 +19,10 @@ from ...module_utils.shared.klog_verbosity import given
 from ...module_utils.shared.units import KUBELET as KUBELET_UNIT
 from ..editing import draft as editing_draft
 from ..evidence import contract
+from ..evidence.answers.file_record import FileRecord
 from ..evidence.answers.http_answer import HttpAnswer
 from ..evidence.answers.node.devices import Devices
 from ..evidence.answers.node.kubelet import Kubelet, KubeletProcess, KubeletUnit
-from ..models import control_plane
 from ..models.kubelet import dropin as kubelet_dropin
 from ..planning import fencing
 from ..planning.plan import RemedyContext, Step
@@ -40,8 +40,8 @@ NUMBER = re.compile(r"(?<=--v[= ])\d+")
 
 def raise_kubelet(scene: RemedyContext, level: int, run_id: str) -> Step:
     """Return the step that starts this host's kubelet again with that level."""
-    unit = control_plane.data(scene.document, "kubelet").get("unit") or {}
-    process = contract.answer(scene.document, Kubelet).process or KubeletProcess()
+    kubelet = contract.answer(scene.document, Kubelet)
+    unit, process = kubelet.unit or KubeletUnit(), kubelet.process or KubeletProcess()
     expect = {
         "component": "kubelet",
         "restart": "unit",
@@ -83,7 +83,7 @@ def _refusal(scene: RemedyContext) -> str | None:
             " kubelet restarts; wait for their end, or allow it with -e"
             " kubemend_allow=capture_restart,kubelet_restart"
         )
-    waiting = restart_impact.of_kubelet(control_plane.data(scene.document, "kubelet"))
+    waiting = restart_impact.of_kubelet(asdict(contract.answer(scene.document, Kubelet)))
     if waiting and "pending_changes" not in allow:
         return str(restart_impact.sentence(host, "the kubelet", waiting))
     return None
@@ -113,35 +113,33 @@ def _devices(scene: RemedyContext) -> tuple[str, ...]:
     return devices.names or devices.running or ()
 
 
-def _in_its_file(unit: Mapping[str, Any], level: int) -> tuple[dict[str, Any], str] | None:
+def _in_its_file(unit: KubeletUnit, level: int) -> tuple[dict[str, Any], str] | None:
     """Return the change of the number of --v in the file that sets the variable.
 
     The result is None where another way is needed.
     """
-    names = [name for name, _value in unit.get("split_variables") or ()]
+    names = [name for name, _value in unit.split_variables]
     if VARIABLE not in names or given(kubelet_dropin.behind(unit, VARIABLE)) is not None:
         return None  # what follows it counts
-    for record in reversed(unit.get("environment_files") or ()):
-        lines = list(ASSIGNMENT.finditer(record.get("text") or ""))
+    for file in reversed(unit.environment_files):
+        lines = list(ASSIGNMENT.finditer(file.text or ""))
         if lines:
-            return _changed_number(record, lines[-1], level)
+            return _changed_number(file, lines[-1], level)
     return None
 
 
 def _changed_number(
-    record: Mapping[str, Any], line: re.Match[str], level: int
+    file: FileRecord, line: re.Match[str], level: int
 ) -> tuple[dict[str, Any], str] | None:
     numbers = list(NUMBER.finditer(line.group()))
     if not numbers:
         return None
     place = line.start() + numbers[-1].start()
-    return _spliced(record, place, numbers[-1].group(), str(level))
+    return _spliced(file, place, numbers[-1].group(), str(level))
 
 
-def _spliced(
-    record: Mapping[str, Any], place: int, old: str, new: str
-) -> tuple[dict[str, Any], str]:
-    source = editing_draft.Source.of(record)
+def _spliced(file: FileRecord, place: int, old: str, new: str) -> tuple[dict[str, Any], str]:
+    source = editing_draft.Source.of(asdict(file))
     data = source.text.encode("utf-8")
     begin = len(source.text[:place].encode("utf-8"))
     splice = editing_draft.Splice(
@@ -156,9 +154,9 @@ def _spliced(
     return {"kind": "files", "path": source.path, "files": [one], "reload": False}, diff
 
 
-def _beside_it(unit: Mapping[str, Any], level: int, run_id: str) -> tuple[dict[str, Any], str]:
+def _beside_it(unit: KubeletUnit, level: int, run_id: str) -> tuple[dict[str, Any], str]:
     """Return a drop-in that sorts after the others, and the file of the variable that it reads."""
-    name = (unit.get("split_variables") or [[""]])[-1][0]
+    name = unit.split_variables[-1][0] if unit.split_variables else ""
     if given(kubelet_dropin.behind(unit, name)) is not None:
         raise editing_draft.EditRefused(
             KUBELET_UNIT,

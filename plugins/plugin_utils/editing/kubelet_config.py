@@ -10,9 +10,11 @@ reported next to it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from ..evidence.answers.file_record import FileRecord
+from ..evidence.answers.node.kubelet import Kubelet
 from ..models.kubelet import config
 from ..models.kubelet.config import KubeletConfig
 from ..parsers import pod_manifest
@@ -30,18 +32,18 @@ class Edited:
     """Edited configuration.
 
     changes: the changes of files for the node, one per file
-    kubelet: the evidence as it would be afterwards
+    kubelet: the answer of its collector as it would be afterwards
     diff: the difference for operators
     told: the same in words
     """
 
     changes: tuple[dict[str, Any], ...]
-    kubelet: Mapping[str, Any]
+    kubelet: Kubelet
     diff: str
     told: str
 
 
-def edited(kubelet: Mapping[str, Any], wanted: Mapping[str, str]) -> Edited:
+def edited(kubelet: Kubelet, wanted: Mapping[str, str]) -> Edited:
     """Return the edit that makes the kubelet's next start read these settings.
 
     wanted: of FLAGS, to their values. An empty list counts as not set. Raises EditRefused with the
@@ -80,7 +82,7 @@ def _summary(read: KubeletConfig, key: str, value: str) -> str:
     return f"{key}: {value or 'none'} (was {former})"
 
 
-def _place(kubelet: Mapping[str, Any], read: KubeletConfig, key: str) -> str:
+def _place(kubelet: Kubelet, read: KubeletConfig, key: str) -> str:
     """Return the file that decides, or would decide."""
     setting = read.setting(key, FLAGS[key])
     if setting is not None and setting.path is None:
@@ -90,9 +92,9 @@ def _place(kubelet: Mapping[str, Any], read: KubeletConfig, key: str) -> str:
             f"it sets --{FLAGS[key]}, which overrules every file",
             "change it where the unit is made",
         )
-    path = (kubelet.get("config") or {}).get("path")
+    path = (kubelet.config or FileRecord()).path
     if setting is not None:
-        path = setting.path
+        path = setting.path or ""
     if not path:
         raise EditRefused(
             "the kubelet's command line",
@@ -100,26 +102,24 @@ def _place(kubelet: Mapping[str, Any], read: KubeletConfig, key: str) -> str:
             "it names no --config file",
             f"give this kubelet {key} where the unit is made",
         )
-    return str(path)
+    return path
 
 
-def _record(kubelet: Mapping[str, Any], path: str) -> Mapping[str, Any]:
+def _record(kubelet: Kubelet, path: str) -> FileRecord:
     return next(
-        record
-        for record in (kubelet.get("config"), *(kubelet.get("config_dropins") or ()))
-        if record and record.get("path") == path
+        file
+        for file in (kubelet.config, *kubelet.config_dropins)
+        if file is not None and file.path == path
     )
 
 
-def _in_file(
-    record: Mapping[str, Any], values: Mapping[str, str]
-) -> tuple[dict[str, Any], str, str]:
+def _in_file(file: FileRecord, values: Mapping[str, str]) -> tuple[dict[str, Any], str, str]:
     """Return (the change for the node, the text afterwards, its difference).
 
     All is in one write, of what lies between the first and the last change. The text has letters
     where the file is masked, because a masked scalar is no YAML; the difference has the mask.
     """
-    source = Source.of(record)
+    source = Source.of(asdict(file))
     former = text = pod_manifest.parseable(source.text, source.masked)
     for key, value in values.items():
         text = scalar.set_scalar(Source(text, source.path), [key], value).text
@@ -148,29 +148,28 @@ def _common(first_bytes: bytes, second_bytes: bytes) -> int:
     return next(differences, min(len(first_bytes), len(second_bytes)))
 
 
-def _with(kubelet: Mapping[str, Any], path: str, text: str) -> dict[str, Any]:
-    """Return the evidence with another text in one file."""
-    update = {"text": text, "size": len(text.encode("utf-8")), "masked": []}
+def _with(kubelet: Kubelet, path: str, text: str) -> Kubelet:
+    """Return the answer with another text in one file."""
 
-    def updated(record: Any) -> Any:
-        if record and record.get("path") == path:
-            return {**record, **update}
-        return record
+    def updated(file: FileRecord) -> FileRecord:
+        if file.path == path:
+            return replace(file, text=text, size=len(text.encode("utf-8")), masked=())
+        return file
 
-    return {
-        **kubelet,
-        "config": updated(kubelet.get("config")),
-        "config_dropins": [updated(record) for record in kubelet.get("config_dropins") or ()],
-    }
+    return replace(
+        kubelet,
+        config=kubelet.config and updated(kubelet.config),
+        config_dropins=tuple(map(updated, kubelet.config_dropins)),
+    )
 
 
-def _verify(kubelet: Mapping[str, Any], wanted: Mapping[str, str]) -> None:
+def _verify(kubelet: Kubelet, wanted: Mapping[str, str]) -> None:
     """Read the settings again: several edits of one file must not interfere."""
     read = config.read(kubelet)
     for key, value in wanted.items():
         if read.problem or _value(read, key) != value:
             raise EditRefused(
-                str((kubelet.get("config") or {}).get("path")),
+                str(kubelet.config and kubelet.config.path),
                 None,
                 f"{key} would not be {value} afterwards",
                 draft.BY_HAND,

@@ -50,6 +50,14 @@ def answer(document: Document, kind: type[Answer]) -> Answer:
     return _answer_in(found, kind)
 
 
+def optional_answer(document: Document, kind: type[Answer]) -> Answer | None:
+    """Return what a collector answered, None where it did not."""
+    found = record(document, registry.COLLECTORS[kind])
+    if found.get("status") != "ok" or not found.get("data"):
+        return None
+    return _answer_in(found, kind)
+
+
 def partial_answer(document: Document, kind: type[Answer]) -> Answer:
     """Return what a collector knows, also where it could not answer everything."""
     return _answer_in(record(document, registry.COLLECTORS[kind]), kind)

@@ -185,7 +185,7 @@ def read(document: Mapping[str, Any]) -> NodeBoot:
         control_plane.data(document, "boot").get("modules_files") or (),
         limits,
         control_plane.data(document, "swap").get("fstab"),
-        contract.answer(document, System).addresses,
+        contract.answer(document, System).addresses or (),
         installer.owner_of(document),
         healthz is not None and healthz.status == 200,
     )

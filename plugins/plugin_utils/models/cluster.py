@@ -191,7 +191,7 @@ def host_of(document: Mapping[str, Any]) -> Host:
     installer = contract.answer(document, Installer)
     journal = contract.answer(document, Journal)
     names = {document["host"], document.get("node"), document.get("address"), system.hostname}
-    names.update(system.addresses)
+    names.update(system.addresses or ())
     started = None
     if kubelet.process is not None:
         started = moment(kubelet.process.started_at)
@@ -210,12 +210,12 @@ def host_of(document: Mapping[str, Any]) -> Host:
         control_plane.extract(document),
         contract.answer(document, Etcd),
         installer.paths,
-        _answer_of(document, Devices),
+        contract.optional_answer(document, Devices),
         started,
         pinning.extract(document),
         node_identity.extract(document),
         _working(journal.lock, journal.unproven),
-        _answer_of(document, ApiWay),
+        contract.optional_answer(document, ApiWay),
         contract.answer(document, SchedulerLogs),
         model_pressure.extract(document),
         _clock(document, system.clock),
@@ -224,13 +224,6 @@ def host_of(document: Mapping[str, Any]) -> Host:
         installer.traces,
         kubelet.unit is not None,
     )
-
-
-def _answer_of(document: Mapping[str, Any], kind: type[Answer]) -> Answer | None:
-    """Return what a collector of a host answered, None where it did not."""
-    if not control_plane.data(document, registry.COLLECTORS[kind]):
-        return None
-    return contract.answer(document, kind)
 
 
 def _errors(document: Mapping[str, Any]) -> dict[str, str]:

@@ -516,10 +516,10 @@ def _kubelet_problem(document: Mapping[str, Any]) -> str:
     """
     if status(document, "kubelet") == "absent":
         return "no kubelet on this host"
-    if not data(document, "kubelet"):
+    kubelet = contract.optional_answer(document, Kubelet)
+    if kubelet is None:
         return ""
-    kubelet = contract.answer(document, Kubelet)
-    if not kubelet.process:
+    if kubelet.process is None:
         state = (kubelet.unit or KubeletUnit()).active_state or "unknown"
         return f"the kubelet does not run (unit {state})"
     return _health_problem(kubelet.healthz or HttpAnswer())

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from math import ceil
 from typing import Any
@@ -26,7 +26,7 @@ from ..parsers import (
 )
 from ..parsers.cpu_manager_state import NONE, WRONG, CpuState
 from ..parsers.memory_manager_state import MemoryState
-from . import control_plane, cpu_manager_options
+from . import cpu_manager_options
 from .kubelet import (
     config as kubelet_config,
 )
@@ -337,17 +337,16 @@ def _is_from_kubeadm(node: Node) -> bool:
 @memoize.last
 def read(document: Mapping[str, Any]) -> Node | None:
     """Return what is known of a node; None where its kubelet was not found, or not collected."""
-    kubelet = control_plane.data(document, "kubelet")
-    if not kubelet:
+    kubelet = contract.optional_answer(document, Kubelet)
+    if kubelet is None:
         return None
-    typed = contract.answer(document, Kubelet)
     config = kubelet_config.read(kubelet)
     seen = contract.answer(document, pinning.Pinning)
     state, trouble = _state_file(seen.cpu_state)
     release = pflag.parse_version((seen.kubelet_version or "").rpartition(" ")[2])
     policy, setting = _policy(config, release)
     last_words = ""
-    if typed.process is None:
+    if kubelet.process is None:
         last_words = _last_words(contract.answer(document, KubeletLog).lines)
     return Node(
         config,
@@ -356,14 +355,14 @@ def read(document: Mapping[str, Any]) -> Node | None:
         state,
         seen.cpu_state,
         seen,
-        typed.process is not None,
+        kubelet.process is not None,
         release,
         trouble,
         last_words,
         kubelet_dropin.lent(kubelet),
         _refused_memory(document),
-        _path(typed),
-        _proven(kubelet, typed),
+        _path(kubelet),
+        _proven(kubelet),
     )
 
 
@@ -403,11 +402,11 @@ def _path(kubelet: Kubelet) -> str | None:
     return kubelet.config.path
 
 
-def _proven(kubelet: Mapping[str, Any], typed: Kubelet) -> bool:
+def _proven(kubelet: Kubelet) -> bool:
     """Tell whether a kubelet that is well was started with what its files contain now."""
-    if typed.process is None or typed.healthz is None or typed.healthz.status != 200:
+    if kubelet.process is None or kubelet.healthz is None or kubelet.healthz.status != 200:
         return False
-    return not kubelet_dropin.lent(kubelet) and not restart_impact.of_kubelet(kubelet)
+    return not kubelet_dropin.lent(kubelet) and not restart_impact.of_kubelet(asdict(kubelet))
 
 
 def unread(file: FileRecord) -> str:

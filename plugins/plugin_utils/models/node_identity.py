@@ -25,7 +25,6 @@ from ..evidence.answers.node.kubelet_log import KubeletLog
 from ..evidence.answers.node.system import System
 from ..evidence.document import one_line
 from ..parsers import pflag, unit_journal
-from . import control_plane
 from .kubelet import config as kubelet_config
 from .kubelet import dropin as kubelet_dropin
 from .kubelet import exit_cause
@@ -111,9 +110,9 @@ def _name(argv: tuple[str, ...], override: str | None, hostname: str | None) -> 
     return name
 
 
-def _machine_addresses(document: Mapping[str, Any], system: System) -> frozenset[str] | None:
+def _machine_addresses(system: System) -> frozenset[str] | None:
     """Return the host's own addresses; None where they were not read."""
-    if "addresses" not in control_plane.data(document, "system"):
+    if system.addresses is None:
         return None
     return frozenset(str(ip(address) or address) for address in system.addresses)
 
@@ -122,7 +121,7 @@ def extract(document: Mapping[str, Any]) -> Identity:
     """Return what evaluating a cluster keeps of one host."""
     kubelet = contract.answer(document, Kubelet)
     system = contract.answer(document, System)
-    lent = kubelet_dropin.lent(control_plane.data(document, "kubelet"))
+    lent = kubelet_dropin.lent(kubelet)
     argv = tuple(word for word in kubelet.argv if word not in lent)
     hostname, override = system.hostname, pflag.string_flag(argv, "hostname-override")
     return Identity(
@@ -133,7 +132,7 @@ def extract(document: Mapping[str, Any]) -> Identity:
         pflag.string_flag(argv, "cloud-provider") or "",
         kubelet_config.inside(argv),
         _node_ips(argv),
-        _machine_addresses(document, system),
+        _machine_addresses(system),
         bool(contract.record(document, "system").get("truncated")),
         kubelet.process is not None,
         _places(document["host"], kubelet.unit),

@@ -13,12 +13,13 @@ from typing import Any
 from ...module_utils.shared import quantity
 from ..evidence import contract
 from ..evidence.answers.node import pressure
+from ..evidence.answers.node.kubelet import Kubelet
 from ..evidence.answers.node.largest import Largest
 from ..evidence.answers.process_holder import Holder
 from ..evidence.document import one_line
 from ..parsers import pflag
 from ..safe_io import yaml_nodes
-from . import control_plane, limits
+from . import limits
 from .kubelet import config as kubelet_config
 from .kubelet.config import KubeletConfig, Setting
 from .result import EvidenceRef
@@ -163,12 +164,13 @@ def _is_crossed(measure: Measure, bounds: Iterable[Threshold]) -> bool:
 
 def extract(document: Mapping[str, Any]) -> Pressure:
     """Return what a host's evidence contains; empty where its collectors did not answer."""
-    if not control_plane.data(document, "pressure"):
+    answer = contract.optional_answer(document, pressure.Pressure)
+    if answer is None:
         return Pressure()
-    config = kubelet_config.read(control_plane.data(document, "kubelet"))
+    config = kubelet_config.read(contract.answer(document, Kubelet))
     largest = contract.answer(document, Largest)
     return Pressure(
-        tuple(_measures(contract.answer(document, pressure.Pressure))),
+        tuple(_measures(answer)),
         tuple(thresholds(config)),
         tuple(_folders(largest)),
         tuple(_processes(largest.memory, "rss")),

@@ -5,6 +5,9 @@
 
 from __future__ import annotations
 
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers.node import (
+    kubelet as kubelet_answer,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import (
     kubelet_dropin,
 )
@@ -17,4 +20,6 @@ def argument_files(unit, *words):
 
 
 def unit(value, *behind):
-    return {"start_words": ["kubelet", "$X", *behind], "split_variables": [["X", value]]}
+    return kubelet_answer.KubeletUnit(
+        start_words=("kubelet", "$X", *behind), split_variables=(("X", value),)
+    )

@@ -13,7 +13,6 @@ from ...evidence import contract
 from ...evidence.answers.node.kubelet import Kubelet
 from ...evidence.answers.node.kubelet_log import KubeletLog
 from ...evidence.answers.node.system import System
-from ...models import control_plane
 from ...models.cluster import Host
 from ...models.kubelet import config as kubelet_config
 from ...models.kubelet import status as kubelet_status
@@ -92,7 +91,7 @@ def _hit(host: Host, document: Mapping[str, Any], refusals: list[tuple[str, str]
     driver, other = refusals[-1][1], SYSTEMD
     if driver == SYSTEMD:
         other = CGROUPFS
-    config = kubelet_config.read(control_plane.data(document, "kubelet"))
+    config = kubelet_config.read(contract.answer(document, Kubelet))
     setting = config.setting("cgroupDriver", "cgroup-driver")
     place = ""
     if setting and setting.path and setting.value == other:

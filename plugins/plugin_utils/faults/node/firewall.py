@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from ...evidence import contract
 from ...evidence.answers.node.boot import Denials
 from ...evidence.answers.node.instances import Instances
+from ...evidence.answers.node.kubelet import Kubelet
 from ...evidence.document import one_line
 from ...models import boot as model_boot
 from ...models import control_plane, installer
@@ -199,7 +200,7 @@ def _pids_of_pod_network(document: Mapping[str, Any]) -> set[int | None]:
 
 
 def _kubelet_port(host: Host, document: Mapping[str, Any]) -> tuple[dict[int, str], list[Gap]]:
-    config = kubelet_config.read(control_plane.data(document, "kubelet"))
+    config = kubelet_config.read(contract.answer(document, Kubelet))
     port, address = config.setting("port", "port"), config.setting("address", "address")
     if config.certain(port) and config.certain(address):
         if address and _loopback(address.value):

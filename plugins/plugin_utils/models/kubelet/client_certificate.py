@@ -30,7 +30,6 @@ from ...evidence import contract
 from ...evidence.answers.file_record import CertificateFile
 from ...evidence.answers.node.kubelet import Kubelet
 from ...safe_io import yaml_nodes
-from .. import control_plane
 from ..cluster import timestamp
 from . import config as kubelet_config
 
@@ -79,7 +78,7 @@ def read(document: Mapping[str, Any]) -> Validity | None:
     dates = _dates(certificate.pem or "")
     if dates is None or collected is None:
         return None
-    path, rotates = certificate.path, _rotates(control_plane.data(document, "kubelet"))
+    path, rotates = certificate.path, _rotates(kubelet)
     aside = _is_aside(path, rotates)
     if aside and kubelet.kubeconfig is not None:
         path = kubelet.kubeconfig.path
@@ -116,7 +115,7 @@ def _date(certificate: Any, name: str) -> datetime:
     return date.replace(tzinfo=timezone.utc)
 
 
-def _rotates(kubelet: Mapping[str, Any]) -> bool | None:
+def _rotates(kubelet: Kubelet) -> bool | None:
     config = kubelet_config.read(kubelet)
     rotates, setting = config.switch("rotateCertificates", "rotate-certificates")
     if not config.certain(setting):

@@ -15,12 +15,11 @@ import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
 
 from yaml.nodes import MappingNode, Node, SequenceNode
 
 from ....module_utils.shared import quantity
-from ...evidence import contract, memoize
+from ...evidence import memoize
 from ...evidence.answers.file_record import FileRecord
 from ...evidence.answers.node.kubelet import Kubelet
 from ...parsers import pflag, pod_manifest
@@ -109,14 +108,14 @@ class KubeletConfig:
 
 
 @memoize.last
-def read(kubelet: Mapping[str, Any]) -> KubeletConfig:
-    """Return the configuration from the evidence of the collector kubelet. Never raises."""
+def read(kubelet: Kubelet) -> KubeletConfig:
+    """Return the configuration from the answer of the collector kubelet. Never raises."""
     values: dict[tuple[str, ...], Setting] = {}
     tops: dict[str, Setting] = {}
-    answer, temporary = contract.decoded(kubelet, Kubelet).answer, dropin.lent(kubelet)
-    argv = tuple(word for word in answer.argv if word not in temporary)
+    temporary = dropin.lent(kubelet)
+    argv = tuple(word for word in kubelet.argv if word not in temporary)
     problems = [_unreadable(argv)]
-    for file in (answer.config, *answer.config_dropins):
+    for file in (kubelet.config, *kubelet.config_dropins):
         if file is None:
             continue
         try:

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from ....module_utils.shared import systemd_output
-from ...parsers import json_values
+from ...evidence.answers.node.kubelet import Kubelet, KubeletUnit
 
 # For a reset; a capture has files of its own.
 DROPIN, ENVIRONMENT = (
@@ -20,10 +19,9 @@ DROPIN, ENVIRONMENT = (
 ADDS = re.compile(r"(?m)^# adds: (.*)$")
 
 
-def behind(unit: Mapping[str, Any], variable: str) -> list[str]:
+def behind(unit: KubeletUnit, variable: str) -> list[str]:
     """Return the arguments behind the last place where ExecStart has the variable."""
-    words = [str(word) for word in unit.get("start_words") or ()]
-    values = dict(unit.get("split_variables") or ())
+    words, values = unit.start_words, dict(unit.split_variables)
     last = max((place for place, word in enumerate(words) if word == f"${variable}"), default=-1)
     return [argument for word in words[last + 1 :] for argument in _expanded(word, values)]
 
@@ -35,16 +33,16 @@ def _expanded(word: str, values: Mapping[str, str | None]) -> list[str]:
     return [word]
 
 
-def lent(kubelet: Mapping[str, Any]) -> tuple[str, ...]:
+def lent(kubelet: Kubelet) -> tuple[str, ...]:
     """Return the temporary arguments that an unfinished reset left to this kubelet."""
-    for text in _environments(json_values.mapping(kubelet.get("unit"))):
+    for text in _environments(kubelet.unit or KubeletUnit()):
         match = ADDS.search(text)
         if match:
             return tuple(match.group(1).split())
     return ()
 
 
-def _environments(unit: Mapping[str, Any]) -> Iterator[str]:
-    for record in unit.get("environment_files") or ():
-        if record.get("path") == ENVIRONMENT:
-            yield record.get("text") or ""
+def _environments(unit: KubeletUnit) -> Iterator[str]:
+    for file in unit.environment_files:
+        if file.path == ENVIRONMENT:
+            yield file.text or ""

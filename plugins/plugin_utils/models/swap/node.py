@@ -95,7 +95,7 @@ def named(line: Line) -> Source:
 def read(document: Mapping[str, Any]) -> NodeSwap:
     """Return the swap of a host from its evidence. Never raises."""
     seen = Seen(control_plane.data(document, "swap"))
-    config = kubelet_config.read(control_plane.data(document, "kubelet"))
+    config = kubelet_config.read(contract.answer(document, Kubelet))
     reported = contract.answer(document, Pinning).kubelet_version or ""
     values = argv = gates = None
     if not config.problem:

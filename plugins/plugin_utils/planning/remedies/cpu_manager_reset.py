@@ -11,7 +11,7 @@ nothing is drained, and the plan says what that does to running pods.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from ....module_utils.shared import consent, restart_impact
@@ -23,8 +23,8 @@ from ...editing import draft as editing_draft
 from ...editing import kubelet_config
 from ...evidence import contract
 from ...evidence.answers.cluster.server import Server
-from ...evidence.answers.node.kubelet import Kubelet
-from ...models import control_plane, cpu_manager, membership
+from ...evidence.answers.node.kubelet import Kubelet, KubeletUnit
+from ...models import cpu_manager, membership
 from ...models import installer as model_installer
 from ...models.cluster import Cluster, Host
 from ...models.cpu_manager import Node
@@ -75,7 +75,7 @@ def asked(scene: RemedyContext) -> Sequence[Step]:
 
 def _edited(scene: RemedyContext) -> kubelet_config.Edited:
     wanted = scene.consent.cpu_manager.get(scene.finding.host or "") or {}
-    return kubelet_config.edited(control_plane.data(scene.document, "kubelet"), wanted)
+    return kubelet_config.edited(contract.answer(scene.document, Kubelet), wanted)
 
 
 def reset(scene: RemedyContext) -> Sequence[Step]:
@@ -95,7 +95,7 @@ def reset(scene: RemedyContext) -> Sequence[Step]:
         edited = _edited(scene)
     except editing_draft.EditRefused as refused:
         return [_step(scene, RESET, refused.path, str(refused))]
-    after = cpu_manager.read(with_data(scene.document, "kubelet", edited.kubelet)) or node
+    after = cpu_manager.read(_with_kubelet(scene.document, edited.kubelet)) or node
     unfit = _never_starts(scene, after)
     if unfit:
         return [_step(scene, RESET, "its state", unfit)]
@@ -157,9 +157,8 @@ def _unlent(scene: RemedyContext, words: Sequence[str]) -> str:
     """Return why no kubelet starts with the temporary arguments, or an empty text."""
     if not words:
         return ""
-    kubelet = control_plane.data(scene.document, "kubelet")
-    argv = [*(kubelet.get("argv") or ()), *words]
-    document = with_data(scene.document, "kubelet", {**kubelet, "argv": argv})
+    kubelet = contract.answer(scene.document, Kubelet)
+    document = _with_kubelet(scene.document, replace(kubelet, argv=(*kubelet.argv, *words)))
     refused = refused_configuration.read(document).why
     if not refused:
         return ""
@@ -254,9 +253,7 @@ def _loaded(scene: RemedyContext) -> str | None:
         return None
     kubelet = contract.answer(scene.document, Kubelet)
     own = [config.path for config in (kubelet.config, *kubelet.config_dropins) if config]
-    waiting = restart_impact.of_kubelet(
-        control_plane.data(scene.document, "kubelet"), [*own, kubelet_dropin.ENVIRONMENT]
-    )
+    waiting = restart_impact.of_kubelet(asdict(kubelet), [*own, kubelet_dropin.ENVIRONMENT])
     if not waiting:
         return None
     return str(restart_impact.sentence(scene.finding.host or "", "the kubelet", waiting))
@@ -364,7 +361,7 @@ def _start(scene: RemedyContext, words: Sequence[str]) -> tuple[Step | None, str
         "# Made by kubemend for the reset of its state; it takes it away again, and so does a"
         f" reboot.\n# adds: {' '.join(words)}\n"
     )
-    unit = control_plane.data(scene.document, "kubelet").get("unit") or {}
+    unit = contract.answer(scene.document, Kubelet).unit or KubeletUnit()
     try:
         files, diff = argument_files(
             unit, words, header, kubelet_dropin.DROPIN, kubelet_dropin.ENVIRONMENT
@@ -420,17 +417,11 @@ def _drain(scene: RemedyContext, lent: bool) -> Step:
     )
 
 
-def with_data(
-    document: Mapping[str, Any], collector: str, data: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Return the evidence as if that collector had found this."""
-    return {
-        **document,
-        "collectors": {
-            **document["collectors"],
-            collector: {**document["collectors"][collector], "data": data},
-        },
-    }
+def _with_kubelet(document: Mapping[str, Any], kubelet: Kubelet) -> dict[str, Any]:
+    """Return the evidence as if the collector kubelet had found this."""
+    collectors = document["collectors"]
+    record = {**collectors["kubelet"], "data": asdict(kubelet)}
+    return {**document, "collectors": {**collectors, "kubelet": record}}
 
 
 def _reset(scene: RemedyContext, node: Node, drained: bool, edited: kubelet_config.Edited) -> Step:

@@ -11,17 +11,18 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ....module_utils.shared.units import KUBELET as UNIT
 from ...editing import draft
+from ...evidence.answers.node.kubelet import KubeletUnit
 from ...models.kubelet import dropin
 from ...parsers import pflag
 
 
 def argument_files(
-    unit: Mapping[str, Any], words: Sequence[str], header: str, dropin_path: str, environment: str
+    unit: KubeletUnit, words: Sequence[str], header: str, dropin_path: str, environment: str
 ) -> tuple[list[dict[str, Any]], str]:
     """Return (files to create, their difference): a drop-in and the file of its variable.
 
@@ -55,17 +56,15 @@ def argument_files(
     )
 
 
-def _last_variable(unit: Mapping[str, Any]) -> tuple[str, str | None]:
-    variables = unit.get("split_variables")
-    if not variables:
+def _last_variable(unit: KubeletUnit) -> tuple[str, str | None]:
+    if not unit.split_variables:
         raise draft.EditRefused(
             UNIT,
             None,
             "its ExecStart has no variable for more arguments",
             "add them where the unit is made",
         )
-    name, value = variables[-1]
-    return name, value
+    return unit.split_variables[-1]
 
 
 def _created(path: str, mode: str, data: bytes) -> dict[str, Any]:

@@ -20,7 +20,8 @@ from ....module_utils.shared.step_kinds import (
 from ...evidence import contract
 from ...evidence.answers.cluster.server import Server
 from ...evidence.answers.node.journal import Journal, RaisedLevel
-from ...models import cluster, control_plane, devices
+from ...evidence.answers.node.kubelet import Kubelet
+from ...models import cluster, devices
 from ...models.kubelet import dropin as kubelet_dropin
 from ..plan import BELOW, Remedy, RemedyContext, Step, label
 from .control_plane import new_step, no_way_back, node_guard
@@ -106,7 +107,7 @@ def put_back(scene: RemedyContext) -> Step | None:
 
 def _remove_arguments(scene: RemedyContext) -> Step:
     files = [{"path": kubelet_dropin.DROPIN}, {"path": kubelet_dropin.ENVIRONMENT}]
-    words = list(kubelet_dropin.lent(control_plane.data(scene.document, "kubelet")))
+    words = list(kubelet_dropin.lent(contract.answer(scene.document, Kubelet)))
     return new_step(
         scene,
         UNLEND,

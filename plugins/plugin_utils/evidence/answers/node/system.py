@@ -28,5 +28,5 @@ class System:
     kernel: str | None = None
     os_release: OsRelease | None = None
     cgroup: str | None = None
-    addresses: tuple[str, ...] = ()
+    addresses: tuple[str, ...] | None = None  # None: an older release collected
     clock: float | None = None

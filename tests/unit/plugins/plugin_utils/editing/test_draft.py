@@ -8,13 +8,16 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.editing.draft import EditRefused
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers.node import (
+    kubelet as kubelet_answer,
+)
 from tests.unit.support.kubelet_unit import argument_files, unit
 
 
 @pytest.mark.parametrize(
     ("kubelet_unit", "reason"),
     [
-        ({}, "no variable for more arguments"),
+        (kubelet_answer.KubeletUnit(), "no variable for more arguments"),
         (unit("", "--v=4"), "sets --v behind the variable X"),
         (unit(None), "holds a secret"),
     ],

@@ -14,9 +14,13 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.editing impor
     kubelet_config as editing_kubelet_config,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.editing.draft import EditRefused
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers.node import (
+    kubelet as kubelet_answer,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.kubelet import (
     config as kubelet_config,
 )
+from tests.unit.support import answers
 
 HEAD = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
 STATIC = {"cpuManagerPolicy": "static", "reservedSystemCPUs": "0"}
@@ -39,6 +43,10 @@ def kubelet(text, *argv, dropin=None):
         "config": record("/c.yaml", text),
         "config_dropins": [record("/d.conf", dropin)] if dropin else [],
     }
+
+
+def edited(evidence, wanted):
+    return editing_kubelet_config.edited(answers.typed(kubelet_answer.Kubelet, evidence), wanted)
 
 
 def applied(text, change):
@@ -72,12 +80,14 @@ def applied(text, change):
     ],
 )
 def test_in_the_file(text, after):
-    found = editing_kubelet_config.edited(kubelet(text), STATIC)
+    found = edited(kubelet(text), STATIC)
     (change,) = found.changes
     made = applied(text, change)
-    assert made == found.kubelet["config"]["text"]
+    assert made == found.kubelet.config.text
     assert after is None or made == after
-    config = kubelet_config.read({**kubelet(text), "config": record("/c.yaml", made)})
+    config = kubelet_config.read(
+        answers.typed(kubelet_answer.Kubelet, {**kubelet(text), "config": record("/c.yaml", made)})
+    )
     assert {
         key: config.setting(key, flag).value for key, flag in editing_kubelet_config.FLAGS.items()
     } == STATIC
@@ -97,31 +107,27 @@ def test_in_the_file(text, after):
     ],
 )
 def test_a_list_that_is_taken_away(text, after):
-    found = editing_kubelet_config.edited(kubelet(text), {"reservedSystemCPUs": ""})
+    found = edited(kubelet(text), {"reservedSystemCPUs": ""})
     assert [applied(text, change) for change in found.changes] == ([after] if text != after else [])
     assert found.told == ("reservedSystemCPUs: none (was 0-1)" if text != after else "")
 
 
 def test_what_is_so_already_changes_nothing():
-    found = editing_kubelet_config.edited(
-        kubelet(HEAD + "cpuManagerPolicy: static\nreservedSystemCPUs: '0'\n"), STATIC
-    )
+    found = edited(kubelet(HEAD + "cpuManagerPolicy: static\nreservedSystemCPUs: '0'\n"), STATIC)
     assert (found.changes, found.diff) == ((), "")
     assert (
-        editing_kubelet_config.edited(
-            kubelet(HEAD, "--cpu-manager-policy=static", "--reserved-cpus=0"), STATIC
-        ).changes
+        edited(kubelet(HEAD, "--cpu-manager-policy=static", "--reserved-cpus=0"), STATIC).changes
         == ()
     )
 
 
 def test_a_drop_in_that_has_the_last_word_is_the_place():
-    found = editing_kubelet_config.edited(
+    found = edited(
         kubelet(HEAD + "reservedSystemCPUs: '0'\n", dropin=HEAD + "cpuManagerPolicy: none\n"),
         STATIC,
     )
     assert [one["path"] for one in found.changes] == ["/d.conf"]
-    assert "cpuManagerPolicy: static" in found.kubelet["config_dropins"][0]["text"]
+    assert "cpuManagerPolicy: static" in found.kubelet.config_dropins[0].text
 
 
 def test_a_secret_in_the_way_is_not_overwritten():
@@ -129,8 +135,8 @@ def test_a_secret_in_the_way_is_not_overwritten():
     begin = evidence["config"]["text"].index("xxxx")
     evidence["config"]["masked"] = [[begin, begin + 4]]
     with pytest.raises(EditRefused, match="a secret stands"):
-        editing_kubelet_config.edited(evidence, STATIC)
-    assert editing_kubelet_config.edited(evidence, {"cpuManagerPolicy": "static"}).changes
+        edited(evidence, STATIC)
+    assert edited(evidence, {"cpuManagerPolicy": "static"}).changes
 
 
 @pytest.mark.parametrize("behind", ["", "other: hunter2\nport: 1\n"])
@@ -142,7 +148,7 @@ def test_a_masked_scalar_is_no_broken_yaml(behind):
         text=masked,
         masked=[[at, at + 7] for at in range(len(masked)) if masked.startswith("*******", at)],
     )
-    found = editing_kubelet_config.edited(evidence, STATIC)
+    found = edited(evidence, STATIC)
     after = true.replace("none", "static").replace("'1'", "'0'")
     assert applied(true, found.changes[0]) == after
     assert (
@@ -168,5 +174,5 @@ def test_a_masked_scalar_is_no_broken_yaml(behind):
 )
 def test_what_cannot_be_changed_is_refused_with_its_place(evidence, words):
     with pytest.raises(EditRefused) as refused:
-        editing_kubelet_config.edited(evidence, STATIC)
+        edited(evidence, STATIC)
     assert all(word in str(refused.value) for word in words), refused.value

@@ -41,6 +41,20 @@ def test_a_malformed_answer_counts_as_an_error_and_names_the_path():
     assert contract.answer(checked, Limits) == Limits()
 
 
+@pytest.mark.parametrize("threads", [7, None])
+def test_an_answer_is_given_where_the_collector_answered(threads):
+    answer = contract.optional_answer(document({"threads": threads}), Limits)
+    assert answer == Limits(threads=threads)
+
+
+@pytest.mark.parametrize(
+    ("data", "status"), [({"threads": 7}, "error"), ({}, "ok"), (None, "ok"), (None, "absent")]
+)
+def test_no_answer_differs_from_an_empty_one(data, status):
+    assert contract.optional_answer(document(data, status), Limits) is None
+    assert contract.optional_answer({}, Limits) is None
+
+
 def test_a_message_names_the_first_paths_only():
     named = contract.checked(document({"used_up": [7] * 100}))["collectors"]["limits"]["error"]
     assert named.endswith("used_up[3], used_up[4], …")

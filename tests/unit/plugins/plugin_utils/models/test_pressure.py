@@ -10,12 +10,16 @@ from __future__ import annotations
 
 import pytest
 
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers.node import (
+    kubelet as kubelet_answer,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import (
     pressure,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.kubelet import (
     config as kubelet_config,
 )
+from tests.unit.support import answers
 
 GIB = 1024**3
 FILE = "/var/lib/kubelet/config.yaml"
@@ -69,9 +73,8 @@ def pressed(world, kind):
 
 def config(text, *argv):
     record = {"path": FILE, "text": text, "error": None, "masked": []}
-    return kubelet_config.read(
-        {"argv": ["kubelet", *argv], "config": record if text else None, "config_dropins": []}
-    )
+    raw = {"argv": ["kubelet", *argv], "config": record if text else None, "config_dropins": []}
+    return kubelet_config.read(answers.typed(kubelet_answer.Kubelet, raw))
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,13 @@ from fractions import Fraction
 
 import pytest
 
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers.node import (
+    kubelet as kubelet_answer,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.kubelet import (
     config as kubelet_config,
 )
+from tests.unit.support import answers
 
 MAIN = (
     "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\ncpuManagerPolicy:"
@@ -30,29 +34,34 @@ def record(path, text, **more):
     return {"path": path, "text": text, "masked": [], "error": None, **more}
 
 
-def kubelet(*argv, dropins=(), text=MAIN):
-    return {
-        "argv": ["kubelet", *argv],
-        "config": record("/c.yaml", text),
-        "config_dropins": [record(f"/d/{n}.conf", one) for n, one in enumerate(dropins)],
-    }
+def kubelet(*argv, dropins=(), text=MAIN, **more):
+    return read(
+        {
+            "argv": ["kubelet", *argv],
+            "config": record("/c.yaml", text),
+            "config_dropins": [record(f"/d/{n}.conf", one) for n, one in enumerate(dropins)],
+            **more,
+        }
+    )
+
+
+def read(raw):
+    return kubelet_config.read(answers.typed(kubelet_answer.Kubelet, raw))
 
 
 def test_a_flag_wins_over_a_drop_in_and_that_over_the_file():
     policy = ("cpuManagerPolicy", "cpu-manager-policy")
-    found = kubelet_config.read(kubelet()).setting(*policy)
+    found = kubelet().setting(*policy)
     assert (found.value, found.path, found.line) == ("none", "/c.yaml", 3)
-    found = kubelet_config.read(kubelet(dropins=[DROPIN])).setting(*policy)
+    found = kubelet(dropins=[DROPIN]).setting(*policy)
     assert (found.value, found.path, found.text) == (
         "static",
         "/d/0.conf",
         "cpuManagerPolicy: static",
     )
-    found = kubelet_config.read(kubelet("--cpu-manager-policy=none", dropins=[DROPIN])).setting(
-        *policy
-    )
+    found = kubelet("--cpu-manager-policy=none", dropins=[DROPIN]).setting(*policy)
     assert (found.value, found.path, found.text) == ("none", None, "--cpu-manager-policy=none")
-    assert kubelet_config.read({"argv": []}).setting(*policy) is None
+    assert read({"argv": []}).setting(*policy) is None
 
 
 @pytest.mark.parametrize(
@@ -67,21 +76,18 @@ def test_a_flag_wins_over_a_drop_in_and_that_over_the_file():
     ],
 )
 def test_a_bare_switch_is_on_and_does_not_take_the_next_word(flags, text, told, shown):
-    found, setting = kubelet_config.read(kubelet(*flags, text=text)).switch(
-        "failSwapOn", "fail-swap-on"
-    )
+    found, setting = kubelet(*flags, text=text).switch("failSwapOn", "fail-swap-on")
     assert (found, setting.text) == (told, shown)
 
 
 def test_maps_are_merged_by_files_and_replaced_by_a_flag():
     reserved = ("systemReserved", "system-reserved")
     assert {
-        key: one.value
-        for key, one in kubelet_config.read(kubelet(dropins=[DROPIN])).mapping(*reserved).items()
+        key: one.value for key, one in kubelet(dropins=[DROPIN]).mapping(*reserved).items()
     } == {"cpu": "2", "memory": "1Gi"}
-    given = kubelet_config.read(kubelet("--system-reserved=cpu=1,pid=100")).mapping(*reserved)
+    given = kubelet("--system-reserved=cpu=1,pid=100").mapping(*reserved)
     assert {key: one.value for key, one in given.items()} == {"cpu": "1", "pid": "100"}
-    assert kubelet_config.read(kubelet("--system-reserved=")).mapping(*reserved) == {}
+    assert kubelet("--system-reserved=").mapping(*reserved) == {}
 
 
 @pytest.mark.parametrize(
@@ -99,7 +105,7 @@ def test_maps_are_merged_by_files_and_replaced_by_a_flag():
     ],
 )
 def test_what_cannot_be_read_is_named(files, problem):
-    assert kubelet_config.read({"argv": ["/usr/bin/kubelet"], **files}).problem.startswith(problem)
+    assert read({"argv": ["/usr/bin/kubelet"], **files}).problem.startswith(problem)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +123,7 @@ def test_what_cannot_be_read_is_named(files, problem):
     ],
 )
 def test_a_command_line_that_does_not_tell_all(argv, problem):
-    found = kubelet_config.read({"argv": argv})
+    found = read({"argv": argv})
     assert found.problem.startswith(problem)
     assert bool(found.problem) is bool(problem)
     assert found.certain(None) is not bool(problem)
@@ -125,16 +131,12 @@ def test_a_command_line_that_does_not_tell_all(argv, problem):
 
 def test_what_is_unread_may_overrule_a_file_and_no_flag():
     name = ("cpuManagerPolicy", "cpu-manager-policy")
-    found = kubelet_config.read(
-        {**kubelet(), "config_dropins": [record("/d.conf", None, error="denied")]}
-    )
+    found = kubelet(config_dropins=[record("/d.conf", None, error="denied")])
     assert found.setting(*name).value == "none"
     assert not found.certain(found.setting(*name))
-    found = kubelet_config.read(
-        {
-            **kubelet("--cpu-manager-policy=static"),
-            "config_dropins": [record("/d.conf", None, error="denied")],
-        }
+    found = kubelet(
+        "--cpu-manager-policy=static",
+        config_dropins=[record("/d.conf", None, error="denied")],
     )
     assert found.certain(found.setting(*name))
 
@@ -161,35 +163,22 @@ def test_quantities_of_cpus(text, cpus):
 
 def test_a_list_is_replaced_as_a_whole_and_a_plain_null_unsets():
     two = "enforceNodeAllocatable: [pods, kube-reserved]\ncpuManagerPolicy: static\n"
-    told = [
-        one.value
-        for _path, one in kubelet_config.read(kubelet(text=two)).rows("enforceNodeAllocatable")
-    ]
+    told = [one.value for _path, one in kubelet(text=two).rows("enforceNodeAllocatable")]
     assert told == ["pods", "kube-reserved"]
     for later, left in (("[pods]", ["pods"]), ("[]", []), ("null", []), ("~", [])):
-        found = kubelet_config.read(
-            kubelet(text=two, dropins=[f"enforceNodeAllocatable: {later}\n"])
-        )
+        found = kubelet(text=two, dropins=[f"enforceNodeAllocatable: {later}\n"])
         assert [one.value for _path, one in found.rows("enforceNodeAllocatable")] == left
         assert found.tops["enforceNodeAllocatable"].path == "/d/0.conf"
         assert found.tops["cpuManagerPolicy"].line == 2
     policy = ("cpuManagerPolicy", "cpu-manager-policy")
-    assert (
-        kubelet_config.read(kubelet(text=two, dropins=["cpuManagerPolicy: null\n"])).setting(
-            *policy
-        )
-        is None
-    )
-    assert (
-        kubelet_config.read(kubelet(text="cpuManagerPolicy: 'null'\n")).setting(*policy).value
-        == "null"
-    )
+    assert kubelet(text=two, dropins=["cpuManagerPolicy: null\n"]).setting(*policy) is None
+    assert kubelet(text="cpuManagerPolicy: 'null'\n").setting(*policy).value == "null"
 
 
 def test_each_use_of_a_flag_that_is_a_map_adds_to_it():
-    given = kubelet_config.read(
-        kubelet("--system-reserved=cpu=1", "--system-reserved", "memory=1Gi")
-    ).mapping("systemReserved", "system-reserved")
+    given = kubelet("--system-reserved=cpu=1", "--system-reserved", "memory=1Gi").mapping(
+        "systemReserved", "system-reserved"
+    )
     assert {key: (one.value, one.text) for key, one in given.items()} == {
         "cpu": ("1", "--system-reserved=cpu=1"),
         "memory": ("1Gi", "--system-reserved=memory=1Gi"),

@@ -7,7 +7,12 @@ from __future__ import annotations
 
 import pytest
 
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import decode
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers.node import (
+    kubelet as kubelet_answer,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.kubelet import dropin
+from tests.unit.support import answers
 
 ENVIRONMENT = {"path": dropin.ENVIRONMENT, "text": '# adds: --a=1 --b\nX="--a=1 --b"\n'}
 
@@ -24,11 +29,12 @@ ENVIRONMENT = {"path": dropin.ENVIRONMENT, "text": '# adds: --a=1 --b\nX="--a=1 
     ],
 )
 def test_without_a_reset_no_argument_is_temporary(unit):
-    assert dropin.lent({"unit": unit}) == ()
+    assert dropin.lent(decode.decode(kubelet_answer.Kubelet, {"unit": unit}).answer) == ()
 
 
 def test_arguments_of_an_unfinished_reset_are_temporary():
-    assert dropin.lent({"unit": {"environment_files": [ENVIRONMENT]}}) == ("--a=1", "--b")
+    unit = {"environment_files": [ENVIRONMENT]}
+    assert dropin.lent(answers.typed(kubelet_answer.Kubelet, {"unit": unit})) == ("--a=1", "--b")
 
 
 @pytest.mark.parametrize(
@@ -43,5 +49,7 @@ def test_arguments_of_an_unfinished_reset_are_temporary():
     ],
 )
 def test_arguments_behind_the_last_place_of_a_variable(words, variables, arguments):
-    unit = {"start_words": words, "split_variables": variables}
+    unit = answers.typed(
+        kubelet_answer.KubeletUnit, {"start_words": words, "split_variables": variables}
+    )
     assert dropin.behind(unit, "X") == arguments

@@ -14,6 +14,9 @@ import json
 
 import pytest
 
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers.node import (
+    kubelet as kubelet_answer,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import (
     engine as fault_engine,
 )
@@ -29,6 +32,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.reme
     cpu_manager_reset,
     maintenance,
 )
+from tests.unit.support import answers
 
 NONE = '{"policyName":"none","defaultCpuSet":"","checksum":1353318690}'
 POD = "777870b5-c64f-42f5-9296-688b9dc212ba"
@@ -442,7 +446,8 @@ def test_what_was_lent_is_not_the_kubelets_own(node):
             "text": '# adds: --cpu-manager-policy=none\nX="--cpu-manager-policy=none"\n',
         }
     ]
-    assert kubelet_config.read(kubelet).argv == ("kubelet", "--v=2")
+    answer = answers.typed(kubelet_answer.Kubelet, kubelet)
+    assert kubelet_config.read(answer).argv == ("kubelet", "--v=2")
     steps = planned(world)
     assert [step.remedy for step in steps] == ALL[1:]  # still to be reset, and drained as it runs
     assert steps[0].change["max_unavailable"] is None
