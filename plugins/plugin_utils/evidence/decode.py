@@ -71,6 +71,18 @@ def decode(kind: type[Answer], value: Any) -> Decoded[Answer]:
     return Decoded(answer, tuple(report.paths))
 
 
+def encode(value: Any) -> Any:
+    """Return the JSON value that is decoded to this one."""
+    if dataclasses.is_dataclass(value):
+        entries = dataclasses.fields(value)
+        return {key_of(entry): encode(getattr(value, entry.name)) for entry in entries}
+    if isinstance(value, tuple):
+        return [encode(item) for item in value]
+    if isinstance(value, Mapping):
+        return {key: encode(item) for key, item in value.items()}
+    return value
+
+
 def key_of(entry: dataclasses.Field[Any]) -> str:
     """Return the name of a dataclass's field in JSON."""
     return str(entry.metadata.get(KEY, entry.name))

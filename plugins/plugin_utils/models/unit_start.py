@@ -10,12 +10,15 @@ a start.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from ...module_utils.shared import start_refusal, systemd_output
 from ...module_utils.shared.start_refusal import Refusal
+from ..evidence import contract, decode
+from ..evidence.answers.node.unit_start import UnitStart
+from ..evidence.answers.systemd_unit import Unit
 from ..evidence.document import one_line
-from . import control_plane
 from .result import EvidenceRef
 
 WOULD_NOT = "a start now would not succeed: "
@@ -23,7 +26,7 @@ WOULD_NOT = "a start now would not succeed: "
 
 def of(
     document: Mapping[str, Any],
-    record: Mapping[str, Any],
+    record: Unit,
     lines: Iterable[str] = (),
     without: Container[str] = (),
 ) -> list[Refusal]:
@@ -32,20 +35,17 @@ def of(
     lines: its journal, where the collector has none
     without: units that it needs and that the same plan starts before it
     """
-    facts = dict(_facts(document, record.get("name")))
-    if without:
-        needs = facts.get("needs", ())
-        facts["needs"] = [unit for unit in needs if unit.get("name") not in without]
+    facts = _facts(document, record.name, without)
     if not facts.get("said"):
         own = [line for line in lines if systemd_output.of_systemd(line)]
         facts["said"] = own[-systemd_output.KEPT :]
-    refusals: list[Refusal] = start_refusal.refusals(record, facts)
+    refusals: list[Refusal] = start_refusal.refusals(decode.encode(record), facts)
     return refusals
 
 
 def now(
     document: Mapping[str, Any],
-    record: Mapping[str, Any],
+    record: Unit,
     lines: Iterable[str] = (),
     without: Container[str] = (),
 ) -> str | None:
@@ -78,6 +78,15 @@ def proofs(host: str, unit: str, refusals: Iterable[Refusal]) -> list[EvidenceRe
     return list(dict.fromkeys(found))[:4]
 
 
-def _facts(document: Mapping[str, Any], name: Any) -> Mapping[str, Any]:
-    units = control_plane.data(document, "unit_start").get("units", ())
-    return next((unit for unit in units if unit.get("name") == name), {})
+def _facts(document: Mapping[str, Any], name: str, without: Container[str]) -> dict[str, Any]:
+    """Return what was collected of the unit's start, as its node judges it too.
+
+    The result is empty where the unit runs, or where its node did not answer.
+    """
+    units = contract.answer(document, UnitStart).units
+    unit = next((unit for unit in units if unit.name == name), None)
+    if unit is None:
+        return {}
+    needs = tuple(needed for needed in unit.needs if needed.name not in without)
+    facts: dict[str, Any] = decode.encode(replace(unit, needs=needs))
+    return facts

@@ -10,12 +10,11 @@ which were looked up.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
+from ..evidence.answers.node.runtime import Metadata, RuntimeUnit
 from ..evidence.document import one_line
-from . import errno_message, json_values
+from . import errno_message
 
 _STATUS = {
     203: (
@@ -93,11 +92,10 @@ class Words:
     instead: bool = False
 
 
-def told(record: Mapping[str, Any]) -> Words:
+def told(record: RuntimeUnit) -> Words:
     """Return what one unit's evidence says about its end. Never raises."""
-    lines = [one_line(line, 400) for line in json_values.texts(record.get("said"))]
-    status = record.get("exec_main_status")
-    if isinstance(status, int) and status in _STATUS and record.get("result") != "success":
+    lines, status = [one_line(line, 400) for line in record.said], record.exec_main_status
+    if status is not None and status in _STATUS and record.result != "success":
         return Words(next(reversed(lines), ""), *_STATUS[status])
     for line in reversed(lines):
         cause = errno_message.told(line) or _cause(line)
@@ -111,8 +109,8 @@ def _cause(line: str) -> tuple[str, str] | None:
     return next(((summary, cure) for text, summary, cure in _TEXTS if text.search(line)), None)
 
 
-def damaged(metadata: Any) -> str:
+def damaged(metadata: Metadata | None) -> str:
     """Return the path of containerd's database where it is damaged, else ""."""
-    if not isinstance(metadata, Mapping) or metadata.get("valid") is not False:
+    if metadata is None or metadata.valid is not False:
         return ""
-    return one_line(metadata.get("path"), 200)
+    return one_line(metadata.path, 200)

@@ -13,12 +13,10 @@ has no NRestarts, and calls its limit of starts start-limit instead of start-lim
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from ...module_utils.shared import systemd_results
-from . import json_values
+from ..evidence.answers import systemd_unit
 
 YES, NO, UNKNOWN = "yes", "no", "unknown"
 RUNNING, STARTING, LOOPING, GAVE_UP, FAILED, STOPPED, STOPPING, FENCED, ABSENT = (
@@ -74,7 +72,7 @@ _LOAD_FAILED = frozenset(("error", "bad-setting"))
 
 @dataclass(frozen=True)
 class Unit:
-    """Properties of a unit, as far as they are of the right type.
+    """Properties of a unit, as far as they can be printed and are not out of range.
 
     An empty text and None stand for what is not known. restarts: by systemd itself since the last
     start by a user; systemd 219 to 234 do not count them.
@@ -137,19 +135,18 @@ class State:
     why: str
 
 
-def unit(facts: Any) -> Unit:
-    """Return the unit of this evidence (collectors kubelet and limits). Never raises."""
-    known = json_values.mapping(facts)
+def unit(record: systemd_unit.Unit) -> Unit:
+    """Return the unit of this evidence (collectors kubelet and runtime)."""
     return Unit(
-        _word(known, "name"),
-        _word(known, "load_state"),
-        _word(known, "active_state"),
-        _word(known, "sub_state"),
-        _word(known, "unit_file_state"),
-        _word(known, "result"),
-        _number(known, "exec_main_status"),
-        _number(known, "n_restarts"),
-        _number(known, "main_pid"),
+        _word(record.name),
+        _word(record.load_state),
+        _word(record.active_state),
+        _word(record.sub_state),
+        _word(record.unit_file_state),
+        _word(record.result),
+        _number(record.exec_main_status),
+        _number(record.n_restarts),
+        _number(record.main_pid),
     )
 
 
@@ -272,19 +269,17 @@ def _ending(unit: Unit) -> str:
     return ", ".join(facts) or "nothing is known of its end"
 
 
-def _word(facts: Mapping[str, Any], name: str) -> str:
-    """Return a short printable text; whatever else stands there is nothing.
+def _word(text: str | None) -> str:
+    """Return a short printable text; another text is nothing.
 
     These words go into reports.
     """
-    value = facts.get(name)
-    if isinstance(value, str) and len(value) <= LONGEST and value.isprintable():
-        return value
-    return ""
+    if text is None or len(text) > LONGEST or not text.isprintable():
+        return ""
+    return text
 
 
-def _number(facts: Mapping[str, Any], name: str) -> int | None:
-    number = json_values.whole_number(facts.get(name))
+def _number(number: int | None) -> int | None:
     if number is None or not 0 <= number < 2**63:
         return None
     return number

@@ -131,7 +131,7 @@ class Last:
     followed: int
 
 
-def starts(lines: Iterable[object]) -> list[Start]:
+def starts(lines: Iterable[str]) -> list[Start]:
     """Return the starts that these lines show, oldest first. Never raises.
 
     journald reads a process's output later than systemd's own, so that a line may follow the end of
@@ -139,7 +139,7 @@ def starts(lines: Iterable[object]) -> list[Start]:
     systemd has reported a new start does a new pid begin one.
     """
     history, fresh = [Start()], False
-    for raw in [line[:LONGEST] for line in lines if isinstance(line, str)][-MAX_LINES:]:
+    for raw in [line[:LONGEST] for line in lines][-MAX_LINES:]:
         entry = _ENTRY.fullmatch(raw)
         if entry is not None:
             fresh = _take(history, fresh, entry)

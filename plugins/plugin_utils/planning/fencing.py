@@ -9,8 +9,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...module_utils.shared.consent import API_DOWN, FENCED
+from ..evidence import contract
 from ..evidence.answers.cluster.nodes import Node, Nodes
-from ..models import control_plane, taints
+from ..evidence.answers.node.kubelet import Kubelet
+from ..models import taints
 from ..models.taint_catalogue import CORDON
 from ..parsers import systemd_unit
 from .plan import RemedyContext
@@ -62,7 +64,8 @@ def lifted(scene: RemedyContext, word: str) -> str:
 
 def masked(document: Mapping[str, Any]) -> bool:
     """Return whether the kubelet's unit is masked."""
-    return systemd_unit.unit(control_plane.data(document, "kubelet").get("unit")).masked
+    unit = contract.answer(document, Kubelet).unit
+    return unit is not None and systemd_unit.unit(unit).masked
 
 
 def _silent(scene: RemedyContext) -> str | None:

@@ -17,9 +17,9 @@ from ...evidence.answers.node import runtime
 from ...evidence.answers.node.kubelet import Kubelet
 from ...evidence.answers.node.kubelet_log import KubeletLog
 from ...evidence.answers.node.pinning import Pinning
+from ...evidence.answers.node.runtime import RuntimeUnit
 from ...evidence.answers.node.system import System
 from ...evidence.document import one_line, shell_name
-from ...models import control_plane
 from ...models import unit_start as model_unit_start
 from ...models.cluster import Host
 from ...models.kubelet import exit_cause
@@ -87,25 +87,24 @@ def broken(host: Host, document: Mapping[str, Any]) -> bool:
     return any(hit.severity != "warning" for hit in hits)
 
 
-def starters(record: Mapping[str, Any]) -> list[str]:
+def starters(record: RuntimeUnit) -> list[str]:
     """Return the units that start this one at a boot although it is not enabled itself.
 
     These are units that want it, a target by the vendor's files, and a socket.
     """
-    names = [name for name in record.get("wanted_by", ()) if name.endswith(".service")]
-    if record.get("unit_file_state") == "disabled":
-        names += record.get("brought_by") or ()
-    trigger = systemd_unit.unit(record.get("trigger"))
-    if trigger.file_state == "enabled":
-        names.append(trigger.name)
+    names = [name for name in record.wanted_by if name.endswith(".service")]
+    if record.unit_file_state == "disabled":
+        names += record.brought_by or ()
+    if record.trigger is not None and record.trigger.unit_file_state == "enabled":
+        names.append(record.trigger.name)
     return names
 
 
-def on_demand(record: Mapping[str, Any]) -> bool:
+def on_demand(record: RuntimeUnit) -> bool:
     """Tell whether a unit only waits for a connection to its socket, which systemd accepts."""
-    state = systemd_unit.state(systemd_unit.unit(record))
-    trigger = systemd_unit.unit(record.get("trigger"))
-    return state.kind == systemd_unit.STOPPED and trigger.active == "active"
+    if record.trigger is None or record.trigger.active_state != "active":
+        return False
+    return systemd_unit.state(systemd_unit.unit(record)).kind == systemd_unit.STOPPED
 
 
 class Runtime:
@@ -120,10 +119,7 @@ class Runtime:
         self.alone = unit.family in ("kubelet", "other")  # no other program contains it
         version = contract.answer(document, Pinning).kubelet_version or ""
         self.version = pflag.parse_version(version.rpartition(" ")[2])
-        # parsers read the mappings
-        records = control_plane.data(document, "runtime")
-        self.records = records.get("units", ())
-        self.lost = runtime_journal.damaged(records.get("metadata"))
+        self.lost = runtime_journal.damaged(self.evidence.metadata)
         self.notes: list[str] = []
         self.on_demand = False  # a socket of systemd starts it
         self.lacking = False
@@ -166,8 +162,8 @@ class Runtime:
         self.lacking = True
         return self._outcome([], note=reason)
 
-    def _there(self) -> list[Mapping[str, Any]]:
-        return [record for record in self.records if record.get("absent") is False]
+    def _there(self) -> list[RuntimeUnit]:
+        return [record for record in self.evidence.units if not record.absent]
 
     # -- units
 
@@ -186,7 +182,7 @@ class Runtime:
             severity=severity,
         )
 
-    def _of_unit(self, record: Mapping[str, Any]) -> Iterator[Detection]:
+    def _of_unit(self, record: RuntimeUnit) -> Iterator[Detection]:
         """Yield what is wrong with a unit, and note what is not certain."""
         unit, state = systemd_unit.unit(record), systemd_unit.state(systemd_unit.unit(record))
         name = shell_name(unit.name, "UNIT")
@@ -215,10 +211,10 @@ class Runtime:
             )
 
     def _down(
-        self, unit: Unit, state: systemd_unit.State, disabled: bool, record: Mapping[str, Any]
+        self, unit: Unit, state: systemd_unit.State, disabled: bool, record: RuntimeUnit
     ) -> Detection:
         name = shell_name(unit.name, "UNIT")
-        refused = model_unit_start.of(self.document, record, record.get("said", ()))
+        refused = model_unit_start.of(self.document, record, record.said)
         words = self._told(unit, state, runtime_journal.told(record), refused)
         reasons = [words.what]
         if not words.instead:
@@ -290,7 +286,7 @@ class Runtime:
         reason = "; ".join(refusal for refusal in refusals if refusal)
         return replace(words, what=reason, cure=words.cure or coming.cure)
 
-    def _not_at_boot(self, unit: Unit, record: Mapping[str, Any]) -> bool:
+    def _not_at_boot(self, unit: Unit, record: RuntimeUnit) -> bool:
         """Tell whether the next boot does not start a unit.
 
         Neither its own enablement, nor a socket's, nor another unit that wants it starts it then.

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ...evidence import contract
+from ...evidence.answers.node.kubelet import Kubelet, KubeletUnit
 from ...evidence.document import one_line, shell_name
-from ...models import control_plane
 from ...models import unit_start as model_unit_start
 from ...models.cluster import Host
 from ...models.result import EvidenceRef, Missing
@@ -62,7 +63,8 @@ def _not_enabled(
             severity="warning",
             risk=1,
         )
-    refused = model_unit_start.now(document, control_plane.data(document, "kubelet")["unit"])
+    record = contract.answer(document, Kubelet).unit or KubeletUnit()
+    refused = model_unit_start.now(document, record)
     start = f", and systemctl start {name}"
     if refused:
         start = f"; that alone does not start it: {refused}"
@@ -117,10 +119,10 @@ def _masked(host: Host, unit: systemd_unit.Unit) -> Detection:
 
 def unit_of(document: Mapping[str, Any]) -> systemd_unit.Unit | None:
     """Return the unit of this host's kubelet, or None if its evidence names none."""
-    facts = control_plane.data(document, "kubelet").get("unit")
-    if facts is None:
+    record = contract.answer(document, Kubelet).unit
+    if record is None:
         return None
-    return systemd_unit.unit(facts)
+    return systemd_unit.unit(record)
 
 
 def without(host: Host) -> CheckResult:

@@ -18,10 +18,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from ....module_utils.shared import systemd_results
-from ...parsers import json_values, manager_error, systemd_unit, unit_journal
+from ...parsers import manager_error, systemd_unit, unit_journal
 from ...parsers.systemd_unit import Unit
 from ...parsers.unit_journal import Last, Start
 
@@ -265,17 +264,16 @@ class Death:
     certain: bool = False
 
 
-def death(lines: Sequence[Any], facts: Any) -> Death | None:
+def death(lines: Sequence[str], unit: Unit) -> Death | None:
     """Return why this kubelet ends, by the newest start that ended, or None.
 
     It is None where none has ended, or where the kubelet runs without having been started again.
 
-    lines: as `journalctl -u UNIT -o short-iso` prints them; facts: the evidence of its unit. While
-    a newer process runs nothing is certain. A kubelet that runs and may not register its node is
-    `node_name`, which does not end it.
+    lines: as `journalctl -u UNIT -o short-iso` prints them. While a newer process runs nothing is
+    certain. A kubelet that runs and may not register its node is `node_name`, which does not end
+    it.
     """
-    unit = systemd_unit.unit(facts)
-    starts = unit_journal.starts(json_values.items(lines))
+    starts = unit_journal.starts(lines)
     if unit.active == "inactive" and unit.result == "success":  # stopped, or never started
         return None
     if not starts:
@@ -292,14 +290,13 @@ def _death_before(starts: Sequence[Start], unit: Unit) -> Death | None:
     return _death(starts[-2], unit)
 
 
-def repeated(lines: Sequence[Any], facts: Any) -> Death | None:
+def repeated(lines: Sequence[str], unit: Unit) -> Death | None:
     """Return the common exit cause of the last two starts that ended, if both are certain.
 
     It is judged by systemd's own lines about these ends: between two ends of a kubelet that is
     started again and again its unit shows the new process, so that death() is not certain.
     """
-    unit = systemd_unit.unit(facts)
-    starts = unit_journal.starts(json_values.items(lines))
+    starts = unit_journal.starts(lines)
     exits = [(start, start.exit) for start in starts if start.exit is not None]
     deaths = [
         _death(start, replace(unit, status=end[1], result=start.result))
@@ -315,12 +312,12 @@ def _key(death: Death) -> tuple[str, str]:
     return death.cause, death.what
 
 
-def said(lines: object) -> Death | None:
+def said(lines: Sequence[str]) -> Death | None:
     """Return the exit cause in the newest start, whatever systemd shows of the unit now.
 
     A kubelet that was stopped later had ended before.
     """
-    starts = unit_journal.starts(json_values.items(lines))
+    starts = unit_journal.starts(lines)
     if not starts:
         return None
     final = unit_journal.last(starts[-1])

@@ -23,7 +23,7 @@ from ...evidence.answers.node.kubelet_end import KubeletEnd
 from ...evidence.answers.node.system import System
 from ...parsers import systemd_unit, unit_journal
 from ...parsers.systemd_unit import State, Unit
-from .. import control_plane, unit_start
+from .. import unit_start
 from . import exit_cause
 from .exit_cause import Death
 
@@ -69,13 +69,14 @@ def read(document: Mapping[str, Any]) -> KubeletStatus | None:
     kubelet = contract.answer(document, Kubelet)
     if kubelet.unit is None:
         return None
-    facts = control_plane.data(document, "kubelet")["unit"]
-    unit = systemd_unit.unit(facts)
-    lines = contract.answer(document, KubeletEnd).lines
+    unit, end = systemd_unit.unit(kubelet.unit), contract.optional_answer(document, KubeletEnd)
+    lines: tuple[str, ...] = ()
+    if end is not None:
+        lines = end.lines
     state = _state(unit, lines, contract.answer(document, System).clock)
     refused: tuple[Refusal, ...] = ()
     if state.kind in ENDED:
-        refused = tuple(unit_start.of(document, facts, lines))
+        refused = tuple(unit_start.of(document, kubelet.unit, lines))
     past = unit_start.past(refused)
     if state.kind == systemd_unit.STOPPED and past is not None:
         state = replace(state, why=past.what)  # systemd did, not an operator
@@ -83,10 +84,10 @@ def read(document: Mapping[str, Any]) -> KubeletStatus | None:
     return KubeletStatus(
         unit,
         state,
-        _death(state, lines, facts),
+        _death(state, lines, unit),
         _since(last),
         last,
-        "lines" in control_plane.data(document, "kubelet_end"),
+        end is not None,
         _runs_apart(kubelet, state),
         refused,
     )
@@ -99,13 +100,13 @@ def _runs_apart(kubelet: Kubelet, state: State) -> bool:
     return kubelet.process is not None and kubelet.argv_source == "process"
 
 
-def _death(state: State, lines: Sequence[str], facts: Mapping[str, Any]) -> Death | None:
+def _death(state: State, lines: Sequence[str], unit: Unit) -> Death | None:
     if state.kind not in ENDED:
         return None
-    death = exit_cause.death(lines, facts)
+    death = exit_cause.death(lines, unit)
     if state.kind != systemd_unit.LOOPING or (death is not None and death.certain):
         return death
-    return exit_cause.repeated(lines, facts) or death
+    return exit_cause.repeated(lines, unit) or death
 
 
 def _state(unit: Unit, lines: Sequence[str], clock: float | None) -> State:

@@ -136,5 +136,6 @@ def _answers(document: Mapping[str, Any]) -> bool:
     healthz = kubelet.healthz or HttpAnswer()
     if healthz.error != SWITCHED_OFF:
         return healthz.status == 200
-    unit = systemd_unit.unit(control_plane.data(document, "kubelet").get("unit"))
-    return unit.runs or kubelet.process is not None
+    if kubelet.process is not None:
+        return True
+    return kubelet.unit is not None and systemd_unit.unit(kubelet.unit).runs

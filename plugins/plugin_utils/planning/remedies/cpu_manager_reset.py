@@ -21,7 +21,7 @@ from ....module_utils.shared.step_kinds import RESET_STATE as RESET
 from ....module_utils.shared.step_kinds import START_FORMER as START
 from ...editing import draft as editing_draft
 from ...editing import kubelet_config
-from ...evidence import contract
+from ...evidence import contract, decode
 from ...evidence.answers.cluster.server import Server
 from ...evidence.answers.node.kubelet import Kubelet, KubeletUnit
 from ...models import cpu_manager, membership
@@ -420,7 +420,7 @@ def _drain(scene: RemedyContext, lent: bool) -> Step:
 def _with_kubelet(document: Mapping[str, Any], kubelet: Kubelet) -> dict[str, Any]:
     """Return the evidence as if the collector kubelet had found this."""
     collectors = document["collectors"]
-    record = {**collectors["kubelet"], "data": asdict(kubelet)}
+    record = {**collectors["kubelet"], "data": decode.encode(kubelet)}
     return {**document, "collectors": {**collectors, "kubelet": record}}
 
 

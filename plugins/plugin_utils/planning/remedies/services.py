@@ -8,7 +8,7 @@ Enabled at boot, started where it is down and nothing ends it, unmasked.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,11 +20,11 @@ from ....module_utils.shared.step_kinds import UNMASK_KUBELET as UNMASK
 from ....module_utils.shared.unit_enablement import DISABLED, ENABLED, component_of, path_of
 from ....module_utils.shared.units import KUBELET_UNITS, RUNTIMES
 from ...evidence import contract
-from ...evidence.answers.node.kubelet import Kubelet, Mask, MaskLink
+from ...evidence.answers.node.kubelet import Kubelet, KubeletUnit, Mask, MaskLink
 from ...evidence.answers.node.kubelet_end import KubeletEnd
+from ...evidence.answers.node.runtime import Runtime, RuntimeUnit
 from ...faults.control_plane import manifests
 from ...faults.node import container_runtime
-from ...models import control_plane
 from ...models import unit_start as model_unit_start
 from ...models.kubelet import refused_configuration
 from ...parsers import systemd_unit
@@ -44,7 +44,7 @@ class Service:
     """What is started again: its unit, the evidence of that, and the steps' names."""
 
     unit: Unit
-    facts: Mapping[str, Any]
+    record: KubeletUnit | RuntimeUnit
     enable: str
     start: str
 
@@ -53,6 +53,13 @@ class Service:
         """Return what the unit runs: the kubelet or the container runtime."""
         name: str = component_of(self.unit.name)
         return name
+
+
+@dataclass(frozen=True)
+class RuntimeService(Service):
+    """A unit of the container runtime."""
+
+    record: RuntimeUnit
 
 
 def enabled(scene: RemedyContext) -> Sequence[Step]:
@@ -84,7 +91,7 @@ def unmasked(scene: RemedyContext) -> Sequence[Step]:
             load="loaded",
             file_state="enabled" if is_wanted else DISABLED[0],
         ),
-        {**masked.facts, "need_daemon_reload": False},
+        replace(masked.record, need_daemon_reload=False),
         masked.enable,
         masked.start,
     )
@@ -182,15 +189,15 @@ def runtime(scene: RemedyContext) -> Sequence[Step]:
     return [step for _service, steps in groups for step in steps]
 
 
-def _recovered(scene: RemedyContext, service: Service) -> Sequence[Step]:
+def _recovered(scene: RemedyContext, service: RuntimeService) -> Sequence[Step]:
     """Return the steps after which the unit runs, now and at the next boot."""
     unit = service.unit
     if unit.masked or not (unit.runs or _down(unit)):
         return []
     is_disabled = systemd_unit.at_boot(unit).answer == systemd_unit.NO
-    if is_disabled and not container_runtime.starters(service.facts):
+    if is_disabled and not container_runtime.starters(service.record):
         return _enabled(scene, service)
-    if _down(unit) and not container_runtime.on_demand(service.facts):
+    if _down(unit) and not container_runtime.on_demand(service.record):
         return [_start(scene, service)]
     return []
 
@@ -225,12 +232,12 @@ def _unstartable(scene: RemedyContext, service: Service) -> str | None:
 def _refused(scene: RemedyContext, service: Service) -> str | None:
     """Return what systemd would refuse of a start now: what cannot succeed is not planned."""
     if service.enable != ENABLE:
-        return model_unit_start.now(scene.document, service.facts)
+        return model_unit_start.now(scene.document, service.record)
     lines = contract.answer(scene.document, KubeletEnd).lines
     down = [runtime for runtime in _runtimes(scene) if _down(runtime.unit)]
     # started before the kubelet
     first = {runtime.unit.name for runtime in down if not _refused(scene, runtime)}
-    return model_unit_start.now(scene.document, service.facts, lines, first)
+    return model_unit_start.now(scene.document, service.record, lines, first)
 
 
 def _unconfigured(scene: RemedyContext, service: Service) -> str | None:
@@ -247,15 +254,15 @@ def _unconfigured(scene: RemedyContext, service: Service) -> str | None:
 
 
 def _kubelet(scene: RemedyContext) -> Service:
-    facts = control_plane.data(scene.document, "kubelet").get("unit") or {}
-    return Service(systemd_unit.unit(facts), facts, ENABLE, START)
+    record = contract.answer(scene.document, Kubelet).unit or KubeletUnit()
+    return Service(systemd_unit.unit(record), record, ENABLE, START)
 
 
-def _runtimes(scene: RemedyContext) -> list[Service]:
+def _runtimes(scene: RemedyContext) -> list[RuntimeService]:
     return [
-        Service(systemd_unit.unit(facts), facts, ENABLE_RUNTIME, START_RUNTIME)
-        for facts in control_plane.data(scene.document, "runtime").get("units", ())
-        if facts.get("absent") is False
+        RuntimeService(systemd_unit.unit(record), record, ENABLE_RUNTIME, START_RUNTIME)
+        for record in contract.answer(scene.document, Runtime).units
+        if not record.absent
     ]
 
 
@@ -361,7 +368,7 @@ def _effects(service: Service, ends: bool) -> str:
     elif not ends:
         notes.append("containers that ran on are taken over as they are")
     notes.append("a revert leaves it running")
-    if service.facts.get("need_daemon_reload"):
+    if service.record.need_daemon_reload:
         notes.append(
             "its unit's files have changed since systemd read them: it starts as they were before,"
             " until systemctl daemon-reload"

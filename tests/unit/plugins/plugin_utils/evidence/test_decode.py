@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import types
 import typing
 from collections.abc import Mapping
@@ -117,6 +118,13 @@ def test_any_json_gives_a_typed_value(kind, data):
     assert is_typed(decoded.answer, kind)
     assert len(decoded.malformed) <= decode.MAX_MALFORMED
     assert hash(decoded.malformed) is not None
+
+
+@given(st.sampled_from([Outer, *KINDS.values()]), st.data())
+def test_what_is_encoded_is_decoded_to_the_same_value(kind, data):
+    answer = decode.decode(kind, data.draw(values(kind))).answer
+    encoded = decode.encode(answer)
+    assert decode.decode(kind, json.loads(json.dumps(encoded))) == decode.Decoded(answer)
 
 
 @given(values(Outer))

@@ -27,6 +27,9 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.system import
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
     systemd as unit,
 )
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers import (
+    systemd_unit as unit_answer,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.swap import (
     sources as swap_sources,
 )
@@ -45,6 +48,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.reme
     swap as remedie_swap,
 )
 from tests.unit.plugins.plugin_utils.models.swap.test_sources import CLEAN
+from tests.unit.support import answers
 
 FIXTURES = Path(__file__).resolve().parents[4] / "fixtures" / "distributions"
 WATCHED = (
@@ -281,7 +285,7 @@ def test_the_kubelets_unit_while_it_is_down(machine):
         found["exec_main_status"],
         found["need_daemon_reload"],
     ) == (0, machine.known.restarts, 0, False)
-    one = systemd_unit.unit(found)
+    one = systemd_unit.unit(answers.typed(unit_answer.Unit, found))
     assert (systemd_unit.state(one).kind, systemd_unit.at_boot(one).answer, one.family) == (
         "stopped",
         "no",

@@ -60,8 +60,14 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.editing impor
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import (
     document as evidence_document,
 )
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers import (
+    systemd_unit as unit_answer,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers.cluster import (
     nodes as nodes_answer,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers.node import (
+    runtime as runtime_answer,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.decode import decode
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import (
@@ -256,8 +262,12 @@ PARSERS = (
     Parser(node_tree.algorithm, (st.one_of(TEXT, JUNK),), (str, NONE)),
     Parser(node_tree.defect, (st.one_of(TEXT, JUNK),), (bool, NONE)),
     Parser(unit_journal.starts, (LINES,), (list,)),
-    Parser(exit_cause.death, (LINES, JUNK), (exit_cause.Death, NONE)),
-    Parser(systemd_unit.unit, (JUNK,), (systemd_unit.Unit,)),
+    Parser(
+        exit_cause.death,
+        (LINES, _decoded(unit_answer.Unit, JUNK).map(systemd_unit.unit)),
+        (exit_cause.Death, NONE),
+    ),
+    Parser(systemd_unit.unit, (_decoded(unit_answer.Unit, JUNK),), (systemd_unit.Unit,)),
     Parser(
         client_certificate.read,
         (
@@ -280,15 +290,23 @@ PARSERS = (
     Parser(
         runtime_journal.told,
         (
-            st.fixed_dictionaries(
-                {"said": st.one_of(LINES, JUNK), "exec_main_status": JUNK, "result": JUNK}
+            _decoded(
+                runtime_answer.RuntimeUnit,
+                st.fixed_dictionaries(
+                    {"said": st.one_of(LINES, JUNK), "exec_main_status": JUNK, "result": JUNK}
+                ),
             ),
         ),
         (runtime_journal.Words,),
     ),
     Parser(
         runtime_journal.damaged,
-        (st.one_of(JUNK, st.fixed_dictionaries({"path": JUNK, "valid": st.booleans()})),),
+        (
+            _decoded(
+                runtime_answer.Metadata,
+                st.one_of(JUNK, st.fixed_dictionaries({"path": JUNK, "valid": st.booleans()})),
+            ),
+        ),
     ),
     Parser(
         node_ready_wait.waiting,

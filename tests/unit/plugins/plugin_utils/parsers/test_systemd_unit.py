@@ -9,6 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers import (
+    systemd_unit as unit_answer,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.decode import decode
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import (
     systemd_unit,
 )
@@ -18,10 +22,13 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers.syste
     restarted,
     state,
     stopped_by_hand,
-    unit,
 )
 
 PROFILE = settings(deadline=None, database=None, derandomize=True, max_examples=200)
+
+
+def unit(facts):
+    return systemd_unit.unit(decode(unit_answer.Unit, facts).answer)
 
 
 def of(

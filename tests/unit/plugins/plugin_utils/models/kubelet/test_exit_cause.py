@@ -12,9 +12,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers import (
+    systemd_unit as unit_answer,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers.node import (
+    kubelet_end,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.decode import decode
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.kubelet import (
     exit_cause,
 )
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import systemd_unit
 from tests.unit.support.fake_kubelet_messages import (
     AGAIN,
     CASES,
@@ -30,7 +38,14 @@ from tests.unit.support.fake_kubelet_messages import (
 )
 
 Death = exit_cause.Death
-death = exit_cause.death
+
+
+def death(lines, facts):
+    """Return the exit cause by these lines and the evidence of the unit, as both are decoded."""
+    end = decode(kubelet_end.KubeletEnd, {"lines": lines}).answer
+    unit = decode(unit_answer.Unit, facts).answer
+    return exit_cause.death(end.lines, systemd_unit.unit(unit))
+
 
 PROFILE = settings(
     deadline=None,
