@@ -18,9 +18,11 @@ from typing import Any
 
 from ...module_utils.shared import kernel_modules, sysctl
 from ..evidence import contract, memoize
+from ..evidence.answers.file_record import FileRecord
 from ..evidence.answers.node.boot import Boot
 from ..evidence.answers.node.boot import Mount as Mounted
 from ..evidence.answers.node.kubelet import Kubelet
+from ..evidence.answers.node.swap import Swap
 from ..evidence.answers.node.system import System
 from ..evidence.document import one_line
 from ..parsers import modules_load_fstab, swap_files, sysctl_d
@@ -82,16 +84,13 @@ class NodeBoot:
     """The evidence of one node about its boot.
 
     answer: the answer of the collector boot
-    modules_files: the files of modules-load.d, as their parser takes them
     limits: the answer with the files of sysctl.d, None where there is none
-    fstab: the file, as its parsers take it
     foreign: an installer that sees to all this itself
     """
 
     answer: Boot
-    modules_files: Sequence[Mapping[str, Any]]
     limits: Limits | None
-    fstab: Mapping[str, Any] | None
+    fstab: FileRecord | None
     addresses: Sequence[str]
     foreign: str | None
     answers: bool
@@ -154,12 +153,12 @@ class NodeBoot:
             if key in ("modules_load", "rd.modules_load")
         ]
         names = [name.replace("-", "_") for name in itertools.chain(*listed)]
-        rows = modules_load_fstab.modules(self.modules_files)
+        rows = modules_load_fstab.modules(self.answer.modules_files or ())
         return rows + [Named(name, "/proc/cmdline", 1) for name in names]
 
     def unread(self) -> list[str]:
         """Return the files that decide what a boot sets and that could not be read."""
-        unread = modules_load_fstab.unread(self.modules_files)
+        unread = modules_load_fstab.unread(self.answer.modules_files or ())
         if self.limits:
             unread = unread + self.limits.unread_sysctl()
         return unread
@@ -182,9 +181,8 @@ def read(document: Mapping[str, Any]) -> NodeBoot:
         limits = model_limits.read(document)
     return NodeBoot(
         contract.answer(document, Boot),
-        control_plane.data(document, "boot").get("modules_files") or (),
         limits,
-        control_plane.data(document, "swap").get("fstab"),
+        contract.answer(document, Swap).fstab,
         contract.answer(document, System).addresses or (),
         installer.owner_of(document),
         healthz is not None and healthz.status == 200,

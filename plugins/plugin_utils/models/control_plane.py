@@ -130,18 +130,6 @@ class ControlPlane:
         ]
 
 
-def data(document: Mapping[str, Any], collector: str) -> dict[str, Any]:
-    """Return a collector's data when it answered, else an empty mapping."""
-    record = document.get("collectors", {}).get(collector, {})
-    if record.get("status") == "ok":
-        found = record.get("data")
-    else:
-        found = None
-    if isinstance(found, dict):
-        return found
-    return {}
-
-
 def status(document: Mapping[str, Any], collector: str) -> str:
     """Return a collector's status; not_asked when the document does not contain it."""
     record = document.get("collectors", {}).get(collector, {})

@@ -19,7 +19,6 @@ from ..evidence.answers.systemd_unit import LimitedProcess, LimitedUnit
 from ..evidence.document import one_line
 from ..parsers import limits_conf, sysctl_d, sysctl_overrides
 from ..parsers.sysctl_d import Setting
-from . import control_plane
 
 INSTANCES, WATCHES, EVENTS = (
     "fs.inotify.max_user_instances",
@@ -140,19 +139,23 @@ class Limits:
         answer: The answer of the collector `limits`.
         descriptors: The answer of the collector `descriptors`.
         walked: Whether that collector answered.
-        records: The files of sysctl.d, as their parser takes them.
-        login_records: The files of limits.d, as their parser takes them.
-        late: What sets kernel parameters after sysctl.d, as its parser takes it.
         cut: Whether there were more files than the collector reads.
     """
 
     answer: node_limits.Limits
     descriptors: Descriptors
     walked: bool
-    records: Sequence[Mapping[str, Any]]
-    login_records: Sequence[Mapping[str, Any]]
-    late: Mapping[str, Any] | None
     cut: bool
+
+    @property
+    def records(self) -> tuple[FileRecord, ...]:
+        """The files of sysctl.d."""
+        return self.answer.sysctl_files or ()
+
+    @property
+    def login_records(self) -> tuple[FileRecord, ...]:
+        """The files of limits.d."""
+        return self.answer.limits_files or ()
 
     @cached_property
     def kernel(self) -> dict[str, int]:
@@ -179,7 +182,8 @@ class Limits:
 
     def booted(self, keys: tuple[str, ...]) -> dict[str, Setting]:
         """Return what a boot sets of these keys."""
-        return sysctl_overrides.at_boot(self.late, sysctl_d.at_boot(self.records, keys), keys)
+        boots = sysctl_d.at_boot(self.records, keys)
+        return sysctl_overrides.at_boot(self.answer.late, boots, keys)
 
     @memoize.last
     def by_hand(self) -> dict[str, Setting]:
@@ -190,7 +194,7 @@ class Limits:
     def unread_sysctl(self) -> list[str]:
         """Return where there may be settings that could not be read."""
         unread = [path for path, _reason in sysctl_d.unreadable(self.records)]
-        unread += sysctl_overrides.unread(self.late)
+        unread += sysctl_overrides.unread(self.answer.late)
         return unread + self._unlisted("sysctl_files", self.answer.sysctl_files, sysctl_d.FOLDERS)
 
     def unread_limits(self) -> list[str]:
@@ -464,13 +468,10 @@ def _pod(process: process_holder.Holder, container: str) -> str:
 @memoize.last
 def read(document: Mapping[str, Any]) -> Limits:
     """Return the evidence of a host; fields are empty where a collector did not answer."""
-    files = control_plane.data(document, "limits")
+    descriptors = contract.optional_answer(document, Descriptors)
     return Limits(
         contract.answer(document, node_limits.Limits),
-        contract.answer(document, Descriptors),
-        bool(control_plane.data(document, "descriptors")),
-        tuple(files.get("sysctl_files") or ()),
-        tuple(files.get("limits_files") or ()),
-        files.get("late"),
+        descriptors or Descriptors(),
+        descriptors is not None,
         bool(contract.record(document, "limits").get("truncated")),
     )

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import itertools
 import posixpath
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ...module_utils.shared import sysctl
+from ..evidence.answers.file_record import FileRecord
 from ..evidence.document import one_line
 from ..parsers import conf_lines, sysctl_d, sysctl_overrides
 from ..parsers.sysctl_d import Setting
@@ -224,7 +224,7 @@ def above(limits: Limits, key: str, number: int) -> list[str]:
     A vendor's default counts only where it overrides kubemend's.
     """
     last = sysctl_overrides.at_boot(
-        limits.late,
+        limits.answer.late,
         sysctl_d.at_boot(_with_ours(limits, key, number), (key,)),
         (key,),
     ).get(key)
@@ -242,19 +242,10 @@ def above(limits: Limits, key: str, number: int) -> list[str]:
     return list(dict.fromkeys(lines))
 
 
-def _with_ours(limits: Limits, key: str, wanted: int) -> list[Mapping[str, Any]]:
+def _with_ours(limits: Limits, key: str, wanted: int) -> list[FileRecord]:
     """Return the files as they are, and kubemend's with this alone."""
-    ours = {
-        "path": FILE,
-        "name": posixpath.basename(FILE),
-        "kind": "file",
-        "link": None,
-        "text": f"{key} = {wanted}\n",
-        "truncated": False,
-        "binary": False,
-        "error": None,
-    }
-    return [*(one for one in limits.records if one.get("path") != FILE), ours]
+    ours = FileRecord(FILE, kind="file", text=f"{key} = {wanted}\n")
+    return [*(file for file in limits.records if file.path != FILE), ours]
 
 
 def later(limits: Limits, key: str, wanted: int) -> Later:
@@ -311,7 +302,7 @@ def _later_setting(limits: Limits, key: str, boot: Setting, wanted: int) -> Sett
     keys: tuple[str, ...] = (key,)
     if key in sysctl_overrides.SAME:
         keys = (key, sysctl_overrides.SAME[key])
-    late = sysctl_overrides.at_boot(limits.late, {key: boot}, keys)
+    late = sysctl_overrides.at_boot(limits.answer.late, {key: boot}, keys)
     return next((one for one in late.values() if one.who and _is_less(one, wanted)), None)
 
 
@@ -344,12 +335,11 @@ def _edit(limits: Limits, found: Setting, wanted: int) -> Edit | None:
     A vendor's file is not kubemend's to change, nor one that is written at every boot, nor a
     pattern's other keys.
     """
-    records = conf_lines.usable([*limits.records, *sysctl_overrides.records(limits.late)])
-    record = next((one for one in records if one["path"] == found.path), None)
-    if record:
-        old = dict(conf_lines.lines(record)).get(found.line)
-    else:
-        old = None
+    files = conf_lines.usable([*limits.records, *sysctl_overrides.records(limits.answer.late)])
+    file = next((file for file in files if file.path == found.path), None)
+    old = None
+    if file is not None:
+        old = dict(conf_lines.lines(file)).get(found.line)
     path = found.real or found.path
     if old is None or not path.startswith("/etc/") or sysctl.key_of(old) != found.key:
         return None

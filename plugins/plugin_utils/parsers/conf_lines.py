@@ -1,18 +1,15 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Lines of configuration files that a node sent as file records.
-
-Pure, and nothing in a record is trusted.
-"""
+"""Lines of configuration files that a node sent as file records. Pure."""
 
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 from ..evidence import memoize
+from ..evidence.answers.file_record import FileRecord
 
 # systemd's parse_boolean
 YES, NO = ("1", "yes", "y", "true", "t", "on"), ("0", "no", "n", "false", "f", "off")
@@ -22,43 +19,27 @@ MAX_PATH = 4096  # PATH_MAX
 
 
 @memoize.last
-def usable(records: Any) -> list[Mapping[str, Any]]:
+def usable(files: Iterable[FileRecord]) -> list[FileRecord]:
     """Return the records that name a file; the first record of a path counts."""
-    if isinstance(records, (str, bytes, Mapping)) or not isinstance(records, Iterable):
-        return []
-    by_path: dict[str, Mapping[str, Any]] = {}
-    for record in records:
-        path = _absolute_path(record)
-        if path is not None:
-            by_path.setdefault(path, record)
+    by_path: dict[str, FileRecord] = {}
+    for file in files:
+        if file.path.startswith("/") and len(file.path) <= MAX_PATH:
+            by_path.setdefault(file.path, file)
     return list(by_path.values())
 
 
-def _absolute_path(record: Any) -> str | None:
-    if not isinstance(record, Mapping):
+def target(file: FileRecord) -> str | None:
+    """Return the path in a link's own text, or None if the file is no link."""
+    if file.kind != "symlink" or not file.link or len(file.link) > MAX_PATH:
         return None
-    path = record.get("path")
-    if isinstance(path, str) and path.startswith("/") and len(path) <= MAX_PATH:
-        return path
-    return None
+    return posixpath.normpath(posixpath.join(posixpath.dirname(file.path), file.link))
 
 
-def target(record: Mapping[str, Any]) -> str | None:
-    """Return the path in a link's own text, or None if the record is no link."""
-    link = record.get("link")
-    if record.get("kind") != "symlink" or not isinstance(link, str):
-        return None
-    if not link or len(link) > MAX_PATH:
-        return None
-    return posixpath.normpath(posixpath.join(posixpath.dirname(record["path"]), link))
-
-
-def lines(record: Mapping[str, Any]) -> Iterator[tuple[int, str]]:
+def lines(file: FileRecord) -> Iterator[tuple[int, str]]:
     """Return (number, text) of each line of a file, from 1."""
-    text = record.get("text")
-    if isinstance(text, str):
-        return numbered(text)
-    return iter(())
+    if file.text is None:
+        return iter(())
+    return numbered(file.text)
 
 
 def numbered(text: str) -> Iterator[tuple[int, str]]:
@@ -69,28 +50,27 @@ def numbered(text: str) -> Iterator[tuple[int, str]]:
     return enumerate(text.split("\n", MAX_LINES)[:MAX_LINES], 1)
 
 
-def why_unread(record: Mapping[str, Any]) -> str | None:
+def why_unread(file: FileRecord) -> str | None:
     """Return why not all of a file is known, in one clause, or None.
 
     A link to /dev/null, a link that leads nowhere and a directory have nothing to read: the
     programs read nothing there either.
     """
-    text, error = record.get("text"), record.get("error")
-    if isinstance(text, str):
-        return _why_incomplete(record, text)
-    if error == "missing" or record.get("kind") == "directory" or target(record) == "/dev/null":
+    if file.text is not None:
+        return _why_incomplete(file, file.text)
+    if file.error == "missing" or file.kind == "directory" or target(file) == "/dev/null":
         return None
-    if error:
-        return str(error)[:300]
-    if record.get("truncated"):
+    if file.error:
+        return file.error[:300]
+    if file.truncated:
         return "too long"
-    if record.get("binary"):
+    if file.binary:
         return "no text"
     return "no regular file"
 
 
-def _why_incomplete(record: Mapping[str, Any], text: str) -> str | None:
-    if record.get("truncated"):
+def _why_incomplete(file: FileRecord, text: str) -> str | None:
+    if file.truncated:
         return "cut off"
     if text.rstrip("\n").count("\n") >= MAX_LINES:
         return f"more than {MAX_LINES} lines"

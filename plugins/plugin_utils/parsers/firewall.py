@@ -16,10 +16,10 @@ import itertools
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from ...module_utils.shared import firewall_files
-from . import json_values, pflag
+from ..evidence.answers.node.boot import Firewall, FirewallFile
+from . import pflag
 
 FIREWALLD, UFW = firewall_files.FIREWALLD, firewall_files.UFW
 CONF, DIRECT = f"{firewall_files.OURS}/firewalld.conf", f"{firewall_files.OURS}/direct.xml"
@@ -102,7 +102,7 @@ class Wall:
     name: str
     active: bool | None
     comes: bool
-    files: Mapping[str, Mapping[str, Any]]
+    files: Mapping[str, FirewallFile]
     zones: Sequence[str] = field(default_factory=tuple)
     # what may give a zone to something: path, why
     unread: Sequence[tuple[str, str]] = field(default_factory=tuple)
@@ -116,13 +116,12 @@ class Wall:
 
     def text(self, path: str) -> str | None:
         """Return a file's text, empty for a missing file; None if it was not read wholly."""
-        record = self.files.get(path) or {}
-        if record.get("error") == "missing":
+        file = self.files.get(path, FirewallFile())
+        if file.error == "missing":
             return ""
-        text = record.get("text")
-        if isinstance(text, str) and not record.get("truncated") and not record.get("error"):
-            return text
-        return None
+        if file.truncated or file.error:
+            return None
+        return file.text
 
     def lets_in(self, port: int) -> bool | None:
         """Return whether this firewall lets new TCP connections to the port in."""
@@ -133,8 +132,8 @@ class Wall:
     def unjudged(self, ports: Iterable[int]) -> list[tuple[str, str]]:
         """Return (path, reason) of what keeps the evaluation of these ports from being certain."""
         unread = [
-            (path, str(record.get("error") or "it was not read wholly"))
-            for path, record in self.files.items()
+            (path, file.error or "it was not read wholly")
+            for path, file in self.files.items()
             if self.text(path) is None and path not in firewall_files.SCRIPTS
         ]
         unread += self.unread
@@ -163,13 +162,11 @@ def _unknown_rules(wall: Wall, ports: Iterable[int]) -> list[tuple[str, str]]:
     return [(path, f"what the rule does is not known: {line[:100]}") for path, line in lines]
 
 
-def walls(seen: Any) -> list[Wall]:
+def walls(seen: Mapping[str, Firewall]) -> list[Wall]:
     """Return the firewalls that are active, that a boot starts, or whose state is not known."""
     result = []
-    for name, record in sorted(json_values.mapping(seen).items()):
-        if name not in (FIREWALLD, UFW) or not isinstance(record, Mapping):
-            continue
-        wall = _wall(name, record)
+    for name in sorted({FIREWALLD, UFW} & set(seen)):
+        wall = _wall(name, seen[name])
         if name == UFW:
             wall = _switched(wall)
         if wall.active is not False or wall.comes:
@@ -177,20 +174,14 @@ def walls(seen: Any) -> list[Wall]:
     return result
 
 
-def _wall(name: str, record: Mapping[str, Any]) -> Wall:
-    active = record.get("active")
-    if not isinstance(active, bool):
-        active = None
+def _wall(name: str, record: Firewall) -> Wall:
     return Wall(
         name,
-        active,
-        record.get("enabled") is True and record.get("masked") is not True,
-        {str(file.get("path")): file for file in json_values.mappings(record.get("files"))},
-        [str(zone) for zone in json_values.items(record.get("zones"))],
-        [
-            (str(file.get("path")), str(file.get("error")))
-            for file in json_values.mappings(record.get("unread"))
-        ],
+        record.active,
+        record.enabled is True and record.masked is not True,
+        {file.path: file for file in record.files},
+        record.zones,
+        [(file.path, file.error or "") for file in record.unread],
     )
 
 
@@ -420,8 +411,8 @@ def _input_policy(text: str) -> str:
 
 def _runs(wall: Wall, path: str) -> bool:
     """Return whether ufw may run a script that differs from the one it ships."""
-    record = wall.files.get(path) or {}
-    if record.get("error") == "missing" or record.get("executable") is False:
+    file = wall.files.get(path, FirewallFile())
+    if file.error == "missing" or file.executable is False:
         return False
     text = wall.text(path)
     return text is None or not all(_SHIPPED.match(line.strip()) for line in text.split("\n"))

@@ -13,10 +13,10 @@ from __future__ import annotations
 import functools
 import posixpath
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from ..evidence.answers.file_record import FileRecord
 from . import conf_lines
 
 CONF, FOLDER = "/etc/security/limits.conf", "/etc/security/limits.d"
@@ -68,15 +68,15 @@ class Entry:
     line: int
 
 
-def entries(records: Any) -> list[Entry]:
+def entries(files: Iterable[FileRecord]) -> list[Entry]:
     """Return every valid line in the order of pam_limits.
 
     The last entry of a domain's item counts.
     """
     valid: list[Entry] = []
-    for record in _files(records):
-        if isinstance(record.get("text"), str):
-            valid += _entries(record["path"], record["text"])
+    for file in _read(files):
+        if file.text is not None:
+            valid += _entries(file.path, file.text)
     return valid
 
 
@@ -91,9 +91,9 @@ def _entries(path: str, content: str) -> tuple[Entry, ...]:
     )
 
 
-def unreadable(records: Any) -> list[tuple[str, str]]:
+def unreadable(files: Iterable[FileRecord]) -> list[tuple[str, str]]:
     """Return (path, reason) of each file that counts and is not wholly known."""
-    rows = ((record["path"], conf_lines.why_unread(record)) for record in _files(records))
+    rows = ((file.path, conf_lines.why_unread(file)) for file in _read(files))
     return [(path, reason) for path, reason in rows if reason is not None]
 
 
@@ -108,19 +108,19 @@ def _bounds(text: str) -> tuple[int, int | None] | None:
     return int(low or high), int(high)
 
 
-def _files(records: Any) -> list[Any]:
+def _read(files: Iterable[FileRecord]) -> list[FileRecord]:
     """Return limits.conf, then limits.d by name.
 
     glob("*.conf") skips names that begin with a dot.
     """
     first, others = [], []
-    for record in conf_lines.usable(records):
-        folder, name = posixpath.split(record["path"])
-        if record["path"] == CONF:
-            first.append(record)
+    for file in conf_lines.usable(files):
+        folder, name = posixpath.split(file.path)
+        if file.path == CONF:
+            first.append(file)
         elif folder == FOLDER and name.endswith(".conf") and not name.startswith("."):
-            others.append(record)
-    return first + sorted(others, key=lambda record: record["path"])
+            others.append(file)
+    return first + sorted(others, key=lambda file: file.path)
 
 
 def _entry(words: Sequence[str], path: str, position: int) -> Entry:

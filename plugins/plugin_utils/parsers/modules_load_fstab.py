@@ -12,9 +12,9 @@ import posixpath
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from ...module_utils.shared import kernel_modules
+from ..evidence.answers.file_record import FileRecord
 from . import conf_lines, swap_files
 
 FOLDERS = kernel_modules.LOAD
@@ -65,52 +65,52 @@ class Mount:
         return options[-1:] == ["noauto"]
 
 
-def modules(records: Any) -> list[Named]:
+def modules(files: Iterable[FileRecord]) -> list[Named]:
     """Return the modules that the next boot loads, in the order of files.
 
     One file of a name counts, /etc before /usr; - and _ are alike.
     """
     rows = []
-    for record in _chosen(records):
-        real = conf_lines.target(record)
-        for number, text in conf_lines.lines(record):
+    for file in _chosen(files):
+        real = conf_lines.target(file)
+        for number, text in conf_lines.lines(file):
             word = text.strip(" \t\r\n\v\f")
             if _NAME.match(word):
-                rows.append(Named(word.replace("-", "_"), record["path"], number, real))
+                rows.append(Named(word.replace("-", "_"), file.path, number, real))
     return rows
 
 
-def unread(records: Any) -> list[str]:
+def unread(files: Iterable[FileRecord]) -> list[str]:
     """Return the files that count and are not wholly known, and directories not listed."""
-    chosen = [record for record in _chosen(records) if conf_lines.why_unread(record)]
+    chosen = [file for file in _chosen(files) if conf_lines.why_unread(file)]
     folders = [
-        record
-        for record in conf_lines.usable(records)
-        if record["path"] in FOLDERS and record.get("error") not in (None, "missing")
+        file
+        for file in conf_lines.usable(files)
+        if file.path in FOLDERS and file.error not in (None, "missing")
     ]
-    return [str(record["path"]) for record in (*chosen, *folders)]
+    return [file.path for file in (*chosen, *folders)]
 
 
-def _chosen(records: Any) -> list[Any]:
-    named: dict[str, tuple[int, Any]] = {}
-    for record in conf_lines.usable(records):
-        folder, name = posixpath.split(record["path"])
+def _chosen(files: Iterable[FileRecord]) -> list[FileRecord]:
+    named: dict[str, tuple[int, FileRecord]] = {}
+    for file in conf_lines.usable(files):
+        folder, name = posixpath.split(file.path)
         if folder not in FOLDERS or not name.endswith(".conf") or name.startswith("."):
             continue
         rank = FOLDERS.index(folder)
         if name not in named or rank < named[name][0]:
-            named[name] = rank, record
+            named[name] = rank, file
     return [named[name][1] for name in sorted(named)]
 
 
-def mounts(record: Any) -> list[Mount]:
+def mounts(fstab: FileRecord | None) -> list[Mount]:
     """Return the mounts of fstab, without swap; systemd skips a line that is none."""
-    rows = []
-    for file in conf_lines.usable([record]):
-        for number, text in conf_lines.lines(file):
-            mount = _mount(text, file["path"], number)
-            if mount is not None:
-                rows.append(mount)
+    rows: list[Mount] = []
+    if fstab is None:
+        return rows
+    for file in conf_lines.usable([fstab]):
+        mounts = (_mount(text, file.path, number) for number, text in conf_lines.lines(file))
+        rows += filter(None, mounts)
     return rows
 
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...module_utils.shared import systemd_output
+from ..evidence.answers.file_record import FileRecord
 from . import conf_lines
 
 FSTAB = "/etc/fstab"
@@ -118,12 +119,12 @@ class Zram:
     swap: bool | None
 
 
-def active(text: Any) -> list[Active] | None:
+def active(text: str | None) -> list[Active] | None:
     """Return the lines of /proc/swaps below its headline, None if they are not known.
 
     The kubelet counts lines, so that one that is no swap's counts too.
     """
-    if not isinstance(text, str) or len(text) > MAX_TEXT:
+    if text is None or len(text) > MAX_TEXT:
         return None
     lines = text.strip().split("\n")
     if lines == [""]:
@@ -165,18 +166,16 @@ def _unescaped_char(match: re.Match[str]) -> str:
     return chr(int(match.group(1), 8))
 
 
-def fstab(record: Any) -> tuple[list[Line], list[tuple[int, str]], str | None]:
+def fstab(file: FileRecord | None) -> tuple[list[Line], list[tuple[int, str]], str | None]:
     """Return (swap lines, (line, why) of what systemd cannot read, why not all of it is known).
 
     getmntent() wants three fields and knows no comments behind them.
     """
-    usable = conf_lines.usable([record])
-    if not usable:
+    if file is None or not conf_lines.usable([file]):
         return [], [], "it was not read"
     swaps: list[Line] = []
     bad: list[tuple[int, str]] = []
-    record = usable[0]
-    for number, text in conf_lines.lines(record):
+    for number, text in conf_lines.lines(file):
         fields = [unescaped(field) for field in re.split(r"[ \t]+", text.strip(" \t")) if field]
         if not fields or fields[0].startswith("#"):
             continue
@@ -184,8 +183,8 @@ def fstab(record: Any) -> tuple[list[Line], list[tuple[int, str]], str | None]:
         if problem:
             bad.append((number, problem))
         elif fields[2:3] == ["swap"]:
-            swaps.append(_swap_line(record["path"], number, fields, text))
-    return swaps, bad, _fstab_problem(record)
+            swaps.append(_swap_line(file.path, number, fields, text))
+    return swaps, bad, _fstab_problem(file)
 
 
 def _line_problem(fields: Sequence[str]) -> str:
@@ -210,10 +209,10 @@ def _swap_line(path: str, number: int, fields: Sequence[str], text: str) -> Line
     return Line(path, number, fields[0], node(fields[0]), options, text.strip())
 
 
-def _fstab_problem(record: Mapping[str, Any]) -> str | None:
+def _fstab_problem(file: FileRecord) -> str | None:
     """Return why not all of fstab is known. A host without the file is known to have no line."""
-    reason = conf_lines.why_unread(record)
-    if reason or isinstance(record.get("text"), str) or record.get("error") == "missing":
+    reason = conf_lines.why_unread(file)
+    if reason or file.text is not None or file.error == "missing":
         return reason
     return "it is no regular file"
 
@@ -326,12 +325,12 @@ def _value(block: Mapping[str, Any], key: str) -> str:
     return ""
 
 
-def words(cmdline: Any) -> list[tuple[str, str | None]] | None:
+def words(cmdline: str | None) -> list[tuple[str, str | None]] | None:
     """Return (key, value) of each word of the kernel's command line, None if it is not known.
 
     - and _ are alike in keys, as systemd has it.
     """
-    if not isinstance(cmdline, str) or not cmdline.strip() or len(cmdline) > MAX_TEXT:
+    if cmdline is None or not cmdline.strip() or len(cmdline) > MAX_TEXT:
         return None
     return [_word(word.replace('"', "")) for word in _WORD.findall(cmdline)]
 
@@ -359,7 +358,7 @@ def switch(line: Iterable[tuple[str, str | None]], key: str) -> bool | None:
     return last
 
 
-def zram(records: Iterable[Mapping[str, Any]]) -> tuple[list[Zram], list[tuple[str, str]]]:
+def zram(records: Iterable[FileRecord]) -> tuple[list[Zram], list[tuple[str, str]]]:
     """Return (devices that zram-generator will make after a boot, (path, why) of unread files).
 
     Files in /run are gone by then.
@@ -372,21 +371,21 @@ def zram(records: Iterable[Mapping[str, Any]]) -> tuple[list[Zram], list[tuple[s
         Zram(name, section["path"], section["line"], _is_swap(section))
         for name, section in sections.items()
     ]
-    reasons = [(record["path"], conf_lines.why_unread(record)) for record in files.values()]
+    reasons = [(file.path, conf_lines.why_unread(file)) for file in files.values()]
     return devices, [(path, reason) for path, reason in reasons if reason]
 
 
-def _zram_files(records: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+def _zram_files(records: Iterable[FileRecord]) -> dict[str, FileRecord]:
     """Return the files that count by their names; the main file has an empty one."""
-    ranked: dict[str, tuple[int, Mapping[str, Any]]] = {}
-    for record in records:
-        place = _zram_place(record["path"])
-        if place is None or record.get("error") == "missing":
+    ranked: dict[str, tuple[int, FileRecord]] = {}
+    for file in records:
+        place = _zram_place(file.path)
+        if place is None or file.error == "missing":
             continue
         rank, name = place
         if name not in ranked or rank < ranked[name][0]:
-            ranked[name] = rank, record
-    return {name: record for name, (_rank, record) in ranked.items()}
+            ranked[name] = rank, file
+    return {name: file for name, (_rank, file) in ranked.items()}
 
 
 def _zram_place(path: str) -> tuple[int, str] | None:
@@ -400,18 +399,18 @@ def _zram_place(path: str) -> tuple[int, str] | None:
     return None
 
 
-def _sections(record: Mapping[str, Any], sections: dict[str, dict[str, Any]]) -> None:
+def _sections(file: FileRecord, sections: dict[str, dict[str, Any]]) -> None:
     """Add what a file says to the sections found so far.
 
     The place is that of the first file that names the device.
     """
     current: dict[str, Any] | None = None
-    for number, line in conf_lines.lines(record):
+    for number, line in conf_lines.lines(file):
         text = line.strip()
         if text.startswith("[") and text.endswith("]"):
             name, current = text[1:-1].strip(), None
             if _ZRAM.match(name):
-                current = sections.setdefault(name, {"path": record["path"], "line": number})
+                current = sections.setdefault(name, {"path": file.path, "line": number})
         elif current is not None and "=" in text and text[0] not in "#;":
             key, _equals, value = text.partition("=")
             if key.strip() not in ("path", "line"):

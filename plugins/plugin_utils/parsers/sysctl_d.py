@@ -18,10 +18,10 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Any
 
 from ...module_utils.shared import sysctl
 from ..evidence import memoize
+from ..evidence.answers.file_record import FileRecord
 from . import conf_lines
 
 FOLDERS = sysctl.SYSCTL
@@ -81,50 +81,50 @@ def canonical(key: str) -> str:
     return _proc_path(key).translate(_SWAPPED)
 
 
-def at_boot(records: Any, keys: Iterable[str]) -> dict[str, Setting]:
+def at_boot(files: Iterable[FileRecord], keys: Iterable[str]) -> dict[str, Setting]:
     """Return what systemd-sysctl sets of these keys, by their canonical names."""
-    return dict(_settings(_contents(_booted(records)), tuple(keys), _systemd))
+    return dict(_settings(_contents(_booted(files)), tuple(keys), _systemd))
 
 
-def by_hand(records: Any, keys: Iterable[str]) -> dict[str, Setting]:
+def by_hand(files: Iterable[FileRecord], keys: Iterable[str]) -> dict[str, Setting]:
     """Return what `sysctl --system` sets of these keys, by their canonical names."""
-    return dict(_settings(_contents(_by_hand(records)), tuple(keys), _procps))
+    return dict(_settings(_contents(_by_hand(files)), tuple(keys), _procps))
 
 
-def of_file(record: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Setting]:
+def of_file(file: FileRecord, keys: Iterable[str]) -> dict[str, Setting]:
     """Return what `sysctl -p` sets of these keys by this file alone, by their canonical names."""
-    return dict(_settings(_contents([record]), tuple(keys), _procps))
+    return dict(_settings(_contents([file]), tuple(keys), _procps))
 
 
-def excluding(records: Any, key: str) -> str | None:
+def excluding(files: Iterable[FileRecord], key: str) -> str | None:
     """Return path:line of the last line that keeps systemd-sysctl from setting this key, or None.
 
     The path is the one that an operator edits.
     """
     path = _proc_path(key)
-    lines = [line for file in _contents(_booted(records)) for line in _parsed(*file)]
+    lines = [line for content in _contents(_booted(files)) for line in _parsed(*content)]
     exclusions = [line for line in lines if line.key == path and line.value is None]
     if not exclusions:
         return None
     return "{}:{}".format(*exclusions[-1].place)
 
 
-def unreadable(records: Any) -> list[tuple[str, str]]:
+def unreadable(files: Iterable[FileRecord]) -> list[tuple[str, str]]:
     """Return (path, reason) of each file that counts and is not wholly known.
 
     What such a file sets is unknown. A masked file does not count.
     """
-    rows = ((record["path"], conf_lines.why_unread(record)) for record in _by_hand(records))
+    rows = ((file.path, conf_lines.why_unread(file)) for file in _by_hand(files))
     return [(path, reason) for path, reason in rows if reason is not None]
 
 
-def number(text: Any) -> int | None:
+def number(text: str | None) -> int | None:
     """Parse a value of one whole number as the kernel does (proc_dointvec); return None otherwise.
 
     The kernel takes base 0, at most 20 characters and 64 bits. 08 and 0x are nothing to it, nor are
     +1 and 1e6; 010 is eight.
     """
-    if not isinstance(text, str) or len(text) >= 200:
+    if text is None or len(text) >= 200:
         return None
     digits = text.strip(BLANKS)
     if len(digits) > 20 or not _NUMBER.match(digits):
@@ -159,41 +159,38 @@ def _proc_path(key: str) -> str:
 
 
 @memoize.last
-def _booted(records: Any) -> list[Mapping[str, Any]]:
-    return _chosen(records, hidden=False)
+def _booted(files: Iterable[FileRecord]) -> list[FileRecord]:
+    return _chosen(files, hidden=False)
 
 
 @memoize.last
-def _by_hand(records: Any) -> list[Mapping[str, Any]]:
-    return _chosen(records, hidden=True) + [
-        record for record in conf_lines.usable(records) if record["path"] == CONF
+def _by_hand(files: Iterable[FileRecord]) -> list[FileRecord]:
+    return _chosen(files, hidden=True) + [
+        file for file in conf_lines.usable(files) if file.path == CONF
     ]
 
 
-def _chosen(records: Any, hidden: bool) -> list[Mapping[str, Any]]:
+def _chosen(files: Iterable[FileRecord], hidden: bool) -> list[FileRecord]:
     """Return the files that are read, in that order.
 
     The first directory that has a name decides, whatever it is there. systemd skips names that
     begin with a dot, procps does not.
     """
-    named: dict[str, tuple[int, Mapping[str, Any]]] = {}
-    for record in conf_lines.usable(records):
-        folder, name = posixpath.split(record["path"])
+    named: dict[str, tuple[int, FileRecord]] = {}
+    for file in conf_lines.usable(files):
+        folder, name = posixpath.split(file.path)
         if folder not in FOLDERS or not _is_conf(name, hidden):
             continue
         rank = FOLDERS.index(folder)
         if name not in named or rank < named[name][0]:
-            named[name] = rank, record
+            named[name] = rank, file
     return [named[name][1] for name in sorted(named)]
 
 
-def _contents(records: Iterable[Mapping[str, Any]]) -> tuple[_Content, ...]:
+def _contents(files: Iterable[FileRecord]) -> tuple[_Content, ...]:
     """Return what decides of these files, without the times and sizes that differ between nodes."""
-    texts = ((record, record.get("text")) for record in records)
     return tuple(
-        (record["path"], conf_lines.target(record), text)
-        for record, text in texts
-        if isinstance(text, str)
+        (file.path, conf_lines.target(file), file.text) for file in files if file.text is not None
     )
 
 

@@ -17,9 +17,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
 
-from . import conf_lines, json_values, sysctl_d
+from ..evidence.answers.file_record import Assignment, FileRecord
+from ..evidence.answers.node.limits import SysctlOverrides, Tuned
+from . import conf_lines, sysctl_d
 from .conf_lines import NO, YES
 from .sysctl_d import Setting
 
@@ -32,16 +33,18 @@ _SWITCHES = {**dict.fromkeys(YES, "1"), **dict.fromkeys(NO, "0")}
 _FORWARDS = {"IPForward": (*YES, "ipv4"), "IPMasquerade": (*YES, "ipv4", "both")}
 
 
-def at_boot(late: Any, boots: Mapping[str, Setting], keys: Iterable[str]) -> dict[str, Setting]:
+def at_boot(
+    late: SysctlOverrides | None, boots: Mapping[str, Setting], keys: Iterable[str]
+) -> dict[str, Setting]:
     """Return the final settings of a boot.
 
     boots: what systemd-sysctl sets; late: sysctl overrides of the collector limits.
     """
-    settings, overrides, wanted = dict(boots), json_values.mapping(late), frozenset(keys)
+    settings, overrides, wanted = dict(boots), late or SysctlOverrides(), frozenset(keys)
     for setting in (*_ufw(overrides, wanted), *_networkd(overrides), *_tuned(overrides)):
         if setting.key in wanted:
             _set(settings, setting)
-    if _reapplies(overrides):
+    if _reapplies(overrides.tuned):
         for key, setting in boots.items():
             if setting.path.startswith(SYSTEM) and settings.get(key) != setting:
                 settings[key] = setting
@@ -49,18 +52,20 @@ def at_boot(late: Any, boots: Mapping[str, Setting], keys: Iterable[str]) -> dic
     return settings
 
 
-def records(late: Any) -> list[Any]:
+def records(late: SysctlOverrides | None) -> list[FileRecord]:
     """Return the files that `sysctl -p` is given."""
-    return [json_values.mapping(json_values.mapping(late).get(UFW)).get("sysctl")]
+    if late is None or late.ufw is None or late.ufw.sysctl is None:
+        return []
+    return [late.ufw.sysctl]
 
 
-def unread(late: Any) -> list[str]:
+def unread(late: SysctlOverrides | None) -> list[str]:
     """Return the files and profiles with settings that could not be read."""
-    tuned = json_values.mapping(json_values.mapping(late).get(TUNED))
     files = conf_lines.usable(records(late))
-    paths = [record["path"] for record in files if conf_lines.why_unread(record)]
-    profiles = json_values.items(tuned.get("unknown"))
-    return paths + [f"the profile {str(name)[:80]} of tuned" for name in profiles]
+    paths = [file.path for file in files if conf_lines.why_unread(file)]
+    if late is None or late.tuned is None:
+        return paths
+    return paths + [f"the profile {name[:80]} of tuned" for name in late.tuned.unknown]
 
 
 def _set(settings: dict[str, Setting], setting: Setting) -> None:
@@ -98,14 +103,14 @@ def _is_met(bound: str, number: int | None) -> bool:
     return number <= limit
 
 
-def _ufw(overrides: Mapping[str, Any], keys: Iterable[str]) -> Iterator[Setting]:
-    for record in conf_lines.usable(records(overrides)):
-        settings = sysctl_d.of_file(record, keys).values()
+def _ufw(overrides: SysctlOverrides, keys: Iterable[str]) -> Iterator[Setting]:
+    for file in conf_lines.usable(records(overrides)):
+        settings = sysctl_d.of_file(file, keys).values()
         yield from (replace(setting, who=UFW) for setting in settings)
 
 
-def _networkd(overrides: Mapping[str, Any]) -> Iterator[Setting]:
-    rows = _rows(overrides.get("networkd"))
+def _networkd(overrides: SysctlOverrides) -> Iterator[Setting]:
+    rows = _rows(overrides.networkd or ())
     system = [row for row in rows if row.path.endswith(".conf") and ".network.d/" not in row.path]
     for row in system:
         if row.key == "IPv4Forwarding" and row.value.lower() in _SWITCHES:
@@ -115,28 +120,26 @@ def _networkd(overrides: Mapping[str, Any]) -> Iterator[Setting]:
             yield replace(row, key=IP_FORWARD, value="1", who=NETWORKD)
 
 
-def _tuned(overrides: Mapping[str, Any]) -> Iterator[Setting]:
-    for row in _rows(json_values.mapping(overrides.get(TUNED)).get("rows")):
+def _tuned(overrides: SysctlOverrides) -> Iterator[Setting]:
+    for row in _rows((overrides.tuned or Tuned()).rows):
         yield replace(row, key=sysctl_d.canonical(row.key), value=row.value.strip("\"'"), who=TUNED)
 
 
-def _reapplies(overrides: Mapping[str, Any]) -> bool:
+def _reapplies(tuned: Tuned | None) -> bool:
     """Return whether tuned lets the values of sysctl.d stand.
 
     For an unknown profile that is not known, and `unread` reports the profile.
     """
-    tuned = json_values.mapping(overrides.get(TUNED))
-    return bool(_rows(tuned.get("rows"))) and str(tuned.get("reapply") or "1").lower() not in NO
+    if tuned is None or not _rows(tuned.rows):
+        return False
+    return (tuned.reapply or "1").lower() not in NO
 
 
-def _rows(rows: Any) -> list[Setting]:
-    settings = []
-    for row in json_values.mappings(rows):
-        is_complete = all(_is_text(row.get(name)) for name in ("key", "value", "path"))
-        if is_complete and isinstance(row.get("line"), int):
-            settings.append(Setting(row["key"], row["value"], row["path"], row["line"]))
-    return settings
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str) and len(value) <= sysctl_d.MAX_KEY
+def _rows(rows: Iterable[Assignment]) -> list[Setting]:
+    """Return the rows as settings, without those of a length that no setting has."""
+    return [
+        Setting(row.key, row.value, row.path, row.line)
+        for row in rows
+        if row.line is not None
+        and all(len(text) <= sysctl_d.MAX_KEY for text in (row.key, row.value, row.path))
+    ]

@@ -8,6 +8,14 @@ from __future__ import annotations
 import posixpath
 from typing import Any
 
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers import (
+    file_record,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers.node import (
+    limits as limits_answer,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.decode import decode
+
 
 def record(path: str, text: str | None = None, **more: Any) -> dict[str, Any]:
     return {
@@ -24,3 +32,18 @@ def record(path: str, text: str | None = None, **more: Any) -> dict[str, Any]:
 
 def named_record(path: str, text: str | None = "", **more: Any) -> dict[str, Any]:
     return record(path, text, **{"name": posixpath.basename(path), **more})
+
+
+def files(records: Any) -> tuple[file_record.FileRecord, ...]:
+    """Return a collector's list of files as the decoder reads it, whatever it is."""
+    return decode(limits_answer.Limits, {"sysctl_files": records}).answer.sysctl_files or ()
+
+
+def file(path: str, text: str | None = None, **more: Any) -> file_record.FileRecord:
+    (one,) = files([record(path, text, **more)])
+    return one
+
+
+def named_file(path: str, text: str | None = "", **more: Any) -> file_record.FileRecord:
+    (one,) = files([named_record(path, text, **more)])
+    return one

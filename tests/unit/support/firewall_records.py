@@ -8,6 +8,10 @@ from __future__ import annotations
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
     boot_firewall,
 )
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers.node import (
+    boot as boot_answer,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.decode import decode
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import firewall
 
 # As the packages of RHEL 8 and 9 and of Ubuntu 20.04 to 24.04 bring them, comments cut short:
@@ -126,3 +130,9 @@ def denied(*lines, **more):
         "error": None,
         **more,
     }
+
+
+def walls(seen):
+    """Return the firewalls that a collector's data show, as the decoder reads them."""
+    answer = decode(boot_answer.Boot, {"firewall": seen}).answer
+    return firewall.walls(answer.firewall or {})

@@ -7,6 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers.node import (
+    swap as swap_answer,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.decode import decode
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.swap import (
     generators,
     sources,
@@ -69,12 +73,17 @@ def node(*units: dict[str, Any], fstab: str = "", swaps: str = "", **more: Any) 
 LINE = "# swap\nUUID=f9fe none swap sw 0 0\n"
 
 
-def running(evidence: dict[str, Any]) -> list[Running] | None:
-    return sources.running(Seen(evidence))
+def seen(evidence: Any) -> Seen:
+    """Return the swap that a collector's data show, as the decoder reads them."""
+    return Seen(decode(swap_answer.Swap, evidence).answer)
 
 
-def after_boot(evidence: dict[str, Any]) -> Forecast:
-    return sources.after_boot(Seen(evidence))
+def running(evidence: Any) -> list[Running] | None:
+    return sources.running(seen(evidence))
+
+
+def after_boot(evidence: Any) -> Forecast:
+    return sources.after_boot(seen(evidence))
 
 
 def one(evidence: dict[str, Any]) -> Source:

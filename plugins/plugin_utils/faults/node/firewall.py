@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ...evidence import contract
-from ...evidence.answers.node.boot import Denials
+from ...evidence.answers.node.boot import Boot, Denials
 from ...evidence.answers.node.instances import Instances
 from ...evidence.answers.node.kubelet import Kubelet
 from ...evidence.document import one_line
@@ -93,13 +93,13 @@ def shut(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
         yield not_applicable(NO_KUBELET, host=host.host)
         return
     missing = host.missing("kubelet") + host.missing("boot", absent_is_answer=False)
-    evidence = control_plane.data(document, "boot").get("firewall")
+    evidence = contract.answer(document, Boot).firewall
     if not missing and evidence is None:
         missing = (Missing(host.host, "boot", "not_asked"),)  # an older release collected it
     if missing:
         yield unknown(*missing, host=host.host)
         return
-    hits, gaps = _hits_and_gaps(host, document, firewall.walls(evidence))
+    hits, gaps = _hits_and_gaps(host, document, firewall.walls(evidence or {}))
     note = "; ".join(dict.fromkeys(note for _missing, note in gaps if note))
     yield CheckResult(
         tuple(hits),

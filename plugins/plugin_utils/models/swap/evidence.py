@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import copy
 import posixpath
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
-from ...evidence import contract
+from ...evidence.answers.file_record import FileRecord
 from ...evidence.answers.node.swap import Swap
 from ...parsers import conf_lines, swap_files
 from ...parsers.swap_files import Unit
@@ -61,26 +59,25 @@ class Source:
 class Seen:
     """Evidence of a host's swap; a part is None or a problem where it is missing.
 
-    evidence: the data of the collector swap, of which the parsers take the files as they are: swaps
-    (text of /proc/swaps), fstab (file record), units (`systemctl show` of *.swap, swap.target and
-    generators.SERVICES), cmdline, files (records of the files of generators.SERVICES, of SCRIPTS,
-    of zram-generator's configuration and of zram-generator in all GENERATORS, missing ones too),
-    links ({link: device} of /dev/disk/by-*, /dev/mapper and volume groups), container (whether
-    systemd runs in one), systemd (its version, a number)
+    answer: that of the collector swap: swaps (text of /proc/swaps), fstab (file record), units
+    (`systemctl show` of *.swap, swap.target and generators.SERVICES), cmdline, files (records of
+    the files of generators.SERVICES, of SCRIPTS, of zram-generator's configuration and of
+    zram-generator in all GENERATORS, missing ones too), links ({link: device} of /dev/disk/by-*,
+    /dev/mapper and volume groups), container (whether systemd runs in one), systemd (its version, a
+    number)
     """
 
-    def __init__(self, evidence: Mapping[str, Any]) -> None:
-        self.answer = contract.decoded(evidence, Swap).answer
-        self.lines, self.malformed, self.fstab_problem = swap_files.fstab(evidence.get("fstab"))
+    def __init__(self, answer: Swap) -> None:
+        self.answer = answer
+        self.lines, self.malformed, self.fstab_problem = swap_files.fstab(answer.fstab)
         self.units = swap_files.units(self.answer.units)
         self.words = swap_files.words(self.answer.cmdline)
-        files = conf_lines.usable(evidence.get("files"))
-        self.files = {record["path"]: record for record in files}
+        self.files = {file.path: file for file in conf_lines.usable(answer.files or ())}
 
-    def with_file(self, record: Mapping[str, Any]) -> Seen:
+    def with_file(self, file: FileRecord) -> Seen:
         """Return the evidence of the same host with another record of one file."""
         changed = copy.copy(self)
-        changed.files = {**self.files, record["path"]: record}
+        changed.files = {**self.files, file.path: file}
         return changed
 
     @property

@@ -9,10 +9,10 @@ Pure.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from ...evidence.answers.file_record import FileRecord
 from ...parsers import conf_lines, swap_files
 from ...parsers.swap_files import Active, Unit
 from .evidence import Seen, Source, Undo, origin
@@ -144,11 +144,11 @@ def generator(seen: Seen, name: str) -> bool | None:
     A file of its name in an earlier directory masks it.
     """
     for folder in GENERATORS:
-        record = seen.files.get(f"{folder}/{name}")
-        if record is None or record.get("error") not in (None, "missing"):
+        file = seen.files.get(f"{folder}/{name}")
+        if file is None or file.error not in (None, "missing"):
             return None
-        if record.get("error") is None:
-            return conf_lines.target(record) != "/dev/null" and record.get("size") != 0
+        if file.error is None:
+            return conf_lines.target(file) != "/dev/null" and file.size != 0
     return False
 
 
@@ -180,21 +180,21 @@ def from_services(seen: Seen) -> Iterator[Source]:
     for service in SERVICES:
         known = [seen.by_name[name] for name in service.units if name in seen.by_name]
         unit = next((unit for unit in known if unit.load != "not-found"), None)
-        record = seen.files.get(service.file)
-        missing = record is not None and record.get("error") == "missing"
-        if unit is None and (record is None or missing or len(known) == len(service.units)):
+        file = seen.files.get(service.file)
+        missing = file is not None and file.error == "missing"
+        if unit is None and (file is None or missing or len(known) == len(service.units)):
             continue
-        yield from _service(service, unit, record, missing)
+        yield from _service(service, unit, file, missing)
 
 
 def _service(
-    service: Service, unit: Unit | None, record: Mapping[str, Any] | None, missing: bool
+    service: Service, unit: Unit | None, file: FileRecord | None, missing: bool
 ) -> Iterator[Source]:
     name = service.units[0]
     if unit:
         name = unit.name
     on, why = _enabled(name, unit)
-    off, needed = _line(record, service.off), _line(record, service.needs)
+    off, needed = _line(file, service.off), _line(file, service.needs)
     if off and on is not False:
         on, why = False, f"{service.file}:{off} leaves it off"
     if needed:
@@ -203,7 +203,7 @@ def _service(
         yield Source("service", place, service.swap_file, name, on, why, (undo,))
         return
     if service.needs:
-        problem = _problem(record)
+        problem = _problem(file)
         if missing or not problem:
             return
         if on is not False:
@@ -211,10 +211,10 @@ def _service(
     yield Source("service", name, service.swap_file, name, on, why, (Undo("disable", name),))
 
 
-def _problem(record: Mapping[str, Any] | None) -> str | None:
-    if record is None:
+def _problem(file: FileRecord | None) -> str | None:
+    if file is None:
         return "it was not read"
-    return conf_lines.why_unread(record)
+    return conf_lines.why_unread(file)
 
 
 def _enabled(name: str, unit: Unit | None) -> tuple[bool | None, str]:
@@ -229,13 +229,13 @@ def _enabled(name: str, unit: Unit | None) -> tuple[bool | None, str]:
     return None, f"{name} is {unit.state or 'of unknown state'}"
 
 
-def _line(record: Mapping[str, Any] | None, pattern: str) -> int:
+def _line(file: FileRecord | None, pattern: str) -> int:
     """Return the number of the last line that matches, 0 without one."""
-    if not record or not pattern:
+    if file is None or not pattern:
         return 0
     numbers = (
         number
-        for number, text in conf_lines.lines(record)
+        for number, text in conf_lines.lines(file)
         if re.match(pattern, text[: conf_lines.MAX_PATH], re.IGNORECASE)
     )
     return max(numbers, default=0)
@@ -244,9 +244,9 @@ def _line(record: Mapping[str, Any] | None, pattern: str) -> int:
 def from_scripts(seen: Seen) -> Iterator[Source]:
     """Yield the swap that rc.local activates; it runs where it may be executed."""
     for path in SCRIPTS:
-        record = seen.files.get(path, {})
-        on, why = _script(record.get("mode"))
-        for number, text in conf_lines.lines(record):
+        file = seen.files.get(path, FileRecord())
+        on, why = _script(file.mode)
+        for number, text in conf_lines.lines(file):
             if _SWAPON.match(text[: conf_lines.MAX_PATH]):
                 place = f"{path}:{number}"
                 yield Source("script", place, "", "", on, why, (Undo("comment", place),))

@@ -14,10 +14,10 @@ from ...evidence import contract
 from ...evidence.answers.http_answer import HttpAnswer
 from ...evidence.answers.node.kubelet import Kubelet
 from ...evidence.answers.node.pinning import Pinning
+from ...evidence.answers.node.swap import Swap
 from ...parsers import systemd_unit
 from ...parsers.swap_files import Line
 from ...safe_io import yaml_nodes
-from .. import control_plane
 from ..kubelet import config as kubelet_config
 from ..kubelet.config import Setting
 from . import policy, sources
@@ -94,7 +94,7 @@ def named(line: Line) -> Source:
 
 def read(document: Mapping[str, Any]) -> NodeSwap:
     """Return the swap of a host from its evidence. Never raises."""
-    seen = Seen(control_plane.data(document, "swap"))
+    seen = Seen(contract.answer(document, Swap))
     config = kubelet_config.read(contract.answer(document, Kubelet))
     reported = contract.answer(document, Pinning).kubelet_version or ""
     values = argv = gates = None

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 
 from ....module_utils.shared.managed_files import LOGIN_LIMIT_KEY
 from ....module_utils.shared.step_kinds import FILE_LIMIT
+from ...evidence.answers.file_record import FileRecord
 from ...evidence.answers.node.limits import InitLimits
 from ...evidence.document import one_line
 from ...models import limits as model_limits
@@ -177,19 +178,9 @@ def above(limits: Limits, item: str, values: Mapping[str, int]) -> str | None:
 
 def later(limits: Limits, values: Mapping[str, int]) -> str | None:
     """Return the line of another file that is read after kubemend's and decides."""
-    rows = [one for one in limits.login_records if one.get("path") != FILE]
+    others = [file for file in limits.login_records if file.path != FILE]
     text = "".join(f"{key} {value}\n" for key, value in values.items())
-    ours = {
-        "path": FILE,
-        "name": FILE.rpartition("/")[2],
-        "kind": "file",
-        "link": None,
-        "text": text,
-        "truncated": False,
-        "binary": False,
-        "error": None,
-    }
-    beside = limits_conf.entries([*rows, ours])
+    beside = limits_conf.entries([*others, FileRecord(FILE, kind="file", text=text)])
     for domain, _kind, item in (key.split() for key in values):
         found = last(beside, domain, item)
         if found is None or found.path != FILE:

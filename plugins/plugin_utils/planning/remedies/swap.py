@@ -38,7 +38,7 @@ MARK = "# kubemend: "
 UNITS = "/etc/systemd/system"
 ZRAM = "/etc/systemd/zram-generator.conf"
 # zram-generator's configuration once it was made empty
-EMPTY = {"path": ZRAM, "kind": "file", "link": None, "text": "", "error": None, "truncated": False}
+EMPTY = FileRecord(ZRAM, kind="file", text="")
 _NAME = re.compile(r"[A-Za-z0-9:_.\\-]{1,200}\.(?:swap|target)\Z")
 
 
@@ -135,7 +135,8 @@ def _hand(undo: Undo) -> str:
 
 def _emptied(node: NodeSwap, source: Source) -> bool:
     """Return whether an empty managed file leaves zram-generator nothing to make."""
-    if node.seen.files.get(ZRAM, {}).get("error") != "missing":
+    configuration = node.seen.files.get(ZRAM)
+    if configuration is None or configuration.error != "missing":
         return False
     after = node.seen.with_file(EMPTY)
     return not any(

@@ -7,7 +7,7 @@ import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.shared import firewall_files
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import boot_firewall
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import firewall
+from tests.unit.support.firewall_records import walls
 
 
 def content(path):
@@ -26,7 +26,7 @@ def node(root, name, paths):
 def test_every_file_of_ufw_reaches_the_controller(tmp_path):
     paths = firewall_files.RULES + firewall_files.SCRIPTS
     seen = node(tmp_path, firewall_files.UFW, paths)
-    (wall,) = firewall.walls(seen)
+    (wall,) = walls(seen)
     assert wall.name == firewall_files.UFW
     assert [wall.text(path) for path in paths] == [content(path) for path in paths]
     assert wall.file in firewall_files.RULES
@@ -44,5 +44,5 @@ def test_every_file_of_ufw_reaches_the_controller(tmp_path):
     ],
 )
 def test_of_the_services_of_the_package_those_of_kubernetes_are_read(tmp_path, path, is_read):
-    (wall,) = firewall.walls(node(tmp_path, firewall_files.FIREWALLD, [path]))
+    (wall,) = walls(node(tmp_path, firewall_files.FIREWALLD, [path]))
     assert (path in wall.files) is is_read

@@ -11,6 +11,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.no
 from ansible_collections.kubemend.remediation.plugins.module_utils.shared import kernel_modules
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.boot import NodeBoot
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import modules_load_fstab
+from tests.unit.support.file_evidence import file
 
 
 @pytest.mark.parametrize("name", kernel_modules.MODULES)
@@ -39,7 +40,7 @@ def test_no_state_is_taken_for_another():
 
 def test_a_file_of_every_folder_names_modules_and_the_first_folder_counts():
     records = [
-        {"path": f"{folder}/k8s.conf", "text": f"module{rank}\n", "error": None}
+        file(f"{folder}/k8s.conf", f"module{rank}\n")
         for rank, folder in enumerate(kernel_modules.LOAD)
     ]
     for rank, record in enumerate(records):

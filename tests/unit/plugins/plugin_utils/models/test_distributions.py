@@ -33,7 +33,6 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answ
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.swap import (
     sources as swap_sources,
 )
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.swap.evidence import Seen
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.swap.node import NodeSwap
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.swap.policy import (
     SwapPolicy,
@@ -48,7 +47,8 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.reme
     swap as remedie_swap,
 )
 from tests.unit.plugins.plugin_utils.models.swap.test_sources import CLEAN
-from tests.unit.support import answers
+from tests.unit.support import answers, swap_evidence
+from tests.unit.support.file_evidence import files as files_answer
 
 FIXTURES = Path(__file__).resolve().parents[4] / "fixtures" / "distributions"
 WATCHED = (
@@ -216,15 +216,16 @@ def test_kernel_settings(machine, monkeypatch):
         "/etc/sysctl.d/99-sysctl.conf",
         "../sysctl.conf",
     )
-    assert sysctl_d.unreadable(records) == []
+    sysctl_files = files_answer(records)
+    assert sysctl_d.unreadable(sysctl_files) == []
     for read in (sysctl_d.at_boot, sysctl_d.by_hand):
         assert {
-            key: one.value for key, one in read(records, WATCHED).items()
+            key: one.value for key, one in read(sysctl_files, WATCHED).items()
         } == machine.known.sysctl
 
 
 def test_limits_of_logins(machine):
-    records = machine.conf(("/etc/security/limits.d",), "/etc/security/limits.conf")
+    records = files_answer(machine.conf(("/etc/security/limits.d",), "/etc/security/limits.conf"))
     found = limits_conf.entries(records)
     assert (
         tuple((one.domain, one.kind, one.item, one.number) for one in found) == machine.known.limits
@@ -236,11 +237,11 @@ def test_limits_of_logins(machine):
 def test_swap_and_where_it_comes_from(machine):
     known, seen = machine.known, machine.swap()
     number, device = known.line
-    lines, odd, problem = swap_files.fstab(seen["fstab"])
+    swap_seen = swap_evidence.seen(seen)
+    lines, odd, problem = swap_files.fstab(swap_seen.answer.fstab)
     assert [(one.line, one.device) for one in lines] == [known.line]
     assert not odd
     assert problem is None
-    swap_seen = Seen(seen)
     assert known.unit in swap_seen.by_name
     (running,) = swap_sources.running(swap_seen)
     assert (running.active.path, running.active.kind, running.active.used_kib) == (*known.on, 0)

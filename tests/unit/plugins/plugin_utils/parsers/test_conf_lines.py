@@ -9,18 +9,23 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers import (
+    file_record,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import conf_lines
+from tests.unit.support.file_evidence import files
 
 
 @pytest.mark.parametrize("records", [None, "text", b"x", {"path": "/a"}, 7, [None, "x", {}]])
 def test_what_is_no_list_of_records_is_none(records: Any) -> None:
-    assert conf_lines.usable(records) == []
+    assert conf_lines.usable(files(records)) == []
 
 
 def test_the_first_record_of_a_path_counts() -> None:
     first, again = {"path": "/a", "text": "1"}, {"path": "/a", "text": "2"}
-    assert conf_lines.usable([first, again, {"path": "relative"}, {"path": 7}]) == [first]
-    assert conf_lines.usable([{"path": "/" + "a" * conf_lines.MAX_PATH}]) == []
+    records = files([first, again, {"path": "relative"}, {"path": 7}])
+    assert conf_lines.usable(records) == [file_record.FileRecord("/a", text="1")]
+    assert conf_lines.usable([file_record.FileRecord("/" + "a" * conf_lines.MAX_PATH)]) == []
 
 
 @pytest.mark.parametrize(
@@ -29,22 +34,23 @@ def test_the_first_record_of_a_path_counts() -> None:
 )
 def test_where_a_link_leads(link: Any, target: str | None) -> None:
     record = {"path": "/etc/d/a", "kind": "symlink", "link": link}
-    assert conf_lines.target(record) == target
-    assert conf_lines.target({**record, "kind": "file"}) is None
+    (linked, plain) = files([record, {**record, "kind": "file"}])
+    assert conf_lines.target(linked) == target
+    assert conf_lines.target(plain) is None
 
 
 def test_only_a_line_feed_ends_a_line() -> None:
-    lines = list(conf_lines.lines({"text": "a\x0cb\u2028c\nd"}))
+    lines = list(conf_lines.lines(file_record.FileRecord(text="a\x0cb\u2028c\nd")))
     assert lines == [(1, "a\x0cb\u2028c"), (2, "d")]
-    assert list(conf_lines.lines({"text": None})) == []
+    assert list(conf_lines.lines(file_record.FileRecord(text=None))) == []
 
 
 def test_lines_behind_the_most_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conf_lines, "MAX_LINES", 2)
-    record = {"text": "a\nb\nc\n"}
+    record = file_record.FileRecord(text="a\nb\nc\n")
     assert list(conf_lines.lines(record)) == [(1, "a"), (2, "b")]
     assert conf_lines.why_unread(record) == "more than 2 lines"
-    assert conf_lines.why_unread({"text": "a\nb\n"}) is None
+    assert conf_lines.why_unread(file_record.FileRecord(text="a\nb\n")) is None
 
 
 @pytest.mark.parametrize(
@@ -61,4 +67,5 @@ def test_lines_behind_the_most_are_not_read(monkeypatch: pytest.MonkeyPatch) -> 
     ],
 )
 def test_why_not_all_is_known(record: dict[str, Any], why: str | None) -> None:
-    assert conf_lines.why_unread(record) == why
+    (file,) = files([record])
+    assert conf_lines.why_unread(file) == why

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import firewall
 from tests.unit.support.firewall_records import (
     ZONES,
     red_hat,
     ubuntu,
+    walls,
 )
 
 
@@ -28,7 +28,7 @@ def test_whatever_the_files_hold_nothing_breaks(text, port):
         ubuntu(text),
         ubuntu(**{"/etc/ufw/ufw.conf": text, "/etc/default/ufw": text}),
     ):
-        for wall in firewall.walls(seen):
+        for wall in walls(seen):
             assert wall.lets_in(port) in (True, False, None)
 
 
@@ -44,9 +44,7 @@ def test_what_debian_12_gave(name, opened, shut):
 
     firewall-cmd --permanent --add-port=6443/tcp; ufw allow 22/tcp, 6443, 10250 from a net.
     """
-    (wall,) = firewall.walls(
-        json.loads((FIXTURES / f"debian-12-{name}.json").read_text(encoding="utf-8"))
-    )
+    (wall,) = walls(json.loads((FIXTURES / f"debian-12-{name}.json").read_text(encoding="utf-8")))
     assert (wall.name, wall.active, wall.comes) == (name, True, True)
     assert {port: wall.lets_in(port) for port in (*opened, *shut)} == {
         **dict.fromkeys(opened, True),

@@ -18,6 +18,7 @@ import os
 import time
 from collections.abc import Callable
 from fractions import Fraction
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -69,6 +70,9 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answ
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers.node import (
     runtime as runtime_answer,
 )
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers.node import (
+    swap as swap_answer,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.decode import decode
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import (
     engine as fault_engine,
@@ -110,6 +114,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports impor
     diff as report_diff,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.run.settings import SettingsError
+from tests.unit.support import file_evidence
 
 PLUGINS = Path(evidence_document.__file__).parents[2]
 EXAMPLES = 1000 if os.environ.get("KUBEMEND_TEST_FULL") == "1" else 25
@@ -199,6 +204,24 @@ def _evidence(collector: str, data: Any) -> dict[str, Any]:
 
 def _decoded(kind: type, junk: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     return junk.map(lambda value: decode(kind, value).answer)
+
+
+CONF = st.fixed_dictionaries(
+    {
+        "path": st.sampled_from(
+            ["/etc/sysctl.d/a.conf", "/etc/security/limits.conf", "/etc/modules-load.d/a.conf"]
+        ),
+        "text": st.one_of(TEXT, JUNK),
+        "link": JUNK,
+    }
+)
+FILES = st.one_of(JUNK, st.lists(st.one_of(JUNK, CONF), max_size=3)).map(file_evidence.files)
+SWAP = _decoded(
+    swap_answer.Swap,
+    st.fixed_dictionaries(
+        {"swaps": st.one_of(TEXT, JUNK), "fstab": JUNK, "cmdline": st.one_of(TEXT, JUNK)}
+    ),
+)
 
 
 class Parser(NamedTuple):
@@ -324,16 +347,16 @@ PARSERS = (
         ),
         (dict,),
     ),
-    Parser(limits_conf.entries, (JUNK,), (list,)),
-    Parser(modules_load_fstab.modules, (JUNK,), (list,)),
-    Parser(modules_load_fstab.mounts, (JUNK,), (list,)),
-    Parser(sysctl_d.number, (st.one_of(TEXT, JUNK),), (int, NONE)),
+    Parser(limits_conf.entries, (FILES,), (list,)),
+    Parser(modules_load_fstab.modules, (FILES,), (list,)),
+    Parser(modules_load_fstab.mounts, (SWAP.map(attrgetter("fstab")),), (list,)),
+    Parser(sysctl_d.number, (SWAP.map(attrgetter("swaps")),), (int, NONE)),
     Parser(sysctl_d.canonical, (TEXT,)),
-    Parser(sysctl_d.at_boot, (JUNK, st.just(["fs.file-max"])), (dict,)),
-    Parser(swap_files.active, (st.one_of(TEXT, JUNK),), (list, NONE)),
-    Parser(swap_files.fstab, (JUNK,), (tuple,)),
+    Parser(sysctl_d.at_boot, (FILES, st.just(["fs.file-max"])), (dict,)),
+    Parser(swap_files.active, (SWAP.map(attrgetter("swaps")),), (list, NONE)),
+    Parser(swap_files.fstab, (SWAP.map(attrgetter("fstab")),), (tuple,)),
     Parser(swap_files.unescaped, (TEXT,)),
-    Parser(swap_files.words, (st.one_of(TEXT, JUNK),), (list, NONE)),
+    Parser(swap_files.words, (SWAP.map(attrgetter("cmdline")),), (list, NONE)),
     Parser(redact.text, (TEXT,)),
     Parser(report_diff.parse, (BYTES, st.just("x")), (report_diff.Earlier,), (SettingsError,)),
     # nodes

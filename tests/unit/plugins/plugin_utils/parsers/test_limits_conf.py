@@ -14,13 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import limits_conf
-from tests.unit.support.file_evidence import record
+from tests.unit.support.file_evidence import file, files
 
 CONF, FOLDER = "/etc/security/limits.conf", "/etc/security/limits.d/"
 
 
 def read(text: str) -> list[limits_conf.Entry]:
-    return limits_conf.entries([record(CONF, text)])
+    return limits_conf.entries([file(CONF, text)])
 
 
 def told(text: str) -> list[tuple[str, str, int | None]]:
@@ -34,8 +34,8 @@ FRESH = (
 )
 # RHEL 7 (pam 1.1.8): limits.d/20-nproc.conf
 RHEL_7 = [
-    record(CONF, FRESH),
-    record(
+    file(CONF, FRESH),
+    file(
         FOLDER + "20-nproc.conf",
         "# See rhbz #432903 for reasoning.\n\n*          soft    nproc     4096\n"
         "root       soft    nproc     unlimited\n",
@@ -43,7 +43,7 @@ RHEL_7 = [
 ]
 # RHEL 8 (pam 1.3.1) as kubernetes guides leave it
 GUIDE = [
-    record(
+    file(
         CONF,
         FRESH
         + "* soft nofile 655360\n* hard nofile 131072\n* soft nproc 655350\n* hard nproc 655350\n*"
@@ -52,8 +52,8 @@ GUIDE = [
 ]
 # Ubuntu 22.04 with a file of its administrator
 UBUNTU = [
-    record(CONF, FRESH),
-    record(FOLDER + "90-nofile.conf", "*\t-\tnofile\t1048576\nroot\t-\tnofile\t1048576\n"),
+    file(CONF, FRESH),
+    file(FOLDER + "90-nofile.conf", "*\t-\tnofile\t1048576\nroot\t-\tnofile\t1048576\n"),
 ]
 
 
@@ -81,15 +81,15 @@ def test_a_guide_with_a_slip():
 
 
 def test_files_in_their_order():
-    files = [
-        record(FOLDER + name, "* - nofile 1\n")
+    records = [
+        file(FOLDER + name, "* - nofile 1\n")
         for name in ("b.conf", "10.conf", "9.conf", "B.conf", ".c.conf", "d.conf.bak")
     ]
-    files += [
-        record(CONF, "* - nofile 2\n"),
-        record("/usr/lib/security/limits.d/a.conf", "* - nofile 3\n"),
+    records += [
+        file(CONF, "* - nofile 2\n"),
+        file("/usr/lib/security/limits.d/a.conf", "* - nofile 3\n"),
     ]
-    assert [entry.path for entry in limits_conf.entries(files)] == [CONF] + [
+    assert [entry.path for entry in limits_conf.entries(records)] == [CONF] + [
         FOLDER + name for name in ("10.conf", "9.conf", "B.conf", "b.conf")
     ]
 
@@ -174,8 +174,8 @@ def test_who_is_exempt_has_no_item():
     ],
 )
 def test_what_pam_limits_passes_over(line):
-    files = [record(CONF, f"# c\n{line}\nkim - core 0\n")]
-    assert [entry.item for entry in limits_conf.entries(files)] == ["core"]
+    records = [file(CONF, f"# c\n{line}\nkim - core 0\n")]
+    assert [entry.item for entry in limits_conf.entries(records)] == ["core"]
 
 
 @pytest.mark.parametrize(
@@ -201,13 +201,13 @@ def test_other_items(line, number):
 
 
 def test_what_is_not_known_is_said():
-    files = [
-        record(CONF, None, error="denied"),
-        record(FOLDER + "a.conf", "* -", truncated=True),
-        record(FOLDER + "b", None, error="denied"),
-        record(FOLDER + "gone.conf", None, kind="symlink", link="x", error="missing"),
+    records = [
+        file(CONF, None, error="denied"),
+        file(FOLDER + "a.conf", "* -", truncated=True),
+        file(FOLDER + "b", None, error="denied"),
+        file(FOLDER + "gone.conf", None, kind="symlink", link="x", error="missing"),
     ]
-    assert limits_conf.unreadable(files) == [(CONF, "denied"), (FOLDER + "a.conf", "cut off")]
+    assert limits_conf.unreadable(records) == [(CONF, "denied"), (FOLDER + "a.conf", "cut off")]
 
 
 JUNK = st.one_of(
@@ -231,6 +231,6 @@ HOSTILE = st.fixed_dictionaries(
 
 @given(st.one_of(JUNK, HOSTILE, st.lists(st.one_of(JUNK, HOSTILE), max_size=4)))
 def test_nothing_that_a_node_says_raises(records):
-    found = limits_conf.entries(records)
+    found = limits_conf.entries(files(records))
     assert all(entry.path.startswith("/etc/security/") for entry in found)
-    assert all(why for _path, why in limits_conf.unreadable(records))
+    assert all(why for _path, why in limits_conf.unreadable(files(records)))

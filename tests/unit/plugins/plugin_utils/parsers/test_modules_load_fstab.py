@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import (
     modules_load_fstab,
 )
-from tests.unit.support.file_evidence import record
+from tests.unit.support.file_evidence import file, files
 
 ETC, USR, OLD = "/etc/modules-load.d", "/usr/lib/modules-load.d", "/lib/modules-load.d"
-DEBIAN = record(
+DEBIAN = file(
     f"{ETC}/modules.conf",
     "# /etc/modules: kernel modules to load at boot time.\n\nbr_netfilter\n",
     kind="symlink",
@@ -29,36 +29,36 @@ DEBIAN = record(
     ("records", "named"),
     [
         (
-            [record(f"{ETC}/k8s.conf", "overlay\nbr_netfilter\n")],
+            [file(f"{ETC}/k8s.conf", "overlay\nbr_netfilter\n")],
             [("overlay", 1), ("br_netfilter", 2)],
         ),
         (
-            [record(f"{ETC}/containerd.conf", "# comment\n; another\n\n  overlay  \r\n")],
+            [file(f"{ETC}/containerd.conf", "# comment\n; another\n\n  overlay  \r\n")],
             [("overlay", 4)],
         ),
         # Debian, Ubuntu: read by its link alone
-        ([DEBIAN, record("/etc/modules", "br_netfilter\n")], [("br_netfilter", 3)]),
-        ([record("/etc/modules", "br_netfilter\n")], []),  # RHEL, SUSE: nobody reads it
-        ([record(f"{ETC}/a.conf", "br-netfilter\n")], [("br_netfilter", 1)]),
-        ([record(f"{ETC}/a.conf", "loop max_loop=64\nbr_netfilter overlay\n")], []),
+        ([DEBIAN, file("/etc/modules", "br_netfilter\n")], [("br_netfilter", 3)]),
+        ([file("/etc/modules", "br_netfilter\n")], []),  # RHEL, SUSE: nobody reads it
+        ([file(f"{ETC}/a.conf", "br-netfilter\n")], [("br_netfilter", 1)]),
+        ([file(f"{ETC}/a.conf", "loop max_loop=64\nbr_netfilter overlay\n")], []),
         (
             [
-                record(f"{ETC}/a.conf.bak", "overlay\n"),
-                record(f"{ETC}/.a.conf", "overlay\n"),
-                record(f"{ETC}/sub/a.conf", "overlay\n"),
+                file(f"{ETC}/a.conf.bak", "overlay\n"),
+                file(f"{ETC}/.a.conf", "overlay\n"),
+                file(f"{ETC}/sub/a.conf", "overlay\n"),
             ],
             [],
         ),
         # masked
         (
             [
-                record(f"{USR}/fwupd.conf", "msr\n"),
-                record(f"{ETC}/fwupd.conf", None, kind="symlink", link="/dev/null"),
+                file(f"{USR}/fwupd.conf", "msr\n"),
+                file(f"{ETC}/fwupd.conf", None, kind="symlink", link="/dev/null"),
             ],
             [],
         ),
-        ([record(f"{OLD}/a.conf", "overlay\n"), record(f"{USR}/a.conf", "")], []),
-        ([record(f"{ETC}/b.conf", "b\n"), record(f"{USR}/a.conf", "a\n")], [("a", 1), ("b", 1)]),
+        ([file(f"{OLD}/a.conf", "overlay\n"), file(f"{USR}/a.conf", "")], []),
+        ([file(f"{ETC}/b.conf", "b\n"), file(f"{USR}/a.conf", "a\n")], [("a", 1), ("b", 1)]),
     ],
 )
 def test_modules(records, named):
@@ -72,26 +72,26 @@ def test_a_place_is_where_an_operator_edits_it():
 
 def test_what_was_not_read():
     denied = {"error": "denied"}
-    files = [
-        record(f"{ETC}/a.conf", **denied),
-        record("/etc/modules", **denied),
-        record(USR, kind="directory", **denied),
+    unreadable = [
+        file(f"{ETC}/a.conf", **denied),
+        file("/etc/modules", **denied),
+        file(USR, kind="directory", **denied),
     ]
-    assert modules_load_fstab.unread(files) == [f"{ETC}/a.conf", USR]
+    assert modules_load_fstab.unread(unreadable) == [f"{ETC}/a.conf", USR]
     # it is hidden
     assert (
         modules_load_fstab.unread(
             [
-                record(f"{ETC}/a.conf", "a\n"),
-                record(f"{USR}/a.conf", **denied),
-                record(f"{OLD}", None, error="missing"),
+                file(f"{ETC}/a.conf", "a\n"),
+                file(f"{USR}/a.conf", **denied),
+                file(f"{OLD}", None, error="missing"),
             ]
         )
         == []
     )
     assert (
         modules_load_fstab.unread(
-            [DEBIAN, record(f"{ETC}/b.conf", None, kind="symlink", link="../gone", error="missing")]
+            [DEBIAN, file(f"{ETC}/b.conf", None, kind="symlink", link="../gone", error="missing")]
         )
         == []
     )
@@ -118,21 +118,21 @@ LINES = st.sampled_from(
         st.tuples(st.sampled_from(modules_load_fstab.FOLDERS), NAMES), st.lists(LINES, max_size=4)
     )
 )
-def test_modules_by_a_second_reading(files):
+def test_modules_by_a_second_reading(texts):
     """Written down anew: of each name the file of the first folder, by name, a module a line."""
     expected = []
-    for name in sorted({name for dummy, name in files}):
+    for name in sorted({name for dummy, name in texts}):
         if name.startswith(".") or not name.endswith(".conf"):
             continue
-        folder = next(folder for folder in modules_load_fstab.FOLDERS if (folder, name) in files)
-        for number, line in enumerate(files[folder, name], 1):
+        folder = next(folder for folder in modules_load_fstab.FOLDERS if (folder, name) in texts)
+        for number, line in enumerate(texts[folder, name], 1):
             if line.strip() and line.strip()[0] not in "#;" and " " not in line.strip():
                 expected.append(
                     (posixpath.join(folder, name), number, line.strip().replace("-", "_"))
                 )
     records = [
-        record(posixpath.join(*key), "\n".join(lines))
-        for key, lines in sorted(files.items(), reverse=True)
+        file(posixpath.join(*key), "\n".join(lines))
+        for key, lines in sorted(texts.items(), reverse=True)
     ]
     assert [
         (one.path, one.line, one.name) for one in modules_load_fstab.modules(records)
@@ -154,8 +154,8 @@ def test_modules_by_a_second_reading(files):
     )
 )
 def test_whatever_comes_as_records(records):
-    assert isinstance(modules_load_fstab.modules(records), list)
-    assert isinstance(modules_load_fstab.unread(records), list)
+    assert isinstance(modules_load_fstab.modules(files(records)), list)
+    assert isinstance(modules_load_fstab.unread(files(records)), list)
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_whatever_comes_as_records(records):
     ],
 )
 def test_fstab(line, mount):
-    found = modules_load_fstab.mounts(record("/etc/fstab", "# first\n" + line + "\n"))
+    found = modules_load_fstab.mounts(file("/etc/fstab", "# first\n" + line + "\n"))
     assert [(one.what, one.point, one.type, one.options) for one in found] == (
         [mount] if mount else []
     )
@@ -198,9 +198,7 @@ def test_fstab(line, mount):
 )
 def test_noauto(options, is_off):
     assert (
-        modules_load_fstab.mounts(record("/etc/fstab", f"/dev/sdb /var ext4 {options} 0 0"))[
-            0
-        ].noauto
+        modules_load_fstab.mounts(file("/etc/fstab", f"/dev/sdb /var ext4 {options} 0 0"))[0].noauto
         is is_off
     )
 
@@ -208,5 +206,5 @@ def test_noauto(options, is_off):
 @given(st.text(max_size=200))
 def test_whatever_fstab_says(text):
     assert all(
-        one.point.startswith("/") for one in modules_load_fstab.mounts(record("/etc/fstab", text))
+        one.point.startswith("/") for one in modules_load_fstab.mounts(file("/etc/fstab", text))
     )

@@ -9,15 +9,20 @@ those of installers (Debian 12, Ubuntu 22.04, RHEL 9, Fedora's zram-generator-de
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers import (
+    file_record,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers.node import (
+    swap as swap_answer,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.decode import decode
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import swap_files
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers.swap_files import Active
-from tests.unit.support.file_evidence import record
+from tests.unit.support.file_evidence import file, record
 
 HEAD = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n"
 DEBIAN = """# /etc/fstab: static file system information.
@@ -34,7 +39,7 @@ RHEL = (
 
 
 def fstab(text: str) -> list[tuple[int, str]]:
-    return [(line.line, line.device) for line in swap_files.fstab(record("/etc/fstab", text))[0]]
+    return [(line.line, line.device) for line in swap_files.fstab(file("/etc/fstab", text))[0]]
 
 
 def test_no_swap_is_not_unknown():
@@ -107,7 +112,7 @@ def test_lines_of_fstab(text, found):
 
 def test_malformed_lines_are_named():
     _dummy, bad, problem = swap_files.fstab(
-        record(
+        file(
             "/etc/fstab",
             "/dev/sda2 swap\n\n\r\n# x\nnone none swap\n/swap none swap\r\n/a /b ext4\n",
         )
@@ -134,7 +139,7 @@ def test_malformed_lines_are_named():
     ],
 )
 def test_options(options, noauto):
-    line = swap_files.fstab(record("/etc/fstab", f"/swap none swap {options}\n"))[0][0]
+    line = swap_files.fstab(file("/etc/fstab", f"/swap none swap {options}\n"))[0][0]
     assert line.noauto is noauto
 
 
@@ -152,7 +157,8 @@ def test_options(options, noauto):
     ],
 )
 def test_a_file_that_is_not_known_is_not_empty(thing, problem):
-    assert swap_files.fstab(thing)[2] == problem
+    answer = decode(swap_answer.Swap, {"fstab": thing}).answer
+    assert swap_files.fstab(answer.fstab)[2] == problem
 
 
 @pytest.mark.parametrize(
@@ -244,7 +250,7 @@ def test_no_command_line():
 FEDORA = "# This config file enables a /dev/zram0 device\n[zram0]\nzram-size = min(ram, 8192)\n"
 
 
-def zram(*files: dict[str, Any]) -> list[tuple[str, str, int, bool | None]]:
+def zram(*files: file_record.FileRecord) -> list[tuple[str, str, int, bool | None]]:
     return [(one.name, one.path, one.line, one.swap) for one in swap_files.zram(files)[0]]
 
 
@@ -267,27 +273,27 @@ def zram(*files: dict[str, Any]) -> list[tuple[str, str, int, bool | None]]:
 )
 def test_a_section_of_zram_generator(more, swap):
     path = "/usr/lib/systemd/zram-generator.conf"
-    assert zram(record(path, FEDORA + more)) == [("zram0", path, 2, swap)]
+    assert zram(file(path, FEDORA + more)) == [("zram0", path, 2, swap)]
 
 
 def test_zram_files_by_precedence():
     vendor, own = (
-        record("/usr/lib/systemd/zram-generator.conf", FEDORA),
-        record("/etc/systemd/zram-generator.conf", ""),
+        file("/usr/lib/systemd/zram-generator.conf", FEDORA),
+        file("/etc/systemd/zram-generator.conf", ""),
     )
     assert zram(vendor, own) == []
-    assert zram(vendor, record("/run/systemd/zram-generator.conf", "")) == zram(vendor)
-    assert zram(vendor, record(own["path"], None, error="missing")) == zram(vendor)
-    dropin = record("/etc/systemd/zram-generator.conf.d/x.conf", "[zram0]\nzram-size=0\n[zram1]\n")
+    assert zram(vendor, file("/run/systemd/zram-generator.conf", "")) == zram(vendor)
+    assert zram(vendor, file(own.path, None, error="missing")) == zram(vendor)
+    dropin = file("/etc/systemd/zram-generator.conf.d/x.conf", "[zram0]\nzram-size=0\n[zram1]\n")
     assert zram(dropin, vendor) == [
-        ("zram0", vendor["path"], 2, False),
-        ("zram1", dropin["path"], 3, True),
+        ("zram0", vendor.path, 2, False),
+        ("zram1", dropin.path, 3, True),
     ]
-    masked = record(dropin["path"], None, kind="symlink", link="/dev/null")
-    assert zram(masked, record("/usr/lib/systemd/zram-generator.conf.d/x.conf", "[zram3]\n")) == []
-    assert swap_files.zram([record(own["path"], None, error="denied"), vendor]) == (
+    masked = file(dropin.path, None, kind="symlink", link="/dev/null")
+    assert zram(masked, file("/usr/lib/systemd/zram-generator.conf.d/x.conf", "[zram3]\n")) == []
+    assert swap_files.zram([file(own.path, None, error="denied"), vendor]) == (
         [],
-        [(own["path"], "denied")],
+        [(own.path, "denied")],
     )
 
 
@@ -306,16 +312,17 @@ ANY = st.recursive(
 @settings(max_examples=100, deadline=None)
 @given(ANY)
 def test_hostile_shapes_do_not_raise(thing):
-    assert swap_files.active(thing) is None or isinstance(thing, str)
+    answer = decode(swap_answer.Swap, {"swaps": thing, "fstab": thing, "cmdline": thing}).answer
+    assert swap_files.active(answer.swaps) is None or isinstance(thing, str)
     swap_files.units(thing)
-    swap_files.fstab(thing)
-    swap_files.words(thing)
+    swap_files.fstab(answer.fstab)
+    swap_files.words(answer.cmdline)
 
 
 @settings(max_examples=100, deadline=None)
 @given(st.text(st.characters(blacklist_characters="\n"), max_size=60))
 def test_hostile_lines_do_not_raise(text):
-    found = swap_files.fstab(record("/etc/fstab", f"{text}\n/swap none swap\n"))[0]
+    found = swap_files.fstab(file("/etc/fstab", f"{text}\n/swap none swap\n"))[0]
     assert [(line.line, line.device) for line in found][-1] == (2, "/swap")
     assert len(swap_files.active(HEAD + "/a file 1 1 1\n" + text + "\n/b file 1 1 1\n")) == 3
     assert swap_files.unit_name("/" + text).endswith(".swap")

@@ -15,11 +15,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers import (
+    file_record,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers.node import (
+    boot as boot_answer,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.decode import decode
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import (
     conf_lines,
     sysctl_d,
 )
-from tests.unit.support.file_evidence import named_record
+from tests.unit.support import file_evidence
+from tests.unit.support.file_evidence import named_file
 
 WATCHES, INSTANCES, PID_MAX = (
     "fs.inotify.max_user_watches",
@@ -29,13 +37,13 @@ WATCHES, INSTANCES, PID_MAX = (
 LIMITS = (WATCHES, INSTANCES, PID_MAX, "fs.file-max", "fs.nr_open")
 
 
-def link(path: str, to: str, text: str | None = None, **more: Any) -> dict[str, Any]:
-    return named_record(path, text, kind="symlink", link=to, **more)
+def link(path: str, to: str, text: str | None = None, **more: Any) -> file_record.FileRecord:
+    return named_file(path, text, kind="symlink", link=to, **more)
 
 
 def both(text: str, key: str) -> tuple[str | None, str | None]:
     """(at boot, by hand) for one file."""
-    files = [named_record("/etc/sysctl.d/50-a.conf", text)]
+    files = [named_file("/etc/sysctl.d/50-a.conf", text)]
     found = [
         read(files, [key]).get(sysctl_d.canonical(key))
         for read in (sysctl_d.at_boot, sysctl_d.by_hand)
@@ -46,8 +54,8 @@ def both(text: str, key: str) -> tuple[str | None, str | None]:
 # Debian 12: systemd 252 (50-pid-max), procps 4.0.2 (99-protect-links, sysctl.conf and the link to
 # it)
 DEBIAN_12 = [
-    named_record("/usr/lib/sysctl.d/50-pid-max.conf", "kernel.pid_max = 4194304\n"),
-    named_record(
+    named_file("/usr/lib/sysctl.d/50-pid-max.conf", "kernel.pid_max = 4194304\n"),
+    named_file(
         "/usr/lib/sysctl.d/99-protect-links.conf",
         "fs.protected_fifos = 1\nfs.protected_hardlinks = 1\nfs.protected_regular ="
         " 2\nfs.protected_symlinks = 1\n",
@@ -57,46 +65,46 @@ DEBIAN_12 = [
         "../sysctl.conf",
         "#kernel.printk = 3 4 1 3\n#net.ipv4.ip_forward=1\n",
     ),
-    named_record("/etc/sysctl.conf", "#kernel.printk = 3 4 1 3\n#net.ipv4.ip_forward=1\n"),
+    named_file("/etc/sysctl.conf", "#kernel.printk = 3 4 1 3\n#net.ipv4.ip_forward=1\n"),
 ]
 # RHEL 7: systemd 219 (50-default), initscripts (00-system, sysctl.conf), libvirt-daemon
 # (60-libvirtd)
 RHEL_7 = [
-    named_record("/usr/lib/sysctl.d/00-system.conf", "net.bridge.bridge-nf-call-iptables = 0\n"),
-    named_record(
+    named_file("/usr/lib/sysctl.d/00-system.conf", "net.bridge.bridge-nf-call-iptables = 0\n"),
+    named_file(
         "/usr/lib/sysctl.d/50-default.conf",
         "kernel.sysrq = 16\nkernel.core_uses_pid = 1\nkernel.kptr_restrict ="
         " 1\nnet.ipv4.conf.default.rp_filter = 1\nnet.ipv4.conf.all.rp_filter ="
         " 1\nfs.protected_hardlinks = 1\n",
     ),
-    named_record("/usr/lib/sysctl.d/60-libvirtd.conf", "fs.aio-max-nr = 1048576\n"),
+    named_file("/usr/lib/sysctl.d/60-libvirtd.conf", "fs.aio-max-nr = 1048576\n"),
     link("/etc/sysctl.d/99-sysctl.conf", "../sysctl.conf", "# see sysctl.conf(5)\n"),
-    named_record("/etc/sysctl.conf", "# see sysctl.conf(5)\n"),
+    named_file("/etc/sysctl.conf", "# see sysctl.conf(5)\n"),
 ]
 # RHEL 9: systemd 252 (50-default and 50-pid-max), elfutils-default-yama-scope
 # (10-default-yama-scope)
 RHEL_9 = [
-    named_record("/usr/lib/sysctl.d/10-default-yama-scope.conf", "kernel.yama.ptrace_scope = 0\n"),
-    named_record(
+    named_file("/usr/lib/sysctl.d/10-default-yama-scope.conf", "kernel.yama.ptrace_scope = 0\n"),
+    named_file(
         "/usr/lib/sysctl.d/50-default.conf",
         "kernel.sysrq = 16\nnet.ipv4.conf.default.rp_filter = 2\nnet.ipv4.conf.*.rp_filter = 2\n"
         "-net.ipv4.conf.all.rp_filter\n-net.ipv4.ping_group_range = 0 2147483647\n",
     ),
-    named_record("/usr/lib/sysctl.d/50-pid-max.conf", "kernel.pid_max = 4194304\n"),
+    named_file("/usr/lib/sysctl.d/50-pid-max.conf", "kernel.pid_max = 4194304\n"),
     link("/etc/sysctl.d/99-sysctl.conf", "../sysctl.conf", ""),
-    named_record("/etc/sysctl.conf", ""),
+    named_file("/etc/sysctl.conf", ""),
 ]
 # Ubuntu 22.04: procps 3.3.17 (those in /etc), systemd 249 (50-pid-max)
 UBUNTU_22_04 = [
-    named_record("/etc/sysctl.d/10-magic-sysrq.conf", "kernel.sysrq = 176\n"),
-    named_record(
+    named_file("/etc/sysctl.d/10-magic-sysrq.conf", "kernel.sysrq = 176\n"),
+    named_file(
         "/etc/sysctl.d/10-network-security.conf",
         "net.ipv4.conf.default.rp_filter=2\nnet.ipv4.conf.all.rp_filter=2\n",
     ),
-    named_record("/etc/sysctl.d/10-zeropage.conf", "vm.mmap_min_addr = 65536\n"),
-    named_record("/usr/lib/sysctl.d/50-pid-max.conf", "kernel.pid_max = 4194304\n"),
+    named_file("/etc/sysctl.d/10-zeropage.conf", "vm.mmap_min_addr = 65536\n"),
+    named_file("/usr/lib/sysctl.d/50-pid-max.conf", "kernel.pid_max = 4194304\n"),
     link("/etc/sysctl.d/99-sysctl.conf", "../sysctl.conf", "#net.ipv4.ip_forward=1\n"),
-    named_record("/etc/sysctl.conf", "#net.ipv4.ip_forward=1\n"),
+    named_file("/etc/sysctl.conf", "#net.ipv4.ip_forward=1\n"),
 ]
 
 
@@ -133,8 +141,8 @@ def test_the_link_beats_a_file_that_sorts_before_it():
     text = f"# ours\n{WATCHES}=65536\n"
     files = [
         link("/etc/sysctl.d/99-sysctl.conf", "../sysctl.conf", text),
-        named_record("/etc/sysctl.conf", text),
-        named_record("/etc/sysctl.d/99-kubernetes.conf", f"{WATCHES} = 524288\n"),
+        named_file("/etc/sysctl.conf", text),
+        named_file("/etc/sysctl.d/99-kubernetes.conf", f"{WATCHES} = 524288\n"),
     ]
     lost = (("/etc/sysctl.d/99-kubernetes.conf", 1, "524288"),)
     assert sysctl_d.at_boot(files, LIMITS) == {
@@ -149,8 +157,8 @@ def test_the_link_beats_a_file_that_sorts_before_it():
 
 def test_without_a_link_sysctl_conf_holds_by_hand_only():
     files = [
-        named_record("/etc/sysctl.conf", f"{INSTANCES}=8192\n"),
-        named_record("/etc/sysctl.d/zz.conf", f"{INSTANCES}=256\n"),
+        named_file("/etc/sysctl.conf", f"{INSTANCES}=8192\n"),
+        named_file("/etc/sysctl.d/zz.conf", f"{INSTANCES}=256\n"),
     ]
     assert sysctl_d.at_boot(files, LIMITS)[INSTANCES].value == "256"
     assert sysctl_d.by_hand(files, LIMITS)[INSTANCES].value == "8192"
@@ -162,7 +170,7 @@ def test_without_a_link_sysctl_conf_holds_by_hand_only():
 @pytest.mark.parametrize(
     "mask",
     [
-        named_record("/etc/sysctl.d/50-pid-max.conf", ""),
+        named_file("/etc/sysctl.d/50-pid-max.conf", ""),
         link("/etc/sysctl.d/50-pid-max.conf", "/dev/null"),
         link("/etc/sysctl.d/50-pid-max.conf", "../../dev/null"),
         link("/etc/sysctl.d/50-pid-max.conf", "gone", error="missing"),
@@ -177,12 +185,12 @@ def test_a_file_in_etc_masks_its_namesake(mask):
 
 def test_names_sort_across_folders():
     files = [
-        named_record("/etc/sysctl.d/10-a.conf", "fs.file-max=1"),
-        named_record("/usr/lib/sysctl.d/20-b.conf", "fs.file-max=2"),
-        named_record("/run/sysctl.d/15-c.conf", "fs.file-max=3"),
-        named_record("/usr/local/lib/sysctl.d/9-d.conf", "fs.file-max=4"),
-        named_record("/etc/sysctl.d/README", "fs.file-max=5"),
-        named_record("/opt/sysctl.d/99-e.conf", "fs.file-max=6"),
+        named_file("/etc/sysctl.d/10-a.conf", "fs.file-max=1"),
+        named_file("/usr/lib/sysctl.d/20-b.conf", "fs.file-max=2"),
+        named_file("/run/sysctl.d/15-c.conf", "fs.file-max=3"),
+        named_file("/usr/local/lib/sysctl.d/9-d.conf", "fs.file-max=4"),
+        named_file("/etc/sysctl.d/README", "fs.file-max=5"),
+        named_file("/opt/sysctl.d/99-e.conf", "fs.file-max=6"),
     ]
     found = sysctl_d.at_boot(files, ["fs.file-max"])["fs.file-max"]
     assert (found.value, found.path) == ("4", "/usr/local/lib/sysctl.d/9-d.conf")
@@ -190,7 +198,7 @@ def test_names_sort_across_folders():
 
 
 def test_systemd_passes_over_a_hidden_file():
-    files = [named_record("/etc/sysctl.d/.a.conf", "fs.nr_open=7")]
+    files = [named_file("/etc/sysctl.d/.a.conf", "fs.nr_open=7")]
     assert sysctl_d.at_boot(files, LIMITS) == {}
     assert sysctl_d.by_hand(files, LIMITS)["fs.nr_open"].value == "7"
 
@@ -261,7 +269,7 @@ def test_what_only_order_and_exclusions_decide(text, boot, hand):
 
 def test_an_explicit_one_tells_of_the_glob_that_it_beats():
     found = sysctl_d.at_boot(
-        [named_record("/etc/sysctl.d/a.conf", f"{INSTANCES}=1\nfs.inotify.*=2\n{INSTANCES}=3\n")],
+        [named_file("/etc/sysctl.d/a.conf", f"{INSTANCES}=1\nfs.inotify.*=2\n{INSTANCES}=3\n")],
         [INSTANCES],
     )[INSTANCES]
     assert (found.value, found.line) == ("3", 3)
@@ -286,19 +294,19 @@ def test_a_key_has_one_name(key, name):
 
 def test_a_file_counts_once():
     files = [
-        named_record("/etc/sysctl.d/a.conf", "fs.nr_open=1"),
-        named_record("/etc/sysctl.d/a.conf", "fs.nr_open=2"),
+        named_file("/etc/sysctl.d/a.conf", "fs.nr_open=1"),
+        named_file("/etc/sysctl.d/a.conf", "fs.nr_open=2"),
     ]
     assert sysctl_d.at_boot(files, LIMITS)["fs.nr_open"].value == "1"
     files = [
-        named_record("/etc/sysctl.conf", "fs.nr_open=1"),
-        named_record("/etc/sysctl.conf", "fs.nr_open=2"),
+        named_file("/etc/sysctl.conf", "fs.nr_open=1"),
+        named_file("/etc/sysctl.conf", "fs.nr_open=2"),
     ]
     assert sysctl_d.by_hand(files, LIMITS)["fs.nr_open"].overrides == ()
 
 
 def test_only_what_is_asked_for():
-    files = [named_record("/etc/sysctl.d/a.conf", "net.ipv4.conf.*.rp_filter=1\nfs.nr_open=2\n")]
+    files = [named_file("/etc/sysctl.d/a.conf", "net.ipv4.conf.*.rp_filter=1\nfs.nr_open=2\n")]
     assert sysctl_d.at_boot(files, ["fs/nr_open"]) == {
         "fs.nr_open": sysctl_d.Setting("fs.nr_open", "2", "/etc/sysctl.d/a.conf", 2)
     }
@@ -323,10 +331,10 @@ def test_only_what_is_asked_for():
 )
 def test_what_is_not_known_is_said(more, why):
     for path in ("/etc/sysctl.d/50-a.conf", "/etc/sysctl.conf"):
-        assert sysctl_d.unreadable([named_record(path, **more)]) == ([(path, why)] if why else [])
+        assert sysctl_d.unreadable([named_file(path, **more)]) == ([(path, why)] if why else [])
     masked = [
-        named_record("/etc/sysctl.d/50-a.conf"),
-        named_record("/lib/sysctl.d/50-a.conf", **more),
+        named_file("/etc/sysctl.d/50-a.conf"),
+        named_file("/lib/sysctl.d/50-a.conf", **more),
     ]
     assert sysctl_d.unreadable(masked) == []
 
@@ -366,7 +374,8 @@ def test_what_is_not_known_is_said(more, why):
     ],
 )
 def test_a_number_is_what_the_kernel_takes(text, value):
-    assert sysctl_d.number(text) == value
+    running = decode(boot_answer.Boot, {"running": {"key": text}}).answer.running
+    assert sysctl_d.number(running.get("key")) == value
 
 
 @given(st.integers(-(2**62), 2**64 - 1))
@@ -408,7 +417,7 @@ def test_the_last_of_the_files_that_count(files, rnd):
         for key, value in files[folder, name]:
             expected.setdefault(key, []).append(str(value))
     records = [
-        named_record(f"{folder}/{name}", "".join(f"{key} = {value}\n" for key, value in lines))
+        named_file(f"{folder}/{name}", "".join(f"{key} = {value}\n" for key, value in lines))
         for (folder, name), lines in files.items()
     ]
     rnd.shuffle(records)
@@ -449,9 +458,10 @@ HOSTILE = st.fixed_dictionaries(
 
 @given(st.one_of(JUNK, HOSTILE, st.lists(st.one_of(JUNK, HOSTILE), max_size=4)))
 def test_nothing_that_a_node_says_raises(records):
+    files = file_evidence.files(records)
     for read in (sysctl_d.at_boot, sysctl_d.by_hand):
-        for key, found in read(records, ["kn.az", "a/k"]).items():
+        for key, found in read(files, ["kn.az", "a/k"]).items():
             assert key == found.key
             assert key in ("kn.az", "a.k")
             assert found.line > 0
-    assert all(isinstance(path, str) and why for path, why in sysctl_d.unreadable(records))
+    assert all(isinstance(path, str) and why for path, why in sysctl_d.unreadable(files))

@@ -12,6 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers.node import (
+    limits as limits_answer,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.decode import decode
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import (
     engine as fault_engine,
 )
@@ -32,6 +36,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.reme
 from tests.unit.plugins.plugin_utils.faults.node.test_boot import Node as BootNode
 from tests.unit.support.fake_limits import Node as LimitsNode
 from tests.unit.support.fake_limits import record
+from tests.unit.support.file_evidence import files
 
 FORWARD, ALL, INSTANCES, FILE_MAX = (
     "net.ipv4.ip_forward",
@@ -68,9 +73,15 @@ NETWORK = "/etc/systemd/network/10-wan.network"
 GLOBAL = "/etc/systemd/networkd.conf"
 
 
+def typed(late):
+    """Return the overrides as the decoder reads them, whatever they are."""
+    return decode(limits_answer.Limits, {"late": late}).answer.late
+
+
 def boots(text, late):
     """Return {key: (value, path, line, who)}."""
-    found = sysctl_overrides.at_boot(late, sysctl_d.at_boot([record(CONF, text)], KEYS), KEYS)
+    conf = files([record(CONF, text)])
+    found = sysctl_overrides.at_boot(typed(late), sysctl_d.at_boot(conf, KEYS), KEYS)
     return {key: (one.value, one.path, one.line, one.who) for key, one in found.items()}
 
 
@@ -198,7 +209,7 @@ NAMES = st.sampled_from(
     )
 )
 def test_nothing_that_a_node_says_breaks_it(late):
-    sysctl_overrides.unread(late)
+    sysctl_overrides.unread(typed(late))
     assert {FORWARD} <= boots(f"{FORWARD}=1\n", late).keys() | {FORWARD}
 
 

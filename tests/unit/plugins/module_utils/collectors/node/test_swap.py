@@ -27,11 +27,8 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.system import
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.swap import (
     generators,
 )
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.swap import (
-    sources as swap_sources,
-)
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.swap.evidence import Seen
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import swap_files
+from tests.unit.support import swap_evidence
 
 # /proc/swaps of Linux 4.18 and of 6.1: the columns are other ones
 SWAPS = (
@@ -292,9 +289,9 @@ def test_this_machine():
     }
     assert found["swaps"].startswith("Filename")
     assert found["memory"]["mem_available_kib"] > 0
-    assert len(swap_sources.running(Seen(found))) == found["swaps"].count("\n") - 1
+    assert len(swap_evidence.running(found)) == found["swaps"].count("\n") - 1
     if found["units"] is not None:
-        assert swap_sources.after_boot(Seen(found)).unknown == ()
+        assert swap_evidence.after_boot(found).unknown == ()
 
 
 def test_one_question_to_systemd_and_none_without(monkeypatch):
@@ -319,7 +316,7 @@ def test_a_systemd_that_does_not_answer_is_not_one_without_swap(monkeypatch):
     found = swap.collect(context)
     assert found["units"] is None
     assert "did not end" in context.source
-    assert swap_sources.after_boot(Seen(found)).on is not False
+    assert swap_evidence.after_boot(found).on is not False
 
 
 @given(st.text())

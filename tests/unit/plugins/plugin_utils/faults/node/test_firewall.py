@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import firewall
 from tests.unit.support.firewall_records import (
     BEFORE,
     PUBLIC,
@@ -22,6 +21,7 @@ from tests.unit.support.firewall_records import (
     denied,
     red_hat,
     ubuntu,
+    walls,
 )
 
 TRUSTED = (
@@ -72,7 +72,7 @@ SHIPPED = (
 
 
 def lets_in(seen, port=10250):
-    (wall,) = firewall.walls(seen)
+    (wall,) = walls(seen)
     return wall.lets_in(port)
 
 

@@ -8,15 +8,14 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.swap import generators
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.swap.evidence import Seen
-from tests.unit.support.swap_evidence import CLEAN, DPHYS, ZRAM, node, record, service
+from tests.unit.support.swap_evidence import CLEAN, DPHYS, ZRAM, node, record, seen, service
 
 
-def seen(*units, **records):
+def machine(*units, **records):
     """Return the evidence of a machine; records replace those of their paths."""
     replaced = {one["path"] for one in records.get("files", ())}
     kept = [one for one in CLEAN if one["path"] not in replaced]
-    return Seen(node(*units, files=[*records.get("files", ()), *kept]))
+    return seen(node(*units, files=[*records.get("files", ()), *kept]))
 
 
 @pytest.mark.parametrize(
@@ -31,13 +30,13 @@ def seen(*units, **records):
 )
 def test_a_generator_is_there_unless_an_earlier_folder_masks_it(folder, more, there):
     path = f"{generators.GENERATORS[folder]}/zram-generator"
-    found = seen(files=[record(path, None, **more)])
+    found = machine(files=[record(path, None, **more)])
     assert generators.generator(found, "zram-generator") is there
 
 
 def test_without_its_files_a_generator_is_unknown():
-    assert generators.generator(Seen({}), "zram-generator") is None
-    assert generators.generator(seen(), "zram-generator") is False
+    assert generators.generator(seen({}), "zram-generator") is None
+    assert generators.generator(machine(), "zram-generator") is False
 
 
 @pytest.mark.parametrize(
@@ -45,7 +44,7 @@ def test_without_its_files_a_generator_is_unknown():
     [("enabled", True), ("disabled", False), ("static", None), ("enabled-runtime", False)],
 )
 def test_a_service_activates_its_swap_where_it_is_enabled(state, on):
-    (source,) = generators.from_services(seen(service("zramswap.service", UnitFileState=state)))
+    (source,) = generators.from_services(machine(service("zramswap.service", UnitFileState=state)))
     assert (source.unit, source.on) == ("zramswap.service", on)
     assert [(undo.kind, undo.target) for undo in source.undo] == [("disable", "zramswap.service")]
 
@@ -58,7 +57,7 @@ def test_a_service_activates_its_swap_where_it_is_enabled(state, on):
     ],
 )
 def test_a_configuration_may_leave_the_swap_of_a_service_off(text, on, why):
-    found = seen(service("dphys-swapfile.service"), files=[record(DPHYS["path"], text)])
+    found = machine(service("dphys-swapfile.service"), files=[record(DPHYS["path"], text)])
     (source,) = generators.from_services(found)
     assert (source.on, source.why) == (on, why)
 
@@ -69,12 +68,12 @@ def test_a_configuration_may_leave_the_swap_of_a_service_off(text, on, why):
 def test_a_script_is_run_where_it_may_be_executed(mode, on):
     path = generators.SCRIPTS[0]
     script = record(path, "#!/bin/sh\n# swapon -a\nswapon /swap\n", mode=mode)
-    (source,) = generators.from_scripts(seen(files=[script]))
+    (source,) = generators.from_scripts(machine(files=[script]))
     assert (source.place, source.on) == (f"{path}:3", on)
 
 
 def test_what_was_not_asked_for_is_unknown():
-    assert list(generators.unknown(seen())) == []
-    assert len(list(generators.unknown(Seen({})))) == 3
-    (text,) = generators.unknown(seen(files=[record(ZRAM, None, error="denied")]))
+    assert list(generators.unknown(machine())) == []
+    assert len(list(generators.unknown(seen({})))) == 3
+    (text,) = generators.unknown(machine(files=[record(ZRAM, None, error="denied")]))
     assert text.startswith(ZRAM)

@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import contract
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import control_plane
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.swap import (
     generators,
 )
@@ -104,7 +103,7 @@ def collected(data):
     """Return what a check gets of an answer of this type."""
     collectors = {"swap": {"status": "ok", "data": data}}
     document = contract.checked({"host": "w1", "collectors": collectors})
-    return control_plane.data(document, "swap")
+    return contract.record(document, "swap")["data"]
 
 
 def test_nothing_is_known():

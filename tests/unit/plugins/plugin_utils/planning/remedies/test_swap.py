@@ -13,7 +13,6 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import
     engine as fault_engine,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.swap.evidence import (
-    Seen,
     Source,
     Undo,
 )
@@ -40,7 +39,7 @@ from tests.unit.plugins.plugin_utils.models.swap.test_sources import (
     node,
     record,
 )
-from tests.unit.support.swap_evidence import missing
+from tests.unit.support.swap_evidence import missing, seen
 
 FILE, USED = "/swapfile file 65532 0 -2\n", "/swapfile file 65532 5 -2\n"
 MEMORY = {"swap_total_kib": 1048572, "swap_free_kib": 1048572, "mem_available_kib": 2000000}
@@ -378,7 +377,7 @@ def given(*undo, place="/etc/rc.local:3", device="/dev/x"):
     """Tell what keeps off a source that is undone so."""
     later = Forecast((Source("script", place, device, "x.swap", True, "", undo),))
     return remedie_swap.sources(
-        NodeSwap(Seen(node()), [], later, SwapPolicy(True, False, "NoSwap"), False)
+        NodeSwap(seen(node()), [], later, SwapPolicy(True, False, "NoSwap"), False)
     )
 
 
@@ -425,9 +424,12 @@ def test_zram_generators_file_is_emptied_for_nothing_else(kind):
             ),
         )
     )
-    seen = {**node(), "files": [{"path": remedie_swap.ZRAM, "error": "missing"}, *node()["files"]]}
+    evidence = {
+        **node(),
+        "files": [{"path": remedie_swap.ZRAM, "error": "missing"}, *node()["files"]],
+    }
     found = remedie_swap.sources(
-        NodeSwap(Seen(seen), [], later, SwapPolicy(True, False, "NoSwap"), False)
+        NodeSwap(seen(evidence), [], later, SwapPolicy(True, False, "NoSwap"), False)
     )
     assert found.empty == {}
     assert len(found.hand) == 1
