@@ -298,9 +298,9 @@ def timestamp(text: str | None) -> datetime | None:
     return found.replace(tzinfo=timezone.utc)
 
 
-def moment(seconds: object) -> datetime | None:
+def moment(seconds: float | None) -> datetime | None:
     """Return the time of seconds since 1970, or None."""
-    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or seconds <= 0:
+    if seconds is None or seconds <= 0:
         return None
     try:
         return datetime.fromtimestamp(seconds, timezone.utc)

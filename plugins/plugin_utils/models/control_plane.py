@@ -247,20 +247,6 @@ def _read_manifests(files: Iterable[FileRecord]) -> _StaticPods:
     return found
 
 
-def spans(record: Mapping[str, Any]) -> list[tuple[int, int]]:
-    """Return the masked byte spans of a file record, as far as they are two numbers each."""
-    found = record.get("masked")
-    if isinstance(found, list):
-        return [
-            (one[0], one[1])
-            for one in found
-            if isinstance(one, (list, tuple))
-            and len(one) == 2
-            and all(isinstance(place, int) for place in one)
-        ]
-    return []
-
-
 def _named_after(path: str) -> str | None:
     name = path.rsplit("/", 1)[-1]
     return next((component for component in pflag.COMPONENTS if name.startswith(component)), None)

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
-from ...parsers import json_values, swap_files
+from ...parsers import swap_files
 from ...parsers.swap_files import Active, Line, Unit
 from . import generators
 from .evidence import IN_CONTAINER, TARGET, Seen, Source, Undo, origin
@@ -86,7 +85,7 @@ def after_boot(seen: Seen) -> Forecast:
     return Forecast(tuple(by_place.values()), tuple(_unknown(seen)), tuple(seen.malformed))
 
 
-def off_is_safe(swap_used_kib: Any, mem_available_kib: Any) -> bool | None:
+def off_is_safe(swap_used_kib: int | None, mem_available_kib: int | None) -> bool | None:
     """Return whether memory takes what lies in swap, and leaves the kubelet enough not to evict.
 
     The result is None where a number is not known.
@@ -99,8 +98,7 @@ def off_is_safe(swap_used_kib: Any, mem_available_kib: Any) -> bool | None:
     return used + RESERVE_KIB < free
 
 
-def _size(value: Any) -> int | None:
-    number = json_values.whole_number(value)
+def _size(number: int | None) -> int | None:
     if number is None or number < 0:
         return None
     return number

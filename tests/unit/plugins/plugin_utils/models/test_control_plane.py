@@ -116,11 +116,3 @@ def test_authorities_are_the_same_in_a_kubeconfig_and_a_file():
     assert embedded == control_plane.authority_digests(None, CA)
     assert len(control_plane.authority_digests(None, CA + OTHER)) == 2
     assert control_plane.authority_digests("certificate-authority-data: AAA\n", "") == frozenset()
-
-
-@pytest.mark.parametrize(
-    ("masked", "spans"),
-    [([[1, 4], (5, 6)], [(1, 4), (5, 6)]), ([[1], [1, "4"], 7], []), ("text", []), (None, [])],
-)
-def test_masked_spans_are_two_numbers_each(masked, spans):
-    assert control_plane.spans({"masked": masked}) == spans

@@ -40,6 +40,14 @@ def test_secrets_are_byte_spans():
     assert (decoded.malformed, decoded.answer.masked) == (("masked[0]",), ())
 
 
+@pytest.mark.parametrize(
+    ("masked", "spans"),
+    [([[1, 4], (5, 6)], ((1, 4), (5, 6))), ([[1], [1, "4"], 7], ()), ("text", ()), (None, ())],
+)
+def test_masked_spans_are_two_numbers_each(masked, spans):
+    assert decode.decode(file_record.FileRecord, {"masked": masked}).answer.masked == spans
+
+
 def test_a_file_that_is_missing_is_of_no_kind():
     raw = {"path": "/etc/default/zramswap", "error": "missing"}
     record = answers.typed(file_record.FileRecord, raw)

@@ -12,6 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import contract
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers.node import (
+    swap as swap_answer,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.decode import decode
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.swap import (
     generators,
 )
@@ -459,7 +463,9 @@ def test_what_a_device_follows():
     ],
 )
 def test_switching_off_needs_memory(used, free, safe):
-    assert off_is_safe(used, free) is safe
+    raw = {"swap_total_kib": used, "mem_available_kib": free}
+    memory = decode(swap_answer.Memory, raw).answer
+    assert off_is_safe(memory.swap_total_kib, memory.mem_available_kib) is safe
 
 
 ANY = st.recursive(
