@@ -150,14 +150,23 @@ def test_one_wrong_value_counts_as_a_collector_that_failed_and_is_named(case):
     assert refused > 10
 
 
+def spoiled_variable(odd):
+    """Return (sound documents, those with an odd variable of a unit, the place of that host)."""
+    sound = documents("v1.36.3-pinning-policy-changed")
+    spoiled = copy.deepcopy(sound)
+    at = next(place for place, item in enumerate(spoiled) if item["host"] == "w1")
+    spoiled[at]["collectors"]["kubelet"]["data"]["unit"]["split_variables"][0] = odd
+    return sound, spoiled, at
+
+
 @pytest.mark.parametrize("odd", ["x" * 50, 7])
-def test_what_a_remedy_alone_stumbles_over_costs_its_step_and_not_the_plan(odd):
-    spoiled = documents("v1.36.3-pinning-policy-changed")
-    document = next(item for item in spoiled if item["host"] == "w1")
-    document["collectors"]["kubelet"]["data"]["unit"]["split_variables"][0] = odd
-    step = planned(
-        *fault_engine.evaluate_clusters(documents("v1.36.3-pinning-policy-changed")), spoiled
-    )[0]
+def test_what_a_remedy_alone_stumbles_over_costs_its_step_and_not_the_plan(odd, monkeypatch):
+    def stumble(scene):
+        dict([odd])
+
+    sound, _spoiled, _at = spoiled_variable(odd)
+    monkeypatch.setitem(run_plan.REMEDIES, "KM301", stumble)
+    step = planned(*fault_engine.evaluate_clusters(sound), sound)[0]
     assert (step.host, step.code, step.remedy, step.allowed) == (
         "w1",
         "KM301",
@@ -165,6 +174,15 @@ def test_what_a_remedy_alone_stumbles_over_costs_its_step_and_not_the_plan(odd):
         False,
     )
     assert "unexpected shape" in step.blocked_by
+
+
+@pytest.mark.parametrize("odd", ["x" * 50, 7])
+def test_no_step_is_planned_of_what_was_spoiled_behind_the_evaluation(odd):
+    sound, spoiled, at = spoiled_variable(odd)
+    spoiled[at] = contract.checked(spoiled[at])
+    steps = planned(*fault_engine.evaluate_clusters(sound), spoiled)
+    assert [(step.host, step.code, step.allowed) for step in steps][:1] == [("w1", "KM301", False)]
+    assert not any(step.allowed for step in steps if step.host == "w1")
 
 
 def test_it_is_said_whose_evidence_it_was_and_what_is_unknown_for_it():
