@@ -30,6 +30,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning impo
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import (
     maintenance,
 )
+from tests.unit.support.facts import facts_of_each
 from tests.unit.support.run_leftovers import raised_level
 
 SCHEDULER, MANAGER, API = "kube-scheduler", "kube-controller-manager", "kube-apiserver"
@@ -287,7 +288,7 @@ def test_what_has_the_level_already_stays(world):
         ("m1", "m1", "level:kube-scheduler", 0),
         ("m3", "m3", "level:kube-scheduler", 3),
     }
-    assert made.notes == ("kube-scheduler of m2 stays at level 4, which is not below 4",)
+    facts_of_each(made.notes, ("kube-scheduler", "m2", "level 4", "4"))
     assert made.logging["m2"] == (SCHEDULER,)
 
 
@@ -311,10 +312,11 @@ def test_a_full_disk_is_refused_there_alone(world):
     }
     made = planned(world, [SCHEDULER, "kubelet"])
     assert {target.on for target in made.targets} == {"m1", "m3", "w1"}
-    assert [sentence.partition(", because ")[0] for sentence in made.refused] == [
-        "kube-scheduler of m2 stays at level 0",
-        "kubelet of m2 stays at level 0",
-    ]
+    facts_of_each(
+        (sentence.partition(", because ")[0] for sentence in made.refused),
+        ("kube-scheduler", "m2", "level 0"),
+        ("kubelet", "m2", "level 0"),
+    )
     assert "has 0 MiB free" in made.refused[0]
 
 
@@ -340,9 +342,7 @@ def test_without_anything_of_an_api_neither(world):
 def test_a_node_that_is_not_proven_is_not_assumed(world):
     world.documents["w1"]["node"] = None
     made = planned(world, ["kubelet"])
-    assert made.refused == (
-        "kubelet of w1 stays at level 0, because which Node of the cluster it is cannot be proven",
-    )
+    facts_of_each(made.refused, ("kubelet", "w1", "level 0", "cannot be proven"))
     assert all(target.on != "w1" for target in made.targets)
 
 
@@ -364,9 +364,7 @@ def test_beside_a_named_pod_a_node_that_is_not_proven_refuses_nothing(world):
 
 def test_a_node_that_the_api_does_not_know(world):
     world.documents["w1"]["node"] = "w9"
-    assert planned(world, ["kubelet"]).refused == (
-        "kubelet of w1 stays at level 0, because the API knows no Node w9",
-    )
+    facts_of_each(planned(world, ["kubelet"]).refused, ("kubelet", "w1", "level 0", "w9"))
 
 
 def test_where_nobody_can_list_nodes_the_proof_is_enough(world):
@@ -538,12 +536,7 @@ def test_a_pod_of_which_the_api_says_nothing(world, status):
     made = planned(world, ["kubelet"], pod="default/web-1")
     assert made.needles == ("web-1", *capture_plan.DEVICE_LINES)
     assert len(made.targets) == 4
-    assert made.notes == (
-        (
-            "what the API says of pod default/web-1 is not known, so that lines are looked for by"
-            " that name alone"
-        ),
-    )
+    facts_of_each(made.notes, ("default/web-1", "not known", "name alone"))
 
 
 def test_without_a_pod_every_line_is_wanted(world):
