@@ -20,6 +20,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answ
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.decode import decode
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import qos
+from tests.unit.support.facts import facts
 
 
 def one(name="app", kind="app", cpu=(None, None), memory=(None, None), **more):
@@ -316,9 +317,13 @@ def test_expectation_beyond_whole_cpus():
         one("idle", memory=(None, "1Mi")),
         expected=True,
     )
-    assert (
-        qos.said(qos.lacks(fraction))
-        == "container idle: no limits.cpu; container app: limits.cpu 1500m is no whole number"
+    facts(
+        qos.said(qos.lacks(fraction)),
+        "container idle",
+        "no limits.cpu",
+        "container app",
+        "limits.cpu 1500m",
+        "whole",
     )
     assert qos.target(fraction) is None
 

@@ -40,6 +40,7 @@ from tests.unit.plugins.plugin_utils.models.swap.test_sources import (
     node,
     record,
 )
+from tests.unit.support.facts import facts, facts_of_each
 from tests.unit.support.swap_evidence import missing
 
 FILE, USED = "/swapfile file 65532 0 -2\n", "/swapfile file 65532 5 -2\n"
@@ -357,7 +358,7 @@ def test_a_limited_run_leaves_others_alone(world):
         remedie_swap.REMEDIES,
         fault_engine.KEY_DIGITS,
     )
-    assert [step.blocked_by for step in found] == ["it is done on w1, which --limit leaves out"] * 2
+    facts_of_each((step.blocked_by for step in found), ("w1", "--limit"), ("w1", "--limit"))
 
 
 def test_what_lasts_is_the_same_change_whether_or_not_the_swap_may_go(world):
@@ -447,9 +448,12 @@ RUNTIME_MASK = {
 
 
 def test_a_unit_of_which_nobody_knows_whether_it_comes_back(world):
-    assert (
-        blocked(steps(world, node(RUNTIME_MASK, swaps=FILE)))
-        == "what a boot brings back is not known: b.swap: it is masked until the next boot only"
+    facts(
+        blocked(steps(world, node(RUNTIME_MASK, swaps=FILE))),
+        "not known",
+        "b.swap",
+        "masked",
+        "next boot",
     )
     vendor = {**OWN_UNIT, "FragmentPath": "/usr/lib/systemd/system/swapfile.swap"}
     # what is known is done
