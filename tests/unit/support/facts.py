@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-_VALUE = re.compile(r"[\d/=_]")  # what no prose has
+_VALUE = re.compile(r"[\d/=_]|\w\.\w")  # what no prose has
 _MARKS = ".,;:()[]{}'\""
 
 

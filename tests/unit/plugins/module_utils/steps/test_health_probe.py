@@ -104,13 +104,17 @@ def test_one_that_is_not_well_any_more_when_it_is_asked_again(story):
 
 def test_the_right_process_alone_is_no_proof(story):
     story.says = [(0, SICK)]
-    assert story.wait(end=5) == (False, "its healthz answers not (refused)")
+    healthy, reason = story.wait(end=5)
+    assert healthy is False
+    facts(reason, "healthz", "refused")
     assert 5 <= story.now < 5.3
 
 
 def test_nothing_that_runs_is_none_either(story):
     story.runs = [(0, [])]
-    assert story.wait(end=5) == (False, "no process of kube-scheduler runs")
+    healthy, reason = story.wait(end=5)
+    assert healthy is False
+    facts(reason, "no process", "kube-scheduler")
     assert story.asked == []
 
 
@@ -194,7 +198,9 @@ def test_those_that_left_only_a_log_ended_too(story):
 
 def test_beside_another_one_nobody_knows_who_answered(story):
     story.runs = [(0, [one(8), one(7)])]
-    assert story.wait(end=5) == (False, "another process (pid 7) still runs")
+    healthy, reason = story.wait(end=5)
+    assert healthy is False
+    facts(reason, "another process", "pid 7")
     assert story.asked == []
 
 
@@ -204,10 +210,9 @@ def test_another_one_that_comes_within_the_two_seconds(story):
     What was shown before it came is not what is there now.
     """
     story.runs = [(0, [one(7)]), (1, [one(8), one(7)])]
-    assert story.wait(health_probe.ExpectedState(NAME, not_identity=(8, 80)), end=5) == (
-        False,
-        "another process (pid 8) still runs",
-    )
+    healthy, reason = story.wait(health_probe.ExpectedState(NAME, not_identity=(8, 80)), end=5)
+    assert healthy is False
+    facts(reason, "another process", "pid 8")
     story.now, story.runs = 0.0, [(0, [one(7)]), (1, [one(8), one(7)]), (4, [one(7)])]
     assert story.wait(health_probe.ExpectedState(NAME, not_identity=(8, 80)))[0]
     assert story.now >= 4

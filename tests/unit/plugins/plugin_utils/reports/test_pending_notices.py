@@ -18,7 +18,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import (
     pending_notices,
 )
-from tests.unit.support.facts import facts_of_each
+from tests.unit.support.facts import facts, facts_of_each
 
 RECORDED = Path(__file__).resolve().parents[4] / "fixtures" / "recorded"
 SINCE = "2027-01-15T07:59:58Z"
@@ -88,24 +88,24 @@ def test_a_pod_that_does_not_exist_is_wrong_input(world):
         "data": None,
         "error": "the API knows no pod shop/a and no event about one",
     }
-    sentence = (
-        "kubemend_pod names a pod that does not exist: the API knows no pod shop/a and no event"
-        " about one"
-    )
-    assert told(world) == ((sentence,), sentence)
+    (notice,), problem = told(world)
+    assert problem == notice
+    facts(notice, "kubemend_pod", "the API knows no pod shop/a and no event about one")
     assert told(world, None) == ((), None)
 
 
 @pytest.mark.parametrize(
-    ("phase", "node", "said"),
+    ("phase", "node", "stated"),
     [
-        ("Running", "w1", "pod shop/a is not Pending: its phase is Running, on node w1"),
-        ("Failed", None, "pod shop/a is not Pending: its phase is Failed, without a node"),
+        ("Running", "w1", ("shop/a", "not Pending", "Running", "w1")),
+        ("Failed", None, ("shop/a", "not Pending", "Failed", "without a node")),
     ],
 )
-def test_a_pod_that_is_not_pending(world, phase, node, said):
+def test_a_pod_that_is_not_pending(world, phase, node, stated):
     asked(world, phase, node)
-    assert told(world) == ((said,), None)
+    notices, problem = told(world)
+    assert problem is None
+    facts_of_each(notices, stated)
     assert told(world, None) == ((), None)
 
 

@@ -429,7 +429,9 @@ def test_what_was_lent_is_taken_back_and_nothing_restarts(node: Node) -> None:
     node.do(node.lend())
     wanted = {**node.lend(), "id": "01-unlend", "remedy": "unlend"}
     commands, pid = list(node.commands), node.pid
-    assert node.do(wanted, NEXT) == ("proven", f"the kubelet's next start is without {WORD}")
+    state, reason = node.do(wanted, NEXT)
+    assert state == "proven"
+    facts(reason, "next start", "without", WORD)
     assert not node.lent()
     assert node.commands == [*commands, "daemon-reload"]
     assert node.pid == pid

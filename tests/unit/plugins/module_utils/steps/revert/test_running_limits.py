@@ -80,10 +80,9 @@ def test_what_somebody_changed_since_is_not_lowered(node):
 def test_a_running_value_stays_with_its_file(node):
     node.do()
     node.path.write_text("# mine\n")
-    assert back(node, ["revert_runtime"]) == (
-        ["refused", "kept"],
-        f"it stays 8192, because {node.path} stays",
-    )
+    results, why = back(node, ["revert_runtime"])
+    assert results == ["refused", "kept"]
+    facts(why, "8192", str(node.path))
     assert node.value() == 8192
 
 

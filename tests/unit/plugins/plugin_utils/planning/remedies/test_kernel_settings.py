@@ -157,7 +157,7 @@ def test_the_step(node):
 def test_without_consent(node):
     step = node.step(max_risk=0)
     assert plan.only_risk(step)
-    assert step.blocked_by == "risk 1 needs -e kubemend_max_risk=1"
+    facts(step.blocked_by, "risk 1", "-e kubemend_max_risk=1")
 
 
 def test_nothing_to_do(node):

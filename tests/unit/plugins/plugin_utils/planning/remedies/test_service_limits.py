@@ -105,7 +105,7 @@ def test_a_service_gets_a_dropin_and_its_process_is_told(node):
     assert "nothing is restarted" in step.note
     assert "daemon-reload" in step.note
     assert step.expect == {"component": None, "later": False}
-    assert node.steps(max_risk=0)[0].blocked_by == "risk 1 needs -e kubemend_max_risk=1"
+    facts(node.steps(max_risk=0)[0].blocked_by, "risk 1", "-e kubemend_max_risk=1")
 
 
 def first(soft=1100, hard=4096, **more):
@@ -431,7 +431,7 @@ def test_a_restart_where_nothing_else_gives_it_at_once(node):
     assert step.guard == {"allow": ["service_restart"]}
     assert "nothing is restarted" not in step.note
     assert step.expect["later"] is False
-    assert restarts(node, max_risk=1)[0].blocked_by == "risk 2 needs -e kubemend_max_risk=2"
+    facts(restarts(node, max_risk=1)[0].blocked_by, "risk 2", "-e kubemend_max_risk=2")
 
 
 def test_none_where_the_running_process_can_be_told_or_nobody_allowed_it(node):
