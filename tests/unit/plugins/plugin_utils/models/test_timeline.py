@@ -255,7 +255,7 @@ def test_the_incident_at_a_glance():
         ("created", "kube-controller-manager", "m1", *asks),
         ("SuccessfulCreate", "Created pod: job-a-b9k1z"),
         ("SuccessfulCreate", "Created pod: job-a-x7f2p"),
-        ("kubelet", "w1"),
+        ("kubelet", "w1", "took it up"),
         ("rejected", "kubelet", "w1", "UnexpectedAdmissionError", TEXT),
         ("UnexpectedAdmissionError", TEXT),
         ("created", "job-a"),
@@ -272,6 +272,7 @@ def test_the_incident_at_a_glance():
             "Job has reached the specified backoff limit",
         ),
     )
+    assert [found[place].what for place in (10, 11, 14)] == ["ADD", "ADD", "ready"]
     assert {entry.source for entry in found} == {"api", "event", "log"}
     assert found[1].detail == "asks for cpu 100m, nvidia.com/gpu 2"
     assert found[1].time == SECOND

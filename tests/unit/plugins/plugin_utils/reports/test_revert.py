@@ -43,7 +43,7 @@ def test_the_list() -> None:
     assert text.index(NEW) < text.index(OLD)
     assert f"undo: {revert.COMMAND}{NEW}" in text
     assert f"kubemend_run_id={OLD}" not in text
-    facts(text.splitlines()[-1], "1 of 2 runs")
+    facts(text.splitlines()[-1], "1 of 2 runs", "undone")
     for words in (
         "m2 /x (kube-scheduler): cannot be restored",
         "theirs",

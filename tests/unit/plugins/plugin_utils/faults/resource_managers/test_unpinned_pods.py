@@ -52,14 +52,14 @@ def test_a_running_pod_and_its_template_are_one_finding(nodes):
         ("api", "Pod n/d-77-x"),
         ("api", "Pod n/d-77-y"),
     ]
-    lacks = ("init container init", "limits.cpu", "limits.memory")
+    lacks = ("init container init", "no limits.cpu", "no limits.memory")
     facts_of_each(
         (proof.text for proof in found.evidence),
         lacks,
         ("Burstable", "w1", *lacks),
         ("Burstable", "w1", *lacks),
     )
-    facts(found.summary, "container app", "whole CPUs", "1", "w1")
+    facts(found.summary, "container app", "whole CPUs", "1", "gets none", "w1")
     assert found.command.startswith(
         'kubectl -n n patch deployment d --type=strategic -p \'{"spec":'
     )
@@ -72,7 +72,7 @@ def test_only_pods_of_nodes_with_the_static_policy_are_judged(nodes):
     assert verdict(world, "KM313") == "clear"
     (found,) = find(world, item(), pod())
     assert (found.severity, found.host, len(found.evidence)) == ("info", None, 1)
-    facts(found.summary, "container app", "whole CPUs", "1", "would", "static policy")
+    facts(found.summary, "container app", "whole CPUs", "1", "would get none", "static policy")
 
 
 def test_without_such_a_node_it_does_not_apply(nodes):
@@ -151,7 +151,7 @@ def test_what_the_operator_expects_is_named_with_the_reason(nodes):
     world = nodes(w1=("static", "static"))
     alone = [container(cpu="1500m")]
     (found,) = find(world, pod(owner=None, expected=True, qos="Guaranteed", containers=alone))
-    facts(found.summary, "kubemend_expect_pinning", "w1")
+    facts(found.summary, "kubemend_expect_pinning", "gets none", "w1")
     facts(found.evidence[0].text, "Guaranteed", "w1", "container app", "limits.cpu 1500m", "whole")
     (found,) = find(world, item(expected=True, containers=[container(cpu=None, memory=None)]))
     assert found.severity == "info"
