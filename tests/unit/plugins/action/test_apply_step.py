@@ -28,6 +28,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import (
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import (
     run_files,
 )
+from tests.unit.support.facts import facts
 
 RUN, OTHER = "20261121T090000Z-1a2b3c", "20261121T100000Z-4d5e6f"
 DONE = {
@@ -280,18 +281,12 @@ def test_what_takes_long_says_so_first_and_what_its_interruption_leaves(
     ran: dict[str, Any],
 ) -> None:
     said, lines = " ".join(ran["output"].split()), ran["output"].splitlines()
-    where = next(
-        number for number, line in enumerate(lines) if line.startswith("kubemend: 01-x: done waits")
+    (where,) = (
+        number for number, line in enumerate(lines) if line.startswith("kubemend: 01-x: done ")
     )
     assert max(map(len, lines[where : where + 3])) <= 79
     assert lines[where + 1].startswith("  ")
-    assert (
-        said.count(
-            "kubemend: 01-x: done waits for its proof, at most 743 s. Interrupted (Ctrl-C), done"
-            " goes on by itself, and the next run finds"
-        )
-        == 1
-    )
+    facts(" ".join(lines[where : where + 3]), "01-x", "done", "743 s", "Ctrl-C", "done")
     # nothing is sent there
     assert "01-x: none" not in said
     assert "kubemend: 03-x" not in said
@@ -299,12 +294,8 @@ def test_what_takes_long_says_so_first_and_what_its_interruption_leaves(
     drain = apply_step.begun(
         Step("02-d", "m1", "KM301", "drain", 3, "pods of w1", node="w1", cluster="a"), 960
     )
-    assert (
-        drain
-        == "kubemend: 02-d: m1 drains w1, at most 960 s. Interrupted (Ctrl-C), m1 goes on with it,"
-        " and w1 may stay cordoned until the next run, which goes on from there or lets it take"
-        " pods again."
-    )
+    facts(drain, "02-d", "m1", "w1", "960 s", "Ctrl-C", "m1", "w1")
+    assert "cordoned" in drain
     assert "\x1b" not in apply_step.begun(
         Step("\x1b", "m\x1b", "KM301", "drain", 3, "", node="\x1b[2J", cluster="a"), 1
     )

@@ -39,6 +39,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.steps import 
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
     recovery,
 )
+from tests.unit.support.facts import facts
 from tests.unit.support.fake_kubelet_verbosity import NEXT, RUN, Node, clean_node
 from tests.unit.support.waiting import Clock
 
@@ -94,11 +95,12 @@ def test_a_file_that_was_edited_meanwhile_keeps_the_level_up_and_says_so(
     node.raise_level()
     edit(node, "OTHER=1", "OTHER=2", restarts)
     step = journal_entry.StepContext(RUN, "restore", "levels", "asked for", node.root)
-    told = f"{node.env} was edited meanwhile: take --v=4 out by hand (before it was: --v=2)"
-    assert level_by_restart.take_back(step, 1) == [("kubelet", "by_hand", told)]
+    ((component, state, why),) = level_by_restart.take_back(step, 1)
+    assert (component, state) == ("kubelet", "by_hand")
+    facts(why, str(node.env), "--v=4", "by hand", "--v=2")
     assert node.left() == []
     assert lock.read(node.root) is None
-    assert levels(node, monkeypatch) == [(True, told)]
+    assert levels(node, monkeypatch) == [(True, why)]
     assert "OTHER=2" in node.env.read_text()
     done = step_executor.work(
         {
@@ -108,7 +110,7 @@ def test_a_file_that_was_edited_meanwhile_keeps_the_level_up_and_says_so(
             "step": {"id": "restore", "remedy": "restore_levels", "host": "w1"},
         }
     )
-    assert (done["state"], done["reason"]) == ("failed", told)
+    assert (done["state"], done["reason"]) == ("failed", why)
     edit(node, "--v=4", "--v=2", True)
     assert levels(node, monkeypatch) == []
 
@@ -148,9 +150,9 @@ def test_an_edit_that_took_the_level_out(node: Node, monkeypatch: pytest.MonkeyP
     )
     assert "kubelet still runs with it: restart it by hand" in why
     node._systemctl("restart")
-    assert level_by_restart.take_back(step, 2) == [
-        ("kubelet", "restored", f"{node.env} was edited meanwhile: kubelet runs at level 7 now")
-    ]
+    ((component, state, why),) = level_by_restart.take_back(step, 2)
+    assert (component, state) == ("kubelet", "restored")
+    facts(why, str(node.env), "kubelet", "7")
     assert levels(node, monkeypatch) == []
 
 

@@ -18,6 +18,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.no
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
     systemd,
 )
+from tests.unit.support.facts import facts
 from tests.unit.support.fake_collector import FakeCollector, hang, run_collectors
 
 
@@ -201,12 +202,8 @@ def test_the_document_is_bounded(monkeypatch):
         },
     )
     found = json.loads(runner.collect({}))["collectors"]
-    assert found["a"] == {
-        "data": None,
-        "status": "error",
-        "truncated": True,
-        "error": "the document would be larger than 3000 bytes",
-    }
+    facts(found["a"].pop("error"), "3000 bytes")
+    assert found["a"] == {"data": None, "status": "error", "truncated": True}
     assert found["b"]["data"] == "y"
 
 

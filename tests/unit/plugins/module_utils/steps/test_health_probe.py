@@ -17,6 +17,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.system import
     component_endpoints,
     component_process,
 )
+from tests.unit.support.facts import facts
 
 NAME = "kube-scheduler"
 WELL = {"healthz": 200, "check": True, "elect": True, "configz": 200, "error": None}
@@ -103,27 +104,32 @@ def test_one_that_is_not_well_any_more_when_it_is_asked_again(story):
 
 def test_the_right_process_alone_is_no_proof(story):
     story.says = [(0, SICK)]
-    assert story.wait(end=5) == (False, "its healthz answers not (refused)")
+    healthy, reason = story.wait(end=5)
+    assert healthy is False
+    facts(reason, "healthz", "refused")
     assert 5 <= story.now < 5.3
 
 
 def test_nothing_that_runs_is_none_either(story):
     story.runs = [(0, [])]
-    assert story.wait(end=5) == (False, "no process of kube-scheduler runs")
+    healthy, reason = story.wait(end=5)
+    assert healthy is False
+    facts(reason, "no process", "kube-scheduler")
     assert story.asked == []
 
 
 def test_the_former_process_is_not_the_one(story):
-    assert story.wait(health_probe.ExpectedState(NAME, not_identity=(7, 70)), end=5) == (
-        False,
-        "the former process (pid 7) still runs",
-    )
+    healthy, reason = story.wait(health_probe.ExpectedState(NAME, not_identity=(7, 70)), end=5)
+    assert healthy is False
+    facts(reason, "former process", "pid 7")
     assert story.asked == []
 
 
 def test_what_is_wrong_for_five_seconds_stays_wrong(story):
     story.says = [(0, OFF)]
-    assert story.wait() == (False, "its healthz says that leader election is off")
+    healthy, reason = story.wait()
+    assert healthy is False
+    facts(reason, "healthz", "leader election", "off")
     assert 5 <= story.now < 5.3
 
 
@@ -155,16 +161,17 @@ def test_one_that_is_well_just_before_the_end_gets_its_two_seconds(story):
 def test_three_that_ended_are_enough(story):
     story.says = [(0, SICK)]
     story.runs = [(0, [one(7)]), (1, []), (2, [one(8)]), (3, []), (4, [one(9)]), (5, [])]
-    assert story.wait() == (False, "the new process ended again 3 times")
+    healthy, reason = story.wait()
+    assert healthy is False
+    facts(reason, "new process", "3 times")
     assert 5 <= story.now < 5.3
 
 
 def test_two_that_ended_are_told_at_the_end(story):
     story.says, story.runs = [(0, SICK)], [(0, [one(7)]), (1, [one(8)]), (2, [])]
-    assert story.wait(end=9) == (
-        False,
-        "no process of kube-scheduler runs (the new process ended again 2 times)",
-    )
+    healthy, reason = story.wait(end=9)
+    assert healthy is False
+    facts(reason, "kube-scheduler", "new process", "2 times")
 
 
 def test_those_that_left_only_a_log_ended_too(story):
@@ -181,18 +188,19 @@ def test_those_that_left_only_a_log_ended_too(story):
             (6, ("2.log", "3.log")),
         ],
     )
-    assert story.wait() == (False, "the new process ended again 3 times")
+    healthy, reason = story.wait()
+    assert healthy is False
+    facts(reason, "new process", "3 times")
     assert 6 <= story.now < 7.2
     story.now, story.runs, story.says = 0.0, [(0, [one(7)])], [(0, SICK)]
-    assert (
-        story.wait(end=12)[1]
-        == "its healthz answers not (refused) (the new process ended again 2 times)"
-    )
+    facts(story.wait(end=12)[1], "healthz", "refused", "new process", "2 times")
 
 
 def test_beside_another_one_nobody_knows_who_answered(story):
     story.runs = [(0, [one(8), one(7)])]
-    assert story.wait(end=5) == (False, "another process (pid 7) still runs")
+    healthy, reason = story.wait(end=5)
+    assert healthy is False
+    facts(reason, "another process", "pid 7")
     assert story.asked == []
 
 
@@ -202,10 +210,9 @@ def test_another_one_that_comes_within_the_two_seconds(story):
     What was shown before it came is not what is there now.
     """
     story.runs = [(0, [one(7)]), (1, [one(8), one(7)])]
-    assert story.wait(health_probe.ExpectedState(NAME, not_identity=(8, 80)), end=5) == (
-        False,
-        "another process (pid 8) still runs",
-    )
+    healthy, reason = story.wait(health_probe.ExpectedState(NAME, not_identity=(8, 80)), end=5)
+    assert healthy is False
+    facts(reason, "another process", "pid 8")
     story.now, story.runs = 0.0, [(0, [one(7)]), (1, [one(8), one(7)]), (4, [one(7)])]
     assert story.wait(health_probe.ExpectedState(NAME, not_identity=(8, 80)))[0]
     assert story.now >= 4

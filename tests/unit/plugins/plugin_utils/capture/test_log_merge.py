@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture import log_merge
+from tests.unit.support.facts import facts_of_each
 
 NOW = 1795291262.0
 
@@ -141,9 +142,7 @@ def test_a_clock_that_nobody_can_tell(change: dict[str, Any]) -> None:
     one = {**document("m1", line(NOW), ahead=100.0), **change}
     assert log_merge.clock_of(one) is None
     assert [found.time for found in log_merge.merge([one])] == [NOW]
-    assert log_merge.notices([one]) == [
-        "m1: how far its clock is off is not known; its lines bear its own times."
-    ]
+    facts_of_each(log_merge.notices([one]), ("m1", "clock", "not known"))
 
 
 def test_what_is_missing() -> None:
@@ -175,19 +174,27 @@ def test_what_is_missing() -> None:
             {"host": "w4", "status": "<b>", "reason": None},
         ]
     )
-    assert found == [
+    facts_of_each(
+        found,
         (
-            "m1 kubelet: journald suppressed 7 messages of kubelet.service, by its rate limit"
-            " (kubelet.service)."
+            "m1",
+            "kubelet",
+            "journald suppressed 7 messages of kubelet.service, by its rate limit",
+            "kubelet.service",
         ),
-        "m1 kubelet: not all of it (kubelet.service).",
-        "m1 kube-apiserver: was not read in time (kubelet.service).",
-        "m1 kube-apiserver: the time ended [0m before it was read to its end (kubelet.service).",
-        "w1 kubelet: may not be read (kubelet.service).",
-        "w3: unreachable: timed out.",
-        "w4: of no known status.",
-        "kube-scheduler: no log of w1, w2 (no static pod).",
-    ]
+        ("m1", "kubelet", "not all", "kubelet.service"),
+        ("m1", "kube-apiserver", "in time", "kubelet.service"),
+        (
+            "m1",
+            "kube-apiserver",
+            "the time ended [0m before it was read to its end",
+            "kubelet.service",
+        ),
+        ("w1", "kubelet", "may not", "kubelet.service"),
+        ("w3", "unreachable", "timed out"),
+        ("w4", "no known status"),
+        ("kube-scheduler", "w1, w2", "no static pod"),
+    )
     assert log_merge.notices([document("m1", line(NOW))]) == []
 
 
@@ -213,9 +220,7 @@ def test_what_is_missing() -> None:
 def test_lines_of_no_known_shape(bad: Any) -> None:
     one = document("m1", line(NOW, "good"), bad)
     assert [found.text for found in log_merge.merge([one])] == ["good"]
-    assert log_merge.notices([one]) == [
-        "m1: 1 of its lines are of no known shape, and were left out."
-    ]
+    facts_of_each(log_merge.notices([one]), ("m1", "1", "left out"))
 
 
 ANY = st.recursive(
@@ -255,7 +260,8 @@ def test_a_folder(tmp_path: Path) -> None:
     (tmp_path / ".writing-x.json").write_text("{")
     found = list(log_merge.load(tmp_path))
     assert [one.text for one in log_merge.merge(found)] == ["a"]
-    assert log_merge.notices(found) == [
-        "m2/x: error: m2%2Fx.json: no JSON, or cut.",
-        "m3: error: m3.json: its schema is not kubemend.logs/1.",
-    ]
+    facts_of_each(
+        log_merge.notices(found),
+        ("m2/x", "error", "m2%2Fx.json", "JSON"),
+        ("m3", "error", "m3.json", "kubemend.logs/1"),
+    )

@@ -49,6 +49,7 @@ from tests.unit.support.capture_outcome import (
     record_capture,
     says,
 )
+from tests.unit.support.facts import facts, facts_of_each
 
 
 @pytest.fixture
@@ -78,7 +79,9 @@ def test_raised_and_put_back(folder):
 def test_a_capture_that_was_ended_before_anything_was_read_is_no_success(folder):
     for path in (folder / "capture" / "logs").iterdir():
         path.unlink()
-    assert verdict(folder) == ("failed", "the capture was ended before anything was read")
+    reason, sentence = verdict(folder)
+    assert reason == "failed"
+    facts(sentence, "ended before")
 
 
 def test_a_host_whose_lines_were_not_read_is_named(folder):
@@ -139,10 +142,9 @@ def test_one_that_was_refused(folder):
         (SCHEDULER, False, None, "raised by run x"),
         (KUBELET, True, True, ""),
     ]
-    assert verdict(folder) == (
-        "refused",
-        "the level of kube-scheduler of m1 was not raised: raised by run x",
-    )
+    reason, sentence = verdict(folder)
+    assert reason == "refused"
+    facts(sentence, "kube-scheduler", "m1", "raised by run x")
 
 
 @pytest.mark.parametrize(
@@ -230,22 +232,19 @@ def test_without_targets_no_lock_is_needed(tmp_path):
 
 def test_what_can_be_raised_is_what_its_host_offers(folder):
     note(folder, PROBED, says(SCHEDULER, "offered"), says(KUBELET, "refused", "it is off"))
-    assert capture_outcome.offered(str(folder), plan()) == (
-        (FIRST,),
-        (),
-        ("kubelet of w1 stays at level 0: it is off",),
-    )
+    targets, lost, refused = capture_outcome.offered(str(folder), plan())
+    assert (targets, lost) == ((FIRST,), ())
+    facts_of_each(refused, ("kubelet", "w1", "level 0", "it is off"))
     note(folder, PROBED, status="unreachable", reason="timed out")
-    assert capture_outcome.offered(str(folder), plan())[2] == (
-        "kube-scheduler of m1 stays at level 2: timed out",
-        "kubelet of w1 stays at level 0: timed out",
+    facts_of_each(
+        capture_outcome.offered(str(folder), plan())[2],
+        ("kube-scheduler", "m1", "level 2", "timed out"),
+        ("kubelet", "w1", "level 0", "timed out"),
     )
     (folder / "capture" / "m1.probed.json").unlink()
-    assert capture_outcome.offered(str(folder), plan(FIRST)) == (
-        (),
-        (),
-        ("kube-scheduler of m1 stays at level 2: it was not asked",),
-    )
+    targets, lost, refused = capture_outcome.offered(str(folder), plan(FIRST))
+    assert (targets, lost) == ((), ())
+    facts_of_each(refused, ("kube-scheduler", "m1", "level 2", "not asked"))
     note(folder, PROBED, says(SCHEDULER, "absent", "it has none"), says(KUBELET, "offered"))
     assert capture_outcome.offered(str(folder), plan()) == (
         (SECOND,),
@@ -353,13 +352,11 @@ def test_what_was_started_again_in_the_window_is_noticed(folder):
     since(folder, "m1", **{"kube-scheduler": NOW - 50})
     since(folder, "w1", host=NOW - 30, kubelet=NOW - 20)
     made, notices = noticed(folder)
-    assert notices[:2] == [
-        (
-            "kube-scheduler of m1 was started again at 2026-11-21T20:00:12Z: its level was up until"
-            " then"
-        ),
-        "w1 was started again at 2026-11-21T20:00:32Z: its levels were up until then",
-    ]
+    facts_of_each(
+        notices[:2],
+        ("kube-scheduler", "m1", "2026-11-21T20:00:12Z"),
+        ("w1", "2026-11-21T20:00:32Z"),
+    )
     assert made.reason == "ok"
     assert all(f"  {one}\n" in made.text for one in notices[:2])
     since(folder, "m1", **{"kube-scheduler": NOW - 70})

@@ -27,6 +27,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers impor
     pod_manifest,
 )
 from tests.unit.support.edit_check import check_edit, mask_secrets
+from tests.unit.support.facts import facts
 
 pytestmark = pytest.mark.usefixtures("both_parsers")
 HEAD = (
@@ -499,37 +500,34 @@ def test_a_record_of_the_evidence():
 
 
 @pytest.mark.parametrize(
-    ("more", "sentence"),
+    ("more", "stated"),
     [
         (
             {"truncated": True},
-            "/m/s.yaml: the evidence holds only its beginning; make this change by hand",
+            ("/m/s.yaml", "beginning", "by hand"),
         ),
         (
             {"error": "denied"},
-            "/m/s.yaml: it could not be read (denied); collect this node's evidence again",
+            ("/m/s.yaml", "denied", "evidence again"),
         ),
         (
             {"binary": True, "text": None},
-            "/m/s.yaml: it is not UTF-8 text; replace it by a file that is",
+            ("/m/s.yaml", "not UTF-8", "replace it"),
         ),
         (
             {"size": 6},
-            "/m/s.yaml: the evidence holds 5 of its 6 bytes; collect this node's evidence again",
+            ("/m/s.yaml", "5 of its 6 bytes", "evidence again"),
         ),
         (
             {"masked": [["x"]]},
-            (
-                "/m/s.yaml: the evidence does not say which of its bytes are masked; make this"
-                " change by hand"
-            ),
+            ("/m/s.yaml", "masked", "by hand"),
         ),
     ],
 )
-def test_records_that_cannot_be_edited(more, sentence):
+def test_records_that_cannot_be_edited(more, stated):
     with pytest.raises(EditRefused) as caught:
         Source.of({**RECORD, **more})
-    assert str(caught.value) == sentence
+    facts(str(caught.value), *stated)
 
 
 OK = "    command: [kube-scheduler, --leader-elect=false]\n"

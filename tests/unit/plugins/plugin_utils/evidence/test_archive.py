@@ -29,6 +29,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence impo
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import (
     sources as evidence_sources,
 )
+from tests.unit.support.facts import facts
 
 FIRST = json.dumps({"schema": archive.SCHEMA}).encode()
 
@@ -138,86 +139,83 @@ def test_names_that_ustar_has_no_room_for(path):
 
 
 @pytest.mark.parametrize(
-    ("members", "sentence"),
+    ("members", "stated"),
     [
         (
             (("bundle.json", FIRST), ("evidence/../../x.json", document())),
-            "'evidence/../../x.json' leads out of the archive.",
+            ("evidence/../../x.json", "out of"),
         ),
         (
             (("bundle.json", FIRST), ("../x.json", document())),
-            "'../x.json' leads out of the archive.",
+            ("../x.json", "out of"),
         ),
         (
             (("bundle.json", FIRST), ("/etc/cron.d/x", document())),
-            "'/etc/cron.d/x' has an absolute name.",
+            ("/etc/cron.d/x", "absolute"),
         ),
         (
             (
                 ("bundle.json", FIRST),
                 ("evidence/m1.json", {"type": tarfile.SYMTYPE, "linkname": "/etc/shadow"}),
             ),
-            "'evidence/m1.json' is a symbolic link, and only plain files are read.",
+            ("evidence/m1.json", "symbolic link"),
         ),
         (
             (
                 ("bundle.json", FIRST),
                 ("evidence/m1.json", {"type": tarfile.LNKTYPE, "linkname": "bundle.json"}),
             ),
-            "'evidence/m1.json' is a hard link, and only plain files are read.",
+            ("evidence/m1.json", "hard link"),
         ),
         (
             (("bundle.json", FIRST), ("evidence/m1.json", {"type": tarfile.CHRTYPE})),
-            "'evidence/m1.json' is a device, and only plain files are read.",
+            ("evidence/m1.json", "device"),
         ),
         (
             (("bundle.json", FIRST), ("evidence/m1.json", {"type": tarfile.BLKTYPE})),
-            "'evidence/m1.json' is a device, and only plain files are read.",
+            ("evidence/m1.json", "device"),
         ),
         (
             (("bundle.json", FIRST), ("evidence/m1.json", {"type": tarfile.FIFOTYPE})),
-            "'evidence/m1.json' is a FIFO, and only plain files are read.",
+            ("evidence/m1.json", "FIFO"),
         ),
         (
             (("bundle.json", FIRST), ("evidence/sub", {"type": tarfile.DIRTYPE})),
-            "'evidence/sub/' is a folder, and only plain files are read.",
+            ("evidence/sub/", "folder"),
         ),
-        ((*GOOD, ("evidence/m1.json", document())), "'evidence/m1.json' is in it twice."),
-        ((*GOOD, ("setup.py", b"x")), "'setup.py' is no file of a bundle."),
-        ((*GOOD, ("evidence/a/b.json", b"x")), "'evidence/a/b.json' is no file of a bundle."),
-        ((*GOOD, ("evidence/.json", b"x")), "'evidence/.json' is no file of a bundle."),
+        ((*GOOD, ("evidence/m1.json", document())), ("evidence/m1.json", "twice")),
+        ((*GOOD, ("setup.py", b"x")), ("setup.py", "no file of a bundle")),
+        ((*GOOD, ("evidence/a/b.json", b"x")), ("evidence/a/b.json", "no file of a bundle")),
+        ((*GOOD, ("evidence/.json", b"x")), ("evidence/.json", "no file of a bundle")),
         (
             (*GOOD, ("evidence/a\x1b[31m.json", b"x")),
-            r"'evidence/a\x1b[31m.json' is no file of a bundle.",
+            (r"evidence/a\x1b[31m.json", "no file of a bundle"),
         ),
-        (GOOD[1:], "it is no bundle of kubemend: bundle.json is missing."),
-        (GOOD[:2], "it holds no evidence."),
-        ((("bundle.json", b"{"), *GOOD[1:]), "bundle.json is no JSON, or cut."),
+        (GOOD[1:], ("bundle.json", "missing")),
+        (GOOD[:2], ("no evidence",)),
+        ((("bundle.json", b"{"), *GOOD[1:]), ("bundle.json", "no JSON")),
         (
             (("bundle.json", b"[]"), *GOOD[1:]),
-            "its schema is 'None', which this version does not read; it reads 'kubemend.bundle/1'.",
+            ("'None'", "kubemend.bundle/1"),
         ),
         (
             (("bundle.json", b'{"schema": "kubemend.bundle/2"}'), *GOOD[1:]),
-            (
-                "its schema is 'kubemend.bundle/2', which this version does not read; it reads"
-                " 'kubemend.bundle/1'."
-            ),
+            ("kubemend.bundle/2", "kubemend.bundle/1"),
         ),
-        ((*GOOD[:2], ("evidence/m1.json", b"{")), "evidence/m1.json: no JSON, or cut."),
-        ((*GOOD[:2], ("evidence/m1.json", b"[" * 100000)), "evidence/m1.json: no JSON, or cut."),
+        ((*GOOD[:2], ("evidence/m1.json", b"{")), ("evidence/m1.json", "no JSON")),
+        ((*GOOD[:2], ("evidence/m1.json", b"[" * 100000)), ("evidence/m1.json", "no JSON")),
         (
             (*GOOD[:2], ("evidence/m1.json", document(schema="kubemend.evidence/2"))),
-            "evidence/m1.json: schema is 'kubemend.evidence/2', not 'kubemend.evidence/1'.",
+            ("evidence/m1.json", "kubemend.evidence/2", "kubemend.evidence/1"),
         ),
         (
             (*GOOD[:2], ("evidence/m2.json", document("m1"))),
-            "evidence/m2.json: it is of another host, 'm1'.",
+            ("evidence/m2.json", "another host", "m1"),
         ),
     ],
 )
-def test_hostile_members(path, members, sentence):
-    assert refused(path, gzip.compress(tar(*members))) == sentence
+def test_hostile_members(path, members, stated):
+    facts(refused(path, gzip.compress(tar(*members))), *stated)
 
 
 @pytest.mark.parametrize("form", [tarfile.PAX_FORMAT, tarfile.GNU_FORMAT])
@@ -229,20 +227,22 @@ def test_extended_headers_are_not_understood(path, form):
 
 
 @pytest.mark.parametrize(
-    ("data", "sentence"),
+    ("data", "words"),
     [
-        (gzip.compress(b""), "it is cut."),
-        (gzip.compress(b"x" * 2048), "it is no tar archive, or damaged."),
-        (gzip.compress(tar(*GOOD))[:-40], "it is cut or damaged."),
-        (gzip.compress(tar(*GOOD)[:700]), "it is cut."),
-        (gzip.compress(tar(*GOOD)[: 512 * 4]), "it is cut."),
-        (gzip.compress(tar(*GOOD, end=b"more")), "something stands behind its end."),
-        (b"\x1f\x8b" + b"\0" * 100, "it is cut or damaged."),
+        (gzip.compress(b""), {"cut"}),
+        (gzip.compress(b"x" * 2048), {"no tar archive", "damaged"}),
+        (gzip.compress(tar(*GOOD))[:-40], {"cut", "damaged"}),
+        (gzip.compress(tar(*GOOD)[:700]), {"cut"}),
+        (gzip.compress(tar(*GOOD)[: 512 * 4]), {"cut"}),
+        (gzip.compress(tar(*GOOD, end=b"more")), {"behind its end"}),
+        (b"\x1f\x8b" + b"\0" * 100, {"cut", "damaged"}),
     ],
     ids=["nothing", "no tar", "cut gzip", "cut header", "cut member", "more behind", "no gzip"],
 )
-def test_damaged(path, data, sentence):
-    assert refused(path, data) == sentence
+def test_damaged(path, data, words):
+    text = refused(path, data)
+    choices = ("cut", "damaged", "no tar archive", "behind its end")
+    assert {word for word in choices if word in text} == words
 
 
 def test_something_else_is_no_bundle(path):
@@ -256,9 +256,10 @@ def header(name, size):
 
 
 def test_a_member_that_is_too_large_is_not_read(path):
-    assert (
-        refused(path, gzip.compress(header("evidence/m1.json", archive.MAX_MEMBER + 1)))
-        == f"'evidence/m1.json' is larger than {archive.MAX_MEMBER} bytes."
+    facts(
+        refused(path, gzip.compress(header("evidence/m1.json", archive.MAX_MEMBER + 1))),
+        "evidence/m1.json",
+        f"{archive.MAX_MEMBER} bytes",
     )
 
 
@@ -266,7 +267,7 @@ def test_a_size_that_is_none(path):
     head = bytearray(header("evidence/m1.json", 1))
     head[124:136] = b"\x80" + b"\xff" * 11
     head[148:156] = b"%06o\0 " % (sum(head[:148]) + 256 + sum(head[156:]))
-    assert refused(path, gzip.compress(bytes(head))) == "it is no tar archive, or damaged."
+    facts(refused(path, gzip.compress(bytes(head))), "no tar archive", "damaged")
 
 
 def test_bombs(path, monkeypatch):
@@ -286,9 +287,9 @@ def test_bombs(path, monkeypatch):
         path, gzip.compress(tar(*GOOD[:2], *((f"evidence/h{n}.json", noise) for n in range(3))))
     )
     monkeypatch.setattr(archive, "MAX_MEMBERS", 3)
-    assert (
-        refused(path, gzip.compress(tar(*GOOD, ("evidence/m2.json", document("m2")))))
-        == "it has more than 3 members."
+    facts(
+        refused(path, gzip.compress(tar(*GOOD, ("evidence/m2.json", document("m2"))))),
+        "3 members",
     )
 
 

@@ -20,6 +20,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answ
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.decode import decode
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import qos
+from tests.unit.support.facts import facts
 
 
 def one(name="app", kind="app", cpu=(None, None), memory=(None, None), **more):
@@ -82,25 +83,27 @@ def patched(found):
 
 
 @pytest.mark.parametrize(
-    ("container", "words"),
+    ("container", "stated"),
     [
-        (one("i", "init"), "init container i: no limits.cpu, no limits.memory"),
-        (one("s", "sidecar", ("1", "1")), "sidecar s: no limits.memory"),
+        (one("i", "init"), ("init container i", "no limits.cpu", "no limits.memory")),
+        (one("s", "sidecar", ("1", "1")), ("sidecar s", "no limits.memory")),
         (
             one("b", cpu=("500m", "1"), memory=(None, "1Gi")),
-            "container b: requests.cpu 500m is not limits.cpu 1",
+            ("container b", "requests.cpu 500m", "limits.cpu 1"),
         ),
-        (one("b", cpu=("1", "1000m"), memory=("1Gi", "1024Mi")), ""),
-        (one("b", cpu=("1", "0"), memory=(None, "1")), "container b: limits.cpu is 0"),
+        (one("b", cpu=("1", "1000m"), memory=("1Gi", "1024Mi")), ()),
+        (one("b", cpu=("1", "0"), memory=(None, "1")), ("container b", "limits.cpu is 0")),
         (
             one("b", cpu=("0", "1"), memory=(None, "1")),
-            "container b: requests.cpu 0 is not limits.cpu 1",
+            ("container b", "requests.cpu 0", "limits.cpu 1"),
         ),
-        (one("m", injected=True), "container m (injected): no limits.cpu, no limits.memory"),
+        (one("m", injected=True), ("container m", "injected", "no limits.cpu", "no limits.memory")),
     ],
 )
-def test_the_container_and_the_field_at_fault_are_named(container, words):
-    assert qos.said(qos.lacks(item(APP, container))) == words
+def test_the_container_and_the_field_at_fault_are_named(container, stated):
+    text = qos.said(qos.lacks(item(APP, container)))
+    assert bool(text) == bool(stated)
+    facts(text, *stated)
 
 
 @pytest.mark.parametrize(
@@ -316,9 +319,13 @@ def test_expectation_beyond_whole_cpus():
         one("idle", memory=(None, "1Mi")),
         expected=True,
     )
-    assert (
-        qos.said(qos.lacks(fraction))
-        == "container idle: no limits.cpu; container app: limits.cpu 1500m is no whole number"
+    facts(
+        qos.said(qos.lacks(fraction)),
+        "container idle",
+        "no limits.cpu",
+        "container app",
+        "limits.cpu 1500m",
+        "whole",
     )
     assert qos.target(fraction) is None
 

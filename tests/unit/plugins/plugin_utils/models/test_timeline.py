@@ -30,6 +30,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports impor
     text as report_text,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports.run_info import Run
+from tests.unit.support.facts import facts, facts_of_each
 
 A, B, J = (
     "11111111-0000-0000-0000-00000000000a",
@@ -228,49 +229,50 @@ def test_the_incident_at_a_glance():
     """
     found = timeline.timeline(case(), LINES)
     x, b = "job-a-x7f2p", "job-a-b9k1z"
-    assert shown(found) == [
-        ("api", "", "Job default/job-a created by kubectl-create"),
-        (
-            "api",
-            x,
-            (
-                "created by kube-controller-manager of m2 for Job default/job-a; asks for"
-                " nvidia.com/gpu 2; node w1 named by its author"
-            ),
-        ),
-        (
-            "api",
-            b,
-            (
-                "created by kube-controller-manager of m1 for Job default/job-a; asks for"
-                " nvidia.com/gpu 2; node w1 named by its author"
-            ),
-        ),
-        ("job-controller", b, "event SuccessfulCreate: Created pod: job-a-b9k1z"),
-        ("job-controller", x, "event SuccessfulCreate: Created pod: job-a-x7f2p"),
-        ("api", b, "the kubelet of w1 took it up"),
-        ("api", x, f"rejected by the kubelet of w1: UnexpectedAdmissionError: {TEXT}"),
-        ("w1 kubelet", x, f"event UnexpectedAdmissionError: {TEXT}"),
-        ("m1 kube-controller-manager", b, "created for job-a"),
-        ("m2 kube-controller-manager", x, "created for job-a"),
-        ("w1 kubelet", b, "ADD"),
-        ("w1 kubelet", x, "ADD"),
-        (
-            "w1 kubelet",
-            b,
-            f"event Pulled: Container image is already present (3 times, last {AT % '04'})",
-        ),
-        ("api", b, "container main started"),
-        ("api", b, "ready"),
-        (
-            "api",
-            "",
-            (
-                "Job default/job-a: Failed: BackoffLimitExceeded: Job has reached the specified"
-                " backoff limit"
-            ),
-        ),
+    assert [(entry.where, entry.pod) for entry in found] == [
+        ("api", ""),
+        ("api", x),
+        ("api", b),
+        ("job-controller", b),
+        ("job-controller", x),
+        ("api", b),
+        ("api", x),
+        ("w1 kubelet", x),
+        ("m1 kube-controller-manager", b),
+        ("m2 kube-controller-manager", x),
+        ("w1 kubelet", b),
+        ("w1 kubelet", x),
+        ("w1 kubelet", b),
+        ("api", b),
+        ("api", b),
+        ("api", ""),
     ]
+    asks = ("Job default/job-a", "nvidia.com/gpu 2", "w1")
+    facts_of_each(
+        (entry.what for entry in found),
+        ("Job default/job-a", "created", "kubectl-create"),
+        ("created", "kube-controller-manager", "m2", *asks),
+        ("created", "kube-controller-manager", "m1", *asks),
+        ("SuccessfulCreate", "Created pod: job-a-b9k1z"),
+        ("SuccessfulCreate", "Created pod: job-a-x7f2p"),
+        ("kubelet", "w1", "took it up"),
+        ("rejected", "kubelet", "w1", "UnexpectedAdmissionError", TEXT),
+        ("UnexpectedAdmissionError", TEXT),
+        ("created", "job-a"),
+        ("created", "job-a"),
+        ("ADD",),
+        ("ADD",),
+        ("Pulled", "Container image is already present", "3 times", AT % "04"),
+        ("container main", "started"),
+        ("ready",),
+        (
+            "Job default/job-a",
+            "Failed",
+            "BackoffLimitExceeded",
+            "Job has reached the specified backoff limit",
+        ),
+    )
+    assert [found[place].what for place in (10, 11, 14)] == ["ADD", "ADD", "ready"]
     assert {entry.source for entry in found} == {"api", "event", "log"}
     assert found[1].detail == "asks for cpu 100m, nvidia.com/gpu 2"
     assert found[1].time == SECOND
@@ -395,7 +397,7 @@ def test_a_pod_that_is_no_more_is_told_by_events():
         ],
     }
     told = describe(data)
-    assert told.about == "pod of Job default/job-a, which is no more: what others tell of it"
+    facts(told.about, "Job default/job-a", "no more")
     assert told.pod == "default/job-a-x7f2p"
     assert shown(told.entries)[1:3] == [
         ("w1 kubelet", f"job-a-x7f2p (uid {B})", "event Killing: an older one"),
@@ -438,7 +440,7 @@ def test_what_has_no_time_and_what_was_left_out_come_last():
     assert [entry.time for entry in found[-201:]] == [None] * 201
     assert found[-201].time is None
     assert found[-202].time is not None
-    assert found[-1].what == "100 more lines of the logs name these pods; they were left out"
+    facts(found[-1].what, "100 more lines", "left out")
 
 
 @pytest.mark.parametrize(
@@ -476,15 +478,17 @@ def test_of_clusters():
         (),
         16,
     )
-    assert of_clusters([cluster("absent", **nobody)] * 2) == (
-        (),
-        ("no timeline of a pod: the API knows no pod a/b; name it otherwise",),
-    )
+    made, notices = of_clusters([cluster("absent", **nobody)] * 2)
+    assert made == ()
+    facts_of_each(notices, ("no pod a/b",))
     assert of_clusters([cluster(data={"asked": "rejected", "name": None})]) == ((), ())
-    assert of_clusters([cluster(data=case(), truncated=True)])[1] == (
-        "the timeline of default/job-a-x7f2p is not complete: there was more than time or room for",
+    facts_of_each(
+        of_clusters([cluster(data=case(), truncated=True)])[1],
+        ("default/job-a-x7f2p", "not complete"),
     )
-    assert of_clusters([cluster("timeout")]) == ((), ("no timeline of a pod: timeout",))
+    made, notices = of_clusters([cluster("timeout")])
+    assert made == ()
+    facts_of_each(notices, ("timeout",))
 
 
 def run(*timelines):

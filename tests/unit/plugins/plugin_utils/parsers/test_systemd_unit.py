@@ -23,6 +23,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers.syste
     state,
     stopped_by_hand,
 )
+from tests.unit.support.facts import facts
 
 PROFILE = settings(deadline=None, database=None, derandomize=True, max_examples=200)
 
@@ -233,15 +234,14 @@ def test_states_of_a_unit_file(file_state, answer):
 
 
 def test_a_mask_is_named_and_where_it_is():
-    assert [
-        fence(of(file_state=word)) for word in ("enabled", "disabled", "masked", "masked-runtime")
-    ] == [None, None, "it is masked", "it is masked until the next boot"]
-    assert fence(of(file_state="", load_state="masked")) == "it is masked"
+    fences = [fence(of(file_state=word)) for word in ("enabled", "disabled", "masked")]
+    assert fences[:2] == [None, None]
+    facts(fences[2], "masked")
+    assert "boot" not in fences[2]
+    facts(fence(of(file_state="masked-runtime")), "masked", "next boot")
+    assert fence(of(file_state="", load_state="masked")) == fences[2]
     assert at_boot(of(file_state="", load_state="masked")).answer == "no"
-    assert (
-        fence(of(file_state="masked-runtime", load_state="masked"))
-        == "it is masked until the next boot"
-    )
+    facts(fence(of(file_state="masked-runtime", load_state="masked")), "masked", "next boot")
 
 
 @pytest.mark.parametrize(

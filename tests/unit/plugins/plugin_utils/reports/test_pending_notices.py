@@ -18,6 +18,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import (
     pending_notices,
 )
+from tests.unit.support.facts import facts, facts_of_each
 
 RECORDED = Path(__file__).resolve().parents[4] / "fixtures" / "recorded"
 SINCE = "2027-01-15T07:59:58Z"
@@ -87,24 +88,24 @@ def test_a_pod_that_does_not_exist_is_wrong_input(world):
         "data": None,
         "error": "the API knows no pod shop/a and no event about one",
     }
-    sentence = (
-        "kubemend_pod names a pod that does not exist: the API knows no pod shop/a and no event"
-        " about one"
-    )
-    assert told(world) == ((sentence,), sentence)
+    (notice,), problem = told(world)
+    assert problem == notice
+    facts(notice, "kubemend_pod", "the API knows no pod shop/a and no event about one")
     assert told(world, None) == ((), None)
 
 
 @pytest.mark.parametrize(
-    ("phase", "node", "said"),
+    ("phase", "node", "stated"),
     [
-        ("Running", "w1", "pod shop/a is not Pending: its phase is Running, on node w1"),
-        ("Failed", None, "pod shop/a is not Pending: its phase is Failed, without a node"),
+        ("Running", "w1", ("shop/a", "not Pending", "Running", "w1")),
+        ("Failed", None, ("shop/a", "not Pending", "Failed", "without a node")),
     ],
 )
-def test_a_pod_that_is_not_pending(world, phase, node, said):
+def test_a_pod_that_is_not_pending(world, phase, node, stated):
     asked(world, phase, node)
-    assert told(world) == ((said,), None)
+    notices, problem = told(world)
+    assert problem is None
+    facts_of_each(notices, stated)
     assert told(world, None) == ((), None)
 
 
@@ -147,11 +148,16 @@ def test_rights_that_are_missing(world):
             "error": error,
             "source": "https://m1:6443 as /root/narrow.conf",
         }
-    assert told(world)[0] == (
+    facts_of_each(
+        told(world)[0],
         (
-            "RBAC is too narrow: narrow (https://m1:6443 as /root/narrow.conf) lacks the right to"
-            " list pods at the cluster scope, to list daemonsets.apps at the cluster scope; grant"
-            " it, or name another kubeconfig with kubemend_kubeconfig"
+            "RBAC",
+            "narrow",
+            "https://m1:6443",
+            "/root/narrow.conf",
+            "list pods",
+            "list daemonsets.apps",
+            "kubemend_kubeconfig",
         ),
     )
 
@@ -165,15 +171,18 @@ def test_each_reason_and_the_nodes_that_it_excludes(world):
         off=[],
     )
     for symptom in (None, pending_notices.SYMPTOM):
-        assert told(world, symptom) == (
+        notices, more = told(world, symptom)
+        assert more is None
+        facts_of_each(
+            notices,
             (
-                (
-                    f"pod shop/a is Pending, without a node: since {SINCE} default-scheduler says"
-                    " Insufficient cpu: w1; node(s) had untolerated taint(s)"
-                    " node-role.kubernetes.io/control-plane: m1, m2, m3 (as it should be)"
-                ),
+                "shop/a",
+                "Pending",
+                SINCE,
+                "default-scheduler",
+                "Insufficient cpu: w1",
+                "node-role.kubernetes.io/control-plane: m1, m2, m3",
             ),
-            None,
         )
 
 

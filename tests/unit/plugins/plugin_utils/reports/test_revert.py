@@ -9,6 +9,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports impor
     revert,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import revert as run_revert
+from tests.unit.support.facts import facts
 from tests.unit.support.revert_listing import (
     MANIFEST,
     NEW,
@@ -42,7 +43,7 @@ def test_the_list() -> None:
     assert text.index(NEW) < text.index(OLD)
     assert f"undo: {revert.COMMAND}{NEW}" in text
     assert f"kubemend_run_id={OLD}" not in text
-    assert text.splitlines()[-1] == "kubemend: 1 of 2 runs can be undone"
+    facts(text.splitlines()[-1], "1 of 2 runs", "undone")
     for words in (
         "m2 /x (kube-scheduler): cannot be restored",
         "theirs",
@@ -119,10 +120,9 @@ def test_the_report() -> None:
     assert "\x1b" not in text
     assert text.count("  m2 /b") == 1
     assert "/a" not in text
-    assert run_revert.verdict(report) == (
-        "failed",
-        f"the revert of run {OLD} on m1 is failed: it is down",
-    )
+    reason, sentence = run_revert.verdict(report)
+    assert reason == "failed"
+    facts(sentence, OLD, "m1", "failed", "it is down")
     assert "it is down" in last_sentence(text)
     good = run_revert.outcome(
         "m1", "ok", "", {"components": [], "paths": [file("restored", "result")], "changed": True}

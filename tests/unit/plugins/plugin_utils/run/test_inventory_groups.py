@@ -15,6 +15,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.run.settings 
     check,
     without_effect,
 )
+from tests.unit.support.facts import facts
 
 CP, NODE = "kubemend_control_plane_group", "kubemend_node_group"
 
@@ -90,7 +91,7 @@ def test_consent_without_effect_is_told_once_with_the_playbook_that_has_it():
         == []
     )
     (line,) = without_effect(check({"kubemend_max_risk": 2}), "audit")
-    assert line == "kubemend_max_risk has no effect in audit; run kubemend.remediation.remediate."
+    facts(line, "kubemend_max_risk", "audit", "kubemend.remediation.remediate")
     (line,) = without_effect(
         check({"kubemend_probe": True, "kubemend_allow": ["fenced"]}), "replay"
     )

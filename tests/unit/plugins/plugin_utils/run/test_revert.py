@@ -17,6 +17,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports impor
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports.run_info import Run
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import revert as run_revert
 from tests import schemas
+from tests.unit.support.facts import facts
 from tests.unit.support.revert_listing import (
     MANIFEST,
     NEW,
@@ -65,11 +66,7 @@ def test_an_unknown_run_is_named_with_the_known_and_the_silent() -> None:
         NEW,
     )
     assert choice.hosts == ()
-    assert (
-        choice.problem
-        == f"no journal of these hosts knows run {NEW} (the known ones are {OLD}); m2 could not be"
-        " asked"
-    )
+    facts(choice.problem, NEW, OLD, "m2")
     assert (
         "has anything left to restore"
         in run_revert.choose([listing("m1", run(OLD, file("already")))], "last").problem
@@ -83,10 +80,7 @@ def test_a_run_that_changed_no_file_is_said_to_be_one() -> None:
         listing("m2", run(OLD, file())),
     ]
     assert listings[0].empty == (NEW,)
-    assert (
-        run_revert.choose(listings, NEW).problem
-        == f"there is nothing to revert of run {NEW}: it changed no file on m1, such as a restart"
-    )
+    facts(run_revert.choose(listings, NEW).problem, NEW, "no file", "m1", "restart")
     assert run_revert.choose(listings, OLD).problem == ""
 
 

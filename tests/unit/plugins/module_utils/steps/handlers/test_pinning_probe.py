@@ -28,6 +28,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handler
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
     runtime_tool,
 )
+from tests.unit.support.facts import facts
 
 RUN, POD, IMAGE = (
     "20261122T101010Z-abcdef",
@@ -208,7 +209,9 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
 
 
 def test_shown_and_gone_again(node: Node) -> None:
-    assert node.do() == ("proven", "a test pod had CPUs 1 alone")
+    state, reason = node.do()
+    assert state == "proven"
+    facts(reason, "CPUs 1")
     assert not node.static.exists()
     assert step_record.unproven(node.root) == []
     assert node.do()[0] == "failed"  # the same step once more: a connection that was made twice

@@ -37,6 +37,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handler
     scheduler_restart,
 )
 from tests.unit.support import fake_step
+from tests.unit.support.facts import facts
 from tests.unit.support.waiting import Clock, until
 
 RUN, STEP = "20261122T101010Z-abcdef", "01-m1-kube-scheduler-restart-leader"
@@ -191,7 +192,8 @@ def node(tmp_path, monkeypatch):
 
 def test_another_one_leads_and_the_pod_is_placed(node):
     state, why, seen = node.do()
-    assert (state, why) == (step_record.PROVEN, "m2 leads now, and the pod shop/agent-x is placed")
+    assert state == step_record.PROVEN
+    facts(why, "m2 leads", "shop/agent-x", "placed")
     assert node.ended == [10]
     assert seen["pid"] == 11
     record = step_record.read(RUN, STEP, node.root)
@@ -208,12 +210,14 @@ def test_another_one_leads_and_the_pod_is_placed(node):
 
 def test_the_same_node_may_lead_again(node):
     node.takes = "m1_c"
-    assert node.do()[:2] == (step_record.PROVEN, "m1 leads now, and the pod shop/agent-x is placed")
+    state, why, _seen = node.do()
+    assert state == step_record.PROVEN
+    facts(why, "m1 leads", "shop/agent-x", "placed")
 
 
 def test_of_several_pods_and_of_one_that_is_gone(node):
     node.gone = True
-    assert node.do(pods=[["shop", "agent-x", "m3"]] * 2)[1] == "m2 leads now, and 2 pods are placed"
+    facts(node.do(pods=[["shop", "agent-x", "m3"]] * 2)[1], "m2 leads", "2 pods", "placed")
 
 
 @pytest.mark.parametrize(
@@ -260,10 +264,7 @@ def test_another_one_leads_since_and_the_pod_is_placed(node):
     assert state == step_record.PROVEN
     assert node.ended == []
     assert step_record.read(RUN, STEP, node.root)["state"] == "proven"
-    assert (
-        why == "another kube-scheduler leads since the evidence was collected, and nothing was"
-        " restarted: m3 leads now, and the pod shop/agent-x is placed"
-    )
+    facts(why, "nothing was restarted", "m3 leads", "shop/agent-x", "placed")
 
 
 @pytest.fixture
@@ -314,10 +315,7 @@ def test_a_pod_that_waits_for_another_reason_is_served(node, said):
     node.places, node.messages[1] = False, "0/4 nodes are available: " + said
     state, why, _seen = node.do()
     assert state == step_record.PROVEN
-    assert why == (
-        "m2 leads now, and the pod shop/agent-x is looked at with all 4 nodes now, and waits for"
-        " another reason: " + node.messages[1]
-    )
+    facts(why, "m2 leads", "shop/agent-x", "4 nodes", "another reason", node.messages[1])
 
 
 @pytest.mark.parametrize(
@@ -350,10 +348,9 @@ def test_a_message_that_does_not_speak_of_all_nodes_is_none(node, before, after)
 
 def test_some_are_placed_and_some_wait_for_another_reason():
     told = {"pods": [["shop", "a", "m3"], ["shop", "b", "m3"]]}
-    assert scheduler_restart._ended(told, "m2_b", [], ["the pod shop/b waits"]) == (
-        step_record.PROVEN,
-        "m2 leads now, and one pod is placed; the pod shop/b waits",
-    )
+    state, why = scheduler_restart._ended(told, "m2_b", [], ["the pod shop/b waits"])
+    assert state == step_record.PROVEN
+    facts(why, "m2 leads", "one pod", "placed", "the pod shop/b waits")
 
 
 def test_it_does_not_run_any_more(node):
@@ -436,10 +433,9 @@ RECORD = {"host": "m1", "limit": 1, "expect": {}, "former": {"pid": 10, "ticks":
 
 
 def test_killed_before_anything_was_ended(node):
-    assert scheduler_restart.RestartLeader().recover(RECORD, None) == (
-        step_record.NOT_DONE,
-        "kube-scheduler of m1 was not restarted",
-    )
+    state, reason = scheduler_restart.RestartLeader().recover(RECORD, None)
+    assert state == step_record.NOT_DONE
+    facts(reason, "kube-scheduler", "m1", "not restarted")
 
 
 @pytest.mark.parametrize(
@@ -560,10 +556,8 @@ def test_killed_between_the_end_of_the_former_and_its_proof(real):
     (real.state / "image").touch()
     recovery = dict(RECOVERY, guard=real.wanted["guard"])
     answer = real.run(recovery, run_id=fake_step.NEXT)
-    assert (answer["state"], answer["reason"]) == (
-        "done",
-        f"step {STEP} of {fake_step.RUN}: done (it runs again)",
-    )
+    assert answer["state"] == "done"
+    facts(answer["reason"], STEP, fake_step.RUN, "done", "runs again")
     assert [one.identity != real.former.identity for one in real.running()] == [True]
     assert step_record.unproven(str(real.root)) == []
     assert step_record.read(fake_step.RUN, STEP, str(real.root))["ended_by"] == fake_step.NEXT
@@ -592,10 +586,8 @@ def test_it_proves_itself_without_whoever_asked_for_it(real):
     )
     assert step_record.unproven(str(real.root)) == []
     answer = real.run(real.wanted)  # who asks again is told
-    assert (answer["state"], answer["reason"]) == (
-        "done",
-        "m1 leads now, and the pod shop/agent-x is placed",
-    )
+    assert answer["state"] == "done"
+    facts(answer["reason"], "m1 leads", "shop/agent-x", "placed")
 
 
 def test_the_program_knows_the_step():

@@ -40,6 +40,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.system import
     files,
     procfs,
 )
+from tests.unit.support.facts import facts
 
 RUN, NEXT = "20261121T090000Z-1a2b3c", "20261121T100000Z-4d5e6f"
 APP, GROUP = "app.service", "/system.slice/app.service"
@@ -424,10 +425,13 @@ def test_a_revert_takes_the_file_and_leaves_the_running_limit_until_it_may_lower
     assert file == ("restored", None)
     assert not node.path.exists()
     assert node.has() == [50, 60]
-    assert running == (
-        "kept",
-        f"it stays [50, 60]; it goes back to [20, 60] with -e kubemend_run_id={RUN} -e"
-        " kubemend_allow=revert_runtime",
+    result, reason = running
+    assert result == "kept"
+    facts(
+        reason,
+        "[50, 60]",
+        "[20, 60]",
+        f"-e kubemend_run_id={RUN} -e kubemend_allow=revert_runtime",
     )
     assert back(node, "20261121T110000Z-aaaaaa", "revert_runtime")[1:] == [("restored", None)]
     assert node.has() == [20, 60]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.unit.support.facts import facts, facts_of_each
 from tests.unit.support.verdicts import SCHEDULER, present, verdicts
 
 
@@ -136,8 +137,10 @@ def test_all_that_was_left_open_is_one_finding_that_tells_each(world):
         },
     }
     (found,) = [item for item in world.judge().findings if item.code == "KM902"]
-    assert found.summary == "a change of run r was interrupted, and 1 more is left open"
-    assert [(proof.path, proof.text) for proof in found.evidence] == [
-        ("/a", "edit_manifest: /a: the file is as before the change"),
-        ("/b", "component down"),
-    ]
+    facts(found.summary, "run r", "1 more")
+    assert [proof.path for proof in found.evidence] == ["/a", "/b"]
+    facts_of_each(
+        (proof.text for proof in found.evidence),
+        ("edit_manifest: /a", "as before"),
+        ("component down",),
+    )

@@ -22,6 +22,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning impo
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import (
     boot as remedie_boot,
 )
+from tests.unit.support.facts import facts
 from tests.unit.support.file_evidence import named_record
 
 FORWARD, BRIDGE = "net.ipv4.ip_forward", "net.bridge.bridge-nf-call-iptables"
@@ -179,22 +180,22 @@ def test_docker_sets_it_at_each_start(node):
 
 
 @pytest.mark.parametrize(
-    ("files", "said", "place"),
+    ("files", "stated", "place"),
     [
-        ([], "no file of sysctl.d sets it", None),
+        ([], ("no file of sysctl.d",), None),
         (
             [KUBEADM],
-            "/etc/sysctl.d/k8s.conf:1 says 1: it was never loaded, or something lowered it since",
+            ("/etc/sysctl.d/k8s.conf:1", "1", "never loaded"),
             "/etc/sysctl.d/k8s.conf",
         ),
         (
             [KUBEADM, ("/etc/sysctl.d/zz-cis.conf", f"\n{FORWARD}=0\n")],
-            "/etc/sysctl.d/zz-cis.conf:2 says 0, and so it is after each boot",
+            ("/etc/sysctl.d/zz-cis.conf:2", "0", "boot"),
             "/etc/sysctl.d/zz-cis.conf",
         ),
     ],
 )
-def test_nothing_is_forwarded(node, files, said, place):
+def test_nothing_is_forwarded(node, files, stated, place):
     node.sysctl(*files)
     node.boot["running"][FORWARD] = "0"
     verdict, (found,) = node.judged("KM520")
@@ -204,9 +205,7 @@ def test_nothing_is_forwarded(node, files, said, place):
         FORWARD,
         1,
     )
-    assert (
-        found.summary == f"{FORWARD} is not as Kubernetes needs it on w1: the kernel has 0; {said}"
-    )
+    facts(found.summary, FORWARD, "w1", "the kernel has 0", *stated)
     assert [one.path for one in found.evidence if one.path] == ([place] if place else [])
     assert "the plan does, in /etc/sysctl.d/99-zz-kubemend.conf" in found.remedy
     assert f"sysctl -w {FORWARD}=1" in found.remedy
@@ -275,15 +274,13 @@ def test_a_module_that_files_ask_for_is_missing(node):
         "br_netfilter",
         1,
     )
-    assert (
-        found.summary
-        == "br_netfilter is missing on w1: it is not loaded, and /etc/modules-load.d/k8s.conf:2"
-        " names it"
-    )
-    assert (
-        found.remedy
-        == "modprobe br_netfilter, and a line br_netfilter in a file of /etc/modules-load.d: the"
-        " plan does, in /etc/modules-load.d/zz-kubemend.conf"
+    facts(found.summary, "br_netfilter", "w1", "not loaded", "/etc/modules-load.d/k8s.conf:2")
+    facts(
+        found.remedy,
+        "modprobe br_netfilter",
+        "/etc/modules-load.d",
+        "the plan",
+        "/etc/modules-load.d/zz-kubemend.conf",
     )
     node.boot["tree"] = False
     (found,) = node.judged("KM520")[1]
@@ -391,7 +388,7 @@ def test_the_step_writes_and_tells_the_kernel(node):
         "settings": {FORWARD: 1},
     }
     assert step.diff.endswith(f"+{FORWARD} = 1\nthe kernel: 0 -> 1\n")
-    assert node.steps(max_risk=0)[0].blocked_by == "risk 1 needs -e kubemend_max_risk=1"
+    facts(node.steps(max_risk=0)[0].blocked_by, "risk 1", "-e kubemend_max_risk=1")
 
 
 @pytest.mark.parametrize(
@@ -443,7 +440,7 @@ def test_a_module_is_named_and_loaded(node):
         "module": "br_netfilter",
     }
     assert step.diff.endswith("+br_netfilter\nthe kernel: modprobe br_netfilter\n")
-    assert step.note == "a revert takes the line away and leaves the module loaded"
+    facts(step.note, "revert", "leaves the module")
     node.world.api["collectors"]["nodes"] = {"status": "error", "data": None}
     assert "unknown whether the node was taken out on purpose" in node.steps()[0].blocked_by
 

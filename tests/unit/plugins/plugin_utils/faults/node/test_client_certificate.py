@@ -23,6 +23,7 @@ from tests.unit.plugins.plugin_utils.faults.node.test_kubelet_down import (
     failed,
     judged,
 )
+from tests.unit.support.facts import facts
 
 NOW = datetime(2026, 11, 22, 18, 31, 29, tzinfo=timezone.utc)
 CURRENT, CONF = "/var/lib/kubelet/pki/kubelet-client-current.pem", "/etc/kubernetes/kubelet.conf"
@@ -87,10 +88,9 @@ def test_one_that_expired_while_the_kubelet_runs_is_why_the_api_refuses_it(world
     )
     assert "of w1 has expired: the API server refuses the kubelet that runs" in found.summary
     assert "2026-11-21 18:31:29 UTC" in found.summary
-    assert next((proof.path, proof.text) for proof in found.evidence) == (
-        CURRENT,
-        "valid from 2025-11-21T18:31:29Z to 2026-11-21T18:31:29Z; rotateCertificates is not true",
-    )
+    proof = found.evidence[0]
+    assert proof.path == CURRENT
+    facts(proof.text, "2025-11-21T18:31:29Z", "2026-11-21T18:31:29Z", "rotateCertificates", "not")
     assert "--client-name system:node:w1" in found.remedy
     assert found.remedy.endswith("then systemctl restart kubelet.service")
     assert found.remedy.startswith("compare the node's clock first")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.support.api_nodes import LONG, NODE, NOW, judged, node, silent
+from tests.unit.support.facts import facts
 
 MASTER = {"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}
 CAF = {"key": "caf", "value": "log", "effect": "NoExecute"}
@@ -188,35 +189,34 @@ def test_a_list_that_was_cut_is_never_clear(world):
 
 
 @pytest.mark.parametrize(
-    ("cordon", "severity", "said"),
+    ("cordon", "severity", "stated"),
     [
         (
             None,
             "warning",
-            "w1 is cordoned by a person since 2027-01-15T07:40:00Z: it takes no new pods",
+            ("w1", "cordoned", "person", LONG),
         ),
         (
             {"run": "r1", "reason": "kernel", "held": True},
             "info",
-            (
-                "w1 is cordoned by a node_drain (run r1: kernel) that a person comes back for since"
-                " 2027-01-15T07:40:00Z: it takes no new pods"
-            ),
+            ("w1", "cordoned", "node_drain", "run r1: kernel", LONG),
         ),
         ({"run": "r1", "reason": "kernel", "held": False}, None, None),
     ],
 )
-def test_a_cordon_of_somebody_else(world, cordon, severity, said):
+def test_a_cordon_of_somebody_else(world, cordon, severity, stated):
     node(world, "w1").update(
         unschedulable=True,
         cordon=cordon,
         taints=[{"key": NODE + "unschedulable", "effect": "NoSchedule", "added": LONG}],
     )
     verdicts, found = judged(world, "KM514")
-    assert verdicts == {"KM514": "present" if said else "clear"}
-    assert [(one.summary, one.severity, one.host, one.command) for one in found] == (
-        [(said, severity, "w1", None)] if said else []
+    assert verdicts == {"KM514": "present" if stated else "clear"}
+    assert [(one.severity, one.host, one.command) for one in found] == (
+        [(severity, "w1", None)] if stated else []
     )
+    for one in found:
+        facts(one.summary, *stated)
 
 
 @pytest.mark.parametrize(

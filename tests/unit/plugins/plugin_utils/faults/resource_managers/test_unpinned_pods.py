@@ -18,6 +18,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning impo
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import (
     workload_patch,
 )
+from tests.unit.support.facts import facts, facts_of_each
 from tests.unit.support.unpinned_pods import (
     FILE,
     configure_kubelets,
@@ -46,20 +47,19 @@ def test_a_running_pod_and_its_template_are_one_finding(nodes):
         "w1",
         "Deployment n/d",
     )
-    assert [(proof.kind, proof.object, proof.text) for proof in found.evidence] == [
-        ("api", "Deployment n/d", "init container init: no limits.cpu, no limits.memory"),
-        (
-            "api",
-            "Pod n/d-77-x",
-            "Burstable on w1: init container init: no limits.cpu, no limits.memory",
-        ),
-        (
-            "api",
-            "Pod n/d-77-y",
-            "Burstable on w1: init container init: no limits.cpu, no limits.memory",
-        ),
+    assert [(proof.kind, proof.object) for proof in found.evidence] == [
+        ("api", "Deployment n/d"),
+        ("api", "Pod n/d-77-x"),
+        ("api", "Pod n/d-77-y"),
     ]
-    assert found.summary == "container app asks for whole CPUs (1) and gets none of its own on w1"
+    lacks = ("init container init", "no limits.cpu", "no limits.memory")
+    facts_of_each(
+        (proof.text for proof in found.evidence),
+        lacks,
+        ("Burstable", "w1", *lacks),
+        ("Burstable", "w1", *lacks),
+    )
+    facts(found.summary, "container app", "whole CPUs", "1", "gets none", "w1")
     assert found.command.startswith(
         'kubectl -n n patch deployment d --type=strategic -p \'{"spec":'
     )
@@ -72,11 +72,7 @@ def test_only_pods_of_nodes_with_the_static_policy_are_judged(nodes):
     assert verdict(world, "KM313") == "clear"
     (found,) = find(world, item(), pod())
     assert (found.severity, found.host, len(found.evidence)) == ("info", None, 1)
-    assert (
-        found.summary
-        == "container app asks for whole CPUs (1) and would get none of its own on a node with the"
-        " static policy"
-    )
+    facts(found.summary, "container app", "whole CPUs", "1", "would get none", "static policy")
 
 
 def test_without_such_a_node_it_does_not_apply(nodes):
@@ -155,11 +151,8 @@ def test_what_the_operator_expects_is_named_with_the_reason(nodes):
     world = nodes(w1=("static", "static"))
     alone = [container(cpu="1500m")]
     (found,) = find(world, pod(owner=None, expected=True, qos="Guaranteed", containers=alone))
-    assert found.summary == "kubemend_expect_pinning selects it and gets none of its own on w1"
-    assert (
-        found.evidence[0].text
-        == "Guaranteed on w1: container app: limits.cpu 1500m is no whole number"
-    )
+    facts(found.summary, "kubemend_expect_pinning", "gets none", "w1")
+    facts(found.evidence[0].text, "Guaranteed", "w1", "container app", "limits.cpu 1500m", "whole")
     (found,) = find(world, item(expected=True, containers=[container(cpu=None, memory=None)]))
     assert found.severity == "info"
     assert "no limits.cpu, no limits.memory" in found.evidence[0].text

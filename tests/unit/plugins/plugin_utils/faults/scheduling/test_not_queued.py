@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.unit.support.facts import facts
+
 CODES = frozenset(("KM218", "KM219", "KM220", "KM221", "KM222", "KM223"))
 LONG_AGO, MINUTES_AGO, JUST_NOW = (
     "2027-01-15T07:40:00Z",
@@ -176,10 +178,7 @@ def test_pods_that_gates_hold(world, more, verdict):
     verdicts, findings = judged(world, "KM219")
     assert verdicts == {"KM219": verdict}
     for found in findings:
-        assert (
-            found.summary
-            == "2 pods wait because of scheduling gates (lab/one, lab/two): shop/a and 1 more"
-        )
+        facts(found.summary, "2 pods", "lab/one, lab/two", "shop/a", "1 more")
         # a queue of batch jobs holds pods so for hours
         assert found.severity == ("warning" if "asked" in more else "info")
 

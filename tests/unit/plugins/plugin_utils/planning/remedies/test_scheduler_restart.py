@@ -23,6 +23,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning impo
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import (
     scheduler_restart,
 )
+from tests.unit.support.facts import facts
 
 SCHEDULER = "kube-scheduler"
 ZONE = "failure-domain.beta.kubernetes.io/zone"
@@ -133,7 +134,7 @@ def test_the_one_that_leads_is_restarted(struck):
 def test_without_consent_the_risk_is_said(struck):
     (step,) = planned(struck, 1)
     assert not step.allowed
-    assert step.blocked_by == "risk 2 needs -e kubemend_max_risk=2"
+    facts(step.blocked_by, "risk 2", "-e kubemend_max_risk=2")
 
 
 def test_a_cluster_that_is_well_has_no_step(incident):

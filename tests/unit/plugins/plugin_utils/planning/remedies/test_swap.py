@@ -39,6 +39,7 @@ from tests.unit.plugins.plugin_utils.models.swap.test_sources import (
     node,
     record,
 )
+from tests.unit.support.facts import facts, facts_of_each
 from tests.unit.support.swap_evidence import missing, seen
 
 FILE, USED = "/swapfile file 65532 0 -2\n", "/swapfile file 65532 5 -2\n"
@@ -356,7 +357,7 @@ def test_a_limited_run_leaves_others_alone(world):
         remedie_swap.REMEDIES,
         fault_engine.KEY_DIGITS,
     )
-    assert [step.blocked_by for step in found] == ["it is done on w1, which --limit leaves out"] * 2
+    facts_of_each((step.blocked_by for step in found), ("w1", "--limit"), ("w1", "--limit"))
 
 
 def test_what_lasts_is_the_same_change_whether_or_not_the_swap_may_go(world):
@@ -382,37 +383,38 @@ def given(*undo, place="/etc/rc.local:3", device="/dev/x"):
 
 
 @pytest.mark.parametrize(
-    ("undo", "place", "hand"),
+    ("undo", "place", "stated"),
     [
-        ((), "/etc/rc.local:3", "find out what switches /dev/x on"),
-        ((Undo("comment", "/etc/other:3"),), "/etc/other:3", "comment /etc/other:3"),
-        ((Undo("comment", "/etc/fstab:x"),), "/etc/fstab", "comment /etc/fstab:x"),
-        ((Undo("edit", "/etc/fstab:3"),), "/etc/fstab:3", "edit /etc/fstab:3"),
+        ((), "/etc/rc.local:3", ("/dev/x",)),
+        ((Undo("comment", "/etc/other:3"),), "/etc/other:3", ("comment /etc/other:3",)),
+        ((Undo("comment", "/etc/fstab:x"),), "/etc/fstab", ("comment /etc/fstab:x",)),
+        ((Undo("edit", "/etc/fstab:3"),), "/etc/fstab:3", ("edit /etc/fstab:3",)),
         (
             (Undo("edit", "/etc/waagent.conf:3", "ResourceDisk.EnableSwap=n"),),
             "x",
-            "edit /etc/waagent.conf:3 (ResourceDisk.EnableSwap=n)",
+            ("edit /etc/waagent.conf:3", "ResourceDisk.EnableSwap=n"),
         ),
-        ((Undo("disable", "a.service"),), "a.service", "systemctl disable --now a.service"),
-        ((Undo("disable", "x.swap"),), "x", "systemctl disable --now x.swap"),
+        ((Undo("disable", "a.service"),), "a.service", ("systemctl disable --now a.service",)),
+        ((Undo("disable", "x.swap"),), "x", ("systemctl disable --now x.swap",)),
         (
             (Undo("mask", "x.swap"),),
             "/etc/systemd/system/x.swap",
             (
-                "systemctl disable --no-reload x.swap (its own file lies where a mask would): "
-                "/etc/systemd/system/x.swap"
+                "systemctl disable --no-reload x.swap",
+                "/etc/systemd/system/x.swap",
             ),
         ),
         (
             (Undo("generator", "/etc/systemd/system-generators/zram-generator"),),
             "x",
-            "ln -s /dev/null /etc/systemd/system-generators/zram-generator",
+            ("ln -s /dev/null /etc/systemd/system-generators/zram-generator",),
         ),
     ],
 )
-def test_what_only_a_person_does(undo, place, hand):
+def test_what_only_a_person_does(undo, place, stated):
     found = given(*undo, place=place)
-    assert (found.hand, found.lines, found.empty) == ([hand], set(), {})
+    assert (found.lines, found.empty) == (set(), {})
+    facts_of_each(found.hand, stated)
 
 
 @pytest.mark.parametrize("kind", ["disable", "edit"])
@@ -436,7 +438,7 @@ def test_zram_generators_file_is_emptied_for_nothing_else(kind):
 
 
 def test_a_source_without_a_device_is_named_by_its_place():
-    assert given(device="").hand == ["find out what switches /etc/rc.local:3 on"]
+    facts_of_each(given(device="").hand, ("/etc/rc.local:3",))
 
 
 RUNTIME_MASK = {
@@ -449,9 +451,12 @@ RUNTIME_MASK = {
 
 
 def test_a_unit_of_which_nobody_knows_whether_it_comes_back(world):
-    assert (
-        blocked(steps(world, node(RUNTIME_MASK, swaps=FILE)))
-        == "what a boot brings back is not known: b.swap: it is masked until the next boot only"
+    facts(
+        blocked(steps(world, node(RUNTIME_MASK, swaps=FILE))),
+        "not known",
+        "b.swap",
+        "masked",
+        "next boot",
     )
     vendor = {**OWN_UNIT, "FragmentPath": "/usr/lib/systemd/system/swapfile.swap"}
     # what is known is done
