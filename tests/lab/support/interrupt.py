@@ -202,6 +202,15 @@ def left_over(cluster) -> list[str]:
     return found
 
 
+def remove_locks(cluster) -> None:
+    """Remove the lock of a killed run from the masters, as its end or the next run would.
+
+    On masters where nothing is to be restored it stays until its time is over.
+    """
+    for node in cluster.of_role("master"):
+        cluster.exec(node, ["rm", "-f", "/var/lib/kubemend/lock"])
+
+
 def rewrite(cluster, node: str, path: str, program: str) -> None:
     """Rewrite a JSON file on a node with a program: `d` is its content."""
     code = (

@@ -229,9 +229,14 @@ def test_the_controller_is_gone_and_the_drain_goes_on(cluster, pods, tmp_path):
         cluster.wait(lambda: node(cluster)["mark"], 60, "the drain to begin")
         controller.kill()
     pods.kubectl("delete", "pdb", "one")
-    cluster.wait(
-        lambda: (pods.on_w1(), interrupt.left_over(cluster)) == ({}, []), 30, "the drain to end"
-    )
+
+    def ended():
+        left = pods.on_w1(), interrupt.left_over(cluster)
+        if left != ({}, []):
+            raise ValueError(f"left: {left}")
+        return True
+
+    cluster.wait(ended, 30, "the drain to end")
     assert not drain(cluster, tmp_path)["changed"]
     assert node(cluster)["mark"]
 
