@@ -53,10 +53,13 @@ FILES = {
 
 @contextlib.contextmanager
 def files(cluster, node):
-    """Put these files on a node, and restore the former ones afterwards."""
+    """Put these files on a node, and restore the former ones afterwards, with their time.
+
+    A file that is newer than the kubelet forbids its restart in later tests.
+    """
     before = {
         path: (
-            cluster.read(node, path)
+            (cluster.read(node, path), _changed_at(cluster, node, path))
             if cluster.exec(node, ["test", "-e", path], check=False).returncode == 0
             else None
         )
@@ -69,12 +72,16 @@ def files(cluster, node):
         cluster.exec(node, ["systemctl", "daemon-reload"])
         yield
     finally:
-        for path, data in before.items():
-            if data is None:
+        for path, former in before.items():
+            if former is None:
                 cluster.exec(node, ["rm", "-f", path])
             else:
-                cluster.write(node, path, data)
+                cluster.write(node, path, former[0], mtime=former[1])
         cluster.exec(node, ["systemctl", "daemon-reload"])
+
+
+def _changed_at(cluster, node, path) -> str:
+    return cluster.exec(node, ["stat", "-c", "%.9Y", path]).stdout.decode().strip()
 
 
 def unlucky(cluster, namespace):
