@@ -20,7 +20,7 @@ from tests import schemas
 from tests.gate import machine
 from tests.lab.cluster.clusters import Cluster
 from tests.lab.cluster.host import note
-from tests.lab.support import playbook, results, sampling
+from tests.lab.support import interrupt, playbook, results, sampling
 from tests.lab.support.repairing import RELEASES, possible
 
 
@@ -77,6 +77,7 @@ def cluster(request):
     with found.locked():
         yield found
         found.wait_healthy()
+        interrupt.remove_locks(found)
 
 
 @pytest.fixture

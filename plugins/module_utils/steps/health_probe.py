@@ -9,12 +9,9 @@ runs. Only the answers of the process count: a correct file proves nothing.
 
 import time
 
-# Other steps take these from here.
-from ..changes.signals import (  # noqa: F401 # pylint: disable=unused-import
-    send,
-    terminate,
-)
 from ..system import files, procfs
+
+# Other steps take these from here.
 from ..system.component_process import (  # noqa: F401 # pylint: disable=unused-import
     Instance,
     ask,

@@ -203,9 +203,10 @@ def left_over(cluster) -> list[str]:
 
 
 def remove_locks(cluster) -> None:
-    """Remove the lock of a killed run from the masters, as its end or the next run would.
+    """Remove the locks of killed runs from the masters, so that the next tests find none.
 
-    On masters where nothing is to be restored it stays until its time is over.
+    The next repair would take them; on masters where nothing is to be restored they stay until then
+    or until their time is over.
     """
     for node in cluster.of_role("master"):
         cluster.exec(node, ["rm", "-f", "/var/lib/kubemend/lock"])

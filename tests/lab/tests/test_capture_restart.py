@@ -180,7 +180,6 @@ def test_the_controller_is_killed_and_the_host_takes_a_manifest_back(
     assert cluster.read("m2", manifest(MANAGER)) == before
     assert level_of_manager(cluster) == []
     assert left_over(cluster) == []
-    interrupt.remove_locks(cluster)
 
 
 @pytest.fixture
@@ -320,7 +319,6 @@ def test_a_node_that_is_started_again_has_its_own_level(cluster, deaf_worker, tm
     )
     cluster.wait_healthy()
     assert left_over(cluster) == []
-    interrupt.remove_locks(cluster)
 
 
 @pytest.fixture

@@ -151,9 +151,13 @@ class Node:
             path / "manifests",
             path / "kubemend",
         )
-        for folder in (self.state, self.folder, path / "bin"):
+        # A test may spoil the folder of the configuration: what the node needs is elsewhere.
+        for folder in (self.state, self.folder, path / "bin", path / "etc"):
             folder.mkdir()
-        self.manifest, self.config = self.folder / "kube-scheduler.yaml", path / "scheduler.conf"
+        self.manifest, self.config = (
+            self.folder / "kube-scheduler.yaml",
+            path / "etc" / "scheduler.conf",
+        )
         self.config.write_text("leaderElection:\n  leaderElect: false\n")
         self.port, self.kubelet_port = free_ports(2)
         self.socket = path / "containerd.sock"

@@ -9,6 +9,7 @@ limit, the former bytes are restored, and with them the component.
 
 import time
 
+from ...changes import signals
 from ...shared import step_times
 from ...shared.step_kinds import DONE
 from ...state import journal, step_record
@@ -76,7 +77,7 @@ class ChangeComponent:
         expect = record["expect"]
         by_signal = expect.get("restart") == "signal"
         if by_signal and former:
-            health_probe.terminate(former)
+            signals.terminate(former)
         # a file that is moved away need not restart anything
         is_moved = not expect.get("restart")
         probe = health_probe.wait(
@@ -180,7 +181,7 @@ def _terminate_changed(record, entry, former):
     for instance in health_probe.instances(record["component"]):
         if not former or instance.identity != former.identity:
             terminated = instance.identity
-            health_probe.terminate(instance)
+            signals.terminate(instance)
     return terminated
 
 

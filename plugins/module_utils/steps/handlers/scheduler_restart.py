@@ -17,7 +17,7 @@ import json
 import re
 import time
 
-from ...changes import step_claim
+from ...changes import signals, step_claim
 from ...kubeapi.client import ApiError, dicts
 from ...shared import step_times
 from ...shared.consent import SCHEDULER_PAUSE
@@ -75,7 +75,7 @@ class RestartLeader(StepHandler):
         """End the process, and wait for the next one, another leader and the pods."""
         former = self.scene.former
         begin = time.monotonic()
-        health_probe.terminate(former)
+        signals.terminate(former)
         found = _wait(former.identity, self.scene.credentials, record, begin)
         seconds = None
         if found.shown_at:

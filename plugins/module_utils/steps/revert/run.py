@@ -13,7 +13,7 @@ automatically.
 import os
 import time
 
-from ...changes import journal_entry, node_lock, step_claim
+from ...changes import journal_entry, node_lock, signals, step_claim
 from ...shared import step_kinds, step_times
 from ...state import journal, revert_plan, step_record, storage
 from ...state.raised_levels import raised_kubelet_runs
@@ -451,7 +451,7 @@ class _Start:
     def signal(self):
         """End the process where nothing else restarts it."""
         if self.signalled and self.former:
-            health_probe.terminate(self.former)
+            signals.terminate(self.former)
 
     def wait(self, begin):
         """Return what the component shows until the limit."""

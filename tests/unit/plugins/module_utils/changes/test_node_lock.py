@@ -18,27 +18,12 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.state import 
     lock,
     storage,
 )
-
-RUN, OTHER, THIRD = "20261121T090000Z-1a2b3c", "20261121T100000Z-4d5e6f", "20261121T110000Z-aaaaaa"
-US = {"machine_id": "c1", "boot_id": "b1", "pid": 42, "started": 1234, "more": "not kept"}
-
-
-class Clock:
-    """The node's own clock."""
-
-    def __init__(self) -> None:
-        self.boot = "boot-1"
-        self.uptime = 5000.0
-
-    def __call__(self) -> tuple[str, float]:
-        return self.boot, self.uptime
+from tests.unit.support.node_clock import OTHER, RUN, THIRD, US, Clock
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    made = Clock()
-    monkeypatch.setattr(storage, "clock", made)
-    return made
+    return Clock(monkeypatch)
 
 
 @pytest.fixture

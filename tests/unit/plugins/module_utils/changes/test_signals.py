@@ -30,6 +30,7 @@ def test_the_process_gets_the_signal(instance: SimpleNamespace) -> None:
 def test_another_process_with_its_pid_gets_none(instance: SimpleNamespace) -> None:
     instance.ticks -= 1
     assert signals.send(instance, signal.SIGTERM) is False
+    assert instance.child.poll() is None
     instance.ticks += 1
     assert signals.send(instance, signal.SIGKILL) is True
     assert instance.child.wait(10) == -signal.SIGKILL

@@ -20,29 +20,12 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.state import 
     storage,
 )
 from tests.unit.support.fake_file_change import NEXT, RUN, Node
-
-FACTS = {"component": "kube-scheduler", "host": "m1"}
+from tests.unit.support.step_records import FACTS, claim, path, root, state
 
 
 @pytest.fixture
 def node(tmp_path: Path) -> Node:
     return Node(tmp_path)
-
-
-def root(node: Node) -> str:
-    return str(node.root)
-
-
-def claim(node: Node, run_id: str = RUN, name: str = "01-x", **facts: Any) -> Any:
-    return step_claim.claim(node.step(run_id).also(step=name), {**FACTS, **facts})
-
-
-def path(node: Node, run_id: str = RUN, name: str = "01-x") -> Path:
-    return node.root / "journal" / run_id / step_record.name_of(name)
-
-
-def state(node: Node, run_id: str = RUN, name: str = "01-x") -> Any:
-    return step_record.read(run_id, name, root(node))["state"]
 
 
 def test_a_step_is_begun_once(node: Node) -> None:

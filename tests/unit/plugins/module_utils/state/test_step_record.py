@@ -26,29 +26,12 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.steps import 
     file_change,
 )
 from tests.unit.support.fake_file_change import AFTER, BEFORE, NEXT, RUN, Node, sha
-
-FACTS = {"component": "kube-scheduler", "host": "m1"}
+from tests.unit.support.step_records import claim, path, root, state
 
 
 @pytest.fixture
 def node(tmp_path: Path) -> Node:
     return Node(tmp_path)
-
-
-def root(node: Node) -> str:
-    return str(node.root)
-
-
-def claim(node: Node, run_id: str = RUN, name: str = "01-x", **facts: Any) -> Any:
-    return step_claim.claim(node.step(run_id).also(step=name), {**FACTS, **facts})
-
-
-def path(node: Node, run_id: str = RUN, name: str = "01-x") -> Path:
-    return node.root / "journal" / run_id / step_record.name_of(name)
-
-
-def state(node: Node, run_id: str = RUN, name: str = "01-x") -> Any:
-    return step_record.read(run_id, name, root(node))["state"]
 
 
 def test_whether_its_program_is_still_at_work(child: "subprocess.Popen[bytes]") -> None:

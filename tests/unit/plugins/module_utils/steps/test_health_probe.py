@@ -4,7 +4,6 @@
 """What proves that a component runs as it should, with a clock and processes made up."""
 
 import os
-import signal
 from types import SimpleNamespace
 
 import pytest
@@ -321,24 +320,6 @@ def test_a_young_one_may_still_refuse_everybody(age, code, refuses):
     )
     assert (lacks == f"its configz refuses us (HTTP {code:d})") is refuses
     assert refuses or lacks is None
-
-
-@pytest.mark.parametrize("descriptors", [True, False])
-def test_a_signal_goes_to_that_very_process_only(monkeypatch, child, descriptors):
-    """Leave a later process of its number alone, with descriptors of processes or without."""
-    if not descriptors:
-        monkeypatch.delattr(os, "pidfd_open", raising=False)
-    ticks = step_record.ticks(child.pid)
-    other = health_probe.Instance(child.pid, ticks - 1, [], {"pod_uid": None})
-    assert health_probe.gone(other)
-    assert health_probe.send(other, signal.SIGKILL) is False
-    assert child.poll() is None
-    mine = health_probe.Instance(child.pid, ticks, [], {"pod_uid": None})
-    assert not health_probe.gone(mine)
-    assert health_probe.send(mine, signal.SIGTERM) is True
-    assert child.wait(10) == -signal.SIGTERM
-    assert health_probe.gone(mine)
-    assert health_probe.send(mine, signal.SIGTERM) is False
 
 
 def test_when_it_was_started_and_which_starts_left_a_log(monkeypatch, tmp_path):

@@ -11,7 +11,10 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.changes import step_claim
+from ansible_collections.kubemend.remediation.plugins.module_utils.changes import (
+    signals,
+    step_claim,
+)
 from ansible_collections.kubemend.remediation.plugins.module_utils.shared import step_kinds
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
     step_record,
@@ -22,7 +25,6 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.steps import 
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
     file_change,
-    health_probe,
     preconditions,
     registry,
 )
@@ -42,7 +44,7 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
 
     monkeypatch.setattr(step_record, "alive", lambda record: False)
     monkeypatch.setattr(preconditions, "resume", never)
-    monkeypatch.setattr(health_probe, "terminate", never)
+    monkeypatch.setattr(signals, "terminate", never)
     made = Node(tmp_path)
     claimed = {
         "component": "kube-scheduler",

@@ -15,7 +15,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.changes import journal_entry
+from ansible_collections.kubemend.remediation.plugins.module_utils.changes import (
+    journal_entry,
+    signals,
+)
 from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi.client import ApiError
 from ansible_collections.kubemend.remediation.plugins.module_utils.shared import (
     step_kinds,
@@ -98,7 +101,7 @@ class Node:
         )
         monkeypatch.setattr(preconditions, "resume", lambda step, params: [])
         monkeypatch.setattr(scheduler_restart.api_object_change, "reached", self.reached)
-        monkeypatch.setattr(health_probe, "terminate", self.end)
+        monkeypatch.setattr(signals, "terminate", self.end)
         monkeypatch.setattr(health_probe, "instances", lambda component: self.running)
         monkeypatch.setattr(health_probe, "wait", self.wait)
 
@@ -485,14 +488,14 @@ def real(monkeypatch):
         wait(lambda: [item for item in one.running() if "--leader-elect=true" in item.argv])
         one.wait_healthy()
         (one.former,) = one.running()
-        cluster, terminate = Cluster(one.former.pid), health_probe.terminate
+        cluster, terminate = Cluster(one.former.pid), signals.terminate
 
         def end(instance):
             (one.state / "image").unlink()
             terminate(instance)
 
         monkeypatch.setattr(scheduler_restart.api_object_change, "reached", cluster.reached)
-        monkeypatch.setattr(health_probe, "terminate", end)
+        monkeypatch.setattr(signals, "terminate", end)
         one.wanted = one.step(
             b"secure-port",
             b"secure-port",
