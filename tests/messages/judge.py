@@ -1,0 +1,184 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the collection says of each form, against its class.
+
+A form is put where a component writes it: as the last line of a kubelet's journal the way klog
+1.18 and 1.36 writes it, in a static pod's log, and in a runtime's journal.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers.node.runtime import (  # noqa: E501
+    RuntimeUnit,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.control_plane import (
+    static_pods,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.kubelet import exit_cause
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import (
+    errno_message,
+    runtime_journal,
+    systemd_unit,
+)
+from tests.messages import tables
+from tests.messages.plausible import filled
+from tests.messages.tables import Row
+
+UNKNOWN = "unknown"
+OF_KUBELET: Mapping[str, str] = {
+    exit_cause.SWAP: "kernel",
+    exit_cause.UNKNOWN_FLAG: "configuration",
+    exit_cause.REMOVED_GATE: "configuration",
+    exit_cause.BAD_CONFIGURATION: "configuration",
+    exit_cause.CPU_MANAGER_STATE: "state_file",
+    exit_cause.MEMORY_MANAGER_STATE: "state_file",
+    exit_cause.STATE_FILE: "state_file",
+    exit_cause.CLIENT_CERTIFICATE: "credential",
+    exit_cause.CGROUP_V1: "cgroup",
+    exit_cause.KERNEL_DEFAULTS: "kernel",
+    exit_cause.CGROUP_DRIVER: "cgroup",
+    exit_cause.CGROUP: "cgroup",
+    exit_cause.RUNTIME: "runtime",
+    exit_cause.INOTIFY: "resources",
+    exit_cause.PORT_IN_USE: "port",
+    exit_cause.NODE_NAME: "credential",
+    exit_cause.DISK_FULL: "disk",
+}
+_OF_ERRNO: Mapping[str, str] = {
+    errno_message.CGROUP: "cgroup",
+    errno_message.CPUSET: "cgroup",
+    errno_message.WATCHES: "resources",
+    errno_message.INSTANCES: "resources",
+    errno_message.FILES: "resources",
+    errno_message.FILE_MAX: "resources",
+    errno_message.KEYRING: "resources",
+    errno_message.MOUNTS: "kernel",
+    errno_message.KERNEL: "kernel",
+    errno_message.DISK: "disk",
+}
+_OF_RUNTIME = (
+    ("a file of its own is empty", "state_file"),
+    ("cannot open its storage", "state_file"),
+    ("refuses its configuration", "configuration"),
+)
+_PREFIX = "2026-11-22T10:00:00+0000 node-1 {}: {}"
+_HEADER = "{}1122 10:00:00.000000    4242 {}:1] "
+# Forms that a command writes itself; any other is an error that "failed to run Kubelet" wraps.
+_ENDS = frozenset(("fatal", "exit"))
+
+
+def main() -> None:
+    """Print a table per component, and each form of which the collection says another class."""
+    for title, component, said in _ways():
+        counts: Counter[tuple[str, str]] = Counter()
+        wrong = []
+        for row in tables.forms(component):
+            answer = said(row)
+            result = _result(row, answer)
+            counts[row.meaning, result] += 1
+            if result == "wrong":
+                wrong.append(f"    {row.meaning} -> {answer}: {row.form} ({row.place})")
+        _print(title, counts, wrong)
+
+
+def _ways() -> Iterator[tuple[str, str, Callable[[Row], str]]]:
+    yield "kubelet, klog of 1.18", "kubelet", lambda row: _of_kubelet(_old(row), 255)
+    yield "kubelet, klog of 1.36", "kubelet", lambda row: _of_kubelet(*_new(row))
+    for component in ("kube-apiserver", "kube-controller-manager", "kube-scheduler"):
+        yield f"{component}, static pod", component, lambda row: _of_pod(_command(row))
+    yield "etcd, static pod", "etcd", lambda row: _of_pod(_zap(row))
+    yield "containerd, journal", "containerd", lambda row: _of_runtime("containerd", row)
+    yield "cri-o, journal", "cri-o", lambda row: _of_runtime("crio", row)
+
+
+def _result(row: Row, answer: str) -> str:
+    """Return same, unknown or wrong; of a wrapper alone nothing is known."""
+    if answer == UNKNOWN:
+        return UNKNOWN
+    if answer == row.meaning:
+        return "same"
+    return "wrong"
+
+
+def _print(title: str, counts: Counter[tuple[str, str]], wrong: list[str]) -> None:
+    print(f"{title}\n  {'class':20}{'same':>6}{'wrong':>6}{'unknown':>8}")
+    for meaning in sorted({meaning for meaning, _result in counts}):
+        same, other, unknown = (counts[meaning, name] for name in ("same", "wrong", UNKNOWN))
+        print(f"  {meaning:20}{same:6}{other:6}{unknown:8}")
+    print("\n".join(("  wrong:", *wrong)))
+
+
+def _old(row: Row) -> str:
+    """Return the last line of a kubelet of 1.18."""
+    text = filled(row)
+    if row.kind not in _ENDS:
+        text = f"failed to run Kubelet: {text}"
+    return _HEADER.format("F", "server.go") + text
+
+
+def _new(row: Row) -> tuple[str, int]:
+    """Return the last line of a kubelet of 1.36, and its exit status."""
+    text = filled(row)
+    if row.kind == "panic":
+        return f"panic: {text}", 2
+    if row.kind not in _ENDS:
+        text = f"failed to run Kubelet: {text}"
+    head, colon, rest = text.partition(": ")
+    if row.kind == "exit" and colon and head in _STRUCTURED:
+        return _structured("kubelet.go", head, rest), 1
+    return _structured("run.go", "command failed", text), 1
+
+
+_STRUCTURED = frozenset(
+    ("Failed to start cAdvisor", "Failed to start ContainerManager", "Failed to listen and serve")
+)
+
+
+def _structured(file: str, message: str, error: str) -> str:
+    return _HEADER.format("E", file) + f'"{message}" err={json.dumps(error)}'
+
+
+def _of_kubelet(line: str, status: int) -> str:
+    lines = [
+        _PREFIX.format("kubelet[4242]", line),
+        _PREFIX.format(
+            "systemd[1]",
+            f"kubelet.service: Main process exited, code=exited, status={status}/n/a",
+        ),
+        _PREFIX.format("systemd[1]", "kubelet.service: Failed with result 'exit-code'."),
+    ]
+    unit = systemd_unit.Unit(active="failed", result="exit-code", status=status)
+    death = exit_cause.death(lines, unit)
+    if death is None:
+        return UNKNOWN
+    return OF_KUBELET.get(death.cause, UNKNOWN)
+
+
+def _command(row: Row) -> str:
+    return _structured("run.go", "command failed", filled(row))
+
+
+def _zap(row: Row) -> str:
+    return json.dumps({"level": "fatal", "caller": "a.go:1", "msg": filled(row)})
+
+
+def _of_pod(line: str) -> str:
+    """Return api where the remedy is that of a lost lock; no other cause is told apart."""
+    if static_pods._LOST.search(static_pods.last_word([line])):
+        return "api"
+    return UNKNOWN
+
+
+def _of_runtime(program: str, row: Row) -> str:
+    line = _PREFIX.format(f"{program}[700]", f"{program}: {filled(row)}")
+    unit = RuntimeUnit(result="exit-code", exec_main_status=1, said=(line,))
+    about = errno_message.about(line)
+    words = runtime_journal.told(unit)
+    if about is not None and words.what:
+        return _OF_ERRNO[about.kind]
+    return next((name for text, name in _OF_RUNTIME if text in words.what), UNKNOWN)
