@@ -4,7 +4,7 @@
 """`python3 -m tests.messages`: the texts with which components end, from their sources.
 
 mine reads the sources and writes forms/; classify gives the forms their classes again, after a
-change of rules.tsv or by_hand.tsv; counts and judge print.
+change of rules.tsv, keys.tsv or by_hand.tsv; counts, judge and systemd print.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import argparse
 from collections import Counter
 from pathlib import Path
 
-from tests.messages import classify, judge, mine, tables
+from tests.messages import classify, judge, mine, systemd, tables
 
 
 def main() -> None:
@@ -22,14 +22,15 @@ def main() -> None:
     mining = commands.add_parser("mine", help="read the sources and write the tables")
     mining.add_argument("--sources", type=Path, required=True, help="folder of Go modules")
     mining.add_argument("--component", choices=tables.COMPONENTS, help="one instead of all")
-    for name in ("classify", "counts", "judge"):
+    for name in ("classify", "counts", "judge", "systemd"):
         commands.add_parser(name)
     chosen = parser.parse_args()
     if chosen.command == "mine":
         for component in [chosen.component] if chosen.component else tables.COMPONENTS:
             _mine(component, chosen.sources)
     else:
-        {"classify": _classify, "counts": _counts, "judge": judge.main}[chosen.command]()
+        printed = {"counts": _counts, "judge": judge.main, "systemd": systemd.main}
+        {"classify": _classify, **printed}[chosen.command]()
 
 
 def _mine(component: str, sources: Path) -> None:

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Class of each form: by hand where a line says so, else by the first rank of rules that matches."""
+"""Class of each form: by hand where a line says so, else by the first rank that matches."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ _KEYS = (
     re.compile(r"^invalid configuration: `?([a-z][A-Za-z]+[A-Z][\w.]*)"),
     re.compile(r"\b([a-z]+[A-Z]\w*(?:\.\w+)*)\b"),
     re.compile(r"`(\w+)`"),
+    re.compile(r"^'?([a-z]+(?:-[a-z]+)+)\b"),
+    re.compile(r"\b([a-z]+(?:-[a-z]+){2,})\b"),
 )
 
 
@@ -109,6 +111,17 @@ def _classified(row: Row) -> Row:
     key = row.key
     if meaning != "configuration":
         key = ""
-    elif not key:
-        key = next((m.group(1) for m in (key.search(row.form) for key in _KEYS) if m), "")
+    elif key in {"", "%v"}:
+        key = _key(row.form)
     return replace(row, meaning=meaning, key=key)
+
+
+@functools.cache
+def _named_keys() -> tuple[tuple[re.Pattern[str], str], ...]:
+    return tuple((re.compile(line["form"]), line["key"]) for line in lines(HERE / "keys.tsv"))
+
+
+def _key(form: str) -> str:
+    """Return the key that a form names itself, else those that its words mean."""
+    own = next((match.group(1) for match in (key.search(form) for key in _KEYS) if match), "")
+    return own or next((key for words, key in _named_keys() if words.search(form)), "")

@@ -69,7 +69,7 @@ def sites(
         _note_path(tokens, call, paths, constants)
         if call.name in _TOLD:
             told = call
-        if call.receiver == "os" and call.name == "Exit" or call.name == "FlushAndExit":
+        if (call.receiver == "os" and call.name == "Exit") or call.name == "FlushAndExit":
             if told is not None and 0 <= call.line - told.line <= NEAR:
                 yield _site(EXIT, told, constants)
             continue
@@ -148,13 +148,17 @@ def _at(arguments: Sequence[tuple[Token, ...]], index: int) -> tuple[Token, ...]
 
 def _wraps(call: Call) -> bool:
     """Return whether one of the arguments is an error."""
-    return call.receiver == "()" or any(
-        argument and re.search(r"err$|Err(?:or)?$|^err", argument[-1].value) is not None
-        for argument in call.arguments
-    ) or any(
-        argument[-1].value == ")" and any(token.value == "err" for token in argument)
-        for argument in call.arguments
-        if argument
+    return (
+        call.receiver == "()"
+        or any(
+            argument and re.search(r"err$|Err(?:or)?$|^err", argument[-1].value) is not None
+            for argument in call.arguments
+        )
+        or any(
+            argument[-1].value == ")" and any(token.value == "err" for token in argument)
+            for argument in call.arguments
+            if argument
+        )
     )
 
 
@@ -181,9 +185,7 @@ def _note_path(
         paths[name] = _path(tokens[at : call.end + 1], constants, paths)
 
 
-def _path(
-    tokens: Sequence[Token], constants: Mapping[str, str], paths: Mapping[str, str]
-) -> str:
+def _path(tokens: Sequence[Token], constants: Mapping[str, str], paths: Mapping[str, str]) -> str:
     """Return the path of a field; what is not known of it is %v."""
     if not tokens:
         return "%v"

@@ -171,9 +171,10 @@ def _note_value(source: Source, index: int) -> None:
     if tokens[index].value != "=" or index + 1 >= len(tokens) or index < 1:
         return
     name = tokens[index - 1]
-    if index > 1 and tokens[index - 2].kind == "name" and tokens[index - 2].line == name.line:
-        if tokens[index - 2].value not in {"var", "const"}:
-            name = tokens[index - 2]
+    before = tokens[max(index - 2, 0)]
+    typed = before.kind == "name" and before.line == name.line
+    if typed and before.value not in {"var", "const"}:
+        name = before
     if name.kind != "name":
         return
     if tokens[index + 1].kind == "text":

@@ -9,7 +9,9 @@ A form is put where a component writes it: as the last line of a kubelet's journ
 
 from __future__ import annotations
 
+import functools
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 
@@ -26,7 +28,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers impor
     systemd_unit,
 )
 from tests.messages import tables
-from tests.messages.plausible import filled
+from tests.messages.plausible import NESTED, filled
 from tests.messages.tables import Row
 
 UNKNOWN = "unknown"
@@ -68,40 +70,80 @@ _OF_RUNTIME = (
 )
 _PREFIX = "2026-11-22T10:00:00+0000 node-1 {}: {}"
 _HEADER = "{}1122 10:00:00.000000    4242 {}:1] "
-# Forms that a command writes itself; any other is an error that "failed to run Kubelet" wraps.
+# Forms that a command writes itself; any other is an error that others wrap (chains.tsv).
 _ENDS = frozenset(("fatal", "exit"))
+_STRUCTURED = frozenset(
+    ("Failed to start cAdvisor", "Failed to start ContainerManager", "Failed to listen and serve")
+)
+# Before 1.24 a kubelet wrote its end with klog.Fatal, from then on in structure.
+_LAST_OLD, _FIRST_NEW = (1, 22), (1, 24)
+# What stands in a form that has a place for another error, and its class.
+INNER: tuple[tuple[str, str], ...] = (
+    ("disk", "write /var/lib/kubelet/example: no space left on device"),
+    ("cgroup", "mkdir /sys/fs/cgroup/memory/kubepods: no space left on device"),
+    ("port", "listen tcp 0.0.0.0:10250: bind: address already in use"),
+    ("resources", "inotify_init: too many open files"),
+    ("credential", "x509: certificate has expired or is not yet valid"),
+    ("api", "dial tcp 10.0.0.1:6443: connect: connection refused"),
+)
 
 
 def main() -> None:
     """Print a table per component, and each form of which the collection says another class."""
-    for title, component, said in _ways():
+    for title, rows, said in _ways():
         counts: Counter[tuple[str, str]] = Counter()
         wrong = []
-        for row in tables.forms(component):
+        for row in rows:
             answer = said(row)
-            result = _result(row, answer)
+            result = _result(row.meaning, answer)
             counts[row.meaning, result] += 1
             if result == "wrong":
                 wrong.append(f"    {row.meaning} -> {answer}: {row.form} ({row.place})")
         _print(title, counts, wrong)
+    _print("kubelet of 1.36, by the class of the error inside", *_nested())
 
 
-def _ways() -> Iterator[tuple[str, str, Callable[[Row], str]]]:
-    yield "kubelet, klog of 1.18", "kubelet", lambda row: _of_kubelet(_old(row), 255)
-    yield "kubelet, klog of 1.36", "kubelet", lambda row: _of_kubelet(*_new(row))
+def _ways() -> Iterator[tuple[str, list[Row], Callable[[Row], str]]]:
+    """Yield (title, forms, what the collection says of one)."""
+    kubelet = tables.forms("kubelet")
+    old = [row for row in kubelet if _version(row.first) <= _LAST_OLD]
+    new = [row for row in kubelet if _version(row.last) >= _FIRST_NEW]
+    yield "kubelet, klog of 1.18", old, lambda row: _of_kubelet(*_old(row, filled(row)))
+    yield "kubelet, klog of 1.36", new, lambda row: _of_kubelet(*_new(row, filled(row)))
     for component in ("kube-apiserver", "kube-controller-manager", "kube-scheduler"):
-        yield f"{component}, static pod", component, lambda row: _of_pod(_command(row))
-    yield "etcd, static pod", "etcd", lambda row: _of_pod(_zap(row))
-    yield "containerd, journal", "containerd", lambda row: _of_runtime("containerd", row)
-    yield "cri-o, journal", "cri-o", lambda row: _of_runtime("crio", row)
+        rows = tables.forms(component)
+        yield f"{component}, static pod", rows, lambda row: _of_pod(_command(row))
+    yield "etcd, static pod", tables.forms("etcd"), lambda row: _of_pod(_zap(row))
+    yield "containerd", tables.forms("containerd"), lambda row: _of_runtime("containerd", row)
+    yield "cri-o", tables.forms("cri-o"), lambda row: _of_runtime("crio", row)
 
 
-def _result(row: Row, answer: str) -> str:
+def _version(release: str) -> tuple[int, int]:
+    major, minor = release.split(".")[:2]
+    return int(major), int(minor)
+
+
+def _nested() -> tuple[Counter[tuple[str, str]], list[str]]:
+    """Return the results for forms with another error in them, by the class of that error."""
+    counts: Counter[tuple[str, str]] = Counter()
+    wrong: Counter[str] = Counter()
+    for row in tables.forms("kubelet"):
+        if NESTED not in filled(row) or _version(row.last) < _FIRST_NEW:
+            continue
+        for meaning, inner in INNER:
+            answer = _of_kubelet(*_new(row, filled(row, inner)))
+            # A form that has a class of its own may keep it: both are true.
+            result = "same" if answer == row.meaning else _result(meaning, answer)
+            counts[meaning, result] += 1
+            if result == "wrong":
+                wrong[f"    {meaning} -> {answer}: {row.form}"] += 1
+    return counts, list(wrong)
+
+
+def _result(meaning: str, answer: str) -> str:
     """Return same, unknown or wrong; of a wrapper alone nothing is known."""
-    if answer == UNKNOWN:
-        return UNKNOWN
-    if answer == row.meaning:
-        return "same"
+    if answer in {UNKNOWN, meaning}:
+        return UNKNOWN if answer == UNKNOWN else "same"
     return "wrong"
 
 
@@ -113,30 +155,37 @@ def _print(title: str, counts: Counter[tuple[str, str]], wrong: list[str]) -> No
     print("\n".join(("  wrong:", *wrong)))
 
 
-def _old(row: Row) -> str:
-    """Return the last line of a kubelet of 1.18."""
-    text = filled(row)
-    if row.kind not in _ENDS:
-        text = f"failed to run Kubelet: {text}"
-    return _HEADER.format("F", "server.go") + text
+@functools.cache
+def _chains() -> tuple[tuple[re.Pattern[str], str, str], ...]:
+    return tuple(
+        (re.compile(line["place"]), line["old"], line["new"])
+        for line in tables.lines(tables.HERE / "chains.tsv")
+    )
 
 
-def _new(row: Row) -> tuple[str, int]:
-    """Return the last line of a kubelet of 1.36, and its exit status."""
-    text = filled(row)
+def _chain(row: Row) -> tuple[str, str]:
+    """Return what others write around an error of this place, before 1.24 and from then on."""
+    if row.kind in _ENDS:
+        return "{}", "{}"
+    return next((old, new) for place, old, new in _chains() if place.search(row.place))
+
+
+def _old(row: Row, text: str) -> tuple[str, int]:
+    """Return the last line of a kubelet of 1.18, and its exit status."""
     if row.kind == "panic":
         return f"panic: {text}", 2
-    if row.kind not in _ENDS:
-        text = f"failed to run Kubelet: {text}"
+    return _HEADER.format("F", "server.go") + _chain(row)[0].replace("{}", text), 255
+
+
+def _new(row: Row, text: str) -> tuple[str, int]:
+    """Return the last line of a kubelet of 1.36, and its exit status."""
+    if row.kind == "panic":
+        return f"panic: {text}", 2
+    text = _chain(row)[1].replace("{}", text)
     head, colon, rest = text.partition(": ")
-    if row.kind == "exit" and colon and head in _STRUCTURED:
+    if colon and head in _STRUCTURED:
         return _structured("kubelet.go", head, rest), 1
     return _structured("run.go", "command failed", text), 1
-
-
-_STRUCTURED = frozenset(
-    ("Failed to start cAdvisor", "Failed to start ContainerManager", "Failed to listen and serve")
-)
 
 
 def _structured(file: str, message: str, error: str) -> str:

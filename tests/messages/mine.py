@@ -138,7 +138,12 @@ def rows(component: str, folder: Path, scanned: dict[str, list[Found]]) -> list[
             before = table.get(name)
             first = before.first if before else release
             table[name] = Row(
-                component, site.form, site.kind, first, release, site.place,
+                component,
+                site.form,
+                site.kind,
+                first,
+                release,
+                site.place,
                 (before is not None and before.nested) or site.nested,
                 site.key or (before.key if before else ""),
             )

@@ -25,25 +25,27 @@ _NAMES = (
 _NUMBERS = frozenset("dxXobcpUfgeG")
 
 
-def filled(row: Row) -> str:
-    """Return a form with values instead of its verbs."""
+def filled(row: Row, nested: str = NESTED) -> str:
+    """Return a form with values instead of its verbs.
+
+    nested: the error that stands in it, if it has a place for one
+    """
     parts, last = [], 0
     verbs = list(_VERB.finditer(row.form))
     for verb in verbs:
-        before = row.form[:verb.start()]
+        before = row.form[: verb.start()]
         at_end = row.nested and not row.form[verb.end() :].strip(" )].")
-        parts += [row.form[last : verb.start()], _value(verb.group(1), before, at_end)]
+        inner = nested if at_end else ""
+        parts += [row.form[last : verb.start()], _value(verb.group(1), before, inner)]
         last = verb.end()
     return "".join((*parts, row.form[last:]))
 
 
-def _value(kind: str, before: str, at_end: bool) -> str:
-    if kind == "%":
-        return "%"
-    if kind == "t":
-        return "true"
-    if kind == "w" or at_end:
-        return NESTED
+def _value(kind: str, before: str, nested: str) -> str:
+    if kind in "%t":
+        return {"%": "%", "t": "true"}[kind]
+    if kind == "w" or nested:
+        return nested or NESTED
     if kind in _NUMBERS:
         return "3"
     name = next((value for words, value in _NAMES if words.search(before[-24:])), "example")
