@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tests.messages.go_calls import Call, calls, text_of
-from tests.messages.go_source import Token
+from tests.messages.go_source import OPEN, Token, closing
 
 FATAL, PANIC, EXIT, RETURNED, FIELD = "fatal", "panic", "exit", "returned", "field"
 NEAR = 5  # lines between a message and the os.Exit that follows it
@@ -27,6 +27,7 @@ _TOLD = frozenset(
         *("Fprint", "Println", "Printf", "Print", "Warningf", "Warning"),
     )
 )
+_FORMATS = (["fmt", ".", "Sprintf"], ["fmt", ".", "Errorf"], ["errors", ".", "New"])
 _OF_TESTS = frozenset(("t", "b", "tb", "os", "flag"))
 # Method of package field -> what stands between the path and the detail.
 _FIELDS = {
@@ -65,19 +66,63 @@ def sites(
     """Yield the sites between two tokens."""
     told: Call | None = None
     paths: dict[str, str] = {}
+    here, given = dict(constants), list(_given(tokens, begin, end, constants))
     for call in sorted(calls(tokens, begin, end), key=lambda call: call.begin):
-        _note_path(tokens, call, paths, constants)
+        while given and given[0][0] < call.begin:
+            _at_token, name, text = given.pop(0)
+            here[name] = text
+        _note_path(tokens, call, paths, here)
         if call.name in _TOLD:
             told = call
         if (call.receiver == "os" and call.name == "Exit") or call.name == "FlushAndExit":
             if told is not None and 0 <= call.line - told.line <= NEAR:
-                yield _site(EXIT, told, constants)
+                yield _site(EXIT, told, here)
             continue
-        kind = _kind(call)
+        kind = _kind(call) or _collected(tokens, call)
         if kind == FIELD:
-            yield _field(call, constants, paths)
+            yield _field(call, here, paths)
         elif kind:
-            yield _site(kind, call, constants)
+            yield _site(kind, call, here)
+
+
+def _given(
+    tokens: Sequence[Token], begin: int, end: int, constants: Mapping[str, str]
+) -> Iterator[tuple[int, str, str]]:
+    """Yield (token, name, text) for each text that a function gives a name."""
+    for index in range(begin + 1, min(end, len(tokens) - 4)):
+        if tokens[index].value not in {":=", "="} or tokens[index - 1].kind != "name":
+            continue
+        words = [token.value for token in tokens[index + 1 : index + 4]]
+        if tokens[index + 1].kind == "text" or words in _FORMATS:
+            last = _end_of_line(tokens, index + 1, end)
+            text = text_of(tokens[index + 1 : last], constants)
+            yield last - 1, tokens[index - 1].value, text
+
+
+def _end_of_line(tokens: Sequence[Token], begin: int, end: int) -> int:
+    """Return where the expression that begins here ends."""
+    index = begin
+    while index < end:
+        token, before = tokens[index], tokens[index - 1]
+        if index > begin and token.line > before.line and before.value not in {"+", ",", "("}:
+            return index
+        if token.kind == "mark" and token.value in OPEN:
+            index = closing(tokens, index)
+        elif token.value in {";", "{", "}"}:
+            return index
+        index += 1
+    return end
+
+
+def _collected(tokens: Sequence[Token], call: Call) -> str:
+    """Return RETURNED for a text that is added to a list of errors."""
+    first = call.begin - 2
+    if call.name != "Sprintf" or first < 4 or tokens[first - 1].value != ",":
+        return ""
+    words = [token.value for token in tokens[first - 4 : first - 1]]
+    if words[:2] == ["append", "("] and re.search(r"(?i)err|msg|problem", words[2]):
+        return RETURNED
+    return ""
 
 
 def _kind(call: Call) -> str:

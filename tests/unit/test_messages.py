@@ -10,6 +10,7 @@ import re
 import pytest
 
 from tests.messages import classify, go_sites, go_source, mine, plausible, tables
+from tests.messages.go_reach import Reach
 from tests.messages.tables import Row
 
 ALL = {component: tables.forms(component) for component in tables.COMPONENTS}
@@ -38,6 +39,11 @@ func Run(path string, err error) error {
 		os.Exit(1)
 	}
 	errs = append(errs, field.Invalid(fldPath.Child("format"), path, "unsupported"))
+	if path == "b" {
+		message := fmt.Sprintf("no %s", path)
+		return errors.New(message)
+	}
+	problems = append(problems, fmt.Sprintf("too many of %s", path))
 	klog.Fatalf(`bad "quote" in %s`, path)
 	go later()
 	return check()
@@ -53,10 +59,9 @@ func unused() error { return errors.New("unused") }
 """
 
 
-def _read():
+def _read() -> tuple[go_source.Source, set[str], list[go_sites.Site]]:
+    """Return the source of GO, the functions that Run leads to, and its sites."""
     source = go_source.read("example.org/app/app.go", GO)
-    from tests.messages.go_reach import Reach
-
     reached = {function.name for _path, function in Reach([source], ()).from_roots(["Run"])}
     sites = [
         site
@@ -66,12 +71,14 @@ def _read():
     return source, reached, sites
 
 
-def test_sites_of_go():
+def test_sites_of_go() -> None:
     _source, _reached, sites = _read()
     assert [(site.kind, site.form, site.key) for site in sites] == [
         ("returned", "failed to run: %w", ""),
         ("exit", "Failed to start: %v", ""),
         ("field", "logging.format: Invalid value: %v: unsupported", "logging.format"),
+        ("returned", "no %s", ""),
+        ("returned", "too many of %s", ""),
         ("fatal", 'bad "quote" in %s', ""),
         ("returned", "check failed", ""),
         ("returned", "later", ""),
@@ -79,7 +86,7 @@ def test_sites_of_go():
     ]
 
 
-def test_functions_of_go():
+def test_functions_of_go() -> None:
     source, reached, _sites = _read()
     assert [function.name for function in source.functions] == ["Run", "check", "later", "unused"]
     assert reached == {"Run", "check"}
@@ -88,27 +95,27 @@ def test_functions_of_go():
 
 
 @pytest.mark.parametrize("component", tables.COMPONENTS)
-def test_classes_are_given(component):
+def test_classes_are_given(component: str) -> None:
     unknown = [row.form for row in ALL[component] if row.meaning not in classify.CLASSES]
     assert not unknown
 
 
-def test_rules_of_one_rank_agree():
+def test_rules_of_one_rank_agree() -> None:
     twice = [(row.component, row.form) for row in ROWS if len(classify.meanings(row)) != 1]
     assert not twice
 
 
-def test_table_is_that_of_the_rules():
+def test_table_is_that_of_the_rules() -> None:
     assert classify.classified(ROWS) == ROWS
 
 
-def test_forms_are_unique_and_sorted():
+def test_forms_are_unique_and_sorted() -> None:
     for rows in ALL.values():
         names = [mine.folded(row.form) for row in rows]
         assert names == sorted(set(names))
 
 
-def test_components_agree():
+def test_components_agree() -> None:
     """A text of several components of Kubernetes has one class."""
     found: dict[str, set[str]] = {}
     for row in ROWS:
@@ -117,27 +124,27 @@ def test_components_agree():
     assert not [form for form, classes in found.items() if len(classes) > 1]
 
 
-def test_lines_by_hand_are_used():
+def test_lines_by_hand_are_used() -> None:
     names = {(row.component, mine.folded(row.form)) for row in ROWS}
     assert not [line for line in classify.by_hand() if line not in names]
 
 
-def test_releases_are_those_that_were_read():
+def test_releases_are_those_that_were_read() -> None:
     for component, rows in ALL.items():
         known = set(tables.releases(component))
         assert {row.first for row in rows} | {row.last for row in rows} <= known
 
 
-def test_keys_are_those_of_configurations():
+def test_keys_are_those_of_configurations() -> None:
     assert not [row for row in ROWS if row.key and row.meaning != "configuration"]
 
 
-def test_texts_have_no_verbs():
+def test_texts_have_no_verbs() -> None:
     left = re.compile(r"%[vwsqd]")
     assert not [row.form for row in ROWS if left.search(plausible.filled(row))]
 
 
-def test_values_of_verbs():
+def test_values_of_verbs() -> None:
     row = Row("kubelet", "open %s on node %q, %d of 3: %w", "returned", "1", "1", "", True)
     assert plausible.filled(row, "no such file") == (
         'open /var/lib/kubelet/example on node "node-1", 3 of 3: no such file'
