@@ -99,6 +99,15 @@ def _given(
             yield last - 1, tokens[index - 1].value, text
 
 
+def told(
+    tokens: Sequence[Token], begin: int, end: int, constants: Mapping[str, str]
+) -> Iterator[Site]:
+    """Yield the texts of a method Error of a type."""
+    for call in calls(tokens, begin, end):
+        if (call.receiver, call.name) == ("fmt", "Sprintf"):
+            yield _site(RETURNED, Call(**{**vars(call), "name": "Errorf"}), constants)
+
+
 def _end_of_line(tokens: Sequence[Token], begin: int, end: int) -> int:
     """Return where the expression that begins here ends."""
     index = begin

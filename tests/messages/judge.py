@@ -27,7 +27,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers impor
     runtime_journal,
     systemd_unit,
 )
-from tests.messages import tables
+from tests.messages import matching, tables
 from tests.messages.plausible import NESTED, filled
 from tests.messages.tables import Row
 
@@ -101,6 +101,7 @@ def main() -> None:
                 wrong.append(f"    {row.meaning} -> {answer}: {row.form} ({row.place})")
         _print(title, counts, wrong)
     _print("kubelet of 1.36, by the class of the error inside", *_nested())
+    _print("kubelet of 1.36, read with the whole table (matching.py)", *_modelled())
 
 
 def _ways() -> Iterator[tuple[str, list[Row], Callable[[Row], str]]]:
@@ -116,6 +117,21 @@ def _ways() -> Iterator[tuple[str, list[Row], Callable[[Row], str]]]:
     yield "etcd, static pod", tables.forms("etcd"), lambda row: _of_pod(_zap(row))
     yield "containerd", tables.forms("containerd"), lambda row: _of_runtime("containerd", row)
     yield "cri-o", tables.forms("cri-o"), lambda row: _of_runtime("crio", row)
+
+
+def _modelled() -> tuple[Counter[tuple[str, str]], list[str]]:
+    """Return the results of the model that reads texts with the whole table."""
+    counts: Counter[tuple[str, str]] = Counter()
+    wrong = []
+    for row in tables.forms("kubelet"):
+        if _version(row.last) < _FIRST_NEW:
+            continue
+        answer = matching.meaning(_chain(row)[1].replace("{}", filled(row)), "kubelet") or UNKNOWN
+        result = _result(row.meaning, answer)
+        counts[row.meaning, result] += 1
+        if result == "wrong":
+            wrong.append(f"    {row.meaning} -> {answer}: {row.form}")
+    return counts, wrong
 
 
 def _version(release: str) -> tuple[int, int]:

@@ -98,6 +98,9 @@ def _of_function(
     source: Source, function: Function, reached: bool, constants: dict[str, str]
 ) -> Iterator[Found]:
     here = {**constants, **source.constants}
+    if function.name == "Error" and function.owner:
+        for site in go_sites.told(source.tokens, function.begin, function.end, here):
+            yield from _row(source, site)
     for site in go_sites.sites(source.tokens, function.begin, function.end, here):
         if reached or site.kind in {go_sites.FATAL, go_sites.EXIT}:
             yield from _row(source, site)

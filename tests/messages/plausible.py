@@ -44,10 +44,12 @@ def filled(row: Row, nested: str = NESTED) -> str:
 def _value(kind: str, before: str, nested: str) -> str:
     if kind in "%t":
         return {"%": "%", "t": "true"}[kind]
-    if kind == "w" or nested:
-        return nested or NESTED
     if kind in _NUMBERS:
         return "3"
+    if kind == "q" and nested:
+        return f'"{nested}"'
+    if kind == "w" or nested:
+        return nested or NESTED
     name = next((value for words, value in _NAMES if words.search(before[-24:])), "example")
     if kind == "q":
         return f'"{name}"'

@@ -9,7 +9,16 @@ import re
 
 import pytest
 
-from tests.messages import classify, go_sites, go_source, mine, plausible, tables
+from tests.messages import (
+    classify,
+    go_sites,
+    go_source,
+    matching,
+    mine,
+    plausible,
+    systemd,
+    tables,
+)
 from tests.messages.go_reach import Reach
 from tests.messages.tables import Row
 
@@ -149,3 +158,48 @@ def test_values_of_verbs() -> None:
     assert plausible.filled(row, "no such file") == (
         'open /var/lib/kubelet/example on node "node-1", 3 of 3: no such file'
     )
+
+
+@pytest.mark.parametrize("component", tables.COMPONENTS)
+def test_a_text_has_the_class_of_one_form(component: str) -> None:
+    """No text of a form is read as that of a form of another class."""
+    wrong = []
+    for row in ALL[component]:
+        form = matching.matching(plausible.filled(row), component)
+        if form is None or form.row.meaning != row.meaning:
+            wrong.append((row.form, row.meaning, form and form.row.form))
+    assert not wrong
+
+
+@pytest.mark.parametrize(
+    ("text", "meaning"),
+    [
+        ('failed to run Kubelet: unknown policy: "static"', "configuration"),
+        (
+            "Failed to start ContainerManager: Failed to enforce Kube Reserved Cgroup Limits on"
+            ' "/kubelet.slice": ["kubelet"] cgroup does not exist',
+            "configuration",
+        ),
+        (
+            "Failed to start ContainerManager: failed to initialize top level QOS containers:"
+            " mkdir /sys/fs/cgroup/memory/kubepods: no space left on device",
+            "cgroup",
+        ),
+        (
+            "Failed to start ContainerManager: start cpu manager error: [cpumanager] unable to"
+            " determine reserved CPU resources for static policy",
+            "configuration",
+        ),
+        (
+            "failed to parse kubelet flag: unknown flag: --cni-bin-dir",
+            "configuration",
+        ),
+        ("failed to run Kubelet: what nobody knows", ""),
+    ],
+)
+def test_known_texts(text: str, meaning: str) -> None:
+    assert matching.meaning(text, "kubelet") == meaning
+
+
+def test_systemd_has_no_result_that_is_not_known() -> None:
+    assert [line for line in systemd.differences() if line.startswith("result")] == []
