@@ -15,8 +15,8 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers.node.runtime import (  # noqa: E501
-    RuntimeUnit,
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers.node import (
+    runtime,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.control_plane import (
     static_pods,
@@ -241,7 +241,7 @@ def _of_pod(line: str) -> str:
 
 def _of_runtime(program: str, row: Row) -> str:
     line = _PREFIX.format(f"{program}[700]", f"{program}: {filled(row)}")
-    unit = RuntimeUnit(result="exit-code", exec_main_status=1, said=(line,))
+    unit = runtime.RuntimeUnit(result="exit-code", exec_main_status=1, said=(line,))
     about = errno_message.about(line)
     words = runtime_journal.told(unit)
     if about is not None and words.what:

@@ -53,7 +53,7 @@ def _form(row: Row) -> Form:
         last = verb.end()
     parts.append(_own(row.form[last:]))
     words = re.sub(r"[\W_]", "", _VERB.sub("", row.form))
-    pattern = re.compile("".join(parts), re.DOTALL)
+    pattern = re.compile("".join(parts), re.DOTALL | re.IGNORECASE)
     return Form(row, pattern, len(words), _inner(kinds, row.nested))
 
 

@@ -130,7 +130,7 @@ def folded(form: str) -> str:
     return re.sub(r"\s+", " ", plain).strip().rstrip(".!").lower()
 
 
-def rows(component: str, folder: Path, scanned: dict[str, list[Found]]) -> list[Row]:
+def rows(component: str, scanned: dict[str, list[Found]]) -> list[Row]:
     """Return the rows of one component, of all its releases."""
     table: dict[str, Row] = {}
     kinds: dict[str, Counter[str]] = {}

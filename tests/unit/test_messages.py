@@ -194,6 +194,11 @@ def test_a_text_has_the_class_of_one_form(component: str) -> None:
             "failed to parse kubelet flag: unknown flag: --cni-bin-dir",
             "configuration",
         ),
+        (
+            "failed to run Kubelet: Running with swap on is not supported, please disable swap! or"
+            " set --fail-swap-on flag to false. /proc/swaps contained: [Filename]",
+            "kernel",
+        ),
         ("failed to run Kubelet: what nobody knows", ""),
     ],
 )
