@@ -61,7 +61,8 @@ def _receiver(tokens: Sequence[Token], index: int) -> tuple[str, int]:
 
 def _split(tokens: Sequence[Token]) -> Iterator[tuple[Token, ...]]:
     """Yield the arguments between the brackets of a call."""
-    depth, part = 0, []
+    depth = 0
+    part: list[Token] = []
     for token in tokens:
         if token.kind == "mark":
             if token.value == "," and depth == 0:
@@ -76,7 +77,8 @@ def _split(tokens: Sequence[Token]) -> Iterator[tuple[Token, ...]]:
 
 def text_of(tokens: Sequence[Token], constants: Mapping[str, str]) -> str:
     """Return the text of an expression; what is not known stands there as %v."""
-    parts, index = [], 0
+    parts: list[str] = []
+    index = 0
     while index < len(tokens):
         token = tokens[index]
         if token.kind == "text":

@@ -96,8 +96,10 @@ def forms(component: str) -> list[Row]:
 
 
 def _row(line: dict[str, str]) -> Row:
-    cells = [line[column] for column in _COLUMNS]
-    return Row(*cells[:6], cells[6] == "yes", *cells[7:])
+    component, form, kind, first, last, place, nested, key, meaning = (
+        line[column] for column in _COLUMNS
+    )
+    return Row(component, form, kind, first, last, place, nested == "yes", key, meaning)
 
 
 def write(component: str, rows: Iterable[Row]) -> None:
