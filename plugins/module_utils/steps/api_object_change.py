@@ -50,14 +50,14 @@ def compare_and_swap(wanted, step, via):
 def give(wanted, step, via):
     """Set requests and limits of a workload's containers.
 
-    wanted: {path, real, sha256, resources}; resources as in workload_resources.given().
+    wanted: {path, real, sha256, resources}; resources as in workload_resources.set_quantities().
     """
 
     def edit(former):
         try:
-            return workload_resources.given(former.decode("utf-8"), wanted["resources"]).encode(
-                "utf-8"
-            )
+            return workload_resources.set_quantities(
+                former.decode("utf-8"), wanted["resources"]
+            ).encode("utf-8")
         except ValueError as error:
             raise ChangeError(
                 "{} was not changed: {}; collect evidence and plan again".format(
@@ -116,7 +116,7 @@ def _swap(path, real, expected, edit, step, via):
 def _write(api, item, former, facts, step, root_fd):
     """Return the intent, the object with the new text, what it holds then, the commit."""
     path, real = facts["path"], facts["real"]
-    with storage.told(
+    with storage.change_errors(
         f"{path} was not changed, because the journal in {step.root} cannot be written"
     ):
         entry = journal_entry.begin(

@@ -64,7 +64,7 @@ def work(params):
             FAILED,
             "the step ended, because {} cannot be used: {}; the next run finds out what became"
             " of it".format(
-                files.one_line(error.filename or "a file of this node"), storage.why(error)
+                files.one_line(error.filename or "a file of this node"), storage.way_out(error)
             ),
         )
     except Exception as error:  # pylint: disable=broad-except

@@ -113,7 +113,7 @@ def _swap(  # noqa: PLR0913, PLR0917 - the parts of one write
 ):
     with step.exclusive() as root_fd:
         place = file_target.Place(path, step.root)
-        with _made(place, make_folder and not step.check), storage.told(
+        with _made(place, make_folder and not step.check), storage.change_errors(
             f"{path} was not changed"
         ), _folder(place, make_folder) as folder:
             found = None if folder is None else file_target.look(place, folder)
@@ -175,7 +175,7 @@ def _made(place, wanted):
     is_new = False
     try:
         if wanted:
-            unmade = storage.told(f"{place.folder} was not made")
+            unmade = storage.change_errors(f"{place.folder} was not made")
             with unmade, contextlib.suppress(FileExistsError):
                 os.mkdir(place.folder, 0o755)
                 is_new = True
@@ -257,7 +257,7 @@ class _Swap:
             .decode("utf-8", "replace")
             or None,
         )
-        with storage.told(
+        with storage.change_errors(
             f"{self.place.path} was not changed, because the journal in {step.root} cannot be"
             " written"
         ):
@@ -275,8 +275,8 @@ class _Swap:
             except OSError as error:
                 raise ChangeError(
                     f"{self.place.path} holds its new bytes, but that cannot be committed:"
-                    f" {storage.why(error)} (the journal's entry {entry.name} of run {entry.run_id}"
-                    " stays open)",
+                    f" {storage.way_out(error)} (the journal's entry {entry.name} of run"
+                    f" {entry.run_id} stays open)",
                     changed=True,
                 ) from error
         return f"{entry.run_id}/{entry.name}"

@@ -47,7 +47,7 @@ def recover_all(step, only_run=None):
             if only_run in (None, item["run_id"])
         ]
         if root_fd is not None:
-            with storage.told(f"{step.root} cannot be tidied"):
+            with storage.change_errors(f"{step.root} cannot be tidied"):
                 _sweep(root_fd, step.root)
     return results
 
@@ -75,7 +75,7 @@ def _recover(run_id, name, step):
     answer = {"run_id": run_id, "entry": name, "path": intent["path"]}
     if end:
         return dict(answer, result=end["result"], sha256=end["sha256_present"])
-    with storage.told(
+    with storage.change_errors(
         "the interrupted change of {} (entry {} of run {}) was not ended".format(
             intent["path"], name, run_id
         )

@@ -15,7 +15,7 @@ from dataclasses import asdict
 from typing import Any
 
 from ...module_utils.shared import restart_impact
-from ...module_utils.shared.klog_verbosity import given
+from ...module_utils.shared.klog_verbosity import explicit_verbosity
 from ...module_utils.shared.units import KUBELET as KUBELET_UNIT
 from ..editing import draft as editing_draft
 from ..evidence import contract
@@ -119,7 +119,10 @@ def _in_its_file(unit: KubeletUnit, level: int) -> tuple[dict[str, Any], str] | 
     The result is None where another way is needed.
     """
     names = [name for name, _value in unit.split_variables]
-    if VARIABLE not in names or given(kubelet_dropin.behind(unit, VARIABLE)) is not None:
+    if (
+        VARIABLE not in names
+        or explicit_verbosity(kubelet_dropin.behind(unit, VARIABLE)) is not None
+    ):
         return None  # what follows it counts
     for file in reversed(unit.environment_files):
         lines = list(ASSIGNMENT.finditer(file.text or ""))
@@ -157,7 +160,7 @@ def _spliced(file: FileRecord, place: int, old: str, new: str) -> tuple[dict[str
 def _beside_it(unit: KubeletUnit, level: int, run_id: str) -> tuple[dict[str, Any], str]:
     """Return a drop-in that sorts after the others, and the file of the variable that it reads."""
     name = unit.split_variables[-1][0] if unit.split_variables else ""
-    if given(kubelet_dropin.behind(unit, name)) is not None:
+    if explicit_verbosity(kubelet_dropin.behind(unit, name)) is not None:
         raise editing_draft.EditRefused(
             KUBELET_UNIT,
             None,

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ...module_utils.shared.journal_names import LEVEL
-from ...module_utils.shared.klog_verbosity import given, of_argv
+from ...module_utils.shared.klog_verbosity import explicit_verbosity, of_argv
 from ..evidence import contract
 from ..evidence import document as evidence_document
 from ..evidence.answers.cluster.nodes import Nodes
@@ -168,7 +168,7 @@ def kubelet_level(kubelet: Kubelet) -> int:
 
     The last file that sets logging.verbosity counts.
     """
-    level: int | None = given(kubelet.argv)
+    level: int | None = explicit_verbosity(kubelet.argv)
     if level is not None:
         return level
     level = 0

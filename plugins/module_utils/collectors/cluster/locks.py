@@ -58,7 +58,7 @@ def _take(rows, answers, errors):
 
 def _uids(api, budget):
     """Yield the UID of namespace kube-system."""
-    yield uid_of(api, budget.left())
+    yield uid_of(api, budget.remaining())
 
 
 def _leases(api):

@@ -105,7 +105,7 @@ def _short(item, *names, **renamed):
     found = {name: item.get(name) for name in names}
     found.update((new, item.get(old)) for old, new in renamed.items())
     if found.get("message"):
-        found["message"] = files.told(found["message"], TEXT)
+        found["message"] = files.masked_text(found["message"], TEXT)
     return found
 
 
@@ -175,7 +175,7 @@ def event_of(item):
     component = item.get("reportingComponent") or source.get("component")
     created = (item.get("metadata") or {}).get("creationTimestamp")
     event.update(
-        message=files.told(item.get("message"), TEXT),
+        message=files.masked_text(item.get("message"), TEXT),
         first=event["first"] or created,
         last=event["last"] or created,
         type=item.get("type"),

@@ -55,7 +55,7 @@ def pod_of(item):
     found = jobs.pod_of(item)
     found.update(
         namespace=meta.get("namespace"),
-        message=files.told(status.get("message"), 500),
+        message=files.masked_text(status.get("message"), 500),
         started=status.get("startTime"),
         owner=owner_name,
         owner_uid=owner_uid,
@@ -254,7 +254,7 @@ def _plugin_container(container):
         "restarts": container.get("restartCount") or 0,
         "waiting": (state.get("waiting") or {}).get("reason"),
         "exit_code": last.get("exitCode"),
-        "message": files.told(last.get("message"), 300).strip(),
+        "message": files.masked_text(last.get("message"), 300).strip(),
     }
 
 
@@ -333,7 +333,7 @@ def last_words(api, plugin, container):
     if code != 200 or not lines:
         return ""
     line = next((one for one in reversed(lines) if TELLING in one.lower()), lines[-1])
-    return files.told(line, 300)
+    return files.masked_text(line, 300)
 
 
 def _ask_owners(api, items):

@@ -248,7 +248,7 @@ def record(status, data=None, truncated=False, source=None, started=None, error=
 def _run(reader, collector, source):
     started = time.monotonic()
     try:
-        reader.session.deadline.left()
+        reader.session.deadline.remaining()
         data, truncated = collector.run(reader)
         return record("ok", data, truncated, source, started)
     except ApiError as error:

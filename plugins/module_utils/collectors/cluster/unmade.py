@@ -73,7 +73,7 @@ def _take_refusal(found, key, item):
         text = str(item.get("message") or "")
         if text.startswith(AGAIN):
             text = text[len(AGAIN) :]
-        refusal.update(last=last, message=files.told(text, MAX_TEXT))
+        refusal.update(last=last, message=files.masked_text(text, MAX_TEXT))
 
 
 def lacking(item, kind):

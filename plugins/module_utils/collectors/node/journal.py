@@ -139,7 +139,7 @@ def _by_restart():
 
     found = []
     for run_id in run_ids:
-        raised = [(one, None) for one in raised_levels.left(run_id, ROOT)]
+        raised = [(one, None) for one in raised_levels.restorable_records(run_id, ROOT)]
         raised += [(one, why) for one, (up, why) in raised_levels.edited(run_id, ROOT) if up]
         for one, by_hand in raised:
             former = (one.get("former") or {}).get("argv") or []

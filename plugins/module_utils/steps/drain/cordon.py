@@ -44,7 +44,7 @@ def put(api, name, run_id, reason, held=False, ended=None):
 
     def decide(node):
         found = cordon_annotation.cordon_of(node)
-        if cordon_annotation.theirs(node, held):
+        if cordon_annotation.has_foreign_cordon(node, held):
             return THEIRS, None
         if found and (found["run"] == run_id or _is_settled(found, held, ended)):
             return MINE, None
@@ -77,7 +77,9 @@ def lift(api, name, run_id=None, held=False):
         found = cordon_annotation.cordon_of(node)
         if found is None:
             return _owner(node), None
-        if found["run"] != run_id and (run_id is not None or cordon_annotation.theirs(node, held)):
+        if found["run"] != run_id and (
+            run_id is not None or cordon_annotation.has_foreign_cordon(node, held)
+        ):
             return THEIRS, None
         return MINE, {
             "metadata": {"annotations": {cordon_annotation.CORDON: None}},

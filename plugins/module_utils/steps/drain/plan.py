@@ -12,7 +12,7 @@ import re
 import time
 
 from ...kubeapi.client import one_line
-from ...shared.cordon_annotation import cordoned, theirs
+from ...shared.cordon_annotation import cordoned, has_foreign_cordon
 from . import disruption_budgets
 
 MIRROR = "kubernetes.io/config.mirror"
@@ -279,7 +279,7 @@ def silent(node):
 def refusal(node, allow=(), held=False):
     """Return the sentence that refuses the node as it is, or None.
 
-    held: as in cordon_annotation.theirs().
+    held: as in cordon_annotation.has_foreign_cordon().
     """
     name = node["metadata"]["name"]
     dead = silent(node)
@@ -300,7 +300,7 @@ def refusal(node, allow=(), held=False):
             "{} is not drained: it is fenced on purpose (taint {}); allow it with kubemend_allow:"
             " [{}]".format(name, ", ".join(fences), FENCED)
         )
-    if theirs(node, held):
+    if has_foreign_cordon(node, held):
         return (
             f"{name} is not drained: another client cordoned it, and who did may be at work"
             f" there; uncordon it, or allow it with kubemend_allow: [{FENCED}] (their cordon stays"

@@ -161,7 +161,7 @@ def _keep(item, step):
     with step.exclusive() as root_fd:  # noqa: SIM117 - the next needs this one
         with storage.descriptor(durable_files.private_folder(journal.FOLDER, root_fd)) as runs:
             with storage.descriptor(durable_files.private_folder(step.run_id, runs)) as fd:
-                with storage.told(
+                with storage.change_errors(
                     f"nothing more was deleted, because the journal in {step.root} cannot be"
                     " written"
                 ):

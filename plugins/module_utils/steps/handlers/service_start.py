@@ -275,7 +275,7 @@ def _switched(name, now, after, step, root_fd):
         "sha256_after": _digest(after),
         "size_before": len(_bytes(now)),
     }
-    with storage.told(
+    with storage.change_errors(
         f"{path} was not changed, because the journal in {step.root} cannot be written"
     ):
         entry = journal_entry.begin(step, root_fd, facts, _bytes(now), None)[0]
@@ -285,7 +285,7 @@ def _switched(name, now, after, step, root_fd):
             entry.commit()
         except OSError as error:
             raise ChangeError(
-                f"{name} is {after}, but that cannot be committed: {storage.why(error)};"
+                f"{name} is {after}, but that cannot be committed: {storage.way_out(error)};"
                 f" {_stays_open(entry)}",
                 changed=True,
             ) from error

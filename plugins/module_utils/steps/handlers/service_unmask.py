@@ -164,7 +164,7 @@ def _switched(path, now, after, step, root_fd):
         "sha256_after": _digest(after),
         "size_before": None if former is None else len(former),
     }
-    with storage.told(
+    with storage.change_errors(
         f"{path} was not changed, because the journal in {step.root} cannot be written"
     ):
         entry = journal_entry.begin(step, root_fd, facts, former, None)[0]
@@ -178,8 +178,8 @@ def _switched(path, now, after, step, root_fd):
             entry.commit()
         except OSError as error:
             raise ChangeError(
-                f"{path} is done, but that cannot be committed: {storage.why(error)}; the journal's"
-                f" entry {entry.name} of run {entry.run_id} stays open",
+                f"{path} is done, but that cannot be committed: {storage.way_out(error)}; the"
+                f" journal's entry {entry.name} of run {entry.run_id} stays open",
                 changed=True,
             ) from error
     return f"{entry.run_id}/{entry.name}"
@@ -196,7 +196,7 @@ def _mask(path, target):
     try:
         os.symlink(target, path)
     except OSError as error:
-        return storage.why(error)
+        return storage.way_out(error)
     return None
 
 

@@ -100,7 +100,7 @@ def _run(work):
     except OSError as reason:
         path = files.one_line(reason.filename or "a file of this node")
         return (
-            f"it ended, because {path} cannot be used: {storage.why(reason)}; {LIST_AGAIN}",
+            f"it ended, because {path} cannot be used: {storage.way_out(reason)}; {LIST_AGAIN}",
             True,
         )
     except Exception as reason:  # pylint: disable=broad-except
