@@ -315,7 +315,7 @@ def _pending(step, former, host):
         "argv": files.masked_argv(former.argv),
         "exe": procfs.link(former.pid, "exe"),
     }
-    given = instances.given(former.pid, former.argv, files.whole("/proc/self/mountinfo") or "")
+    given = instances.flag_files(former.pid, former.argv, files.whole("/proc/self/mountinfo") or "")
     found = restart_impact.changes(
         process,
         given,

@@ -237,17 +237,17 @@ def _controller(item):
 
 def read_events(api):
     """Return (job UID → its events, job UID → (namespace, name), oldest time or None, cut)."""
-    events, names, seen = {}, {}, set()
+    events, names, uids = {}, {}, set()
     times = []
     cut = False
     for item in api.items("/api/v1/events", {"fieldSelector": "involvedObject.kind=Job"}):
         about, uid = item.get("involvedObject") or {}, (item.get("metadata") or {}).get("uid")
-        if uid in seen or not _is_batch(about):
+        if uid in uids or not _is_batch(about):
             continue
-        if len(seen) >= MAX_EVENTS:
+        if len(uids) >= MAX_EVENTS:
             cut = True
             break
-        seen.add(uid)
+        uids.add(uid)
         event = event_of(item)
         events.setdefault(about["uid"], []).append(event)
         names[about["uid"]] = (about.get("namespace"), about.get("name"))

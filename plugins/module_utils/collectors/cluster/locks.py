@@ -146,4 +146,4 @@ def differ(servers):
         for server in servers
         if server["objects"]
     ]
-    return any(one != views[0] for one in views[1:])
+    return any(view != views[0] for view in views[1:])

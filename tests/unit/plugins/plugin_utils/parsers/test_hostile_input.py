@@ -392,7 +392,7 @@ PARSERS = (
     Parser(kubelet_log.chosen, (TEXT,), (list,)),
     Parser(kubelet_end.without_stacks, (LINES,), (list,)),
     Parser(component_end.ends, (BYTES, BYTES), (tuple,)),
-    Parser(component_end.said, (LINES, st.just("kube-scheduler")), (str, NONE)),
+    Parser(component_end.find_start_failure, (LINES, st.just("kube-scheduler")), (str, NONE)),
     Parser(scheduler_log.events, (st.lists(BYTES, max_size=6),), (tuple,)),
     Parser(etcd.split, (TEXT,), (list,)),
     Parser(etcd.parsed, (TEXT,), (tuple,)),
