@@ -83,7 +83,7 @@ def _step(
     """Return (why not, None), or ("", what apply_step does on the node)."""
     # what is restarted may not come back as it was, and its leader cannot renew
     if writes.refused(of):
-        return writes.why(of), None
+        return writes.refusal_text(of), None
     if ALLOWED not in allow:
         return (
             (

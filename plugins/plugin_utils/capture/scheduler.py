@@ -119,7 +119,7 @@ def _running(cluster: Cluster, names: set[str]) -> list[tuple[Host, Process]]:
         if host.status == "ok" and host.control_plane:
             found += [
                 (host, process)
-                for process in host.control_plane.of(SCHEDULER)
+                for process in host.control_plane.processes_of(SCHEDULER)
                 if leader_election.scheduler_names(process) & names
             ]
     return found

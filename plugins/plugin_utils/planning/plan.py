@@ -221,7 +221,7 @@ def _written(cluster: Cluster, group: tuple[Step, ...]) -> tuple[Step, ...]:
 
     A step that needs no write does not go alone.
     """
-    reason = writes.why(cluster)
+    reason = writes.refusal_text(cluster)
     if not reason or all(_is_local(step) for step in group):
         return group
     return tuple(replace(step, blocked_by=all_of(reason, step.blocked_by)) for step in group)

@@ -212,7 +212,7 @@ def _asked_reasons(cluster: Cluster, pending: Pending) -> Iterator[str]:
 
 
 def _refused(cluster: Cluster, row: PendingPods) -> str:
-    reasons = excluded_nodes.nodes_of(cluster).of(row)
+    reasons = excluded_nodes.nodes_of(cluster).reasons_of(row)
     since = f"since {one_line(row.since, 40)} {one_line(row.scheduler, 120)} says"
     if not reasons:
         return f"{since}: {one_line(row.message, 600)}"

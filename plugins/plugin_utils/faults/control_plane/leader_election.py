@@ -91,7 +91,9 @@ def _once(host: Host, collectors: tuple[str, ...]) -> list[Missing]:
 
 def _only_one(cluster: Cluster, component: str) -> bool:
     running = sum(
-        len(host.control_plane.of(component)) for host in cluster.hosts if host.control_plane
+        len(host.control_plane.processes_of(component))
+        for host in cluster.hosts
+        if host.control_plane
     )
     return len(cluster.members) + len(cluster.strangers) <= 1 and running <= 1
 
@@ -376,7 +378,7 @@ def locks_overlap(cluster: Cluster) -> Iterator[CheckResult]:
 def _electing(host: Host, component: str) -> list[Process]:
     if host.control_plane is None:
         return []
-    return [process for process in host.control_plane.of(component) if process.elect]
+    return [process for process in host.control_plane.processes_of(component) if process.elect]
 
 
 @dataclass(frozen=True)

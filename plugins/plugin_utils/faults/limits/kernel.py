@@ -268,9 +268,9 @@ def _hit(
     name = host.node or host.host
     most_of_them, rank, state, severity = "", 0, "used up", None
     if first.culprit:
-        most_of_them = f", most of them by {first.culprit} with {first.held(first.culprit)}"
+        most_of_them = f", most of them by {first.culprit} with {first.usage_of(first.culprit)}"
     if first.holders:
-        rank = -first.held(first.holders[0])
+        rank = -first.usage_of(first.holders[0])
     if first.left:
         state = "nearly used up"
     if first.key != FILE_MAX and first.uid != 0:
@@ -290,7 +290,11 @@ def _hit(
 
 def _users(shortages: list[Shortage]) -> str:
     """Return whose limits are used up, for a summary."""
-    users = [model_limits.whose(shortage.uid) for shortage in shortages if shortage.key != FILE_MAX]
+    users = [
+        model_limits.describe_user(shortage.uid)
+        for shortage in shortages
+        if shortage.key != FILE_MAX
+    ]
     if not users:
         return ""
     if len(users) > SHOWN:

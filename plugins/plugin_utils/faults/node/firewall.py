@@ -181,11 +181,11 @@ def _ports(host: Host, document: Mapping[str, Any]) -> tuple[dict[int, str], lis
     extract = control_plane.extract(document)
     if extract is None:
         return ports, gaps
-    for process in extract.of("kube-apiserver"):
+    for process in extract.processes_of("kube-apiserver"):
         port = _api_port(process.argv)
         if port and process.pid not in inner:
             ports[port] = "the API server"
-    for process in extract.of("etcd"):
+    for process in extract.processes_of("etcd"):
         if process.pid not in inner:
             peer_ports, peer_gaps = _peers(host, process.argv)
             ports.update(dict.fromkeys(peer_ports, "etcd's other members"))

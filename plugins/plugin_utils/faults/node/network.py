@@ -211,7 +211,7 @@ def pressed(cluster: Cluster) -> Iterator[CheckResult]:
 
 def _eased(condition: str, pressure: model_pressure.Pressure) -> list[str]:
     """Return a clause for a condition although no threshold is crossed now."""
-    rows = list(pressure.of(condition))
+    rows = list(pressure.measures_of(condition))
     if not any(own and threshold.free is not None for threshold, own, _crossed in rows):
         return []
     if condition == "MemoryPressure":
@@ -234,7 +234,7 @@ def _pressed(cluster: Cluster, view: NodeView, conditions: list[Condition]) -> D
         proofs.append(_condition(cluster, view, condition))
         if view.host is not None:
             kind, pressure = condition.type or "", view.host.pressure
-            crossed, more = model_pressure.told(kind, view.host.host, pressure)
+            crossed, more = model_pressure.describe_condition(kind, view.host.host, pressure)
             clauses += crossed or _eased(kind, pressure)
             proofs += more
     measured = ""

@@ -52,7 +52,7 @@ class _Kept:
         self.nodes.update((view.name, view) for view in at)
         self.entries.append(entry)
         helpless = nodes.helpless(entry, [view.name for view in at])
-        others = [reason for reason in nodes.of(entry) if _counts(reason)]
+        others = [reason for reason in nodes.reasons_of(entry) if _counts(reason)]
         self.plain = self.plain or (not others and not helpless)
         self.helpless += [name for name in helpless if name not in self.helpless]
         if not self.others:
@@ -158,7 +158,7 @@ def _met_taints(
     off: of each group of nodes the taints that keep the pod away; nodes: each with the place of its
     group.
     """
-    for reason in taints.told(message):
+    for reason in taints.parse_reasons(message):
         if reason.taint is None and reason.kind != "taints":
             continue
         carriers = _carriers(reason.taint, off, nodes)

@@ -302,7 +302,7 @@ def _holding_proof(node: Node, holding: Holding) -> EvidenceRef:
 
 def _holding_state(node: Node, holding: Holding) -> str:
     state = _STATES[holding.state]
-    running = (node.seen and node.seen.running) or ()
+    running = (node.evidence and node.evidence.running) or ()
     if holding.state in ("gone", "ended") and holding.pod_uid in running:
         state += ", but had processes when the node was asked"
     return state
@@ -684,8 +684,8 @@ def _unregistered_hit(node: Node, resource: str, capacity: int, requested: bool)
         # The plugin may have been taken away on purpose.
         severity = "info"
     folder = None
-    if node.seen is not None:
-        folder = node.seen.folder
+    if node.evidence is not None:
+        folder = node.evidence.folder
     return _hit(
         node,
         f"no device plugin serves {resource} on {node.name}",
@@ -712,7 +712,7 @@ def _sockets(node: Node) -> str:
         text += f"; nothing listens on {', '.join(dead)}"
     if older:
         text += f"; older than the kubelet's own, so not registered with it: {', '.join(older)}"
-    if node.seen and node.seen.kubelet_socket and not dead:
+    if node.evidence and node.evidence.kubelet_socket and not dead:
         text += (
             "; the kubelet created its own socket again when it started, and no plugin has come"
             " since"

@@ -130,8 +130,8 @@ def knows_accepted_policy(node: Node) -> bool:
 def _require_accepted(node: Node, *keys: str) -> None:
     """Raise RefusedError where a kubelet refuses one of these settings."""
     configuration = refused_configuration.judged(node)
-    if configuration.of(*keys):
-        reason = configuration.why
+    if configuration.refuses(*keys):
+        reason = configuration.reason
         raise RefusedError(f"its kubelet refuses its configuration (KM506): {reason}")
 
 
@@ -209,7 +209,7 @@ def _before_reset(node: Node) -> str:
     configuration = refused_configuration.judged(node)
     if not configuration.refused:
         return ""
-    reason = configuration.why.replace("{", "{{").replace("}", "}}")
+    reason = configuration.reason.replace("{", "{{").replace("}", "}}")
     return f"first correct what its kubelet refuses (KM506: {reason}); then "
 
 

@@ -92,7 +92,7 @@ def _schedulers(cluster: Cluster) -> _Schedulers:
     for host in cluster.hosts:
         if host.status != "ok" or not host.control_plane:
             continue
-        for process in host.control_plane.of(SCHEDULER):
+        for process in host.control_plane.processes_of(SCHEDULER):
             running.append((host, process))
             defect = node_tree.defect(process.release)
             if defect is None:
@@ -518,7 +518,7 @@ def _explained(cluster: Cluster, targets: frozenset[str]) -> lost_nodes_cause.Ex
     _lock, host, _ready = leader(cluster)
     process = None
     if host and host.control_plane:
-        process = next(iter(host.control_plane.of(SCHEDULER)), None)
+        process = next(iter(host.control_plane.processes_of(SCHEDULER)), None)
     nodes = cluster.typed(Nodes).items
     zone_of = {str(node.name): zone_key(node.labels or {}) for node in nodes}
     return lost_nodes_cause.explained(cluster, host, process, zone_of, targets)

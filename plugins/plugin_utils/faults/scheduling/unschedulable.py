@@ -226,7 +226,7 @@ def _schedulers(cluster: Cluster) -> list[tuple[Host, Any]]:
     schedulers = []
     for host in cluster.hosts:
         if host.control_plane:
-            schedulers += [(host, item) for item in host.control_plane.of(SCHEDULER)]
+            schedulers += [(host, item) for item in host.control_plane.processes_of(SCHEDULER)]
     return schedulers
 
 
@@ -344,7 +344,7 @@ def _counted(entry: PendingPods, nodes: excluded_nodes.Nodes) -> list[Excluded]:
 
     They concern nodes that the pod does not ask for, or the control plane's.
     """
-    reasons = nodes.of(entry)
+    reasons = nodes.reasons_of(entry)
     # it counts no nodes, and contains nothing that is known here
     if not reasons and entry.message:
         return [Excluded("unknown", one_line(entry.message, 300), None)]
@@ -455,7 +455,7 @@ class _Waiters:
         if not self.waiting:
             self.spared = [
                 (one_line(f"not for {_named(entry)}: {text}", 320), names)
-                for text, names in excluded_nodes.spared(nodes.of(entry), reasons)
+                for text, names in excluded_nodes.spared(nodes.reasons_of(entry), reasons)
             ]
         self.waiting.append((entry, reasons))
 

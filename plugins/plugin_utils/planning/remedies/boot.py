@@ -72,7 +72,7 @@ def _other_name(node: NodeBoot, one: Problem) -> str | None:
     found = sysctl_d.at_boot(node.limits.records, (model_boot.FORWARDING,)).get(
         model_boot.FORWARDING
     )
-    if found is None or persistent_sysctl.taken(found.key, found.value) != 0:
+    if found is None or persistent_sysctl.accepted_number(found.key, found.value) != 0:
         return None
     return (
         f"{persistent_sysctl.place(found)} says {found.key} = 0, which is the same setting: take"

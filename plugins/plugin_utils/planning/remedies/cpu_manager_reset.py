@@ -159,7 +159,7 @@ def _unlent(scene: RemedyContext, words: Sequence[str]) -> str:
         return ""
     kubelet = contract.answer(scene.document, Kubelet)
     document = _with_kubelet(scene.document, replace(kubelet, argv=(*kubelet.argv, *words)))
-    refused = refused_configuration.read(document).why
+    refused = refused_configuration.read(document).reason
     if not refused:
         return ""
     return f"with {' '.join(words)} its kubelet would refuse its configuration ({refused})"
@@ -267,7 +267,7 @@ def _lonely(scene: RemedyContext) -> str | None:
     if consent.SINGLE_CONTROL_PLANE in scene.consent.allow:
         return None
     own = next((host for host in scene.cluster.hosts if host.host == scene.finding.host), None)
-    if own is None or not own.control_plane or not own.control_plane.of("kube-apiserver"):
+    if own is None or not own.control_plane or not own.control_plane.processes_of("kube-apiserver"):
         return None
     gone = [
         *membership.lost(scene.cluster),

@@ -123,7 +123,7 @@ def _may_lower(
         return False
     found = limits.at_boot().get(key)
     return running > target or (
-        found is not None and (persistent_sysctl.taken(key, found.value) or 0) > target
+        found is not None and (persistent_sysctl.accepted_number(key, found.value) or 0) > target
     )
 
 
@@ -198,7 +198,7 @@ def _has(limits: model_limits.Limits, key: str, running: int, target: int) -> bo
     lasting = (
         running == persistent_sysctl.UNBOUNDED
         if found is None
-        else (persistent_sysctl.taken(key, found.value) or 0) >= target
+        else (persistent_sysctl.accepted_number(key, found.value) or 0) >= target
     )
     return running >= target and lasting
 

@@ -248,8 +248,8 @@ def _unconfigured(scene: RemedyContext, service: Service) -> str | None:
     if not judged.refused:
         return None
     return (
-        f"the kubelet would not start, it refuses its configuration (KM506): {judged.why}; correct"
-        " that first"
+        f"the kubelet would not start, it refuses its configuration (KM506): {judged.reason};"
+        " correct that first"
     )
 
 

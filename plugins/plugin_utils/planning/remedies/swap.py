@@ -73,7 +73,7 @@ def off(scene: RemedyContext) -> list[Step]:
 
 def _own_swaps(node: NodeSwap) -> list[Running]:
     """Return the swap that is on and belongs to this node."""
-    return [swap for swap in node.on or () if node.own(swap)]
+    return [swap for swap in node.on or () if node.owns_swap(swap)]
 
 
 def _forbidden(scene: RemedyContext, node: NodeSwap, found: Sources) -> str | None:

@@ -279,7 +279,7 @@ PARSERS = (
     Parser(klog.parse, (TEXT,), (klog.Line,)),
     Parser(scheduling_message.parse, (st.one_of(TEXT, JUNK),), (scheduling_message.Message,)),
     Parser(admission_message.refusal, (TEXT, TEXT), (admission_message.Refusal,)),
-    Parser(taints.told, (st.one_of(TEXT, JUNK),), (tuple,)),
+    Parser(taints.parse_reasons, (st.one_of(TEXT, JUNK),), (tuple,)),
     Parser(taints.read, (_decoded(nodes_answer.Taint, JUNK),), (taints.Taint, NONE)),
     Parser(cache_dump.parse, (LINES,), (cache_dump.Dump,)),
     Parser(node_tree.algorithm, (st.one_of(TEXT, JUNK),), (str, NONE)),
