@@ -109,7 +109,7 @@ class ActionModule(NodeAction):
         }
         try:
             run_id = _run_id(folder)
-            step = _step_of(check_mode.asked(run_files.read_plan(folder)), identity)
+            step = _step_of(check_mode.askable_steps(run_files.read_plan(folder)), identity)
         except (OSError, ValueError, KeyError, TypeError):
             return not_asked
         if step is None or step.host != host or orphaned():
@@ -129,7 +129,7 @@ class ActionModule(NodeAction):
         status, reason, answer = self._ask(host, params, task_vars)
         if status == "ok":
             record = checked(answer)
-            record["reason"] = check_mode.said(record["reason"])
+            record["reason"] = check_mode.answer_text(record["reason"])
             if record["state"] in (step_kinds.DONE, step_kinds.ROLLED_BACK):
                 record.update(
                     state=step_kinds.FAILED,

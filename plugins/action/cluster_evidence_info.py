@@ -132,7 +132,7 @@ class _Wait:
     def _report_missing(self, left: float) -> None:
         message = "the API does not answer yet"
         if self.missing is not None:
-            message = node_ready_wait.told(self.missing)
+            message = node_ready_wait.clause(self.missing)
         if message != self.message:
             self._tell(
                 f"kubemend: waiting for the API to have recovered nodes Ready, for {left:.0f} s at"

@@ -157,7 +157,7 @@ def _diagnose(args: dict[str, Any], diff: bool) -> dict[str, Any]:
     evaluation = _evaluate(args)
     judged, planned = evaluation.judged, evaluation.planned
     if args["mode"] == "plan" and not args["asked"]:
-        queried = check_mode.asked(planned)
+        queried = check_mode.askable_steps(planned)
         if queried:
             return _before_looks(args, planned, queried)
     run = _run(args, diff, evaluation, earlier)

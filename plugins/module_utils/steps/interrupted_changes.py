@@ -91,7 +91,7 @@ def _recover(run_id, name, step):
 
 def _readable(run_id, name, root):
     """Return the journal's item of this entry; raise ChangeError where it cannot be read."""
-    item = next((one for one in journal.read_run(run_id, root) if one["entry"] == name), None)
+    item = next((entry for entry in journal.read_run(run_id, root) if entry["entry"] == name), None)
     if item is None or item["error"]:
         raise ChangeError(
             "the entry {} of run {} cannot be read in the journal ({}); compare the file that it is"

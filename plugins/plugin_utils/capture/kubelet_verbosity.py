@@ -73,7 +73,7 @@ def _refusal(scene: RemedyContext) -> str | None:
     The node checks again at the last moment.
     """
     host, allow = scene.finding.host or "", scene.consent.allow
-    refusal = _not_well(scene, host) or fencing.why(scene)
+    refusal = _not_well(scene, host) or fencing.refusal(scene)
     if refusal:
         return refusal
     held = _devices(scene)

@@ -50,15 +50,17 @@ class UnmaskKubelet(StepHandler):
         except (ChangeError, OSError) as error:
             return self._unfinished(step, error)
         complaint = _reload()
-        seen = {"journal": done["entry"]}
-        reason = _still_masked(record["unit"], seen)
+        observation = {"journal": done["entry"]}
+        reason = _still_masked(record["unit"], observation)
         if reason is None:
-            return outcome(step.context, step_record.PROVEN, None, seen)
+            return outcome(step.context, step_record.PROVEN, None, observation)
         reason = f"the kubelet of {step.host} is not unmasked: {reason}"
         if complaint:
             reason += f" ({complaint})"
         return outcome(
-            step.context, *self._masked_again(step, record, done["entry"], reason), seen=seen
+            step.context,
+            *self._masked_again(step, record, done["entry"], reason),
+            observation=observation,
         )
 
     def _unfinished(self, step, error):
@@ -113,13 +115,16 @@ def _require_only_mask(name, path, target, host):
         )
 
 
-def _still_masked(name, seen):
-    """Return why systemd does not have the unit unmasked, or None; seen gets what it says."""
+def _still_masked(name, observation):
+    """Return why systemd does not have the unit unmasked, or None.
+
+    observation: gets what systemd says.
+    """
     try:
         now = unit_target.state(name)
     except ChangeError as error:
         return str(error)
-    seen["enabled"] = now["enabled"]
+    observation["enabled"] = now["enabled"]
     if MASKED in (now["load"], now["enabled"]):
         return "systemd has it as {} still".format(now["enabled"])
     return None
