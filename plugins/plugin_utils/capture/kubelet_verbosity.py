@@ -76,11 +76,11 @@ def _refusal(scene: RemedyContext) -> str | None:
     refusal = _not_well(scene, host) or fencing.refusal(scene)
     if refusal:
         return refusal
-    held = _devices(scene)
-    if held and "kubelet_restart" not in allow:
+    devices = _devices(scene)
+    if devices and "kubelet_restart" not in allow:
         return (
-            f"pods with devices run on {host} ({', '.join(held[:5])}): they may lose them when the"
-            " kubelet restarts; wait for their end, or allow it with -e"
+            f"pods with devices run on {host} ({', '.join(devices[:5])}): they may lose them when"
+            " the kubelet restarts; wait for their end, or allow it with -e"
             " kubemend_allow=capture_restart,kubelet_restart"
         )
     waiting = restart_impact.of_kubelet(asdict(contract.answer(scene.document, Kubelet)))
@@ -142,7 +142,7 @@ def _changed_number(
 
 
 def _spliced(file: FileRecord, place: int, old: str, new: str) -> tuple[dict[str, Any], str]:
-    source = editing_draft.Source.of(asdict(file))
+    source = editing_draft.Source.from_record(asdict(file))
     data = source.text.encode("utf-8")
     begin = len(source.text[:place].encode("utf-8"))
     splice = editing_draft.Splice(
@@ -152,9 +152,9 @@ def _spliced(file: FileRecord, place: int, old: str, new: str) -> tuple[dict[str
         raise editing_draft.EditRefused(
             source.path, None, "a secret stands at the place to change", editing_draft.BY_HAND
         )
-    one = editing_draft.change_of(source.path, source.sha256, [splice])
+    change = editing_draft.change_of(source.path, source.sha256, [splice])
     diff = editing_draft.unified(source.path, data, editing_draft.apply(data, [splice]))
-    return {"kind": "files", "path": source.path, "files": [one], "reload": False}, diff
+    return {"kind": "files", "path": source.path, "files": [change], "reload": False}, diff
 
 
 def _beside_it(unit: KubeletUnit, level: int, run_id: str) -> tuple[dict[str, Any], str]:

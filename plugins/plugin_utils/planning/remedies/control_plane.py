@@ -456,7 +456,9 @@ def kubeadm_config(scene: RemedyContext) -> Step | None:
             # Secrets in it are masked byte for byte: the splice is done on the true text, where the
             # API is.
             edits.append(
-                editing_scalar.set_extra_arg(Source.of(source), section, "leader-elect", "true")
+                editing_scalar.set_extra_arg(
+                    Source.from_record(source), section, "leader-elect", "true"
+                )
             )
     except (EditRefused, pod_manifest.ManifestError) as refused:
         return new_step(

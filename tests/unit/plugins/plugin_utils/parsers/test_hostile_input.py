@@ -311,7 +311,7 @@ PARSERS = (
         (client_certificate.Validity, NONE),
     ),
     Parser(
-        runtime_journal.told,
+        runtime_journal.last_words,
         (
             _decoded(
                 runtime_answer.RuntimeUnit,
