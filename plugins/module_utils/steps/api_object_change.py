@@ -55,9 +55,9 @@ def give(change, step, via):
 
     def edit(former):
         try:
-            return workload_resources.given(former.decode("utf-8"), change["resources"]).encode(
-                "utf-8"
-            )
+            return workload_resources.set_quantities(
+                former.decode("utf-8"), change["resources"]
+            ).encode("utf-8")
         except ValueError as error:
             raise ChangeError(
                 "{} was not changed: {}; collect evidence and plan again".format(

@@ -175,7 +175,7 @@ def _made(place, make_folder):
     is_new = False
     try:
         if make_folder:
-            unmade = storage.told(f"{place.folder} was not made")
+            unmade = storage.change_errors(f"{place.folder} was not made")
             with unmade, contextlib.suppress(FileExistsError):
                 os.mkdir(place.folder, 0o755)
                 is_new = True

@@ -319,7 +319,7 @@ def _pending(step, former, host):
         "argv": files.masked_argv(former.argv),
         "exe": procfs.link(former.pid, "exe"),
     }
-    given_files = instances.given(
+    given_files = instances.flag_files(
         former.pid, former.argv, files.whole("/proc/self/mountinfo") or ""
     )
     impacts = restart_impact.changes(

@@ -86,7 +86,7 @@ def _step(
     """Return (why not, None), or ("", what apply_step does on the node)."""
     # what is restarted may not come back as it was, and its leader cannot renew
     if writes.refused(cluster):
-        return writes.why(cluster), None
+        return writes.refusal_text(cluster), None
     if ALLOWED not in allow:
         return (
             (

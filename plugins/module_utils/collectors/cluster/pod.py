@@ -108,7 +108,7 @@ def _short(item, *names, **renamed):
     fields = {name: item.get(name) for name in names}
     fields.update((new, item.get(old)) for old, new in renamed.items())
     if fields.get("message"):
-        fields["message"] = files.told(fields["message"], TEXT)
+        fields["message"] = files.masked_text(fields["message"], TEXT)
     return fields
 
 

@@ -333,7 +333,7 @@ def last_words(api, plugin, container):
     if code != 200 or not lines:
         return ""
     line = next((text for text in reversed(lines) if TELLING in text.lower()), lines[-1])
-    return files.told(line, 300)
+    return files.masked_text(line, 300)
 
 
 def _ask_owners(api, items):

@@ -141,7 +141,7 @@ def _by_restart():
 
     levels = []
     for run_id in run_ids:
-        raised = [(record, None) for record in raised_levels.left(run_id, ROOT)]
+        raised = [(record, None) for record in raised_levels.restorable_records(run_id, ROOT)]
         raised += [
             (record, reason) for record, (up, reason) in raised_levels.edited(run_id, ROOT) if up
         ]

@@ -44,7 +44,7 @@ def put(api, name, run_id, reason, is_held=False, ended=None):
 
     def decide(node):
         cordon = cordon_annotation.cordon_of(node)
-        if cordon_annotation.theirs(node, is_held):
+        if cordon_annotation.has_foreign_cordon(node, is_held):
             return THEIRS, None
         if cordon and (cordon["run"] == run_id or _is_settled(cordon, is_held, ended)):
             return MINE, None
@@ -78,7 +78,7 @@ def lift(api, name, run_id=None, is_held=False):
         if cordon is None:
             return _owner(node), None
         if cordon["run"] != run_id and (
-            run_id is not None or cordon_annotation.theirs(node, is_held)
+            run_id is not None or cordon_annotation.has_foreign_cordon(node, is_held)
         ):
             return THEIRS, None
         return MINE, {

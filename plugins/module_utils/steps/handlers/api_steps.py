@@ -275,7 +275,9 @@ class UncordonNode(_NodeHandler):
         """Return whether a cordon of a run is on the node."""
         node, is_held = step.change["node"], bool(step.change.get("held"))
         item = cordon.node_of(api, node)
-        if cordon_annotation.cordoned(item) and not cordon_annotation.theirs(item, is_held):
+        if cordon_annotation.cordoned(item) and not cordon_annotation.has_foreign_cordon(
+            item, is_held
+        ):
             return True, f"{node} would take pods again"
         return False, f"no cordon of this tool is on {node}"
 

@@ -214,7 +214,7 @@ class Runtime:
         self, unit: Unit, state: systemd_unit.State, disabled: bool, record: RuntimeUnit
     ) -> Detection:
         name = shell_name(unit.name, "UNIT")
-        refused = model_unit_start.of(self.document, record, record.said)
+        refused = model_unit_start.find_refusals(self.document, record, record.said)
         words = self._told(unit, state, runtime_journal.last_words(record), refused)
         reasons = [words.what]
         if not words.instead:

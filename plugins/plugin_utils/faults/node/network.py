@@ -211,7 +211,7 @@ def pressed(cluster: Cluster) -> Iterator[CheckResult]:
 
 def _eased(condition: str, pressure: model_pressure.Pressure) -> list[str]:
     """Return a clause for a condition although no threshold is crossed now."""
-    rows = list(pressure.of(condition))
+    rows = list(pressure.measures_of(condition))
     if not any(is_own and threshold.free is not None for threshold, is_own, _crossed in rows):
         return []
     if condition == "MemoryPressure":

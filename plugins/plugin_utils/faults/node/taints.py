@@ -52,7 +52,7 @@ class _Kept:
         self.nodes.update((view.name, view) for view in at)
         self.entries.append(entry)
         helpless = nodes.helpless(entry, [view.name for view in at])
-        other_reasons = [reason for reason in nodes.of(entry) if _counts(reason)]
+        other_reasons = [reason for reason in nodes.reasons_of(entry) if _counts(reason)]
         self.plain = self.plain or (not other_reasons and not helpless)
         self.helpless += [name for name in helpless if name not in self.helpless]
         if not self.others:

@@ -82,7 +82,7 @@ def _other_name(node: NodeBoot, problem: Problem) -> str | None:
     setting = sysctl_d.at_boot(node.limits.records, (model_boot.FORWARDING,)).get(
         model_boot.FORWARDING
     )
-    if setting is None or persistent_sysctl.taken(setting.key, setting.value) != 0:
+    if setting is None or persistent_sysctl.accepted_number(setting.key, setting.value) != 0:
         return None
     return (
         f"{persistent_sysctl.place(setting)} says {setting.key} = 0, which is the same setting:"

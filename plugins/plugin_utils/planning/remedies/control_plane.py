@@ -149,7 +149,7 @@ def set_flag(scene: RemedyContext, path: str, flag: str, value: str, elect: bool
     file = _manifest(scene.document, path)
     try:
         edit = editing_argument.set_argument(
-            Source.of(asdict(file)), scene.finding.component or "", flag, value
+            Source.from_record(asdict(file)), scene.finding.component or "", flag, value
         )
     except EditRefused as refused:
         return new_step(scene, EDIT_MANIFEST, path, str(refused))
@@ -180,7 +180,9 @@ def edit_config(scene: RemedyContext) -> Step | None:
         )
     source = {**asdict(file), "path": path}
     try:
-        edit = editing_scalar.set_scalar(Source.of(source), ["leaderElection", "leaderElect"], True)
+        edit = editing_scalar.set_scalar(
+            Source.from_record(source), ["leaderElection", "leaderElect"], True
+        )
     except EditRefused as refused:
         return new_step(scene, EDIT_CONFIG, path, str(refused))
     expect = _expectation(scene, "signal")

@@ -267,7 +267,11 @@ def _lonely(scene: RemedyContext) -> str | None:
     if consent.SINGLE_CONTROL_PLANE in scene.consent.allow:
         return None
     member = next((host for host in scene.cluster.hosts if host.host == scene.finding.host), None)
-    if member is None or not member.control_plane or not member.control_plane.of("kube-apiserver"):
+    if (
+        member is None
+        or not member.control_plane
+        or not member.control_plane.processes_of("kube-apiserver")
+    ):
         return None
     gone = [
         *membership.lost(scene.cluster),

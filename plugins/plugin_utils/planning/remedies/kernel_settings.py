@@ -123,7 +123,8 @@ def _may_lower(
         return False
     setting = limits.at_boot().get(key)
     return running > target or (
-        setting is not None and (persistent_sysctl.taken(key, setting.value) or 0) > target
+        setting is not None
+        and (persistent_sysctl.accepted_number(key, setting.value) or 0) > target
     )
 
 
@@ -203,7 +204,7 @@ def _has(limits: model_limits.Limits, key: str, running: int, target: int) -> bo
     lasting = (
         running == persistent_sysctl.UNBOUNDED
         if setting is None
-        else (persistent_sysctl.taken(key, setting.value) or 0) >= target
+        else (persistent_sysctl.accepted_number(key, setting.value) or 0) >= target
     )
     return running >= target and lasting
 

@@ -91,7 +91,7 @@ def _version(scene: RemedyContext, host: str) -> str | None:
     """Return why this scheduler is not restarted: only one that has the defect is."""
     control_planes = [item.control_plane for item in scene.cluster.hosts if item.host == host]
     planes = [plane for plane in control_planes if plane]
-    running = [process for plane in planes for process in plane.of(lost_nodes.SCHEDULER)]
+    running = [process for plane in planes for process in plane.processes_of(lost_nodes.SCHEDULER)]
     if all(node_tree.defect(process.release) for process in running):
         return None
     return f"the scheduler of {host} is not known to lose nodes"
