@@ -290,18 +290,18 @@ def _needs(evidence, depth):
 
 
 def _needed(evidence, need, cause, line):
-    how, name = _text(need.get("how"), 20), _name(need)
+    setting, name = _text(need.get("how"), 20), _name(need)
     line_of = _said(evidence, "Dependency failed for", "failed with result 'dependency'")
     never = evidence.get("condition_result") is None and evidence.get("active_state") == "inactive"
-    clause = f"systemd does not start it: {how}={name} {cause}"
+    clause = f"systemd does not start it: {setting}={name} {cause}"
     place = _place(need)
     location = _where(place) or " where systemctl cat shows it"
     cure = (
         f"see journalctl -u {name}, and start that first (systemctl start {name}); or take it out"
-        f" of {how}={location}"
+        f" of {setting}={location}"
     )
     if place:
-        shown = (*place, f"{how}={name}")
+        shown = (*place, f"{setting}={name}")
     else:
         shown = None
     return Refusal(clause, cure, True, bool(line_of) or never, line or line_of, shown)
@@ -312,10 +312,10 @@ def _lacking(need, depth):
     reason_of_load = _unloaded(need)
     if reason_of_load:
         return reason_of_load, ""
-    how, active = need.get("how"), need.get("active_state")
-    if how == "Requisite":
+    setting, active = need.get("how"), need.get("active_state")
+    if setting == "Requisite":
         return f"is not active ({_text(active, 40)}), and nothing starts it for this", ""
-    if how == "Requires" and need.get("ordered") is not True:
+    if setting == "Requires" and need.get("ordered") is not True:
         return None  # without After= the unit starts whatever becomes of the other
     unit_refusals = [refusal for refusal in _refusals(need, {}, depth - 1) if refusal.now]
     if active == "failed" or need.get("sub_state") in AGAIN:

@@ -163,16 +163,18 @@ def _needs(block, assignments, end, budget, depth):
     how: the setting that needs the unit; path, line: where that setting is.
     """
     predecessors = _words_of(block, "After")
-    needs = sorted((name, how) for how in HOW for name in _words_of(block, how))
+    needs = sorted((name, setting) for setting in HOW for name in _words_of(block, setting))
     if not needs or depth == 0:
         return []
     stopped = _blocks_of_stopped(sorted({name for name, _how in needs}), end)
     rows = []
-    for name, how in needs:
+    for name, setting in needs:
         if name in stopped and budget[0] > 0 and time.monotonic() < end:
             facts = _facts(stopped[name], end, budget, depth - 1)
-            path, line = _line_of(assignments, how, name)
-            rows.append(dict(facts, how=how, ordered=name in predecessors, path=path, line=line))
+            path, line = _line_of(assignments, setting, name)
+            rows.append(
+                dict(facts, how=setting, ordered=name in predecessors, path=path, line=line)
+            )
     return rows
 
 

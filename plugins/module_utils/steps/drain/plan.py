@@ -300,7 +300,7 @@ def refusal(node, allow=(), is_held=False):
             "{} is not drained: it is fenced on purpose (taint {}); allow it with kubemend_allow:"
             " [{}]".format(name, ", ".join(fences), FENCED)
         )
-    if theirs(node, is_held):
+    if has_foreign_cordon(node, is_held):
         return (
             f"{name} is not drained: another client cordoned it, and who did may be at work"
             f" there; uncordon it, or allow it with kubemend_allow: [{FENCED}] (their cordon stays"

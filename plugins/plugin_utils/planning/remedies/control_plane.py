@@ -392,7 +392,7 @@ def _instance(scene: RemedyContext) -> ComponentProcess:
 
 def _expectation(
     scene: RemedyContext,
-    how: str | None,
+    restart: str | None,
     flags: Mapping[str, str] | None = None,
     elect: bool = True,
 ) -> dict[str, Any]:
@@ -401,7 +401,7 @@ def _expectation(
     answer = next((each for each in answers if each.pid == process.pid), ComponentAnswer())
     return {
         "component": scene.finding.component,
-        "restart": how,
+        "restart": restart,
         "flags": dict(flags or {}),
         "elect": elect,
         "pid": process.pid,
