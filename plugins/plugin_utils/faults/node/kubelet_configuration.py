@@ -73,7 +73,7 @@ def _hit(
     places = _where(proofs)
     summary = (
         f"the kubelet of {host.node or host.host} {_state(status)}: it refuses its configuration:"
-        f" {values.why}{places}"
+        f" {values.reason}{places}"
     )
     other = _other(status, values, outcome)
     if other:
@@ -82,7 +82,7 @@ def _hit(
     return Detection(
         one_line(summary, LONGEST),
         (*proofs, *_ends(host, status)),
-        one_line(f"correct {keys}{places}: {values.why}; then {start}", LONGEST),
+        one_line(f"correct {keys}{places}: {values.reason}; then {start}", LONGEST),
         host=host.host,
         node=host.node,
         component="kubelet",

@@ -97,7 +97,7 @@ def cannot_start(host: str, node: Node) -> str:
     if result.refused:
         return (
             f"the kubelet of {host} would not start, it refuses its configuration (KM506): "
-            f"{result.why}; correct that first"
+            f"{result.reason}; correct that first"
         )
     if result.unsure:
         doubts = "; ".join(result.unsure[:SHOWN])
