@@ -20,26 +20,34 @@ BASES = Path(__file__).resolve().parent / "bases.yml"
 Step = Callable[..., None]
 
 
-def base(name: str) -> tuple[Evidence, str]:
-    """Return the evidence of a base, and its release."""
-    bases = yaml.safe_load(BASES.read_text(encoding="utf-8"))
-    if name not in bases:
-        raise BuildError(f"there is no base {name}")
-    evidence = Evidence(bases[name]["recording"])
+def base(name: str) -> Evidence:
+    """Return the evidence of a base."""
+    evidence = Evidence(_described(name)["recording"])
     quiet.settle(evidence)
-    return evidence, bases[name]["release"]
+    return evidence
 
 
 def build(case: Mapping[str, Any]) -> Evidence:
     """Return the evidence of a case; raises BuildError or PathError."""
-    evidence, release = base(case["base"])
-    evidence.replaced(release, case["release"])
+    described = _described(case["base"])
+    first, last = described["minors"]
+    if not first <= int(case["release"].split(".")[1]) <= last:
+        raise BuildError(f"the base {case['base']} does not fit {case['release']}")
+    evidence = base(case["base"])
+    evidence.replaced(described["release"], case["release"])
     for number, step in enumerate(case["evidence"], 1):
         try:
             _do(evidence, step)
         except (TypeError, KeyError, StopIteration) as error:
             raise BuildError(f"step {number}: {type(error).__name__}: {error}") from error
     return evidence
+
+
+def _described(name: str) -> dict[str, Any]:
+    bases: dict[str, dict[str, Any]] = yaml.safe_load(BASES.read_text(encoding="utf-8"))
+    if name not in bases:
+        raise BuildError(f"there is no base {name}")
+    return bases[name]
 
 
 def _do(evidence: Evidence, step: Mapping[str, Any]) -> None:

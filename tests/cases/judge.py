@@ -21,7 +21,6 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.reme
 )
 
 from . import build
-from .cluster import Evidence
 
 EVERYTHING = plan.Consent(
     3, frozenset(consent.WORDS), frozenset((plan.CLEAN_UP, plan.PATCH, plan.PINNED))
@@ -79,8 +78,7 @@ def answer(case: Mapping[str, Any]) -> Answer:
 
 @lru_cache
 def _usual(base: str) -> frozenset[Place]:
-    evidence: Evidence = build.base(base)[0]
-    result = fault_engine.evaluate(evidence.documents(), deep=True)
+    result = fault_engine.evaluate(build.base(base).documents(), deep=True)
     return frozenset(place(item) for item in result.findings)
 
 

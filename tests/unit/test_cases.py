@@ -115,6 +115,11 @@ def test_a_step_that_does_not_fit_is_refused(step):
         build.build(with_changes(SWAP, evidence=[step]))
 
 
+def test_a_base_of_another_release_is_refused():
+    with pytest.raises(BuildError, match="does not fit"):
+        build.build(with_changes(SWAP, base="v1.36"))
+
+
 def test_evidence_of_another_type_is_refused():
     evidence = build.build(with_changes(SWAP, evidence=[{"set": {"w1.kubelet.argv": "text"}}]))
     with pytest.raises(BuildError, match=r"w1\.kubelet: .*argv"):
@@ -128,7 +133,8 @@ def test_an_unknown_recording_is_refused():
 
 @pytest.mark.parametrize("name", ["v1.36", "v1.18"])
 def test_a_base_is_quiet(name):
-    result = judge.answer({**with_changes(SWAP), "base": name, "evidence": []})
+    release = f"{name}.1"
+    result = judge.answer(with_changes(SWAP, base=name, release=release, evidence=[]))
     assert {item.severity for item in result.findings} <= {"info"}
     assert result.planned == []
 
