@@ -14,7 +14,15 @@ import yaml
 from . import case_file, judge
 
 HEADER = "# Written by python3 -m tests.cases first-try and grade, never by hand.\n"
-COLUMNS = 98
+COLUMNS = 88
+
+
+class Dumper(yaml.SafeDumper):
+    """Writes lists as yamllint wants them: indented."""
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
+        """Indent a list below its key."""
+        super().increase_indent(flow, indentless=False)
 
 
 class RecordError(ValueError):
@@ -77,8 +85,12 @@ def _fits(given: str, told: str) -> bool:
 
 
 def _append(path: Path, first: Mapping[str, Any]) -> None:
-    text = yaml.safe_dump(
-        {"first_try": dict(first)}, sort_keys=False, width=COLUMNS, allow_unicode=True
+    text = yaml.dump(
+        {"first_try": dict(first)},
+        Dumper=Dumper,
+        sort_keys=False,
+        width=COLUMNS,
+        allow_unicode=True,
     )
     whole = path.read_text(encoding="utf-8") + HEADER + text
     path.write_text(whole, encoding="utf-8")

@@ -128,9 +128,15 @@ def grade(case: Mapping[str, Any], found: Answer) -> str:
         return "right"
     if not [item for item in found.new if item.severity != "info"]:
         return "silent"
+    return "partly" if _is_near(case, found) else "wrong"
+
+
+def _is_near(case: Mapping[str, Any], found: Answer) -> bool:
+    """Tell whether a part of what is expected, or one of its consequences, is found."""
     expected = case["expected"]
     wanted = len(expected["codes"]) + len(expected.get("cause_in_text", ()))
-    return "partly" if len(missing(case, found)) < wanted else "wrong"
+    consequences = {item.code for item in found.new} & {*expected.get("consequences", ())}
+    return bool(consequences) or len(missing(case, found)) < wanted
 
 
 def text_of(finding: Finding) -> str:
