@@ -13,7 +13,19 @@ from typing import Any
 
 import yaml
 
-from . import clock, control_plane, nodes, paths, quiet, units
+from . import (
+    bare,
+    clock,
+    control_plane,
+    firewalls,
+    k3s,
+    nodes,
+    paths,
+    quiet,
+    room,
+    runtimes,
+    units,
+)
 from .cluster import BuildError, Evidence
 
 BASES = Path(__file__).resolve().parent / "bases.yml"
@@ -123,4 +135,12 @@ MACROS: dict[str, Step] = {
     "inotify_full": nodes.inotify_full,
     "certificate": nodes.certificate,
     "rke2": nodes.rke2,
+    "k3s": k3s.k3s,
+    "runtime": runtimes.runtime,
+    "disk": room.full,
+    "firewalld": firewalls.firewalld,
+    "not_installed": bare.not_installed,
+    "no_api": bare.no_api,
+    "no_component": bare.no_component,
+    "unreachable": bare.unreachable,
 }

@@ -18,7 +18,6 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.no
 from . import clock
 from .cluster import Evidence
 
-KUBELET = "kubelet.service"
 PID = re.compile(r"^[\w-]+\[(\d+)\]: ")
 SUB_STATES = {"activating": "auto-restart", "failed": "failed", "inactive": "dead"}
 
@@ -51,15 +50,15 @@ def journal(
     evidence: Evidence,
     host: str,
     lines: Iterable[str],
-    unit: str = KUBELET,
+    unit: str | None = None,
     last: int = 30,
     every: float = 0.2,
     lives: int = 1,
 ) -> None:
     """Let a unit's journal end with these lines, each "program[pid]: text".
 
-    The collectors of today choose from them. last: the age of the last line, in seconds. lives: how
-    often the program ended with the same lines.
+    The collectors of today choose from them. unit: the kubelet's where none is named. last: the age
+    of the last line, in seconds. lives: how often the program ended with the same lines.
     """
     lines = [line for life in range(lives)[::-1] for line in _of_life(list(lines), 40 * life)]
     first = evidence.now - last - every * (len(lines) - 1)
@@ -69,10 +68,11 @@ def journal(
     ]
     log = evidence.data(host, "kubelet_log")
     log["lines"] = log["lines"] + kubelet_log.chosen("\n".join(dated))
-    if unit == evidence.data(host, "kubelet")["unit"]["name"]:
-        _of_kubelet(evidence, host, unit, dated)
+    own = evidence.data(host, "kubelet")["unit"]["name"]
+    if (unit or own) == own:
+        _of_kubelet(evidence, host, own, dated)
     else:
-        _of_runtime(evidence, host, unit, dated)
+        _of_runtime(evidence, host, unit or own, dated)
 
 
 def kubelet_started(evidence: Evidence, host: str, ago: int, restarts: int = 0) -> None:

@@ -115,6 +115,62 @@ def test_a_step_that_does_not_fit_is_refused(step):
         build.build(with_changes(SWAP, evidence=[step]))
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_a_case_builds_and_is_decoded(name):
+    assert list(build.build(case_file.read(name)).documents())
+
+
+def built(*steps: dict) -> Evidence:
+    evidence = build.build(with_changes(SWAP, evidence=list(steps)))
+    assert list(evidence.documents())
+    return evidence
+
+
+@pytest.mark.parametrize(
+    ("step", "short"),
+    [
+        ({"free": 5}, ["nodefs.available", "imagefs.available"]),
+        ({"inodes_free": 900}, ["nodefs.inodesFree", "imagefs.inodesFree"]),
+        ({"free": 50, "pressed": None}, []),
+    ],
+)
+def test_a_built_disk_is_short_as_the_collector_finds_it(step, short):
+    evidence = built({"disk": {"host": "w1", **step}})
+    assert evidence.data("w1", "pressure")["used_up"] == short
+    pressed = [row["type"] for row in evidence.node("w1")["conditions"]]
+    assert ("DiskPressure" in pressed) is ("pressed" not in step)
+
+
+def test_a_build_of_k3s_has_no_process_but_its_own():
+    evidence = built({"k3s": {"servers": ["m1"]}})
+    assert evidence.data("m1", "instances")["processes"] == []
+    assert evidence.data("m1", "kubelet")["unit"]["name"] == "k3s.service"
+    assert evidence.data("w1", "kubelet")["unit"]["name"] == "k3s-agent.service"
+    assert evidence.record("m1", "etcd")["status"] == "absent"
+
+
+@pytest.mark.parametrize(("kind", "told"), [("crio", True), ("docker", False)])
+def test_a_build_with_another_runtime_tells_the_kubelet(kind, told):
+    evidence = built({"runtime": {"kind": kind}})
+    argv = evidence.data("w1", "kubelet")["argv"]
+    assert any("crio.sock" in word for word in argv) is told
+    assert not any("containerd.sock" in word for word in argv)
+
+
+def test_a_build_keeps_the_journal_of_the_unit_that_runs_the_kubelet():
+    line = "k3s[7]: Node password rejected"
+    down = {"kubelet_down": {"host": "w1"}}
+    evidence = built({"k3s": {}}, down, {"journal": {"host": "w1", "lines": [line]}})
+    assert evidence.data("w1", "kubelet_end")["lines"][0].endswith(line)
+
+
+def test_a_build_without_an_installation_has_no_kubelet_and_no_api():
+    evidence = built({"not_installed": {}}, {"no_api": {}}, {"firewalld": {"hosts": ["m1"]}})
+    assert evidence.record("m1", "kubelet")["status"] == "absent"
+    assert {document["status"] for document in evidence.api} == {"error"}
+    assert evidence.data("m1", "boot")["firewall"]["firewalld"]["active"] is True
+
+
 def test_a_base_of_another_release_is_refused():
     with pytest.raises(BuildError, match="does not fit"):
         build.build(with_changes(SWAP, base="v1.36"))
