@@ -40,7 +40,7 @@ def full(
             row["free"] = int(free * GIBIBYTE)
         if inodes_free is not None:
             row["inodes_free"] = inodes_free
-    data["used_up"] = pressure.used_up(data, pressure.thresholds(pressure.told(kubelet)))
+    data["used_up"] = pressure.used_up(data, pressure.thresholds(pressure.threshold_texts(kubelet)))
     rows = [
         {"path": path, "bytes": int(size * GIBIBYTE), "files": files}
         for path, size, files in largest

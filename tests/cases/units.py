@@ -93,7 +93,7 @@ def _of_life(lines: list[str], back: int) -> list[str]:
 
 def _of_kubelet(evidence: Evidence, host: str, unit: str, dated: list[str]) -> None:
     kubelet = evidence.data(host, "kubelet")
-    if kubelet_end.wanted(kubelet["unit"], kubelet["process"], evidence.now):
+    if kubelet_end.is_relevant(kubelet["unit"], kubelet["process"], evidence.now):
         kept = kubelet_end.last(dated)
         evidence.data(host, "kubelet_end").update(unit=unit, lines=kept)
     said = [line for line in dated if " systemd[1]: " in line]
