@@ -30,6 +30,7 @@ PREFIX = __name__[: -len("plugin_utils.transport.bytecode")]
 # Action plugins and modules are found by Ansible alone.
 PACKAGES = ("plugin_utils.", "module_utils.")
 HOME = "~/.ansible"
+ANSIBLES_FINDER = "_AnsibleCollectionFinder"
 
 
 class Finder:
@@ -82,9 +83,9 @@ def _is_usable(cache: Path) -> bool:
     if cache.is_file():
         return True
     directory = cache.parent
-    if not directory.is_dir():
+    if not directory.exists():
         directory = directory.parent
-    return os.access(directory, os.W_OK)
+    return directory.is_dir() and os.access(directory, os.W_OK)
 
 
 def user_directory() -> Path | None:
@@ -114,6 +115,10 @@ def _is_private(directory: Path) -> bool:
 
 
 def install() -> None:
-    """Use the cache for the imports of this process that follow."""
-    if Finder not in sys.meta_path:
-        sys.meta_path.insert(0, Finder)
+    """Use the cache for the following imports of this process that Ansible's loader would do."""
+    if Finder in sys.meta_path:
+        return
+    for index, finder in enumerate(sys.meta_path):
+        if type(finder).__name__ == ANSIBLES_FINDER:
+            sys.meta_path.insert(index, Finder)
+            return

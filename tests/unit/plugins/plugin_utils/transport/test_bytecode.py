@@ -5,16 +5,16 @@
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
 import os
+import shutil
 import sys
-from importlib.machinery import SourceFileLoader
 from pathlib import Path
 
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.transport import bytecode
+from tests.unit.conftest import Operator
 
 NAME = f"{bytecode.PREFIX}plugin_utils.models.sample"
 
@@ -154,8 +154,58 @@ def test_everything_else_is_left_to_other_finders(plugins: Path, name: str) -> N
     assert bytecode.Finder.find_spec(name) is None
 
 
-def test_the_package_installs_it_once() -> None:
+class _AnsibleCollectionFinder:
+    """Stand for Ansible's finder, which is known by its name."""
+
+
+@pytest.mark.parametrize("first", [0, 1, 3])
+def test_it_comes_directly_before_ansibles_finder_once(
+    monkeypatch: pytest.MonkeyPatch, first: int
+) -> None:
+    finders = [object(), object(), object()]
+    ansibles = _AnsibleCollectionFinder()
+    finders.insert(first, ansibles)
+    monkeypatch.setattr(sys, "meta_path", list(finders))
     bytecode.install()
-    assert sys.meta_path.count(bytecode.Finder) == 1
-    module = importlib.import_module(f"{bytecode.PREFIX}plugin_utils.models.ages")
-    assert type(module.__loader__) is SourceFileLoader
+    bytecode.install()
+    assert sys.meta_path == [*finders[:first], bytecode.Finder, *finders[first:]]
+
+
+def test_without_ansibles_finder_imports_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    finders = [object(), object()]
+    monkeypatch.setattr(sys, "meta_path", list(finders))
+    bytecode.install()
+    assert sys.meta_path == finders
+
+
+PLAY = """
+- hosts: all
+  gather_facts: false
+  tasks:
+    - kubemend.remediation.prepare_run:
+      run_once: true
+"""
+
+
+def test_a_playbook_leaves_bytecode_in_the_users_home(operator: Operator, tmp_path: Path) -> None:
+    """A collection that cannot be written to, as an execution environment has it."""
+    copy = tmp_path / "read" / "ansible_collections" / "kubemend" / "remediation"
+    shutil.copytree(
+        bytecode.PLUGINS, copy / "plugins", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    shutil.copytree(bytecode.PLUGINS.parent / "meta", copy / "meta")
+    shutil.copy(bytecode.PLUGINS.parent / "galaxy.yml", copy / "galaxy.yml")
+    for package in copy.rglob("plugins/**/*.py"):
+        # a file where Python would make its directory: so not even root can write there
+        (package.parent / "__pycache__").touch()
+    operator.write("play.yml", PLAY)
+    (tmp_path / "home").chmod(0o700)
+    done = operator.run(
+        str(tmp_path / "play.yml"),
+        env={
+            "ANSIBLE_COLLECTIONS_PATH": str(tmp_path / "read"),
+            "ANSIBLE_HOME": str(tmp_path / "home" / ".ansible"),
+        },
+    )
+    assert done.rc == 0, done.output
+    assert len(files(tmp_path / "home" / ".ansible" / "kubemend")) > 20
