@@ -38,6 +38,13 @@ WORDS = re.compile(
     re.IGNORECASE,
 )
 
+# Pronouns, participles and question words, which say nothing of a value. Fields of classes keep
+# the names of the documents that they are read from.
+VAGUE_NAMES = re.compile(
+    r"asked|both|found|given|held|how|its|known|left|made|mine|needed|of|ones?|others|ours|own"
+    r"|said|seen|taken|theirs|told|wanted|what|where|which|whose|who|why"
+)
+
 
 @dataclass(frozen=True)
 class Place:
@@ -116,6 +123,34 @@ def dense_expressions(paths: Iterable[Path]) -> Iterator[Place]:
             clauses = sum(1 + len(generator.ifs) for generator in node.generators)
             if clauses > 2:
                 yield Place(path, node.lineno, "comprehension with three clauses")
+
+
+def vague_names(paths: Iterable[Path]) -> Iterator[Place]:
+    """Yield each variable, argument and function whose name is no noun and no verb."""
+    for path in paths:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        fields = {id(field) for field in _fields(tree)}
+        for node in ast.walk(tree):
+            name = _bound_name(node)
+            if name and VAGUE_NAMES.fullmatch(name) and id(node) not in fields:
+                yield Place(path, node.lineno, name)
+
+
+def _fields(tree: ast.AST) -> Iterator[ast.AST]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef):
+            for statement in node.body:
+                if isinstance(statement, ast.AnnAssign):
+                    yield statement.target
+
+
+def _bound_name(node: ast.AST) -> str | None:
+    """Return the name that a node gives to a value or a function."""
+    if isinstance(node, ast.Name):
+        return node.id if isinstance(node.ctx, ast.Store) else None
+    if isinstance(node, ast.arg):
+        return node.arg
+    return node.name if isinstance(node, (*FUNCTIONS, ast.ExceptHandler)) else None
 
 
 def complex_functions(paths: Iterable[Path]) -> Iterator[Place]:
@@ -224,6 +259,7 @@ def values() -> dict[str, float]:
         "dense statements": len(list(dense_statements(plugins))),
         "dense expressions": len(list(dense_expressions(plugins))),
         "functions of complexity over 10": len(list(complex_functions(plugins))),
+        "names that are no noun and no verb": len(list(vague_names(plugins))),
         "words of the list to replace": len(list(words(texts))),
         "modules without a test file of the same name": len(untested_modules()),
     }

@@ -109,7 +109,7 @@ class ActionModule(NodeAction):
         }
         try:
             run_id = _run_id(folder)
-            step = _step_of(check_mode.asked(run_files.read_plan(folder)), identity)
+            step = _step_of(check_mode.askable_steps(run_files.read_plan(folder)), identity)
         except (OSError, ValueError, KeyError, TypeError):
             return not_asked
         if step is None or step.host != host or orphaned():
@@ -129,7 +129,7 @@ class ActionModule(NodeAction):
         status, reason, answer = self._ask(host, params, task_vars)
         if status == "ok":
             record = checked(answer)
-            record["reason"] = check_mode.said(record["reason"])
+            record["reason"] = check_mode.answer_text(record["reason"])
             if record["state"] in (step_kinds.DONE, step_kinds.ROLLED_BACK):
                 record.update(
                     state=step_kinds.FAILED,
@@ -185,7 +185,7 @@ class ActionModule(NodeAction):
         if not step_kinds.kind_of(step.remedy).settles_at_once:
             tell(begun(step, budget))
         status, reason, answer = patiently(
-            lambda asked: self._ask(host, asked, task_vars), params, tell
+            lambda query: self._ask(host, query, task_vars), params, tell
         )
         if status == "unreachable" or (
             status == "error" and "python" not in answer and not _never_ran(reason)
@@ -226,7 +226,7 @@ def begun(step: Step, seconds: int) -> str:
     Ansible prints nothing until the step has ended.
     """
     if step.remedy == step_kinds.DRAIN:
-        what, left = (
+        action, effect = (
             f"drains {step.node}",
             (
                 f"{step.host} goes on with it, and {step.node} may stay cordoned until the next"
@@ -234,7 +234,7 @@ def begun(step: Step, seconds: int) -> str:
             ),
         )
     else:
-        what, left = (
+        action, effect = (
             "waits for its proof",
             (
                 f"{step.host} goes on by itself, and the next run finds out what became of the step"
@@ -242,8 +242,8 @@ def begun(step: Step, seconds: int) -> str:
             ),
         )
     return document.one_line(
-        f"kubemend: {step.id}: {step.host} {what}, at most {seconds} s. Interrupted (Ctrl-C),"
-        f" {left}.",
+        f"kubemend: {step.id}: {step.host} {action}, at most {seconds} s. Interrupted (Ctrl-C),"
+        f" {effect}.",
         600,
     )
 
@@ -271,8 +271,10 @@ def _refusal(
     refusal = _refused_by_earlier(folder, step)
     if refusal or not locked:
         return refusal
-    held, sentence = run_cluster_lock.decide(run_cluster_lock.noted(folder), run_id, step.cluster)
-    return "" if held else sentence
+    has_lock, sentence = run_cluster_lock.decide(
+        run_cluster_lock.noted(folder), run_id, step.cluster
+    )
+    return "" if has_lock else sentence
 
 
 def _refused_by_earlier(folder: str, step: Step) -> str:
@@ -293,7 +295,7 @@ def _refused_by_earlier(folder: str, step: Step) -> str:
     return ""
 
 
-def _as_before(step: Step, which: str, state: str, folder: str) -> bool:
+def _as_before(step: Step, identity: str, state: str, folder: str) -> bool:
     """Return whether the node is back in service although its drain was of no use.
 
     The reset of the node was refused or rolled back, so that it has its former configuration.
@@ -301,7 +303,7 @@ def _as_before(step: Step, which: str, state: str, folder: str) -> bool:
     ends = (step_kinds.REFUSED, step_kinds.ROLLED_BACK)
     if step.remedy != step_kinds.UNCORDON or state not in ends:
         return False
-    earlier = _step_of(run_files.read_plan(folder), which)
+    earlier = _step_of(run_files.read_plan(folder), identity)
     if earlier is None or earlier.remedy != step_kinds.RESET_STATE:
         return False
     return earlier.node == step.node

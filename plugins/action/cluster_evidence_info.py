@@ -55,11 +55,11 @@ class ActionModule(NodeAction):
         if folder:
             folder = Path(str(folder)).expanduser()
             answered.update(_answered(folder))
-            known = _known(folder / evidence_document.file_name(host))
-            if known["status"] == "unreachable":
-                return "unreachable", known["reason"], {}
-            if known["cluster_key"] in answered:
-                return "skipped", f"{answered[known['cluster_key']]} answered for this cluster", {}
+            record = _known(folder / evidence_document.file_name(host))
+            if record["status"] == "unreachable":
+                return "unreachable", record["reason"], {}
+            if record["cluster_key"] in answered:
+                return "skipped", f"{answered[record['cluster_key']]} answered for this cluster", {}
         node_params["skip_clusters"] = sorted(answered)
         return super()._ask(host, node_params, task_vars)
 
@@ -123,20 +123,20 @@ class _Wait:
             return True
         if nodes is None and not self.is_patient:
             return True
-        left = self.end - time.monotonic()
-        if left <= 0:
+        remaining = self.end - time.monotonic()
+        if remaining <= 0:
             return True
-        self._report_missing(left)
+        self._report_missing(remaining)
         return False
 
-    def _report_missing(self, left: float) -> None:
+    def _report_missing(self, remaining: float) -> None:
         message = "the API does not answer yet"
         if self.missing is not None:
-            message = node_ready_wait.told(self.missing)
+            message = node_ready_wait.clause(self.missing)
         if message != self.message:
             self._tell(
-                f"kubemend: waiting for the API to have recovered nodes Ready, for {left:.0f} s at"
-                f" most: {message}"
+                f"kubemend: waiting for the API to have recovered nodes Ready, for"
+                f" {remaining:.0f} s at most: {message}"
             )
             self.message = message
 
@@ -172,8 +172,8 @@ def _recovered(folder: str) -> tuple[frozenset[str], float]:
     except (OSError, ValueError, TypeError):
         return frozenset(), 0.0
     seconds = node_ready_wait.SECONDS
-    left = min(max(ended + seconds - time.time(), 0.0), seconds)
-    return node_ready_wait.nodes(plan, run_files.read_steps(folder)), left
+    remaining = min(max(ended + seconds - time.time(), 0.0), seconds)
+    return node_ready_wait.nodes(plan, run_files.read_steps(folder)), remaining
 
 
 def _nodes(answer: dict[str, Any]) -> tuple[Node, ...] | None:
@@ -181,20 +181,20 @@ def _nodes(answer: dict[str, Any]) -> tuple[Node, ...] | None:
     data = contract.record(answer, "nodes").get("data")
     if not data:
         return None
-    found = contract.decoded(data, Nodes)
-    if found.malformed:
+    decoding = contract.decoded(data, Nodes)
+    if decoding.malformed:
         return None
-    return found.answer.items
+    return decoding.answer.items
 
 
 def _answered(folder: Path) -> dict[str, str]:
     """Return {cluster key: the host that answered for it}, by the evidence in the folder."""
-    found = {}
+    hosts = {}
     for path in sorted(folder.glob("*.cluster.json")):
         document = _known(path)
         if document["kind"] == "cluster" and document["status"] == "ok" and document["cluster_key"]:
-            found[document["cluster_key"]] = document["host"]
-    return found
+            hosts[document["cluster_key"]] = document["host"]
+    return hosts
 
 
 def _known(path: Path) -> dict[str, Any]:

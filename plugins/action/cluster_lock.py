@@ -103,13 +103,13 @@ class ActionModule(NodeAction):
         self, host: str, params: dict[str, Any], folder: str, task_vars: dict[str, Any]
     ) -> run_cluster_lock.Held:
         cluster = _cluster_of(folder, host)
-        found = self._once(host, cluster, params, task_vars)
+        answer = self._once(host, cluster, params, task_vars)
         owner = self._owner
-        is_refused = params["state"] == "acquired" and not found.held
+        is_refused = params["state"] == "acquired" and not answer.held
         # its process was one of this very controller and is gone: nothing waits for it
-        if is_refused and found.by and run_cluster_lock.gone(owner, params["controller"]):
-            found = self._once(host, cluster, {**params, "take": found.by}, task_vars)
-        return found
+        if is_refused and answer.by and run_cluster_lock.gone(owner, params["controller"]):
+            answer = self._once(host, cluster, {**params, "take": answer.by}, task_vars)
+        return answer
 
     _owner: Mapping[str, Any] = MappingProxyType({})
     _member = True
@@ -122,7 +122,7 @@ class ActionModule(NodeAction):
         owner = lock.get("controller") if isinstance(lock, dict) else None
         self._owner = owner if isinstance(owner, dict) else {}
         self._changed = self._changed or answer.get("changed") is True
-        return run_cluster_lock.said(
+        return run_cluster_lock.parse_answer(
             host, cluster, status, reason, answer, params["run_id"], self._member
         )
 
@@ -132,9 +132,9 @@ def _expect(folder: str, members: list[str], unable: list[str]) -> None:
 
     The loop may end at a host with which Ansible cannot begin, and never reach the hosts after it.
     """
-    known = {item.host for item in run_cluster_lock.noted(folder)}
+    known_hosts = {item.host for item in run_cluster_lock.noted(folder)}
     for host in members:
-        if host not in known:
+        if host not in known_hosts:
             status, reason = "error", NOT_ASKED
             if host in unable:
                 status, reason = "unreachable", document.NEVER_BEGAN
@@ -151,12 +151,12 @@ def _decided(folder: str, run_id: str, cluster: str | None) -> dict[str, Any]:
     if not cluster:
         clusters = [*sorted({item.cluster for item in answers if item.cluster})] or [None]
     verdicts = [run_cluster_lock.decide(answers, run_id, name) for name in clusters]
-    refused = [sentence for held, sentence in verdicts if not held]
-    notes = [sentence for held, sentence in verdicts if held and sentence]
-    found: dict[str, Any] = {"changed": False, "held": not refused, "notes": notes}
+    refused = [sentence for has_lock, sentence in verdicts if not has_lock]
+    notes = [sentence for has_lock, sentence in verdicts if has_lock and sentence]
+    result: dict[str, Any] = {"changed": False, "held": not refused, "notes": notes}
     if refused:
-        found.update(failed=True, exit_reason="locked", msg=refused[0])
-    return found
+        result.update(failed=True, exit_reason="locked", msg=refused[0])
+    return result
 
 
 def _seconds(folder: str, step: str | None) -> int:

@@ -157,7 +157,7 @@ def _diagnose(args: dict[str, Any], diff: bool) -> dict[str, Any]:
     evaluation = _evaluate(args)
     judged, planned = evaluation.judged, evaluation.planned
     if args["mode"] == "plan" and not args["asked"]:
-        queried = check_mode.asked(planned)
+        queried = check_mode.askable_steps(planned)
         if queried:
             return _before_looks(args, planned, queried)
     run = _run(args, diff, evaluation, earlier)
@@ -198,11 +198,11 @@ def _earlier(args: dict[str, Any]) -> report_diff.Earlier | None:
 
 def _evaluate(args: dict[str, Any]) -> _Evaluation:
     unread: list[str] = []
-    seen, clusters = engine.evaluate_clusters(
+    result, clusters = engine.evaluate_clusters(
         _documents(args, unread), _codes(args), deep=args["deep"], part=args["part"]
     )
-    coverage = tuple(node_hosts.placed(row, args["outside"]) for row in seen.coverage)
-    judged = replace(seen, coverage=coverage)
+    coverage = tuple(node_hosts.placed(row, args["outside"]) for row in result.coverage)
+    judged = replace(result, coverage=coverage)
     if args["mode"] == "verify":
         planned = run_files.read_plan(args["report_dir"])
     else:
@@ -211,7 +211,7 @@ def _evaluate(args: dict[str, Any]) -> _Evaluation:
         observes = args["mode"] == "observe"
         findings = (run_plan.with_command(item, planned, observes) for item in judged.findings)
         judged = replace(judged, findings=tuple(findings))
-    return _Evaluation(seen, judged, clusters, planned, tuple(unread))
+    return _Evaluation(result, judged, clusters, planned, tuple(unread))
 
 
 def _steps_to_do(args: dict[str, Any], planned: tuple[plan.Step, ...]) -> list[dict[str, str]]:
@@ -244,7 +244,7 @@ def _run(
             *args["notices"],
             *evaluation.unread,
             *pending,
-            *taint_notices.told(clusters, args["symptom"]),
+            *taint_notices.render_sentences(clusters, args["symptom"]),
             *_but_pending(args, lacking),
             *capture_notes,
             *notes,
@@ -380,7 +380,7 @@ def _of_pending(
 
     A pod that does not exist is an input error.
     """
-    sentences, no_such_pod = pending_notices.told(clusters, args["symptom"])
+    sentences, no_such_pod = pending_notices.render_sentences(clusters, args["symptom"])
     if no_such_pod and not (outcome and outcome[0]):
         return sentences, (2, "input", no_such_pod)
     return sentences, outcome

@@ -49,7 +49,9 @@ def _seconds(plan: Plan, host: str) -> int:
 
     They begin when the host has raised its levels, and include the time for the hosts after it.
     """
-    restarted = [name for name in plan.raising if any(target.step for target in plan.of(name))]
+    restarted = [
+        name for name in plan.raising if any(target.step for target in plan.host_targets(name))
+    ]
     behind = plan.raising[plan.raising.index(host) + 1 :]
     seconds = plan.seconds + sum(
         EACH_RESTART if name in restarted else EACH_HOST for name in behind
@@ -64,7 +66,9 @@ def _back_at(plan: Plan) -> float:
     """
     raising, latest = 0, 0
     for host in plan.raising:
-        raising += EACH_RESTART if any(target.step for target in plan.of(host)) else EACH_HOST
+        raising += (
+            EACH_RESTART if any(target.step for target in plan.host_targets(host)) else EACH_HOST
+        )
         latest = max(latest, raising + _seconds(plan, host))
     return plan.begun + latest
 
@@ -75,14 +79,14 @@ def _halted(folder: str, plan: Plan, host: str) -> str | None:
     The reason is an earlier host whose restart is not verified.
     """
     for name in plan.raising[: plan.raising.index(host)]:
-        said, steps = (
+        answer, steps = (
             capture_outcome.noted(folder, name, capture_outcome.RAISED),
-            [target for target in plan.of(name) if target.step],
+            [target for target in plan.host_targets(name) if target.step],
         )
         if steps and (
-            said is None
-            or said.problem
-            or any(said.targets.get(target.real, ("",))[0] == "unsure" for target in steps)
+            answer is None
+            or answer.problem
+            or any(answer.targets.get(target.real, ("",))[0] == "unsure" for target in steps)
         ):
             return (
                 f"nothing more is restarted, because what was restarted on {name} is not proven"
@@ -116,25 +120,25 @@ class ActionModule(NodeAction):
                     args["api_hosts"],
                     task_vars.get("hostvars"),
                 )
-                found = self._plan(args)
+                outcome = self._plan(args)
             elif args["state"] == "shown":
-                found = self._show(args)
+                outcome = self._show(args)
             elif args["state"] == "reported":
-                found = self._report(args)
+                outcome = self._report(args)
             else:
-                found = getattr(self, "_" + args["state"])(
+                outcome = getattr(self, "_" + args["state"])(
                     host, args, task_vars, capture_outcome.read_plan(args["report_dir"])
                 )
         except capture_plan.CaptureError as error:
-            found = {"failed": True, "exit_reason": error.reason, "msg": str(error)}
+            outcome = {"failed": True, "exit_reason": error.reason, "msg": str(error)}
         except OSError as error:
-            found = {
+            outcome = {
                 "failed": True,
                 "exit_reason": "input",
                 "msg": f"{error.filename or args['report_dir']} cannot be used: {error.strerror}.",
             }
         except (ValueError, KeyError, TypeError) as error:
-            found = {
+            outcome = {
                 "failed": True,
                 "exit_reason": "input",
                 "msg": (
@@ -142,14 +146,14 @@ class ActionModule(NodeAction):
                     f" {evidence_document.one_line(error)}."
                 ),
             }
-        result.update({"changed": False, "state": args["state"], **found})
+        result.update({"changed": False, "state": args["state"], **outcome})
         return result
 
     def _plan(self, args: Mapping[str, Any]) -> dict[str, Any]:
         folder = args["report_dir"]
         documents = evidence_sources.stream([f"{folder}/evidence"])
         try:
-            made = capture_plan.plan(
+            plan = capture_plan.plan(
                 args["run_id"],
                 documents,
                 tuple(args["components"]),
@@ -168,9 +172,9 @@ class ActionModule(NodeAction):
             )
             report_capture.refused(folder, nothing, str(error), error.reason, args["formats"])
             raise
-        made = replace(made, notes=made.notes + tuple(args["notices"]))
-        capture_outcome.write(folder, capture_outcome.PLAN, capture_plan.dumped(made))
-        return {"hosts": list(made.raising)}
+        plan = replace(plan, notes=plan.notes + tuple(args["notices"]))
+        capture_outcome.write(folder, capture_outcome.PLAN, capture_plan.dumped(plan))
+        return {"hosts": list(plan.raising)}
 
     def _probed(
         self, host: str, args: Mapping[str, Any], task_vars: dict[str, Any], plan: Plan
@@ -178,15 +182,15 @@ class ActionModule(NodeAction):
         params = self._params(
             "probed",
             args,
-            plan.of(host),
-            args["timeout"] + level_window.budget(_plain(plan.of(host))),
+            plan.host_targets(host),
+            args["timeout"] + level_window.budget(_plain(plan.host_targets(host))),
         )
-        said = capture_outcome.note(
+        answer = capture_outcome.note(
             args["report_dir"], host, capture_outcome.PROBED, *self._ask(host, params, task_vars)
         )
         return {
             "host": host,
-            "offered": sum(state == "offered" for state, _why in said.targets.values()),
+            "offered": sum(state == "offered" for state, _reason in answer.targets.values()),
         }
 
     def _show(self, args: Mapping[str, Any]) -> dict[str, Any]:
@@ -197,12 +201,12 @@ class ActionModule(NodeAction):
         folder = args["report_dir"]
         plan = capture_outcome.read_plan(folder)
         offered, without, refused = capture_outcome.offered(folder, plan)
-        by_restart, why = restart_steps.add(
+        by_restart, refusals = restart_steps.add(
             without, evidence_sources.stream([f"{folder}/evidence"]), args["allow"], args["run_id"]
         )
         offered += by_restart
         plan = replace(
-            plan, targets=offered, refused=plan.refused + refused + why, begun=time.time()
+            plan, targets=offered, refused=plan.refused + refused + refusals, begun=time.time()
         )
         capture_outcome.write(folder, capture_outcome.PLAN, capture_plan.dumped(plan))
         if plan.refused and not offered:
@@ -226,29 +230,31 @@ class ActionModule(NodeAction):
             "logging": {host: list(names) for host, names in plan.logging.items() if names},
             "lock_seconds": (
                 max((_seconds(plan, host) for host in plan.raising), default=0)
-                + sum(level_window.budget(_plain(plan.of(host))) for host in plan.raising)
+                + sum(level_window.budget(_plain(plan.host_targets(host))) for host in plan.raising)
             ),
         }
 
     @staticmethod
     def _present(folder: str, plan: Plan) -> list[int]:
-        found: list[int] = []
+        present_levels: list[int] = []
         for document in evidence_sources.stream([f"{folder}/evidence"]):
             if document.get("kind") != "cluster":
                 levels = capture_plan.look(document).levels
-                found += [level for name, level in levels.items() if name in plan.components]
-        return found
+                present_levels += [
+                    level for name, level in levels.items() if name in plan.components
+                ]
+        return present_levels
 
     def _raised(
         self, host: str, args: Mapping[str, Any], task_vars: dict[str, Any], plan: Plan
     ) -> dict[str, Any]:
-        folder, targets = args["report_dir"], plan.of(host)
+        folder, targets = args["report_dir"], plan.host_targets(host)
         if self._task.check_mode:
             return {"skipped": True, "host": host}
-        held, sentence = False, "ansible-playbook was ended: nothing more is raised"
+        has_lock, sentence = False, "ansible-playbook was ended: nothing more is raised"
         if not orphaned():
-            held, sentence = run_cluster_lock.holds(folder, args["run_id"], host)
-        if not held:
+            has_lock, sentence = run_cluster_lock.holds(folder, args["run_id"], host)
+        if not has_lock:
             capture_outcome.note(folder, host, capture_outcome.RAISED, "refused", sentence, {})
             return {"host": host, "failed": True, "exit_reason": "refused", "msg": sentence}
         program = node_program.build(
@@ -263,17 +269,17 @@ class ActionModule(NodeAction):
             halt=_halted(folder, plan, host),
             lock={"seconds": args["ttl"] + seconds + budget},
         )
-        said = capture_outcome.note(
+        answer = capture_outcome.note(
             folder, host, capture_outcome.RAISED, *self._ask(host, params, task_vars)
         )
-        count = sum(state == "raised" for state, _why in said.targets.values())
+        count = sum(state == "raised" for state, _reason in answer.targets.values())
         # what has no answer, or no sure one, may be raised too: its lines are waited for
         return {
             "host": host,
             "changed": count > 0,
             "raised": count,
             "waits": any(
-                said.targets.get(target.real, ("unsure",))[0] != "refused" for target in targets
+                answer.targets.get(target.real, ("unsure",))[0] != "refused" for target in targets
             ),
         }
 
@@ -288,12 +294,15 @@ class ActionModule(NodeAction):
         if self._task.check_mode:
             return {"skipped": True, "host": host}
         params = self._params(
-            "restored", args, plan.of(host), level_window.budget(_plain(plan.of(host)))
+            "restored",
+            args,
+            plan.host_targets(host),
+            level_window.budget(_plain(plan.host_targets(host))),
         )
-        said = capture_outcome.note(
+        answer = capture_outcome.note(
             folder, host, capture_outcome.RESTORED, *self._ask(host, params, task_vars)
         )
-        count = sum(state == "restored" for state, _why in said.targets.values())
+        count = sum(state == "restored" for state, _reason in answer.targets.values())
         return {"host": host, "changed": count > 0, "restored": count}
 
     def _params(
@@ -316,18 +325,18 @@ class ActionModule(NodeAction):
         folder = args["report_dir"]
         if self._task.check_mode:
             return {"exit_reason": "ok"}
-        made = report_capture.make(
+        report = report_capture.make(
             folder, capture_outcome.read_plan(folder), console.width(), args["formats"]
         )
-        self._tell(args, made.text)
-        found: dict[str, Any] = {
-            "exit_reason": made.reason,
+        self._tell(args, report.text)
+        result: dict[str, Any] = {
+            "exit_reason": report.reason,
             "report_dir": folder,
-            "lines": made.lines,
+            "lines": report.lines,
         }
-        if made.sentence:
-            found.update(failed=True, msg=evidence_document.one_line(made.sentence, 1000))
-        return found
+        if report.sentence:
+            result.update(failed=True, msg=evidence_document.one_line(report.sentence, 1000))
+        return result
 
     @staticmethod
     def _tell(args: Mapping[str, Any], text: str) -> None:

@@ -40,7 +40,7 @@ class ActionModule(NodeAction):
             )
             return result
         params = _params(args, host, bool(self._task.check_mode))
-        status, reason, answer = patiently(lambda asked: self._ask(host, asked, task_vars), params)
+        status, reason, answer = patiently(lambda query: self._ask(host, query, task_vars), params)
         record: dict[str, Any] = {
             "state": step_kinds.FAILED,
             "reason": reason,

@@ -186,8 +186,10 @@ class ActionModule(ActionBase):
         return "repair"
 
     def _replay(self, task_vars: Mapping[str, Any]) -> dict[str, Any]:
-        given = {name: value for name, value in task_vars.items() if str(name).startswith(PREFIX)}
-        settings = check(templated(self, given), codes=CATALOGUE)
+        variables = {
+            name: value for name, value in task_vars.items() if str(name).startswith(PREFIX)
+        }
+        settings = check(templated(self, variables), codes=CATALOGUE)
         if not settings.evidence:
             raise SettingsError(
                 "kubemend_evidence is not set; replay needs the path of a folder of evidence or of"

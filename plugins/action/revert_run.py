@@ -53,21 +53,21 @@ class ActionModule(NodeAction):
         result, task_vars, args, host = self._begun(tmp, task_vars, self.SPEC)
         try:
             if args["state"] == "listed":
-                found = self._list(host, args, task_vars)
+                outcome = self._list(host, args, task_vars)
             elif args["state"] == "chosen":
-                found = self._choose(args, task_vars["hostvars"])
+                outcome = self._choose(args, task_vars["hostvars"])
             elif args["state"] == "reverted":
-                found = self._revert(host, args, task_vars)
+                outcome = self._revert(host, args, task_vars)
             else:
-                found = self._report(args)
+                outcome = self._report(args)
         except OSError as error:
-            found = {
+            outcome = {
                 "failed": True,
                 "changed": False,
                 "exit_reason": "input",
                 "msg": f"{error.filename or args['report_dir']} cannot be used: {error.strerror}.",
             }
-        result.update(found)
+        result.update(outcome)
         return result
 
     def _list(
@@ -94,14 +94,14 @@ class ActionModule(NodeAction):
             run_revert.LISTED,
             {"host": host, "status": status, "reason": reason, "answer": answer},
         )
-        said = run_revert.listing(host, status, reason, answer)
+        listing = run_revert.listing(host, status, reason, answer)
         return {
             "changed": False,
             "host": host,
             "state": "listed",
-            "status": said.status,
-            "runs": len(said.runs),
-            "files": sum(len(run.files) for run in said.runs),
+            "status": listing.status,
+            "runs": len(listing.runs),
+            "files": sum(len(run.files) for run in listing.runs),
         }
 
     def _choose(self, args: Mapping[str, Any], hostvars: Any) -> dict[str, Any]:
@@ -117,9 +117,9 @@ class ActionModule(NodeAction):
                 "answer": {},
             }
             run_revert.write(args["report_dir"], host, run_revert.LISTED, never)
-        said = run_revert.listings(args["report_dir"], args["hosts"])[0]
-        choice = run_revert.choose(said, args["reverts"])
-        count = run_revert.components(said, choice.run_id)
+        listings = run_revert.listings(args["report_dir"], args["hosts"])[0]
+        choice = run_revert.choose(listings, args["reverts"])
+        count = run_revert.components(listings, choice.run_id)
         hosts = [] if self._task.check_mode else list(choice.hosts)
         return {
             "changed": False,
@@ -135,8 +135,8 @@ class ActionModule(NodeAction):
         folder = args["report_dir"]
         if self._task.check_mode:
             return {"changed": False, "skipped": True, "host": host, "state": "skipped"}
-        said = run_revert.listings(folder, args["hosts"])[0]
-        choice = run_revert.choose(said, args["reverts"])
+        listings = run_revert.listings(folder, args["hosts"])[0]
+        choice = run_revert.choose(listings, args["reverts"])
         refusal = self._refusal(host, args, choice)
         if refusal:
             return {
@@ -146,7 +146,7 @@ class ActionModule(NodeAction):
                 "state": "refused",
                 "msg": f"{host} is not begun: {refusal}",
             }
-        budget = int(revert_run.budget(run_revert.components(said, choice.run_id)[host])) + 1
+        budget = int(revert_run.budget(run_revert.components(listings, choice.run_id)[host])) + 1
         params = {
             "state": "reverted",
             "run_id": args["run_id"],
@@ -197,19 +197,19 @@ class ActionModule(NodeAction):
         refusal = _begun_before(host, args["report_dir"], choice)
         if refusal or not args["locked"]:
             return refusal
-        held, sentence = run_cluster_lock.holds(args["report_dir"], args["run_id"], host)
-        return "" if held else sentence
+        has_lock, sentence = run_cluster_lock.holds(args["report_dir"], args["run_id"], host)
+        return "" if has_lock else sentence
 
     def _report(self, args: Mapping[str, Any]) -> dict[str, Any]:
         """Write the report, and show it; it fails the run where not all was done."""
         folder = args["report_dir"]
-        said, not_asked = run_revert.listings(folder, args["hosts"])
-        choice = run_revert.choose(said, args["reverts"])
+        listings, not_asked = run_revert.listings(folder, args["hosts"])
+        choice = run_revert.choose(listings, args["reverts"])
         done = run_revert.outcomes(folder, choice.hosts)
         is_possible = bool(choice.hosts) and not done and not self._task.check_mode
         stopped = _stopped(folder, args["run_id"]) if is_possible and args["locked"] else ""
         report = run_revert.Report(
-            said, args["reverts"], choice, done, self._task.check_mode, not_asked, stopped
+            listings, args["reverts"], choice, done, self._task.check_mode, not_asked, stopped
         )
         text = revert.render(report)
         reason, sentence = run_revert.verdict(report)
@@ -262,8 +262,8 @@ def _begun_before(host: str, folder: str, choice: run_revert.Choice) -> str:
 
 def _stopped(folder: str, run_id: str) -> str:
     """Return why no host was begun, by the locks, or an empty text."""
-    held, sentence = run_cluster_lock.decide(run_cluster_lock.noted(folder), run_id)
-    return "" if held else sentence
+    has_lock, sentence = run_cluster_lock.decide(run_cluster_lock.noted(folder), run_id)
+    return "" if has_lock else sentence
 
 
 def _started(run_id: str) -> str:

@@ -60,16 +60,16 @@ class ActionModule(NodeAction):
         result, task_vars, args, host = self._begun(tmp, task_vars, self.SPEC)
         try:
             if args["state"] == "planned":
-                found = self._plan(args)
+                outcome = self._plan(args)
             elif args["state"] == "noted":
-                found = {
+                outcome = {
                     "hosts": [],
                     "note": (
                         "kubemend_capture: it was not finished:"
                         f" {evidence_document.one_line(args['reason'] or 'nothing says why', 400)}"
                     ),
                 }
-                self._note(args["report_dir"], found["note"])
+                self._note(args["report_dir"], outcome["note"])
             else:
                 document = json.loads(
                     (
@@ -77,17 +77,17 @@ class ActionModule(NodeAction):
                     ).read_text(encoding="utf-8")
                 )
                 if args["state"] == "compared":
-                    found = self._compare(args, document)
+                    outcome = self._compare(args, document)
                 else:
-                    found = self._one(host, args, document, task_vars)
+                    outcome = self._one(host, args, document, task_vars)
         except (OSError, evidence_document.EvidenceError, *evidence_document.UNFORESEEN) as error:
             # the diagnosis stands without a capture
-            found = {
+            outcome = {
                 "hosts": [],
                 "note": f"kubemend_capture: {args['state']}: {evidence_document.one_line(error)}",
             }
-            self._note(args["report_dir"], found["note"])
-        result.update({"changed": False, "state": args["state"], **found})
+            self._note(args["report_dir"], outcome["note"])
+        result.update({"changed": False, "state": args["state"], **outcome})
         return result
 
     def _plan(self, args: Mapping[str, Any]) -> dict[str, Any]:
@@ -177,10 +177,10 @@ class ActionModule(NodeAction):
         folder, host = args["report_dir"], leader["host"]
         if leader["process_is"] != "ok" or self._task.check_mode:
             return {"skipped": True, "host": host, "sent": False}
-        held, sentence = False, "ansible-playbook was ended: nothing is sent"
+        has_lock, sentence = False, "ansible-playbook was ended: nothing is sent"
         if not orphaned():
-            held, sentence = run_cluster_lock.holds(folder, args["run_id"], host)
-        if not held:
+            has_lock, sentence = run_cluster_lock.holds(folder, args["run_id"], host)
+        if not has_lock:
             leader.update(sent=False, sent_reason=evidence_document.one_line(sentence))
             self._keep(folder, document)
             return {"host": host, "sent": False}
@@ -217,8 +217,8 @@ class ActionModule(NodeAction):
         leader.update(process_is=process, level_reason=reason, offered=offered)
 
     @staticmethod
-    def _dumped(one: dict[str, Any], problem: str, answer: Mapping[str, Any]) -> None:
-        one.update(
+    def _dumped(leader: dict[str, Any], problem: str, answer: Mapping[str, Any]) -> None:
+        leader.update(
             sent=answer.get("sent") is True,
             sent_reason=problem or evidence_document.one_line(answer.get("reason") or "", 400),
         )
@@ -234,20 +234,24 @@ class ActionModule(NodeAction):
             became = {end.target.host: end for end in ends}
         logs = list(log_merge.load(capture_outcome.place(folder) / "logs"))
         document["notes"] += [f"kubemend_capture: {notice}" for notice in log_merge.notices(logs)]
-        for one in document["captures"]:
-            lines = log_merge.merge(item for item in logs if item.get("host") == one["host"])
-            files = _files(Path(folder), one["host"], lines)
-            found = capture_scheduler.result(
-                one, became.get(one["host"]), [line.text for line in lines], args["run_id"], files
+        for capture in document["captures"]:
+            lines = log_merge.merge(item for item in logs if item.get("host") == capture["host"])
+            files = _files(Path(folder), capture["host"], lines)
+            result = capture_scheduler.result(
+                capture,
+                became.get(capture["host"]),
+                [line.text for line in lines],
+                args["run_id"],
+                files,
             )
-            document["results"].append(found)
-            if found["level"]["restored"] is False:
+            document["results"].append(result)
+            if result["level"]["restored"] is False:
                 document["notes"].append(
-                    f"kubemend_capture: the level of {capture_plan.SCHEDULER} of {one['host']} is"
-                    f" {found['level']['reason']}"
+                    f"kubemend_capture: the level of {capture_plan.SCHEDULER} of {capture['host']}"
+                    f" is {result['level']['reason']}"
                 )
         self._keep(folder, document)
-        return {"hosts": [one["host"] for one in document["captures"]]}
+        return {"hosts": [capture["host"] for capture in document["captures"]]}
 
     @staticmethod
     def _planned(folder: str) -> bool:
@@ -262,13 +266,13 @@ def _files(folder: Path, host: str, lines: list[log_merge.Line]) -> dict[str, st
     texts = [line.text for line in lines]
     chosen = set(cache_dump.matters(texts)[:MOST_LINES])
     dump = cache_dump.parse(texts)
-    made = {
+    contents = {
         "lines": log_merge.render(lines),
         "dump": "".join(escape(line.replace("\t", "    ")) + "\n" for line in dump.lines),
         "matters": log_merge.render(line for line in lines if line.text in chosen),
     }
-    found = {}
-    for name, text in made.items():
+    paths = {}
+    for name, text in contents.items():
         if text:
             path = (
                 folder
@@ -276,5 +280,5 @@ def _files(folder: Path, host: str, lines: list[log_merge.Line]) -> dict[str, st
                 / evidence_document.file_name(host, f".scheduler-{name}.txt")
             )
             atomic_file.replace(path, [text])
-            found[name] = str(path)
-    return found
+            paths[name] = str(path)
+    return paths

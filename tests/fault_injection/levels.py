@@ -167,7 +167,7 @@ class Restarted(Outliving, fake_kubelet_verbosity.Node):
 def raised(root: str) -> bool:
     """Return whether evidence has a level that is raised still."""
     return bool(level_target.unsettled(root)) or any(
-        raised_levels.left(run_id, root) for run_id in journal.run_ids(root)
+        raised_levels.restorable_records(run_id, root) for run_id in journal.run_ids(root)
     )
 
 

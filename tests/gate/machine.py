@@ -20,6 +20,8 @@ _APT = threading.Lock()
 # A test that inherits these would test the caller's shell. Proxies, pip's
 # index and certificates stay: without them nothing can be installed.
 FOREIGN = (
+    # Users keep bytecode, and a run without it compiles half of its time.
+    "PYTHONDONTWRITEBYTECODE",
     "PYTHONPATH",
     "PYTHONHOME",
     "PYTHONSTARTUP",

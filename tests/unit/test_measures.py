@@ -23,6 +23,7 @@ LIMITS = {
     "dense statements": 0,
     "dense expressions": 0,
     "functions of complexity over 10": 0,
+    "names that are no noun and no verb": 0,
     "words of the list to replace": 0,
     "modules without a test file of the same name": 0,
 }
@@ -70,6 +71,22 @@ def test_dense_expressions_are_counted(tmp_path: Path, source: str, count: int) 
     path = tmp_path / "source.py"
     path.write_text(source, encoding="utf-8")
     assert len(list(measures.dense_expressions([path]))) == count
+
+
+@pytest.mark.parametrize(
+    ("source", "names"),
+    [
+        ("for pod in pods:\n    found = pod", ["found"]),
+        ("def told(one):\n    return one", ["told", "one"]),
+        ("class Pod:\n    held: bool = False\n    def held_by(self): ...", []),
+        ("try:\n    pass\nexcept OSError as why:\n    pass", ["why"]),
+        ("[one for one in pods]", ["one"]),
+    ],
+)
+def test_vague_names_are_found(tmp_path: Path, source: str, names: list[str]) -> None:
+    path = tmp_path / "source.py"
+    path.write_text(source, encoding="utf-8")
+    assert sorted(place.text for place in measures.vague_names([path])) == sorted(names)
 
 
 def test_complexity_counts_conditional_expressions_and_operands() -> None:

@@ -180,8 +180,8 @@ class Levels:
             everyone = instances.collect(registry.Context({}, procfs.of_interest(), {}))[
                 "processes"
             ]
-            known = client_certificates.of_components(self.via, everyone)
-            self.certificates = [(certificate, key) for _path, certificate, key in known]
+            clients = client_certificates.of_components(self.via, everyone)
+            self.certificates = [(certificate, key) for _path, certificate, key in clients]
         return self.certificates or [(None, None)]
 
 
@@ -288,7 +288,7 @@ def recorded(intent, step):
             " until that is recorded".format(
                 named(intent["real"]),
                 os.path.join(step.root, journal.FOLDER, step.run_id),
-                storage.why(error),
+                storage.way_out(error),
             )
         ) from error
 

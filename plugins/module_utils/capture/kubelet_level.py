@@ -35,46 +35,46 @@ RECORDED = (  # of the record that raised it, in the record of its revert
 )
 
 
-def raise_level(step, wanted, host):
+def raise_level(step, plan_step, host):
     """Raise the level by a restart, and return (the record's state, the reason).
 
-    The restart is verified, or rolled back. step: the context; wanted: the plan's step.
+    The restart is verified, or rolled back. step: the context; plan_step: the plan's step.
     """
     try:
-        former = _checked(wanted, host)
-        record = _record(step, wanted, host, former)
+        former = _checked(plan_step, host)
+        record = _record(step, plan_step, host, former)
         if step_claim.claim(step, record) is not None:
             return step_record.FAILED, "it was begun before (a connection that was made twice)"
     except (preconditions.PreconditionFailed, ChangeError) as error:
         return step_record.NOT_DONE, str(error)
     try:
-        for file in wanted["change"]["files"]:
+        for file in plan_step["change"]["files"]:
             write(file, step)
     except ChangeError as error:  # nothing was loaded yet
         return _back(step, record, former, str(error), False)
     reason = ask_restart(record["reload"])
     if reason is None:
         running, reason = kubelet_restart.wait(
-            _raised(former.argv, wanted["expect"]["level"]), former.identity
+            _raised(former.argv, plan_step["expect"]["level"]), former.identity
         )
         if running:
-            seen = {"pid": running.pid, "ticks": running.ticks}
-            return _end(step, step_record.PROVEN, None, seen=seen)
+            process = {"pid": running.pid, "ticks": running.ticks}
+            return _end(step, step_record.PROVEN, None, process=process)
     return _back(step, record, former, f"the kubelet of {host} was not proven: {reason}", True)
 
 
-def _checked(wanted, host):
+def _checked(plan_step, host):
     """Return the kubelet as it runs before the restart, or raise where it must not be restarted."""
-    allow = (wanted.get("guard") or {}).get("allow") or []
-    return kubelet_restart.check(host, wanted, allow, _paths(wanted))
+    allow = (plan_step.get("guard") or {}).get("allow") or []
+    return kubelet_restart.check(host, plan_step, allow, _paths(plan_step))
 
 
-def _paths(wanted):
-    return [file["path"] for file in wanted["change"]["files"]]
+def _paths(plan_step):
+    return [file["path"] for file in plan_step["change"]["files"]]
 
 
-def _record(step, wanted, host, former):
-    paths = _paths(wanted)
+def _record(step, plan_step, host, former):
+    paths = _paths(plan_step)
     return {
         "component": COMPONENT,
         "host": host,
@@ -82,10 +82,10 @@ def _record(step, wanted, host, former):
         "limit": kubelet_restart.SECONDS,
         "path": paths[0],
         "kind": "none",
-        "expect": wanted["expect"],
-        "guard": wanted.get("guard"),
+        "expect": plan_step["expect"],
+        "guard": plan_step.get("guard"),
         "paths": paths,
-        "reload": wanted["change"]["reload"],
+        "reload": plan_step["change"]["reload"],
         "of_run": step.run_id,
         "former": {
             "pid": former.pid,
@@ -171,8 +171,8 @@ def _restarted(reload_units, mismatch, former):
     return kubelet_restart.wait(mismatch, former)
 
 
-def _end(step, state, reason, seen=None):
-    return step_claim.ended(step, state, reason, seen)[:2]
+def _end(step, state, reason, process=None):
+    return step_claim.ended(step, state, reason, process)[:2]
 
 
 def take_back(record, restore, step, allow):

@@ -13,7 +13,7 @@ import time
 from ..changes import durable_files, node_lock
 from ..shared import step_kinds, step_times
 from ..state import journal, lock, step_record, storage
-from ..state.raised_levels import PREFIX, edited, left, paths_of
+from ..state.raised_levels import PREFIX, edited, paths_of, restorable_records
 from ..state.storage import ChangeError
 from ..steps import executor as step_executor
 from ..steps import preconditions
@@ -59,9 +59,9 @@ def raise_one(step, target, params):
     return UNSURE if may_be_raised else REFUSED, files.one_line(done["reason"])
 
 
-def _raise_kubelet(step, wanted):
-    here = step.also(step=wanted["id"], what="log level of kubelet: {}".format(wanted["target"]))
-    state, reason = kubelet_level.raise_level(here, wanted, wanted["host"])
+def _raise_kubelet(step, target):
+    here = step.also(step=target["id"], what="log level of kubelet: {}".format(target["target"]))
+    state, reason = kubelet_level.raise_level(here, target, target["host"])
     states = {step_record.PROVEN: RAISED, step_record.FAILED: UNSURE}
     return states.get(state, REFUSED), files.one_line(reason or "")
 
@@ -71,7 +71,7 @@ def _keep_logs(step, component, root_fd):
 
     They stay as they are, the newest first, up to KEPT bytes.
     """
-    with storage.told(
+    with storage.change_errors(
         f"no level was raised, because what {component} logged until now cannot be kept"
     ):
         runs = durable_files.private_folder(journal.FOLDER, root_fd)
@@ -107,7 +107,7 @@ def take_back(step, attempt, by=None, allow=()):
         (record["component"], _foreign_state(is_up), files.one_line(reason))
         for record, (is_up, reason) in edited(step.run_id, step.root)
     ]
-    raised = left(step.run_id, step.root)
+    raised = restorable_records(step.run_id, step.root)
     if not raised:
         components = [component for component, _state, _reason in foreign]
         return foreign + [row for row in _down(step) if row[0] not in components]
@@ -130,14 +130,14 @@ def _allowed(record):
 
 def _taken_back_with_lock(step, attempt, raised, allow):
     """Take the lock again for the run itself, and release it where the revert fails."""
-    held = lock.read(step.root) or {}
+    former_lock = lock.read(step.root) or {}
     seconds = sum(budget(record) for record in raised)
-    node_lock.acquire(step.run_id, held.get("controller") or {}, seconds, root=step.root)
-    found = _taken_back(step, attempt, step.run_id, raised, allow)
-    has_failed = any(state == FAILED for _component, state, _reason in found)
-    if has_failed and held.get("run_id") != step.run_id:
+    node_lock.acquire(step.run_id, former_lock.get("controller") or {}, seconds, root=step.root)
+    rows = _taken_back(step, attempt, step.run_id, raised, allow)
+    has_failed = any(state == FAILED for _component, state, _reason in rows)
+    if has_failed and former_lock.get("run_id") != step.run_id:
         node_lock.release(step.run_id, step.root)
-    return found
+    return rows
 
 
 def _taken_back(step, attempt, run_id, raised, allow):
@@ -156,7 +156,7 @@ def _taken_back(step, attempt, run_id, raised, allow):
         }
     )
     _wait(step)
-    foreign = {record["component"]: found for record, found in edited(step.run_id, step.root)}
+    foreign = {record["component"]: edit for record, edit in edited(step.run_id, step.root)}
     return [_result(record, done, foreign) for record in raised]
 
 

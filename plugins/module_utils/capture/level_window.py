@@ -195,16 +195,16 @@ def _raise_running(levels, step, target, params):
     """Set the level of a process that keeps running, or raise ChangeError."""
     name = level_target.named(target["real"])
     with step.exclusive() as root_fd:
-        others = [
+        other_runs = [
             item["run_id"]
             for item in level_target.unsettled(step.root)
             if item["intent"]["real"] == target["real"]
         ]
-        if others:
+        if other_runs:
             raise klog_level.LevelError(
-                f"{name} was raised by run {others[0]} and not put back yet: let that run end, or"
-                " take it back with kubemend.remediation.revert -e"
-                f" kubemend_run_id={others[0]}"
+                f"{name} was raised by run {other_runs[0]} and not put back yet: let that run end,"
+                " or take it back with kubemend.remediation.revert -e"
+                f" kubemend_run_id={other_runs[0]}"
             )
         if not _is_armed(step):
             raise klog_level.LevelError(f"{name} was not raised: {DISARMED}", refused=True)
@@ -284,7 +284,7 @@ def _restore_one(item, step):
 def _anything(step):
     return bool(
         _left(step)
-        or raised_levels.left(step.run_id, step.root)
+        or raised_levels.restorable_records(step.run_id, step.root)
         or raised_levels.unread(step.run_id, step.root)
     )
 
@@ -362,13 +362,13 @@ def _unit(run_id):
 def _arm(step, seconds, program):
     """Put the service on the disk and start it, before anything is raised."""
     path = os.path.join(step.root, FOLDER, step.run_id + ".py")
-    with storage.told("no level was raised, because what puts it back cannot be written"):
+    with storage.change_errors("no level was raised, because what puts it back cannot be written"):
         with step.exclusive() as root_fd, storage.descriptor(
             durable_files.private_folder(FOLDER, root_fd)
         ) as folder:
             durable_files.write_new(os.path.basename(path), base64.b64decode(program), folder)
         _until(step, seconds)
-        with step.exclusive(), storage.told(
+        with step.exclusive(), storage.change_errors(
             "no level was raised, because the service that puts it back cannot be written to"
             f" {UNITS}"
         ):
@@ -400,11 +400,11 @@ def sweep(run_id, root):
 
     Another run does this, and holds the lock of this node.
     """
-    found = set()
+    run_ids = set()
     for directory in (os.path.join(root, FOLDER), UNITS, os.path.join(UNITS, WANTS)):
         with contextlib.suppress(OSError):
-            found.update(_run_of(name) for name in os.listdir(directory))
-    for other in sorted(name for name in found - {run_id} if RUN_ID.match(name)):
+            run_ids.update(_run_of(name) for name in os.listdir(directory))
+    for other in sorted(name for name in run_ids - {run_id} if RUN_ID.match(name)):
         # half written; only a run that raises writes it, and has the lock then
         with contextlib.suppress(OSError):
             os.unlink(os.path.join(root, FOLDER, durable_files.temporary(other + ".json")))

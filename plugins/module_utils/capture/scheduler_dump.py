@@ -58,14 +58,14 @@ def ready(params):
         "space": space.collect(registry.Context({}, [], {})),
     }
     try:
-        known = same(params["process"])
+        process = same(params["process"])
     except ChangeError as error:
         return dict(
             answer, process=files.one_line(error), level="refused", reason=files.one_line(error)
         )
     try:
         # the level is set at the port, which another one may hold
-        if klog_level.process(COMPONENT).identity != known.identity:
+        if klog_level.process(COMPONENT).identity != process.identity:
             raise ChangeError("a younger kube-scheduler runs on this host beside it")
         with klog_level.Levels(params) as levels:
             levels.offered(REAL)
@@ -143,12 +143,12 @@ def _nothing_but_nodes(params):
         )
 
 
-def same(known):
+def same(evidence):
     """Return the process {pid, started_at, argv} of the evidence as it runs now.
 
     It raises ChangeError where that process is gone, is another one or does not catch SIGUSR2.
     """
-    pid = known["pid"]
+    pid = evidence["pid"]
     processes = [item for item in component_process.instances(COMPONENT) if item.pid == pid]
     if not processes:
         raise ChangeError(
@@ -156,7 +156,7 @@ def same(known):
             " not as a static pod"
         )
     scheduler = processes[0]
-    if not _is_same(scheduler, known):
+    if not _is_same(scheduler, evidence):
         raise ChangeError(
             f"nothing was sent: pid {pid:d} is another process than the kube-scheduler that led"
         )
@@ -173,11 +173,11 @@ def same(known):
     return scheduler
 
 
-def _is_same(process, known):
+def _is_same(process, evidence):
     started = process.started_at
-    if started is None or abs(started - known["started_at"]) > NEAR:
+    if started is None or abs(started - evidence["started_at"]) > NEAR:
         return False
-    return files.masked_argv(process.argv) == list(known["argv"])
+    return files.masked_argv(process.argv) == list(evidence["argv"])
 
 
 def catches(status, number):

@@ -41,7 +41,7 @@ def _runs_with_raised(root):
 
 
 def _is_raised_by_restart(run_id, root):
-    if raised_levels.left(run_id, root):
+    if raised_levels.restorable_records(run_id, root):
         return True
     return any(is_up for _record, (is_up, _reason) in raised_levels.edited(run_id, root))
 

@@ -44,10 +44,10 @@ def _acquired(params, root):
     if running:
         message = "step {step} of run {run_id} is still at work here".format(**running)
         return dict(_answer(False, False, before, message), working=running["run_id"])
-    held = node_lock.acquire(
+    granted_lock = node_lock.acquire(
         run_id, params.get("controller") or {}, params["seconds"], params.get("take"), root
     )
-    return _answer(True, before is None or before["run_id"] != run_id, held, "")
+    return _answer(True, before is None or before["run_id"] != run_id, granted_lock, "")
 
 
 STATES = {"released": _released, "renewed": _renewed}
@@ -65,5 +65,5 @@ def _running_step(root, is_chosen):
     )
 
 
-def _answer(held, changed, found, message):
-    return {"held": held, "changed": changed, "lock": found, "message": message}
+def _answer(is_held, changed, record, message):
+    return {"held": is_held, "changed": changed, "lock": record, "message": message}

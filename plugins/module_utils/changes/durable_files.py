@@ -14,7 +14,7 @@ import json
 import os
 import time
 
-from ..state.storage import FLOCK, FOLDER_FLAGS, ChangeError, descriptor, told
+from ..state.storage import FLOCK, FOLDER_FLAGS, ChangeError, change_errors, descriptor
 
 WAIT_SECONDS = 15
 NEW_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -61,7 +61,7 @@ def exclusive(root, wait=WAIT_SECONDS, lead="nothing was changed"):
     lead: how the sentence of an error begins.
     """
     unusable = f"{lead}, because {root} cannot be used"
-    with told(unusable):
+    with change_errors(unusable):
         root_fd = private_folder(root)
         try:
             lock_fd = os.open(
@@ -79,7 +79,7 @@ def exclusive(root, wait=WAIT_SECONDS, lead="nothing was changed"):
                     f" {os.path.join(root, FLOCK)} for {int(wait)} s); let it end and run again"
                 )
             time.sleep(0.05)
-        with told(unusable):
+        with change_errors(unusable):
             yield root_fd
 
 

@@ -32,8 +32,8 @@ class StepContext:
         self,
         run_id,
         step,
-        what,
-        why,
+        action,
+        reason,
         root=ROOT,
         check=False,
         must_hold=False,
@@ -46,8 +46,8 @@ class StepContext:
             )
         self.run_id = run_id
         self.step = step
-        self.what = what
-        self.why = why
+        self.what = action
+        self.why = reason
         self.root = root
         self.check = check
         self.must_hold = must_hold
@@ -72,7 +72,7 @@ class StepContext:
         In check mode the descriptor is None.
         """
         if self.check:
-            with storage.told(f"{self.root} cannot be read"):
+            with storage.change_errors(f"{self.root} cannot be read"):
                 yield None
             return
         with durable_files.exclusive(self.root) as folder:

@@ -18,9 +18,9 @@ CONTROLLER = ("machine_id", "host", "boot_id", "pid", "started")
 class LockHeld(ChangeError):
     """Another run holds this node; `lock` is its lock."""
 
-    def __init__(self, reason, held):
+    def __init__(self, reason, lock):
         super().__init__(reason)
-        self.lock = held
+        self.lock = lock
 
 
 def acquire(run_id, controller, seconds, take=None, root=ROOT):
@@ -35,12 +35,12 @@ def acquire(run_id, controller, seconds, take=None, root=ROOT):
     """
     _check(run_id, seconds)
     with durable_files.exclusive(root) as folder:
-        held = load(folder, root)
+        present_lock = load(folder, root)
         former = None
-        if held and held["run_id"] != run_id:
-            former = held["run_id"]
-        if former and held["held"] and former != take:
-            raise LockHeld(_refusal(held), held)
+        if present_lock and present_lock["run_id"] != run_id:
+            former = present_lock["run_id"]
+        if former and present_lock["held"] and former != take:
+            raise LockHeld(_refusal(present_lock), present_lock)
         lock = _put(run_id, {key: controller.get(key) for key in CONTROLLER}, seconds, folder, root)
     lock["taken_from"] = former
     return lock
@@ -53,15 +53,15 @@ def renew(run_id, seconds, root=ROOT):
     """
     _check(run_id, seconds)
     with durable_files.exclusive(root) as folder:
-        held = load(folder, root)
-        if held is None:
+        lock = load(folder, root)
+        if lock is None:
             raise ChangeError(
                 f"the lock of run {run_id} is no longer on this node: it was released; stop,"
                 " and run again"
             )
-        if held["run_id"] != run_id:
-            raise LockHeld(_refusal(held), held)
-        return _put(run_id, held["controller"], seconds, folder, root)
+        if lock["run_id"] != run_id:
+            raise LockHeld(_refusal(lock), lock)
+        return _put(run_id, lock["controller"], seconds, folder, root)
 
 
 def release(run_id, root=ROOT):
@@ -69,10 +69,10 @@ def release(run_id, root=ROOT):
     if not os.path.lexists(os.path.join(root, NAME)):
         return False
     with durable_files.exclusive(root) as folder:
-        held = load(folder, root)
-        if held is None or held["run_id"] != run_id:
+        lock = load(folder, root)
+        if lock is None or lock["run_id"] != run_id:
             return False
-        with storage.told(f"the lock of run {run_id} was not released"):
+        with storage.change_errors(f"the lock of run {run_id} was not released"):
             durable_files.unlink(NAME, folder)
             os.fsync(folder)
         return True
@@ -83,16 +83,16 @@ def demand(run_id, folder, root, required=False):
 
     The caller holds the flock, so that the result stays true.
     """
-    held = load(folder, root)
-    if held is None:
+    lock = load(folder, root)
+    if lock is None:
         if required:
             raise ChangeError(
                 f"nothing was changed: run {run_id} does not hold the lock of this node any more;"
                 " run again"
             )
-    elif held["run_id"] != run_id:
-        raise LockHeld(_refusal(held), held)
-    elif not held["held"]:
+    elif lock["run_id"] != run_id:
+        raise LockHeld(_refusal(lock), lock)
+    elif not lock["held"]:
         raise ChangeError(
             f"nothing was changed: the lock of run {run_id} on this node has run out; renew it or"
             " run again"
@@ -122,19 +122,19 @@ def _put(run_id, controller, seconds, folder, root):
         "seconds": seconds,
         "granted_at": storage.now(),
     }
-    with storage.told(f"the lock {os.path.join(root, NAME)} was not written"):
+    with storage.change_errors(f"the lock {os.path.join(root, NAME)} was not written"):
         durable_files.put(NAME, lock, folder)
     return dict(lock, held=True, remaining=float(seconds))
 
 
-def _refusal(held):
-    owner = held["controller"]
+def _refusal(lock):
+    owner = lock["controller"]
     state = "although its time is over"
-    if held["held"]:
-        state = f"for {int(held['remaining'])} s more"
+    if lock["held"]:
+        state = f"for {int(lock['remaining'])} s more"
     return (
         "nothing was changed: run {} holds this node {} (controller {}, process {}); let it end, or"
         " take its lock with kubemend_take_lock={}".format(
-            held["run_id"], state, owner.get("machine_id"), owner.get("pid"), held["run_id"]
+            lock["run_id"], state, owner.get("machine_id"), owner.get("pid"), lock["run_id"]
         )
     )

@@ -33,7 +33,7 @@ def claim(step, facts):
         earlier = _earlier(name, step, fd)
         if earlier is not None:
             return earlier
-        with storage.told(
+        with storage.change_errors(
             f"nothing was changed, because the journal in {step.root} cannot be written"
         ):
             durable_files.put(name, _begun(step, facts), fd)
@@ -80,7 +80,7 @@ def end(run_id, step, state, reason=None, root=ROOT, **more):
     with durable_files.exclusive(root, lead=unrecorded), journal.opened(root, run_id) as fd:
         if fd is None:
             return
-        with storage.told(unrecorded):
+        with storage.change_errors(unrecorded):
             record = storage.load(name_of(step), fd)
             durable_files.put(
                 name_of(step),
@@ -89,17 +89,19 @@ def end(run_id, step, state, reason=None, root=ROOT, **more):
             )
 
 
-def ended(step, state, reason, seen=None):
-    """Record how a step ended that its own run ends, and return (state, reason, seen).
+def ended(step, state, reason, proof=None):
+    """Record how a step ended that its own run ends, and return (state, reason, proof).
 
     Where the record could not be written, the reason says so.
     """
     try:
-        end(step.run_id, step.step, state, reason, step.root, ended_by=step.run_id, seen=seen or {})
+        end(
+            step.run_id, step.step, state, reason, step.root, ended_by=step.run_id, seen=proof or {}
+        )
     except (OSError, ValueError, ChangeError) as error:
         unrecorded = f"{storage.one_line(error)}; the next run does that (KM902)"
         reason = f"{reason}; {unrecorded}" if reason else unrecorded
-    return state, reason, seen or {}
+    return state, reason, proof or {}
 
 
 def tell(run_id, step, text, root=ROOT, name="progress"):

@@ -139,17 +139,17 @@ def select(names=None, deep=False):
 
     Without names it returns all of the tier.
     """
-    wanted = set(names or _names_of_tier(COLLECTORS, deep))
+    selected_names = set(names or _names_of_tier(COLLECTORS, deep))
     for collector in reversed(COLLECTORS):
-        if collector.name in wanted:
-            wanted.update(collector.needs)
-    return [collector for collector in COLLECTORS if collector.name in wanted]
+        if collector.name in selected_names:
+            selected_names.update(collector.needs)
+    return [collector for collector in COLLECTORS if collector.name in selected_names]
 
 
 def select_api(names=None, deep=False):
     """Return the API's collectors of these names; without names, all of the tier."""
-    wanted = set(names or _names_of_tier(API_COLLECTORS, deep))
-    return [collector for collector in API_COLLECTORS if collector.name in wanted]
+    selected_names = set(names or _names_of_tier(API_COLLECTORS, deep))
+    return [collector for collector in API_COLLECTORS if collector.name in selected_names]
 
 
 def _names_of_tier(collectors, deep):

@@ -44,11 +44,11 @@ class _Child:
         self.end = end
         self.chunks = []
         self.size = 0
-        self.fd, theirs = os.pipe()
+        self.fd, write_fd = os.pipe()
         self.pid = os.fork()
         if self.pid == 0:
-            _work(collector, context, theirs)
-        os.close(theirs)
+            _work(collector, context, write_fd)
+        os.close(write_fd)
 
     def read(self):
         """Take what is there; return False at its end, or when it grew too long."""
@@ -210,7 +210,7 @@ class _Run:
     def _ask_systemd(self):
         systemd = None
         if self.is_held:
-            systemd = _Systemd.of(self.questioners)
+            systemd = _Systemd.query_of(self.questioners)
         self.questioners = []
         self.is_held = bool(systemd)
         if systemd:
@@ -255,7 +255,7 @@ class _Systemd(registry.Collector):
     questions: "list"
 
     @classmethod
-    def of(cls, collectors):
+    def query_of(cls, collectors):
         """Return the query for these collectors; None where one of their modules is broken.
 
         Each collector asks for itself then, and the broken one reports its error.
@@ -263,7 +263,7 @@ class _Systemd(registry.Collector):
         try:
             query = cls("systemd", "systemctl", timeout=2)
             # Their modules import systemd, here once for all of them: re alone is 15 ms.
-            query.questions = [one.module().question() for one in collectors]
+            query.questions = [collector.module().question() for collector in collectors]
             return query
         except Exception:  # pylint: disable=broad-except
             return None
@@ -351,8 +351,10 @@ def collect(params):
     document = gather(params)
     line = json_line.dumps(document)
     while len(line) > MAX_DOCUMENT:
-        records = [one for one in document["collectors"].values() if one["data"] is not None]
-        largest = max(records, key=lambda one: len(json_line.dumps(one["data"])))
+        records = [
+            record for record in document["collectors"].values() if record["data"] is not None
+        ]
+        largest = max(records, key=lambda record: len(json_line.dumps(record["data"])))
         largest.update(
             data=None,
             status="error",

@@ -42,16 +42,18 @@ def dicts(values):
 
     The result is empty for a value that is no list.
     """
-    return [one for one in values if isinstance(one, dict)] if isinstance(values, list) else []
+    return (
+        [value for value in values if isinstance(value, dict)] if isinstance(values, list) else []
+    )
 
 
 def _rows(table):
     """Return each row of a table as {column: cell}."""
-    names = [str(one.get("name")) for one in dicts(table.get("columnDefinitions"))]
+    names = [str(column.get("name")) for column in dicts(table.get("columnDefinitions"))]
     return [
-        dict(zip(names, one["cells"]))
-        for one in dicts(table.get("rows"))
-        if isinstance(one.get("cells"), list)
+        dict(zip(names, row["cells"]))
+        for row in dicts(table.get("rows"))
+        if isinstance(row.get("cells"), list)
     ]
 
 
@@ -100,14 +102,14 @@ def _unmanaged(page):
 def _objects(page, path, accept):
     """Return the objects of a page of a list, or raise ApiError."""
     if page.get("kind") == "Table" and accept == TABLE:
-        found = _rows(page)
+        objects = _rows(page)
     else:
-        found = page.pop("items", path)
-    if found is None:  # as an API server may have it; an answer without any is no list at all
+        objects = page.pop("items", path)
+    if objects is None:  # as an API server may have it; an answer without any is no list at all
         return []
-    if not isinstance(found, list) or not all(isinstance(item, dict) for item in found):
+    if not isinstance(objects, list) or not all(isinstance(item, dict) for item in objects):
         raise ApiError("error", f"GET {path}: the answer is no list of objects")
-    return found
+    return objects
 
 
 class Client:
@@ -250,10 +252,10 @@ class Client:
                     restarts -= 1
                     query = dict(begun)
                     continue
-                found = _objects(page, path, accept)
-                yield from found
+                objects = _objects(page, path, accept)
+                yield from objects
                 following = (page.get("metadata") or {}).get("continue")
-                page = found = None  # else two pages are held while the next one is parsed
+                page = objects = None  # else two pages are held while the next one is parsed
                 if not following:
                     return
                 query = dict(begun, **{"continue": following})
@@ -265,7 +267,7 @@ class Client:
             seconds = max(0.0, float(retry_after))
         except ValueError:  # the other form, a date, is not sent by API servers
             seconds = 1.0
-        if seconds >= deadline.left():
+        if seconds >= deadline.remaining():
             raise ApiError(
                 "error",
                 f"HTTP {code:d}, try again after {one_line(retry_after, 20)} s: later than the time"
@@ -288,10 +290,10 @@ class Client:
             self.connection.limit(deadline)
             try:
                 self.requests += 1
-                asked = time.time()
+                asked_at = time.time()
                 self.connection.request(method, path, data, headers)
                 answer = self.connection.getresponse()
-                self._dated(answer, asked)
+                self._dated(answer, asked_at)
                 return answer.status, answer.headers, self._read(answer)
             except ApiError:
                 self.connection.close()
@@ -306,14 +308,14 @@ class Client:
                     raise ApiError("error", f"{request}: {reason}") from error
         raise AssertionError("the second attempt returns or raises")
 
-    def _dated(self, answer, asked):
+    def _dated(self, answer, asked_at):
         """Keep the API server's Date with this host's time before and after it.
 
         The dates of errors are left out, because the proxy may have made them.
         """
         if 200 <= answer.status < 300 and answer.headers.get("Date"):
             self.clock = {
-                "asked_at": asked,
+                "asked_at": asked_at,
                 "read_at": time.time(),
                 "date": one_line(answer.headers["Date"], 40),
             }
@@ -333,15 +335,15 @@ class Client:
             chunks.append(chunk)
 
     @staticmethod
-    def _parse(what, code, headers, body):
-        what = what.split("?")[0]
+    def _parse(request, code, headers, body):
+        request = request.split("?")[0]
         try:
             value = _loaded(body.decode("utf-8", "replace"))
         except ValueError:
             value = None
         if 200 <= code < 300:
             if not isinstance(value, dict):
-                raise ApiError("error", f"{what}: the answer is no JSON object", code)
+                raise ApiError("error", f"{request}: the answer is no JSON object", code)
             return value
         spoken = isinstance(value, dict) and value.get("kind") == "Status"
         message = body[:2000].decode("utf-8", "replace")
@@ -355,7 +357,7 @@ class Client:
         )
         raise ApiError(
             status,
-            f"{what}: HTTP {code:d} {message}",
+            f"{request}: HTTP {code:d} {message}",
             code,
             headers.get("Retry-After"),
             value,

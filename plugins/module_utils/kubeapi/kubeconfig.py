@@ -42,13 +42,13 @@ API_SERVER_MANIFESTS = (
 )
 
 
-def find_kubectl(asked=None):
+def find_kubectl(requested_path=None):
     """Return kubectl's path, or None.
 
     The PATH of a session without a login shell lacks the folders where installers put it.
     """
-    if asked:
-        return asked if os.access(asked, os.X_OK) else None
+    if requested_path:
+        return requested_path if os.access(requested_path, os.X_OK) else None
     for folder in os.environ.get("PATH", "").split(":") + list(FOLDERS):
         path = os.path.join(folder, "kubectl")
         if folder.startswith("/") and os.path.isfile(path) and os.access(path, os.X_OK):
@@ -78,7 +78,7 @@ def view(kubectl, kubeconfig, deadline):
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             check=False,
-            timeout=deadline.left(),
+            timeout=deadline.remaining(),
         )
     except subprocess.TimeoutExpired:
         raise ApiError("timeout", "kubectl config view did not end") from None

@@ -74,12 +74,12 @@ def _signals():
 
     if threading.current_thread() is not threading.main_thread():
         return {}
-    wanted = [
+    numbers = [
         number
         for number in (signal.SIGTERM, signal.SIGHUP)
         if signal.getsignal(number) != signal.SIG_IGN
     ]
-    return {number: signal.signal(number, leave) for number in wanted}
+    return {number: signal.signal(number, leave) for number in numbers}
 
 
 def _die_with_parent():
@@ -107,7 +107,7 @@ class ApiProxy(Client):
 
     def __init__(  # noqa: PLR0913, PLR0917 - kubectl's options
         self,
-        where,
+        directory,
         name,
         kubectl,
         kubeconfig,
@@ -116,8 +116,8 @@ class ApiProxy(Client):
         tls_server_name=None,
         read_only=True,
     ):
-        super().__init__(os.path.join(where, name + ".sock"), deadline)
-        self.log = os.path.join(where, name + ".log")
+        super().__init__(os.path.join(directory, name + ".sock"), deadline)
+        self.log = os.path.join(directory, name + ".log")
         argv = [kubectl, "--kubeconfig=" + kubeconfig]
         environment = dict(os.environ)
         if server:
@@ -162,7 +162,7 @@ class ApiProxy(Client):
                     "kubectl proxy ended: "
                     + (self._said() or f"exit code {self.process.returncode:d}"),
                 )
-            deadline.left()
+            deadline.remaining()
             probe = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             try:
                 probe.connect(self.path)

@@ -25,12 +25,12 @@ class ApiError(Exception):
 class Deadline:
     """An instant after which nothing waits."""
 
-    def __init__(self, seconds, of=None):
+    def __init__(self, seconds, parent=None):
         self.at = time.monotonic() + seconds
-        if of is not None:
-            self.at = min(self.at, of.at)
+        if parent is not None:
+            self.at = min(self.at, parent.at)
 
-    def left(self):
+    def remaining(self):
         """Return the seconds that remain; raise ApiError when there are none."""
         seconds = self.at - time.monotonic()
         if seconds <= 0:
@@ -45,12 +45,12 @@ class Socket(socket.socket):
 
     def recv_into(self, *args, **kwargs):
         """Read before the deadline."""
-        self.settimeout(self.deadline.left())
+        self.settimeout(self.deadline.remaining())
         return super().recv_into(*args, **kwargs)
 
     def sendall(self, *args, **kwargs):
         """Write before the deadline."""
-        self.settimeout(self.deadline.left())
+        self.settimeout(self.deadline.remaining())
         return super().sendall(*args, **kwargs)
 
 
@@ -66,7 +66,7 @@ class Connection(http.client.HTTPConnection):
         """Connect to the socket before the deadline."""
         self.sock = Socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.sock.deadline = self.deadline
-        self.sock.settimeout(self.deadline.left())
+        self.sock.settimeout(self.deadline.remaining())
         self.sock.connect(self.path)
 
     def limit(self, deadline):

@@ -60,12 +60,12 @@ def refusal(params):
 
 def _complete(params):
     """Return the parameters with defaults for what is not given."""
-    found = dict(
+    options = dict(
         DEFAULTS,
         **{name: value for name, value in params.items() if name in DEFAULTS and value is not None},
     )
-    found["components"] = list(found["components"] or COMPONENTS)
-    return found
+    options["components"] = list(options["components"] or COMPONENTS)
+    return options
 
 
 def read(params):
@@ -114,7 +114,7 @@ def _started(components):
 
     The times are seconds since the epoch, by this node's clock.
     """
-    found = {"host": procfs.started_at(1)}
+    times = {"host": procfs.started_at(1)}
     for pid, comm in procfs.of_interest():
         try:
             name = procfs.component(comm, procfs.argv(pid))
@@ -124,8 +124,8 @@ def _started(components):
             name == "kubelet"
             or procfs.cgroup(files.text(f"/proc/{pid:d}/cgroup") or "").get("static")
         ):
-            found[name] = max(found.get(name) or 0, procfs.started_at(pid) or 0)
-    return found
+            times[name] = max(times.get(name) or 0, procfs.started_at(pid) or 0)
+    return times
 
 
 def collect(params):
@@ -140,11 +140,11 @@ class _Worker:
         self.component = component
         self.sources, self.lines = [], []
         self.open, self.done, self.buffer = None, False, b""
-        self.fd, theirs = os.pipe()
+        self.fd, child_fd = os.pipe()
         self.pid = os.fork()
         if self.pid == 0:
-            _work(component, params, now, theirs)
-        os.close(theirs)
+            _work(component, params, now, child_fd)
+        os.close(child_fd)
 
     def take(self):
         """Take what the child has sent; return False at its end."""
@@ -254,15 +254,15 @@ def _attend(workers, end):
     for fd in working:
         poll.register(fd, select.POLLIN | select.POLLHUP)
     while working:
-        left = end - time.monotonic()
+        remaining = end - time.monotonic()
         ready = list(working)
-        if left > 0:
-            ready = [fd for fd, _event in poll.poll(max(0, int(left * 1000)))]
+        if remaining > 0:
+            ready = [fd for fd, _event in poll.poll(max(0, int(remaining * 1000)))]
         for fd in ready:
-            if left > 0 and working[fd].take():
+            if remaining > 0 and working[fd].take():
                 continue
             poll.unregister(fd)
-            working.pop(fd).close(left <= 0)
+            working.pop(fd).close(remaining <= 0)
 
 
 def _share(workers, limit):
@@ -270,13 +270,13 @@ def _share(workers, limit):
 
     Each component has an equal share, and what one does not need goes to the others.
     """
-    left = limit
+    remaining = limit
     needs = sorted(
         (sum(line[3] for line in worker.lines), index) for index, worker in enumerate(workers)
     )
     for position, (need, index) in enumerate(needs):
-        share = left // (len(needs) - position)
-        left -= min(need, share)
+        share = remaining // (len(needs) - position)
+        remaining -= min(need, share)
         if need > share:
             _leave_out(workers[index], share)
 

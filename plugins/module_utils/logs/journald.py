@@ -108,21 +108,21 @@ def _entries(sink, program):
         return b"" if sink.left <= 0 else program.read()
 
     for raw in log_lines.split(block):
-        found = log_lines.entry(raw)
-        if found is None:
+        entry = log_lines.entry(raw)
+        if entry is None:
             sink.unknown += 1
         else:
-            sink.line(found[0], found[1][: log_lines.LONGEST], len(found[1]))
+            sink.line(entry[0], entry[1][: log_lines.LONGEST], len(entry[1]))
 
 
-def _nothing(sink, name, code, said):
+def _nothing(sink, name, code, message):
     """Return (status, notes) where journalctl printed no entry of the window."""
-    if code == NOT_FOUND and not said:
+    if code == NOT_FOUND and not message:
         return "absent", ["there is no journalctl"]
-    if "permission" in said.lower() or (os.geteuid() != 0 and not code):
+    if "permission" in message.lower() or (os.geteuid() != 0 and not code):
         return "denied", [f"journald shows this user nothing of {name}"]
     if code:
-        return "error", [f"journalctl: {said or f'exit code {code:d}'}"]
+        return "error", [f"journalctl: {message or f'exit code {code:d}'}"]
     if _ask(sink, journalctl("--unit=" + name, "--lines=1")):
         return "ok", ["nothing was written within the window"]
     return "absent", [f"journald holds nothing of {name}"]
@@ -133,19 +133,19 @@ def _ask(sink, argv, lines=1000):
 
     Entries that come too late are left out.
     """
-    program, found = Program(argv, min(sink.deadline, time.monotonic() + QUIET_LIMIT)), []
+    program, entries = Program(argv, min(sink.deadline, time.monotonic() + QUIET_LIMIT)), []
     try:
         for raw in log_lines.split(program.read):
-            one = log_lines.entry(raw)
-            if one:
-                found.append(one)
-            if len(found) >= lines:
+            entry = log_lines.entry(raw)
+            if entry:
+                entries.append(entry)
+            if len(entries) >= lines:
                 break
     except Late:
         pass
     finally:
         program.close()
-    return found
+    return entries
 
 
 def dropped(entries, unit, since, until):

@@ -35,10 +35,10 @@ def seconds(text):
 
     Nanoseconds are cut off.
     """
-    found = RFC3339.match(text)
-    if not found:
+    match = RFC3339.match(text)
+    if not match:
         return None
-    year, month, day, hour, minute, second = [int(part) for part in found.groups()[:6]]
+    year, month, day, hour, minute, second = [int(part) for part in match.groups()[:6]]
     try:
         days = datetime.date(year, month, day).toordinal() - EPOCH
     except ValueError:
@@ -46,11 +46,11 @@ def seconds(text):
     if hour > 23 or minute > 59 or second > 60:
         return None
     whole = days * 86400 + hour * 3600 + minute * 60 + second
-    zone = found.group(8)
+    zone = match.group(8)
     if len(zone) > 1:
         ahead = int(zone[1:3]) * 3600 + int(zone[-2:]) * 60
         whole += ahead if zone[0] == "-" else -ahead
-    return round(whole + int((found.group(7) or "0")[:6].ljust(6, "0")) / 1e6, 6)
+    return round(whole + int((match.group(7) or "0")[:6].ljust(6, "0")) / 1e6, 6)
 
 
 def stamp(moment):
@@ -150,24 +150,24 @@ class Joiner:
         begun = self.pending.pop(stream, None)
         if begun:
             # joined in place: a line of many pieces costs no more than its length
-            moment, held, length = begun
-            held += data[: max(0, LONGEST - len(held))]
+            moment, line, length = begun
+            line += data[: max(0, LONGEST - len(line))]
             length += len(data)
         else:
-            held, length = bytearray(data[:LONGEST]), len(data)
+            line, length = bytearray(data[:LONGEST]), len(data)
         if more:
-            self.pending[stream] = (moment, held, length)
+            self.pending[stream] = (moment, line, length)
             return None
-        return moment, bytes(held), length
+        return moment, bytes(line), length
 
     def rest(self):
         """Return the lines whose end was never written."""
-        left = [
-            (moment, bytes(held), length)
-            for dummy, (moment, held, length) in sorted(self.pending.items())
+        lines = [
+            (moment, bytes(line), length)
+            for dummy, (moment, line, length) in sorted(self.pending.items())
         ]
         self.pending = {}
-        return left
+        return lines
 
 
 def unusable(pattern):

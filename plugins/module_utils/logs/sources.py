@@ -175,11 +175,11 @@ def _started(component, folder, processes):
     uid = os.path.basename(os.path.dirname(folder)).rpartition("_")[2].replace("-", "")
     for pid, comm in processes:
         try:
-            mine = procfs.component(comm, procfs.argv(pid)) == component
+            is_component = procfs.component(comm, procfs.argv(pid)) == component
         except OSError:
             continue
         if (
-            mine
+            is_component
             and (procfs.cgroup(files.text(f"/proc/{pid:d}/cgroup") or "")["pod_uid"] or "").replace(
                 "-", ""
             )
@@ -191,27 +191,29 @@ def _started(component, folder, processes):
 
 def _folder(sink, folder, started):
     try:
-        found = log_files(folder)
+        logs = log_files(folder)
     except OSError as error:
         sink.begin(folder)
         sink.end("denied" if files.reason(error) == "denied" else "error", [files.reason(error)])
         return
-    wanted = [log for log in found if _may_hold(log[3], sink.since)]
-    if not wanted:
+    recent_logs = [log for log in logs if _may_hold(log[3], sink.since)]
+    if not recent_logs:
         sink.begin(folder)
         sink.end("ok", ["nothing was written here within the window"])
         return
-    joiner, newest, oldest = log_lines.Joiner(), found[-1][0], found[0][2]
-    if len(wanted) > MAX_FILES:
+    joiner, newest, oldest = log_lines.Joiner(), logs[-1][0], logs[0][2]
+    if len(recent_logs) > MAX_FILES:
         sink.begin(folder)
-        sink.end("ok", [f"only the newest {MAX_FILES:d} of its {len(wanted):d} files were read"])
-        wanted = wanted[-MAX_FILES:]
-    for index, (restart, _rotated, path, state) in enumerate(wanted):
-        last = index + 1 == len(wanted) or wanted[index + 1][0] != restart
-        known = None
+        sink.end(
+            "ok", [f"only the newest {MAX_FILES:d} of its {len(recent_logs):d} files were read"]
+        )
+        recent_logs = recent_logs[-MAX_FILES:]
+    for index, (restart, _rotated, path, state) in enumerate(recent_logs):
+        last = index + 1 == len(recent_logs) or recent_logs[index + 1][0] != restart
+        origin = None
         if path == oldest:
-            known = (started if restart == newest else None, restart)
-        _file(sink, path, state, joiner, last, known)
+            origin = (started if restart == newest else None, restart)
+        _file(sink, path, state, joiner, last, origin)
 
 
 def _may_hold(state, since):
@@ -224,15 +226,15 @@ def log_files(folder):
 
     It raises OSError where the folder cannot be read.
     """
-    found = {}
+    paths = {}
     for name in os.listdir(folder):
         match = LOG.match(name)
         if match:
             key = int(match.group(1)), match.group(2) or "now"  # digits sort before letters
             # both exist for a moment, while it is compressed
-            if key not in found or not match.group(3):
-                found[key] = os.path.join(folder, name)
-    return [(*key, path, _stat(path)) for key, path in sorted(found.items())]
+            if key not in paths or not match.group(3):
+                paths[key] = os.path.join(folder, name)
+    return [(*key, path, _stat(path)) for key, path in sorted(paths.items())]
 
 
 def _stat(path):
@@ -277,15 +279,15 @@ def beginning(first, since, started, restart):
     return f"this log begins at {moment}, within the window"
 
 
-def _file(sink, path, state, joiner, last, known):
+def _file(sink, path, state, joiner, last, origin):
     """Give the lines of one file to the sink.
 
     Lines that an earlier file of the same restart began end in this file and count for it.
 
-    known: the last arguments of beginning(), for the oldest file.
+    origin: the last arguments of beginning(), for the oldest file.
     """
     sink.begin(path)
-    status, said = "ok", None
+    status, note = "ok", None
     try:
         descriptor = _opened(path, state)
         try:
@@ -297,14 +299,14 @@ def _file(sink, path, state, joiner, last, known):
             os.close(descriptor)
         for line in joiner.rest() if last else ():
             sink.line(*line)
-        said = beginning(sink.first, sink.since, *known) if whole and known else None
+        note = beginning(sink.first, sink.since, *origin) if whole and origin else None
     except Late:
         status = "timeout"
     except (OSError, EOFError, zlib.error) as error:
         reason = files.reason(error) if isinstance(error, OSError) else files.one_line(error)
         status = {"denied": "denied", "missing": "absent"}.get(reason, "error")
-        said = "it went away while it was read" if status == "absent" else reason
-    sink.end(status, [said])
+        note = "it went away while it was read" if status == "absent" else reason
+    sink.end(status, [note])
 
 
 def _pieces(sink, descriptor, size, packed, joiner):

@@ -23,23 +23,24 @@ def cordon_of(node):
     """
     text = ((node.get("metadata") or {}).get("annotations") or {}).get(CORDON)
     try:
-        found = json.loads(text or "")
-        if not cordoned(node) or not isinstance(found["run"], str):
+        cordon = json.loads(text or "")
+        if not cordoned(node) or not isinstance(cordon["run"], str):
             return None
         return {
-            "run": found["run"][:80],
-            "reason": str(found.get("reason") or "")[:200],
-            "at": str(found.get("at") or "")[:40],
-            "held": found.get("held") is True,
+            "run": cordon["run"][:80],
+            "reason": str(cordon.get("reason") or "")[:200],
+            "at": str(cordon.get("at") or "")[:40],
+            "held": cordon.get("held") is True,
         }
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
 
 
-def theirs(node, held=False):
+def has_foreign_cordon(node, manages_held=False):
     """Return whether the node has a foreign cordon.
 
-    held: the caller also manages cordons that an operator requested, so that these are not foreign.
+    manages_held: the caller also manages cordons that an operator requested, so that these are not
+        foreign.
     """
-    found = cordon_of(node)
-    return cordoned(node) and (found is None or (found["held"] and not held))
+    cordon = cordon_of(node)
+    return cordoned(node) and (cordon is None or (cordon["held"] and not manages_held))

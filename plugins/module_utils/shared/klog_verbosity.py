@@ -9,7 +9,7 @@ SHORT = re.compile(r"-v(?:=)?([0-9]+)\Z")
 MAX_VERBOSITY = 99
 
 
-def given(argv):
+def explicit_verbosity(argv):
     """Return the verbosity of the last --v, or of its short form -v6; None without one."""
     words = [str(word) for word in argv]
     verbosity = None
@@ -22,7 +22,7 @@ def given(argv):
 
 def of_argv(argv):
     """Return the verbosity of a command line; 0 where it sets none."""
-    return given(argv) or 0
+    return explicit_verbosity(argv) or 0
 
 
 def without(argv):

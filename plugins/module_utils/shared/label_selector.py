@@ -51,11 +51,11 @@ def matches(requirements, labels):
 
     An absent key meets != and notin, as in the API.
     """
-    for key, wanted, values in requirements:
+    for key, is_positive, values in requirements:
         if values is None:
             met = key in labels
         else:
             met = key in labels and labels[key] in values
-        if met is not wanted:
+        if met is not is_positive:
             return False
     return True

@@ -54,9 +54,9 @@ def parse(text):
     return value
 
 
-def same(one, other):
+def same(quantity, other):
     """Whether two quantities are equal, however they are written; False where either is none."""
-    first, second = parse(one), parse(other)
+    first, second = parse(quantity), parse(other)
     return first is not None and first == second
 
 

@@ -127,54 +127,54 @@ def _flags(text, spans):
             _value_of_flag(text, end, spans)
 
 
-def _name_end(text, left):
-    return redaction_spans.after(text, left, lambda char: char in NAME)
+def _name_end(text, offset):
+    return redaction_spans.after(text, offset, lambda char: char in NAME)
 
 
 def _value_of_flag(text, end, spans):
-    left = end
-    while left < len(text) and text[left] in "\"'\\":
-        left += 1
-    while left < len(text) and (text[left] in "," + BLANK or text[left : left + 2] == "- "):
-        left += 1
-        if text[left : left + 1] == "#" and text[left - 1] == "\n":
-            left = redaction_spans.line_end_of(text, left)
-    spans.spend(left - end)
-    line = text.rfind("\n", end, left) + 1
-    if line and text[line:left].strip() == "-":
-        _item(text, left, text.find("-", line) - line, spans)
+    offset = end
+    while offset < len(text) and text[offset] in "\"'\\":
+        offset += 1
+    while offset < len(text) and (text[offset] in "," + BLANK or text[offset : offset + 2] == "- "):
+        offset += 1
+        if text[offset : offset + 1] == "#" and text[offset - 1] == "\n":
+            offset = redaction_spans.line_end_of(text, offset)
+    spans.spend(offset - end)
+    line = text.rfind("\n", end, offset) + 1
+    if line and text[line:offset].strip() == "-":
+        _item(text, offset, text.find("-", line) - line, spans)
     else:
-        _word(text, left, spans)
+        _word(text, offset, spans)
 
 
-def _item(text, left, column, spans):
+def _item(text, offset, column, spans):
     """Mask the value of a flag in the next item of a list, unless that is a flag itself."""
-    inside = redaction_spans.quoted(text, redaction_values.properties(text, left))
-    if not text.startswith("-", inside[0] if inside else left):
-        redaction_values.node(text, left, column, spans)
+    inside = redaction_spans.quoted(text, redaction_values.properties(text, offset))
+    if not text.startswith("-", inside[0] if inside else offset):
+        redaction_values.node(text, offset, column, spans)
 
 
-def _word(text, left, spans):
+def _word(text, offset, spans):
     """Mask the value of a flag in the next word, unless that is a flag or a key."""
-    first, left = left, redaction_values.properties(text, left, "line")
-    spans.spend(left - first)
-    for word in text[first:left].split():
+    first, offset = offset, redaction_values.properties(text, offset, "line")
+    spans.spend(offset - first)
+    for word in text[first:offset].split():
         spans.spend(len(text) // AT_ONCE)
         first = text.find(word, first)
         # it only begins as a tag or an anchor does
         if word not in TAGS and "*" + word[1:] not in text:
             redaction_spans.add(text, first, first + len(word), spans)
-    inside = redaction_spans.quoted(text, left)
-    left, right, after = inside or (left, left, left)
+    inside = redaction_spans.quoted(text, offset)
+    offset, right, after = inside or (offset, offset, offset)
     if not inside:
         right = after = _word_end(text, right)
-        spans.spend(right - left)
+        spans.spend(right - offset)
     if (
-        not text.startswith("-", left)
-        and not text[left:right].endswith(":")
+        not text.startswith("-", offset)
+        and not text[offset:right].endswith(":")
         and text[after : after + 1] != ":"
     ):
-        redaction_spans.add(text, left, right, spans)
+        redaction_spans.add(text, offset, right, spans)
 
 
 def _word_end(text, right):
@@ -198,22 +198,22 @@ def _keys(text, position, end):
             if not is_asked and text[right - 1 : right] != '"':
                 continue
         right = _before(text, right, "\"'\\")
-        left = _before(text, right, NAME)
-        if left == right:
+        begin = _before(text, right, NAME)
+        if begin == right:
             continue
         if is_asked:
-            yield text[left:right], mark, mark
+            yield text[begin:right], mark, mark
         else:
-            yield text[left:right], left, mark
+            yield text[begin:right], begin, mark
 
 
-def _places(text, one, other, position=0, end=None):
+def _places(text, letter, other, position=0, end=None):
     """Yield where each of two letters stands."""
-    first, second = text.find(one, position, end), text.find(other, position, end)
+    first, second = text.find(letter, position, end), text.find(other, position, end)
     while first >= 0 or second >= 0:
         if second < 0 or 0 <= first < second:
             yield first
-            first = text.find(one, first + 1, end)
+            first = text.find(letter, first + 1, end)
         else:
             yield second
             second = text.find(other, second + 1, end)
@@ -298,9 +298,9 @@ class _Braces:
     def around(self, place):
         """Return the innermost { that is closed after the place, or None."""
         count = bisect_left(self.begins, place)
-        left = self.inner[count - 1] if count else -1
-        if left in self.ends:
-            return left
+        brace = self.inner[count - 1] if count else -1
+        if brace in self.ends:
+            return brace
         return None
 
 
@@ -333,8 +333,8 @@ def _credential(text, start, spans):
         spans.append([start, end])
 
 
-def _web_token_end(text, left):
-    return redaction_spans.after(text, left, lambda char: char in JWT)
+def _web_token_end(text, offset):
+    return redaction_spans.after(text, offset, lambda char: char in JWT)
 
 
 def _merged(text, spans):

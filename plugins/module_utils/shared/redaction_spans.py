@@ -42,12 +42,12 @@ class Spans(list):
         if self.work < 0:
             raise TooMuchWork
 
-    def run_end(self, kind, left, find):
-        """Return where the run ends that contains `left`; `find(left)` searches once in a run."""
+    def run_end(self, kind, offset, find):
+        """Return where the run ends that contains `offset`; `find(offset)` searches once in it."""
         begin, end = self.runs.get(kind, (0, 0))
-        if not begin <= left < end:
-            end = find(left)
-            self.runs[kind] = (left, end)
+        if not begin <= offset < end:
+            end = find(offset)
+            self.runs[kind] = (offset, end)
         return end
 
 
@@ -66,13 +66,13 @@ def lines(text, start, end, spans):
         stop = text.find("\n", start, end)
         if stop < 0:
             stop = end
-        left, right = start, stop
-        while left < right and text[left] in BLANK:
-            left += 1
-        while right > left and text[right - 1] in BLANK:
+        begin, right = start, stop
+        while begin < right and text[begin] in BLANK:
+            begin += 1
+        while right > begin and text[right - 1] in BLANK:
             right -= 1
-        if right > left:
-            spans.append([left, right])
+        if right > begin:
+            spans.append([begin, right])
         start = stop + 1
 
 
@@ -93,11 +93,11 @@ def column_of(text, start):
     return column
 
 
-def blanks(text, left):
+def blanks(text, offset):
     """Return the place after the blanks that begin here."""
-    while left < len(text) and text[left] in " \t":
-        left += 1
-    return left
+    while offset < len(text) and text[offset] in " \t":
+        offset += 1
+    return offset
 
 
 def after(text, position, belongs):
@@ -107,44 +107,44 @@ def after(text, position, belongs):
     return position
 
 
-def line_end_of(text, left):
+def line_end_of(text, offset):
     """Return the place where the line ends."""
-    end = text.find("\n", left)
+    end = text.find("\n", offset)
     if end < 0:
         return len(text)
     return end
 
 
-def quoted(text, left):
+def quoted(text, offset):
     r"""Return (begin, end, end of the quotes) of the quoted scalar that begins here, or None.
 
     JSON within JSON uses \" for quotes.
     """
-    first = left
+    first = offset
     while first < len(text) and text[first] == "\\":
         first += 1
-    quote, escapes = text[first : first + 1], first - left
+    quote, escapes = text[first : first + 1], first - offset
     if quote not in QUOTES:
         return None
     if not escapes:
-        if text.startswith(quote * 3, left):
-            end = text.find(quote * 3, left + 3)
+        if text.startswith(quote * 3, offset):
+            end = text.find(quote * 3, offset + 3)
         else:
             end = -1
         if end >= 0:  # TOML
-            return left + 3, end, end + 3
-        end = closing(text, left)
-        return left + 1, end, end + 1
+            return offset + 3, end, end + 3
+        end = closing(text, offset)
+        return offset + 1, end, end + 1
     for end in _quotes(text, quote, first + 1, first + FAR):
         if len(text[first + 1 : end]) - len(text[first + 1 : end].rstrip("\\")) == escapes:
             return first + 1, end - escapes, end + 1
-    end = line_end_of(text, left)
+    end = line_end_of(text, offset)
     return first + 1, end, end
 
 
-def closing(text, left):
-    """Return where the quoted scalar that begins at left ends."""
-    quote, position = text[left], left + 1
+def closing(text, offset):
+    """Return where the quoted scalar that begins at offset ends."""
+    quote, position = text[offset], offset + 1
     while position < len(text):
         if text[position] == "\\" and quote == '"':
             position += 2
@@ -158,8 +158,8 @@ def closing(text, left):
     return len(text)
 
 
-def _quotes(text, quote, left, end):
-    position = text.find(quote, left, end)
+def _quotes(text, quote, offset, end):
+    position = text.find(quote, offset, end)
     while position >= 0:
         yield position
         position = text.find(quote, position + 1, end)

@@ -37,74 +37,74 @@ def value(text, start, mark, spans):
 
     Nothing is added for an empty value, a mapping or a public word.
     """
-    left = blanks(text, mark + 1)
+    offset = blanks(text, mark + 1)
     if text[mark] == "=":
-        _assigned(text, start, left, spans)
+        _assigned(text, start, offset, spans)
     else:
         spans.spend((start - text.rfind("\n", 0, start)) // AT_ONCE)
         column = _head(text, start)
         spans.spend(column)
-        node(text, left, column, spans, _flow(text, start), False)
+        node(text, offset, column, spans, _flow(text, start), False)
 
 
-def node(text, left, column, spans, flow="", alone=True):
+def node(text, offset, column, spans, flow="", alone=True):
     """Mask the scalars of the node that begins here.
 
     column: the column of its parent; lines that are indented deeper belong to the node.
     flow: the result of _flow().
     alone: no key precedes the node, so that it may be a mapping or a sequence of lines.
     """
-    begin, left = left, properties(text, left, flow)
-    spans.spend(left - begin)
-    first, line_end = text[left : left + 1], line_end_of(text, left)
-    inside = quoted(text, left)
+    begin, offset = offset, properties(text, offset, flow)
+    spans.spend(offset - begin)
+    first, line_end = text[offset : offset + 1], line_end_of(text, offset)
+    inside = quoted(text, offset)
     if inside:
-        spans.spend(inside[2] - left)
+        spans.spend(inside[2] - offset)
         if not alone or text[blanks(text, inside[2]) :][:1] != ":":
             add(text, inside[0], inside[1], spans)
         return
-    if _is_line_over(text, left):
-        _empty(text, begin, left, column, spans, flow)
+    if _is_line_over(text, offset):
+        _empty(text, begin, offset, column, spans, flow)
         return
     if flow == "line" and first in ",}]":
         return
-    if _collection(text, left, line_end, spans) or (first == "*" and _alias(text, left, spans)):
+    if _collection(text, offset, line_end, spans) or (first == "*" and _alias(text, offset, spans)):
         return
-    _plain(text, left, column, spans, flow, alone)
+    _plain(text, offset, column, spans, flow, alone)
 
 
-def _is_line_over(text, left):
+def _is_line_over(text, offset):
     """Return whether nothing but a comment stands on the rest of the line."""
-    first = text[left : left + 1]
-    return first in ("", "\r", "\n") or (first == "#" and text[left - 1] in BLANK)
+    first = text[offset : offset + 1]
+    return first in ("", "\r", "\n") or (first == "#" and text[offset - 1] in BLANK)
 
 
-def _empty(text, begin, left, column, spans, flow):
+def _empty(text, begin, offset, column, spans, flow):
     """Mask what belongs to a key or dash with no value behind it on its line."""
-    line_end = line_end_of(text, left)
+    line_end = line_end_of(text, offset)
     if _below(text, line_end, column, spans, flow):
         return
-    is_used = text[begin : begin + 1] == "&" and "*" + text[begin + 1 : left].strip() in text
+    is_used = text[begin : begin + 1] == "&" and "*" + text[begin + 1 : offset].strip() in text
     if not is_used:
         add(text, begin, line_end, spans)  # neither a tag nor a comment, as it seems
 
 
-def properties(text, left, flow=""):
+def properties(text, offset, flow=""):
     """Return where what stands behind tags and anchors begins."""
-    while left < len(text) and text[left] in "&!":
-        if text.startswith("!<", left):
-            verbatim = text.find(">", left)
+    while offset < len(text) and text[offset] in "&!":
+        if text.startswith("!<", offset):
+            verbatim = text.find(">", offset)
         else:
             verbatim = -1
-        left = max(left, verbatim)
+        offset = max(offset, verbatim)
         while (
-            left < len(text)
-            and text[left] not in BLANK
-            and not (flow == "line" and text[left] in FLOW)
+            offset < len(text)
+            and text[offset] not in BLANK
+            and not (flow == "line" and text[offset] in FLOW)
         ):
-            left += 1
-        left = blanks(text, left)
-    return left
+            offset += 1
+        offset = blanks(text, offset)
+    return offset
 
 
 def anchored(text, name, spans):
@@ -163,34 +163,34 @@ def _flow(text, start):
     return ""
 
 
-def _assigned(text, start, left, spans):
+def _assigned(text, start, offset, spans):
     """Mask the value after a =, of ini, TOML, an environment file or a flag."""
-    line_end, inside = line_end_of(text, left), quoted(text, left)
+    line_end, inside = line_end_of(text, offset), quoted(text, offset)
     spans.spend((line_end - start) // AT_ONCE)
     if inside:
         add(text, inside[0], inside[1], spans)
         return
-    if _collection(text, left, line_end, spans):
+    if _collection(text, offset, line_end, spans):
         return
-    if not text[left:line_end].strip("* \t\r"):
+    if not text[offset:line_end].strip("* \t\r"):
         return  # masked already
     line = text.rfind("\n", 0, start) + 1
     before = text[line:start].strip("\"' \t")
     begins_line = before in ("", "export", "-")
     end = _end_of_quotes(text, start, line_end, begins_line)
     if end < 0 and not begins_line:
-        end = _word_end(text, left, line_end)
+        end = _word_end(text, offset, line_end)
     elif end < 0 and before == "-":
-        end = _plain_end(text, left, line_end)
+        end = _plain_end(text, offset, line_end)
         _deeper(text, line_end, text.rfind("-", line, start) - line, spans)
     elif end < 0:
         end = _continued_end(text, line_end)
-    add(text, left, end, spans)
+    add(text, offset, end, spans)
 
 
-def _word_end(text, left, line_end):
+def _word_end(text, offset, line_end):
     """Return the end of a value that is one word."""
-    return min(line_end, after(text, left, lambda char: char not in " \t\r\n\"',]}\\"))
+    return min(line_end, after(text, offset, lambda char: char not in " \t\r\n\"',]}\\"))
 
 
 def _end_of_quotes(text, start, line_end, begins_line):
@@ -218,34 +218,34 @@ def _continued_end(text, end):
     return end
 
 
-def _plain(text, left, column, spans, flow, alone):
-    line_end = line_end_of(text, left)
+def _plain(text, offset, column, spans, flow, alone):
+    line_end = line_end_of(text, offset)
     if flow == "line":
-        add(text, left, _string_end(text, left, _flow_end(text, left, line_end)), spans)
+        add(text, offset, _string_end(text, offset, _flow_end(text, offset, line_end)), spans)
         return
-    end = _string_end(text, left, _plain_end(text, left, line_end))
-    word = text[left:end]
+    end = _string_end(text, offset, _plain_end(text, offset, line_end))
+    word = text[offset:end]
     if word[:1] in ("|", ">") and NUMBER.issuperset(word[1:]):
         _deeper(text, line_end, column, spans)
         return
-    if alone and _block_collection(text, left, word, spans):
+    if alone and _block_collection(text, offset, word, spans):
         return
     if flow == "lines":
         bare = _bare(word)
         if bare and bare != word:
-            add(text, left, left + len(bare), spans)
+            add(text, offset, offset + len(bare), spans)
             return
-    if add(text, left, end, spans):
+    if add(text, offset, end, spans):
         _deeper(text, line_end, column, spans)
 
 
-def _block_collection(text, left, word, spans):
+def _block_collection(text, offset, word, spans):
     """Mask the items of the sequence of lines that begins here, and leave a mapping alone.
 
     The result is False for a scalar.
     """
     if (word + " ").startswith("- "):
-        _sequence(text, left, spans)
+        _sequence(text, offset, spans)
         return True
     return ": " in word or word.endswith(":") or word.startswith("? ")
 
@@ -258,24 +258,24 @@ def _bare(word):
     return word.rstrip(",}] \t\r")
 
 
-def _plain_end(text, left, line_end):
-    comment = text.find(" #", left, line_end)
+def _plain_end(text, offset, line_end):
+    comment = text.find(" #", offset, line_end)
     if comment >= 0:
         end = comment
     else:
         end = line_end
-    while end > left and text[end - 1] in BLANK:
+    while end > offset and text[end - 1] in BLANK:
         end -= 1
     return end
 
 
-def _string_end(text, left, end):
+def _string_end(text, offset, end):
     """Return the end of a plain value, before the quotes that are around its key too."""
-    before = text[text.rfind("\n", 0, left) + 1 : left].replace('\\"', "")
-    if text[end - 1 : end] == "'" and text.count("'", left, end) == 1 and before.count("'") % 2:
+    before = text[text.rfind("\n", 0, offset) + 1 : offset].replace('\\"', "")
+    if text[end - 1 : end] == "'" and text.count("'", offset, end) == 1 and before.count("'") % 2:
         return end - 1
     if before.count('"') % 2:
-        position = text.find('"', left, end)
+        position = text.find('"', offset, end)
     else:
         position = -1
     while position >= 0:
@@ -288,7 +288,7 @@ def _string_end(text, left, end):
     return end
 
 
-def _flow_end(text, left, line_end):
+def _flow_end(text, offset, line_end):
     """Return where a plain scalar of a flow collection ends.
 
     The scalar may continue on the next lines if these contain neither ":" nor "=".
@@ -296,7 +296,7 @@ def _flow_end(text, left, line_end):
     while True:
         stops = [
             at
-            for at in (text.find(mark, left, line_end) for mark in (",", "}", "]", " #"))
+            for at in (text.find(mark, offset, line_end) for mark in (",", "}", "]", " #"))
             if at >= 0
         ]
         if stops or line_end >= len(text):
@@ -309,7 +309,7 @@ def _flow_end(text, left, line_end):
         )
         if not further.strip() or ":" in further or "=" in further:
             return line_end
-        left, line_end = line_end + 1, line_end_of(text, line_end + 1)
+        offset, line_end = line_end + 1, line_end_of(text, line_end + 1)
 
 
 def _deeper(text, line_end, column, spans):
@@ -385,41 +385,41 @@ def _sequence(text, dash, spans):
             return
 
 
-def _nested(text, left, column, spans, flow):
+def _nested(text, offset, column, spans, flow):
     if spans.depth >= DEEPEST:  # deeper than any real text
-        add(text, left, line_end_of(text, left), spans)
-        _deeper(text, line_end_of(text, left), column, spans)
+        add(text, offset, line_end_of(text, offset), spans)
+        _deeper(text, line_end_of(text, offset), column, spans)
         return
     spans.depth += 1
-    node(text, left, column, spans, flow)
+    node(text, offset, column, spans, flow)
     spans.depth -= 1
 
 
-def _collection(text, left, line_end, spans):
+def _collection(text, offset, line_end, spans):
     """Mask the items of the flow sequence that begins here, and leave a mapping alone.
 
     The result is False for a word that only begins with the same bracket.
     """
-    if text[left : left + 1] == "{":
-        inner = text[left + 1 : line_end].partition("}")[0].strip()
+    if text[offset : offset + 1] == "{":
+        inner = text[offset + 1 : line_end].partition("}")[0].strip()
         if not inner or inner.startswith("#"):
             return True
         return ":" in inner or "=" in inner
-    if text[left : left + 1] == "[":
-        end = _closed(text, left, line_end, spans)
+    if text[offset : offset + 1] == "[":
+        end = _closed(text, offset, line_end, spans)
     else:
         end = -1
     if end >= 0:
-        _items(text, left + 1, end, spans)
+        _items(text, offset + 1, end, spans)
     return end >= 0
 
 
-def _closed(text, left, line_end, spans):
+def _closed(text, offset, line_end, spans):
     """Return where the sequence that begins here ends, the line's end where it has no end.
 
     The result is -1 if the closing bracket does not end the value.
     """
-    depth, position, end = 0, left, min(len(text), left + FAR)
+    depth, position, end = 0, offset, min(len(text), offset + FAR)
     while position < end:
         char = text[position]
         if char in QUOTES and text[position - 1] in BLANK + "[{,:":
@@ -428,10 +428,10 @@ def _closed(text, left, line_end, spans):
             position = line_end_of(text, position)
         depth += NESTING.get(char, 0)
         if depth == 0:
-            spans.spend(position - left)
+            spans.spend(position - offset)
             return position if _ends_value(text, position) else -1
         position += 1
-    spans.spend(end - left)
+    spans.spend(end - offset)
     if end == len(text):
         return line_end
     return end
@@ -442,37 +442,37 @@ def _ends_value(text, position):
     return text[position + 1 : position + 2] in (*tuple(BLANK + ",]}\"'\\#;:)"), "")
 
 
-def _items(text, left, end, spans):
+def _items(text, offset, end, spans):
     """Mask the scalars of a flow sequence, of those within it too."""
-    while left < end:
-        if text[left] in BLANK + "[],":
-            left += 1
-        elif text[left] == "#":
-            left = line_end_of(text, left)
+    while offset < end:
+        if text[offset] in BLANK + "[],":
+            offset += 1
+        elif text[offset] == "#":
+            offset = line_end_of(text, offset)
         else:
-            left = _flow_item(text, properties(text, left, "line"), end, spans)
+            offset = _flow_item(text, properties(text, offset, "line"), end, spans)
 
 
-def _flow_item(text, left, end, spans):
+def _flow_item(text, offset, end, spans):
     """Mask one item of a flow sequence; return where the next one may begin."""
-    inside = quoted(text, left)
+    inside = quoted(text, offset)
     if inside:
         if text[blanks(text, inside[2]) :][:1] != ":":
             add(text, inside[0], min(inside[1], end), spans)
-        return max(left + 1, inside[2])
-    if text[left : left + 1] == "{":
-        return max(left + 1, _closed(text, left, end, spans))
-    stop = _item_end(text, left, end)
-    word = text[left:stop].strip()
+        return max(offset + 1, inside[2])
+    if text[offset : offset + 1] == "{":
+        return max(offset + 1, _closed(text, offset, end, spans))
+    stop = _item_end(text, offset, end)
+    word = text[offset:stop].strip()
     is_key = ": " in word or word.endswith(":")
-    if not is_key and not (word.startswith("*") and _alias(text, left, spans)):
-        add(text, left, stop, spans)
-    return max(left + 1, stop)
+    if not is_key and not (word.startswith("*") and _alias(text, offset, spans)):
+        add(text, offset, stop, spans)
+    return max(offset + 1, stop)
 
 
-def _item_end(text, left, end):
+def _item_end(text, offset, end):
     """Return where a plain item of a flow sequence ends."""
-    stop = left
+    stop = offset
     while stop < end and text[stop] not in FLOW:
         if text[stop : stop + 2] in (" #", "\n#"):
             break
@@ -480,16 +480,16 @@ def _item_end(text, left, end):
     return stop
 
 
-def _alias(text, left, spans):
+def _alias(text, offset, spans):
     """Return whether this is an alias (its anchor is masked then), or is masked already."""
-    end = left + 1
+    end = offset + 1
     while end < len(text) and text[end] in NAME:
         end += 1
-    name = text[left + 1 : end]
+    name = text[offset + 1 : end]
     if name and "&" + name in text:
         if name not in spans.names:
             spans.names.append(name)
         return True
     while end < len(text) and text[end] not in BLANK + ",]}\"'":
         end += 1
-    return not text[left:end].strip("*")
+    return not text[offset:end].strip("*")

@@ -12,29 +12,29 @@ RELOAD = "its unit was changed and not loaded (systemctl daemon-reload)"
 SLACK = 1.0  # seconds: start times are told in hundredths, and by another clock than a file's
 
 
-def changes(process, files=(), words=None, flags=(), own=()):
+def changes(process, files=(), words=None, flags=(), own_files=()):
     """Return one clause for each change that the next start of this process would load.
 
     process: {component, started_at, argv, exe}.
     files: [{path, mtime, replaced}] of the files that the process reads.
     words: the command line of its manifest, None where it is not known.
     flags: the names of the flags that the step itself changes.
-    own: the files that the step itself changes.
+    own_files: the files that the step itself changes.
     """
-    found = []
+    clauses = []
     for file in files:
-        if file["path"] in own:
+        if file["path"] in own_files:
             continue
         clause = _change_of(file, process.get("started_at"))
         if clause:
-            found.append(clause)
+            clauses.append(clause)
     if words is not None:
-        found += _differing(
+        clauses += _differing(
             process.get("argv") or [], words, [name.replace("_", "-") for name in flags]
         )
     if (process.get("exe") or "").endswith(" (deleted)"):
-        found.append("its program {} was replaced".format(process["exe"][: -len(" (deleted)")]))
-    return found
+        clauses.append("its program {} was replaced".format(process["exe"][: -len(" (deleted)")]))
+    return clauses
 
 
 def _change_of(file, started):
@@ -46,50 +46,52 @@ def _change_of(file, started):
     return None
 
 
-def of_kubelet(evidence, own=()):
+def of_kubelet(evidence, own_files=()):
     """Return the clauses about the kubelet's next start, without its kubeconfig and certificates.
 
     The kubelet writes these itself while it runs.
     """
     process, unit = evidence.get("process") or {}, evidence.get("unit") or {}
-    given = [
+    records = [
         evidence.get("config"),
         *list(evidence.get("config_dropins") or []),
         *list(unit.get("environment_files") or []),
     ]
     exe = "{}{}".format(process.get("exe"), " (deleted)" if process.get("exe_deleted") else "")
-    found = changes(
+    clauses = changes(
         {"started_at": process.get("started_at"), "exe": exe},
-        [one for one in given if one and one.get("path")],
-        own=own,
+        [record for record in records if record and record.get("path")],
+        own_files=own_files,
     )
     if unit.get("need_daemon_reload"):
-        found.append(RELOAD)
-    return found
+        clauses.append(RELOAD)
+    return clauses
 
 
-def sentence(host, component, found):
+def sentence(host, component, clauses):
     """Return the refusal."""
     return (
         "a restart of {} on {} would also load changes of others: {}; look at them, then"
-        " allow it with kubemend_allow: [pending_changes]".format(component, host, "; ".join(found))
+        " allow it with kubemend_allow: [pending_changes]".format(
+            component, host, "; ".join(clauses)
+        )
     )
 
 
-def _differing(argv, words, own):
+def _differing(argv, words, own_flags):
     """Return the flags that differ between manifest and process, apart from those of the step.
 
     The last occurrence of a flag counts.
     """
-    running, wanted = flags_of(argv), flags_of(words)
+    running, manifest_flags = flags_of(argv), flags_of(words)
     names = [
         name
-        for name in sorted(set(running) | set(wanted))
-        if name not in own and running.get(name, MISSING) != wanted.get(name, MISSING)
+        for name in sorted(set(running) | set(manifest_flags))
+        if name not in own_flags and running.get(name, MISSING) != manifest_flags.get(name, MISSING)
     ]
     return [
-        f"--{name} is {_shown(wanted, name)} in the manifest and {_shown(running, name)} in the"
-        " process"
+        f"--{name} is {_shown(manifest_flags, name)} in the manifest and {_shown(running, name)} in"
+        " the process"
         for name in names
     ]
 
@@ -104,19 +106,19 @@ def _shown(flags, name):
 
 def flags_of(words):
     """Return {name: last value} of a command line; None for a flag without one."""
-    found, before = {}, None
+    flags, before = {}, None
     for word in words:
         if word.startswith("--") and len(word) > 2:
             name, equal, value = word[2:].partition("=")
             before = name.replace("_", "-")
             if equal:
-                found[before] = value
+                flags[before] = value
             else:
-                found[before] = None
+                flags[before] = None
             if equal:
                 before = None
         else:
             if before:
-                found[before] = word
+                flags[before] = word
             before = None
-    return found
+    return flags

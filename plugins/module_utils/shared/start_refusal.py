@@ -46,27 +46,27 @@ def refusals(record, facts=None):
 
 def now(record, facts=None):
     """Return the first reason for which systemd would refuse a start now, or None."""
-    return next((one for one in refusals(record, facts) if one.now), None)
+    return next((refusal for refusal in refusals(record, facts) if refusal.now), None)
 
 
 def past(record, facts=None):
     """Return the first reason for which it refused its last start, or None."""
-    return next((one for one in refusals(record, facts) if one.past), None)
+    return next((refusal for refusal in refusals(record, facts) if refusal.past), None)
 
 
 def _refusals(record, facts, depth):
     if facts:
-        known = dict(record, **facts)
+        evidence = dict(record, **facts)
     else:
-        known = record
-    if known.get("active_state") in RUNS:
+        evidence = record
+    if evidence.get("active_state") in RUNS:
         return []
-    found = _load(known) + _checks(known) + _needs(known, depth) + _paths(known)
-    if not any(one.past and one.now for one in found):
-        found += _step(known) + _result(known) + _before(known)
-    if not any(one.past for one in found):
-        found += _limit(known)
-    return sorted(found, key=lambda one: (not one.past, not one.now))[:MAX]
+    unit_refusals = _load(evidence) + _checks(evidence) + _needs(evidence, depth) + _paths(evidence)
+    if not any(refusal.past and refusal.now for refusal in unit_refusals):
+        unit_refusals += _step(evidence) + _result(evidence) + _before(evidence)
+    if not any(refusal.past for refusal in unit_refusals):
+        unit_refusals += _limit(evidence)
+    return sorted(unit_refusals, key=lambda refusal: (not refusal.past, not refusal.now))[:MAX]
 
 
 def _mapping(value):
@@ -79,7 +79,7 @@ def _mapping(value):
 
 def _items(value):
     if isinstance(value, (list, tuple)):
-        return [_mapping(one) for one in value]
+        return [_mapping(item) for item in value]
     return []
 
 
@@ -95,20 +95,20 @@ def _number(value):
     return None
 
 
-def _name(known):
+def _name(evidence):
     """Return the unit's name as a part of a command."""
-    name = _text(known.get("name"), 100)
+    name = _text(evidence.get("name"), 100)
     plain = name and all(char.isalnum() or char in "._-@:\\" for char in name)
     if plain:
         return name
     return "UNIT"
 
 
-def _said(known, *words):
+def _said(evidence, *words):
     """Return the last line of systemd's own with one of these words; "" for none."""
-    lines = known.get("said")
+    lines = evidence.get("said")
     if isinstance(lines, (list, tuple)):
-        texts = [_text(one) for one in lines]
+        texts = [_text(entry) for entry in lines]
     else:
         texts = []
     return next((line for line in reversed(texts) if any(word in line for word in words)), "")
@@ -124,16 +124,16 @@ def reason(line):
     return ""
 
 
-def _why(known):
+def _why(evidence):
     """Return the line with the reason for which its last start failed.
 
     A line with a path takes precedence.
     """
-    return _said(known, *DETAILS) or _said(known, *REASONS)
+    return _said(evidence, *DETAILS) or _said(evidence, *REASONS)
 
 
-def _place(one):
-    path, line = one.get("path"), one.get("line")
+def _place(row):
+    path, line = row.get("path"), row.get("line")
     if not isinstance(path, str) or not path:
         return None
     if isinstance(line, int) and not isinstance(line, bool):
@@ -153,48 +153,48 @@ def _where(place):
 # -- its file -------------------------------------------------------------------------------------
 
 
-def _load(known):
-    state, name = known.get("load_state"), _name(known)
+def _load(evidence):
+    state, name = evidence.get("load_state"), _name(evidence)
     if state in ("bad-setting", "error"):
-        error = _text(known.get("load_error"))
-        what = f"systemd cannot load its unit ({state}{_after(': ', error)})"
+        error = _text(evidence.get("load_error"))
+        clause = f"systemd cannot load its unit ({state}{_after(': ', error)})"
         cure = f"correct what systemd-analyze verify {name} names, then systemctl daemon-reload"
-        return [Refusal(what, cure, True, True, _said(known, "Refusing", ".service:"), None)]
-    if known.get("manual_start") is False:
-        what = "its unit has RefuseManualStart=yes, so that only another unit can start it"
-        return [Refusal(what, "start the unit that requires it", True, False, "", None)]
+        return [Refusal(clause, cure, True, True, _said(evidence, "Refusing", ".service:"), None)]
+    if evidence.get("manual_start") is False:
+        clause = "its unit has RefuseManualStart=yes, so that only another unit can start it"
+        return [Refusal(clause, "start the unit that requires it", True, False, "", None)]
     return []
 
 
 # -- conditions and asserts -----------------------------------------------------------------------
 
 
-def _checks(known):
+def _checks(evidence):
     """Return at most one refusal by the unit's conditions and one by its asserts."""
-    rows = _items(known.get("checks"))
-    found = [
-        _unmet(known, [one for one in rows if one.get("assert") is kind], kind)
+    rows = _items(evidence.get("checks"))
+    unit_refusals = [
+        _unmet(evidence, [row for row in rows if row.get("assert") is kind], kind)
         for kind in (False, True)
     ]
-    return [one for one in found if one is not None]
+    return [refusal for refusal in unit_refusals if refusal is not None]
 
 
-def _unmet(known, rows, asserts):
+def _unmet(evidence, rows, asserts):
     """Return the refusal by its conditions, or by its asserts; None where they are met."""
     word = "assert" if asserts else "condition"
-    refused = known.get(word + "_result") is False
+    refused = evidence.get(word + "_result") is False
     failing = _failing(rows, lambda row: _met(row, refused))
-    if not failing and (not refused or known.get("result") == "exec-condition"):
+    if not failing and (not refused or evidence.get("result") == "exec-condition"):
         return None
     unseen = _unseen(rows) if not failing else []
-    is_now = bool(failing or unseen) or _unlisted(known, rows)
+    is_now = bool(failing or unseen) or _unlisted(evidence, rows)
     failing = failing or _suspects(rows, unseen)
     texts = _listed(failing[:3], _verb(is_now, unseen))
-    what = _unmet_sentence(known, asserts, is_now, texts)
+    clause = _unmet_sentence(evidence, asserts, is_now, texts)
     place = next(filter(None, map(_place, failing)), None)
     shown = (*place, _text(failing[0].get("text"))) if place else None
     cure = _cure_of_check(is_now, place)
-    return Refusal(what, cure, is_now, refused, _said(known, *MARKS[word]), shown)
+    return Refusal(clause, cure, is_now, refused, _said(evidence, *MARKS[word]), shown)
 
 
 def _unseen(rows):
@@ -202,10 +202,10 @@ def _unseen(rows):
     return [row for row in rows if _met(row, True) is None]
 
 
-def _unlisted(known, rows):
+def _unlisted(evidence, rows):
     """Return whether no check is known although systemd may have one."""
     # busctl lists all that systemd would check now; without it what it was is not known.
-    return not rows and known.get("checks_from") != "busctl"
+    return not rows and evidence.get("checks_from") != "busctl"
 
 
 def _suspects(rows, unseen):
@@ -230,25 +230,25 @@ def _verb(is_now, unseen):
     return "was not met"
 
 
-def _unmet_sentence(known, asserts, is_now, texts):
+def _unmet_sentence(evidence, asserts, is_now, texts):
     word, article, now, past = "condition", "a", "skips", "skipped"
     if asserts:
         word, article, now, past = "assert", "an", "refuses", "refused"
     texts = texts or f"{article} {word} of it was not met"
     if is_now:
         return f"systemd {now} its start: {texts}"
-    at = _text(known.get(word + "_at"), 60)
+    at = _text(evidence.get(word + "_at"), 60)
     if at:
         at = f" ({at})"
     return f"systemd {past} its last start{at}: {texts}"
 
 
-def _met(one, refused):
+def _met(row, refused):
     """Return whether it is met now; where that cannot be looked at, as systemd found it last."""
-    if isinstance(one.get("met"), bool):
-        return one["met"]
+    if isinstance(row.get("met"), bool):
+        return row["met"]
     if refused:
-        return one.get("last")
+        return row.get("last")
     return None
 
 
@@ -257,9 +257,9 @@ def _failing(rows, met):
 
     Each check without a trigger must be met, and at least one of those with a trigger.
     """
-    plain = [one for one in rows if one.get("trigger") is not True and met(one) is False]
-    triggers = [one for one in rows if one.get("trigger") is True]
-    none_met = triggers and all(met(one) is False for one in triggers)
+    plain = [row for row in rows if row.get("trigger") is not True and met(row) is False]
+    triggers = [row for row in rows if row.get("trigger") is True]
+    none_met = triggers and all(met(row) is False for row in triggers)
     return plain + (triggers if none_met else [])
 
 
@@ -267,88 +267,90 @@ def _listed(rows, verb):
     return " and ".join(_shown(row, verb) for row in rows)
 
 
-def _shown(one, verb):
-    if one.get("met") is False:
-        seen = _text(one.get("seen"))
+def _shown(row, verb):
+    if row.get("met") is False:
+        clause = _text(row.get("seen"))
     else:
-        seen = ""
-    return "{} {}{}".format(_text(one.get("text")), verb, f" ({seen})" if seen else "")
+        clause = ""
+    return "{} {}{}".format(_text(row.get("text")), verb, f" ({clause})" if clause else "")
 
 
 # -- the units that it needs ----------------------------------------------------------------------
 
 
-def _needs(known, depth):
+def _needs(evidence, depth):
     if depth == 0:
         return []
-    found = []
-    for one in _items(known.get("needs")):
-        obstacle = _lacking(one, depth)
+    unit_refusals = []
+    for need in _items(evidence.get("needs")):
+        obstacle = _lacking(need, depth)
         if obstacle:
-            found.append(_needed(known, one, *obstacle))
-    return found[:2]
+            unit_refusals.append(_needed(evidence, need, *obstacle))
+    return unit_refusals[:2]
 
 
-def _needed(known, one, why, line):
-    how, name = _text(one.get("how"), 20), _name(one)
-    line_of = _said(known, "Dependency failed for", "failed with result 'dependency'")
-    never = known.get("condition_result") is None and known.get("active_state") == "inactive"
-    what = f"systemd does not start it: {how}={name} {why}"
-    place = _place(one)
-    where = _where(place) or " where systemctl cat shows it"
+def _needed(evidence, need, cause, line):
+    setting, name = _text(need.get("how"), 20), _name(need)
+    line_of = _said(evidence, "Dependency failed for", "failed with result 'dependency'")
+    never = evidence.get("condition_result") is None and evidence.get("active_state") == "inactive"
+    clause = f"systemd does not start it: {setting}={name} {cause}"
+    place = _place(need)
+    location = _where(place) or " where systemctl cat shows it"
     cure = (
         f"see journalctl -u {name}, and start that first (systemctl start {name}); or take it out"
-        f" of {how}={where}"
+        f" of {setting}={location}"
     )
     if place:
-        shown = (*place, f"{how}={name}")
+        shown = (*place, f"{setting}={name}")
     else:
         shown = None
-    return Refusal(what, cure, True, bool(line_of) or never, line or line_of, shown)
+    return Refusal(clause, cure, True, bool(line_of) or never, line or line_of, shown)
 
 
-def _lacking(one, depth):
+def _lacking(need, depth):
     """Return (why this unit that is needed keeps the other from starting, a line), or None."""
-    reason_of_load = _unloaded(one)
+    reason_of_load = _unloaded(need)
     if reason_of_load:
         return reason_of_load, ""
-    how, active = one.get("how"), one.get("active_state")
-    if how == "Requisite":
+    setting, active = need.get("how"), need.get("active_state")
+    if setting == "Requisite":
         return f"is not active ({_text(active, 40)}), and nothing starts it for this", ""
-    if how == "Requires" and one.get("ordered") is not True:
+    if setting == "Requires" and need.get("ordered") is not True:
         return None  # without After= the unit starts whatever becomes of the other
-    own = [refusal for refusal in _refusals(one, {}, depth - 1) if refusal.now]
-    if active == "failed" or one.get("sub_state") in AGAIN:
-        clause = ": " + own[0].what if own else _program(one)
-        return f"failed ({_ending(one)}){clause}", _last(one)
-    return _unstartable(one, own)
+    unit_refusals = [refusal for refusal in _refusals(need, {}, depth - 1) if refusal.now]
+    if active == "failed" or need.get("sub_state") in AGAIN:
+        clause = ": " + unit_refusals[0].what if unit_refusals else _program(need)
+        return f"failed ({_ending(need)}){clause}", _last(need)
+    return _unstartable(need, unit_refusals)
 
 
-def _unstartable(one, own):
+def _unstartable(need, unit_refusals):
     """Return (why a start of this inactive unit would not help, a line), or None."""
-    if one.get("how") == "Requires":  # what a condition skips does not fail
-        own = [refusal for refusal in own if not refusal.what.startswith("systemd skips")]
-    if own:
-        return f"would not start either: {own[0].what}", own[0].line
-    if _text(one.get("name")).endswith(".device") and one.get("active_state") == "inactive":
+    if need.get("how") == "Requires":  # what a condition skips does not fail
+        unit_refusals = [
+            refusal for refusal in unit_refusals if not refusal.what.startswith("systemd skips")
+        ]
+    if unit_refusals:
+        return f"would not start either: {unit_refusals[0].what}", unit_refusals[0].line
+    if _text(need.get("name")).endswith(".device") and need.get("active_state") == "inactive":
         return "is not there: systemd waits for that device until a time limit", ""
     return None
 
 
-def _unloaded(one):
+def _unloaded(need):
     """Return why systemd has not loaded this unit, or None."""
-    load = one.get("load_state")
+    load = need.get("load_state")
     if load == "not-found":
         return "is not there: no file of such a unit"
     if load == "masked":
         return "is masked"
     if load in ("bad-setting", "error"):
-        return "cannot be loaded ({})".format(_text(one.get("load_error")) or load)
+        return "cannot be loaded ({})".format(_text(need.get("load_error")) or load)
     return None
 
 
-def _ending(one):
-    result, status = _text(one.get("result"), 40), _number(one.get("exec_main_status"))
+def _ending(need):
+    result, status = _text(need.get("result"), 40), _number(need.get("exec_main_status"))
     step = STEPS.get(status)
     if result:
         words = [f"result {result}"]
@@ -359,73 +361,78 @@ def _ending(one):
     return ", ".join(words) or "nothing is known of its end"
 
 
-def _program(one):
+def _program(need):
     """Return a clause about the unit's program that failed, or an empty text."""
-    rows = [row for row in _items(one.get("paths")) if _number(row.get("ended"))]
+    rows = [row for row in _items(need.get("paths")) if _number(row.get("ended"))]
     if not rows:
         return ""
     setting, program = _text(rows[0].get("setting"), 40), _text(rows[0].get("name"))
     return f": its {setting}={program} ended with {rows[0]['ended']:d}"
 
 
-def _last(one):
+def _last(need):
     """Return the log line that says most about the unit's last start."""
-    return _why(one) or _said(one, "process exited", "Failed with result")
+    return _why(need) or _said(need, "process exited", "Failed with result")
 
 
 # -- paths, user and group ------------------------------------------------------------------------
 
 
-def _paths(known):
+def _paths(evidence):
     """Return what its start needs and does not find."""
-    found = []
-    for one in _items(known.get("paths")):
-        if one.get("state") in BAD:
-            found.append(_path(known, one))
-    return found[:3]
+    unit_refusals = []
+    for row in _items(evidence.get("paths")):
+        if row.get("state") in BAD:
+            unit_refusals.append(_path(evidence, row))
+    return unit_refusals[:3]
 
 
-def _path(known, one):
-    setting, name = _text(one.get("setting"), 40), _text(one.get("name"))
-    wrong = STATES[one["state"]]
-    status, place = _failed_with(known), _place(one)
+def _path(evidence, row):
+    setting, name = _text(row.get("setting"), 40), _text(row.get("name"))
+    wrong = STATES[row["state"]]
+    status, place = _failed_with(evidence), _place(row)
     if setting == "WorkingDirectory":
-        what = f"systemd cannot enter the working directory (200/CHDIR): {name} {wrong}"
+        clause = f"systemd cannot enter the working directory (200/CHDIR): {name} {wrong}"
         cure = f"make the directory {name}, or mount it"
-        mine = status == 200
+        is_past = status == 200
     elif setting == "EnvironmentFile":
-        what = f"systemd cannot read EnvironmentFile={name}: it {wrong}"
+        clause = f"systemd cannot read EnvironmentFile={name}: it {wrong}"
         cure = f"write {name} again, or put a - before it where it may be missing{_where(place)}"
-        mine = known.get("result") == "resources"
+        is_past = evidence.get("result") == "resources"
     elif setting in ("User", "Group"):
         if setting == "User":
             number, step = (217, "USER")
         else:
             number, step = (216, "GROUP")
-        what = f"systemd cannot change to {setting}={name} ({number:d}/{step}): it is missing"
+        clause = f"systemd cannot change to {setting}={name} ({number:d}/{step}): it is missing"
         cure = f"make the {setting.lower()} {name} again, or correct {setting}="
-        mine = status in (216, 217)
+        is_past = status in (216, 217)
     else:
-        what = f"systemd cannot execute the program of {setting}= (203/EXEC): {name} {wrong}"
+        clause = f"systemd cannot execute the program of {setting}= (203/EXEC): {name} {wrong}"
         cure = f"install {name} again"
-        mine = status == 203
+        is_past = status == 203
     if place:
         shown = (*place, f"{setting}={name}")
     else:
         shown = None
     return Refusal(
-        what, cure, True, mine or (_over(known) and bool(_said(known, name))), _why(known), shown
+        clause,
+        cure,
+        True,
+        is_past or (_over(evidence) and bool(_said(evidence, name))),
+        _why(evidence),
+        shown,
     )
 
 
-def _over(known):
-    return known.get("result") not in (None, "", "success")
+def _over(evidence):
+    return evidence.get("result") not in (None, "", "success")
 
 
-def _failed_with(known):
+def _failed_with(evidence):
     """Return the status of systemd's own with which its last start ended; None else."""
-    status = _number(known.get("exec_main_status"))
-    if status is None or not FIRST <= status <= LAST or not _over(known):
+    status = _number(evidence.get("exec_main_status"))
+    if status is None or not FIRST <= status <= LAST or not _over(evidence):
         return None
     return int(status)
 
@@ -433,27 +440,27 @@ def _failed_with(known):
 # -- how its last start ended ---------------------------------------------------------------------
 
 
-def _step(known):
+def _step(evidence):
     """Return the refusal by systemd itself, which ended the process before the program began."""
-    status = _failed_with(known)
+    status = _failed_with(evidence)
     if status is None:
         return []
-    line = _why(known)
+    line = _why(evidence)
     name, does, setting = STEPS.get(status, ("", "make one of its steps", ""))
-    name = _named(known, status) or name
-    why = ""
+    name = _named(evidence, status) or name
+    cause = ""
     if line and not line.endswith("'"):
-        why = reason(line)
-    what = f"systemd cannot {does} ({status:d}{_after('/', name)}){_after(': ', why)}"
+        cause = reason(line)
+    clause = f"systemd cannot {does} ({status:d}{_after('/', name)}){_after(': ', cause)}"
     if setting:
         setting += " in "
-    unit = _name(known)
+    unit = _name(evidence)
     cure = f"see {setting}systemctl cat {unit} and journalctl -u {unit}, and correct it"
-    cure += BY_HAND % _name(known)
-    again = not _well_now(known, status, line)
+    cure += BY_HAND % _name(evidence)
+    again = not _well_now(evidence, status, line)
     if not again:
         cure = "systemd would accept it now"
-    return [Refusal(what, cure, again, True, line, None)]
+    return [Refusal(clause, cure, again, True, line, None)]
 
 
 def _after(mark, text):
@@ -463,24 +470,24 @@ def _after(mark, text):
     return ""
 
 
-def _named(known, status):
+def _named(evidence, status):
     """Return the name that the line with the end gives to this status."""
-    line = _said(known, f"status={status:d}/")
+    line = _said(evidence, f"status={status:d}/")
     if line:
         return line.partition(f"status={status:d}/")[2].split(" ")[0]
     return ""
 
 
-def _well_now(known, status, line):
+def _well_now(evidence, status, line):
     """Return whether what ended the last start is seen to be well now."""
-    rows = {_text(one.get("setting"), 60): one for one in _items(known.get("paths"))}
+    rows = {_text(row.get("setting"), 60): row for row in _items(evidence.get("paths"))}
     if status == 200:
         there = rows.get("WorkingDirectory", {}).get("state") == "ok"
         return there and (not line or GONE in line)
     if status == 203:
         return any(
-            _changed_since(known, one)
-            for key, one in rows.items()
+            _changed_since(evidence, row)
+            for key, row in rows.items()
             if key in ("ExecStart", "ExecStartPre")
         )
     if status in (216, 217):
@@ -492,42 +499,42 @@ def _well_now(known, status, line):
     return False
 
 
-def _changed_since(known, one):
-    changed, ended = _number(one.get("changed_at")), _number(known.get("ended_at"))
-    return one.get("state") == "ok" and None not in (changed, ended) and changed > ended
+def _changed_since(evidence, row):
+    changed, ended = _number(row.get("changed_at")), _number(evidence.get("ended_at"))
+    return row.get("state") == "ok" and None not in (changed, ended) and changed > ended
 
 
-def _before(known):
+def _before(evidence):
     """Return the refusal by a program of ExecStartPre= that failed.
 
     The unit's main program was never started then.
     """
-    if not _over(known) or known.get("exec_main_status"):
+    if not _over(evidence) or evidence.get("exec_main_status"):
         return []
-    rows = [one for one in _items(known.get("paths")) if one.get("setting") == "ExecStartPre"]
-    one = next((one for one in rows if _number(one.get("ended"))), None)
-    if one is None:
+    rows = [row for row in _items(evidence.get("paths")) if row.get("setting") == "ExecStartPre"]
+    row = next((row for row in rows if _number(row.get("ended"))), None)
+    if row is None:
         return []
-    what = (
-        f"ExecStartPre={_text(one.get('name'))} ended with status {one['ended']:d}, so that its own"
+    clause = (
+        f"ExecStartPre={_text(row.get('name'))} ended with status {row['ended']:d}, so that its own"
         " program did not begin"
     )
-    cure = f"see journalctl -u {_name(known)}, and correct what that program says"
-    return [Refusal(what, cure, False, True, _said(known, "ontrol process exited"), None)]
+    cure = f"see journalctl -u {_name(evidence)}, and correct what that program says"
+    return [Refusal(clause, cure, False, True, _said(evidence, "ontrol process exited"), None)]
 
 
-def _limit(known):
+def _limit(evidence):
     """Return the refusal of a unit that ended too often, by the result or the words of systemd."""
-    line = _said(known, *LIMIT)
-    known_by_state = known.get("result") in ("start-limit", "start-limit-hit")
+    line = _said(evidence, *LIMIT)
+    known_by_state = evidence.get("result") in ("start-limit", "start-limit-hit")
     if not line or known_by_state:
         return []
-    if not _over(known) or known.get("active_state") != "failed":
+    if not _over(evidence) or evidence.get("active_state") != "failed":
         return []
     return [
         Refusal(
             "systemd's limit of starts is reached (StartLimitBurst=)",
-            f"systemctl reset-failed {_name(known)}",
+            f"systemctl reset-failed {_name(evidence)}",
             False,
             True,
             line,
@@ -536,9 +543,9 @@ def _limit(known):
     ]
 
 
-def _result(known):
+def _result(evidence):
     """Return the refusal of a start without a process, or one by ExecCondition=."""
-    result, name = known.get("result"), _name(known)
+    result, name = evidence.get("result"), _name(evidence)
     if result == "exec-condition":
         return [
             Refusal(
@@ -546,23 +553,25 @@ def _result(known):
                 f"see ExecCondition= in systemctl cat {name}",
                 True,
                 True,
-                _said(known, "exec-condition"),
+                _said(evidence, "exec-condition"),
                 None,
             )
         ]
     if result != "resources":
         return []
-    line = _why(known)
-    why = reason(line)
+    line = _why(evidence)
+    cause = reason(line)
     environment = [
-        one for one in _items(known.get("paths")) if one.get("setting") == "EnvironmentFile"
+        row for row in _items(evidence.get("paths")) if row.get("setting") == "EnvironmentFile"
     ]
-    well = any(_changed_since(known, one) for one in environment) and (not why or GONE in why)
-    what = "systemd could not set up its start (result resources{})".format(
-        ": " + why if why else ""
+    well = any(_changed_since(evidence, row) for row in environment) and (
+        not cause or GONE in cause
+    )
+    clause = "systemd could not set up its start (result resources{})".format(
+        ": " + cause if cause else ""
     )
     cure = f"see journalctl -u {name}: a file of EnvironmentFile=, memory, or a cgroup"
     cure += BY_HAND % name
     if well:
         cure = "systemd would accept it now"
-    return [Refusal(what, cure, not well, True, line, None)]
+    return [Refusal(clause, cure, not well, True, line, None)]

@@ -4,7 +4,8 @@
 """systemd's messages about a start that failed: steps, results and lines."""
 
 FIRST, LAST = 200, 245
-# systemd.exec(5), "Process exit codes"; 223 and 234 are not in use, 244 is not in the manual.
+# systemd.exec(5), "Process exit codes", but for BPF: the manual says 245, systemd-analyze(1) and
+# systemd 252 itself say 244. 223 and 234 are not in use. 245 is of 254 and newer.
 STEPS = {
     200: ("CHDIR", "enter the working directory", "WorkingDirectory="),
     201: ("NICE", "set the scheduling priority", "Nice="),
@@ -49,7 +50,8 @@ STEPS = {
     241: ("CONFIGURATION_DIRECTORY", "make the configuration directory", "ConfigurationDirectory="),
     242: ("NUMA_POLICY", "set the NUMA policy", "NUMAPolicy="),
     243: ("CREDENTIALS", "set up the credentials", "LoadCredential="),
-    245: ("BPF", "apply the BPF restrictions", "RestrictFileSystems="),
+    244: ("BPF", "apply the BPF restrictions", "RestrictFileSystems="),
+    245: ("KSM", "set the merging of memory pages", "MemoryKSM="),
 }
 # Result= of a service, systemd 219 to 257, and what it means. start-limit: up to 229.
 RESULTS = {

@@ -25,45 +25,49 @@ def text_of(item):
     The text is the same for the same resources.
     """
     spec = pod_spec(item)
-    found = [
-        [where, one.get("name"), one.get("resources") or {}]
-        for where in LISTS
-        for one in spec.get(where) or []
+    rows = [
+        [list_name, container.get("name"), container.get("resources") or {}]
+        for list_name in LISTS
+        for container in spec.get(list_name) or []
     ]
-    return json.dumps(found, sort_keys=True, separators=(",", ":"))
+    return json.dumps(rows, sort_keys=True, separators=(",", ":"))
 
 
 def put(item, text):
     """Return the object with these resources; ValueError where its containers are others."""
     rows, spec = json.loads(text), pod_spec(item)
-    present = [(where, one.get("name")) for where in LISTS for one in spec.get(where) or []]
-    if present != [(where, name) for where, name, _dummy in rows]:
+    present = [
+        (list_name, container.get("name"))
+        for list_name in LISTS
+        for container in spec.get(list_name) or []
+    ]
+    if present != [(list_name, name) for list_name, name, _dummy in rows]:
         raise ValueError("its containers are no longer those")
-    left = iter(rows)
-    for where in LISTS:
-        for one in spec.get(where) or []:
-            resources = next(left)[2]
-            one.pop("resources", None)
+    remaining_rows = iter(rows)
+    for list_name in LISTS:
+        for container in spec.get(list_name) or []:
+            resources = next(remaining_rows)[2]
+            container.pop("resources", None)
             if resources:
-                one["resources"] = resources
+                container["resources"] = resources
     return item
 
 
-def given(text, wanted):
-    """Return the text with the wanted requests and limits of its containers.
+def set_quantities(text, quantities):
+    """Return the text with these requests and limits of its containers.
 
-    wanted: {list: {container: {resource: quantity}}}.
+    quantities: {list: {container: {resource: quantity}}}.
 
     ValueError is raised for a container that the text does not have.
     """
     rows = json.loads(text)
-    known = {(where, name): resources for where, name, resources in rows}
-    for where, containers in sorted(wanted.items()):
+    resources_of = {(list_name, name): resources for list_name, name, resources in rows}
+    for list_name, containers in sorted(quantities.items()):
         for name, values in sorted(containers.items()):
-            if (where, name) not in known:
+            if (list_name, name) not in resources_of:
                 raise ValueError(f"it has no container {name}")
             for part in ("requests", "limits"):
-                known[where, name].setdefault(part, {}).update(values)
+                resources_of[list_name, name].setdefault(part, {}).update(values)
     return json.dumps(rows, sort_keys=True, separators=(",", ":"))
 
 
@@ -80,9 +84,9 @@ def rolled_out(item):
     if _count(status, "observedGeneration") < generation:
         return "its controller has not seen the change yet"
     if "desiredNumberScheduled" in status:
-        wanted = status["desiredNumberScheduled"]
+        pods = status["desiredNumberScheduled"]
         return _unready(
-            wanted, _count(status, "updatedNumberScheduled"), _count(status, "numberAvailable")
+            pods, _count(status, "updatedNumberScheduled"), _count(status, "numberAvailable")
         )
     return _unready_replicas(spec, status)
 
@@ -94,24 +98,24 @@ def _changes_later(spec):
 
 def _unready_replicas(spec, status):
     """Return why not all replicas are of the present template and ready, or None."""
-    wanted, present = spec.get("replicas"), _count(status, "replicas")
-    if wanted is None:
-        wanted = 1
-    if present > wanted:
-        return f"{present - wanted} of its former pods are still there"
+    replicas, present = spec.get("replicas"), _count(status, "replicas")
+    if replicas is None:
+        replicas = 1
+    if present > replicas:
+        return f"{present - replicas} of its former pods are still there"
     # The first pods of a StatefulSet keep their template.
     strategy = spec.get("updateStrategy") or {}
     later = _count(strategy.get("rollingUpdate") or {}, "partition")
     ready = min(_count(status, "readyReplicas"), present)
-    return _unready(wanted, _count(status, "updatedReplicas"), ready, later)
+    return _unready(replicas, _count(status, "updatedReplicas"), ready, later)
 
 
 def _count(values, name):
     return values.get(name) or 0
 
 
-def _unready(wanted, updated, ready, later=0):
-    if updated >= wanted - later and ready >= wanted:
+def _unready(pods, updated, ready, later=0):
+    if updated >= pods - later and ready >= pods:
         return None
-    expected = max(0, wanted - later)
-    return f"{updated} of {expected} pods are recreated, {ready} of {wanted} are ready"
+    expected = max(0, pods - later)
+    return f"{updated} of {expected} pods are recreated, {ready} of {pods} are ready"

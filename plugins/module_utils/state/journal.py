@@ -80,14 +80,14 @@ def read_run(run_id, root=ROOT, only_open=False):
 
     only_open: return only entries without an end.
     """
-    found = []
+    entries = []
     with opened(root, run_id) as fd:
         names = set() if fd is None else set(os.listdir(fd))
         for entry in sorted(_entries(names)):
             has_end = entry + END in names
             if not (only_open and has_end):
-                found.append(_read_entry(run_id, entry, has_end, fd))
-    return sorted(found, key=lambda item: int(item["entry"].partition("-")[0]))
+                entries.append(_read_entry(run_id, entry, has_end, fd))
+    return sorted(entries, key=lambda item: int(item["entry"].partition("-")[0]))
 
 
 def _entries(names):

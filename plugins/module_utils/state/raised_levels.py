@@ -10,7 +10,7 @@ changes anything, and nothing that does is imported.
 import os
 import re
 
-from ..shared.klog_verbosity import given, of_argv
+from ..shared.klog_verbosity import explicit_verbosity, of_argv
 from ..shared.paths import ROOT
 from ..system import component_process, kubelet_process, procfs
 from . import journal, revert_plan, step_record
@@ -41,11 +41,11 @@ def _read(run_id, root):
         for name in names
         if name.startswith(PREFIX) and name.endswith(step_record.SUFFIX)
     ]
-    found = [step_record.read(run_id, step, root) for step in steps]
-    return [record for record in found if record]
+    step_records = [step_record.read(run_id, step, root) for step in steps]
+    return [record for record in step_records if record]
 
 
-def left(run_id, root=ROOT):
+def restorable_records(run_id, root=ROOT):
     """Return the records of levels that may be raised still, and whose files can be restored."""
     return _by_owner(run_id, root)[0]
 
@@ -62,12 +62,12 @@ def edited(run_id, root=ROOT):
 def _by_owner(run_id, root):
     """Return the records of levels that a revert restores, and of those with a foreign edit."""
     managed, foreign = [], []
-    found = records(run_id, root)
-    if not found:
+    step_records = records(run_id, root)
+    if not step_records:
         return managed, foreign
     unverified = _unverified(run_id, root)
     plan = revert_plan.plan_revert(run_id, root)
-    for record in found:
+    for record in step_records:
         states = {change["state"] for change in plan if change["path"] in paths_of(record)}
         is_interrupted = record["component"] in unverified
         if not is_interrupted and _has_foreign_edit(states):
@@ -144,7 +144,7 @@ def _path_with(level, paths):
 
 
 def _former(record):
-    former = given((record.get("former") or {}).get("argv") or [])
+    former = explicit_verbosity((record.get("former") or {}).get("argv") or [])
     return "no --v" if former is None else f"--v={former:d}"
 
 
@@ -175,8 +175,8 @@ def raised_kubelet_runs(record):
 
     Its files may have their former bytes already.
     """
-    seen = record.get("seen") or {}
-    return bool(seen.get("pid")) and step_record.ticks(seen["pid"]) == seen.get("ticks")
+    process = record.get("seen") or {}
+    return bool(process.get("pid")) and step_record.ticks(process["pid"]) == process.get("ticks")
 
 
 def paths_of(record):

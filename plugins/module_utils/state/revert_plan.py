@@ -63,16 +63,16 @@ def intact(run_id, root=ROOT):
 
 def histories(run_id, root):
     """Return the consecutive changes of each file, newest first, as plan_revert with `items`."""
-    found = [_history(items, root) for items in _consecutive(intact(run_id, root))]
-    if not found and run_id not in journal.run_ids(root):
+    changes = [_history(items, root) for items in _consecutive(intact(run_id, root))]
+    if not changes and run_id not in journal.run_ids(root):
         raise ChangeError(f"nothing was changed: the journal of this node knows no run {run_id}")
     expected = {}  # path -> what it will hold once its later changes are taken back
-    for history in reversed(found):
+    for history in reversed(changes):
         if history["state"] is None:
             _decide(history, expected.get(history["real"], history["sha256_present"]), run_id, root)
         if history["state"] == RESTORE:
             expected[history["real"]] = history["sha256_former"]
-    return found[::-1]
+    return changes[::-1]
 
 
 def _decide(history, present_digest, run_id, root):
@@ -127,7 +127,7 @@ def _put_back(items, entry):
 
 def _conflict(run_id, history, root):
     """Return why foreign bytes stay, and where the former ones lie for a comparison."""
-    left, former, present_digest = (
+    left_digest, former, present_digest = (
         history[key] or "absent" for key in ("sha256_left", "sha256_former", "sha256_present")
     )
     before = history["items"][0]["intent"]["before"]
@@ -138,7 +138,7 @@ def _conflict(run_id, history, root):
     return (
         "{} was not changed: it is neither what the run left (sha256 {}) nor what was before ({}),"
         " but {}; compare {} and decide by hand".format(
-            history["path"], left, former, present_digest, compared
+            history["path"], left_digest, former, present_digest, compared
         )
     )
 

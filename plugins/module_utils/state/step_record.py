@@ -104,16 +104,16 @@ def unproven(root=ROOT):
     running: whether a process still runs the step.
     entry: the last item of the journal about the step, or None.
     """
-    found = []
+    open_records = []
     for run_id, records in _records(root):
         awaited = [record for record in records if record.get("state") == AWAITED]
         if awaited:
             items = journal.read_run(run_id, root)
-            found += [
+            open_records += [
                 dict(record, running=alive(record), entry=_entry(record, items))
                 for record in awaited
             ]
-    return found
+    return open_records
 
 
 def _loaded(name, fd, run_id):

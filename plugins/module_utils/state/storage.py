@@ -58,7 +58,7 @@ class ChangeError(Exception):
         self.changed = changed
 
 
-def why(error):
+def way_out(error):
     """Return what an OSError means, and the way out."""
     return WAYS_OUT.get(error.errno) or (
         f"{one_line(error.strerror or error)}; fix that and run again"
@@ -66,12 +66,12 @@ def why(error):
 
 
 @contextlib.contextmanager
-def told(sentence):
+def change_errors(sentence):
     """Turn an OSError inside into a ChangeError that begins with the sentence."""
     try:
         yield
     except OSError as error:
-        raise ChangeError(f"{sentence}: {why(error)}") from error
+        raise ChangeError(f"{sentence}: {way_out(error)}") from error
 
 
 @contextlib.contextmanager

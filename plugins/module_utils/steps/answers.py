@@ -23,14 +23,14 @@ STATE_OF_RECORD = {
 }
 
 
-def answer_of(state, reason, changed=False, seen=None, entry=None, notes=()):
+def answer_of(state, reason, changed=False, observation=None, entry=None, notes=()):
     """Return the answer of a step."""
     return {
         "state": state,
         "reason": storage.one_line(reason or "", 1000),
         "changed": changed,
         "seconds": 0.0,
-        "seen": seen or {},
+        "seen": observation or {},
         "journal": entry,
         "notes": list(notes),
     }

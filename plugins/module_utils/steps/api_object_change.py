@@ -27,7 +27,7 @@ from ..state.storage import ChangeError
 from . import file_change
 
 
-def compare_and_swap(wanted, step, via):
+def compare_and_swap(change, step, via):
     """Apply the splices of a plan to a text of an API object, and return the result.
 
     The result is that of file_change.compare_and_swap, with `left`, the digest of the text
@@ -35,37 +35,37 @@ def compare_and_swap(wanted, step, via):
     """
     splices = [
         (begin, end, base64.b64decode(old), base64.b64decode(new))
-        for begin, end, old, new in wanted["splices"]
+        for begin, end, old, new in change["splices"]
     ]
     return _swap(
-        wanted["path"],
-        wanted["real"],
-        wanted["sha256"],
-        lambda former: file_change.splice(wanted["path"], former, splices),
+        change["path"],
+        change["real"],
+        change["sha256"],
+        lambda former: file_change.splice(change["path"], former, splices),
         step,
         via,
     )
 
 
-def give(wanted, step, via):
+def give(change, step, via):
     """Set requests and limits of a workload's containers.
 
-    wanted: {path, real, sha256, resources}; resources as in workload_resources.given().
+    change: {path, real, sha256, resources}; resources as in workload_resources.given().
     """
 
     def edit(former):
         try:
-            return workload_resources.given(former.decode("utf-8"), wanted["resources"]).encode(
-                "utf-8"
-            )
+            return workload_resources.set_quantities(
+                former.decode("utf-8"), change["resources"]
+            ).encode("utf-8")
         except ValueError as error:
             raise ChangeError(
                 "{} was not changed: {}; collect evidence and plan again".format(
-                    wanted["path"], error
+                    change["path"], error
                 )
             ) from error
 
-    return _swap(wanted["path"], wanted["real"], wanted["sha256"], edit, step, via)
+    return _swap(change["path"], change["real"], change["sha256"], edit, step, via)
 
 
 def replace(intent, data, step):
@@ -116,7 +116,7 @@ def _swap(path, real, expected, edit, step, via):
 def _write(api, item, former, facts, step, root_fd):
     """Return the intent, the object with the new text, what it holds then, the commit."""
     path, real = facts["path"], facts["real"]
-    with storage.told(
+    with storage.change_errors(
         f"{path} was not changed, because the journal in {step.root} cannot be written"
     ):
         entry = journal_entry.begin(
@@ -138,7 +138,7 @@ def _write(api, item, former, facts, step, root_fd):
                 changed=True,
             ) from error
         try:
-            left = read(api, real)[1]
+            content = read(api, real)[1]
             entry.commit()
         except (ApiError, OSError) as error:
             raise ChangeError(
@@ -148,7 +148,7 @@ def _write(api, item, former, facts, step, root_fd):
             ) from error
     return {
         "entry": f"{entry.run_id}/{entry.name}",
-        "left": None if left is None else storage.digest(left),
+        "left": None if content is None else storage.digest(content),
     }
 
 

@@ -41,9 +41,9 @@ class Step:
         return self.guard.get("allow") or []
 
 
-def outcome(context, state, reason, seen=None):
+def outcome(context, state, reason, observation=None):
     """Record how a step ended, and return (state of its record, reason, what was seen)."""
-    return step_claim.ended(context, state, reason, seen)
+    return step_claim.ended(context, state, reason, observation)
 
 
 def state_after(error):
@@ -110,8 +110,8 @@ class StepHandler:
             return outcome(
                 step.context, step_record.PROVEN, None, self.describe(step, record, applied)
             )
-        state, reason, seen = self.roll_back(step, record, applied, reason)
-        return outcome(step.context, state, reason, seen)
+        state, reason, observation = self.roll_back(step, record, applied, reason)
+        return outcome(step.context, state, reason, observation)
 
     def apply(self, step, record):
         """Write, and return what a rollback needs; raise ChangeError or OSError."""

@@ -64,7 +64,7 @@ def work(params):
             FAILED,
             "the step ended, because {} cannot be used: {}; the next run finds out what became"
             " of it".format(
-                files.one_line(error.filename or "a file of this node"), storage.why(error)
+                files.one_line(error.filename or "a file of this node"), storage.way_out(error)
             ),
         )
     except Exception as error:  # pylint: disable=broad-except
@@ -237,7 +237,7 @@ class _Executor:
             "former": process,
         }
 
-    def end(self, record, state, reason, seen=None, entry=None, **more):
+    def end(self, record, state, reason, observation=None, entry=None, **more):
         """Record how a step ended, if the record can be written."""
         try:
             step_claim.end(
@@ -246,7 +246,7 @@ class _Executor:
                 state,
                 reason,
                 self.root,
-                seen=seen,
+                seen=observation,
                 journal=entry,
                 ended_by=self.params["run_id"],
                 **more,
@@ -258,11 +258,11 @@ class _Executor:
         """Do a step whose handler has its own preconditions and verification."""
         step = Step(self.context, self.step, self.host, self.params)
         try:
-            state, reason, seen = registry.handler_of(self.kind.name).run(step)
+            state, reason, observation = registry.handler_of(self.kind.name).run(step)
         except step_claim.Looked:
             return in_check_mode()
         return answer_of(
-            STATE_OF_RECORD.get(state, FAILED), reason, state != step_record.NOT_DONE, seen
+            STATE_OF_RECORD.get(state, FAILED), reason, state != step_record.NOT_DONE, observation
         )
 
     def _restore_levels(self):

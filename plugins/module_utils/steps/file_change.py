@@ -81,7 +81,7 @@ def decode_splices(splices):
 def splice(path, former, splices):
     """Return the bytes with every splice done; refuse one that does not find what it replaces."""
     parts, position = [], 0
-    for start, end, old, new in sorted(splices, key=lambda one: one[:2]):
+    for start, end, old, new in sorted(splices, key=lambda edit: edit[:2]):
         if not (
             isinstance(start, int)
             and isinstance(end, int)
@@ -113,19 +113,19 @@ def _swap(  # noqa: PLR0913, PLR0917 - the parts of one write
 ):
     with step.exclusive() as root_fd:
         place = file_target.Place(path, step.root)
-        with _made(place, make_folder and not step.check), storage.told(
+        with _made(place, make_folder and not step.check), storage.change_errors(
             f"{path} was not changed"
         ), _folder(place, make_folder) as folder:
-            found = None if folder is None else file_target.look(place, folder)
-            former = found.data if found else None
-            compare(path, found.sha256 if found else None, expected)
+            file = None if folder is None else file_target.look(place, folder)
+            former = file.data if file else None
+            compare(path, file.sha256 if file else None, expected)
             after = edit(former)
             answer = _answer(place, expected, former, after)
             if answer["changed"]:
-                _demand_replaceable(place, found, action)
+                _demand_replaceable(place, file, action)
                 demand_ended(place.path, place.real, step.root)
                 if not step.check:
-                    change = _Swap(place, folder, found, after, attributes or found)
+                    change = _Swap(place, folder, file, after, attributes or file)
                     answer["entry"] = change.run(step, root_fd, _facts(answer))
             return answer
 
@@ -167,15 +167,15 @@ def _folder(place, may_be_missing):
 
 
 @contextlib.contextmanager
-def _made(place, wanted):
+def _made(place, make_folder):
     """Create the folder where that is wanted and it is missing, for the time of a change.
 
     The folder is removed again after an error that left no file in it.
     """
     is_new = False
     try:
-        if wanted:
-            unmade = storage.told(f"{place.folder} was not made")
+        if make_folder:
+            unmade = storage.change_errors(f"{place.folder} was not made")
             with unmade, contextlib.suppress(FileExistsError):
                 os.mkdir(place.folder, 0o755)
                 is_new = True
@@ -208,12 +208,12 @@ def compare(path, present, expected):
     )
 
 
-def _demand_replaceable(place, found, action):
-    if found and found.status.st_nlink > 1 and action != "remove":
+def _demand_replaceable(place, file, action):
+    if file and file.status.st_nlink > 1 and action != "remove":
         raise ChangeError(
-            f"{place.path} was not changed: it has {int(found.status.st_nlink)} names (hard"
+            f"{place.path} was not changed: it has {int(file.status.st_nlink)} names (hard"
             f" links), and replacing it would part them;"
-            f" remove the others (find -inum {int(found.status.st_ino)}) and run again"
+            f" remove the others (find -inum {int(file.status.st_ino)}) and run again"
         )
     if place.linked and action != "edit":
         raise ChangeError(
@@ -235,10 +235,10 @@ def demand_ended(path, real, root):
 class _Swap:
     """One change, from its intent to its commit."""
 
-    def __init__(self, place, folder, found, after, attributes):
+    def __init__(self, place, folder, file, after, attributes):
         self.place = place
         self.folder = folder
-        self.found = found
+        self.found = file
         self.after = after
         self.attributes = attributes
 
@@ -257,7 +257,7 @@ class _Swap:
             .decode("utf-8", "replace")
             or None,
         )
-        with storage.told(
+        with storage.change_errors(
             f"{self.place.path} was not changed, because the journal in {step.root} cannot be"
             " written"
         ):
@@ -275,8 +275,8 @@ class _Swap:
             except OSError as error:
                 raise ChangeError(
                     f"{self.place.path} holds its new bytes, but that cannot be committed:"
-                    f" {storage.why(error)} (the journal's entry {entry.name} of run {entry.run_id}"
-                    " stays open)",
+                    f" {storage.way_out(error)} (the journal's entry {entry.name} of run"
+                    f" {entry.run_id} stays open)",
                     changed=True,
                 ) from error
         return f"{entry.run_id}/{entry.name}"

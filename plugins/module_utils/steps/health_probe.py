@@ -114,7 +114,7 @@ class HealthResult:
         self.shown_at = None
         self.waited = 0.0
 
-    def seen(self):
+    def observation(self):
         """Return what the step's answer has about the process."""
         pid, started_at = None, None
         if self.instance:
@@ -142,31 +142,31 @@ def wait(want, credentials, end, stable=None, hopeless=True, later=None):
         kubelet may delay the start of a container that it started before, and such a delay is no
         failure.
     """
-    found, state, begin = HealthResult(), _State(want.component), time.monotonic()
+    result, state, begin = HealthResult(), _State(want.component), time.monotonic()
     deadline = _Deadline(end, later)
     stable = STABLE if stable is None else stable
     while True:
-        _look(want, credentials, found, state)
+        _look(want, credentials, result, state)
         now = time.monotonic()
-        found.waited = now - begin
-        if found.shown_at is not None and _lasts(state.healthy_at, now, stable):
-            found.ok, found.reason = True, None
-            return found
-        if hopeless and _hopeless(found, state, now):
-            return found
-        if found.shown_at is None and deadline.passed(now, state):
+        result.waited = now - begin
+        if result.shown_at is not None and _lasts(state.healthy_at, now, stable):
+            result.ok, result.reason = True, None
+            return result
+        if hopeless and _hopeless(result, state, now):
+            return result
+        if result.shown_at is None and deadline.passed(now, state):
             if state.ended():
-                found.reason = (
-                    f"{found.reason} (the new process ended again {int(state.ended())} times)"
+                result.reason = (
+                    f"{result.reason} (the new process ended again {int(state.ended())} times)"
                 )
-            return found
+            return result
         time.sleep(PAUSE)
 
 
-def _hopeless(found, state, now):
+def _hopeless(result, state, now):
     """Return whether more patience is of no use: too many ends, or wrong for too long."""
     if state.ended() >= DEATHS:
-        found.reason = f"the new process ended again {int(state.ended())} times"
+        result.reason = f"the new process ended again {int(state.ended())} times"
         return True
     return _lasts(state.wrong_at, now, WRONG)
 
@@ -244,27 +244,27 @@ class _State:
             )
 
 
-def _look(want, credentials, found, state):
+def _look(want, credentials, result, state):
     """Look once at the process, and if it is the right one, at its answers."""
     running = instances(want.component)
     right, misfit = _right_process(want, running)
     identity = right.identity if right else None
     if state.identity is not None and state.identity != identity:
-        found.shown_at = None
+        result.shown_at = None
     state.follow(identity)
     if right is None:
-        found.reason = misfit or f"no process of {want.component} runs"
+        result.reason = misfit or f"no process of {want.component} runs"
         return
-    found.instance = right
+    result.instance = right
     # the one that holds the port would answer, and may have answered before
     if len(running) > 1:
-        found.shown_at = None
+        result.shown_at = None
         other = next(instance.pid for instance in running if instance is not right)
-        found.reason = f"another process (pid {other}) still runs"
+        result.reason = f"another process (pid {other}) still runs"
         return
-    if found.shown_at is not None and time.monotonic() - state.asked_at < AGAIN:
+    if result.shown_at is not None and time.monotonic() - state.asked_at < AGAIN:
         return  # only that it lives on counts until then
-    _ask(want, credentials, found, state)
+    _ask(want, credentials, result, state)
 
 
 def _right_process(want, running):
@@ -277,13 +277,13 @@ def _right_process(want, running):
     return None, misfit
 
 
-def _ask(want, credentials, found, state):
+def _ask(want, credentials, result, state):
     """Ask the right process, and note since when it is healthy, wrong and as wanted."""
-    answer = ask(want.component, found.instance, credentials) if want.healthy else {}
-    found.answer = answer
+    answer = ask(want.component, result.instance, credentials) if want.healthy else {}
+    result.answer = answer
     state.asked_at = now = time.monotonic()
     healthy = not want.healthy or answer.get("healthz") == 200
     state.healthy_at = _since(state.healthy_at, healthy, now)
     state.wrong_at = _since(state.wrong_at, bool(answer and want.contrary(answer)), now)
-    found.reason = want.lacking(answer, now - state.since)
-    found.shown_at = _since(found.shown_at, found.reason is None, now)
+    result.reason = want.lacking(answer, now - state.since)
+    result.shown_at = _since(result.shown_at, result.reason is None, now)

@@ -47,7 +47,7 @@ def recover_all(step, only_run=None):
             if only_run in (None, item["run_id"])
         ]
         if root_fd is not None:
-            with storage.told(f"{step.root} cannot be tidied"):
+            with storage.change_errors(f"{step.root} cannot be tidied"):
                 _sweep(root_fd, step.root)
     return results
 
@@ -75,7 +75,7 @@ def _recover(run_id, name, step):
     answer = {"run_id": run_id, "entry": name, "path": intent["path"]}
     if end:
         return dict(answer, result=end["result"], sha256=end["sha256_present"])
-    with storage.told(
+    with storage.change_errors(
         "the interrupted change of {} (entry {} of run {}) was not ended".format(
             intent["path"], name, run_id
         )
@@ -91,7 +91,7 @@ def _recover(run_id, name, step):
 
 def _readable(run_id, name, root):
     """Return the journal's item of this entry; raise ChangeError where it cannot be read."""
-    item = next((one for one in journal.read_run(run_id, root) if one["entry"] == name), None)
+    item = next((entry for entry in journal.read_run(run_id, root) if entry["entry"] == name), None)
     if item is None or item["error"]:
         raise ChangeError(
             "the entry {} of run {} cannot be read in the journal ({}); compare the file that it is"

@@ -58,49 +58,49 @@ def look(host):
         ) from error
 
 
-def check(host, wanted, allow, own=()):
+def check(host, step, allow, own_paths=()):
     """Return the kubelet if it may be restarted now; raise PreconditionFailed otherwise.
 
-    wanted: `expect` and `guard` of the step.
-    own: the managed files.
+    step: its `expect` and `guard`.
+    own_paths: the managed files.
     """
-    found = look(host)
-    _demand_running(found, host)
-    expected = (wanted.get("expect") or {}).get("pid")
-    if expected is not None and expected != found.pid:
+    instance = look(host)
+    _demand_running(instance, host)
+    expected = (step.get("expect") or {}).get("pid")
+    if expected is not None and expected != instance.pid:
         raise preconditions.PreconditionFailed(
             f"the evidence is old: the kubelet of {host} is no longer the process {expected} but"
-            f" {found.pid}; {preconditions.OLD}"
+            f" {instance.pid}; {preconditions.OLD}"
         )
     preconditions.answering(
-        wanted.get("guard"),
+        step.get("guard"),
         instances.collect(registry.Context({}, procfs.of_interest(), {}))["processes"],
         host,
     )
     if consent.KUBELET_RESTART not in allow:
         demand_no_devices(host)
-    demand_start(found, host)
-    waiting = restart_impact.of_kubelet(found.evidence, own)
+    demand_start(instance, host)
+    waiting = restart_impact.of_kubelet(instance.evidence, own_paths)
     # killed before systemd was told, or it could not be
-    if waiting and only_ours(found.evidence["unit"], own):
+    if waiting and only_ours(instance.evidence["unit"], own_paths):
         waiting = [impact for impact in waiting if impact != restart_impact.RELOAD]
     if waiting and consent.PENDING_CHANGES not in allow:
         raise preconditions.PreconditionFailed(
             restart_impact.sentence(host, "the kubelet", waiting)
         )
-    return found
+    return instance
 
 
-def _demand_running(found, host):
+def _demand_running(instance, host):
     """Raise PreconditionFailed unless the kubelet runs as its unit, and is healthy."""
-    unit = found.evidence["unit"] or {}
-    if unit.get("name") != UNIT or found.pid is None or unit.get("active_state") != "active":
+    unit = instance.evidence["unit"] or {}
+    if unit.get("name") != UNIT or instance.pid is None or unit.get("active_state") != "active":
         raise preconditions.PreconditionFailed(
             f"the kubelet of {host} is not restarted, because it does not run as {UNIT} now"
             " (systemctl status kubelet)"
         )
-    if not found.healthy:
-        healthz = found.evidence["healthz"]
+    if not instance.healthy:
+        healthz = instance.evidence["healthz"]
         raise preconditions.PreconditionFailed(
             "the kubelet of {} is not restarted, because it is not healthy ({}): repair it first"
             " (journalctl -u kubelet)".format(
@@ -109,22 +109,25 @@ def _demand_running(found, host):
         )
 
 
-def demand_start(found, host):
+def demand_start(instance, host):
     """Raise PreconditionFailed where something would keep the new process from starting."""
     swaps = (files.text("/proc/swaps") or "").splitlines()[1:]
-    if swaps and _fails_on_swap(found).lower() in ("", "true", "t", "1"):
+    if swaps and _fails_on_swap(instance).lower() in ("", "true", "t", "1"):
         raise preconditions.PreconditionFailed(
             f"the kubelet of {host} is not restarted, because swap is on ({swaps[0].split()[0]})"
             " and it would refuse to start: switch it off first"
         )
 
 
-def _fails_on_swap(found):
+def _fails_on_swap(instance):
     """Return fail-swap-on as its next start reads it, of a kubelet that is down too."""
-    flag = procfs.flag(found.argv or found.evidence.get("argv") or [], "fail-swap-on")
+    flag = procfs.flag(instance.argv or instance.evidence.get("argv") or [], "fail-swap-on")
     if flag is not None:
         return flag
-    configs = [found.evidence.get("config"), *list(found.evidence.get("config_dropins") or [])]
+    configs = [
+        instance.evidence.get("config"),
+        *list(instance.evidence.get("config_dropins") or []),
+    ]
     values = [
         yaml_scalars.top(config.get("text") or "", "failSwapOn") for config in configs if config
     ]
@@ -132,15 +135,15 @@ def _fails_on_swap(found):
     return values[-1] if values else "true"
 
 
-def only_ours(unit, own):
+def only_ours(unit, own_paths):
     """Return whether systemd's view differs from the unit's files only by the managed drop-in.
 
     The drop-in is not loaded yet, or is still loaded after its removal.
     """
-    known = unit.get("drop_in_paths") or []
-    managed = [path for path in own if "/{}.d/".format(unit["name"]) in path]
-    return any((path in known) != os.path.exists(path) for path in managed) and all(
-        os.path.exists(path) for path in known if path not in managed
+    loaded_paths = unit.get("drop_in_paths") or []
+    managed = [path for path in own_paths if "/{}.d/".format(unit["name"]) in path]
+    return any((path in loaded_paths) != os.path.exists(path) for path in managed) and all(
+        os.path.exists(path) for path in loaded_paths if path not in managed
     )
 
 
@@ -149,18 +152,18 @@ def demand_no_devices(host):
 
     PreconditionFailed is raised otherwise.
     """
-    held = devices.running()
-    if held is None:
+    holders = devices.running()
+    if holders is None:
         raise preconditions.PreconditionFailed(
             f"whether pods with devices run on {host} cannot be told"
             f" ({os.path.join(devices.FOLDER, devices.CHECKPOINT)} cannot be read), so that its"
             " kubelet is not restarted; allow it with -e kubemend_allow=kubelet_restart"
         )
-    if held:
+    if holders:
         raise preconditions.PreconditionFailed(
             "pods with devices run on {} ({}): they may lose them when the kubelet restarts; wait"
             " for their end, or allow it with -e kubemend_allow=kubelet_restart".format(
-                host, ", ".join(devices.names(held)[:5])
+                host, ", ".join(devices.names(holders)[:5])
             )
         )
 
@@ -203,9 +206,9 @@ def wait(fits, former, seconds=None):
     watch = _Watch(fits, former)
     end = time.monotonic() + (seconds or SECONDS)
     while time.monotonic() < end and watch.deaths < DEATHS:
-        found = watch.inspect()
-        if found and watch.is_stable():
-            return found, None
+        instance = watch.inspect()
+        if instance and watch.is_stable():
+            return instance, None
         time.sleep(PAUSE)
     reason = watch.reason or f"it was not healthy for {int(STABLE)} s"
     if watch.deaths:
@@ -229,24 +232,24 @@ class _Watch:
 
     def inspect(self):
         """Look at the kubelet again; return it where it is another process than before."""
-        found = _seen()
-        if isinstance(found, str):
-            self.reason = found
+        instance = _seen()
+        if isinstance(instance, str):
+            self.reason = instance
             return None
-        if found.identity != self.identity:
+        if instance.identity != self.identity:
             self.deaths += self.identity not in (self.former, None)
-            self.identity, self.healthy_since = found.identity, None
-        if found.identity == self.former:
-            self.reason = f"the former process (pid {found.pid}) still runs"
+            self.identity, self.healthy_since = instance.identity, None
+        if instance.identity == self.former:
+            self.reason = f"the former process (pid {instance.pid}) still runs"
             return None
-        self.reason = self.fits(found.argv)
+        self.reason = self.fits(instance.argv)
         if not self.reason:
-            self.reason = None if found.healthy else "its healthz does not answer 200 yet"
+            self.reason = None if instance.healthy else "its healthz does not answer 200 yet"
         if self.reason is not None:
             self.healthy_since = None
         elif self.healthy_since is None:
             self.healthy_since = time.monotonic()
-        return found
+        return instance
 
     def is_stable(self):
         """Return whether one process was well for long enough."""
@@ -256,7 +259,7 @@ class _Watch:
 def _seen():
     """Return the kubelet, or why there is none now."""
     try:
-        found = Kubelet()
+        instance = Kubelet()
     except Exception as error:  # pylint: disable=broad-except
         return files.one_line(error)
-    return found if found.identity else "no kubelet runs"
+    return instance if instance.identity else "no kubelet runs"

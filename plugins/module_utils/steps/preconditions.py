@@ -181,7 +181,7 @@ def _only_manifest(step, folder, component, host):
             f" {component} again; {OLD}"
         )
     moved = _moved_out(step)
-    own = _own_manifest(step, folder)
+    own_manifest = _own_manifest(step, folder)
     remaining = [path for path in _manifests(folder, host) if path != moved]
     holding = [path for path in remaining if speaks_of(path, component)]
     if not holding:
@@ -189,11 +189,11 @@ def _only_manifest(step, folder, component, host):
             f"no file in {folder} on {host} is a manifest of {component}, so nothing would start it"
             f" again; {OLD}"
         )
-    if len(holding) > 1 or (own and holding != [own]):
+    if len(holding) > 1 or (own_manifest and holding != [own_manifest]):
         raise PreconditionFailed(
             "{} on {} may hold manifests of {} beside the one that is meant: move what does not"
             " belong there out of the folder, and run again".format(
-                " and ".join(path for path in holding if path != own), host, component
+                " and ".join(path for path in holding if path != own_manifest), host, component
             )
         )
 
@@ -249,17 +249,17 @@ def answering(guard, everyone, host):
     """
     named = (guard or {}).get("api_servers") or own_servers(everyone)
     silent = []
-    for one in named:
-        address, _dummy, port = one.rpartition(":")
+    for server in named:
+        address, _dummy, port = server.rpartition(":")
         if not port.isdigit():
-            silent.append(f"{files.one_line(one, 80)}: no address and port")
+            silent.append(f"{files.one_line(server, 80)}: no address and port")
             continue
         answer = http_client.get(
             http_client.reachable(address), int(port), "/healthz", API_SECONDS, tls.context()
         )
         if answer["status"] is not None:
             return
-        silent.append("{}: {}".format(one, answer["error"]))
+        silent.append("{}: {}".format(server, answer["error"]))
     raise PreconditionFailed(
         "no API server answers from {} ({}): manifests and running components stay untouched until"
         " one does".format(host, "; ".join(silent) or "none is known and none runs here")
@@ -271,17 +271,21 @@ def another(guard, everyone, credentials, host):
 
     The function raises PreconditionFailed without one.
     """
-    own, failures = own_servers(everyone), []
-    for one in [name for name in (guard or {}).get("api_servers") or [] if name not in own]:
-        address, _dummy, port = one.rpartition(":")
+    own_addresses, failures = own_servers(everyone), []
+    for server in [
+        name for name in (guard or {}).get("api_servers") or [] if name not in own_addresses
+    ]:
+        address, _dummy, port = server.rpartition(":")
         if not port.isdigit():
             continue
-        said = health_probe.healthz(
+        answer = health_probe.healthz(
             http_client.reachable(address), int(port), credentials, API_SECONDS
         )
-        if said["status"] == 200:
+        if answer["status"] == 200:
             return
-        failures.append("{}: {}".format(one, said["error"] or "HTTP {}".format(said["status"])))
+        failures.append(
+            "{}: {}".format(server, answer["error"] or "HTTP {}".format(answer["status"]))
+        )
     raise PreconditionFailed(
         "no API server but the one of {} is well ({}), and it is restarted only while another one"
         " serves: repair that first".format(host, "; ".join(failures) or "none is known")
@@ -290,19 +294,19 @@ def another(guard, everyone, credentials, host):
 
 def own_servers(everyone):
     """Return ["address:port"] of the API servers of this node."""
-    found = []
-    for one in everyone:
-        if one["component"] == component_endpoints.API_SERVER and one["host_network"]:
-            address = procfs.flag(one["argv"], "advertise-address") or http_client.reachable(
-                procfs.flag(one["argv"], "bind-address")
+    addresses = []
+    for process in everyone:
+        if process["component"] == component_endpoints.API_SERVER and process["host_network"]:
+            address = procfs.flag(process["argv"], "advertise-address") or http_client.reachable(
+                procfs.flag(process["argv"], "bind-address")
             )
-            found.append(
+            addresses.append(
                 "{}:{}".format(
                     http_client.bracketed(address),
-                    procfs.flag(one["argv"], "secure-port") or "6443",
+                    procfs.flag(process["argv"], "secure-port") or "6443",
                 )
             )
-    return found
+    return addresses
 
 
 def _pending(step, former, host):
@@ -315,16 +319,18 @@ def _pending(step, former, host):
         "argv": files.masked_argv(former.argv),
         "exe": procfs.link(former.pid, "exe"),
     }
-    given = instances.given(former.pid, former.argv, files.whole("/proc/self/mountinfo") or "")
-    found = restart_impact.changes(
+    given_files = instances.flag_files(
+        former.pid, former.argv, files.whole("/proc/self/mountinfo") or ""
+    )
+    impacts = restart_impact.changes(
         process,
-        given,
+        given_files,
         expect.get("words"),
         sorted(expect.get("flags") or {}),
         _loads(step, former),
     )
-    if found:
-        raise PreconditionFailed(restart_impact.sentence(host, expect["component"], found))
+    if impacts:
+        raise PreconditionFailed(restart_impact.sentence(host, expect["component"], impacts))
 
 
 def _loads(step, former):

@@ -74,30 +74,30 @@ def check(name, host, allow, path, members):
     PreconditionFailed is raised where a restart is not allowed.
     """
     block = _block(name, host)
-    found = systemd.unit(block)
-    reason = _forbidden(name, found, block, host, members)
+    unit = systemd.unit(block)
+    reason = _forbidden(name, unit, block, host, members)
     if reason:
         raise PreconditionFailed(refusal(name, host, reason))
     if consent.KUBELET_RESTART not in allow:  # systemd is reloaded before
         kubelet_restart.demand_no_devices(host)
-    waiting = _waiting(found, block, path)
+    waiting = _waiting(unit, block, path)
     if waiting and consent.PENDING_CHANGES not in allow:
         raise PreconditionFailed(restart_impact.sentence(host, name, waiting))
-    return found["main_pid"], procfs.ticks(found["main_pid"])
+    return unit["main_pid"], procfs.ticks(unit["main_pid"])
 
 
-def _forbidden(name, found, block, host, members):
+def _forbidden(name, unit, block, host, members):
     """Return why the unit must not be restarted, or None."""
     reason = never_reason(name)
     if reason:
         return reason
-    if not found or found["active_state"] != "active" or not found["main_pid"]:
-        state = found["active_state"] if found else "no such unit"
+    if not unit or unit["active_state"] != "active" or not unit["main_pid"]:
+        state = unit["active_state"] if unit else "no such unit"
         return f"it has no main process that runs ({state})"
     reason = _forbids(block) or _takes_along(block, host)
     if reason:
         return reason
-    return _lost_containers(block, members) or _lost_by_docker(name, found["main_pid"])
+    return _lost_containers(block, members) or _lost_by_docker(name, unit["main_pid"])
 
 
 def _block(name, host):
@@ -213,22 +213,22 @@ def _has_live_restore(pid):
     return started is not None and written is not None and written < started
 
 
-def _waiting(found, block, path):
+def _waiting(unit, block, path):
     """Return what its next start would load in addition to the managed drop-in (path).
 
     The function checks the files of the unit, and those of the program's own configuration.
     """
-    pid, name = found["main_pid"], found["name"]
-    known = [place for place in [found["fragment_path"]] + found["drop_in_paths"] if place]
-    paths = {*known, *systemd.environment_paths(block), *configuration(name, pid)} - {path}
+    pid, name = unit["main_pid"], unit["name"]
+    unit_paths = [place for place in [unit["fragment_path"]] + unit["drop_in_paths"] if place]
+    paths = {*unit_paths, *systemd.environment_paths(block), *configuration(name, pid)} - {path}
     waiting = restart_impact.changes(
         {"started_at": procfs.started_at(pid), "exe": procfs.link(pid, "exe")},
         [{"path": place, "mtime": files.mtime(place)} for place in sorted(paths)],
     )
     waiting += [
-        f"{place} is not loaded yet" for place in _dropins(name) if place not in [*known, path]
+        f"{place} is not loaded yet" for place in _dropins(name) if place not in [*unit_paths, path]
     ]
-    if found["need_daemon_reload"] and not kubelet_restart.only_ours(found, [path]):
+    if unit["need_daemon_reload"] and not kubelet_restart.only_ours(unit, [path]):
         waiting.append(restart_impact.RELOAD)
     return waiting
 
@@ -295,9 +295,9 @@ def wait(name, former, soft):
 
     soft: how many files the process must be able to open, None for any number.
     """
-    pid, why = service_start.proven(name, SECONDS, lambda unit_name: _look(unit_name, former))
+    pid, reason = service_start.proven(name, SECONDS, lambda unit_name: _look(unit_name, former))
     if pid is None or soft is None:
-        return pid, why
+        return pid, reason
     limit = procfs.rlimit(files.text(f"/proc/{pid}/limits", 8192, ""), "Max open files")
     if limit is None:
         return pid, f"how many files its process {pid} may have open cannot be read"
@@ -329,23 +329,23 @@ def is_stopping(name):
 def _look(name, former):
     """Return (the unit's state, what is not well with it), as service_start.look does."""
     if name in service_start.RUNTIMES:
-        now, why = service_start.look(name)
+        now, reason = service_start.look(name)
     else:
-        now, why = _inspect(name)
-    if why is None and former and (now["pid"], procfs.ticks(now["pid"])) == tuple(former):
+        now, reason = _inspect(name)
+    if reason is None and former and (now["pid"], procfs.ticks(now["pid"])) == tuple(former):
         return dict(now, pid=None), f"the former process (pid {int(former[0])}) still runs"
-    return now, why
+    return now, reason
 
 
 def _inspect(name):
     try:
         block = systemd.show([name]).get(name) or {"LoadState": ["not-found"]}
-        found = systemd.unit(block) or {}
+        unit = systemd.unit(block) or {}
     except (command.CommandError, OSError) as error:
         return None, files.one_line(error)
-    now = {"active": found.get("active_state"), "pid": found.get("main_pid")}
+    now = {"active": unit.get("active_state"), "pid": unit.get("main_pid")}
     if now["active"] == "active" and now["pid"]:
         return now, None
     return now, "it is {} ({}, result {})".format(
-        now["active"] or "gone", found.get("sub_state"), found.get("result")
+        now["active"] or "gone", unit.get("sub_state"), unit.get("result")
     )

@@ -43,7 +43,7 @@ def collect(root=""):
     zones: the zones that files of NetworkManager or of the network scripts give to interfaces.
     unread: files and folders that could not be read and may give a zone to an interface.
     """
-    found = {}
+    firewalls = {}
     for name in (FIREWALLD, UFW):
         unit = name + ".service"
         if any(os.path.lexists(f"{root}{folder}/{unit}") for folder in UNITS):
@@ -52,7 +52,7 @@ def collect(root=""):
                 records = _records(root, _firewalld(root, unread))
             else:
                 records = _records(root, RULES) + [_script(root, path) for path in SCRIPTS]
-            found[name] = {
+            firewalls[name] = {
                 "active": active(unit, root),
                 "enabled": enabled(unit, root),
                 "masked": unit_mask.is_masked(f"{root}{UNITS[0]}/{unit}"),
@@ -60,7 +60,7 @@ def collect(root=""):
                 "zones": bound(root, unread) if name == FIREWALLD else [],
                 "unread": unread[:MAX_UNREAD],
             }
-    return found
+    return firewalls
 
 
 def active(unit, root=""):
@@ -89,7 +89,7 @@ def enabled(unit, root=""):
 
 def _firewalld(root, unread):
     """Return firewalld's own files, and of the package the zones and what concerns Kubernetes."""
-    found = [OURS + "/firewalld.conf", OURS + "/direct.xml"]
+    paths = [OURS + "/firewalld.conf", OURS + "/direct.xml"]
     for folder, names in (
         (OURS + "/zones", ""),
         (OURS + "/services", ""),
@@ -97,12 +97,12 @@ def _firewalld(root, unread):
         (VENDOR + "/zones", ""),
         (VENDOR + "/services", KUBERNETES),
     ):
-        found += [
+        paths += [
             f"{folder}/{name}"
             for name in _listed(root, folder, unread)
             if name.endswith(".xml") and name.startswith(names)
         ]
-    return found
+    return paths
 
 
 def _records(root, paths):
@@ -111,37 +111,37 @@ def _records(root, paths):
     Where there are too many paths, the first record has an error instead of a text: a file that is
     not read may permit traffic, and everything depends on the first file.
     """
-    found = [_record(root, path) for path in paths[:MAX_FILES]]
+    records = [_record(root, path) for path in paths[:MAX_FILES]]
     if len(paths) > MAX_FILES:
-        found[0] = {
+        records[0] = {
             "path": paths[0],
             "text": None,
             "error": f"one of more than {MAX_FILES} files",
             "truncated": True,
         }
-    return found
+    return records
 
 
 def _record(root, path):
     """Return {path, text, error, truncated} of a file."""
-    seen = files.record(root + path, limit=MAX_TEXT)
+    record = files.record(root + path, limit=MAX_TEXT)
     return {
         "path": path,
-        "text": seen["text"],
-        "error": seen["error"],
-        "truncated": seen["truncated"],
+        "text": record["text"],
+        "error": record["error"],
+        "truncated": record["truncated"],
     }
 
 
 def _script(root, path):
     """Return the record of a script, and whether ufw runs it."""
-    seen = files.record(root + path, limit=MAX_TEXT)
+    record = files.record(root + path, limit=MAX_TEXT)
     return {
         "path": path,
-        "text": seen["text"],
-        "error": seen["error"],
-        "truncated": seen["truncated"],
-        "executable": None if seen["mode"] is None else bool(int(seen["mode"], 8) & 0o111),
+        "text": record["text"],
+        "error": record["error"],
+        "truncated": record["truncated"],
+        "executable": None if record["mode"] is None else bool(int(record["mode"], 8) & 0o111),
     }
 
 
@@ -151,7 +151,7 @@ def bound(root, unread):
     Other settings of these files are not read. Only root can read a profile of NetworkManager. A
     file that cannot be read is added to `unread`, because it may name a zone.
     """
-    found = set()
+    zones = set()
     for folder, begin, key in BOUND:
         names = [name for name in _listed(root, folder, unread) if name.startswith(begin)]
         if len(names) > MAX_BOUND:
@@ -160,8 +160,8 @@ def bound(root, unread):
             for line in _profile(root, f"{folder}/{name}", unread).split("\n"):
                 word, equals, value = line.strip().partition("=")
                 if equals and word.strip() == key and value.strip("\"' "):
-                    found.add(files.one_line(value.strip("\"' "), 80))
-    return sorted(found)
+                    zones.add(files.one_line(value.strip("\"' "), 80))
+    return sorted(zones)
 
 
 def _profile(root, path, unread):
@@ -197,43 +197,43 @@ def denials(proc="/proc", path=AUDIT, now=time.time):
     since: whether anything was written after the boot.
     path: the file that the error is about.
     """
-    told = {"count": 0, "lines": [], "cut": False, "since": False, "path": path, "error": None}
+    answer = {"count": 0, "lines": [], "cut": False, "since": False, "path": path, "error": None}
     try:
         booted = now() - float(files.text(proc + "/uptime", 64, "").split()[0])
-        found = _reaching(path, booted, told)
+        lines = _reaching(path, booted, answer)
     except (OSError, ValueError, IndexError) as error:
         if isinstance(error, OSError):
-            told["error"] = files.reason(error)
+            answer["error"] = files.reason(error)
         else:
-            told["error"] = files.one_line(error)
-        return told
-    told.update(count=len(found), lines=found[-MAX_LINES:], path=path)
-    return told
+            answer["error"] = files.one_line(error)
+        return answer
+    answer.update(count=len(lines), lines=lines[-MAX_LINES:], path=path)
+    return answer
 
 
-def _reaching(path, booted, told):
+def _reaching(path, booted, answer):
     """Return the denials since the boot.
 
     The rotated log is read too where the audit log begins after the boot.
     """
-    found = []
+    denial_lines = []
     for log in (path, path + ".1"):
-        told["path"] = log
+        answer["path"] = log
         try:
             data, cut = _end(log)
         except OSError as error:
             if log != path and files.reason(error) == "missing":
-                return found  # the log is whole
+                return denial_lines  # the log is whole
             raise
         first, lines, is_since = _denied(data, booted)
-        told["since"] = told["since"] or is_since
-        found = lines + found
+        answer["since"] = answer["since"] or is_since
+        denial_lines = lines + denial_lines
         if first is not None and first <= booted:
-            return found
+            return denial_lines
         if cut:
             break
-    told["cut"] = cut or os.path.lexists(path + ".2")
-    return found
+    answer["cut"] = cut or os.path.lexists(path + ".2")
+    return denial_lines
 
 
 def _denied(data, booted):

@@ -63,8 +63,8 @@ def of_components(params, processes):
     for process in processes:
         if process["component"] == "kube-apiserver" and process["host_network"]:
             try:
-                found = of_process(process, "kubelet-client-certificate", "kubelet-client-key")
+                client = of_process(process, "kubelet-client-certificate", "kubelet-client-key")
             except OSError:
                 continue
-            if found:
-                yield found
+            if client:
+                yield client

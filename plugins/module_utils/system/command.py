@@ -39,7 +39,7 @@ def run(argv, seconds=5, limit=1048576):
 def complaint(argv, seconds):
     """Return why a command did not end well, or an empty text. It is killed at its limit."""
     try:
-        pid, out, said = start(argv)
+        pid, out, stderr = start(argv)
     except OSError as error:
         return f"{argv[0]} could not be started: {error}"
     os.close(out)
@@ -54,9 +54,9 @@ def complaint(argv, seconds):
             return f"{argv[0]} did not end within {int(seconds)} s and was stopped"
         if ended[1] == 0:
             return ""
-        return first_line(said) or f"{argv[0]} ended with {ended[1] >> 8}"
+        return first_line(stderr) or f"{argv[0]} ended with {ended[1] >> 8}"
     finally:
-        os.close(said)
+        os.close(stderr)
 
 
 def start(argv):

@@ -27,10 +27,10 @@ def _secure_doors(argv, default):
     if not port.isdigit() or port == "0":
         return []
     address = http_client.reachable(procfs.flag(argv, "bind-address"))
-    found = [(address, int(port), True)]
+    endpoints = [(address, int(port), True)]
     if address == "::1":
-        found.append(("127.0.0.1", int(port), True))
-    return found
+        endpoints.append(("127.0.0.1", int(port), True))
+    return endpoints
 
 
 def _insecure_doors(argv, default):
@@ -48,9 +48,9 @@ def _of_server(argv):
     port = procfs.flag(argv, "secure-port") or "6443"
     addresses = [http_client.reachable(procfs.flag(argv, "bind-address"))]
     addresses += [
-        one
-        for one in (procfs.flag(argv, "advertise-address"), "127.0.0.1")
-        if one and one not in addresses
+        host
+        for host in (procfs.flag(argv, "advertise-address"), "127.0.0.1")
+        if host and host not in addresses
     ]
     return [(address, int(port), True) for address in addresses if port.isdigit()]
 

@@ -33,7 +33,7 @@ def instances(component):
 
     Processes in pods of other clusters do not count here.
     """
-    found = []
+    processes = []
     for pid, comm in procfs.of_interest():
         if procfs.NAMES[comm] not in (component, None):
             continue
@@ -45,8 +45,8 @@ def instances(component):
             continue
         group, ticks = procfs.cgroup(files.text(f"/proc/{pid}/cgroup") or ""), procfs.ticks(pid)
         if group["static"] and ticks is not None:
-            found.append(Instance(pid, ticks, argv, group))
-    return sorted(found, key=lambda one: one.ticks, reverse=True)
+            processes.append(Instance(pid, ticks, argv, group))
+    return sorted(processes, key=lambda instance: instance.ticks, reverse=True)
 
 
 def starts(component):
@@ -84,14 +84,14 @@ def ask(component, instance, credentials, seconds=ASK):
     for _path, certificate, key in credentials if secure else [(None, None, None)]:
         try:
             context = tls.context(certificate, key) if secure else None
-            found = _configz(answer["address"], answer["port"], seconds, context)
+            reply = _configz(answer["address"], answer["port"], seconds, context)
         except http_client.HttpError as error:
             answer["error"] = str(error)
             continue
-        answer["configz"] = found["status"]
-        if found["leader_election"] is not None:
-            answer["elect"] = _elects(found["leader_election"])
-        if found["status"] not in (401, 403):
+        answer["configz"] = reply["status"]
+        if reply["leader_election"] is not None:
+            answer["elect"] = _elects(reply["leader_election"])
+        if reply["status"] not in (401, 403):
             break
     return answer
 
@@ -102,11 +102,11 @@ def _add_healthz(answer, component, instance, credentials, seconds):
         credentials = ()
     secure = False
     for address, port, secure in component_endpoints.doors(component, instance.argv):
-        found = healthz(address, port, credentials, seconds, secure)
-        answer.update(address=address, port=port, healthz=found["status"], error=found["error"])
-        if found["error"] is None:
-            if found["status"] in (200, 500):
-                answer["check"] = component_endpoints.has_check(found["body"])
+        reply = healthz(address, port, credentials, seconds, secure)
+        answer.update(address=address, port=port, healthz=reply["status"], error=reply["error"])
+        if reply["error"] is None:
+            if reply["status"] in (200, 500):
+                answer["check"] = component_endpoints.has_check(reply["body"])
             break
     return secure
 
@@ -134,16 +134,16 @@ def healthz(address, port, credentials, seconds=ASK, secure=True):
     The first request is anonymous. Where an API server refuses anonymous clients, the next ones use
     these credentials.
     """
-    found = http_client.get(
+    reply = http_client.get(
         address, port, "/healthz?verbose", seconds, tls.context() if secure else None
     )
     for _path, certificate, key in credentials if secure else ():
-        if found["status"] not in (401, 403):
+        if reply["status"] not in (401, 403):
             break
         try:
-            found = http_client.get(
+            reply = http_client.get(
                 address, port, "/healthz?verbose", seconds, tls.context(certificate, key)
             )
         except http_client.HttpError as error:  # a certificate that cannot be used
-            found = dict(found, error=str(error))
-    return found
+            reply = dict(reply, error=str(error))
+    return reply

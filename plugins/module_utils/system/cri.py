@@ -49,8 +49,8 @@ def connect(path, seconds):
     return None
 
 
-def version(path, of, seconds):
-    """Return the final status of /runtime.<of>.RuntimeService/Version.
+def version(path, api_version, seconds):
+    """Return the final status of /runtime.<api_version>.RuntimeService/Version.
 
     Without a status the result is SILENT, CLOSED or ODD, or the reason why there is no connection.
     """
@@ -59,7 +59,7 @@ def version(path, of, seconds):
     try:
         plain.settimeout(seconds)
         plain.connect(path)
-        plain.sendall(request(f"/runtime.{of}.RuntimeService/Version"))
+        plain.sendall(request(f"/runtime.{api_version}.RuntimeService/Version"))
         return _answer(plain, end)
     except socket.timeout:
         return SILENT
@@ -108,18 +108,23 @@ def _number(value, size):
 
 
 def _answer(plain, end):
-    held, seen = b"", 0
-    while seen < MAX_ANSWER:
-        filled = _filled(plain, end, held)
+    buffer, total = b"", 0
+    while total < MAX_ANSWER:
+        filled = _filled(plain, end, buffer)
         if not isinstance(filled, bytes):
             return filled
-        seen += len(filled) - len(held)
+        total += len(filled) - len(buffer)
         size = _size(filled)
-        kind, flags, payload, held = filled[3], filled[4], filled[9 : 9 + size], filled[9 + size :]
+        kind, flags, payload, buffer = (
+            filled[3],
+            filled[4],
+            filled[9 : 9 + size],
+            filled[9 + size :],
+        )
         if kind == _HEADERS:
-            found = status(payload)
-            if found is not None:
-                return found
+            code = status(payload)
+            if code is not None:
+                return code
             if flags & _END_STREAM:
                 return ODD
         elif kind in (_RESET, _GOAWAY):
@@ -130,33 +135,33 @@ def _answer(plain, end):
     return ODD
 
 
-def _filled(plain, end, held):
+def _filled(plain, end, buffer):
     """Return the bytes once a whole frame is among them, or SILENT, CLOSED or ODD."""
-    while not _is_frame(held):
+    while not _is_frame(buffer):
         chunk = _received(plain, end)
         if not isinstance(chunk, bytes):
             return chunk
-        held += chunk
-        if len(held) >= 5 and (held[3] > 9 or _size(held) > MAX_ANSWER):
+        buffer += chunk
+        if len(buffer) >= 5 and (buffer[3] > 9 or _size(buffer) > MAX_ANSWER):
             return ODD
-    return held
+    return buffer
 
 
-def _size(held):
-    return int.from_bytes(held[:3], "big")
+def _size(buffer):
+    return int.from_bytes(buffer[:3], "big")
 
 
-def _is_frame(held):
+def _is_frame(buffer):
     """Return whether the bytes begin with a whole frame."""
-    return len(held) >= 9 and len(held) >= 9 + _size(held)
+    return len(buffer) >= 9 and len(buffer) >= 9 + _size(buffer)
 
 
 def _received(plain, end):
     """Return the next bytes, or SILENT or CLOSED."""
-    left = end - time.monotonic()
-    if left <= 0:
+    remaining = end - time.monotonic()
+    if remaining <= 0:
         return SILENT
-    plain.settimeout(left)
+    plain.settimeout(remaining)
     try:
         return plain.recv(16384) or CLOSED
     except ConnectionResetError:

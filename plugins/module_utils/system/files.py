@@ -112,13 +112,13 @@ def content(descriptor, limit):
     """Return up to `limit` bytes of a regular file; raise OSError for any other file."""
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         raise OSError(errno.EINVAL, "not a regular file")
-    chunks, left = [], limit
-    while left > 0:
-        chunk = os.read(descriptor, min(left, 1048576))
+    chunks, remaining = [], limit
+    while remaining > 0:
+        chunk = os.read(descriptor, min(remaining, 1048576))
         if not chunk:
             break
         chunks.append(chunk)
-        left -= len(chunk)
+        remaining -= len(chunk)
     return b"".join(chunks)
 
 
@@ -178,7 +178,7 @@ def mtime(path):
 
 def record(path, root=None, limit=MAX_TEXT):
     """Return the evidence of one file; never raises for what the file system says."""
-    found = {
+    evidence = {
         "path": path,
         "name": os.path.basename(path),
         "kind": "other",
@@ -198,26 +198,26 @@ def record(path, root=None, limit=MAX_TEXT):
     try:
         if root is None:
             state = os.lstat(path)
-            found["kind"] = _kind(state)
-            if found["kind"] == "symlink":
-                found["link"] = os.readlink(path)
+            evidence["kind"] = _kind(state)
+            if evidence["kind"] == "symlink":
+                evidence["link"] = os.readlink(path)
                 state = os.stat(path)
-            _describe(found, state)
+            _describe(evidence, state)
             if not stat.S_ISREG(state.st_mode):
-                return found
+                return evidence
         descriptor = opened(path, root)
         try:
             state = os.fstat(descriptor)
             if root is not None:
-                found["kind"] = _kind(state)
-            _describe(found, state)
+                evidence["kind"] = _kind(state)
+            _describe(evidence, state)
             if stat.S_ISREG(state.st_mode):
-                _fill(found, descriptor, limit)
+                _fill(evidence, descriptor, limit)
         finally:
             os.close(descriptor)
     except OSError as error:
-        found["error"] = reason(error)
-    return found
+        evidence["error"] = reason(error)
+    return evidence
 
 
 def _kind(state):
@@ -227,8 +227,8 @@ def _kind(state):
     return "other"
 
 
-def _describe(found, state):
-    found.update(
+def _describe(evidence, state):
+    evidence.update(
         size=state.st_size,
         mode=f"{stat.S_IMODE(state.st_mode):04o}",
         uid=state.st_uid,
@@ -237,29 +237,29 @@ def _describe(found, state):
     )
 
 
-def _fill(found, descriptor, limit):
+def _fill(evidence, descriptor, limit):
     data = content(descriptor, MAX_HASHED + 1)
     if len(data) > MAX_HASHED:
-        found.update(truncated=True, error=f"more than {MAX_HASHED} bytes")
+        evidence.update(truncated=True, error=f"more than {MAX_HASHED} bytes")
         return
-    found["size"] = len(data)
-    found["sha256"] = sha256(data).hexdigest()
+    evidence["size"] = len(data)
+    evidence["sha256"] = sha256(data).hexdigest()
     if len(data) > limit:
-        found["truncated"] = True
+        evidence["truncated"] = True
         return
     try:
         data.decode("utf-8")
     except UnicodeDecodeError:
-        found["binary"] = True
+        evidence["binary"] = True
         return
     if b"\0" in data:
-        found["binary"] = True
+        evidence["binary"] = True
         return
     data, spans = masked(data)
-    found.update(text=data.decode("utf-8", "replace"), masked=spans)
+    evidence.update(text=data.decode("utf-8", "replace"), masked=spans)
 
 
-def told(text_of, limit):
+def masked_text(text_of, limit):
     """Return a text that an API object has from a program, masked and then cut.
 
     An example is the message of a terminated container, which may have lines of its log.
@@ -302,12 +302,12 @@ def pem(path, root=None):
     """Return {path, pem, error} of a certificate file."""
     try:
         data = read(path, root=root)
-        found = certificates(data.decode("utf-8", "replace"))
+        blocks = certificates(data.decode("utf-8", "replace"))
     except OSError as error:
         return {"path": path, "pem": None, "error": reason(error)}
     error = None
     if not data:
         error = EMPTY
-    elif not found:
+    elif not blocks:
         error = "no certificate in it"
-    return {"path": path, "pem": found, "error": error}
+    return {"path": path, "pem": blocks, "error": error}

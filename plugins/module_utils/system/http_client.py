@@ -30,7 +30,7 @@ class Connection:
         try:
             self.socket = self._connected(address, port, context)
         except (OSError, ValueError, OverflowError) as error:  # the last of a port that is none
-            raise HttpError(told(error)) from error
+            raise HttpError(reason(error)) from error
 
     def _connected(self, address, port, context):
         if context is None:
@@ -52,10 +52,10 @@ class Connection:
             raise
 
     def _left(self):
-        left = self.end - time.monotonic()
-        if left <= 0:
+        remaining = self.end - time.monotonic()
+        if remaining <= 0:
             raise HttpError("timed out")
-        return left
+        return remaining
 
     def request(self, path, body=None, keep=None, method=None):
         """Return (status, body), with `keep` only the lines that begin with one of these."""
@@ -73,7 +73,7 @@ class Connection:
             parts = self._parts(headers)
             return status, _lines(parts, keep) if keep else _joined(parts)
         except (OSError, ValueError) as error:
-            raise HttpError(told(error)) from error
+            raise HttpError(reason(error)) from error
 
     def close(self):
         """Close the socket, and ignore its errors."""
@@ -112,15 +112,15 @@ class Connection:
         return self._until_closed()
 
     def _chunks(self):
-        left = -1
-        while left:
+        length = -1
+        while length:
             while b"\r\n" not in self.rest:
                 if len(self.rest) > MAX_HEAD:
                     raise HttpError("the answer is no HTTP")
                 self.rest += self._more()
             size, _dummy, self.rest = self.rest.partition(b"\r\n")
-            left = int(size.split(b";")[0], 16)
-            yield from self._exactly(left)
+            length = int(size.split(b";")[0], 16)
+            yield from self._exactly(length)
             for _dummy in self._exactly(2):
                 pass
 
@@ -136,14 +136,17 @@ class Connection:
                     return
                 raise
 
-    def _exactly(self, left):
-        while left > 0:
+    def _exactly(self, remaining):
+        while remaining > 0:
             if self.rest:
-                part = self.rest[:left]
+                part = self.rest[:remaining]
             else:
                 part = self._more()
-            part, self.rest = part[:left], self.rest[left:] if self.rest else part[left:]
-            left -= len(part)
+            part, self.rest = (
+                part[:remaining],
+                self.rest[remaining:] if self.rest else part[remaining:],
+            )
+            remaining -= len(part)
             yield part
 
 
@@ -170,14 +173,14 @@ def _lines(parts, prefixes):
 
 
 def _begin_with(text, prefixes):
-    found = []
+    lines = []
     for prefix in prefixes:
         position = text.find(b"\n" + prefix)
         while position >= 0:
             end = text.find(b"\n", position + 1)
-            found.append(text[position + 1 :] if end < 0 else text[position + 1 : end])
+            lines.append(text[position + 1 :] if end < 0 else text[position + 1 : end])
             position = text.find(b"\n" + prefix, position + 1)
-    return found
+    return lines
 
 
 def get(address, port, path, seconds, context=None):
@@ -197,7 +200,7 @@ def get(address, port, path, seconds, context=None):
         return {"status": None, "body": None, "error": str(error)}
 
 
-def told(error):
+def reason(error):
     """Return why there is no answer, in one line."""
     number = getattr(error, "errno", None)
     name = type(error).__name__

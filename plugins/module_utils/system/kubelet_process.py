@@ -28,9 +28,9 @@ def here(processes):
 def question():
     """Return what it asks systemd: (names, properties, whether is-enabled is asked too)."""
     names = [UNIT]
-    for path, others in OTHERS:
+    for path, units in OTHERS:
         if os.path.isdir(path):
-            names += others
+            names += units
     return names, systemd.PROPERTIES, True
 
 
@@ -108,8 +108,8 @@ def _unit_of(process, units):
 
 def dropin_paths(folder):
     """Return the *.conf files below the folder in the order in which the kubelet reads them."""
-    found = []
-    for where, folders, names in os.walk(folder):
+    paths = []
+    for directory, folders, names in os.walk(folder):
         folders.sort()
-        found += [os.path.join(where, name) for name in names if name.endswith(".conf")]
-    return sorted(found)[:MAX_DROPINS]
+        paths += [os.path.join(directory, name) for name in names if name.endswith(".conf")]
+    return sorted(paths)[:MAX_DROPINS]

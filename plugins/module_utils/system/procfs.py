@@ -42,7 +42,7 @@ MAX_ARGV = 256 * 1024
 
 def of_interest(proc="/proc"):
     """Return [(pid, comm)] of the processes whose name is known, by pid."""
-    found = []
+    processes = []
     for name in os.listdir(proc):
         if not name.isdigit():
             continue
@@ -56,8 +56,8 @@ def of_interest(proc="/proc"):
             comm = ""
         os.close(descriptor)
         if comm in NAMES:
-            found.append((int(name), comm))
-    return sorted(found)
+            processes.append((int(name), comm))
+    return sorted(processes)
 
 
 def any_of(components, processes):
@@ -76,12 +76,12 @@ def component(comm, argv):
         else:
             word = ""
         return HYPERKUBE.get(word)
-    found = NAMES.get(comm)
+    name = NAMES.get(comm)
     if comm in ("k3s", "k3s-server", "k3s-agent") and comm == "k3s":
         if len(argv) > 1 and argv[1] in ("server", "agent"):
-            return found
+            return name
         return None
-    return found
+    return name
 
 
 def argv(pid, proc="/proc"):
@@ -162,24 +162,24 @@ def flag(argv_of, name):
 
     The last occurrence counts, and `_` equals `-`.
     """
-    found, wanted = None, name.replace("_", "-")
+    last_value, flag_name = None, name.replace("_", "-")
     for index, item in enumerate(argv_of):
         if not item.startswith("-"):
             continue
         key, equal, value = item.lstrip("-").partition("=")
-        if key.replace("_", "-") != wanted:
+        if key.replace("_", "-") != flag_name:
             continue
         if index + 1 < len(argv_of):
             following = argv_of[index + 1]
         else:
             following = ""
         if equal:
-            found = value
+            last_value = value
         elif following.startswith("-"):
-            found = ""
+            last_value = ""
         else:
-            found = following
-    return found
+            last_value = following
+    return last_value
 
 
 def cgroup(text):
@@ -187,14 +187,14 @@ def cgroup(text):
 
     The outermost pod counts, because a pod may itself hold a cluster.
     """
-    found = {"pod_uid": None, "static": None, "container_id": None, "unit": None}
+    group = {"pod_uid": None, "static": None, "container_id": None, "unit": None}
     for line in text.splitlines():
         path = line.split(":", 2)[-1]
         parts = list(filter(None, path.replace(":", "/").split("/")))
         uids = [uid for uid in map(_pod_uid, parts) if uid]
         units = [part for part in parts if part.endswith(".service")]
         if uids:
-            containers = [one for one in map(_container, parts) if one]
+            containers = [container for container in map(_container, parts) if container]
             static = len(uids[0]) == 32 and "-" not in uids[0]
             return {
                 "pod_uid": uids[0],
@@ -202,9 +202,9 @@ def cgroup(text):
                 "container_id": containers[0] if containers else None,
                 "unit": None,
             }
-        if units and not found["unit"]:
-            found["unit"] = units[0]
-    return found
+        if units and not group["unit"]:
+            group["unit"] = units[0]
+    return group
 
 
 def session(text):
@@ -322,7 +322,7 @@ def _is_within(path, folder):
 
 def mounts(text):
     """Return [(device, root, mount point)] of mountinfo, with its octal escapes undone."""
-    found = []
+    rows = []
     for line in text.splitlines():
         fields = line.split(" ")
         if len(fields) > 4:
@@ -333,5 +333,5 @@ def mounts(text):
                 .replace("\\134", "\\")
                 for field in fields[3:5]
             ]
-            found.append((fields[2], root, point))
-    return found
+            rows.append((fields[2], root, point))
+    return rows

@@ -39,7 +39,7 @@ def _names(kubelet):
     argv = kubelet.get("argv") or []
     records = [kubelet.get("config") or {}] + (kubelet.get("config_dropins") or [])
     for key, flag in KEYS:
-        values = [yaml_scalars.top(one.get("text") or "", key) for one in records]
+        values = [yaml_scalars.top(record.get("text") or "", key) for record in records]
         yield procfs.flag(argv, flag) or ([value for value in values if value] or [None])[-1]
 
 
@@ -59,17 +59,19 @@ def systemd_path(name):
 
 def _mounts(mountinfo):
     """Return [(mount point, the file that shows a cgroup)] of the kubelet's cgroup hierarchies."""
-    found = []
+    mounts = []
     for line in mountinfo.splitlines():
         before, _dummy, after = line.partition(" - ")
         fields, kind = before.split(" "), after.split(" ")
         if len(fields) < 5:
             continue
-        if kind[0] == "cgroup" and any(one in CONTROLLERS for one in kind[-1].split(",")):
-            found.append((fields[4], ""))
+        if kind[0] == "cgroup" and any(
+            controller in CONTROLLERS for controller in kind[-1].split(",")
+        ):
+            mounts.append((fields[4], ""))
         elif kind[0] == "cgroup2" and fields[4] == "/sys/fs/cgroup":
-            found.append((fields[4], "/cgroup.controllers"))
-    return found
+            mounts.append((fields[4], "/cgroup.controllers"))
+    return mounts
 
 
 def _missing(mounts, path):

@@ -47,10 +47,10 @@ class Runtime:
             "docker": ["version", "--format", "{{.Server.Version}}"],
         }
         try:
-            told = self._run(words[self.tool])
+            output = self._run(words[self.tool])
         except command.CommandError as error:
             raise RuntimeDown(f"{error} ({self.socket})") from error
-        if self.tool == "ctr" and "Server" not in told:
+        if self.tool == "ctr" and "Server" not in output:
             raise RuntimeDown(f"containerd does not answer at {self.socket}")
 
     def has_image(self, image):
@@ -82,21 +82,23 @@ class Runtime:
         if self.tool is None:
             raise RuntimeDown("neither crictl nor another tool that asks it is there")
         try:
-            told = self._run(words[self.tool])
+            output = self._run(words[self.tool])
             if self.tool == "crictl":
-                found = [
-                    name for one in json.loads(told)["images"] for name in one.get("repoTags") or []
+                names = [
+                    name
+                    for image in json.loads(output)["images"]
+                    for name in image.get("repoTags") or []
                 ]
             else:
-                found = told.split()
+                names = output.split()
         except command.CommandError as error:
             raise RuntimeDown(str(error)) from error
         except (ValueError, KeyError, TypeError, AttributeError):
             raise RuntimeDown(f"what {self.tool} says of its images cannot be read") from None
-        return [str(name) for name in found]
+        return [str(name) for name in names]
 
     def _run(self, words):
-        where = {
+        options = {
             "crictl": [
                 "--runtime-endpoint",
                 "unix://" + self.socket,
@@ -108,7 +110,7 @@ class Runtime:
             "ctr": ["--address", self.socket],
             "docker": [],
         }
-        return command.run([self.path] + where[self.tool] + words, SECONDS)
+        return command.run([self.path] + options[self.tool] + words, SECONDS)
 
 
 def find(kubelet):

@@ -53,7 +53,7 @@ def facts(root=""):
 
 def _starts(name, root):
     return not unit_mask.mask(os.path.join(root + STARTS[0], name))[0] and any(
-        unit_mask.wanted(name, root + folder) for folder in STARTS
+        unit_mask.is_wanted(name, root + folder) for folder in STARTS
     )
 
 
@@ -66,13 +66,13 @@ def _ufw(root):
 
     A shell reads both files of ufw, and the second one overrides the first.
     """
-    told = dict(
+    settings = dict(
         systemd.environment_file(_text(root + UFW_DEFAULT)),
         **systemd.environment_file(_text(root + UFW)),
     )
-    if told.get("ENABLED") not in ("yes", "YES"):
+    if settings.get("ENABLED") not in ("yes", "YES"):
         return None
-    path = told.get("IPT_SYSCTL") or ""
+    path = settings.get("IPT_SYSCTL") or ""
     if not path.startswith("/etc/") or ".." in path:
         return {"sysctl": None}
     return {"sysctl": dict(files.record(root + path, limit=MAX_TEXT), path=path)}
@@ -92,8 +92,8 @@ def _networkd(root):
         paths += _listed(root, folder, ".network")
         paths += [
             path
-            for one in _listed(root, folder, ".network.d")
-            for path in _listed(root, one, ".conf")
+            for dropin_folder in _listed(root, folder, ".network.d")
+            for path in _listed(root, dropin_folder, ".conf")
         ]
     rows = [
         row
@@ -116,13 +116,13 @@ def _listed(root, folder, suffix):
 
 def _rows(path, text, counts):
     """Return the assignments of the sections that count."""
-    found, section = [], ""
+    rows, section = [], ""
     for number, line in systemd.joined(text):
         key, equal, value = line.partition("=")
         if line.startswith("["):
             section = line
         elif equal and counts(section):
-            found.append(
+            rows.append(
                 {
                     "path": path,
                     "line": number,
@@ -130,7 +130,7 @@ def _rows(path, text, counts):
                     "value": files.one_line(value.strip(), LONGEST),
                 }
             )
-    return found
+    return rows
 
 
 def _tuned(root):
@@ -152,14 +152,14 @@ def _profile(name, root, unknown, above):
         unknown.append(files.one_line(name, 80))
         return []
     text = _text(root + path)
-    own = _rows(path, text, lambda section: section == "[sysctl]")
+    profile_rows = _rows(path, text, lambda section: section == "[sysctl]")
     included = _included(_rows(path, text, lambda section: section == "[main]"))
-    found = []
+    included_rows = []
     for other in included:
-        found += _profile(other, root, unknown, [*above, name])
-    if any(map(_replaces, own)):
-        found = []
-    return found + [row for row in own if row["key"] not in PLUGIN_OPTIONS]
+        included_rows += _profile(other, root, unknown, [*above, name])
+    if any(map(_replaces, profile_rows)):
+        included_rows = []
+    return included_rows + [row for row in profile_rows if row["key"] not in PLUGIN_OPTIONS]
 
 
 def _path_of_profile(name, root):

@@ -80,13 +80,13 @@ def _states_by_files(questions, blocks, seconds):
 
 
 def _answer(names, properties, blocks):
-    found = {}
+    units = {}
     for name in names:
         for unit_name in sorted(blocks):
             block = blocks[unit_name]
             if _is(name, unit_name, block):
-                found[unit_name] = {key: block[key] for key in properties if key in block}
-    return found
+                units[unit_name] = {key: block[key] for key in properties if key in block}
+    return units
 
 
 def learn(answers):
@@ -99,10 +99,10 @@ def learn(answers):
     _states.update(states)
 
 
-def _is(asked, name, block):
-    if asked.startswith("*"):
-        return name.endswith(asked[1:])
-    return asked == name or asked in block.get("Names", [""])[0].split()
+def _is(requested_name, name, block):
+    if requested_name.startswith("*"):
+        return name.endswith(requested_name[1:])
+    return requested_name == name or requested_name in block.get("Names", [""])[0].split()
 
 
 def _shown(names, properties, seconds):
@@ -114,7 +114,7 @@ def _shown(names, properties, seconds):
     text = command.run(
         ["systemctl", "show", "--no-pager", "-p", ",".join(properties), *end, *list(names)], seconds
     )
-    return {one["Id"][0]: one for one in parse(text) if "Id" in one}
+    return {block["Id"][0]: block for block in parse(text) if "Id" in block}
 
 
 def enabled(name, seconds=5):
@@ -132,23 +132,23 @@ def enabled(name, seconds=5):
 def unit(block):
     """Return the evidence of one unit; None when there is no such unit."""
 
-    def one(name):
+    def first_value(name):
         return block.get(name, [""])[0]
 
-    if one("LoadState") == "not-found" and one("ActiveState") in ("inactive", ""):
+    if first_value("LoadState") == "not-found" and first_value("ActiveState") in ("inactive", ""):
         return None
     return {
-        "name": one("Id"),
-        "load_state": one("LoadState"),
-        "active_state": one("ActiveState"),
-        "sub_state": one("SubState"),
-        "unit_file_state": one("UnitFileState"),
-        "result": one("Result"),
-        "main_pid": _number(one("MainPID")),
-        "need_daemon_reload": one("NeedDaemonReload") == "yes",
-        "n_restarts": _number(one("NRestarts")),
-        "exec_main_status": _number(one("ExecMainStatus")),
-        "fragment_path": one("FragmentPath") or None,
+        "name": first_value("Id"),
+        "load_state": first_value("LoadState"),
+        "active_state": first_value("ActiveState"),
+        "sub_state": first_value("SubState"),
+        "unit_file_state": first_value("UnitFileState"),
+        "result": first_value("Result"),
+        "main_pid": _number(first_value("MainPID")),
+        "need_daemon_reload": first_value("NeedDaemonReload") == "yes",
+        "n_restarts": _number(first_value("NRestarts")),
+        "exec_main_status": _number(first_value("ExecMainStatus")),
+        "fragment_path": first_value("FragmentPath") or None,
         "drop_in_paths": [path for value in block.get("DropInPaths", []) for path in words(value)],
     }
 
@@ -181,7 +181,7 @@ def split_variables(block):
 
 def variables(block):
     """Return the names of all variables of ExecStart: $NAME, ${NAME} and those within a word."""
-    return {found for word in start_words(block) for found in _VARIABLE.findall(word)}
+    return {name for word in start_words(block) for name in _VARIABLE.findall(word)}
 
 
 def values_of_others(data, used):
@@ -240,9 +240,9 @@ def command_line(block, read=files.text):
 
 def environment(block, read=files.text):
     """Return the variables of Environment= and of EnvironmentFiles=, in which a later one wins."""
-    given = [word for value in block.get("Environment", []) for word in _assignments(value)]
+    assignments = [word for value in block.get("Environment", []) for word in _assignments(value)]
     variables = {}
-    for word in _written(block, read) if UNPRINTABLE in given else given:
+    for word in _written(block, read) if UNPRINTABLE in assignments else assignments:
         name, equal, text = word.partition("=")
         if equal:
             variables[name] = text
@@ -261,7 +261,7 @@ def _assignments(value):
         return words(value)
     return [
         _BYTES.sub(
-            lambda found: bytearray.fromhex(found.group().replace("\\x", "")).decode(
+            lambda match: bytearray.fromhex(match.group().replace("\\x", "")).decode(
                 "utf-8", "replace"
             ),
             word,
@@ -276,16 +276,16 @@ def _written(block, read):
     systemd of RHEL 8, and of 240 before it learned to quote, prints [unprintable] for a word that
     contains a blank.
     """
-    found = []
+    assignments = []
     for path in block.get("FragmentPath", []) + [
-        one for value in block.get("DropInPaths", []) for one in words(value)
+        dropin for value in block.get("DropInPaths", []) for dropin in words(value)
     ]:
         for value in _environment_settings(read(path) or ""):
             if value.strip():
-                found = found + words(value)
+                assignments = assignments + words(value)
             else:
-                found = []
-    return found
+                assignments = []
+    return assignments
 
 
 def _environment_settings(text):
@@ -305,7 +305,7 @@ def joined(text, comments="#;"):
 
     A backslash at the end of a line continues it, even past a comment.
     """
-    found, begun, parts = [], 0, []
+    lines, begun, parts = [], 0, []
     for number, raw in enumerate(text.split("\n"), 1):
         line = raw.strip()
         if line and line[0] in comments:
@@ -313,9 +313,9 @@ def joined(text, comments="#;"):
         begun = begun or number
         parts.append(line[:-1] if line.endswith("\\") else line)
         if not line.endswith("\\"):
-            found.append((begun, " ".join(parts).strip()))
+            lines.append((begun, " ".join(parts).strip()))
             begun, parts = 0, []
-    return found + ([(begun, " ".join(parts).strip())] if parts else [])
+    return lines + ([(begun, " ".join(parts).strip())] if parts else [])
 
 
 def environment_file(text):

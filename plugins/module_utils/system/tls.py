@@ -11,7 +11,7 @@ nothing secret is sent to them.
 import os
 import ssl
 
-from .http_client import HttpError, told
+from .http_client import HttpError, reason
 
 
 def context(certificate=None, key=None, authority=None):
@@ -19,28 +19,28 @@ def context(certificate=None, key=None, authority=None):
 
     PEM bytes reach OpenSSL through memory, never through a file on the node.
     """
-    made = ssl.SSLContext(getattr(ssl, "PROTOCOL_TLS_CLIENT", ssl.PROTOCOL_TLS))
-    made.check_hostname = False
-    made.verify_mode = ssl.CERT_NONE
+    tls_context = ssl.SSLContext(getattr(ssl, "PROTOCOL_TLS_CLIENT", ssl.PROTOCOL_TLS))
+    tls_context.check_hostname = False
+    tls_context.verify_mode = ssl.CERT_NONE
     if authority:
         try:
-            made.load_verify_locations(cadata=authority.decode("ascii", "ignore"))
+            tls_context.load_verify_locations(cadata=authority.decode("ascii", "ignore"))
         except (OSError, ValueError) as error:
-            raise HttpError(f"the CA cannot be used: {told(error)}") from error
-        made.verify_mode = ssl.CERT_REQUIRED
+            raise HttpError(f"the CA cannot be used: {reason(error)}") from error
+        tls_context.verify_mode = ssl.CERT_REQUIRED
     if certificate:
         try:
-            _load(made, certificate + b"\n" + (key or b""))
+            _load(tls_context, certificate + b"\n" + (key or b""))
         except (OSError, ValueError) as error:
-            raise HttpError(f"the client certificate cannot be used: {told(error)}") from error
-    return made
+            raise HttpError(f"the client certificate cannot be used: {reason(error)}") from error
+    return tls_context
 
 
-def _load(made, pem):
+def _load(tls_context, pem):
     descriptor = _memory()
     try:
         os.write(descriptor, pem)
-        made.load_cert_chain(f"/proc/self/fd/{descriptor}")
+        tls_context.load_cert_chain(f"/proc/self/fd/{descriptor}")
     finally:
         os.close(descriptor)
 

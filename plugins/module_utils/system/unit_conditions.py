@@ -21,17 +21,19 @@ MAX, LONGEST = 40, 300
 def checks(name, written, seconds, on_bus=True):
     """Return (conditions and asserts of a unit, their source): busctl, else the unit's files."""
     if on_bus:
-        told = [_by_bus(name, what, seconds) for what in ("Conditions", "Asserts")]
+        answers = [
+            _by_bus(name, property_name, seconds) for property_name in ("Conditions", "Asserts")
+        ]
     else:
-        told = []
-    if told and None not in told:
-        rows, source = told[0] + told[1], "busctl"
+        answers = []
+    if answers and None not in answers:
+        rows, source = answers[0] + answers[1], "busctl"
     else:
         rows, source = _by_files(written), "files"
     return [_check(row, written) for row in rows[:MAX]], source
 
 
-def _by_bus(name, what, seconds):
+def _by_bus(name, property_name, seconds):
     """Return [(type, trigger, negate, parameter, result)]; None where busctl has no answer."""
     argv = [
         "busctl",
@@ -40,7 +42,7 @@ def _by_bus(name, what, seconds):
         "org.freedesktop.systemd1",
         OBJECT + label(name),
         "org.freedesktop.systemd1.Unit",
-        what,
+        property_name,
     ]
     try:
         return rows_of(command.run(argv, seconds))
@@ -50,15 +52,15 @@ def _by_bus(name, what, seconds):
 
 def label(name):
     """Return a unit's name as a part of an object's path."""
-    found = ""
+    part = ""
     for index, char in enumerate(name.encode("utf-8", "surrogateescape")):
         letter = chr(char)
         plain = char < 128 and (letter.isalpha() or (letter.isdigit() and index > 0))
         if plain:
-            found += letter
+            part += letter
         else:
-            found += f"_{char:02x}"
-    return found
+            part += f"_{char:02x}"
+    return part
 
 
 def rows_of(text):
@@ -85,11 +87,13 @@ def _by_files(written):
 
     An empty value removes the earlier ones of its kind.
     """
-    found = {"Condition": [], "Assert": []}
+    rows_by_kind = {"Condition": [], "Assert": []}
     for section, key, value, _dummy_path, _dummy_line in written:
-        kind = next((kind for kind in found if section == "[Unit]" and key.startswith(kind)), None)
+        kind = next(
+            (kind for kind in rows_by_kind if section == "[Unit]" and key.startswith(kind)), None
+        )
         if kind and not value:
-            found[kind] = []
+            rows_by_kind[kind] = []
         elif kind:
             trigger = value.startswith("|")
             if trigger:
@@ -99,8 +103,8 @@ def _by_files(written):
             negate = bare.startswith("!")
             if negate:
                 bare = bare[1:].strip()
-            found[kind].append((key, trigger, negate, bare, None))
-    return found["Condition"] + found["Assert"]
+            rows_by_kind[kind].append((key, trigger, negate, bare, None))
+    return rows_by_kind["Condition"] + rows_by_kind["Assert"]
 
 
 def _check(row, written):
@@ -121,9 +125,9 @@ def _check(row, written):
         bare = kind[len("Condition") :]
     # What a file says may hold a specifier (%), which systemd has replaced.
     if "%" in parameter:
-        holds, seen = (None, "")
+        holds, clause = (None, "")
     else:
-        holds, seen = holds_now(bare, parameter)
+        holds, clause = holds_now(bare, parameter)
     place = _place(written, kind, marks + parameter)
     if bare == "Environment":  # NAME=VALUE, and a value may be a secret
         name, equal, _dummy = parameter.partition("=")
@@ -136,7 +140,7 @@ def _check(row, written):
         "trigger": trigger,
         "met": None if holds is None else holds != negate,
         "last": last,
-        "seen": files.one_line(seen, LONGEST),
+        "seen": files.one_line(clause, LONGEST),
         "path": place[0],
         "line": place[1],
     }
@@ -162,8 +166,8 @@ def matches(pattern):
     """Return (whether a path matches the pattern, what was seen)."""
     import glob  # brings re
 
-    found = next(glob.iglob(pattern), None)
-    return found is not None, "" if found else f"nothing matches {pattern}"
+    match = next(glob.iglob(pattern), None)
+    return match is not None, "" if match else f"nothing matches {pattern}"
 
 
 def _exists(path):
@@ -173,43 +177,49 @@ def _exists(path):
 
 def directory(path):
     """Return (whether the path is a directory, what was seen)."""
-    found = stat.S_ISDIR(os.stat(path).st_mode)
-    return found, "{} is {}a directory".format(path, "" if found else "not ")
+    is_directory = stat.S_ISDIR(os.stat(path).st_mode)
+    return is_directory, "{} is {}a directory".format(path, "" if is_directory else "not ")
 
 
 def _link(path):
-    found = stat.S_ISLNK(os.lstat(path).st_mode)
-    return found, "{} is {}a symbolic link".format(path, "" if found else "not ")
+    is_link = stat.S_ISLNK(os.lstat(path).st_mode)
+    return is_link, "{} is {}a symbolic link".format(path, "" if is_link else "not ")
 
 
 def _mount(path):
     real = os.path.realpath(path)
     os.stat(real)
-    found = os.path.ismount(real)
-    return found, "{} is {}a mount point".format(path, "" if found else "not ")
+    is_mount = os.path.ismount(real)
+    return is_mount, "{} is {}a mount point".format(path, "" if is_mount else "not ")
 
 
 def _writable(path):
-    found = not os.statvfs(path).f_flag & os.ST_RDONLY
-    return found, "the file system of {} is {}".format(path, "writable" if found else "read-only")
+    is_writable = not os.statvfs(path).f_flag & os.ST_RDONLY
+    return is_writable, "the file system of {} is {}".format(
+        path, "writable" if is_writable else "read-only"
+    )
 
 
 def _filled(path):
-    found = bool(os.listdir(path))
-    return found, "{} is {}empty".format(path, "not " if found else "")
+    is_filled = bool(os.listdir(path))
+    return is_filled, "{} is {}empty".format(path, "not " if is_filled else "")
 
 
 def _file_filled(path):
     now = os.stat(path)
-    found = stat.S_ISREG(now.st_mode) and now.st_size > 0
-    return found, "{} is {}".format(path, "a file with content" if found else "empty or no file")
+    is_filled = stat.S_ISREG(now.st_mode) and now.st_size > 0
+    return is_filled, "{} is {}".format(
+        path, "a file with content" if is_filled else "empty or no file"
+    )
 
 
 def executable(path):
     """Return (whether the path is an executable file, what was seen)."""
     now = os.stat(path)
-    found = stat.S_ISREG(now.st_mode) and bool(now.st_mode & 0o111)
-    return found, "{} is {}".format(path, "executable" if found else "not an executable file")
+    is_executable = stat.S_ISREG(now.st_mode) and bool(now.st_mode & 0o111)
+    return is_executable, "{} is {}".format(
+        path, "executable" if is_executable else "not an executable file"
+    )
 
 
 TESTS = {

@@ -26,7 +26,7 @@ def facts(name, root=""):
         is_mask, target = mask(root + path)
         if is_mask:
             links.append({"path": path, "to": target})
-    masks = [one["path"] for one in links]
+    masks = [link["path"] for link in links]
     behind = [
         os.path.join(folder, name)
         for folder in MASKS + OWN
@@ -35,7 +35,7 @@ def facts(name, root=""):
     return {
         "links": links,
         "file": next((path for path in behind if os.path.isfile(root + path)), None),
-        "wanted": wanted(name, root + ETC),
+        "wanted": is_wanted(name, root + ETC),
     }
 
 
@@ -51,13 +51,13 @@ def mask(path):
     return os.path.normpath(os.path.join(os.path.dirname(path), to)) == NOWHERE, to
 
 
-def wanted(name, folder):
+def is_wanted(name, folder):
     """Return whether a link in this folder of units has another unit start this one."""
     try:
-        targets = [one for one in os.listdir(folder) if one.endswith(KINDS)]
+        targets = [target for target in os.listdir(folder) if target.endswith(KINDS)]
     except OSError:
         return False
-    return any(os.path.lexists(os.path.join(folder, one, name)) for one in targets)
+    return any(os.path.lexists(os.path.join(folder, target, name)) for target in targets)
 
 
 def is_masked(path):

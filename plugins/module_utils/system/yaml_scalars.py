@@ -15,16 +15,16 @@ def top(text, key):
     """
     if text.lstrip()[:1] == "{":
         return _top_of_json(text, key)
-    found = None
+    last_value = None
     for line in text.splitlines():
         if line[:1] in ("", " ", "\t", "#"):
             continue
-        if line.startswith("---") and found is not None:
+        if line.startswith("---") and last_value is not None:
             break
         name, colon, value = line.partition(":")
         if colon and name.strip().strip("\"'") == key and (not value or value[0] in " \t"):
-            found = scalar(value)
-    return found
+            last_value = scalar(value)
+    return last_value
 
 
 def _top_of_json(text, key):
@@ -90,12 +90,12 @@ def scalar(value):
 
 def os_release(text):
     """Return {id, version_id, pretty_name} of /etc/os-release."""
-    found = {"id": None, "version_id": None, "pretty_name": None}
+    release = {"id": None, "version_id": None, "pretty_name": None}
     for line in text.splitlines():
         key, equal, value = line.partition("=")
-        if equal and key.lower() in found:
-            found[key.lower()] = scalar(value)
-    return found
+        if equal and key.lower() in release:
+            release[key.lower()] = scalar(value)
+    return release
 
 
 def decoded(value):

@@ -146,31 +146,31 @@ PLACES = ("/", "./", "http://", "https://", "unix://")  # the path or address of
 ASTERISK = ord("*")
 
 
-def document(given: dict[str, Any]) -> dict[str, Any]:
+def document(source: dict[str, Any]) -> dict[str, Any]:
     """Return a copy of a document without secrets."""
-    clean: dict[str, Any] = _redact(given, "")
+    clean: dict[str, Any] = _redact(source, "")
     return clean
 
 
-def text(given: str) -> str:
+def text(string: str) -> str:
     """Return a string without secrets, of the same length in UTF-8."""
-    return _redact_text(given)[0]
+    return _redact_text(string)[0]
 
 
-def _redact_text(given: str, environment: bool = False) -> tuple[str, list[list[int]]]:
+def _redact_text(string: str, environment: bool = False) -> tuple[str, list[list[int]]]:
     """Return the redacted string and the spans of its secrets."""
-    if len(given) < 256:
-        return _redact_short(given, environment)
-    return _redact_uncached(given, environment)
+    if len(string) < 256:
+        return _redact_short(string, environment)
+    return _redact_uncached(string, environment)
 
 
 @lru_cache(maxsize=16384)
-def _redact_short(given: str, environment: bool) -> tuple[str, list[list[int]]]:
-    return _redact_uncached(given, environment)
+def _redact_short(string: str, environment: bool) -> tuple[str, list[list[int]]]:
+    return _redact_uncached(string, environment)
 
 
-def _redact_uncached(given: str, environment: bool) -> tuple[str, list[list[int]]]:
-    data = given.encode("utf-8", "surrogatepass")
+def _redact_uncached(string: str, environment: bool) -> tuple[str, list[list[int]]]:
+    data = string.encode("utf-8", "surrogatepass")
     redacted, masked_spans = redacted_bytes.masked(data)
     spans = [*map(list, masked_spans), *_form_spans(redacted)]
     if environment:
@@ -180,7 +180,7 @@ def _redact_uncached(given: str, environment: bool) -> tuple[str, list[list[int]
             if not HARMLESS.match(line["s"])
         ]
     if not spans:
-        return given, []
+        return string, []
     # By bytes, not by characters: a character of several bytes becomes as many asterisks.
     result = bytearray(redacted)
     for start, end in spans:

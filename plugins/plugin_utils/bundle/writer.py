@@ -243,9 +243,9 @@ def _require_same(
 
 def _codes(codes: list[str]) -> str:
     shown = ", ".join(codes[:MAX_CODES_SHOWN])
-    others = len(codes) - MAX_CODES_SHOWN
-    if others > 0:
-        shown += f" and {others} others"
+    remainder = len(codes) - MAX_CODES_SHOWN
+    if remainder > 0:
+        shown += f" and {remainder} others"
     return shown
 
 

@@ -15,7 +15,7 @@ from dataclasses import asdict
 from typing import Any
 
 from ...module_utils.shared import restart_impact
-from ...module_utils.shared.klog_verbosity import given
+from ...module_utils.shared.klog_verbosity import explicit_verbosity
 from ...module_utils.shared.units import KUBELET as KUBELET_UNIT
 from ..editing import draft as editing_draft
 from ..evidence import contract
@@ -73,14 +73,14 @@ def _refusal(scene: RemedyContext) -> str | None:
     The node checks again at the last moment.
     """
     host, allow = scene.finding.host or "", scene.consent.allow
-    refusal = _not_well(scene, host) or fencing.why(scene)
+    refusal = _not_well(scene, host) or fencing.refusal(scene)
     if refusal:
         return refusal
-    held = _devices(scene)
-    if held and "kubelet_restart" not in allow:
+    devices = _devices(scene)
+    if devices and "kubelet_restart" not in allow:
         return (
-            f"pods with devices run on {host} ({', '.join(held[:5])}): they may lose them when the"
-            " kubelet restarts; wait for their end, or allow it with -e"
+            f"pods with devices run on {host} ({', '.join(devices[:5])}): they may lose them when"
+            " the kubelet restarts; wait for their end, or allow it with -e"
             " kubemend_allow=capture_restart,kubelet_restart"
         )
     waiting = restart_impact.of_kubelet(asdict(contract.answer(scene.document, Kubelet)))
@@ -119,7 +119,10 @@ def _in_its_file(unit: KubeletUnit, level: int) -> tuple[dict[str, Any], str] | 
     The result is None where another way is needed.
     """
     names = [name for name, _value in unit.split_variables]
-    if VARIABLE not in names or given(kubelet_dropin.behind(unit, VARIABLE)) is not None:
+    if (
+        VARIABLE not in names
+        or explicit_verbosity(kubelet_dropin.behind(unit, VARIABLE)) is not None
+    ):
         return None  # what follows it counts
     for file in reversed(unit.environment_files):
         lines = list(ASSIGNMENT.finditer(file.text or ""))
@@ -139,7 +142,7 @@ def _changed_number(
 
 
 def _spliced(file: FileRecord, place: int, old: str, new: str) -> tuple[dict[str, Any], str]:
-    source = editing_draft.Source.of(asdict(file))
+    source = editing_draft.Source.from_record(asdict(file))
     data = source.text.encode("utf-8")
     begin = len(source.text[:place].encode("utf-8"))
     splice = editing_draft.Splice(
@@ -149,15 +152,15 @@ def _spliced(file: FileRecord, place: int, old: str, new: str) -> tuple[dict[str
         raise editing_draft.EditRefused(
             source.path, None, "a secret stands at the place to change", editing_draft.BY_HAND
         )
-    one = editing_draft.change_of(source.path, source.sha256, [splice])
+    change = editing_draft.change_of(source.path, source.sha256, [splice])
     diff = editing_draft.unified(source.path, data, editing_draft.apply(data, [splice]))
-    return {"kind": "files", "path": source.path, "files": [one], "reload": False}, diff
+    return {"kind": "files", "path": source.path, "files": [change], "reload": False}, diff
 
 
 def _beside_it(unit: KubeletUnit, level: int, run_id: str) -> tuple[dict[str, Any], str]:
     """Return a drop-in that sorts after the others, and the file of the variable that it reads."""
     name = unit.split_variables[-1][0] if unit.split_variables else ""
-    if given(kubelet_dropin.behind(unit, name)) is not None:
+    if explicit_verbosity(kubelet_dropin.behind(unit, name)) is not None:
         raise editing_draft.EditRefused(
             KUBELET_UNIT,
             None,

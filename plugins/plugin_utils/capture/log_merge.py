@@ -83,13 +83,13 @@ def merge(documents: Iterable[Mapping[str, Any]]) -> list[Line]:
 
     Lines of a host whose clock is off are shifted, which notices() says.
     """
-    found = []
+    all_lines = []
     for document in documents:
         if isinstance(document, Mapping):
             host, off = _host(document), _off(document)
             lines = [_line(host, item, off) for item in _list(document.get("lines"))]
-            found += [line for line in lines if line]
-    return sorted(found, key=Line.key)
+            all_lines += [line for line in lines if line]
+    return sorted(all_lines, key=Line.key)
 
 
 def _off(document: Mapping[str, Any]) -> float:
@@ -118,23 +118,23 @@ def notices(documents: Iterable[Mapping[str, Any]]) -> list[str]:
 
     Hosts without an answer, clocks that are off, and what sources did not give.
     """
-    found: list[str] = []
+    sentences: list[str] = []
     absent: dict[tuple[str, str], dict[str, None]] = {}
     for document in documents:
         if not isinstance(document, Mapping):
-            found.append("A document is no object, and was left out.")
+            sentences.append("A document is no object, and was left out.")
             continue
-        found += _host_notices(document)
+        sentences += _host_notices(document)
         for component, note, sentence in _source_notices(document):
             if sentence:
-                found.append(sentence)
+                sentences.append(sentence)
             else:
                 absent.setdefault((component, note), {})[_host(document)] = None
-    found += [
+    sentences += [
         f"{component}: no log of {_names(list(hosts))} ({note})."
         for (component, note), hosts in sorted(absent.items())
     ]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(sentences))
 
 
 def load(folder: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
@@ -159,8 +159,8 @@ def clock_of(document: Mapping[str, Any]) -> Clock | None:
     ]
     if None in values:
         return None
-    asked, begin, end, received = [value for value in values if value is not None]
-    low, high = end - received, begin - asked
+    request_time, begin, end, received = [value for value in values if value is not None]
+    low, high = end - received, begin - request_time
     if low > high or begin > end:
         return None
     return Clock(low, high)

@@ -83,25 +83,25 @@ def note(
         evidence_document.file_name(host, suffix),
         {"status": status, "reason": reason, "answer": answer},
     )
-    return said(host, status, reason, answer)
+    return parse_answer(host, status, reason, answer)
 
 
 def noted(folder: str, host: str, suffix: str) -> Answer | None:
     """Return what a host answered before; None when it was not asked."""
     try:
-        found = json.loads(
+        record = json.loads(
             (Path(folder) / FOLDER / evidence_document.file_name(host, suffix)).read_text(
                 encoding="utf-8"
             )
         )
-        return said(host, str(found["status"]), str(found["reason"]), found["answer"])
+        return parse_answer(host, str(record["status"]), str(record["reason"]), record["answer"])
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError) as error:
         return Answer(host, {}, f"its answer cannot be read ({evidence_document.one_line(error)})")
 
 
-def said(host: str, status: str, reason: str, answer: Any) -> Answer:
+def parse_answer(host: str, status: str, reason: str, answer: Any) -> Answer:
     """Return a host's answer with values of the expected types only."""
     answer = answer if isinstance(answer, Mapping) else {}
     reported = _targets(answer)
@@ -139,12 +139,12 @@ def offered(
     A target that offers no such way comes with the reason. Every other target that cannot be set
     has a sentence.
     """
-    found, without, notes = [], [], []
+    targets, without, notes = [], [], []
     for target in plan.targets:
         answer = noted(folder, target.host, PROBED) or Answer(target.host, {})
         state, reason = answer.targets.get(target.real, ("", ""))
         if state == "offered":
-            found.append(target)
+            targets.append(target)
         elif state == "absent":
             without.append((target, reason))
         else:
@@ -152,12 +152,12 @@ def offered(
             notes.append(
                 f"{target.component} of {target.on} stays at level {target.former}: {problem}"
             )
-    return tuple(found), tuple(without), tuple(notes)
+    return tuple(targets), tuple(without), tuple(notes)
 
 
 def became(folder: str, targets: Iterable[Target]) -> tuple[Became, ...]:
     """Return what became of each target, by what its host answered when it raised and restored."""
-    found = []
+    outcomes = []
     for target in targets:
         ends = _Ends(
             target, noted(folder, target.host, RAISED), noted(folder, target.host, RESTORED)
@@ -165,8 +165,8 @@ def became(folder: str, targets: Iterable[Target]) -> tuple[Became, ...]:
         end = ends.became()
         if target.step:
             end = replace(end, restarted=ends.restarted(end))
-        found.append(end)
-    return tuple(found)
+        outcomes.append(end)
+    return tuple(outcomes)
 
 
 class _Ends:

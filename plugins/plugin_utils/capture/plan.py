@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ...module_utils.shared.journal_names import LEVEL
-from ...module_utils.shared.klog_verbosity import given, of_argv
+from ...module_utils.shared.klog_verbosity import explicit_verbosity, of_argv
 from ..evidence import contract
 from ..evidence import document as evidence_document
 from ..evidence.answers.cluster.nodes import Nodes
@@ -92,7 +92,7 @@ class Plan:
     begun: float = 0.0
     needles: tuple[str, ...] = ()
 
-    def of(self, host: str) -> tuple[Target, ...]:
+    def host_targets(self, host: str) -> tuple[Target, ...]:
         """Return what is raised from this host."""
         return tuple(target for target in self.targets if target.host == host)
 
@@ -132,23 +132,23 @@ def demand(components: Iterable[str], level: int, allow: Iterable[str]) -> None:
 def look(document: Mapping[str, Any]) -> Seen:
     """Return what the plan needs of one host."""
     document = contract.checked(document)
-    seen = Seen(model_cluster.host_of(document))
+    host_state = Seen(model_cluster.host_of(document))
     for process in contract.answer(document, Instances).processes:
         if process.static:
-            seen.levels[process.component] = of_argv(process.argv)
+            host_state.levels[process.component] = of_argv(process.argv)
     kubelet = contract.answer(document, Kubelet)
     if kubelet.process is not None:
-        seen.levels[KUBELET] = kubelet_level(kubelet)
-    seen.full = full(contract.answer(document, Spaces))
+        host_state.levels[KUBELET] = kubelet_level(kubelet)
+    host_state.full = full(contract.answer(document, Spaces))
     journal = contract.answer(document, Journal)
     raised = [
         *((change.real, _earlier(RaisedLevel(run_id=change.run_id))) for change in journal.pending),
         *((level.real, _earlier(level)) for level in journal.levels or ()),
     ]
-    seen.raised = tuple(
+    host_state.raised = tuple(
         (real, sentence) for real, sentence in raised if real and real.startswith(LEVEL)
     )
-    return seen
+    return host_state
 
 
 def _earlier(level: RaisedLevel) -> str:
@@ -168,7 +168,7 @@ def kubelet_level(kubelet: Kubelet) -> int:
 
     The last file that sets logging.verbosity counts.
     """
-    level: int | None = given(kubelet.argv)
+    level: int | None = explicit_verbosity(kubelet.argv)
     if level is not None:
         return level
     level = 0
@@ -213,21 +213,21 @@ def plan(
 
     Raises CaptureError where no host answered, or the pod does not exist.
     """
-    seen, api = _seen_by_host(documents)
-    _require_answer(seen)
-    found = fault_engine.assembled([host.host for host in seen.values()], api)
-    about = about_pod(pod, found) if pod else About()
-    draft = _Draft(components, level, about.nodes, _notes_of_hosts(seen))
-    for cluster in found:
+    hosts, api = _seen_by_host(documents)
+    _require_answer(hosts)
+    clusters = fault_engine.assembled([host.host for host in hosts.values()], api)
+    about = about_pod(pod, clusters) if pod else About()
+    draft = _Draft(components, level, about.nodes, _notes_of_hosts(hosts))
+    for cluster in clusters:
         if pod and (cluster.api.get("pod") or {}).get("status") == "absent":
             draft.notes.append(
                 f"{', '.join(host.host for host in cluster.hosts)}: left out, because the API of"
                 " their cluster knows no such pod"
             )
         else:
-            draft.add_cluster(cluster, seen)
+            draft.add_cluster(cluster, hosts)
     if KUBELET in components:
-        draft.notes += _unseen(pod, about.nodes, [host.host for host in seen.values()])
+        draft.notes += _unseen(pod, about.nodes, [host.host for host in hosts.values()])
     return Plan(
         run_id,
         seconds,
@@ -244,22 +244,22 @@ def plan(
 def _seen_by_host(
     documents: Iterable[Mapping[str, Any]],
 ) -> tuple[dict[str, Seen], list[Mapping[str, Any]]]:
-    seen: dict[str, Seen] = {}
+    hosts: dict[str, Seen] = {}
     api: list[Mapping[str, Any]] = []
     for document in documents:
         if document.get("kind") == "cluster":
             api.append(document)
         else:
-            seen[document["host"]] = _seen(document)
-    return seen, api
+            hosts[document["host"]] = _seen(document)
+    return hosts, api
 
 
-def _require_answer(seen: Mapping[str, Seen]) -> None:
-    if any(host.host.status == "ok" for host in seen.values()):
+def _require_answer(hosts: Mapping[str, Seen]) -> None:
+    if any(host.host.status == "ok" for host in hosts.values()):
         return
     reasons = "; ".join(
         f"{name}: {host.host.reason or host.host.status}"
-        for name, host in sorted(seen.items())
+        for name, host in sorted(hosts.items())
         if host.host.status != "not_asked"
     )
     raise CaptureError(
@@ -268,10 +268,10 @@ def _require_answer(seen: Mapping[str, Seen]) -> None:
     )
 
 
-def _notes_of_hosts(seen: Mapping[str, Seen]) -> list[str]:
+def _notes_of_hosts(hosts: Mapping[str, Seen]) -> list[str]:
     return [
         f"{name}: {host.host.reason or host.host.status}"
-        for name, host in sorted(seen.items())
+        for name, host in sorted(hosts.items())
         if host.host.status not in ("ok", "not_asked")
     ]
 
@@ -315,16 +315,16 @@ class About:
     notes: tuple[str, ...] = ()
 
 
-def about_pod(pod: str, found: Iterable[model_cluster.Cluster]) -> About:
+def about_pod(pod: str, candidates: Iterable[model_cluster.Cluster]) -> About:
     """Return what a capture about one pod looks for.
 
     Its name and UID, those of its siblings, the Job's name, and what kubelets say of devices
     without naming a pod.
     """
-    clusters = list(found)
-    known = [cluster.typed(Pod) for cluster in clusters if cluster.answered(Pod)]
+    clusters = list(candidates)
+    answers = [cluster.typed(Pod) for cluster in clusters if cluster.answered(Pod)]
     name = pod.rpartition("/")[2]
-    if not known:
+    if not answers:
         _require_pod(pod, clusters)
         note = (
             f"what the API says of pod {pod} is not known, so that lines are looked for by that"
@@ -333,7 +333,7 @@ def about_pod(pod: str, found: Iterable[model_cluster.Cluster]) -> About:
         return About((name, *DEVICE_LINES), frozenset(), (note,))
     needles = dict.fromkeys([name])
     nodes: set[str] = set()
-    for answer in known:
+    for answer in answers:
         related = _pod_and_siblings(answer)
         identities = [text for item in related for text in _identities(item)]
         needles.update(dict.fromkeys([*_job_names(answer), *_identities(answer), *identities]))
@@ -387,21 +387,24 @@ class _Draft:
         self.refused: list[str] = []
         self.logging: dict[str, tuple[str, ...]] = {}
 
-    def add_cluster(self, cluster: model_cluster.Cluster, seen: Mapping[str, Seen]) -> None:
+    def add_cluster(self, cluster: model_cluster.Cluster, hosts: Mapping[str, Seen]) -> None:
         """Add the targets of one cluster, or the reasons why they are none."""
         # a component's by its own host; a kubelet's at run time by any host of its cluster
-        own = [LEVEL + name for name in self.components]
+        own_levels = [LEVEL + name for name in self.components]
         raised = {
-            (host.host if real in own else "", real): sentence
+            (host.host if real in own_levels else "", real): sentence
             for host in cluster.hosts
-            for real, sentence in seen[host.host].raised
+            for real, sentence in hosts[host.host].raised
         }
         for host in cluster.hosts:
             if host.status == "ok":
-                self._add_host(cluster, seen[host.host], raised)
+                self._add_host(cluster, hosts[host.host], raised)
 
     def _add_host(
-        self, cluster: model_cluster.Cluster, seen: Seen, raised: Mapping[tuple[str, str], str]
+        self,
+        cluster: model_cluster.Cluster,
+        host_state: Seen,
+        raised: Mapping[tuple[str, str], str],
     ) -> None:
         """Add the targets of one host, and the components whose logs are read there.
 
@@ -409,25 +412,25 @@ class _Draft:
         """
         logging = []
         for name in self.components:
-            if self._is_of_host(cluster, seen, name):
+            if self._is_of_host(cluster, host_state, name):
                 logging.append(name)
-                self._add(cluster, seen, name, raised)
-        self.logging[seen.host.host] = tuple(logging)
+                self._add(cluster, host_state, name, raised)
+        self.logging[host_state.host.host] = tuple(logging)
 
-    def _is_of_host(self, cluster: model_cluster.Cluster, seen: Seen, name: str) -> bool:
-        host = seen.host
+    def _is_of_host(self, cluster: model_cluster.Cluster, host_state: Seen, name: str) -> bool:
+        host = host_state.host
         if name != KUBELET:
-            return host in cluster.members or name in seen.levels
+            return host in cluster.members or name in host_state.levels
         return not self.nodes or not host.node or host.node in self.nodes
 
     def _add(
         self,
         cluster: model_cluster.Cluster,
-        seen: Seen,
+        host_state: Seen,
         name: str,
         raised: Mapping[tuple[str, str], str],
     ) -> None:
-        host, former = seen.host, seen.levels.get(name)
+        host, former = host_state.host, host_state.levels.get(name)
         if former is None:
             self.notes.append(f"{_no_level(host, name)}; what it logged is captured")
             return
@@ -437,8 +440,10 @@ class _Draft:
             self.refused.append(f"{host.host} {name} {earlier}")
         elif former >= self.level:
             self.notes.append(f"{stays}, which is not below {self.level}")
-        elif seen.full:
-            self.refused.append(f"{stays}, because {seen.full}: free some, or capture elsewhere")
+        elif host_state.full:
+            self.refused.append(
+                f"{stays}, because {host_state.full}: free some, or capture elsewhere"
+            )
         elif name == KUBELET:
             self._add_kubelet(cluster, host, former)
         else:

@@ -43,7 +43,7 @@ def add(
 
     targets: each with why nothing less would do.
     """
-    found: list[Target] = []
+    restart_targets: list[Target] = []
     refused: list[str] = []
     api: list[Mapping[str, Any]] = []
     nodes: dict[str, Mapping[str, Any]] = {}
@@ -53,14 +53,16 @@ def add(
         else:
             nodes[document["host"]] = contract.checked(document)
     hosts = [fault_engine.extract(document) for document in nodes.values()]
-    of = {
+    clusters_by_host = {
         host.host: cluster
         for cluster in fault_engine.assembled(hosts, api)
         for host in cluster.hosts
     }
     for target, missing in targets:
         try:
-            reason, step = _step(target, nodes[target.on], of[target.on], frozenset(allow), run_id)
+            reason, step = _step(
+                target, nodes[target.on], clusters_by_host[target.on], frozenset(allow), run_id
+            )
         except UNFORESEEN as error:
             reason, step = unforeseen(error), None
         if step is None:
@@ -69,21 +71,22 @@ def add(
                 f" {reason}"
             )
         else:
-            found.append(replace(target, step=step, host=target.on))  # its own host alone is needed
-    return tuple(found), tuple(refused)
+            # its own host alone is needed
+            restart_targets.append(replace(target, step=step, host=target.on))
+    return tuple(restart_targets), tuple(refused)
 
 
 def _step(
     target: Target,
     document: Mapping[str, Any],
-    of: model_cluster.Cluster,
+    cluster: model_cluster.Cluster,
     allow: frozenset[str],
     run_id: str,
 ) -> tuple[str, dict[str, Any] | None]:
     """Return (why not, None), or ("", what apply_step does on the node)."""
     # what is restarted may not come back as it was, and its leader cannot renew
-    if writes.refused(of):
-        return writes.why(of), None
+    if writes.refused(cluster):
+        return writes.refusal_text(cluster), None
     if ALLOWED not in allow:
         return (
             (
@@ -94,9 +97,9 @@ def _step(
         )
     step: Step | str
     if target.component == "kubelet":
-        step = _kubelet(target, document, of, allow, run_id)
+        step = _kubelet(target, document, cluster, allow, run_id)
     else:
-        step = _static(target, document, of, allow)
+        step = _static(target, document, cluster, allow)
     if isinstance(step, str):
         return step, None
     if step.blocked_by:
@@ -112,45 +115,48 @@ def _step(
 def _scene(
     target: Target,
     document: Mapping[str, Any],
-    of: model_cluster.Cluster,
+    cluster: model_cluster.Cluster,
     allow: frozenset[str],
     path: str | None,
 ) -> RemedyContext:
     finding = Finding(
         CODE,
         "info",
-        of.key,
+        cluster.key,
         target.on,
         target.component,
         "",
         target.node,
         evidence=(EvidenceRef("file", target.on, path=path),),
     )
-    return RemedyContext(finding, of, document, Consent(2, allow))
+    return RemedyContext(finding, cluster, document, Consent(2, allow))
 
 
 def _kubelet(
     target: Target,
     document: Mapping[str, Any],
-    of: model_cluster.Cluster,
+    cluster: model_cluster.Cluster,
     allow: frozenset[str],
     run_id: str,
 ) -> Step:
     return kubelet_verbosity.raise_kubelet(
-        _scene(target, document, of, allow, None), target.level, run_id
+        _scene(target, document, cluster, allow, None), target.level, run_id
     )
 
 
 def _static(
-    target: Target, document: Mapping[str, Any], of: model_cluster.Cluster, allow: frozenset[str]
+    target: Target,
+    document: Mapping[str, Any],
+    cluster: model_cluster.Cluster,
+    allow: frozenset[str],
 ) -> Step | str:
     """Return the step by the manifest, or why there is none."""
-    if target.component == "kube-scheduler" and FORGETS.match(str(of.version or "")):
+    if target.component == "kube-scheduler" and FORGETS.match(str(cluster.version or "")):
         return (
-            f"a scheduler of {of.version} can lose a node (KM201): a restart would cure that and"
-            " destroy the proof"
+            f"a scheduler of {cluster.version} can lose a node (KM201): a restart would cure that"
+            " and destroy the proof"
         )
-    lonely = _lonely(target, of) if target.component == SERVER else ""
+    lonely = _lonely(target, cluster) if target.component == SERVER else ""
     if lonely:
         return lonely
     plane = control_plane.extract(document)
@@ -161,26 +167,26 @@ def _static(
     if not uses:
         return "it runs from no manifest of the static pod folder: raise it where it is defined"
     return remedie_control_plane.set_flag(
-        _scene(target, document, of, allow, uses[0].path), uses[0].path, "v", str(target.level)
+        _scene(target, document, cluster, allow, uses[0].path), uses[0].path, "v", str(target.level)
     )
 
 
-def _lonely(target: Target, of: model_cluster.Cluster) -> str:
+def _lonely(target: Target, cluster: model_cluster.Cluster) -> str:
     """Return why this API server may not go away for a while, empty where it may.
 
     No other one, or less than the whole control plane besides it.
     """
-    unseen = membership.unseen(of)
+    unseen = membership.unseen(cluster)
     if unseen:
         return (
             f"{WHOLE}, and {', '.join(unseen)} was not looked at: run without --limit, on an"
             " inventory with every master"
         )
-    if not membership.beside(of, target.on):
+    if not membership.beside(cluster, target.on):
         return (
             "it is the only API server that is known, and the only one of a cluster is never"
             " restarted for a log"
         )
-    own = f"{SERVER} of {target.on} "
-    gone = [member for member in membership.lost(of) if not member.startswith(own)]
+    own_prefix = f"{SERVER} of {target.on} "
+    gone = [member for member in membership.lost(cluster) if not member.startswith(own_prefix)]
     return f"{WHOLE}: {', '.join(gone)}" if gone else ""

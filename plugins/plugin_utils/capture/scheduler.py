@@ -46,14 +46,14 @@ class _No(Exception):
 
 
 def choose(
-    found: Iterable[Cluster], level: int, digits: int
+    clusters: Iterable[Cluster], level: int, digits: int
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """Return (what is captured of each cluster's leading scheduler, notes).
 
     A note for each cluster of which nothing is captured.
     """
     captures, notes = [], []
-    for cluster in found:
+    for cluster in clusters:
         if cluster.key is None:
             continue
         try:
@@ -114,15 +114,15 @@ def _leader(cluster: Cluster, names: set[str]) -> tuple[Host, Process]:
 
 def _running(cluster: Cluster, names: set[str]) -> list[tuple[Host, Process]]:
     """Return the schedulers of the cluster's hosts that serve one of these names."""
-    found = []
+    schedulers = []
     for host in cluster.hosts:
         if host.status == "ok" and host.control_plane:
-            found += [
+            schedulers += [
                 (host, process)
-                for process in host.control_plane.of(SCHEDULER)
+                for process in host.control_plane.processes_of(SCHEDULER)
                 if leader_election.scheduler_names(process) & names
             ]
-    return found
+    return schedulers
 
 
 def _holding(cluster: Cluster, running: list[tuple[Host, Process]]) -> list[tuple[Host, Process]]:
@@ -208,21 +208,22 @@ def levels(captures: Iterable[Mapping[str, Any]], run_id: str, seconds: int, beg
     )
 
 
-def wish(one: Mapping[str, Any], seconds: int) -> str:
+def wish(capture: Mapping[str, Any], seconds: int) -> str:
     """Return what will be done to a leader, or would be."""
-    level = f"the log level of {SCHEDULER} of {one['host']} stays at {one['former']}"
-    if one["former"] < one["level"]:
+    level = f"the log level of {SCHEDULER} of {capture['host']} stays at {capture['former']}"
+    if capture["former"] < capture["level"]:
         level = (
-            f"the log level of {SCHEDULER} of {one['host']} {one['former']} -> {one['level']} for"
-            f" {seconds} s, where that needs no restart"
+            f"the log level of {SCHEDULER} of {capture['host']} {capture['former']} ->"
+            f" {capture['level']} for {seconds} s, where that needs no restart"
         )
     return (
-        f"{level}; SIGUSR2 to it (pid {one['process']['pid']}), which leads and then logs its cache"
+        f"{level}; SIGUSR2 to it (pid {capture['process']['pid']}), which leads and then logs its"
+        " cache"
     )
 
 
 def result(
-    one: Mapping[str, Any],
+    capture: Mapping[str, Any],
     became: Became | None,
     lines: list[str],
     run_id: str,
@@ -233,56 +234,56 @@ def result(
     It becomes an item of scheduler_capture in report.json.
     """
     dump = cache_dump.parse(lines)
-    found = _telling(one, dump, lines)
+    comparison = _telling(capture, dump, lines)
     return {
-        "cluster": one["cluster"],
-        "host": one["host"],
-        "node": one["node"],
-        "pid": one["process"]["pid"],
-        "version": one["version"],
+        "cluster": capture["cluster"],
+        "host": capture["host"],
+        "node": capture["node"],
+        "pid": capture["process"]["pid"],
+        "version": capture["version"],
         "level": {
-            "former": one["former"],
-            "level": one["level"],
+            "former": capture["former"],
+            "level": capture["level"],
             "raised": bool(became and became.raised),
             "restored": became.restored if became else None,
-            "reason": _level(one, became, run_id),
+            "reason": _level(capture, became, run_id),
         },
-        "dump": {"taken": dump.found, "whole": dump.whole, "reason": _dump(one, dump)},
+        "dump": {"taken": dump.found, "whole": dump.whole, "reason": _dump(capture, dump)},
         "nodes": {
-            name: found[name]
+            name: comparison[name]
             for name in ("api", "cached", "counted", "reasons", "not_cached", "only_cached")
         },
-        "verdict": found["verdict"],
-        "sentence": found["sentence"],
-        "targets": found["targets"],
-        "message": found["message"],
-        "waiting": found["waiting"],
+        "verdict": comparison["verdict"],
+        "sentence": comparison["sentence"],
+        "targets": comparison["targets"],
+        "message": comparison["message"],
+        "waiting": comparison["waiting"],
         "queue": len(dump.queue),
         "mismatch": [one_line(line, 300) for line in dump.mismatch[:MAX_NAMES]],
         "files": dict(files),
     }
 
 
-def _telling(one: Mapping[str, Any], dump: cache_dump.Dump, lines: list[str]) -> dict[str, Any]:
+def _telling(capture: Mapping[str, Any], dump: cache_dump.Dump, lines: list[str]) -> dict[str, Any]:
     """Return the comparison with the message that proves most.
 
     The messages are those in the status of the pods, and those that the scheduler logged meanwhile.
     """
-    known = {heard["message"] for heard in one["heard"]}
+    known_messages = {heard["message"] for heard in capture["heard"]}
     logged = [
         {"message": message, "waiting": [], "targets": []}
         for message in cache_dump.messages(lines)[-MAX_MESSAGES:]
-        if message not in known
+        if message not in known_messages
     ]
-    found = [_compared(one, dump, item) for item in [*one["heard"], *logged]]
-    return min(found, key=lambda item: (ORDER.index(item["verdict"]), not item["targets"]))
+    comparisons = [_compared(capture, dump, item) for item in [*capture["heard"], *logged]]
+    return min(comparisons, key=lambda item: (ORDER.index(item["verdict"]), not item["targets"]))
 
 
 def _compared(
-    one: Mapping[str, Any], dump: cache_dump.Dump, item: Mapping[str, Any]
+    capture: Mapping[str, Any], dump: cache_dump.Dump, item: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the comparison of the cache with one message."""
-    compared = cache_dump.compare(one["nodes"], dump, item["message"], one["faulty"])
+    compared = cache_dump.compare(capture["nodes"], dump, item["message"], capture["faulty"])
     targets: list[str] = []
     sentence = compared.sentence
     if compared.verdict == cache_dump.SHORT and _is_elsewhere(item["message"]):
@@ -306,12 +307,12 @@ def _is_elsewhere(message: str) -> bool:
     return all(reason.kind in ELSEWHERE for reason in scheduling_message.parse(message).reasons)
 
 
-def _level(one: Mapping[str, Any], became: Became | None, run_id: str) -> str:
+def _level(capture: Mapping[str, Any], became: Became | None, run_id: str) -> str:
     """Return the clause about the level, empty where it was raised and restored."""
-    if one["former"] >= one["level"]:
-        return f"it has level {one['former']} already"
+    if capture["former"] >= capture["level"]:
+        return f"it has level {capture['former']} already"
     if became is None:
-        return one["level_reason"] or "it was not asked"
+        return capture["level_reason"] or "it was not asked"
     if became.restored is False:
         trying = (
             "a service there goes on trying, or take it back" if became.trying else "take it back"
@@ -320,13 +321,13 @@ def _level(one: Mapping[str, Any], became: Became | None, run_id: str) -> str:
     return became.reason
 
 
-def _dump(one: Mapping[str, Any], dump: cache_dump.Dump) -> str:
+def _dump(capture: Mapping[str, Any], dump: cache_dump.Dump) -> str:
     """Return why there is no whole dump, empty where there is one."""
-    if one["sent_reason"]:
-        return str(one["sent_reason"])
-    if not one["sent"]:
-        is_known = one["process_is"] not in ("", "ok")
-        return str(one["process_is"]) if is_known else "it was not begun"
+    if capture["sent_reason"]:
+        return str(capture["sent_reason"])
+    if not capture["sent"]:
+        is_known = capture["process_is"] not in ("", "ok")
+        return str(capture["process_is"]) if is_known else "it was not begun"
     if dump.whole:
         return ""
     return "its log has no whole dump" if dump.found else "its log has none of it"

@@ -191,9 +191,9 @@ def _position(
 def _uses(draft: Draft, target: _Target, name: str, boolean: bool | None) -> list[_Use]:
     _refuse_shell(draft, target, name)
     uses: list[_Use] = []
-    argv, taken = target.argv, -1
+    argv, value_index = target.argv, -1
     for index in range(target.begin, len(argv)):
-        if index == taken:
+        if index == value_index:
             continue
         if argv[index] == "--":
             draft.refuse(
@@ -205,8 +205,8 @@ def _uses(draft: Draft, target: _Target, name: str, boolean: bool | None) -> lis
         if equals:
             uses.append(_Use(index, written, value))
         elif _takes(draft, target, index, boolean):
-            taken = index + 1
-            uses.append(_Use(index, written, argv[taken], taken))
+            value_index = index + 1
+            uses.append(_Use(index, written, argv[value_index], value_index))
         else:
             uses.append(_Use(index, written, None))
     return uses

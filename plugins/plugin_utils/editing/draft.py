@@ -30,14 +30,14 @@ _EXPLICIT_KEY = re.compile(r"(?:^|[\s\-,{\[])\?[ \t]*$")
 class EditRefused(ValueError):
     """Refusal of an edit. Its text is one sentence: the place, the reason, the way out."""
 
-    def __init__(self, path: str, line: int | None, why: str, way_out: str) -> None:
+    def __init__(self, path: str, line: int | None, reason: str, way_out: str) -> None:
         place = path
         if line is not None:
             place = f"{path}, line {line}"
-        super().__init__(f"{place}: {why}; {way_out}")
+        super().__init__(f"{place}: {reason}; {way_out}")
         self.path = path
         self.line = line
-        self.why = why
+        self.why = reason
         self.way_out = way_out
 
 
@@ -88,7 +88,7 @@ class Source:
     masked: tuple[tuple[int, int], ...] = ()
 
     @classmethod
-    def of(cls, record: Mapping[str, Any]) -> Source:
+    def from_record(cls, record: Mapping[str, Any]) -> Source:
         """Return the file of a File record of the evidence.
 
         Raises EditRefused when it does not hold the whole text.
@@ -197,11 +197,11 @@ class Draft:
                 "change the template, or what it is rendered from",
             )
 
-    def refuse(self, place: Node | int | None, why: str, way_out: str = BY_HAND) -> NoReturn:
+    def refuse(self, place: Node | int | None, reason: str, way_out: str = BY_HAND) -> NoReturn:
         """Raise EditRefused for a place: a node, a line or the whole file."""
         if isinstance(place, Node):
             place = place.start_mark.line + 1
-        raise EditRefused(self.source.path, place, why, way_out)
+        raise EditRefused(self.source.path, place, reason, way_out)
 
     def refuse_marks(self, node: Node) -> None:
         """Refuse anchors, aliases, tags and block scalars at the place of an edit.
@@ -392,13 +392,13 @@ def _same(root: Node, other: Node) -> bool:
 
     Aliases may make it a graph with cycles, so each pair is compared once.
     """
-    seen: set[tuple[int, int]] = set()
+    seen_pairs: set[tuple[int, int]] = set()
     stack = [(root, other)]
     while stack:
         first, second = stack.pop()
-        if (id(first), id(second)) in seen:
+        if (id(first), id(second)) in seen_pairs:
             continue
-        seen.add((id(first), id(second)))
+        seen_pairs.add((id(first), id(second)))
         if not _is_alike(first, second):
             return False
         stack.extend(zip(_children(first), _children(second), strict=True))

@@ -43,16 +43,16 @@ class Edited:
     told: str
 
 
-def edited(kubelet: Kubelet, wanted: Mapping[str, str]) -> Edited:
+def edited(kubelet: Kubelet, settings: Mapping[str, str]) -> Edited:
     """Return the edit that makes the kubelet's next start read these settings.
 
-    wanted: of FLAGS, to their values. An empty list counts as not set. Raises EditRefused with the
-    place and the way out.
+    settings: of FLAGS, to their values. An empty list counts as not set. Raises EditRefused with
+    the place and the way out.
     """
     read = config.read(kubelet)
     by_path: dict[str, dict[str, str]] = {}
     summaries = []
-    for key, value in wanted.items():
+    for key, value in settings.items():
         if _value(read, key) == value:
             continue
         summaries.append(_summary(read, key, value))
@@ -63,7 +63,7 @@ def edited(kubelet: Kubelet, wanted: Mapping[str, str]) -> Edited:
         changes.append(change)
         diff += difference
         after = _with(after, path, text)
-    _verify(after, wanted)
+    _verify(after, settings)
     return Edited(tuple(changes), after, diff, ", ".join(summaries))
 
 
@@ -119,7 +119,7 @@ def _in_file(file: FileRecord, values: Mapping[str, str]) -> tuple[dict[str, Any
     All is in one write, of what lies between the first and the last change. The text has letters
     where the file is masked, because a masked scalar is no YAML; the difference has the mask.
     """
-    source = Source.of(asdict(file))
+    source = Source.from_record(asdict(file))
     former = text = pod_manifest.parseable(source.text, source.masked)
     for key, value in values.items():
         text = scalar.set_scalar(Source(text, source.path), [key], value).text
@@ -163,10 +163,10 @@ def _with(kubelet: Kubelet, path: str, text: str) -> Kubelet:
     )
 
 
-def _verify(kubelet: Kubelet, wanted: Mapping[str, str]) -> None:
+def _verify(kubelet: Kubelet, settings: Mapping[str, str]) -> None:
     """Read the settings again: several edits of one file must not interfere."""
     read = config.read(kubelet)
-    for key, value in wanted.items():
+    for key, value in settings.items():
         if read.problem or _value(read, key) != value:
             raise EditRefused(
                 str(kubelet.config and kubelet.config.path),

@@ -315,8 +315,8 @@ def _block(draft: Draft, name: str, data: Any) -> list[str]:
     if isinstance(data, list):
         lines = [f"{key}:"]
         for item in data:
-            first, *others = _entries(draft, item)
-            lines += [f"- {first}", *_indented(others)]
+            first, *other_lines = _entries(draft, item)
+            lines += [f"- {first}", *_indented(other_lines)]
         return lines
     return [f"{key}: {_scalar(data, None, False)}"]
 

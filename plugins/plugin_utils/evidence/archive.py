@@ -82,32 +82,32 @@ def documents(path: Path) -> dict[str, bytes]:
 
     Raises ArchiveError or OSError.
     """
-    found: dict[str, bytes] = {}
-    seen: set[str] = set()
+    members: dict[str, bytes] = {}
+    seen_names: set[str] = set()
     with path.open("rb") as file:
         for name, data in _members(_Bounded(file)):
-            if name in seen:
+            if name in seen_names:
                 raise ArchiveError(f"{_shown(name)} is in it twice.")
-            seen.add(name)
-            if len(seen) > MAX_MEMBERS:
+            seen_names.add(name)
+            if len(seen_names) > MAX_MEMBERS:
                 raise ArchiveError(f"it has more than {MAX_MEMBERS} members.")
             if name == FIRST:
                 _check_first(data)
             elif name.startswith(FOLDER):
-                found[name[len(FOLDER) :]] = zlib.compress(data, 1)
-    if FIRST not in seen:
+                members[name[len(FOLDER) :]] = zlib.compress(data, 1)
+    if FIRST not in seen_names:
         raise ArchiveError(f"it is no bundle of kubemend: {FIRST} is missing.")
-    if not found:
+    if not members:
         raise ArchiveError("it holds no evidence.")
-    return found
+    return members
 
 
 def _check_first(data: bytes) -> None:
     try:
-        told: Any = json.loads(data)
+        content: Any = json.loads(data)
     except (ValueError, RecursionError):
         raise ArchiveError(f"{FIRST} is no JSON, or cut.") from None
-    schema = told.get("schema") if isinstance(told, dict) else None
+    schema = content.get("schema") if isinstance(content, dict) else None
     if schema != SCHEMA:
         raise ArchiveError(
             f"its schema is {_shown(str(schema))}, which this version does not read; it reads"
@@ -154,10 +154,10 @@ def _check_member(name: str, kind: bytes, size: int) -> None:
 def _named(header: bytes) -> str:
     """Return the name of a member, if its header is valid."""
     try:
-        told = int(header[148:156].split(b"\0")[0].strip() or b"0", 8)
+        checksum = int(header[148:156].split(b"\0")[0].strip() or b"0", 8)
     except ValueError:
-        told = -1
-    if told != sum(header[:148]) + 8 * 32 + sum(header[156:]):
+        checksum = -1
+    if checksum != sum(header[:148]) + 8 * 32 + sum(header[156:]):
         raise ArchiveError("it is no tar archive, or damaged.")
     name, prefix = (
         part.split(b"\0")[0].decode("ascii", "backslashreplace")
@@ -188,14 +188,14 @@ class _Bounded:
     def read(self, size: int) -> bytes:
         """Return up to size bytes; they are counted before they are read."""
         self._count(size)
-        parts, left = [], size
+        parts, remaining = [], size
         try:
-            while left > 0:
-                part = self._stream.read(min(left, CHUNK))
+            while remaining > 0:
+                part = self._stream.read(min(remaining, CHUNK))
                 if not part:
                     break
                 parts.append(part)
-                left -= len(part)
+                remaining -= len(part)
         except (EOFError, zlib.error, OSError):
             raise ArchiveError("it is cut or damaged.") from None
         return b"".join(parts)

@@ -33,9 +33,9 @@ def checked(document: Document) -> Document:
         return document
     kinds = registry.kinds_of(document)
     refused = {
-        name: _refused(found, malformed)
-        for name, found in collectors.items()
-        if name in kinds and (malformed := _malformed(found, kinds[name]))
+        name: _refused(entry, malformed)
+        for name, entry in collectors.items()
+        if name in kinds and (malformed := _malformed(entry, kinds[name]))
     }
     if not refused:
         return document
@@ -44,18 +44,18 @@ def checked(document: Document) -> Document:
 
 def answer(document: Document, kind: type[Answer]) -> Answer:
     """Return what a collector answered, or an empty answer where it did not."""
-    found = record(document, registry.COLLECTORS[kind])
-    if found.get("status") != "ok":
+    entry = record(document, registry.COLLECTORS[kind])
+    if entry.get("status") != "ok":
         return kind()
-    return _answer_in(found, kind)
+    return _answer_in(entry, kind)
 
 
 def optional_answer(document: Document, kind: type[Answer]) -> Answer | None:
     """Return what a collector answered, None where it did not."""
-    found = record(document, registry.COLLECTORS[kind])
-    if found.get("status") != "ok" or not found.get("data"):
+    entry = record(document, registry.COLLECTORS[kind])
+    if entry.get("status") != "ok" or not entry.get("data"):
         return None
-    return _answer_in(found, kind)
+    return _answer_in(entry, kind)
 
 
 def partial_answer(document: Document, kind: type[Answer]) -> Answer:
@@ -63,8 +63,8 @@ def partial_answer(document: Document, kind: type[Answer]) -> Answer:
     return _answer_in(record(document, registry.COLLECTORS[kind]), kind)
 
 
-def _answer_in(found: Mapping[str, Any], kind: type[Answer]) -> Answer:
-    data = found.get("data")
+def _answer_in(entry: Mapping[str, Any], kind: type[Answer]) -> Answer:
+    data = entry.get("data")
     if data is None:
         return kind()
     return decoded(data, kind).answer
@@ -84,10 +84,10 @@ def record(document: Document, collector: str) -> Mapping[str, Any]:
     collectors = document.get("collectors")
     if not _is_mapping(collectors):
         return {}
-    found = collectors.get(collector)
-    if not _is_mapping(found):
+    entry = collectors.get(collector)
+    if not _is_mapping(entry):
         return {}
-    return found
+    return entry
 
 
 def _is_mapping(value: Any) -> TypeGuard[Mapping[str, Any]]:
@@ -95,17 +95,17 @@ def _is_mapping(value: Any) -> TypeGuard[Mapping[str, Any]]:
     return isinstance(value, (dict, Mapping))
 
 
-def _malformed(found: Any, kind: type) -> tuple[str, ...]:
-    if not isinstance(found, Mapping) or found.get("data") is None:
+def _malformed(entry: Any, kind: type) -> tuple[str, ...]:
+    if not isinstance(entry, Mapping) or entry.get("data") is None:
         return ()
     _LAST.pop(kind, None)  # evidence may have changed since an earlier evaluation
-    return decoded(found["data"], kind).malformed
+    return decoded(entry["data"], kind).malformed
 
 
-def _refused(found: Mapping[str, Any], malformed: tuple[str, ...]) -> dict[str, Any]:
+def _refused(entry: Mapping[str, Any], malformed: tuple[str, ...]) -> dict[str, Any]:
     """Return the record of a collector whose answer cannot be used."""
     named = ", ".join(malformed[:MAX_PATHS])
     if len(malformed) > MAX_PATHS:
         named += ", …"
     message = f"its answer has values of another type than expected: {named}"
-    return {**found, "status": "error", "data": None, "error": message}
+    return {**entry, "status": "error", "data": None, "error": message}

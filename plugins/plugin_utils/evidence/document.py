@@ -286,18 +286,18 @@ def read(path: Path) -> dict[str, Any]:
     return parsed(str(path), data)
 
 
-def parsed(where: str, data: bytes) -> dict[str, Any]:
-    """Return the document in these bytes, checked; an EvidenceError names where."""
+def parsed(location: str, data: bytes) -> dict[str, Any]:
+    """Return the document in these bytes, checked; an EvidenceError names the location."""
     try:
         document = decoded(data)
     except OverflowError as error:
-        raise EvidenceError(f"{where}: {error}.") from None
+        raise EvidenceError(f"{location}: {error}.") from None
     except (ValueError, RecursionError):
-        raise EvidenceError(f"{where}: no JSON, or cut.") from None
+        raise EvidenceError(f"{location}: no JSON, or cut.") from None
     try:
         return validate(document)
     except EvidenceError as error:
-        raise EvidenceError(f"{where}: {error}") from None
+        raise EvidenceError(f"{location}: {error}") from None
 
 
 def validate(document: Any) -> dict[str, Any]:

@@ -20,13 +20,13 @@ def last(read: Callable[[Evidence], Answer]) -> Callable[[Evidence], Answer]:
     evidence once it is read. One document is held, so that memory does not grow, and so that no
     other document can have its identity.
     """
-    held: list[Any] = [object(), None]  # the evidence and its answer
+    cache: list[Any] = [object(), None]  # the evidence and its answer
 
     @functools.wraps(read)
     def remembered(evidence: Evidence) -> Answer:
-        if held[0] is not evidence:
-            held[:] = (evidence, read(evidence))
-        answer: Answer = held[1]
+        if cache[0] is not evidence:
+            cache[:] = (evidence, read(evidence))
+        answer: Answer = cache[1]
         return answer
 
     return remembered

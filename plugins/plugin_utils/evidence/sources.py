@@ -94,17 +94,17 @@ def _best(candidates: list[Source]) -> Source:
 
 
 def _sources(paths: Iterable[str | os.PathLike[str]]) -> Iterator[Source]:
-    for given in paths:
-        path = Path(given).expanduser()
+    for raw_path in paths:
+        path = Path(raw_path).expanduser()
         if path.is_dir() and (path / "evidence").is_dir():
             path = path / "evidence"
         if path.is_file():
             yield from _packed(path) if _is_archive(path) else [(path.name, partial(read, path))]
         elif path.is_dir():
-            found = sorted(file for file in path.glob("*.json") if not file.name.startswith("."))
-            if not found:
+            files = sorted(file for file in path.glob("*.json") if not file.name.startswith("."))
+            if not files:
                 raise EvidenceError(f"{path}: no evidence (*.json) in it.")
-            yield from ((file.name, partial(read, file)) for file in found)
+            yield from ((file.name, partial(read, file)) for file in files)
         else:
             raise EvidenceError(f"{path}: no such folder or bundle.")
 
@@ -134,27 +134,27 @@ _OPENED: dict[tuple[str, int, int, int], list[Source]] = {}
 
 
 def _of_bundle(path: Path, members: dict[str, bytes]) -> list[Source]:
-    found: dict[str, Source] = {}
+    sources: dict[str, Source] = {}
     for member, data in members.items():
-        where = f"{path}: evidence/{member}"
+        location = f"{path}: evidence/{member}"
         try:
-            document = parsed(where, zlib.decompress(data))
+            document = parsed(location, zlib.decompress(data))
         except EvidenceError:
-            found[member] = (member, partial(_unpacked, where, data))
+            sources[member] = (member, partial(_unpacked, location, data))
             continue
         name = file_name(
             document["host"], ".cluster.json" if document.get("kind") == "cluster" else ".json"
         )
         if archive.member_name(name) != archive.FOLDER + member:
             raise EvidenceError(
-                f"{where}: it is of another host, {one_line(document['host'], 80)!r}."
+                f"{location}: it is of another host, {one_line(document['host'], 80)!r}."
             )
-        found[name] = (name, partial(_unpacked, where, data))
-    return list(found.values())
+        sources[name] = (name, partial(_unpacked, location, data))
+    return list(sources.values())
 
 
-def _unpacked(where: str, data: bytes) -> dict[str, Any]:
-    return parsed(where, zlib.decompress(data))
+def _unpacked(location: str, data: bytes) -> dict[str, Any]:
+    return parsed(location, zlib.decompress(data))
 
 
 def _worth(source: Source) -> tuple[int, str]:

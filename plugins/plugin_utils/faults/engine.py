@@ -69,7 +69,7 @@ def evaluate_clusters(
         part: whether these are only some hosts of their clusters. Cluster checks are then left
             to the merge of all parts.
     """
-    selection = _Selection.of(faults, deep, part)
+    selection = _Selection.select_faults(faults, deep, part)
     hosts: list[Host] = []
     api: list[Mapping[str, Any]] = []
     by_host: dict[str, _Results] = {}
@@ -106,7 +106,7 @@ class _Selection:
     tier: list[str]
 
     @classmethod
-    def of(cls, codes: frozenset[str] | None, deep: bool, part: bool) -> _Selection:
+    def select_faults(cls, codes: frozenset[str] | None, deep: bool, part: bool) -> _Selection:
         """Select the faults with these codes (None: all) that such a run can evaluate."""
         selected = [fault for code, fault in CATALOGUE.items() if codes is None or code in codes]
         tier = [code for code, fault in CATALOGUE.items() if deep or fault.tier == "core"]
@@ -324,14 +324,14 @@ class _ResultBuilder:
             for cluster in assembled_clusters
             for host in cluster.hosts
         ]
-        asked = [row for row in host_rows if row.status != "not_asked"]
+        requested_rows = [row for row in host_rows if row.status != "not_asked"]
         return Result(
             tuple(
                 _cluster_row(cluster)
                 for cluster in assembled_clusters
                 if cluster.key or cluster.hosts
             ),
-            tuple(sorted(asked, key=lambda row: row.host)),
+            tuple(sorted(requested_rows, key=lambda row: row.host)),
             tuple(sorted(self.verdicts, key=_verdict_order)),
             tuple(sorted(self._open(), key=lambda item: (item.cluster or "", item.code))),
             tuple(sorted(self.findings, key=_finding_order)),

@@ -48,14 +48,14 @@ class Clocks:
 @memoize.last
 def clocks(cluster: Cluster) -> Clocks:
     """Return the clocks by which the API's answers were read."""
-    found = _readings(cluster)
+    readings = _readings(cluster)
     apart = {
-        name: ahead for name, _collector, clock in found if (ahead := _ahead(clock)) is not None
+        name: ahead for name, _collector, clock in readings if (ahead := _ahead(clock)) is not None
     }
     off = {name: ahead for name, ahead in apart.items() if abs(ahead) > APART}
     read = {
         collector: at
-        for _name, collector, clock in found
+        for _name, collector, clock in readings
         if (at := moment(clock.read_at)) is not None
     }
     # Each API server says its own time. One on the host that reads has the same clock, so that half
@@ -69,16 +69,16 @@ def _readings(cluster: Cluster) -> list[tuple[str, str, Clock]]:
 
     Evidence of an older release has none.
     """
-    found = []
+    readings = []
     server = cluster.typed(Server)
     name = one_line((server.url or "the API server").rpartition("://")[2], 120)
     for collector, clock in (("server", server.clock), ("nodes", cluster.typed(Nodes).clock)):
         if clock is not None:
-            found.append((name, collector, clock))
+            readings.append((name, collector, clock))
     for lock_server in cluster.typed(Locks).servers:
         if lock_server.clock is not None:
-            found.append((one_line(lock_server.address, 120), "locks", lock_server.clock))
-    return found
+            readings.append((one_line(lock_server.address, 120), "locks", lock_server.clock))
+    return readings
 
 
 def _ahead(clock: Clock) -> float | None:
@@ -86,16 +86,19 @@ def _ahead(clock: Clock) -> float | None:
 
     The result is negative where the clock is behind, and None where the evidence does not show it.
     """
-    asked, read = moment(clock.asked_at), moment(clock.read_at)
+    request_time, read = moment(clock.asked_at), moment(clock.read_at)
     try:
-        said = parsedate_to_datetime(clock.date or "")
+        server_time = parsedate_to_datetime(clock.date or "")
     except (TypeError, ValueError, IndexError, OverflowError):
         return None
-    if asked is None or read is None or said.tzinfo is None:
+    if request_time is None or read is None or server_time.tzinfo is None:
         return None
-    if asked > read:
+    if request_time > read:
         return None
-    least, most = (said - read).total_seconds(), (said - asked).total_seconds() + SLACK
+    least, most = (
+        (server_time - read).total_seconds(),
+        (server_time - request_time).total_seconds() + SLACK,
+    )
     if least > 0:
         return least
     if most < 0:
@@ -104,7 +107,7 @@ def _ahead(clock: Clock) -> float | None:
 
 
 def _doubt(cluster: Cluster, off: Mapping[str, float]) -> str:
-    name, ahead = max(off.items(), key=lambda one: abs(one[1]))
+    name, ahead = max(off.items(), key=lambda pair: abs(pair[1]))
     if ahead > 0:
         way = "ahead of"
     else:
@@ -121,10 +124,10 @@ def now(cluster: Cluster, collector: str = "") -> datetime | None:
     Older evidence has only the time of the whole reading. The result is None where no time is
     known.
     """
-    known = clocks(cluster)
-    if known.doubt:
+    all_clocks = clocks(cluster)
+    if all_clocks.doubt:
         return None
-    return known.read.get(collector) or timestamp(cluster.collected_at)
+    return all_clocks.read.get(collector) or timestamp(cluster.collected_at)
 
 
 def age(cluster: Cluster, since: datetime | str | None, collector: str = "") -> float | None:

@@ -44,7 +44,7 @@ class NodeView:
 
     def condition(self, kind: str) -> Condition | None:
         """Ready, or another that is not False."""
-        return next((one for one in self.conditions if one.type == kind), None)
+        return next((condition for condition in self.conditions if condition.type == kind), None)
 
 
 @memoize.last
@@ -81,8 +81,8 @@ def _host(hosts: Mapping[str, Host], node: Node) -> Host | None:
 
 
 def _internal(node: Node) -> tuple[str, ...]:
-    found = [one.address for one in node.addresses if one.type == "InternalIP"]
-    return tuple(address for address in found if address)
+    addresses = [entry.address for entry in node.addresses if entry.type == "InternalIP"]
+    return tuple(address for address in addresses if address)
 
 
 def and_others(names: Sequence[str], shown: int = SHOWN) -> str:

@@ -32,7 +32,7 @@ from . import control_plane, installer
 from . import limits as model_limits
 from .limits import Limits
 from .persistent_sysctl import FILE as SYSCTL_FILE
-from .persistent_sysctl import VENDOR, place, taken
+from .persistent_sysctl import VENDOR, accepted_number, place
 
 FILE = "/etc/modules-load.d/zz-kubemend.conf"
 IP_FORWARD, *BRIDGE = sysctl.RUNNING
@@ -104,7 +104,7 @@ class NodeBoot:
     def ipv4(self) -> bool | None:
         """Has the machine an address of IPv4? None where its addresses are not known."""
         if self.addresses:
-            return any("." in one and ":" not in one for one in self.addresses)
+            return any("." in address and ":" not in address for address in self.addresses)
         return None
 
     def number(self, key: str) -> int | None:
@@ -194,52 +194,52 @@ def problems(node: NodeBoot) -> Iterator[Problem]:
 
     While a file is not known, the next boot is left out.
     """
-    known = node.limits is not None and not node.unread()
+    boot_is_known = node.limits is not None and not node.unread()
     boots = node.booted((*sysctl.RUNNING, FORWARDING, IPV6))
     if not _asks_for_ipv6_alone(boots):
-        yield from _forwarding(node, boots, known and not _contradict(boots))
+        yield from _forwarding(node, boots, boot_is_known and not _contradict(boots))
     bridge = [boots[key] for key in BRIDGE if key in boots]
-    asked = [found for found in bridge if _asks(found)]
-    for found in asked:
-        if node.number(found.key) == 0:
+    requests = [setting for setting in bridge if _asks(setting)]
+    for setting in requests:
+        if node.number(setting.key) == 0:
             yield Problem(
-                found.key,
-                f"{place(found)} says {found.value}, and the kernel has 0: it was never loaded, or"
-                " something lowered it since",
+                setting.key,
+                f"{place(setting)} says {setting.value}, and the kernel has 0: it was never loaded,"
+                " or something lowered it since",
                 True,
                 1,
-                (_line(found),),
+                (_line(setting),),
             )
     yield from _overridden(node, bridge)
     if not node.container:
-        yield from _modules(node, asked, known)
+        yield from _modules(node, requests, boot_is_known)
 
 
 def _asks_for_ipv6_alone(boots: Mapping[str, Setting]) -> bool:
     """Tell whether pods may have IPv6 only: the machine's own IPv4 then proves nothing."""
     if IP_FORWARD in boots or FORWARDING in boots:
         return False
-    return IPV6 in boots and taken(IPV6, boots[IPV6].value) != 0
+    return IPV6 in boots and accepted_number(IPV6, boots[IPV6].value) != 0
 
 
 def _contradict(boots: Mapping[str, Setting]) -> bool:
     """Tell whether the two names of the setting differ; the one that is written last counts."""
-    both = [boots[key] for key in (IP_FORWARD, FORWARDING) if key in boots]
-    return len({taken(found.key, found.value) for found in both}) > 1
+    settings = [boots[key] for key in (IP_FORWARD, FORWARDING) if key in boots]
+    return len({accepted_number(setting.key, setting.value) for setting in settings}) > 1
 
 
-def is_repairable(one: Problem) -> bool:
+def is_repairable(problem: Problem) -> bool:
     """Return whether the plan has a step for it. A kernel without its modules has none to load."""
-    return one.wanted is not None or one.loads
+    return problem.wanted is not None or problem.loads
 
 
-def cure(one: Problem) -> str:
+def cure(problem: Problem) -> str:
     """Return what to do about it, in a sentence."""
-    if one.wanted is None:
+    if problem.wanted is None:
         by_hand = (
-            f"modprobe {one.name}, and " if one.now else ""
-        ) + f"a line {one.name} in a file of /etc/modules-load.d"
-        if one.loads:
+            f"modprobe {problem.name}, and " if problem.now else ""
+        ) + f"a line {problem.name} in a file of /etc/modules-load.d"
+        if problem.loads:
             does = f"the plan does, in {FILE}"
         else:
             does = (
@@ -247,75 +247,80 @@ def cure(one: Problem) -> str:
                 " installed, first"
             )
         return f"{by_hand}: {does}"
-    if one.now:
-        by_hand = f" (by hand, until the next boot: sysctl -w {one.name}={one.wanted})"
+    if problem.now:
+        by_hand = f" (by hand, until the next boot: sysctl -w {problem.name}={problem.wanted})"
     else:
         by_hand = ""
     return (
-        f"write {one.name} = {one.wanted} where nothing overrides it: the plan does, in"
+        f"write {problem.name} = {problem.wanted} where nothing overrides it: the plan does, in"
         f" {SYSCTL_FILE}, and tells the kernel{by_hand}"
     )
 
 
-def _forwarding(node: NodeBoot, boots: Mapping[str, Setting], known: bool) -> Iterator[Problem]:
+def _forwarding(
+    node: NodeBoot, boots: Mapping[str, Setting], boot_is_known: bool
+) -> Iterator[Problem]:
     """Pods' packets are forwarded, or the node drops them all."""
     running = node.number(IP_FORWARD)
     if not node.ipv4 or running is None:
         return
-    found = boots.get(IP_FORWARD) or boots.get(FORWARDING)
+    setting = boots.get(IP_FORWARD) or boots.get(FORWARDING)
     if running == 0:
-        yield _not_forwarding(found, known)
-    elif not known:
+        yield _not_forwarding(setting, boot_is_known)
+    elif not boot_is_known:
         return
-    elif found is None:
+    elif setting is None:
         # A container has it from what makes it; k3s and the like, and dockerd, set it at each
         # start.
         if not node.container and not node.is_set_again:
             yield _forwarding_until_boot(node, running)
-    elif taken(IP_FORWARD, found.value) == 0:
+    elif accepted_number(IP_FORWARD, setting.value) == 0:
         yield Problem(
             IP_FORWARD,
-            f"the kernel has {running}, and {place(found)} brings it back to 0 at the next boot,"
+            f"the kernel has {running}, and {place(setting)} brings it back to 0 at the next boot,"
             f" {SETS_AGAIN}",
             False,
             1,
-            (_line(found),),
+            (_line(setting),),
         )
 
 
-def _not_forwarding(found: Setting | None, known: bool) -> Problem:
+def _not_forwarding(setting: Setting | None, boot_is_known: bool) -> Problem:
     """Describe a kernel that drops pods' packets now, whatever a file asks for."""
-    if found is not None:
-        why = f"{place(found)} says {found.value}"
-        if taken(IP_FORWARD, found.value):
-            why += ": it was never loaded, or something lowered it since"
+    if setting is not None:
+        reason = f"{place(setting)} says {setting.value}"
+        if accepted_number(IP_FORWARD, setting.value):
+            reason += ": it was never loaded, or something lowered it since"
         else:
-            why += ", and so it is after each boot"
-    elif known:
-        why = "no file of sysctl.d sets it"
+            reason += ", and so it is after each boot"
+    elif boot_is_known:
+        reason = "no file of sysctl.d sets it"
     else:
-        why = "what a boot makes of it is not known"
-    places = (_line(found),) if found else ()
-    return Problem(IP_FORWARD, f"the kernel has 0; {why}", True, 1, places, severe=True)
+        reason = "what a boot makes of it is not known"
+    places = (_line(setting),) if setting else ()
+    return Problem(IP_FORWARD, f"the kernel has 0; {reason}", True, 1, places, severe=True)
 
 
 def _forwarding_until_boot(node: NodeBoot, running: int) -> Problem:
     """Describe a kernel that forwards while no file makes the next boot do so."""
     hands = node.by_hand((*sysctl.RUNNING, FORWARDING))
     hand = hands.get(IP_FORWARD) or hands.get(FORWARDING)
-    why = (
+    reason = (
         f"the kernel has {running}, and no file of sysctl.d says so: the next boot brings 0,"
         f" {SETS_AGAIN}"
     )
     if hand is None:
-        return Problem(IP_FORWARD, why, False, 1)
-    why += f"; {place(hand)} says {hand.value}, which nothing reads at boot"
-    return Problem(IP_FORWARD, why, False, 1, (_line(hand),))
+        return Problem(IP_FORWARD, reason, False, 1)
+    reason += f"; {place(hand)} says {hand.value}, which nothing reads at boot"
+    return Problem(IP_FORWARD, reason, False, 1, (_line(hand),))
 
 
-def _asks(found: Setting) -> bool:
+def _asks(setting: Setting) -> bool:
     """Tell whether the operator set it, not a distribution."""
-    return taken(found.key, found.value) not in (None, 0) and not found.path.startswith(VENDOR)
+    return accepted_number(setting.key, setting.value) not in (
+        None,
+        0,
+    ) and not setting.path.startswith(VENDOR)
 
 
 def _overridden(node: NodeBoot, settings: Sequence[Setting]) -> Iterator[Problem]:
@@ -323,32 +328,37 @@ def _overridden(node: NodeBoot, settings: Sequence[Setting]) -> Iterator[Problem
 
     Only switching it off may be on purpose.
     """
-    for found in settings:
-        asked = [
-            one
-            for one in found.overrides
-            if taken(found.key, one[2]) not in (None, 0) and not one[0].startswith(VENDOR)
+    for setting in settings:
+        requests = [
+            override
+            for override in setting.overrides
+            if accepted_number(setting.key, override[2]) not in (None, 0)
+            and not override[0].startswith(VENDOR)
         ]
-        if taken(found.key, found.value) == 0 and asked and node.number(found.key) is not None:
-            path, line, value = asked[-1]
+        if (
+            accepted_number(setting.key, setting.value) == 0
+            and requests
+            and node.number(setting.key) is not None
+        ):
+            path, line, value = requests[-1]
             yield Problem(
-                found.key,
-                f"{path}:{line} says {value}, and {place(found)}, which wins, says 0; the kernel"
-                f" has {node.number(found.key)} now",
-                node.number(found.key) == 0,
+                setting.key,
+                f"{path}:{line} says {value}, and {place(setting)}, which wins, says 0; the kernel"
+                f" has {node.number(setting.key)} now",
+                node.number(setting.key) == 0,
                 1,
-                ((path, line, f"{found.key} = {value}"), _line(found)),
+                ((path, line, f"{setting.key} = {value}"), _line(setting)),
             )
 
 
-def _modules(node: NodeBoot, asked: Sequence[Setting], known: bool) -> Iterator[Problem]:
+def _modules(node: NodeBoot, requests: Sequence[Setting], boot_is_known: bool) -> Iterator[Problem]:
     """Modules that a file of this node names and the kernel does not have.
 
     Br_netfilter that is there and that nothing names.
     """
-    named, settings_of = node.named(), {NETFILTER: asked}
+    named, settings_of = node.named(), {NETFILTER: requests}
     for name in kernel_modules.MODULES:
-        names = [one for one in named if one.name == name]
+        names = [entry for entry in named if entry.name == name]
         settings = settings_of.get(name, ())
         if not names and not settings:
             continue
@@ -356,7 +366,7 @@ def _modules(node: NodeBoot, asked: Sequence[Setting], known: bool) -> Iterator[
         lasts = bool(names) or node.is_set_again
         if state == kernel_modules.ABSENT:
             yield _not_loaded(node, name, names, settings)
-        elif known and state == kernel_modules.LOADED and not lasts:
+        elif boot_is_known and state == kernel_modules.LOADED and not lasts:
             yield _loaded_until_boot(name, settings)
 
 
@@ -365,9 +375,9 @@ def _not_loaded(
 ) -> Problem:
     """Describe an absent module that files of this node name, or that settings need."""
     if names:
-        wishes = " and ".join(one.place for one in names) + " names it"
+        wishes = " and ".join(entry.place for entry in names) + " names it"
     else:
-        lines = ", ".join(f"{found.path}:{found.line}" for found in settings)
+        lines = ", ".join(f"{setting.path}:{setting.line}" for setting in settings)
         wishes = f"{lines} sets what only it brings"
     lacks = ""
     loads = node.answer.tree is True
@@ -376,10 +386,10 @@ def _not_loaded(
             "; the modules of the kernel that runs are not installed: it was updated, or"
             " they lie in a package"
         )
-    places = [(one.path, one.line, one.name) for one in names]
-    places += [_line(found) for found in settings]
-    why = f"it is not loaded, and {wishes}{lacks}"
-    return Problem(name, why, True, None, tuple(places), loads=loads)
+    places = [(entry.path, entry.line, entry.name) for entry in names]
+    places += [_line(setting) for setting in settings]
+    reason = f"it is not loaded, and {wishes}{lacks}"
+    return Problem(name, reason, True, None, tuple(places), loads=loads)
 
 
 def _loaded_until_boot(name: str, settings: Sequence[Setting]) -> Problem:
@@ -391,13 +401,13 @@ def _loaded_until_boot(name: str, settings: Sequence[Setting]) -> Problem:
         f" it, {LOADS_AGAIN}, and {first.path}:{first.line} then sets nothing",
         False,
         None,
-        tuple(_line(found) for found in settings),
+        tuple(_line(setting) for setting in settings),
         loads=True,
     )
 
 
-def _line(found: Setting) -> Place:
-    return found.path, found.line, f"{found.key} = {found.value}"
+def _line(setting: Setting) -> Place:
+    return setting.path, setting.line, f"{setting.key} = {setting.value}"
 
 
 def lost(node: NodeBoot) -> Iterator[Lost]:
@@ -439,11 +449,11 @@ def _read_only(folders: Mapping[str, str | None], mounts: Mapping[str, Mounted])
     for path, real in folders.items():
         if real:
             holders.setdefault(_mount_point(real, mounts), []).append(path)
-    for point, held in sorted(holders.items()):
+    for point, paths in sorted(holders.items()):
         mount = mounts.get(point)
         if mount and "ro" in mount.options.split(","):
             text = one_line(f"{mount.source} {point} {mount.type} {mount.options}", 300)
-            yield Lost(point, "it is read-only", tuple(sorted(held)), None, text)
+            yield Lost(point, "it is read-only", tuple(sorted(paths)), None, text)
 
 
 def _mount_point(path: str, mounts: Mapping[str, Mounted]) -> str:

@@ -228,11 +228,11 @@ def host_of(document: Mapping[str, Any]) -> Host:
 
 def _errors(document: Mapping[str, Any]) -> dict[str, str]:
     """Return the errors of the collectors that gave no answer."""
-    found = {}
+    errors = {}
     for name, record in (document.get("collectors") or {}).items():
         if record.get("status") not in ("ok", "not_asked") and record.get("error"):
-            found[str(name)] = one_line(record["error"], MAX_ERROR)
-    return found
+            errors[str(name)] = one_line(record["error"], MAX_ERROR)
+    return errors
 
 
 def _clock(document: Mapping[str, Any], clock: Any) -> tuple[float, float] | None:
@@ -258,22 +258,22 @@ def _working(lock: Lock | None, steps: Iterable[OpenStep]) -> frozenset[str]:
     return frozenset(runs)
 
 
-def unjudged(known: Mapping[str, Any], reason: str) -> Host:
+def unjudged(record: Mapping[str, Any], reason: str) -> Host:
     """Return the extract of a host whose evidence cannot be evaluated.
 
-    known: its document, or its former extract.
+    record: its document, or its former extract.
     """
-    groups = known.get("groups")
+    groups = record.get("groups")
     if not isinstance(groups, (list, tuple)):
         groups = ()
     return Host(
-        known["host"],
-        _text(known.get("node")),
-        _text(known.get("cluster_key") or known.get("key")),
+        record["host"],
+        _text(record.get("node")),
+        _text(record.get("cluster_key") or record.get("key")),
         "error",
         reason,
         tuple(groups),
-        frozenset([known["host"]]),
+        frozenset([record["host"]]),
         {},
         None,
         Etcd(),
@@ -290,12 +290,12 @@ def _text(value: Any) -> str | None:
 def timestamp(text: str | None) -> datetime | None:
     """Return an RFC 3339 time of the API (with or without fractions), or None."""
     try:
-        found = datetime.fromisoformat(str(text or "").replace("Z", "+00:00"))
+        time = datetime.fromisoformat(str(text or "").replace("Z", "+00:00"))
     except ValueError:
         return None
-    if found.tzinfo:
-        return found
-    return found.replace(tzinfo=timezone.utc)
+    if time.tzinfo:
+        return time
+    return time.replace(tzinfo=timezone.utc)
 
 
 def moment(seconds: float | None) -> datetime | None:

@@ -123,7 +123,7 @@ class ControlPlane:
     # (path, namespace/name) of static pods that hold no component
     others: tuple[tuple[str, str], ...] = ()
 
-    def of(self, component: str) -> list[Process]:
+    def processes_of(self, component: str) -> list[Process]:
         """Return this host's instances of a component that belong to the cluster."""
         return [
             process for process in self.processes if process.component == component and process.ours
@@ -240,11 +240,11 @@ def _line_at(text: str, number: int | None) -> str:
 
 
 def _read_manifests(files: Iterable[FileRecord]) -> _StaticPods:
-    found = _StaticPods()
+    static_pods = _StaticPods()
     for file in files:
         if file.kind in ("file", "symlink"):
-            found.add(file)
-    return found
+            static_pods.add(file)
+    return static_pods
 
 
 def _named_after(path: str) -> str | None:
@@ -292,22 +292,22 @@ def _config(file: instances.ConfigFile | None) -> ConfigFile | None:
     path = file.host_path or file.path or "?"
     if file.text is None:
         return ConfigFile(path, None, None, {}, (), file.error or "not readable")
-    found = _Election()
+    election = _Election()
     try:
-        for where, value, number in pod_manifest.scalars(
+        for keys, value, number in pod_manifest.scalars(
             pod_manifest.parseable(file.text, file.masked)
         ):
-            found.add(tuple(str(key).lower() for key in where), value, number)
+            election.add(tuple(str(key).lower() for key in keys), value, number)
     except pod_manifest.ManifestError as error:
         return ConfigFile(path, None, error.line, {}, (), error.problem)
     return ConfigFile(
         path,
-        found.elect,
-        found.line,
-        found.locks,
-        tuple(found.names),
-        found.problem,
-        found.said,
+        election.elect,
+        election.line,
+        election.locks,
+        tuple(election.names),
+        election.problem,
+        election.said,
     )
 
 
@@ -462,9 +462,9 @@ def _ours(process: ComponentProcess, trusted: frozenset[str]) -> bool | None:
     in_ordinary_pod = bool(process.pod_uid) and not process.static
     if process.component in ("kube-apiserver", "etcd"):
         return not in_ordinary_pod
-    own = authority_digests(_text_of(process.kubeconfig), _pem_of(process.authority))
-    if own and trusted:
-        return bool(own & trusted)
+    digests = authority_digests(_text_of(process.kubeconfig), _pem_of(process.authority))
+    if digests and trusted:
+        return bool(digests & trusted)
     if in_ordinary_pod:
         return None
     return True

@@ -224,11 +224,11 @@ class Node:
         ]
         settings = tuple(part for part in parts if part is not None)
         amounts = [kubelet_config.cpus(part.value) for part in settings]
-        known = [amount for amount in amounts if amount is not None]
-        if len(known) < len(amounts):
+        known_amounts = [amount for amount in amounts if amount is not None]
+        if len(known_amounts) < len(amounts):
             texts = " and ".join(part.text for part in settings)
             return Reservation(None, None, settings, f"{texts}: no quantity of CPUs")
-        return self._summed(ceil(sum(known, Fraction(0))), settings)
+        return self._summed(ceil(sum(known_amounts, Fraction(0))), settings)
 
     def _summed(self, number: int, settings: tuple[Setting, ...]) -> Reservation:
         """Return the reservation of so many CPUs."""
@@ -341,9 +341,9 @@ def read(document: Mapping[str, Any]) -> Node | None:
     if kubelet is None:
         return None
     config = kubelet_config.read(kubelet)
-    seen = contract.answer(document, pinning.Pinning)
-    state, trouble = _state_file(seen.cpu_state)
-    release = pflag.parse_version((seen.kubelet_version or "").rpartition(" ")[2])
+    answer = contract.answer(document, pinning.Pinning)
+    state, trouble = _state_file(answer.cpu_state)
+    release = pflag.parse_version((answer.kubelet_version or "").rpartition(" ")[2])
     policy, setting = _policy(config, release)
     last_words = ""
     if kubelet.process is None:
@@ -353,8 +353,8 @@ def read(document: Mapping[str, Any]) -> Node | None:
         policy,
         setting,
         state,
-        seen.cpu_state,
-        seen,
+        answer.cpu_state,
+        answer,
         kubelet.process is not None,
         release,
         trouble,
@@ -465,10 +465,10 @@ def read_memory(file: FileRecord) -> MemoryState:
     """
     if file.binary:
         return MemoryState("it is no text")
-    found = memory_manager_state.memory_state(file.text)
-    if found.checksum == WRONG:
-        return replace(found, problem=CHECKSUM)
-    return found
+    state = memory_manager_state.memory_state(file.text)
+    if state.checksum == WRONG:
+        return replace(state, problem=CHECKSUM)
+    return state
 
 
 def _even(rows: Iterable[Row]) -> bool:

@@ -77,7 +77,7 @@ def _unknown(options: Mapping[str, str], release: Release | None) -> str:
     """Return the options that a release does not know."""
     if release is None:
         return ""
-    unknown = sorted(one for one in options if not _is_known(one, release))
+    unknown = sorted(option for option in options if not _is_known(option, release))
     if unknown:
         return f"{OPTIONS} {', '.join(unknown)} not known to Kubernetes {_name(release)}"
     return ""
@@ -93,9 +93,9 @@ def _is_known(option: str, release: Release) -> bool:
 def _neither(options: Mapping[str, str]) -> str:
     """Return the known options whose values are no truth values."""
     odd = sorted(
-        f"{one}: {value}"
-        for one, value in options.items()
-        if one in STAGES and value not in TRUTHS | LIES
+        f"{option}: {value}"
+        for option, value in options.items()
+        if option in STAGES and value not in TRUTHS | LIES
     )
     if odd:
         return f"{OPTIONS} {', '.join(odd)} neither true nor false"
@@ -109,20 +109,20 @@ def _off(options: Mapping[str, str], gates: Mapping[str, str], release: Release 
     gated = _gated(options, gates, release)
     if gated is None:
         return ""
-    stage, which, gate = gated
+    stage, names, gate = gated
     return (
-        f"{OPTIONS} {', '.join(which)} {stage} in Kubernetes {_name(release)}, and the feature gate"
+        f"{OPTIONS} {', '.join(names)} {stage} in Kubernetes {_name(release)}, and the feature gate"
         f" {gate} is not on"
     )
 
 
 def _apart(options: Mapping[str, str], topology: str) -> str:
     """Return the options that exclude each other, or that the topology manager excludes."""
-    given = {one for one, value in options.items() if value in TRUTHS}
+    choices = {option for option, value in options.items() if value in TRUTHS}
     for pair in APART:
-        if given.issuperset(pair):
+        if choices.issuperset(pair):
             return f"{OPTIONS} {' and '.join(pair)} excluding each other"
-    if SOCKET in given and topology == "single-numa-node":
+    if SOCKET in choices and topology == "single-numa-node":
         return f"{OPTIONS} {SOCKET} excluded by the topologyManagerPolicy {topology}"
     return ""
 
@@ -158,8 +158,8 @@ def _stage(release: Release, beta: Release, stable: Release) -> str:
 
 def _of_stage(stage: str, options: Iterable[str], release: Release) -> list[str]:
     """Return the known options that have this stage in a release."""
-    known = sorted(one for one in options if one in STAGES)
-    return [one for one in known if _stage(release, *STAGES[one][1:]) == stage]
+    known_options = sorted(option for option in options if option in STAGES)
+    return [option for option in known_options if _stage(release, *STAGES[option][1:]) == stage]
 
 
 def _on(gates: Mapping[str, str], gate: str, stage: str) -> bool:

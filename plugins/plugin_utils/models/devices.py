@@ -85,14 +85,14 @@ class Pod:
         if self.placed:
             return f"nodeName set by {self.owner or 'its author'}"
         if self.owner:
-            whose = f", for {self.owner}"
+            suffix = f", for {self.owner}"
         else:
-            whose = ", without an owner"
+            suffix = ", without an owner"
         return (
             f"placed by {self.scheduler or 'a scheduler'}"
             if self.placed is False
             else f"schedulerName {self.scheduler}"
-        ) + whose
+        ) + suffix
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ class Node:
         return None
 
     @property
-    def seen(self) -> Devices | None:
+    def evidence(self) -> Devices | None:
         """The evidence of its device plugin folder, None without."""
         if self.host:
             return self.host.devices
@@ -145,9 +145,9 @@ class Node:
     @property
     def checkpoint(self) -> Checkpoint:
         """Return the kubelet's record of devices, an empty one where it is not known."""
-        if self.seen is None or self.seen.checkpoint is None:
+        if self.evidence is None or self.evidence.checkpoint is None:
             return Checkpoint()
-        return self.seen.checkpoint
+        return self.evidence.checkpoint
 
     @property
     def registered(self) -> Mapping[str, tuple[str, ...]]:
@@ -157,9 +157,9 @@ class Node:
     @property
     def sockets(self) -> tuple[Socket, ...]:
         """Return the sockets in the device plugin folder, without the kubelet's own."""
-        if self.seen is None:
+        if self.evidence is None:
             return ()
-        return self.seen.sockets
+        return self.evidence.sockets
 
     def missing(self, collector: str = "devices") -> tuple[Missing, ...]:
         """Return what is missing of its own evidence."""
@@ -179,11 +179,11 @@ class Node:
         alone: a pod that was given devices is rejected only by a kubelet that has started since.
         """
         once = self.release is not None and not ENDED_AGAIN[0] <= self.release <= ENDED_AGAIN[1]
-        given = self.had_devices(pod)
-        if once and given:
+        proof = self.had_devices(pod)
+        if once and proof:
             return True
         across = self._across_restart(pod)
-        if across and not (once or given):
+        if across and not (once or proof):
             return None
         return across
 
@@ -209,12 +209,12 @@ class Node:
         A rejected pod may also get some of it.
         """
         resource = pod.refusal.resource or ""
-        held = sum(
-            len(one.devices)
-            for one in self.holdings()
-            if one.pod_uid == pod.uid and one.resource == resource
+        count = sum(
+            len(holding.devices)
+            for holding in self.holdings()
+            if holding.pod_uid == pod.uid and holding.resource == resource
         )
-        return 0 < pod.requests.get(resource, 0) <= max(held, pod.had.get(resource, 0))
+        return 0 < pod.requests.get(resource, 0) <= max(count, pod.had.get(resource, 0))
 
     def holdings(self) -> list[Holding]:
         """Who holds devices by the checkpoint, and what became of those pods.
@@ -254,13 +254,13 @@ class Node:
         entries = self.checkpoint.entries
         if len(entries) >= MAX_ENTRIES:
             return []
-        known = {(entry.pod_uid, entry.resource) for entry in entries}
+        recorded_pairs = {(entry.pod_uid, entry.resource) for entry in entries}
         running = [pod for pod in self.pods if pod.runs and not pod.deleted]
         requested = [(pod, name) for pod in running for name in self._registered_of(pod)]
         return [
             (pod, resource)
             for pod, resource in requested
-            if known.isdisjoint((uid, resource) for uid in pod.uids())
+            if recorded_pairs.isdisjoint((uid, resource) for uid in pod.uids())
         ]
 
     def _registered_of(self, pod: Pod) -> list[str]:
@@ -287,10 +287,10 @@ class Node:
 
         A kubelet empties the folder before it makes that, and plugins register later.
         """
-        if self.seen is None or self.seen.kubelet_socket is None:
+        if self.evidence is None or self.evidence.kubelet_socket is None:
             return False
-        own = self.seen.kubelet_socket.made
-        return own is not None and socket.made is not None and socket.made + 1 < own
+        own_time = self.evidence.kubelet_socket.made
+        return own_time is not None and socket.made is not None and socket.made + 1 < own_time
 
     def unserved(self, resource: str) -> bool | None:
         """Tell whether no plugin can be at work for a resource without a healthy device.
@@ -300,7 +300,7 @@ class Node:
         A plugin serves one resource behind one socket. If no more sockets answer than other
         resources have healthy devices, none is left for this resource.
         """
-        if self.seen is None:
+        if self.evidence is None:
             return None
         served = sum(
             1 for name, (dummy, healthy) in self.resources.items() if healthy and name != resource
@@ -334,12 +334,12 @@ def nodes(cluster: Cluster) -> Iterator[Node]:
         yield node
 
 
-def _add_pods(node: Node, found: NodePods) -> None:
+def _add_pods(node: Node, node_pods: NodePods) -> None:
     """Add the pods of a node that rejected one."""
     node.asked = True
-    node.pods = [_pod(pod) for pod in found.pods]
-    node.plugins = found.plugins
-    node.count = max(node.count, found.rejected or 0)
+    node.pods = [_pod(pod) for pod in node_pods.pods]
+    node.plugins = node_pods.plugins
+    node.count = max(node.count, node_pods.rejected or 0)
 
 
 def _pod(pod: OwnedPod) -> Pod:

@@ -83,15 +83,15 @@ def foreign(document: Mapping[str, Any]) -> str | None:
 
 
 def note(
-    document: Mapping[str, Any], remedy: str, component: str | None, left: Iterable[str] = ()
+    document: Mapping[str, Any], remedy: str, component: str | None, paths: Iterable[str] = ()
 ) -> str:
     """Return what to set in kubespray's inventory, so that its next run does not undo this step.
 
     The result is empty for other hosts and remedies.
 
-    left: what installers left on the hosts of the cluster, for a step that belongs to none of them
+    paths: what installers left on the hosts of the cluster, for a step that belongs to none of them
     """
-    if component not in _VARIABLES or not (_kubespray(document) if document else _sprayed(left)):
+    if component not in _VARIABLES or not (_kubespray(document) if document else _sprayed(paths)):
         return ""
     if remedy == "edit_config":
         return _SCHEDULER_FILE

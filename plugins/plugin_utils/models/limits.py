@@ -104,11 +104,11 @@ class Shortage:
     @property
     def culprit(self) -> Holder | None:
         """The one process that holds more than half of the limit."""
-        if self.holders and 2 * self.held(self.holders[0]) > self.limit:
+        if self.holders and 2 * self.usage_of(self.holders[0]) > self.limit:
             return self.holders[0]
         return None
 
-    def held(self, holder: Holder) -> int:
+    def usage_of(self, holder: Holder) -> int:
         """Return how much of the limit a process holds."""
         if self.key == FILE_MAX:
             return holder.open
@@ -278,12 +278,12 @@ class Limits:
     @memoize.last
     def processes(self) -> tuple[Holder, ...]:
         """Return kubelet, runtimes and sshd, then the processes near their own limit."""
-        found: dict[int, Holder] = {}
+        holders: dict[int, Holder] = {}
         for process in self.answer.processes or ():
-            _enter(found, _component(process))
+            _enter(holders, _component(process))
         for holder in self.descriptors.nofile:
-            _enter(found, _near_limit(holder))
-        return tuple(found.values())
+            _enter(holders, _near_limit(holder))
+        return tuple(holders.values())
 
     def full(self) -> list[Holder]:
         """Return the processes that have as many files open as they may."""
@@ -325,7 +325,7 @@ class Limits:
         if not shares or self.uncounted or any(count is None for count, _uid in shares):
             return None, ""
         count, uid = max(shares, key=lambda share: share[0])
-        return count, f" by {whose(uid)}"
+        return count, f" by {describe_user(uid)}"
 
     def _of_inotify(self, key: str) -> Iterator[Shortage]:
         counted = INOTIFY[key][0]
@@ -340,8 +340,8 @@ class Limits:
                 continue
             if 0 < limit <= count:
                 shown = (
-                    f"processes of {whose(user.uid)} hold {count} inotify {counted}; what a process"
-                    " inherited counts for each of them"
+                    f"processes of {describe_user(user.uid)} hold {count} inotify {counted}; what a"
+                    " process inherited counts for each of them"
                 )
                 yield Shortage(key, limit, user.uid, shown, self._holders(counted, user.uid))
 
@@ -353,7 +353,7 @@ class Limits:
         opened = 0
         if trial == "instance":
             opened = tried.opened or 0
-        shown = f"another inotify {trial} could not be made by {whose(tried.uid)} ({error})"
+        shown = f"another inotify {trial} could not be made by {describe_user(tried.uid)} ({error})"
         if opened:
             shown += f" after {opened} that were left: a kubelet that starts needs more"
         yield Shortage(key, limit, tried.uid, shown, self._holders(counted, tried.uid), opened)
@@ -383,9 +383,9 @@ class Limits:
 INOTIFY = {INSTANCES: ("instances", "instance", "EMFILE"), WATCHES: ("watches", "watch", "ENOSPC")}
 
 
-def _enter(found: dict[int, Holder], process: Holder | None) -> None:
+def _enter(holders: dict[int, Holder], process: Holder | None) -> None:
     if process is not None:
-        found.setdefault(process.pid, process)
+        holders.setdefault(process.pid, process)
 
 
 def _component(process: LimitedProcess) -> Holder | None:
@@ -424,7 +424,7 @@ def _near_limit(process: process_holder.Holder) -> Holder | None:
     )
 
 
-def whose(uid: int | None) -> str:
+def describe_user(uid: int | None) -> str:
     """Return a user as messages name it."""
     if uid is None:
         return "a user that is not known"
@@ -439,9 +439,9 @@ def holder(process: process_holder.Holder) -> Holder | None:
         return None
     container = one_line(process.container_id or "", 80)[:12]
     unit = one_line(process.unit or "", 80)
-    where = unit
+    place = unit
     if process.pod_uid:
-        where = _pod(process, container)
+        place = _pod(process, container)
     uid = process.uid
     if uid is None:
         uid = -1
@@ -449,7 +449,7 @@ def holder(process: process_holder.Holder) -> Holder | None:
         process.pid,
         one_line(process.comm or "?", 40),
         uid,
-        where,
+        place,
         unit=unit,
         container=container,
         named=bool(process.pod),

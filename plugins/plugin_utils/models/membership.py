@@ -28,14 +28,14 @@ def assemble(hosts: Iterable[Host], documents: Iterable[Mapping[str, Any]]) -> l
     """
     hosts, documents = list(hosts), list(documents)
     clusters, nowhere = _place(hosts, documents)
-    found = [clusters[key] for key in sorted(clusters)]
-    for cluster in found:
+    ordered_clusters = [clusters[key] for key in sorted(clusters)]
+    for cluster in ordered_clusters:
         cluster.hosts.sort(key=lambda host: host.host)
         _find_members(cluster)
     if nowhere:
-        found.append(Cluster(None, nowhere))
-    node_hosts.settle(found)
-    return found
+        ordered_clusters.append(Cluster(None, nowhere))
+    node_hosts.settle(ordered_clusters)
+    return ordered_clusters
 
 
 def _place(
@@ -151,15 +151,15 @@ def etcd_names(member: Member) -> set[str]:
 def _find_members(cluster: Cluster) -> None:
     """Find the members of the control plane: by inventory, components, the API or etcd."""
     nodes = cluster.typed(Nodes).items
-    known = _known_hosts(cluster, nodes)
+    hosts_by_name = _known_hosts(cluster, nodes)
     members = {host.host: host for host in filter(_is_member, cluster.hosts)}
     strangers: dict[str, UnlistedMember] = {}
     named: set[str] = set()
     for aliases, source in _witnesses(cluster, nodes):
-        host = _first_known(aliases, known)
+        host = _first_known(aliases, hosts_by_name)
         if host is not None:
             members[host.host] = host
-            named.update(known[alias].host for alias in aliases if alias in known)
+            named.update(hosts_by_name[alias].host for alias in aliases if alias in hosts_by_name)
         elif strangers.keys().isdisjoint(aliases):
             strangers.update(dict.fromkeys(aliases, UnlistedMember(aliases[0], source)))
     cluster.members = [members[name] for name in sorted(members)]
@@ -178,17 +178,17 @@ def _is_silent(host: Host) -> bool:
 
 def _known_hosts(cluster: Cluster, nodes: Iterable[Node]) -> dict[str, Host]:
     """Map every name and address of a host to it, also those of its Node."""
-    known = {name: host for host in cluster.hosts for name in host.names}
+    hosts_by_name = {name: host for host in cluster.hosts for name in host.names}
     for node in nodes:
         aliases = node_hosts.names(node)
-        host = _first_known(aliases, known)
+        host = _first_known(aliases, hosts_by_name)
         if host is not None:
-            known.update(dict.fromkeys(aliases, host))
-    return known
+            hosts_by_name.update(dict.fromkeys(aliases, host))
+    return hosts_by_name
 
 
-def _first_known(aliases: Iterable[str], known: Mapping[str, Host]) -> Host | None:
-    return next((known[alias] for alias in aliases if alias in known), None)
+def _first_known(aliases: Iterable[str], hosts_by_name: Mapping[str, Host]) -> Host | None:
+    return next((hosts_by_name[alias] for alias in aliases if alias in hosts_by_name), None)
 
 
 def _is_member(host: Host) -> bool:
@@ -199,8 +199,8 @@ def _is_member(host: Host) -> bool:
         return False
     if any(use.component != "etcd" for use in plane.files):
         return True
-    own = {process.component for process in plane.processes if process.ours}
-    return bool(own - {"etcd", "cloud-controller-manager"})
+    components = {process.component for process in plane.processes if process.ours}
+    return bool(components - {"etcd", "cloud-controller-manager"})
 
 
 def _witnesses(cluster: Cluster, nodes: Iterable[Node]) -> Iterator[tuple[list[str], str]]:
@@ -219,7 +219,7 @@ def _endpoint_witnesses(cluster: Cluster) -> Iterator[tuple[list[str], str]]:
     advertised = {
         pflag.string_flag(process.argv, "advertise-address")
         for plane in planes
-        for process in plane.of("kube-apiserver")
+        for process in plane.processes_of("kube-apiserver")
     }
     for address in cluster.typed(Endpoints).addresses:
         ip = address.rsplit(":", 1)[0].strip("[]")
@@ -244,11 +244,11 @@ def _own_name_first(member: Member) -> list[str]:
 
 def _is_stacked(cluster: Cluster, listed: Iterable[list[str]]) -> bool:
     """Tell whether a member of etcd is a host of the control plane."""
-    own: set[str] = set()
+    member_names: set[str] = set()
     for host in cluster.hosts:
         if _is_member(host):
-            own |= host.names
-    return any(own.intersection(names) for names in listed)
+            member_names |= host.names
+    return any(member_names.intersection(names) for names in listed)
 
 
 def lost(cluster: Cluster) -> list[str]:
@@ -295,7 +295,9 @@ def beside(cluster: Cluster, name: str) -> list[str]:
     return [
         host.host
         for host in cluster.members
-        if host.host != name and host.control_plane and host.control_plane.of("kube-apiserver")
+        if host.host != name
+        and host.control_plane
+        and host.control_plane.processes_of("kube-apiserver")
     ]
 
 

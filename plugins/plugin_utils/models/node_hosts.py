@@ -40,13 +40,15 @@ def not_nodes(cluster: Cluster) -> list[Host]:
 
 def settle(clusters: Iterable[Cluster]) -> None:
     """Note in each cluster which host of the run each Node of its API is."""
-    found = list(clusters)
-    for cluster in found:
-        known = _by_name(cluster, found)
+    all_clusters = list(clusters)
+    for cluster in all_clusters:
+        hosts_by_name = _by_name(cluster, all_clusters)
         for node in cluster.typed(Nodes).items:
             if not node.name:
                 continue
-            cluster.node_hosts[node.name] = next(filter(None, map(known.get, names(node))), None)
+            cluster.node_hosts[node.name] = next(
+                filter(None, map(hosts_by_name.get, names(node))), None
+            )
             if node.control_plane:
                 cluster.control_plane_nodes.add(node.name)
 
@@ -57,14 +59,14 @@ def _by_name(cluster: Cluster, clusters: Iterable[Cluster]) -> dict[str, Host]:
     A host whose kubelet trusts another CA is in a cluster of its own, which no API proves.
     """
     silent = [other for other in clusters if other is not cluster and other.api_status != "ok"]
-    others = [host for other in silent for host in other.hosts]
-    return {name: host for host in (*others, *cluster.hosts) for name in host.names}
+    other_hosts = [host for other in silent for host in other.hosts]
+    return {name: host for host in (*other_hosts, *cluster.hosts) for name in host.names}
 
 
 def names(node: Node) -> list[str]:
     """Return a Node's name and addresses."""
-    found = (node.name, *(address.address for address in node.addresses))
-    return [name for name in found if name]
+    aliases = (node.name, *(address.address for address in node.addresses))
+    return [name for name in aliases if name]
 
 
 def unhosted(cluster: Cluster) -> list[str]:
@@ -75,14 +77,18 @@ def unhosted(cluster: Cluster) -> list[str]:
 def undecided(cluster: Cluster) -> list[Host]:
     """Return hosts that may be a Node under another name: they did not say who they are."""
     named = {host.host for host in cluster.node_hosts.values() if host is not None}
-    mute = [one for one in cluster.hosts if one.missing("system", absent_is_answer=False)]
+    mute = [
+        candidate
+        for candidate in cluster.hosts
+        if candidate.missing("system", absent_is_answer=False)
+    ]
     return [host for host in mute if host.host not in named]
 
 
 def coverage(cluster: Cluster, key: str | None) -> Coverage:
     """Count the Nodes of the API and those that were audited, and say why others were not."""
-    left = dict.fromkeys(unhosted(cluster), NO_HOST)
-    left.update((host.host, _why(host)) for host in cluster.hosts if host.status != "ok")
+    reasons = dict.fromkeys(unhosted(cluster), NO_HOST)
+    reasons.update((host.host, _why(host)) for host in cluster.hosts if host.status != "ok")
     matched = [host for host in cluster.node_hosts.values() if host is not None]
     if cluster.node_hosts:
         hosts = matched
@@ -93,20 +99,20 @@ def coverage(cluster: Cluster, key: str | None) -> Coverage:
         nodes = len(cluster.node_hosts)
     else:
         nodes = None
-    return Coverage(key, nodes, len(audited), tuple(sorted(left.items())))
+    return Coverage(key, nodes, len(audited), tuple(sorted(reasons.items())))
 
 
-def placed(one: Coverage, outside: Mapping[str, Mapping[str, Any]]) -> Coverage:
+def placed(counts: Coverage, outside: Mapping[str, Mapping[str, Any]]) -> Coverage:
     """Name Nodes that the inventory has outside the run.
 
     outside: {host: {reason, address}}
     """
-    known: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     for host, row in outside.items():
-        known.update(dict.fromkeys((str(row.get("address")), host), str(row["reason"])))
-    left = [(name, known.get(name, reason)) for name, reason in one.left if reason == NO_HOST]
-    left += [(name, reason) for name, reason in one.left if reason != NO_HOST]
-    return replace(one, left=tuple(sorted(left)))
+        reasons.update(dict.fromkeys((str(row.get("address")), host), str(row["reason"])))
+    rows = [(name, reasons.get(name, reason)) for name, reason in counts.left if reason == NO_HOST]
+    rows += [(name, reason) for name, reason in counts.left if reason != NO_HOST]
+    return replace(counts, left=tuple(sorted(rows)))
 
 
 def _why(host: Host) -> str:

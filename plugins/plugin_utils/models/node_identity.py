@@ -89,10 +89,10 @@ class Identity:
 
     def here(self, address: str) -> bool | None:
         """Return whether this address is one of the machine's; None where that is not known."""
-        found = ip(address)
-        if found is None or self.addresses is None:
+        ip_address = ip(address)
+        if ip_address is None or self.addresses is None:
             return None
-        if str(found) in self.addresses or found.is_loopback or found.is_unspecified:
+        if str(ip_address) in self.addresses or ip_address.is_loopback or ip_address.is_unspecified:
             return True
         if self.more:
             return None
@@ -101,10 +101,10 @@ class Identity:
 
 def _name(argv: tuple[str, ...], override: str | None, hostname: str | None) -> str | None:
     """Return the name under which a kubelet registers its Node, or None."""
-    given = hostname or ""
+    raw_name = hostname or ""
     if override and override.strip():
-        given = override
-    name = given.strip().lower()
+        raw_name = override
+    name = raw_name.strip().lower()
     if not argv or not _NAME.fullmatch(name):
         return None
     return name
@@ -151,15 +151,17 @@ def ip(text: object) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 
 def of_urls(text: str | None) -> tuple[str, ...]:
     """Return the addresses in a list of URLs, as etcd's flags have them; a name is none."""
-    found = (_URL.match(part.strip()) for part in (text or "").split(","))
+    matches = (_URL.match(part.strip()) for part in (text or "").split(","))
     return tuple(
-        str(ip(match.group(1))) for match in found if match and ip(match.group(1)) is not None
+        str(ip(match.group(1))) for match in matches if match and ip(match.group(1)) is not None
     )
 
 
 def _node_ips(argv: tuple[str, ...]) -> tuple[str, ...]:
-    found = (ip(part) for part in (pflag.string_flag(argv, "node-ip") or "").split(","))
-    return tuple(str(one) for one in found if one is not None and not one.is_unspecified)
+    addresses = (ip(part) for part in (pflag.string_flag(argv, "node-ip") or "").split(","))
+    return tuple(
+        str(address) for address in addresses if address is not None and not address.is_unspecified
+    )
 
 
 def _certificate(document: Mapping[str, Any], kubelet: Kubelet) -> str:
@@ -182,14 +184,14 @@ def _places(host: str, unit: KubeletUnit | None) -> tuple[EvidenceRef, ...]:
     """Return the lines of the unit's environment files that set name or address."""
     if unit is None:
         return ()
-    found = [
+    proofs = [
         EvidenceRef(
             "file", host, path=one_line(file.path, 200), line=number, text=one_line(line, 300)
         )
         for file in unit.environment_files
         for number, line in _naming_lines(file.text or "")
     ]
-    return tuple(found[:SHOWN])
+    return tuple(proofs[:SHOWN])
 
 
 def _naming_lines(text: str) -> Iterator[tuple[int, str]]:
@@ -209,25 +211,27 @@ def _refused(document: Mapping[str, Any], process: KubeletProcess | None) -> tup
         return None
     logs = contract.answer(document, KubeletEnd).lines, contract.answer(document, KubeletLog).lines
     for lines in logs:
-        said = _lines_of(process.pid, lines)
-        found = exit_cause.misnamed(unit_journal.Start(lines=said))
-        if found and found[0] == document["node"]:
-            return found[1], found[2]
+        process_lines = _lines_of(process.pid, lines)
+        refusal = exit_cause.misnamed(unit_journal.Start(lines=process_lines))
+        if refusal and refusal[0] == document["node"]:
+            return refusal[1], refusal[2]
     return None
 
 
 def _lines_of(pid: int, lines: Iterable[str]) -> list[unit_journal.Said]:
     """Return the lines of one process."""
-    said = itertools.chain.from_iterable(start.lines for start in unit_journal.starts(lines))
-    return [line for line in said if line.pid == pid]
+    journal_lines = itertools.chain.from_iterable(
+        start.lines for start in unit_journal.starts(lines)
+    )
+    return [line for line in journal_lines if line.pid == pid]
 
 
-def _networks(found: CniFolder | None) -> Networks | None:
-    if found is None:
+def _networks(folder: CniFolder | None) -> Networks | None:
+    if folder is None:
         return None
     return Networks(
-        one_line(found.folder, 200),
-        tuple(one_line(file.name, 120) for file in found.files if file.size),
-        tuple(one_line(file.name, 120) for file in found.files if not file.size),
-        one_line(found.error or "", 120),
+        one_line(folder.folder, 200),
+        tuple(one_line(file.name, 120) for file in folder.files if file.size),
+        tuple(one_line(file.name, 120) for file in folder.files if not file.size),
+        one_line(folder.error or "", 120),
     )

@@ -97,20 +97,24 @@ def lasting(limits: Limits) -> Iterator[Lasting]:
         return
     boot, hand = limits.at_boot(), limits.by_hand()
     for key, running in sorted(limits.kernel.items()):
-        found = boot.get(key)
-        if key in WATCHED and found is None:
+        setting = boot.get(key)
+        if key in WATCHED and setting is None:
             yield from _untold(key, running, hand.get(key))
-        elif key in WATCHED and found and taken(key, found.value) is not None:
-            yield from _told(key, running, found, taken(key, found.value) or 0)
+        elif key in WATCHED and setting and accepted_number(key, setting.value) is not None:
+            yield from _told(key, running, setting, accepted_number(key, setting.value) or 0)
 
 
 def says(limits: Limits, key: str, running: int) -> bool:
     """Return whether a file of this host sets at boot as much as the kernel has, or more."""
-    found = limits.at_boot().get(key)
-    return key in WATCHED and found is not None and (taken(key, found.value) or 0) >= running
+    setting = limits.at_boot().get(key)
+    return (
+        key in WATCHED
+        and setting is not None
+        and (accepted_number(key, setting.value) or 0) >= running
+    )
 
 
-def taken(key: str, text: str) -> int | None:
+def accepted_number(key: str, text: str) -> int | None:
     """Return the number, where the kernel would take it."""
     value = sysctl_d.number(text)
     if value is not None and 0 <= value <= MOST.get(key, value):
@@ -120,7 +124,7 @@ def taken(key: str, text: str) -> int | None:
 
 def _untold(key: str, running: int, hand: Setting | None) -> Iterator[Lasting]:
     """Nothing sets it at boot. /etc/sysctl.conf is read by hand only, where no link leads to it."""
-    value, default = taken(key, hand.value) if hand else None, KERNEL_DEFAULT.get(key)
+    value, default = accepted_number(key, hand.value) if hand else None, KERNEL_DEFAULT.get(key)
     if hand and value is not None and running <= value:
         yield Lasting(
             key,
@@ -141,11 +145,11 @@ def _untold(key: str, running: int, hand: Setting | None) -> Iterator[Lasting]:
         )
 
 
-def _told(key: str, running: int, found: Setting, value: int) -> Iterator[Lasting]:
-    won = (found.path, found.line, f"{key} = {found.value}")
+def _told(key: str, running: int, setting: Setting, value: int) -> Iterator[Lasting]:
+    won = (setting.path, setting.line, f"{key} = {setting.value}")
     beaten = [
-        (path, line, text, taken(key, text))
-        for path, line, text in found.overrides
+        (path, line, text, accepted_number(key, text))
+        for path, line, text in setting.overrides
         if path.startswith(("/etc/", "/run/"))
     ]
     higher = [
@@ -154,13 +158,13 @@ def _told(key: str, running: int, found: Setting, value: int) -> Iterator[Lastin
         if number is not None and number > value
     ]
     if higher:
-        path, line, text, most = max(higher, key=lambda one: one[3])
+        path, line, text, most = max(higher, key=lambda row: row[3])
         yield Lasting(
             key,
             running,
             max(most, running),
-            f"{path}:{line} says {most}, and {place(found)}, which"
-            f" {_precedence(found, path, line)}, says {value}; the kernel has {running} now",
+            f"{path}:{line} says {most}, and {place(setting)}, which"
+            f" {_precedence(setting, path, line)}, says {value}; the kernel has {running} now",
             ((path, line, f"{key} = {text}"), won),
             own=True,
         )
@@ -169,36 +173,36 @@ def _told(key: str, running: int, found: Setting, value: int) -> Iterator[Lastin
             key,
             running,
             running,
-            f"the kernel has {running}, and {place(found)} brings it back to {value} at the next"
+            f"the kernel has {running}, and {place(setting)} brings it back to {value} at the next"
             " boot",
             (won,),
         )
     # what a distribution ships was not set on purpose, and is not for every machine
-    elif running < value and not found.path.startswith(VENDOR):
+    elif running < value and not setting.path.startswith(VENDOR):
         yield Lasting(
             key,
             running,
             value,
-            f"{place(found)} says {value}, and the kernel has {running}: it was never loaded, or"
+            f"{place(setting)} says {value}, and the kernel has {running}: it was never loaded, or"
             " something lowered it since",
             (won,),
         )
 
 
-def _precedence(found: Setting, path: str, line: int) -> str:
+def _precedence(setting: Setting, path: str, line: int) -> str:
     """Return why a setting overrides this line."""
-    if found.who:
-        return f"{found.who} sets after sysctl.d"
-    if (posixpath.basename(found.path), found.line) > (posixpath.basename(path), line):
+    if setting.who:
+        return f"{setting.who} sets after sysctl.d"
+    if (posixpath.basename(setting.path), setting.line) > (posixpath.basename(path), line):
         return "is read later"
     return "names it without a pattern"
 
 
-def place(found: Setting) -> str:
+def place(setting: Setting) -> str:
     """Return where a setting is, as an operator edits it."""
-    text = f"{found.path}:{found.line}"
-    if found.real and found.real != found.path:
-        text += f" ({found.real})"
+    text = f"{setting.path}:{setting.line}"
+    if setting.real and setting.real != setting.path:
+        text += f" ({setting.real})"
     return text
 
 
@@ -208,8 +212,8 @@ def asked_for(limits: Limits, key: str) -> Iterable[int]:
     The values are those that decide at boot and by hand, and those that KM407 reports as meant.
     """
     return [
-        *(taken(key, found.value) or 0 for found in _deciding(limits, key)),
-        *(one.wanted for one in lasting(limits) if one.key == key),
+        *(accepted_number(key, setting.value) or 0 for setting in _deciding(limits, key)),
+        *(entry.wanted for entry in lasting(limits) if entry.key == key),
     ]
 
 
@@ -228,32 +232,32 @@ def above(limits: Limits, key: str, number: int) -> list[str]:
         sysctl_d.at_boot(_with_ours(limits, key, number), (key,)),
         (key,),
     ).get(key)
-    found = _deciding(limits, key)
-    places = [(one.path, one.line, one.value) for one in found]
-    places += itertools.chain.from_iterable(one.overrides for one in found)
+    settings = _deciding(limits, key)
+    places = [(setting.path, setting.line, setting.value) for setting in settings]
+    places += itertools.chain.from_iterable(setting.overrides for setting in settings)
     places = [place for place in places if not place[0].startswith(VENDOR)]
     if last:
         places.insert(0, (last.path, last.line, last.value))
     lines = [
         f"{path}:{line}"
         for path, line, value in places
-        if path != FILE and (taken(key, value) or 0) > number
+        if path != FILE and (accepted_number(key, value) or 0) > number
     ]
     return list(dict.fromkeys(lines))
 
 
-def _with_ours(limits: Limits, key: str, wanted: int) -> list[FileRecord]:
+def _with_ours(limits: Limits, key: str, target: int) -> list[FileRecord]:
     """Return the files as they are, and kubemend's with this alone."""
-    ours = FileRecord(FILE, kind="file", text=f"{key} = {wanted}\n")
-    return [*(file for file in limits.records if file.path != FILE), ours]
+    own_file = FileRecord(FILE, kind="file", text=f"{key} = {target}\n")
+    return [*(file for file in limits.records if file.path != FILE), own_file]
 
 
-def later(limits: Limits, key: str, wanted: int) -> Later:
+def later(limits: Limits, key: str, target: int) -> Later:
     """Return what overrides kubemend's file at boot, and what else is to be known of it.
 
     `sysctl --system`, files that were not read.
     """
-    every = _with_ours(limits, key, wanted)
+    every = _with_ours(limits, key, target)
     boot, hand = (
         sysctl_d.at_boot(every, (key,)).get(key),
         sysctl_d.by_hand(every, (key,)).get(key),
@@ -261,26 +265,26 @@ def later(limits: Limits, key: str, wanted: int) -> Later:
     notes = _unread_notes(limits)
     if boot is None:
         line = sysctl_d.excluding(every[:-1], key)
-        why = (
+        reason = (
             f"{line or 'a line'} (-{key}, without a value) is read after {FILE} and keeps it from"
             " being set at boot: put a # before that line"
         )
-        return Later(why, "; ".join(notes))
-    if _is_less(boot, wanted):
+        return Later(reason, "; ".join(notes))
+    if _is_less(boot, target):
         return _over(
-            limits, boot, wanted, f"is read after {FILE} and says {one_line(boot.value, 80)}", notes
+            limits, boot, target, f"is read after {FILE} and says {one_line(boot.value, 80)}", notes
         )
-    over = _later_setting(limits, key, boot, wanted)
+    over = _later_setting(limits, key, boot, target)
     if over:
         return _over(
             limits,
             over,
-            wanted,
+            target,
             f"says {one_line(over.value, 80)}, which {over.who} sets after sysctl.d",
             notes,
         )
-    if hand and _is_less(hand, wanted):
-        notes.insert(0, _last_by_hand(limits, hand, wanted))
+    if hand and _is_less(hand, target):
+        notes.insert(0, _last_by_hand(limits, hand, target))
     return Later(None, "; ".join(notes))
 
 
@@ -297,18 +301,20 @@ def _unread_notes(limits: Limits) -> list[str]:
     return [f"{', '.join(unread[:3])} could not be read: whether that overrides it is not known"]
 
 
-def _later_setting(limits: Limits, key: str, boot: Setting, wanted: int) -> Setting | None:
-    """Return what sets less than wanted after the files of sysctl.d are read."""
+def _later_setting(limits: Limits, key: str, boot: Setting, target: int) -> Setting | None:
+    """Return what sets less than the target after the files of sysctl.d are read."""
     keys: tuple[str, ...] = (key,)
     if key in sysctl_overrides.SAME:
         keys = (key, sysctl_overrides.SAME[key])
     late = sysctl_overrides.at_boot(limits.answer.late, {key: boot}, keys)
-    return next((one for one in late.values() if one.who and _is_less(one, wanted)), None)
+    return next(
+        (setting for setting in late.values() if setting.who and _is_less(setting, target)), None
+    )
 
 
-def _last_by_hand(limits: Limits, hand: Setting, wanted: int) -> str:
+def _last_by_hand(limits: Limits, hand: Setting, target: int) -> str:
     """Return a sentence on the line that `sysctl --system` reads after kubemend's file."""
-    edit = _edit(limits, hand, wanted)
+    edit = _edit(limits, hand, target)
     must = "change that line too"
     if edit:
         must = f"that line must read {edit.new} too"
@@ -316,35 +322,37 @@ def _last_by_hand(limits: Limits, hand: Setting, wanted: int) -> str:
     return f"sysctl --system reads {says_less}: {must}"
 
 
-def _over(limits: Limits, found: Setting, wanted: int, what: str, notes: Sequence[str]) -> Later:
+def _over(
+    limits: Limits, setting: Setting, target: int, phrase: str, notes: Sequence[str]
+) -> Later:
     """Return how to change a line that overrides kubemend's.
 
     It is raised where it is in one of the host's own files, else it is for the operator to change.
     """
-    edit = _edit(limits, found, wanted)
+    edit = _edit(limits, setting, target)
     if edit:
         way = f"it must read {edit.new}"
     else:
         way = "raise it there, or take the line away"
-    return Later(f"{place(found)} {what}: {way}", "; ".join(notes), edit)
+    return Later(f"{place(setting)} {phrase}: {way}", "; ".join(notes), edit)
 
 
-def _edit(limits: Limits, found: Setting, wanted: int) -> Edit | None:
+def _edit(limits: Limits, setting: Setting, target: int) -> Edit | None:
     """Return the line with this value in its place.
 
     A vendor's file is not kubemend's to change, nor one that is written at every boot, nor a
     pattern's other keys.
     """
     files = conf_lines.usable([*limits.records, *sysctl_overrides.records(limits.answer.late)])
-    file = next((file for file in files if file.path == found.path), None)
+    file = next((file for file in files if file.path == setting.path), None)
     old = None
     if file is not None:
-        old = dict(conf_lines.lines(file)).get(found.line)
-    path = found.real or found.path
-    if old is None or not path.startswith("/etc/") or sysctl.key_of(old) != found.key:
+        old = dict(conf_lines.lines(file)).get(setting.line)
+    path = setting.real or setting.path
+    if old is None or not path.startswith("/etc/") or sysctl.key_of(old) != setting.key:
         return None
-    return Edit(path, found.line, old, wanted)
+    return Edit(path, setting.line, old, target)
 
 
-def _is_less(found: Setting, wanted: int) -> bool:
-    return found.path != FILE and (sysctl_d.number(found.value) or 0) < wanted
+def _is_less(setting: Setting, target: int) -> bool:
+    return setting.path != FILE and (sysctl_d.number(setting.value) or 0) < target

@@ -74,10 +74,10 @@ class Measure:
         if self.free is None or not self.total:
             return f"{self.signal} is not known ({self.error or 'the node did not say'})"
         if self.is_bytes:
-            what = f"{size(self.free)} of {size(self.total)}"
+            amount = f"{size(self.free)} of {size(self.total)}"
         else:
-            what = f"{self.free} of {self.total}"
-        return f"{self.signal} is {what} ({percent(self.free, self.total)})"
+            amount = f"{self.free} of {self.total}"
+        return f"{self.signal} is {amount} ({percent(self.free, self.total)})"
 
 
 @dataclass(frozen=True)
@@ -103,10 +103,10 @@ class Threshold:
         return number * total / 100
 
     def __str__(self) -> str:
-        where = "the kubelet's default" + SINCE.get(self.signal, "")
+        origin = "the kubelet's default" + SINCE.get(self.signal, "")
         if self.setting:
-            where = f"{self.kind}, {_place(self.setting)}"
-        return f"{self.signal}<{one_line(self.value, 40)} ({where})"
+            origin = f"{self.kind}, {_place(self.setting)}"
+        return f"{self.signal}<{one_line(self.value, 40)} ({origin})"
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ class Pressure:
     threads: tuple[Large, ...] = ()
     problem: str = ""
 
-    def of(self, condition: str) -> Iterator[tuple[Measure, list[Threshold], bool]]:
+    def measures_of(self, condition: str) -> Iterator[tuple[Measure, list[Threshold], bool]]:
         """Yield each measure of a condition, its thresholds, and whether one is crossed now."""
         for measure in self.measures:
             if measure.signal in SIGNALS.get(condition, ()):
@@ -194,8 +194,8 @@ def _measures(answer: pressure.Pressure) -> Iterator[Measure]:
 
 def _of_filesystem(filesystem: pressure.Filesystem) -> Iterator[Measure]:
     name, path = one_line(filesystem.name, 40), one_line(filesystem.path, 200)
-    where = (one_line(filesystem.mount or "", 200), one_line(filesystem.type or "", 200))
-    mount = " ".join(where).strip()
+    parts = (one_line(filesystem.mount or "", 200), one_line(filesystem.type or "", 200))
+    mount = " ".join(parts).strip()
     error = one_line(filesystem.error or "", 80)
     free, total = _natural(filesystem.free), _natural(filesystem.total)
     yield Measure(f"{name}.available", free, total, path, mount, error)
@@ -214,17 +214,19 @@ def thresholds(config: KubeletConfig) -> Iterator[Threshold]:
         if key == "evictionHard" and (not written or merges):
             missing = {name: value for name, value in DEFAULTS.items() if name not in written}
             yield from (Threshold(name, value, key) for name, value in missing.items())
-        yield from (Threshold(name, value, key, where) for name, (value, where) in written.items())
+        yield from (
+            Threshold(name, value, key, setting) for name, (value, setting) in written.items()
+        )
 
 
 def _written(config: KubeletConfig, key: str, flag: str) -> dict[str, tuple[str, Setting]]:
     """Return the thresholds that the command line sets, else those of the configuration."""
-    given = pflag.string_flag(config.argv, flag)
-    if given is None:
+    flag_value = pflag.string_flag(config.argv, flag)
+    if flag_value is None:
         return {name: (value.value, value) for name, value in config.mapping(key, flag).items()}
-    pairs = [part.partition("<") for part in given.split(",") if "<" in part]
+    pairs = [part.partition("<") for part in flag_value.split(",") if "<" in part]
     return {
-        name.strip(): (value.strip(), Setting(value.strip(), f"--{flag}={given}"))
+        name.strip(): (value.strip(), Setting(value.strip(), f"--{flag}={flag_value}"))
         for name, _sign, value in pairs
     }
 
@@ -282,9 +284,11 @@ def percent(part: int, whole: int) -> str:
     return f"{100 * part / whole:.1f} %"
 
 
-def told(condition: str, host: str, found: Pressure) -> tuple[list[str], list[EvidenceRef]]:
+def describe_condition(
+    condition: str, host: str, node_pressure: Pressure
+) -> tuple[list[str], list[EvidenceRef]]:
     """Return what a condition is about in clauses, and the proofs of all that is known of it."""
-    rows = list(found.of(condition))
+    rows = list(node_pressure.measures_of(condition))
     clauses = [
         f"{measure}{_at(measure)}, below {_bounds(measure, bounds)}"
         for measure, bounds, crossed in rows
@@ -295,13 +299,16 @@ def told(condition: str, host: str, found: Pressure) -> tuple[list[str], list[Ev
     ]
     if condition == "DiskPressure":
         short = {measure.signal.partition(".")[0] for measure, _bound, crossed in rows if crossed}
-        proofs += _large_folders(host, found, short)
+        proofs += _large_folders(host, node_pressure, short)
     if condition == "MemoryPressure":
         proofs += [
-            _process(host, process, f"{size(process.value)} resident") for process in found.memory
+            _process(host, process, f"{size(process.value)} resident")
+            for process in node_pressure.memory
         ]
     if condition == "PIDPressure":
-        proofs += [_process(host, process, f"{process.value} threads") for process in found.threads]
+        proofs += [
+            _process(host, process, f"{process.value} threads") for process in node_pressure.threads
+        ]
     return clauses, proofs
 
 
@@ -309,9 +316,11 @@ def _process(host: str, process: Large, uses: str) -> EvidenceRef:
     return EvidenceRef("process", host, pid=process.pid, text=f"{process.name}: {uses}")
 
 
-def _large_folders(host: str, found: Pressure, short: set[str]) -> list[EvidenceRef]:
+def _large_folders(host: str, node_pressure: Pressure, short: set[str]) -> list[EvidenceRef]:
     filesystems = [
-        filesystem for filesystem in found.filesystems if filesystem.name in short or not short
+        filesystem
+        for filesystem in node_pressure.filesystems
+        if filesystem.name in short or not short
     ]
     rows: dict[tuple[str, int], tuple[Large, bool]] = {}
     for filesystem in filesystems:
@@ -320,7 +329,9 @@ def _large_folders(host: str, found: Pressure, short: set[str]) -> list[Evidence
     proofs = [
         _folder(host, folder, complete) for folder, complete in list(rows.values())[: 2 * SHOWN]
     ]
-    return proofs + [proof for first in filesystems[:1] for proof in _rest(host, found, first)]
+    return proofs + [
+        proof for first in filesystems[:1] for proof in _rest(host, node_pressure, first)
+    ]
 
 
 def _shown(filesystem: Counted) -> list[Large]:
@@ -340,25 +351,27 @@ def _folder(host: str, folder: Large, complete: bool) -> EvidenceRef:
     return EvidenceRef("file", host, path=folder.name, text=text)
 
 
-def _rest(host: str, found: Pressure, counted: Counted) -> Iterator[EvidenceRef]:
+def _rest(host: str, node_pressure: Pressure, counted: Counted) -> Iterator[EvidenceRef]:
     """Yield what else is in use, where the folders that were counted are not most of it."""
     name = f"{counted.name}.available"
-    where = next(
-        (measure for measure in found.measures if measure.signal == name and measure.mount), None
+    filesystem = next(
+        (measure for measure in node_pressure.measures if measure.signal == name and measure.mount),
+        None,
     )
-    if where is None or not counted.complete:
+    if filesystem is None or not counted.complete:
         return
-    if where.total is None or where.free is None or counted.total is None:
+    if filesystem.total is None or filesystem.free is None or counted.total is None:
         return
-    used, held = where.total - where.free, counted.total
-    if 2 * held < used:
+    used, counted_bytes = filesystem.total - filesystem.free, counted.total
+    if 2 * counted_bytes < used:
         yield EvidenceRef(
             "file",
             host,
-            path=where.path,
+            path=filesystem.path,
             text=(
-                f"the folders that were counted hold {size(held)} of {size(used)} in use: the rest"
-                " lies elsewhere on it, or in deleted files that a process has open (lsof +L1)"
+                f"the folders that were counted hold {size(counted_bytes)} of {size(used)} in use:"
+                " the rest lies elsewhere on it, or in deleted files that a process has open (lsof"
+                " +L1)"
             ),
         )
 

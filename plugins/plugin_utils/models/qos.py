@@ -112,11 +112,11 @@ def subjects(answer: Pinnable) -> list[Subject]:
             pods.setdefault(key, []).append(item)
         else:
             templates[key] = item
-    found = []
+    all_subjects = []
     for key in sorted({*templates, *pods}):
-        template, mine = templates.get(key), tuple(pods.get(key, ()))
-        found.append(Subject(*key, template, mine, (template or mine[0]).manager))
-    return found
+        template, own_pods = templates.get(key), tuple(pods.get(key, ()))
+        all_subjects.append(Subject(*key, template, own_pods, (template or own_pods[0]).manager))
+    return all_subjects
 
 
 def label(container: ContainerResources) -> str:
@@ -144,20 +144,20 @@ def lacks(item: PinnableItem) -> tuple[Lack, ...]:
     """Return every field of a pod or template that keeps it from being pinned."""
     if item.pod_level is not None:  # it decides alone, whatever the containers say
         return tuple(_lacks(item.pod_level, "the pod as a whole", False))
-    found = [
-        one
+    gaps = [
+        lack
         for container in item.containers
-        for one in _lacks(container, label(container), bool(container.injected))
+        for lack in _lacks(container, label(container), bool(container.injected))
     ]
     if item.expected and not any(map(_is_meant, item.containers)):
-        found += [
-            Lack(label(one), "limits.cpu", f"limits.cpu {one.cpu_limit} is no whole number")
-            for one in item.containers
-            if one.kind == APP
-            and quantity.positive(one.cpu_limit)
-            and not quantity.whole(one.cpu_limit)
+        gaps += [
+            Lack(label(app), "limits.cpu", f"limits.cpu {app.cpu_limit} is no whole number")
+            for app in item.containers
+            if app.kind == APP
+            and quantity.positive(app.cpu_limit)
+            and not quantity.whole(app.cpu_limit)
         ]
-    return tuple(found)
+    return tuple(gaps)
 
 
 def _lacks(container: PodResources, name: str, injected: bool) -> Iterator[Lack]:
@@ -179,10 +179,10 @@ def _lacks(container: PodResources, name: str, injected: bool) -> Iterator[Lack]
             )
 
 
-def said(found: Iterable[Lack]) -> str:
+def describe_lacks(gaps: Iterable[Lack]) -> str:
     """Lacks in words, container by container."""
     by: dict[str, list[str]] = {}
-    for lack in found:
+    for lack in gaps:
         by.setdefault(lack.container + (" (injected)" if lack.injected else ""), []).append(
             lack.text
         )
@@ -194,8 +194,15 @@ def target(item: PinnableItem) -> ContainerResources | None:
 
     The result is None where no container asks for whole CPUs.
     """
-    found = [one for one in item.containers if _is_meant(one) and not one.injected]
-    return next((one for one in found if _own(one, "memory")), found[0] if found else None)
+    candidates = [
+        container
+        for container in item.containers
+        if _is_meant(container) and not container.injected
+    ]
+    return next(
+        (container for container in candidates if _own(container, "memory")),
+        candidates[0] if candidates else None,
+    )
 
 
 def cure(item: PinnableItem) -> Cure:
@@ -248,30 +255,33 @@ def _settled(
     container: ContainerResources, resource: str, goal: ContainerResources
 ) -> tuple[str | None, str]:
     """(value, what it costs) of a resource that is not equal yet."""
-    own = _own(container, resource)
+    own_value = _own(container, resource)
     request, limit = _amounts(container, resource)
     if container.kind == INIT:
-        given = _own(goal, resource)
-        if given is None or own is None or _units(own) <= _units(given):
-            return given, ""
+        goal_value = _own(goal, resource)
+        if goal_value is None or own_value is None or _units(own_value) <= _units(goal_value):
+            return goal_value, ""
         return (
-            own,
+            own_value,
             (
                 f"{label(container)} asks for more {resource} than {label(goal)}: the pod needs"
-                f" {own} to start"
+                f" {own_value} to start"
             ),
         )
-    if own is None:
+    if own_value is None:
         return None, ""
     if not quantity.positive(limit):
-        return own, f"{label(container)} gets a limit of {own} {resource}, what it requests now"
+        return (
+            own_value,
+            f"{label(container)} gets a limit of {own_value} {resource}, what it requests now",
+        )
     if resource == "cpu" and quantity.whole(limit):
         alone = ", and with a whole number CPUs of its own"
     else:
         alone = ""
     return (
-        own,
-        f"{label(container)} requests {own} {resource} instead of {request or 'none'}{alone}",
+        own_value,
+        f"{label(container)} requests {own_value} {resource} instead of {request or 'none'}{alone}",
     )
 
 
@@ -285,13 +295,13 @@ def patch(kind: str, values: Mapping[tuple[str, str], Mapping[str, str]]) -> dic
     Raises KeyError for a kind without a template.
     """
     spec: dict[str, Any] = {}
-    for (role, name), given in sorted(values.items()):
+    for (role, name), resources in sorted(values.items()):
         if role == APP:
-            where = "containers"
+            section = "containers"
         else:
-            where = "initContainers"
-        spec.setdefault(where, []).append(
-            {"name": name, "resources": {"requests": dict(given), "limits": dict(given)}}
+            section = "initContainers"
+        spec.setdefault(section, []).append(
+            {"name": name, "resources": {"requests": dict(resources), "limits": dict(resources)}}
         )
     body: dict[str, Any] = {"spec": spec}
     for key in reversed(PATCHED[kind]):
@@ -323,31 +333,33 @@ def command(subject: Subject, body: Mapping[str, Any]) -> str | None:
 def advise(subject: Subject) -> Advice:
     """Return what to do about it: the patch, or why there is none."""
     item = subject.template or subject.pods[0]
-    found = cure(item)
+    remedy = cure(item)
     more = _injection((item, *subject.pods))
     elsewhere = _elsewhere(subject)
-    if found.choose:
-        return Advice(_at_place(elsewhere, "; ".join([*found.choose, *more])))
-    if not found.values:
+    if remedy.choose:
+        return Advice(_at_place(elsewhere, "; ".join([*remedy.choose, *more])))
+    if not remedy.values:
         return Advice(
             "; ".join(more)
             or "see what set the class of the pod: nothing of it says why it is not Guaranteed"
         )
-    wanted = "; ".join([_wanted(found.values), *found.notes, *more])
+    text = "; ".join([_wanted(remedy.values), *remedy.notes, *more])
     if elsewhere:
-        return Advice(_at_place(elsewhere, wanted))
-    body = patch(subject.kind, found.values)
+        return Advice(_at_place(elsewhere, text))
+    body = patch(subject.kind, remedy.values)
     if subject.kind == "CronJob":
         effect = "for the Jobs that it makes from then on"
     else:
         effect = "which rolls its pods out again"
-    return Advice(f"patch {subject.title}, {effect}: {wanted}", body, command(subject, body))
+    return Advice(f"patch {subject.title}, {effect}: {text}", body, command(subject, body))
 
 
 def _injection(pods: Iterable[PinnableItem]) -> list[str]:
     """Return what to do about injected containers that keep a pod from being Guaranteed."""
     containers = itertools.chain.from_iterable(pod.containers for pod in pods)
-    injected = {label(one) for one in containers if one.injected and _unequal(one)}
+    injected = {
+        label(container) for container in containers if container.injected and _unequal(container)
+    }
     if not injected:
         return []
     return [
@@ -367,8 +379,8 @@ def _at_place(place: str, text: str) -> str:
 def _wanted(values: Mapping[tuple[str, str], Mapping[str, str]]) -> str:
     """Return in words the requests and limits that make a pod Guaranteed."""
     containers = []
-    for (role, name), given in values.items():
-        amounts = " and ".join(f"{resource} {value}" for resource, value in given.items())
+    for (role, name), resources in values.items():
+        amounts = " and ".join(f"{resource} {value}" for resource, value in resources.items())
         containers.append(f"{label(ContainerResources(kind=role, name=name))} {amounts}")
     return f"give as requests and limits {'; '.join(containers)}"
 
@@ -382,8 +394,8 @@ def _is_static(subject: Subject) -> bool:
 def _elsewhere(subject: Subject) -> str:
     """Return why a patch of the owner's template is not the way, and what is; empty where it is."""
     if subject.manager is not None:
-        who = " ".join(filter(None, (subject.manager.tool, subject.manager.name)))
-        return f"{who} owns {subject.title} and would undo a patch, so change it there"
+        manager = " ".join(filter(None, (subject.manager.tool, subject.manager.name)))
+        return f"{manager} owns {subject.title} and would undo a patch, so change it there"
     if _is_static(subject):
         return "a static pod, so change its manifest on its node"
     if subject.kind in ("Pod", "Job"):

@@ -23,11 +23,11 @@ SHOWN = 8
 LASTING, WISH = "lasting", "wish"  # what a token of KM407 begins with
 
 
-def token(document: Mapping[str, Any], what: str, *more: Any) -> Token | None:
+def token(document: Mapping[str, Any], subject: str, *more: Any) -> Token | None:
     """Return what a host shares with every host of its kernel; None where its boot has no id."""
     boot = contract.answer(document, System).boot_id
     if boot is not None and len(boot) >= 32:
-        return (what, boot, *more)
+        return (subject, boot, *more)
     return None
 
 
@@ -46,7 +46,7 @@ def merge(
     # The host of what is used up first: what is said of the same setting besides is then said of
     # that host, and one step of a plan answers both.
     chosen: dict[tuple[Any, ...], str | None] = {}
-    for shared, group in sorted(groups.items(), key=lambda one: one[0][0] in (LASTING, WISH)):
+    for shared, group in sorted(groups.items(), key=lambda pair: pair[0][0] in (LASTING, WISH)):
         if shared in settled:
             _drop(findings, verdicts, group, settled[shared])
         elif len({item.host for item in group}) > 1:
@@ -67,11 +67,11 @@ def _drop(
     findings: list[Finding], verdicts: list[Verdict], group: list[Finding], host: str
 ) -> None:
     """Leave out what another host answers for the kernel that these hosts share with it."""
-    ours = {item.id for item in group}
-    findings[:] = [item for item in findings if item.id not in ours]
+    ids = {item.id for item in group}
+    findings[:] = [item for item in findings if item.id not in ids]
     note = f"its kernel is that of {host}, whose files say it"
     for item in group:
-        if not any(one.code == item.code and one.host == item.host for one in findings):
+        if not any(finding.code == item.code and finding.host == item.host for finding in findings):
             _say(verdicts, item.code, item, "not_applicable", note)
 
 
@@ -79,10 +79,10 @@ def _join(
     findings: list[Finding], verdicts: list[Verdict], group: list[Finding], first: Finding
 ) -> None:
     """Put this one in the place of all, for every host."""
-    one = _of_every_host(first, group)
-    place, ours = findings.index(first), {item.id for item in group}
-    findings[place] = one
-    findings[:] = [item for item in findings if item is one or item.id not in ours]
+    finding = _of_every_host(first, group)
+    place, ids = findings.index(first), {item.id for item in group}
+    findings[place] = finding
+    findings[:] = [item for item in findings if item is finding or item.id not in ids]
     for item in group:
         if item.code != first.code:
             _say(verdicts, first.code, item, "present", "")
@@ -99,11 +99,11 @@ def _join(
 def _of_every_host(first: Finding, group: list[Finding]) -> Finding:
     """Return a finding for the hosts of all, of the greatest severity."""
     names = tuple(dict.fromkeys([first.host or "", *sorted(item.host or "" for item in group)]))
-    others = names[1:]
-    text = ", ".join(others[:SHOWN])
-    if len(others) > SHOWN:
-        text += f" and {len(others) - SHOWN} more"
-    verb = "shares" if len(others) == 1 else "share"
+    other_hosts = names[1:]
+    text = ", ".join(other_hosts[:SHOWN])
+    if len(other_hosts) > SHOWN:
+        text += f" and {len(other_hosts) - SHOWN} more"
+    verb = "shares" if len(other_hosts) == 1 else "share"
     return replace(
         first,
         hosts=names,
@@ -116,18 +116,20 @@ def _rename(findings: list[Finding], item: Finding, code: str) -> None:
     """Let what this finding explained on its host be explained by the one in its place."""
     for index, other in enumerate(findings):
         if other.host == item.host and item.code in other.because:
-            because = dict.fromkeys(code if one == item.code else one for one in other.because)
+            because = dict.fromkeys(
+                code if cause == item.code else cause for cause in other.because
+            )
             findings[index] = replace(other, because=tuple(because))
 
 
 def _say(verdicts: list[Verdict], code: str, item: Finding, verdict: str, note: str) -> None:
     """Set the verdict of this fault for the host of a finding."""
-    said = Verdict(code, item.cluster, verdict, item.host, None, (), note)
-    for index, one in enumerate(verdicts):
-        if (one.code, one.cluster, one.host) == (code, item.cluster, item.host):
-            verdicts[index] = said._replace(component=one.component)
+    entry = Verdict(code, item.cluster, verdict, item.host, None, (), note)
+    for index, former in enumerate(verdicts):
+        if (former.code, former.cluster, former.host) == (code, item.cluster, item.host):
+            verdicts[index] = entry._replace(component=former.component)
             return
-    verdicts.append(said)
+    verdicts.append(entry)
 
 
 def hosts_of(items: Iterable[Finding]) -> set[str]:

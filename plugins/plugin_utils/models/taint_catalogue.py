@@ -40,9 +40,9 @@ def _condition(means: str, removed_by: str) -> Owner:
     return Owner("lifecycle", LIFECYCLE, means, removed_by, BY_HAND)
 
 
-def _pressure(what: str, spare: str) -> Owner:
+def _pressure(shortage: str, spare: str) -> Owner:
     return _condition(
-        f"the kubelet reports {what}",
+        f"the kubelet reports {shortage}",
         f"the controller, once the kubelet no longer reports it: {spare}",
     )
 
@@ -74,12 +74,12 @@ def _karpenter(means: str, removed_by: str, fence: bool = False) -> Owner:
     )
 
 
-def _agent(kind: str, who: str, what: str) -> Owner:
+def _agent(kind: str, owner: str, agent: str) -> Owner:
     return Owner(
         kind,
-        who,
-        f"{what} is not ready on the node",
-        f"{who}, once its pod on the node is ready",
+        owner,
+        f"{agent} is not ready on the node",
+        f"{owner}, once its pod on the node is ready",
         "any repair: pods would start without it",
     )
 

@@ -123,10 +123,10 @@ def explained(taint: nodes.Taint | Taint) -> Explained | None:
 
     A controller owns a key with an effect.
     """
-    found = read(taint)
-    if found is None:
+    parsed_taint = read(taint)
+    if parsed_taint is None:
         return None
-    return Explained(found, _owner(found))
+    return Explained(parsed_taint, _owner(parsed_taint))
 
 
 def _owner(taint: Taint) -> Owner:
@@ -153,7 +153,7 @@ def _owner(taint: Taint) -> Owner:
     return USER
 
 
-def told(text: Any) -> tuple[Told, ...]:
+def parse_reasons(text: Any) -> tuple[Told, ...]:
     """Return the taints, cordons and conditions that a scheduler's message names, in its order.
 
     Each clause once: its words on preemption repeat it.
@@ -161,15 +161,15 @@ def told(text: Any) -> tuple[Told, ...]:
     if not isinstance(text, str):
         return ()
     text = text[:MAX_TEXT].split("preemption:", 1)[0]
-    found: dict[int, Told] = {}
+    reasons: dict[int, Told] = {}
     for kind, pattern in _TOLD:
         for match in pattern.finditer(text):
             parts = match.groupdict()
             count = None
             if parts["nodes"]:
                 count = int(parts["nodes"])
-            found[match.start()] = Told(kind, count, _named_taint(kind, parts))
-    return tuple(dict.fromkeys(found[at] for at in sorted(found)))
+            reasons[match.start()] = Told(kind, count, _named_taint(kind, parts))
+    return tuple(dict.fromkeys(reasons[at] for at in sorted(reasons)))
 
 
 def _named_taint(kind: str, parts: Mapping[str, str]) -> Taint | None:
@@ -190,10 +190,10 @@ def tolerated(taint: nodes.Taint | Taint, tolerations: Sequence[Toleration] | No
     whether the gate is on, the pod does not say. A PreferNoSchedule taint that is not tolerated
     keeps no pod away: see keeps_away().
     """
-    found, listed = read(taint), tolerations or ()
-    if found is None or not found.effect or len(listed) > MAX_TAINTS:
+    parsed_taint, listed = read(taint), tolerations or ()
+    if parsed_taint is None or not parsed_taint.effect or len(listed) > MAX_TAINTS:
         return None
-    fits = [_fits(toleration, found) for toleration in listed]
+    fits = [_fits(toleration, parsed_taint) for toleration in listed]
     if True in fits:
         return True
     if None in fits:
@@ -213,8 +213,8 @@ def keeps_away(
     doubtful: list[Taint] = []
     if len(taints) > MAX_TAINTS:
         return [], [Taint("")]
-    for one in taints:
-        taint = read(one) or Taint("")
+    for item in taints:
+        taint = read(item) or Taint("")
         if taint.effect == PREFER:
             continue
         verdict = tolerated(taint, tolerations)

@@ -66,29 +66,29 @@ def of_clusters(
     clusters: Iterable[Cluster], lines: Iterable[Mapping[str, Any]] = ()
 ) -> tuple[tuple[Timeline, ...], tuple[str, ...]]:
     """Return the timelines of this run's pods, and a sentence for each that it lacks."""
-    found: list[Timeline] = []
+    timelines: list[Timeline] = []
     lacking: list[str] = []
     unknown: list[str] = []
     lines = list(lines)
     for cluster in clusters:
         record = _map(_map(cluster.api).get("pod"))
-        status, why = (
+        status, reason = (
             record.get("status"),
             one_line(_text(record.get("error")) or _text(record.get("status"))),
         )
         if status == "ok":
             answer = contract.decoded(record.get("data"), Pod).answer
             if answer.name:  # else no pod was rejected
-                found.append(_described(answer, lines))
+                timelines.append(_described(answer, lines))
                 if record.get("truncated"):
                     lacking.append(
-                        f"the timeline of {found[-1].pod} is not complete: there was more than time"
-                        " or room for"
+                        f"the timeline of {timelines[-1].pod} is not complete: there was more than"
+                        " time or room for"
                     )
         elif record:
-            (unknown if status == "absent" else lacking).append(f"{NONE}{why}")
+            (unknown if status == "absent" else lacking).append(f"{NONE}{reason}")
     # In one of several clusters it is enough.
-    return tuple(found), tuple(dict.fromkeys(lacking + ([] if found else unknown)))
+    return tuple(timelines), tuple(dict.fromkeys(lacking + ([] if timelines else unknown)))
 
 
 def describe(pod_data: Mapping[str, Any], lines: Iterable[Mapping[str, Any]] = ()) -> Timeline:
@@ -127,7 +127,7 @@ def timeline(
 def _entries(answer: Pod, lines: Iterable[Mapping[str, Any]]) -> tuple[Entry, ...]:
     pods, events = _pods(answer), answer.events[:MAX_EVENTS]
     names = _uids(answer, pods, events)
-    told = read(
+    report = read(
         lines,
         Names(
             _text(answer.namespace),
@@ -138,13 +138,13 @@ def _entries(answer: Pod, lines: Iterable[Mapping[str, Any]]) -> tuple[Entry, ..
     )
     ranked: list[_Ranked] = list(_of_owner(answer))
     for pod in pods:
-        ranked += _of_pod(pod, _owner(answer), told.creators.get(_text(pod.name), []))
+        ranked += _of_pod(pod, _owner(answer), report.creators.get(_text(pod.name), []))
     ranked += [_of_event(event, names) for event in events]
-    ranked += [(EVENT, entry) for entry in told.entries]
+    ranked += [(EVENT, entry) for entry in report.entries]
     entries = [entry for _rank, entry in sorted(ranked, key=_order)]
-    if told.left_out:
-        left = f"{told.left_out} more lines of the logs name these pods; they were left out"
-        entries.append(Entry(None, "s", "", "", left, "log"))
+    if report.left_out:
+        notice = f"{report.left_out} more lines of the logs name these pods; they were left out"
+        entries.append(Entry(None, "s", "", "", notice, "log"))
     return tuple(entries)
 
 
@@ -167,8 +167,8 @@ def _pods_of_event(event: PodEvent) -> Iterator[tuple[str, str]]:
         yield _text(event.name), _text(event.uid)
 
 
-def _order(one: _Ranked) -> tuple[bool, int, bool, float, int]:
-    rank, entry = one
+def _order(pair: _Ranked) -> tuple[bool, int, bool, float, int]:
+    rank, entry = pair
     when = entry.time or 0.0
     return entry.time is None, int(when), entry.precision == "us", when, rank
 
@@ -177,14 +177,14 @@ def _of_owner(answer: Pod) -> Iterator[_Ranked]:
     owner, name = _of(answer.owner), _owner(answer)
     by = _manager(owner.managers)
     yield from _at(OWNER, owner.created, API, "", f"{name} created" + (f" by {by}" if by else ""))
-    for one in owner.conditions[:MAX_PARTS]:
-        if one.status == "True":
+    for condition in owner.conditions[:MAX_PARTS]:
+        if condition.status == "True":
             yield from _at(
                 CLOSED,
-                one.time,
+                condition.time,
                 API,
                 "",
-                f"{name}: {_joined(one.type, one.reason, one.message)}",
+                f"{name}: {_joined(condition.type, condition.reason, condition.message)}",
             )
     yield from _at(DELETED, owner.deleted, API, "", f"{name} deleted")
 
@@ -200,18 +200,18 @@ def _of_pod(pod: TimedPod, owner: str, hosts: list[str]) -> Iterator[_Ranked]:
         _created(pod, owner, hosts),
         "asks for " + _listed(pod.asks),
     )
-    for one in pod.conditions[:MAX_PARTS]:
-        yield from _of_condition(pod, one)
-    why = _joined("", pod.reason, pod.message)
+    for condition in pod.conditions[:MAX_PARTS]:
+        yield from _of_condition(pod, condition)
+    reason = _joined("", pod.reason, pod.message)
     if pod_rejection.rejected(
         {"status": {key: _text(getattr(pod, key)) for key in ("phase", "reason", "message")}}
     ):
         times = (pod.rejected_at, pod.started, pod.finished_at, pod.created)
         when = next(filter(None, times), None)
-        yield from _at(EVENT, when, API, name, f"rejected by the kubelet of {node}: {why}")
+        yield from _at(EVENT, when, API, name, f"rejected by the kubelet of {node}: {reason}")
     else:
         yield from _at(ACCEPTED, pod.started, API, name, f"the kubelet of {node} took it up")
-        yield from _of_run(pod, name, why)
+        yield from _of_run(pod, name, reason)
     yield from _at(
         DELETED,
         pod.deletion_requested or pod.deleted,
@@ -221,14 +221,14 @@ def _of_pod(pod: TimedPod, owner: str, hosts: list[str]) -> Iterator[_Ranked]:
     )
 
 
-def _of_run(pod: TimedPod, name: str, why: str) -> Iterator[_Ranked]:
+def _of_run(pod: TimedPod, name: str, reason: str) -> Iterator[_Ranked]:
     """Yield what the containers of an accepted pod did, and how the pod ended."""
-    for one in pod.containers[:MAX_PARTS]:
-        yield from _of_container(name, one)
+    for container in pod.containers[:MAX_PARTS]:
+        yield from _of_container(name, container)
     if pod.phase in ("Succeeded", "Failed"):
         end = _text(pod.phase).lower()
-        if why:
-            end += f": {why}"
+        if reason:
+            end += f": {reason}"
         yield from _at(ENDED, pod.finished_at, API, name, end)
 
 
@@ -236,7 +236,7 @@ def _deletion(pod: TimedPod) -> str:
     text = "deletion asked for"
     if pod.grace is not None:
         text += f", {pod.grace} s given to end"
-    holds = [_text(one) for one in pod.finalizers if one]
+    holds = [_text(finalizer) for finalizer in pod.finalizers if finalizer]
     if holds:
         text += f"; held by {', '.join(holds)}"
     return text
@@ -274,40 +274,40 @@ def _placement(pod: TimedPod) -> str:
     return ""
 
 
-def _of_condition(pod: TimedPod, one: Condition) -> Iterator[_Ranked]:
-    kind, name, why = (
-        one.type,
+def _of_condition(pod: TimedPod, condition: Condition) -> Iterator[_Ranked]:
+    kind, name, reason = (
+        condition.type,
         _text(pod.name),
-        _joined("", one.reason, one.message),
+        _joined("", condition.reason, condition.message),
     )
-    if kind == "PodScheduled" and one.status == "False":
-        yield from _at(SCHEDULED, one.time, API, name, f"not scheduled: {why}")
+    if kind == "PodScheduled" and condition.status == "False":
+        yield from _at(SCHEDULED, condition.time, API, name, f"not scheduled: {reason}")
     elif kind == "PodScheduled" and pod.placed is False:
         yield from _at(
             SCHEDULED,
-            one.time,
+            condition.time,
             API,
             name,
             f"scheduled to {_text(pod.node)} by {_text(pod.scheduler)}",
         )
-    elif kind == "Ready" and one.status == "True":
-        yield from _at(READY, one.time, API, name, "ready")
-    elif kind == "DisruptionTarget" and one.status == "True":
-        yield from _at(ENDED, one.time, API, name, f"to be disrupted: {why}")
+    elif kind == "Ready" and condition.status == "True":
+        yield from _at(READY, condition.time, API, name, "ready")
+    elif kind == "DisruptionTarget" and condition.status == "True":
+        yield from _at(ENDED, condition.time, API, name, f"to be disrupted: {reason}")
 
 
-def _of_container(pod: str, one: PodContainer) -> Iterator[_Ranked]:
-    title = f"{'init container' if one.init else 'container'} {_text(one.name)}"
-    for state, which in ((one.before, " (a former run)"), (one.now, "")):
+def _of_container(pod: str, container: PodContainer) -> Iterator[_Ranked]:
+    title = f"{'init container' if container.init else 'container'} {_text(container.name)}"
+    for state, suffix in ((container.before, " (a former run)"), (container.now, "")):
         if state is None:
             continue
-        yield from _at(STARTED, state.started, API, pod, f"{title} started{which}")
-        why = _joined(
+        yield from _at(STARTED, state.started, API, pod, f"{title} started{suffix}")
+        reason = _joined(
             f"exit code {state.exit_code}" if state.exit_code is not None else "",
             state.reason,
             state.message,
         )
-        yield from _at(ENDED, state.finished, API, pod, f"{title} ended{which}: {why}")
+        yield from _at(ENDED, state.finished, API, pod, f"{title} ended{suffix}: {reason}")
 
 
 def _of_event(event: PodEvent, names: Mapping[str, str]) -> _Ranked:
@@ -327,11 +327,11 @@ def _of_event(event: PodEvent, names: Mapping[str, str]) -> _Ranked:
         more = one_line(f"({event.count} times, last {_text(event.last)})")
     else:
         more = ""
-    where = " ".join(part for part in (_text(event.host), _text(event.component)) if part)
+    source = " ".join(part for part in (_text(event.host), _text(event.component)) if part)
     return _RANKS.get(reason, EVENT), Entry(
         time,
         precision,
-        one_line(where or "event", 100),
+        one_line(source or "event", 100),
         pod,
         f"{one_line(f'event {reason}: ' + _text(event.message), SHOWN)} {more}".strip(),
         "event",
@@ -339,14 +339,14 @@ def _of_event(event: PodEvent, names: Mapping[str, str]) -> _Ranked:
 
 
 def _at(
-    rank: int, stamp: str | None, where: str, pod: str, what: str, detail: str = ""
+    rank: int, stamp: str | None, source: str, pod: str, text: str, detail: str = ""
 ) -> Iterator[_Ranked]:
     """Yield an entry where the API has a time for it."""
     time, precision = _time(stamp)
     if time is not None:
         yield (
             rank,
-            Entry(time, precision, where, pod, one_line(what, 2 * SHOWN), "api", one_line(detail)),
+            Entry(time, precision, source, pod, one_line(text, 2 * SHOWN), "api", one_line(detail)),
         )
 
 
@@ -371,11 +371,11 @@ def _manager(managers: Iterable[FieldManager]) -> str:
 
     A status is written by others, on older releases without saying that it is one.
     """
-    times = [(_time(one.time)[0], one.manager) for one in managers if one.spec]
-    made = [(time, manager) for time, manager in times if time is not None]
-    if not made:
+    times = [(_time(entry.time)[0], entry.manager) for entry in managers if entry.spec]
+    writers = [(time, manager) for time, manager in times if time is not None]
+    if not writers:
         return ""
-    _time_of, manager = min(made, key=lambda one: one[0])
+    _time_of, manager = min(writers, key=lambda entry: entry[0])
     return one_line(_text(manager), 100)
 
 

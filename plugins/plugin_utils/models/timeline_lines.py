@@ -75,9 +75,9 @@ class Names:
 
     def named(self, text: str) -> list[str]:
         """Return the pods that this text names, in the order of their names."""
-        found = {self._of_uid[match.group()] for match in self._uids.finditer(text)}
-        found.update(match["name"] for match in self._pods.finditer(text) if self._here(match))
-        return sorted(found)
+        pods = {self._of_uid[match.group()] for match in self._uids.finditer(text)}
+        pods.update(match["name"] for match in self._pods.finditer(text) if self._here(match))
+        return sorted(pods)
 
     def owned(self, text: str) -> bool:
         """Return whether this text speaks of the owner."""
@@ -153,18 +153,18 @@ def _gets(match: re.Match[str], line: Line) -> str:
 
 
 def _rejects(match: re.Match[str], line: Line) -> str:
-    told = match.groupdict().get("why") or ": ".join(
+    reason = match.groupdict().get("why") or ": ".join(
         part for part in (line.get("reason"), line.get("message", "err")) if part
     )
-    if told:
-        return f"rejected: {told}"
+    if reason:
+        return f"rejected: {reason}"
     return "rejected"
 
 
 def _unable(match: re.Match[str], line: Line) -> str:
-    why = line.get("err") or match["why"].strip(" ;:")
-    if why:
-        return f"cannot be scheduled: {why}"
+    reason = line.get("err") or match["why"].strip(" ;:")
+    if reason:
+        return f"cannot be scheduled: {reason}"
     return "cannot be scheduled"
 
 
@@ -308,14 +308,14 @@ class _CapturedLine:
         """Return what sorts lines by time; those without a time are last."""
         return self.time is None, self.time or 0.0, self.order
 
-    def entry(self, rule: str | None, what: str, pod: str) -> Entry:
+    def entry(self, rule: str | None, text: str, pod: str) -> Entry:
         """Return what this line reports of one pod."""
         return Entry(
             self.time,
             self.precision,
             f"{self.host} {self.component}".strip(),
             pod,
-            what,
+            text,
             "log",
             one_line(self.line.text, 4 * SHOWN),
             rule not in (None, SEEN),
@@ -330,21 +330,21 @@ def read(lines: Iterable[Mapping[str, Any]], names: Names) -> Told:
 
     Lines of wrong shape are skipped.
     """
-    told, unknown = Told(), 0
+    report, unknown = Told(), 0
     needing: _Needing = {}
     for captured in sorted(_relevant_lines(lines, names), key=_CapturedLine.position):
-        rule, what = _recognised(captured.line)
+        rule, text = _recognised(captured.line)
         pods = _about(rule, captured.line, names, needing, captured.host)
         if not pods:
             continue
         unknown += rule is None
-        if len(told.entries) >= MAX_KNOWN or (rule is None and unknown > MAX_OTHER):
-            told.left_out += 1
+        if len(report.entries) >= MAX_KNOWN or (rule is None and unknown > MAX_OTHER):
+            report.left_out += 1
             continue
-        told.entries += [captured.entry(rule, what, pod) for pod in pods]
-        if captured.component == MANAGER and _creates(rule, what):
-            told.add_creator(pods, captured.host)
-    return told
+        report.entries += [captured.entry(rule, text, pod) for pod in pods]
+        if captured.component == MANAGER and _creates(rule, text):
+            report.add_creator(pods, captured.host)
+    return report
 
 
 def _relevant_lines(lines: Iterable[Mapping[str, Any]], names: Names) -> Iterator[_CapturedLine]:
@@ -366,9 +366,9 @@ def _relevant_lines(lines: Iterable[Mapping[str, Any]], names: Names) -> Iterato
             )
 
 
-def _creates(rule: str | None, what: str) -> bool:
+def _creates(rule: str | None, text: str) -> bool:
     """Tell whether a controller manager's line says that it created a pod."""
-    return rule == "created" or what.startswith("event SuccessfulCreate: ")
+    return rule == "created" or text.startswith("event SuccessfulCreate: ")
 
 
 def _recognised(line: Line) -> tuple[str | None, str]:
@@ -398,11 +398,11 @@ def _pods_of_allocation(line: Line, needing: _Needing, host: str) -> list[str]:
 
     A kubelet admits one pod after the other.
     """
-    needed = needing.get(host)
-    if needed is None or needed[0] != _resource(line):
+    need = needing.get(host)
+    if need is None or need[0] != _resource(line):
         return []
     del needing[host]
-    return needed[1]
+    return need[1]
 
 
 def _resource(line: Line) -> str:
@@ -414,11 +414,11 @@ def _resource(line: Line) -> str:
 
 def _time(value: Any, line: Line) -> float | None:
     """Epoch seconds that a clock can show, of the capture or else of the line itself."""
-    for found in (value, line.time):
-        if isinstance(found, bool) or not isinstance(found, (int, float)):
+    for candidate in (value, line.time):
+        if isinstance(candidate, bool) or not isinstance(candidate, (int, float)):
             continue
-        if 0 <= found <= LATEST and math.isfinite(found):
-            return float(found)
+        if 0 <= candidate <= LATEST and math.isfinite(candidate):
+            return float(candidate)
     return None
 
 

@@ -24,7 +24,7 @@ from .result import EvidenceRef
 WOULD_NOT = "a start now would not succeed: "
 
 
-def of(
+def find_refusals(
     document: Mapping[str, Any],
     record: Unit,
     lines: Iterable[str] = (),
@@ -37,8 +37,8 @@ def of(
     """
     facts = _facts(document, record.name, without)
     if not facts.get("said"):
-        own = [line for line in lines if systemd_output.of_systemd(line)]
-        facts["said"] = own[-systemd_output.KEPT :]
+        own_lines = [line for line in lines if systemd_output.of_systemd(line)]
+        facts["said"] = own_lines[-systemd_output.KEPT :]
     refusals: list[Refusal] = start_refusal.refusals(decode.encode(record), facts)
     return refusals
 
@@ -50,32 +50,41 @@ def now(
     without: Container[str] = (),
 ) -> str | None:
     """Return why a start is not planned: systemd would refuse it. None means that it would not."""
-    found = next((one for one in of(document, record, lines, without) if one.now), None)
-    if found:
-        return f"{found.what}; {found.cure}, then run again"
+    refusal = next(
+        (
+            candidate
+            for candidate in find_refusals(document, record, lines, without)
+            if candidate.now
+        ),
+        None,
+    )
+    if refusal:
+        return f"{refusal.what}; {refusal.cure}, then run again"
     return None
 
 
 def past(refusals: Iterable[Refusal]) -> Refusal | None:
     """Return what refused the last start."""
-    return next((one for one in refusals if one.past), None)
+    return next((refusal for refusal in refusals if refusal.past), None)
 
 
 def future(refusals: Iterable[Refusal]) -> Refusal | None:
     """Return what would refuse a start now, and did not refuse the last one."""
-    return next((one for one in refusals if one.now and not one.past), None)
+    return next((refusal for refusal in refusals if refusal.now and not refusal.past), None)
 
 
 def proofs(host: str, unit: str, refusals: Iterable[Refusal]) -> list[EvidenceRef]:
     """Return the lines of its files and of its journal that show it."""
-    found = []
-    for one in refusals:
-        if one.place is not None:
-            path, line, text = one.place
-            found.append(EvidenceRef("file", host, path=path, line=line, text=text))
-        if one.line:
-            found.append(EvidenceRef("log", host, object=one_line(unit, 80), text=one.line))
-    return list(dict.fromkeys(found))[:4]
+    references = []
+    for refusal in refusals:
+        if refusal.place is not None:
+            path, line, text = refusal.place
+            references.append(EvidenceRef("file", host, path=path, line=line, text=text))
+        if refusal.line:
+            references.append(
+                EvidenceRef("log", host, object=one_line(unit, 80), text=refusal.line)
+            )
+    return list(dict.fromkeys(references))[:4]
 
 
 def _facts(document: Mapping[str, Any], name: str, without: Container[str]) -> dict[str, Any]:
@@ -87,6 +96,6 @@ def _facts(document: Mapping[str, Any], name: str, without: Container[str]) -> d
     unit = next((unit for unit in units if unit.name == name), None)
     if unit is None:
         return {}
-    needs = tuple(needed for needed in unit.needs if needed.name not in without)
+    needs = tuple(need for need in unit.needs if need.name not in without)
     facts: dict[str, Any] = decode.encode(replace(unit, needs=needs))
     return facts

@@ -117,24 +117,24 @@ def state(cluster: Cluster) -> Writes:
 
 
 def _state(cluster: Cluster) -> Writes:
-    found, said = leases(cluster), etcd(cluster)
-    last = max((one.renewed for one in found), default=None)
-    proofs = (*_read(cluster, found), *said.proofs)
-    if said.sure:
-        return Writes(True, said.cause, said.told, last, proofs)
-    if any(one.most <= one.lasts for one in found):
+    all_leases, report = leases(cluster), etcd(cluster)
+    last = max((lease.renewed for lease in all_leases), default=None)
+    proofs = (*_read(cluster, all_leases), *report.proofs)
+    if report.sure:
+        return Writes(True, report.cause, report.told, last, proofs)
+    if any(lease.most <= lease.lasts for lease in all_leases):
         return Writes(False, since=last)
-    if said.cause:
-        return Writes(True, said.cause, said.told, last, proofs)
-    if _all_ended(found):
+    if report.cause:
+        return Writes(True, report.cause, report.told, last, proofs)
+    if _all_ended(all_leases):
         return Writes(True, "", "", last, proofs)
     note = ages.clocks(cluster).doubt
-    return Writes(None, since=last, missing=_missing(cluster, found), note=note)
+    return Writes(None, since=last, missing=_missing(cluster, all_leases), note=note)
 
 
-def _all_ended(found: list[Lease]) -> bool:
+def _all_ended(all_leases: list[Lease]) -> bool:
     """Tell whether no lease was renewed in its time, although a kubelet runs that renews one."""
-    return all(one.over for one in found) and any(one.alive for one in found)
+    return all(lease.over for lease in all_leases) and any(lease.alive for lease in all_leases)
 
 
 def refused(cluster: Cluster) -> bool:
@@ -142,26 +142,27 @@ def refused(cluster: Cluster) -> bool:
     return cluster.key is not None and state(cluster).refused is True
 
 
-def why(cluster: Cluster) -> str:
+def refusal_text(cluster: Cluster) -> str:
     """Return one sentence that refuses what needs a write.
 
     It is empty where writes are accepted, or where that is unknown.
     """
     if not refused(cluster):
         return ""
-    told = state(cluster).told.partition("; ")[0]
+    phrase = state(cluster).told.partition("; ")[0]
     return (
-        f"the cluster accepts no writes ({CODE}{f': {told}' if told else ''}), and this needs one"
+        f"the cluster accepts no writes ({CODE}{f': {phrase}' if phrase else ''}), and this needs"
+        " one"
     )
 
 
-def _missing(cluster: Cluster, found: list[Lease]) -> tuple[Missing, ...]:
+def _missing(cluster: Cluster, all_leases: list[Lease]) -> tuple[Missing, ...]:
     """Return what is missing for it: the API's answers, or the leases in them."""
     missing = (*cluster.missing("nodes"), *cluster.missing("locks"))
     if missing:
         return missing
     listed = cluster.typed(Nodes).items
-    older = not found and all(node.lease == NOT_COLLECTED for node in listed)
+    older = not all_leases and all(node.lease == NOT_COLLECTED for node in listed)
     return (cluster.missing_answer("nodes", "not_asked" if older else "error"),)
 
 
@@ -171,20 +172,20 @@ def leases(cluster: Cluster) -> list[Lease]:
     The leases are those of nodes, of locks, and of the API servers themselves.
     """
     return [
-        one
-        for one in (*_of_nodes(cluster), *_of_locks(cluster), *_of_servers(cluster))
-        if one.most >= -AHEAD_SECONDS
+        lease
+        for lease in (*_of_nodes(cluster), *_of_locks(cluster), *_of_servers(cluster))
+        if lease.most >= -AHEAD_SECONDS
     ]
 
 
 def _of_nodes(cluster: Cluster) -> Iterator[Lease]:
     for view in views(cluster):
-        known = ages.age_of(cluster, view.leased, view.host, "nodes")
-        if view.leased is not None and known is not None:
+        age_range = ages.age_of(cluster, view.leased, view.host, "nodes")
+        if view.leased is not None and age_range is not None:
             yield Lease(
                 f"node {view.name}",
                 view.leased,
-                *known,
+                *age_range,
                 view.lease_seconds or NODE_SECONDS,
                 view.host,
                 _runs(cluster, view),
@@ -196,21 +197,21 @@ def _runs(cluster: Cluster, view: NodeView) -> bool:
     host = view.host
     if host is None or host.status != "ok" or host.kubelet_started is None:
         return False
-    known = ages.age_of(cluster, host.kubelet_started, host, "nodes")
-    return known is not None and known[0] > YOUNG_SECONDS
+    age_range = ages.age_of(cluster, host.kubelet_started, host, "nodes")
+    return age_range is not None and age_range[0] > YOUNG_SECONDS
 
 
 def _of_locks(cluster: Cluster) -> Iterator[Lease]:
     hosts = _hosts(cluster)
     for name, (at, lock) in _newest_locks(cluster).items():
         writer = hosts.get((lock.holder or "").rsplit("_", 1)[0].lower())
-        known = ages.age_of(cluster, at, writer, "locks")
-        if known is not None:
+        age_range = ages.age_of(cluster, at, writer, "locks")
+        if age_range is not None:
             lasts = ages.seconds_of(lock.lease_duration_s) or LOCK_SECONDS
             # A lock of another component may last for hours: only a renewal within the last minute
             # proves a write.
             yield Lease(
-                f"lock {name}", at, *known, min(max(lasts, LOCK_SECONDS), BEAT_SECONDS), writer
+                f"lock {name}", at, *age_range, min(max(lasts, LOCK_SECONDS), BEAT_SECONDS), writer
             )
 
 
@@ -244,16 +245,16 @@ def _of_servers(cluster: Cluster) -> Iterator[Lease]:
     """
     beats = [timestamp(server.beat) for server in cluster.typed(Locks).servers]
     last = max(filter(None, beats), default=None)
-    known = ages.age(cluster, last, "locks")
-    if last is not None and known is not None:
-        yield Lease("lease of an API server", last, known, known, BEAT_SECONDS)
+    age = ages.age(cluster, last, "locks")
+    if last is not None and age is not None:
+        yield Lease("lease of an API server", last, age, age, BEAT_SECONDS)
 
 
-def _read(cluster: Cluster, found: list[Lease]) -> tuple[EvidenceRef, ...]:
+def _read(cluster: Cluster, all_leases: list[Lease]) -> tuple[EvidenceRef, ...]:
     """Return the lease that was renewed last, and how many there are."""
-    if not found:
+    if not all_leases:
         return ()
-    last = max(found, key=lambda one: one.renewed)
+    last = max(all_leases, key=lambda lease: lease.renewed)
     read = ages.now(cluster, "locks")
     if read is not None:
         at = f", read at {read:%Y-%m-%dT%H:%M:%SZ}"
@@ -263,7 +264,7 @@ def _read(cluster: Cluster, found: list[Lease]) -> tuple[EvidenceRef, ...]:
         EvidenceRef(
             "api",
             cluster.api_host,
-            object=f"the newest of {len(found)} leases: {last.name}",
+            object=f"the newest of {len(all_leases)} leases: {last.name}",
             text=f"renewed at {last.renewed:%Y-%m-%dT%H:%M:%SZ}{at}",
         ),
     )
@@ -277,9 +278,9 @@ def etcd(cluster: Cluster) -> Etcd:
 
     An alarm counts wherever it is reported, a leader that one of them knows is a quorum.
     """
-    known = [(host, status) for host in cluster.hosts if (status := _status(host)) is not None]
-    leaders = [leader for _host, status in known if (leader := _leader(status)) is not None]
-    without = [(host, status) for host, status in known if _leader(status) == NO_LEADER]
+    reports = [(host, status) for host in cluster.hosts if (status := _status(host)) is not None]
+    leaders = [leader for _host, status in reports if (leader := _leader(status)) is not None]
+    without = [(host, status) for host, status in reports if _leader(status) == NO_LEADER]
     if not leaders:
         lost = _absent(cluster)
     elif len(without) == len(leaders):
@@ -289,7 +290,7 @@ def etcd(cluster: Cluster) -> Etcd:
     for kind in (CORRUPT, NOSPACE):
         raised = [
             (host, status, ids)
-            for host, status in known
+            for host, status in reports
             if (ids := _raised(host, status, kind)) is not None
         ]
         if raised:
@@ -329,26 +330,26 @@ def _leader(status: MemberStatus) -> str | None:
 
 def _raised(host: Host, status: MemberStatus, kind: str) -> list[str] | None:
     """Return the members for which this alarm is raised, None where it is not."""
-    found = [
+    ids = [
         one_line(alarm.member_id, 40)
         for alarm in host.etcd_said.alarms or ()
         if alarm.alarm == kind
     ]
     words = (f"alarm:{kind}", f"ALARM {kind}")
-    if found or any(word in error for error in status.errors for word in words):
-        return found
+    if ids or any(word in error for error in status.errors for word in words):
+        return ids
     return None
 
 
 def _alarm(cluster: Cluster, kind: str, raised: list[_Raised]) -> Etcd:
     names = _members(cluster)
-    ids = sorted({one for _host, _status, found in raised for one in found})
-    told = f"etcd raised the alarm {kind}"
+    ids = sorted({member for _host, _status, members in raised for member in members})
+    text = f"etcd raised the alarm {kind}"
     if ids:
-        told += f" of member {and_others([names.get(one, one) for one in ids])}"
+        text += f" of member {and_others([names.get(member, member) for member in ids])}"
     if kind == NOSPACE:
-        told += _databases(raised, ids)
-    return Etcd(kind, told, tuple(_alarm_proof(kind, *one) for one in raised[:3]), sure=True)
+        text += _databases(raised, ids)
+    return Etcd(kind, text, tuple(_alarm_proof(kind, *report) for report in raised[:3]), sure=True)
 
 
 def _databases(raised: list[_Raised], ids: list[str]) -> str:
@@ -356,19 +357,19 @@ def _databases(raised: list[_Raised], ids: list[str]) -> str:
 
     The alarm is everybody's, the lack of space may be one member's, which was perhaps not read.
     """
-    full = [one for one in raised if one[1].member_id in ids]
+    full = [report for report in raised if report[1].member_id in ids]
     sizes = [_sizes(host, status) for host, status, _found in full or raised]
-    known = list(filter(None, sizes))
-    if not known:
+    known_sizes = list(filter(None, sizes))
+    if not known_sizes:
         return ""
-    whose = "its database" if full else "the databases that were read"
-    return f"; {whose}: {and_others(known, 3)}"
+    subject = "its database" if full else "the databases that were read"
+    return f"; {subject}: {and_others(known_sizes, 3)}"
 
 
-def _alarm_proof(kind: str, host: Host, status: MemberStatus, found: list[str]) -> EvidenceRef:
+def _alarm_proof(kind: str, host: Host, status: MemberStatus, ids: list[str]) -> EvidenceRef:
     text = f"alarm {kind}"
-    if found:
-        text += f" of {', '.join(found)}"
+    if ids:
+        text += f" of {', '.join(ids)}"
     sizes = _sizes(host, status)
     if sizes:
         text += f"; {sizes}"
@@ -394,7 +395,7 @@ def _mib(size: float) -> str:
 def _members(cluster: Cluster) -> dict[str, str]:
     """{id: name} of etcd's members."""
     members = _listed_members(cluster)
-    return {one.id: one_line(one.name, 80) for one in members if one.id and one.name}
+    return {member.id: one_line(member.name, 80) for member in members if member.id and member.name}
 
 
 def _listed_members(cluster: Cluster) -> Iterator[Member]:
@@ -409,15 +410,15 @@ def _leaderless(cluster: Cluster, without: list[_Report]) -> Etcd:
     The others have one only if a majority of all members is left among them.
     """
     count, here = len(_members(cluster)), [host for host, _status in without]
-    others = [host for host in cluster.members if host not in here]
-    silent = [host for host in others if _without_etcd(cluster, host)]
-    gone = [host for host in others if host.status not in ("ok", "not_asked")]
-    left = count - _answering(without) - len(silent)
-    if left > count // 2 and not (gone and cluster.api_status != "ok"):
+    other_members = [host for host in cluster.members if host not in here]
+    silent = [host for host in other_members if _without_etcd(cluster, host)]
+    gone = [host for host in other_members if host.status not in ("ok", "not_asked")]
+    rest = count - _answering(without) - len(silent)
+    if rest > count // 2 and not (gone and cluster.api_status != "ok"):
         return Etcd()
-    told = "; ".join((_no_quorum(count, here), *_down(silent, gone)[:4]))
+    text = "; ".join((_no_quorum(count, here), *_down(silent, gone)[:4]))
     proofs = tuple(_leaderless_proof(host, status) for host, status in without[:3])
-    return Etcd(NO_QUORUM, told, proofs)
+    return Etcd(NO_QUORUM, text, proofs)
 
 
 def _answering(reports: list[_Report]) -> int:

@@ -56,8 +56,10 @@ class CpuState:
         for index, key in enumerate(keys):
             if self.entries[key] & self.default:
                 pairs.append((key, None))
-            others = keys[index + 1 :]
-            pairs += [(key, other) for other in others if self.entries[key] & self.entries[other]]
+            later_keys = keys[index + 1 :]
+            pairs += [
+                (key, other) for other in later_keys if self.entries[key] & self.entries[other]
+            ]
         return tuple(pairs)
 
 

@@ -205,7 +205,7 @@ _TOLD = {
 }
 
 
-def told(text: str) -> tuple[str, str] | None:
+def explanation(text: str) -> tuple[str, str] | None:
     """Return (what it is, what is done about it), or None if the text does not name a cause."""
     cause = about(text)
     if cause is None:

@@ -162,11 +162,11 @@ def _unknown_rules(wall: Wall, ports: Iterable[int]) -> list[tuple[str, str]]:
     return [(path, f"what the rule does is not known: {line[:100]}") for path, line in lines]
 
 
-def walls(seen: Mapping[str, Firewall]) -> list[Wall]:
+def walls(firewalls: Mapping[str, Firewall]) -> list[Wall]:
     """Return the firewalls that are active, that a boot starts, or whose state is not known."""
     result = []
-    for name in sorted({FIREWALLD, UFW} & set(seen)):
-        wall = _wall(name, seen[name])
+    for name in sorted({FIREWALLD, UFW} & set(firewalls)):
+        wall = _wall(name, firewalls[name])
         if name == UFW:
             wall = _switched(wall)
         if wall.active is not False or wall.comes:
@@ -472,8 +472,8 @@ def _leads(chain: str, target: str, words: Sequence[str], port: int) -> bool | N
         return False
     if target == "ACCEPT" or _LIMITED.match(target):
         return _accepting(chain, words, port)
-    own = _OWN.match(target)
-    if own and not _is_way(own, "forward", "output"):
+    own_chain = _OWN.match(target)
+    if own_chain and not _is_way(own_chain, "forward", "output"):
         return False
     return None
 

@@ -113,14 +113,14 @@ def _read(files: Iterable[FileRecord]) -> list[FileRecord]:
 
     glob("*.conf") skips names that begin with a dot.
     """
-    first, others = [], []
+    first, drop_ins = [], []
     for file in conf_lines.usable(files):
         folder, name = posixpath.split(file.path)
         if file.path == CONF:
             first.append(file)
         elif folder == FOLDER and name.endswith(".conf") and not name.startswith("."):
-            others.append(file)
-    return first + sorted(others, key=lambda file: file.path)
+            drop_ins.append(file)
+    return first + sorted(drop_ins, key=lambda file: file.path)
 
 
 def _entry(words: Sequence[str], path: str, position: int) -> Entry:

@@ -20,8 +20,8 @@ _GONE = (
     r"|Unit \S+ is not loaded)"
 )
 _TEXTS = tuple(
-    (re.compile(r"(?:^|[:,] |\[)(?:" + text + ")"), what)
-    for text, what in (
+    (re.compile(r"(?:^|[:,] |\[)(?:" + text + ")"), template)
+    for text, template in (
         # m; k/k#102073
         (r'unknown policy: "(?P<q1>\d+)"', "policy: {q1}"),
         (r'policy "(?P<q1>\d+)" is not available (?:for platform|on Windows)', "policy: {q1}"),

@@ -33,8 +33,8 @@ _STATUS = {
 # these: CRI-O opens its storage while it validates its
 # configuration. What a file is to blame for comes first.
 _TEXTS = tuple(
-    (re.compile(text, re.IGNORECASE), what, cure)
-    for text, what, cure in (
+    (re.compile(text, re.IGNORECASE), summary, cure)
+    for text, summary, cure in (
         # encoding/json, of docker's files and of CRI-O's older ones; "... volatile-containers.json:
         # []*storage.Container: decode slice: expect [ or n, but found
         # \x00" of CRI-O's newer ones (json-iterator), where a power cut left zeros
@@ -92,13 +92,13 @@ class Words:
     instead: bool = False
 
 
-def told(record: RuntimeUnit) -> Words:
+def last_words(record: RuntimeUnit) -> Words:
     """Return what one unit's evidence says about its end. Never raises."""
     lines, status = [one_line(line, 400) for line in record.said], record.exec_main_status
     if status is not None and status in _STATUS and record.result != "success":
         return Words(next(reversed(lines), ""), *_STATUS[status])
     for line in reversed(lines):
-        cause = errno_message.told(line) or _cause(line)
+        cause = errno_message.explanation(line) or _cause(line)
         if cause:
             return Words(line, *cause)
     errors = (line for line in reversed(lines) if _WORSE.search(line))

@@ -40,9 +40,9 @@ def at_boot(
 
     boots: what systemd-sysctl sets; late: sysctl overrides of the collector limits.
     """
-    settings, overrides, wanted = dict(boots), late or SysctlOverrides(), frozenset(keys)
-    for setting in (*_ufw(overrides, wanted), *_networkd(overrides), *_tuned(overrides)):
-        if setting.key in wanted:
+    settings, overrides, target_keys = dict(boots), late or SysctlOverrides(), frozenset(keys)
+    for setting in (*_ufw(overrides, target_keys), *_networkd(overrides), *_tuned(overrides)):
+        if setting.key in target_keys:
             _set(settings, setting)
     if _reapplies(overrides.tuned):
         for key, setting in boots.items():

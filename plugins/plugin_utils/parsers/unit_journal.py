@@ -190,10 +190,10 @@ def last(start: Start) -> Last | None:
         form = _form(start.lines, index, header)
         if form is not None:
             text, quoted = masked(form[0])
-            own = header is None or line.pid == int(header.group(2))
+            is_own = header is None or line.pid == int(header.group(2))
             # a line of JSON names no pid: a probe may have printed the same line
             return Last(
-                text, quoted, line.raw, form[1], own and not line.text.startswith("{"), followed
+                text, quoted, line.raw, form[1], is_own and not line.text.startswith("{"), followed
             )
         followed += header is not None
     return None

@@ -40,7 +40,7 @@ ASKED = (
 )
 
 
-def asked(steps: Iterable[Step]) -> tuple[Step, ...]:
+def askable_steps(steps: Iterable[Step]) -> tuple[Step, ...]:
     """Return the steps whose hosts can be asked now, in the plan's order."""
     changed: set[tuple[str, ...]] = set()
     rows = []
@@ -68,13 +68,13 @@ def _reads(step: Step) -> set[tuple[str, ...]]:
         return {("node", step.node or ""), (NODES,)}
     if scope == step_kinds.API_OBJECT:
         return {("object", step.target)}
-    own: set[tuple[str, ...]] = {("host", step.host), ("node", step.node or step.host)}
+    subjects: set[tuple[str, ...]] = {("host", step.host), ("node", step.node or step.host)}
     # which may need an API server that a step before it brings back
     if scope == step_kinds.MANAGERS:
-        return {*own, (NODES,)}
+        return {*subjects, (NODES,)}
     if scope == step_kinds.COMPONENT:
-        return {*own, ("component", step.host, step.component or "")}
-    return own
+        return {*subjects, ("component", step.host, step.component or "")}
+    return subjects
 
 
 def _changes(step: Step) -> set[tuple[str, ...]]:
@@ -121,7 +121,7 @@ def outcome(
     return None
 
 
-def said(reason: str) -> str:
+def answer_text(reason: str) -> str:
     """Return what a node answered in check mode, without the words that say so."""
     answer = reason.removeprefix(step_kinds.CHECK_MODE_LEAD)
     return "" if answer == step_kinds.UNCHANGED else answer
@@ -145,8 +145,8 @@ def notices(steps: Sequence[Step], answers: Mapping[str, Mapping[str, Any]]) -> 
         if reason and answers[step.id]["state"] == step_kinds.SKIPPED:
             sentences.append(f"{step.id}: {reason}")
     if predicted:
-        which = _named(predicted) if answered else "the steps"
-        sentences.append(NOT_ASKED.format(which=which))
+        phrase = _named(predicted) if answered else "the steps"
+        sentences.append(NOT_ASKED.format(which=phrase))
     return tuple(sentences)
 
 

@@ -20,7 +20,7 @@ from .plan import RemedyContext
 ALLOW = "-e kubemend_allow={0}"
 
 
-def why(scene: RemedyContext) -> str | None:
+def refusal(scene: RemedyContext) -> str | None:
     """Return what forbids changes on this host, with what would allow them, or None."""
     allow = scene.consent.allow
     if masked(scene.document) and FENCED not in allow:

@@ -44,15 +44,15 @@ def _starts_kubelet(step: Step) -> bool:
 
 def listed(items: Iterable[Node], names: Iterable[str]) -> bool:
     """Return whether the API knows any of these Nodes: another cluster's does not."""
-    wanted = frozenset(names)
-    return any(item.name in wanted for item in items)
+    expected_names = frozenset(names)
+    return any(item.name in expected_names for item in items)
 
 
 def waiting(items: Iterable[Node], names: Iterable[str]) -> dict[str, str]:
     """Return {Node: what of it is not back yet}, of those of these names that the API lists."""
-    wanted, reasons = frozenset(names), {}
+    expected_names, reasons = frozenset(names), {}
     for item in items:
-        if item.name is not None and item.name in wanted:
+        if item.name is not None and item.name in expected_names:
             reason = ", ".join([*_not_ready(item.ready), *_leftover_taints(item)])
             if reason:
                 reasons[item.name] = reason
@@ -71,6 +71,6 @@ def _leftover_taints(item: Node) -> list[str]:
     return list(dict.fromkeys(f"{taint.key}:{one_line(taint.effect, 20)}" for taint in taints))
 
 
-def told(left: Mapping[str, str]) -> str:
+def clause(reasons: Mapping[str, str]) -> str:
     """Return what is not back yet, in a clause."""
-    return "; ".join(f"{one_line(name, 80)}: {reason}" for name, reason in sorted(left.items()))
+    return "; ".join(f"{one_line(name, 80)}: {reason}" for name, reason in sorted(reasons.items()))

@@ -221,7 +221,7 @@ def _written(cluster: Cluster, group: tuple[Step, ...]) -> tuple[Step, ...]:
 
     A step that needs no write does not go alone.
     """
-    reason = writes.why(cluster)
+    reason = writes.refusal_text(cluster)
     if not reason or all(_is_local(step) for step in group):
         return group
     return tuple(replace(step, blocked_by=all_of(reason, step.blocked_by)) for step in group)
@@ -268,14 +268,14 @@ def _distinct(groups: Iterable[Sequence[Step]]) -> list[Sequence[Step]]:
     Such a group is that one again, which another fault of the same place asked for.
     """
     distinct: list[Sequence[Step]] = []
-    seen: set[tuple[str, str, str]] = set()
+    seen_changes: set[tuple[str, str, str]] = set()
     for group in groups:
         changes = {
             (step.host, step.target, json.dumps(step.change, sort_keys=True, default=str))
             for step in group
         }
-        if not changes & seen:
-            seen |= changes
+        if not changes & seen_changes:
+            seen_changes |= changes
             distinct.append(group)
     return distinct
 
@@ -309,18 +309,20 @@ def label(*parts: str | None) -> str:
     return re.sub(r"[^A-Za-z0-9.-]+", "-", "-".join(filter(None, parts)))
 
 
-def all_of(*why: str | None) -> str | None:
+def all_of(*reasons: str | None) -> str | None:
     """Everything that stands in a step's way, in one sentence.
 
     Who takes the first away should not meet the second at the next try.
     """
-    return "; besides, ".join(dict.fromkeys(filter(None, why))) or None
+    return "; besides, ".join(dict.fromkeys(filter(None, reasons))) or None
 
 
 def left_out(scene: RemedyContext, host: str) -> str | None:
     """Return what forbids a step on a host that this run did not ask."""
-    asked = all(one.status != "not_asked" for one in scene.cluster.hosts if one.host == host)
-    return None if asked else f"it is done on {host}, which --limit leaves out"
+    is_asked = all(
+        member.status != "not_asked" for member in scene.cluster.hosts if member.host == host
+    )
+    return None if is_asked else f"it is done on {host}, which --limit leaves out"
 
 
 def _consented(step: Step, consent: Consent) -> Step:

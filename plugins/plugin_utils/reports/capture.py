@@ -431,8 +431,8 @@ def _verdict(folder: str, plan: Plan, done: Iterable[Became], read: bool) -> tup
     if raised:
         return "failed", _not_restored(plan, raised)
     for host in plan.raising:
-        held, sentence = cluster_lock.holds(folder, plan.run_id, host)
-        if not held:
+        has_lock, sentence = cluster_lock.holds(folder, plan.run_id, host)
+        if not has_lock:
             return "refused", sentence
     for item in done:
         if item.restored is None:

@@ -87,49 +87,49 @@ def _row(finding: model_result.Finding) -> dict[str, Any]:
     return {"id": finding.id, **{name: getattr(finding, name) for name in _FIELDS}}
 
 
-def read(given: str) -> bytes:
+def read(setting: str) -> bytes:
     """Return the report that kubemend_compare_to names, a file or the directory of a run.
 
     Raises SettingsError with one sentence.
     """
     try:
-        data = _report_path(given).read_bytes()
+        data = _report_path(setting).read_bytes()
     except OSError as error:
-        raise _invalid(given, f"it cannot be read ({error.strerror})") from None
-    parse(data, given)
+        raise _invalid(setting, f"it cannot be read ({error.strerror})") from None
+    parse(data, setting)
     return data
 
 
-def _report_path(given: str) -> Path:
-    path = Path(given)
+def _report_path(setting: str) -> Path:
+    path = Path(setting)
     if path.is_dir():
         path = path / "report.json"
         if not path.exists():
             raise _invalid(
-                given,
+                setting,
                 "that folder has no report.json: give the folder of a run, or its report.json",
             )
     if path.is_file():
         return path
     if path.exists():
-        raise _invalid(given, "that is no file")
-    raise _invalid(given, "there is no such file or folder")
+        raise _invalid(setting, "that is no file")
+    raise _invalid(setting, "there is no such file or folder")
 
 
-def parse(data: bytes, given: str) -> Earlier:
+def parse(data: bytes, setting: str) -> Earlier:
     """Parse a report. Raises SettingsError with one sentence."""
     try:
         report = json.loads(data)
     except (ValueError, RecursionError):
-        raise _invalid(given, "it is no report (no JSON, or cut)") from None
+        raise _invalid(setting, "it is no report (no JSON, or cut)") from None
     problem = _problem(report)
     if problem:
-        raise _invalid(given, problem)
+        raise _invalid(setting, problem)
     try:
         return _earlier(report)
     except (AttributeError, KeyError, TypeError, ValueError):
         raise _invalid(
-            given,
+            setting,
             "it is no whole report: a field of its findings or verdicts is missing or of another"
             " type",
         ) from None
@@ -145,15 +145,15 @@ def _problem(report: Any) -> str:
     if not schema.startswith("kubemend.report/"):
         return "it is no report of kubemend"
     if schema != model_result.REPORT_SCHEMA:
-        known = model_result.REPORT_SCHEMA
-        return f"its schema is {shown(schema)}, and this version compares {known} only"
+        known_schema = model_result.REPORT_SCHEMA
+        return f"its schema is {shown(schema)}, and this version compares {known_schema} only"
     if report.get("mode") == "capture":
         return "it is the report of a capture, which judges nothing"
     return ""
 
 
-def _invalid(given: str, problem: str) -> SettingsError:
-    return SettingsError(f"kubemend_compare_to is {shown(given)}: {problem}.")
+def _invalid(setting: str, problem: str) -> SettingsError:
+    return SettingsError(f"kubemend_compare_to is {shown(setting)}: {problem}.")
 
 
 def _earlier(report: Mapping[str, Any]) -> Earlier:
@@ -251,8 +251,8 @@ class _Index:
 
     def _add(self, place: _Place, finding: model_result.Finding) -> None:
         by_cluster = self._places.setdefault(place, {})
-        known = by_cluster.get(finding.cluster)
-        if known is None or _severity_order(finding) < _severity_order(known):
+        known_finding = by_cluster.get(finding.cluster)
+        if known_finding is None or _severity_order(finding) < _severity_order(known_finding):
             by_cluster[finding.cluster] = finding
 
     def worst(self) -> list[model_result.Finding]:

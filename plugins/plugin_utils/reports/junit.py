@@ -155,8 +155,8 @@ class _Suites:
         hosts = dict.fromkeys(host for finding in findings for host in finding.everywhere)
         for host in hosts:
             if host in self._hosts:
-                own = [finding for finding in findings if host in finding.everywhere]
-                self._hosts[host].add_present(verdict, own, [])
+                own_findings = [finding for finding in findings if host in finding.everywhere]
+                self._hosts[host].add_present(verdict, own_findings, [])
 
     def add_steps(self, run: Run) -> None:
         """Add a case for the result of each step."""

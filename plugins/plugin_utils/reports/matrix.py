@@ -116,8 +116,8 @@ def _refine_whole(
             del whole[code]
         elif state == "present":
             severities = (finding.severity for finding in findings if finding.code == code)
-            known = (severity for severity in severities if severity in STATES)
-            whole[code] = min(known, key=STATES.index, default=state)
+            known_severities = (severity for severity in severities if severity in STATES)
+            whole[code] = min(known_severities, key=STATES.index, default=state)
 
 
 def places(finding: model_result.Finding) -> list[str | None]:

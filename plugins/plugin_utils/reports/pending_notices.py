@@ -36,22 +36,24 @@ _FORBIDDEN = re.compile(
 )
 
 
-def told(clusters: Iterable[Cluster], symptom: str | None) -> tuple[tuple[str, ...], str | None]:
+def render_sentences(
+    clusters: Iterable[Cluster], symptom: str | None
+) -> tuple[tuple[str, ...], str | None]:
     """Return (sentences, the sentence that the requested pod does not exist).
 
     For any other symptom the sentences are only about a Pending pod.
     """
-    known = [cluster for cluster in clusters if cluster.key is not None]
+    known_clusters = [cluster for cluster in clusters if cluster.key is not None]
     if symptom != SYMPTOM:
-        return tuple(_pending_pod_sentences(known)), None
+        return tuple(_pending_pod_sentences(known_clusters)), None
     sentences: list[str] = []
     absent: list[str] = []
-    for cluster in known:
+    for cluster in known_clusters:
         record = (cluster.api or {}).get("pod") or {}
         if record.get("status") == "absent":
             absent.append(_absent(record))
         sentences += _symptom_sentences(cluster, _pod_or_error(cluster), bool(record))
-    if known and len(absent) == len(known):
+    if known_clusters and len(absent) == len(known_clusters):
         return (*sentences, absent[0]), absent[0]
     return tuple(sentences), None
 
@@ -179,11 +181,11 @@ def _is_pending(cluster: Cluster) -> bool:
 
 def _pod(cluster: Cluster) -> str:
     """Return what is known of the requested pod; empty if none was requested or is known."""
-    asked = cluster.typed(Pod)
-    if not asked.name:
+    requested_pod = cluster.typed(Pod)
+    if not requested_pod.name:
         return ""
-    place = f"{one_line(asked.namespace, 80)}/{one_line(asked.name, 253)}"
-    pod = asked.pod
+    place = f"{one_line(requested_pod.namespace, 80)}/{one_line(requested_pod.name, 253)}"
+    pod = requested_pod.pod
     if pod is None:
         return f"pod {place} is no more: only events are left of it, in its timeline below"
     node = ", without a node"
@@ -212,7 +214,7 @@ def _asked_reasons(cluster: Cluster, pending: Pending) -> Iterator[str]:
 
 
 def _refused(cluster: Cluster, row: PendingPods) -> str:
-    reasons = excluded_nodes.nodes_of(cluster).of(row)
+    reasons = excluded_nodes.nodes_of(cluster).reasons_of(row)
     since = f"since {one_line(row.since, 40)} {one_line(row.scheduler, 120)} says"
     if not reasons:
         return f"{since}: {one_line(row.message, 600)}"

@@ -241,11 +241,13 @@ def cause_rows(
     """Return (verdict, code, places or missing evidence) of each cause, present ones first."""
     rows = []
     for code in causes:
-        own = [item for item in verdicts if item.code == code]
+        own_verdicts = [item for item in verdicts if item.code == code]
         verdict = min(
-            (item.verdict for item in own), key=lambda name: ORDER[name], default="not_judged"
+            (item.verdict for item in own_verdicts),
+            key=lambda name: ORDER[name],
+            default="not_judged",
         )
-        rows.append((verdict, code, detail_of(code, verdict, own, not_judged)))
+        rows.append((verdict, code, detail_of(code, verdict, own_verdicts, not_judged)))
     return sorted(rows, key=lambda row: (ORDER[row[0]], row[1]))
 
 

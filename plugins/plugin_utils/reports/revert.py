@@ -146,7 +146,7 @@ def _parts(listings: Iterable[Listing], run_id: str | None) -> dict[str, Undoabl
     """Return the entries of a run by host."""
     parts = {}
     for listing in listings:
-        run = listing.of(run_id or "")
+        run = listing.find_run(run_id or "")
         if run is not None:
             parts[listing.host] = run
     return parts
@@ -207,7 +207,7 @@ def _reverted(report: Report) -> list[str]:
         lines = [f"Check mode, nothing is changed. Taking back run {run_id} would find:"]
     done = {item.host: item for item in report.done}
     for listing in report.listings:
-        run = listing.of(run_id or "")
+        run = listing.find_run(run_id or "")
         if run is None:
             continue
         lines.append("")
@@ -255,7 +255,7 @@ def _done_lines(done: Done) -> Iterator[str]:
 def _predicted(report: Report) -> str:
     files = levels = 0
     for listing in report.listings:
-        run = listing.of(report.choice.run_id or "")
+        run = listing.find_run(report.choice.run_id or "")
         if run is None:
             continue
         guards = dict(listing.guards)

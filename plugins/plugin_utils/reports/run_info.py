@@ -113,8 +113,8 @@ def exit_of(result: model_result.Result, run: Run) -> tuple[int, str]:
 def last_line(result: model_result.Result, run: Run) -> str:
     """Return the line that closes the console report."""
     counts = summary(result)
-    asked = sum(1 for item in result.hosts if item.status != "not_asked")
+    host_count = sum(1 for item in result.hosts if item.status != "not_asked")
     return (
-        f"kubemend: {asked} hosts, {counts['critical']} critical, {counts['warning']} warning, "
-        f"{counts['unknown']} unknown; report: {run.report_dir}"
+        f"kubemend: {host_count} hosts, {counts['critical']} critical, {counts['warning']} warning,"
+        f" {counts['unknown']} unknown; report: {run.report_dir}"
     )

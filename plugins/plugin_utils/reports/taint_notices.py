@@ -23,7 +23,7 @@ SYMPTOM = "node_unreachable"
 MAX_TAINTS, LONGEST = 8, 2000
 
 
-def told(clusters: Iterable[Cluster], symptom: str | None) -> tuple[str, ...]:
+def render_sentences(clusters: Iterable[Cluster], symptom: str | None) -> tuple[str, ...]:
     """Return a sentence for each of the first Nodes that are not Ready or have a lifecycle taint.
 
     Lifecycle taints are those of the node lifecycle controller.
@@ -44,9 +44,11 @@ def _sentences(cluster: Cluster) -> list[str]:
         return []
     troubled = [view for view in views(cluster) if _is_troubled(view)]
     sentences = [one_line(_sentence(view), LONGEST) for view in troubled[:SHOWN]]
-    others = [view.name for view in troubled[SHOWN:]]
-    if others:
-        sentences.append(f"not Ready, or tainted by a controller, are {and_others(others)} too")
+    other_names = [view.name for view in troubled[SHOWN:]]
+    if other_names:
+        sentences.append(
+            f"not Ready, or tainted by a controller, are {and_others(other_names)} too"
+        )
     return sentences
 
 

@@ -129,12 +129,12 @@ def _cluster(page: Page, result: model_result.Result, run: Run, key: str | None)
         causes = run.symptom.causes
         _differential(page, run, run.symptom, verdicts, not_judged)
         page.gap()
-    others = [item for item in verdicts if item.code not in causes]
-    _unknown(page, others, hosts)
+    other_verdicts = [item for item in verdicts if item.code not in causes]
+    _unknown(page, other_verdicts, hosts)
     for line in conclusion.reasons(_at(key, result.lacks)):
         page.prose(line, label="  why: ", indent=4)
     _not_judged(page, [item for item in not_judged if item.code not in causes])
-    _clear(page, others)
+    _clear(page, other_verdicts)
     for text, names in conclusion.about_hosts(hosts, findings, result, run).items():
         page.prose(f"{text}: {phrases.join_names(names)}", indent=0)
     _silent(page, hosts)

@@ -129,7 +129,7 @@ def noted(report_dir: str) -> tuple[Held, ...]:
     return tuple(answers)
 
 
-def said(  # noqa: PLR0913, PLR0917  (the columns of one answer)
+def parse_answer(  # noqa: PLR0913, PLR0917  (the columns of one answer)
     host: str,
     cluster: str | None,
     status: str,
@@ -143,14 +143,14 @@ def said(  # noqa: PLR0913, PLR0917  (the columns of one answer)
         return Held(host, cluster, status, reason=one_line(reason, MAX_REASON), member=member)
     lock = _mapping(answer.get("lock"))
     owner, by = _mapping(lock.get("controller")), _run_id(lock.get("run_id"))
-    held, message = answer.get("held") is True and by == run_id, ""
-    if not held:
+    has_lock, message = answer.get("held") is True and by == run_id, ""
+    if not has_lock:
         message = one_line(answer.get("message") or "")
     return Held(
         host,
         cluster,
         "ok",
-        held,
+        has_lock,
         by,
         message,
         _machine_id(owner.get("machine_id")),
@@ -202,18 +202,18 @@ def decide(answers: Iterable[Held], run_id: str, cluster: str | None = None) -> 
     cluster: its nodes count; None where it is not known which node is of which. Then no majority
     outweighs another run: they may be of two clusters.
     """
-    asked = [answer for answer in answers if _is_of(answer, cluster)]
-    working = next((answer for answer in asked if answer.working), None)
+    cluster_answers = [answer for answer in answers if _is_of(answer, cluster)]
+    working = next((answer for answer in cluster_answers if answer.working), None)
     if working:
         return False, (
             f"run {working.working} is still at work on {working.host}:"
             f" {working.reason}; let it end, and run again"
         )
-    expected = [answer for answer in asked if answer.member]
+    expected = [answer for answer in cluster_answers if answer.member]
     locked = sum(answer.held for answer in expected)
-    others = _other_holders(expected, run_id)
-    if others and (cluster is None or 2 * locked <= len(expected)):
-        return False, _held_by(others)
+    other_holders = _other_holders(expected, run_id)
+    if other_holders and (cluster is None or 2 * locked <= len(expected)):
+        return False, _held_by(other_holders)
     if 2 * locked > len(expected):
         return True, ""
     return _without_majority(expected, locked)
@@ -257,11 +257,11 @@ def holds(report_dir: str, run_id: str, host: str) -> tuple[bool, str]:
     return decide(answers, run_id, cluster_of(answers, host))
 
 
-def _held_by(others: list[Held]) -> str:
+def _held_by(holders: list[Held]) -> str:
     """Return who holds the cluster: the run with the most nodes."""
-    runs = Counter(answer.by for answer in others)
-    first = max(others, key=lambda answer: runs[answer.by])
-    names = ", ".join(answer.host for answer in others if answer.by == first.by)
+    runs = Counter(answer.by for answer in holders)
+    first = max(holders, key=lambda answer: runs[answer.by])
+    names = ", ".join(answer.host for answer in holders if answer.by == first.by)
     owner = f"controller {first.machine or 'unknown'}, process {first.pid or 'unknown'}"
     remaining = "though its time is over"
     if first.remaining:

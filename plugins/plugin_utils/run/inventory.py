@@ -49,9 +49,11 @@ class Hosts:
         self._hostvars = task_vars["hostvars"]
         self._me = task_vars["inventory_hostname"]
         inventory, played = _inventory(task_vars), _played(action, task_vars)
-        own = {name: value for name, value in task_vars.items() if str(name).startswith(PREFIX)}
-        _refuse_unknown(own)
-        self._above = self._above_inventory(own)
+        own_variables = {
+            name: value for name, value in task_vars.items() if str(name).startswith(PREFIX)
+        }
+        _refuse_unknown(own_variables)
+        self._above = self._above_inventory(own_variables)
         self._given = {name: self._raw(name) for name in played}
         used = [self._used("kubemend_control_plane_group"), self._used("kubemend_node_group")]
         hosts = check({"kubemend_hosts": self._first("kubemend_hosts")}).hosts
@@ -74,7 +76,7 @@ class Hosts:
             used, inventory, self.outside, self.pattern, bool(hosts)
         )
 
-    def _above_inventory(self, own: Mapping[str, Any]) -> dict[str, Any]:
+    def _above_inventory(self, own_variables: Mapping[str, Any]) -> dict[str, Any]:
         """Return the variables that count for every host, above the inventory.
 
         The play or import_playbook sets them.
@@ -84,16 +86,16 @@ class Hosts:
             self._action,
             {
                 name: value
-                for name, value in own.items()
+                for name, value in own_variables.items()
                 if name not in inventory or inventory[name] != value
             },
         )
 
     def _used(self, variable: str) -> inventory_groups.Used:
         """Return the group that a variable names, or its default."""
-        given = self._first(variable)
+        group = self._first(variable)
         return inventory_groups.Used(
-            variable, str(given or VARIABLES[variable].default), bool(given)
+            variable, str(group or VARIABLES[variable].default), bool(group)
         )
 
     def roles(self, host: str) -> list[str]:
@@ -116,12 +118,12 @@ class Hosts:
         The others' are checked and must agree.
         """
         first: Settings | None = None
-        seen: list[Mapping[str, Any]] = []
+        seen_variables: list[Mapping[str, Any]] = []
         for name in self.asked:
             raw = self._given[name]
-            if raw in seen:
+            if raw in seen_variables:
                 continue
-            seen.append(raw)
+            seen_variables.append(raw)
             if first is None:
                 first = self._settings_of(name, "")
             else:
@@ -136,7 +138,7 @@ class Hosts:
         if wrong:
             raise SettingsError(complain_about(wrong[0], f" (host {host})"))
         values = {key: self._value(host, key) for key in raw if key not in self._above}
-        return check({**values, **self._above}, codes=CATALOGUE, where=place)
+        return check({**values, **self._above}, codes=CATALOGUE, location=place)
 
     def _require_same(self, first: Settings, host: str, settings: Settings) -> None:
         """Raise SettingsError where a variable of the whole run differs between hosts."""
@@ -167,8 +169,8 @@ class Hosts:
         """
         settings = {}
         for host in self.asked:
-            given = {key: self._own(host, key) for key in CPU_MANAGER if self._has(host, key)}
-            values = check(given, where=f" (host {host})").values
+            variables = {key: self._own(host, key) for key in CPU_MANAGER if self._has(host, key)}
+            values = check(variables, location=f" (host {host})").values
             settings[host] = {
                 setting: values[key]
                 for key, setting in CPU_MANAGER.items()
@@ -192,8 +194,8 @@ class Hosts:
         """Return a variable as the run's hosts have it, before the hosts to ask are known."""
         if name in self._above:
             return self._above[name]
-        for host, given in self._given.items():
-            if name in given:
+        for host, variables in self._given.items():
+            if name in variables:
                 return self._value(host, name)
         return None
 
@@ -271,10 +273,10 @@ def _refuse_unknown(names: Iterable[str]) -> None:
         raise SettingsError(complain_about(wrong[0]))
 
 
-def templated(action: ActionBase, given: Mapping[str, Any]) -> dict[str, Any]:
+def templated(action: ActionBase, variables: Mapping[str, Any]) -> dict[str, Any]:
     """Return variables with their templates evaluated."""
     values = {}
-    for name, value in given.items():
+    for name, value in variables.items():
         try:
             values[name] = action._templar.template(value)
         except AnsibleError as error:

@@ -96,8 +96,12 @@ class ReportFolder:
         """
         path, me = Path(self.path) / "run.json", cluster_lock.controller(os.getppid())
         owner = _read_json(path)
-        own = all(owner.get(name) == me[name] for name in ("boot_id", "pid", "started"))
-        if not own and owner.get("boot_id") == me["boot_id"] and not cluster_lock.gone(owner, me):
+        is_own = all(owner.get(name) == me[name] for name in ("boot_id", "pid", "started"))
+        if (
+            not is_own
+            and owner.get("boot_id") == me["boot_id"]
+            and not cluster_lock.gone(owner, me)
+        ):
             raise SettingsError(
                 f"{self.path} is in use by run {owner.get('run_id')} (process {owner.get('pid')});"
                 " let it end, or give this run another folder with kubemend_report_dir."

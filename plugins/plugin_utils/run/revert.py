@@ -68,7 +68,7 @@ class Listing:
     guards: tuple[tuple[str, str], ...] = ()
     empty: tuple[str, ...] = ()  # runs that changed no file: a restart, say
 
-    def of(self, run_id: str) -> Undoable | None:
+    def find_run(self, run_id: str) -> Undoable | None:
         """Return this host's part of a run."""
         return next((run for run in self.runs if run.run_id == run_id), None)
 
@@ -286,35 +286,36 @@ def _digest(value: Any) -> str | None:
     return None
 
 
-def choose(listings: Iterable[Listing], wanted: str | None) -> Choice:
+def choose(listings: Iterable[Listing], requested_run: str | None) -> Choice:
     """Return which run is reverted, and on which hosts.
 
     `last` is the newest that has something to restore and is not itself a revert.
     """
-    if wanted is None:
+    if requested_run is None:
         return Choice(None)
     listings = list(listings)
     silent = sorted(listing.host for listing in listings if listing.status != "ok")
     missing = ""
     if silent:
         missing = f"; {', '.join(silent)} could not be asked"
-    if wanted == "last":
+    if requested_run == "last":
         return _choose_last(listings, silent, missing)
-    hosts = tuple(listing.host for listing in listings if listing.of(wanted))
+    hosts = tuple(listing.host for listing in listings if listing.find_run(requested_run))
     if hosts:
-        return Choice(wanted, hosts)
-    unchanged = ", ".join(listing.host for listing in listings if wanted in listing.empty)
+        return Choice(requested_run, hosts)
+    unchanged = ", ".join(listing.host for listing in listings if requested_run in listing.empty)
     if unchanged:
         return Choice(
-            wanted,
+            requested_run,
             problem=(
-                f"there is nothing to revert of run {wanted}: it changed no file on {unchanged},"
-                f" such as a restart{missing}"
+                f"there is nothing to revert of run {requested_run}: it changed no file on"
+                f" {unchanged}, such as a restart{missing}"
             ),
         )
-    known = _known(listings)
+    known_runs = _known(listings)
     return Choice(
-        wanted, problem=f"no journal of these hosts knows run {wanted} ({known}){missing}"
+        requested_run,
+        problem=f"no journal of these hosts knows run {requested_run} ({known_runs}){missing}",
     )
 
 
@@ -335,7 +336,7 @@ def _choose_last(listings: list[Listing], silent: list[str], missing: str) -> Ch
             ),
         )
     newest = max(able)
-    return Choice(newest, tuple(listing.host for listing in listings if listing.of(newest)))
+    return Choice(newest, tuple(listing.host for listing in listings if listing.find_run(newest)))
 
 
 def _runs(listings: Iterable[Listing]) -> Iterator[Undoable]:
@@ -348,10 +349,10 @@ def _can_restore(run: Undoable) -> bool:
 
 
 def _known(listings: Iterable[Listing]) -> str:
-    known = sorted({run.run_id for run in _runs(listings)}, reverse=True)
-    if not known:
+    known_runs = sorted({run.run_id for run in _runs(listings)}, reverse=True)
+    if not known_runs:
         return "none is known"
-    return f"the known ones are {', '.join(known[:10])}"
+    return f"the known ones are {', '.join(known_runs[:10])}"
 
 
 def components(listings: Iterable[Listing], run_id: str | None) -> dict[str, int]:
@@ -360,7 +361,7 @@ def components(listings: Iterable[Listing], run_id: str | None) -> dict[str, int
         return {}
     counts = {}
     for listing in listings:
-        run = listing.of(run_id)
+        run = listing.find_run(run_id)
         if run:
             counts[listing.host] = len({file.component or file.path for file in run.files})
     return counts

@@ -316,21 +316,21 @@ def shown(value: Any) -> str:
 
 def unknown_names(names: Iterable[str]) -> list[str]:
     """Return the names that begin with kubemend_ and are none of its variables, sorted."""
-    own = {str(name) for name in names if str(name).startswith(PREFIX)}
-    return sorted(own - VARIABLES.keys())
+    own_names = {str(name) for name in names if str(name).startswith(PREFIX)}
+    return sorted(own_names - VARIABLES.keys())
 
 
-def complain_about(name: str, where: str = "") -> str:
+def complain_about(name: str, location: str = "") -> str:
     """Return the sentence for an unknown variable, with the nearest one."""
     return (
-        f"{name}{where} is not a variable of kubemend; the nearest one is"
+        f"{name}{location} is not a variable of kubemend; the nearest one is"
         f" {nearest(name, VARIABLES)}."
     )
 
 
-def nearest(name: str, known: Iterable[str], least: float = 0.0) -> str:
+def nearest(name: str, known_names: Iterable[str], least: float = 0.0) -> str:
     """Return the most similar known name; empty where none is as similar as least (0 to 1)."""
-    near = difflib.get_close_matches(name, list(known), n=1, cutoff=least)
+    near = difflib.get_close_matches(name, list(known_names), n=1, cutoff=least)
     if near:
         return near[0]
     return ""
@@ -338,22 +338,22 @@ def nearest(name: str, known: Iterable[str], least: float = 0.0) -> str:
 
 def without_effect(settings: Settings, playbook: str) -> list[str]:
     """Return a sentence about consent that was given to a playbook that repairs nothing."""
-    given = [name for name in CONSENT if settings.values[name] != VARIABLES[name].default]
-    if not given:
+    consent_names = [name for name in CONSENT if settings.values[name] != VARIABLES[name].default]
+    if not consent_names:
         return []
-    verb, where = "have", ""
-    if len(given) == 1:
+    verb, location = "have", ""
+    if len(consent_names) == 1:
         verb = "has"
     if playbook == "replay":
-        where = " on the cluster"
+        location = " on the cluster"
     return [
-        f"{', '.join(given)} {verb} no effect in {playbook}; run"
-        f" kubemend.remediation.remediate{where}."
+        f"{', '.join(consent_names)} {verb} no effect in {playbook}; run"
+        f" kubemend.remediation.remediate{location}."
     ]
 
 
 def check(
-    mapping: Mapping[str, Any], codes: Iterable[str] | None = None, where: str = ""
+    mapping: Mapping[str, Any], codes: Iterable[str] | None = None, location: str = ""
 ) -> Settings:
     """Return the settings of variables; names without kubemend's prefix are passed over.
 
@@ -362,33 +362,33 @@ def check(
     """
     wrong = unknown_names(mapping)
     if wrong:
-        raise SettingsError(complain_about(wrong[0], where))
+        raise SettingsError(complain_about(wrong[0], location))
     values = {
-        name: _parsed(name, variable, mapping.get(name), where)
+        name: _parsed(name, variable, mapping.get(name), location)
         for name, variable in VARIABLES.items()
     }
     if codes is not None:
-        _require_codes(values["kubemend_faults"] or (), sorted(codes), where)
+        _require_codes(values["kubemend_faults"] or (), sorted(codes), location)
     return Settings(values)
 
 
-def _parsed(name: str, variable: Variable, given: Any, where: str) -> Any:
-    if given is None:
+def _parsed(name: str, variable: Variable, value: Any, location: str) -> Any:
+    if value is None:
         return variable.default
     try:
-        return variable.parse(given)
+        return variable.parse(value)
     except _Bad as bad:
-        raise SettingsError(f"{name}{where} is {shown(given)}; it must be {bad}.") from None
+        raise SettingsError(f"{name}{location} is {shown(value)}; it must be {bad}.") from None
 
 
-def _require_codes(faults: Iterable[str], known: list[str], where: str) -> None:
+def _require_codes(faults: Iterable[str], known_codes: list[str], location: str) -> None:
     """Raise SettingsError for a code that does not exist, with the nearest one."""
-    for code in sorted(set(faults).difference(known)):
-        near, hint = nearest(code, known), ""
+    for code in sorted(set(faults).difference(known_codes)):
+        near, hint = nearest(code, known_codes), ""
         if near:
             hint = f"; the nearest one is {near}"
         raise SettingsError(
-            f"kubemend_faults{where} names {code}, which this version does not judge{hint}."
+            f"kubemend_faults{location} names {code}, which this version does not judge{hint}."
         )
 
 

@@ -121,14 +121,14 @@ class NodeAction(ActionBase):
         status, reason, answer = self._ask(host, params, task_vars)
         answer = {name: answer[name] for name in self.SAID if name in answer}
         # A host that does not answer is known to the cluster's API by its address, or by nothing.
-        own = {
+        own_fields = {
             "asked_at": asked_at,
             "received_at": time.time(),
             "address": self._play_context.remote_addr,
         }
         try:
             document, more = self._kept_in_any_case(
-                {**envelope(host, status, reason, answer), **own}, args
+                {**envelope(host, status, reason, answer), **own_fields}, args
             )
         except OSError as error:
             place = error.filename or args["evidence_dir"]
@@ -162,8 +162,8 @@ class NodeAction(ActionBase):
             # The host is a row of the report in any case.
             cause = f"{type(error).__name__}: {error}"
         reason = f"its answer is no evidence: {one_line(cause)}"
-        own = {name: document[name] for name in ("asked_at", "received_at", "address")}
-        return self._kept({**envelope(document["host"], "error", reason), **own}, args)
+        own_fields = {name: document[name] for name in ("asked_at", "received_at", "address")}
+        return self._kept({**envelope(document["host"], "error", reason), **own_fields}, args)
 
     def _kept(
         self, document: dict[str, Any], args: dict[str, Any]
@@ -303,9 +303,9 @@ class NodeAction(ActionBase):
 
     def _by_module(self, params: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
         """Query by an ordinary module, where the connection takes no program on standard input."""
-        given = {name: value for name, value in params.items() if value is not None}
+        module_args = {name: value for name, value in params.items() if value is not None}
         answer = self._execute_module(
-            module_name=self.MODULE, module_args=given, task_vars=task_vars
+            module_name=self.MODULE, module_args=module_args, task_vars=task_vars
         )
         if answer.get("unreachable"):
             raise AnsibleConnectionFailure(str(answer.get("msg") or "unreachable"))

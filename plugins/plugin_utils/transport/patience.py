@@ -76,8 +76,8 @@ def checked(answer: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _seen(seen: object) -> dict[str, Any]:
-    values = seen if isinstance(seen, dict) else {}
+def _seen(record: object) -> dict[str, Any]:
+    values = record if isinstance(record, dict) else {}
     return {
         name: values.get(name) for name in SEEN if isinstance(values.get(name), (int, float, bool))
     }

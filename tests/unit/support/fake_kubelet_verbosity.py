@@ -177,7 +177,7 @@ class Node:
         path.write_text(json.dumps(record))
 
     def left(self) -> list[str]:
-        return [one["component"] for one in raised_levels.left(RUN, self.root)]
+        return [one["component"] for one in raised_levels.restorable_records(RUN, self.root)]
 
 
 def b64(text: str) -> str:

@@ -55,7 +55,7 @@ def event_of(item):
     named = POD.search(item.get("message") or "")
     return {
         "reason": sys.intern(item.get("reason") or ""),
-        "message": files.told(item.get("message"), 300),
+        "message": files.masked_text(item.get("message"), 300),
         "first": first,
         "last": item.get("lastTimestamp") or series.get("lastObservedTime") or first,
         "count": item.get("count") or series.get("count") or 1,
@@ -237,17 +237,17 @@ def _controller(item):
 
 def read_events(api):
     """Return (job UID → its events, job UID → (namespace, name), oldest time or None, cut)."""
-    events, names, seen = {}, {}, set()
+    events, names, uids = {}, {}, set()
     times = []
     cut = False
     for item in api.items("/api/v1/events", {"fieldSelector": "involvedObject.kind=Job"}):
         about, uid = item.get("involvedObject") or {}, (item.get("metadata") or {}).get("uid")
-        if uid in seen or not _is_batch(about):
+        if uid in uids or not _is_batch(about):
             continue
-        if len(seen) >= MAX_EVENTS:
+        if len(uids) >= MAX_EVENTS:
             cut = True
             break
-        seen.add(uid)
+        uids.add(uid)
         event = event_of(item)
         events.setdefault(about["uid"], []).append(event)
         names[about["uid"]] = (about.get("namespace"), about.get("name"))

@@ -58,7 +58,7 @@ def _take(rows, answers, errors):
 
 def _uids(api, budget):
     """Yield the UID of namespace kube-system."""
-    yield uid_of(api, budget.left())
+    yield uid_of(api, budget.remaining())
 
 
 def _leases(api):
@@ -146,4 +146,4 @@ def differ(servers):
         for server in servers
         if server["objects"]
     ]
-    return any(one != views[0] for one in views[1:])
+    return any(view != views[0] for view in views[1:])

@@ -134,7 +134,7 @@ def leased(api, nodes):
     """
     if len(nodes) > MAX_LEASED:
         return nodes
-    known = {node["name"]: node for node in nodes}
+    by_name = {node["name"]: node for node in nodes}
     leases = {}
     try:
         for item in api.items(LEASES):
@@ -142,8 +142,8 @@ def leased(api, nodes):
     except ApiError:
         return nodes
     for name, spec in leases.items():
-        if name in known:
-            known[name].update(_lease(spec))
+        if name in by_name:
+            by_name[name].update(_lease(spec))
     return nodes
 
 

@@ -44,22 +44,22 @@ ALIKE = (
 
 def refused(item):
     """Return the condition by which a scheduler finds no node, or fails, else None."""
-    for one in dicts((item.get("status") or {}).get("conditions")):
+    for condition in dicts((item.get("status") or {}).get("conditions")):
         if (
-            one.get("type") == "PodScheduled"
-            and one.get("status") == "False"
-            and one.get("reason") in REFUSALS
+            condition.get("type") == "PodScheduled"
+            and condition.get("status") == "False"
+            and condition.get("reason") in REFUSALS
         ):
-            return one
+            return condition
     return None
 
 
-def is_asked(item, asked):
+def is_asked(item, requested_pod):
     """Return whether this is the requested pod, by namespace/name or UID."""
     meta = item.get("metadata") or {}
-    return bool(asked) and (
-        asked == "{}/{}".format(meta.get("namespace"), meta.get("name"))
-        or asked.lower() == meta.get("uid")
+    return bool(requested_pod) and (
+        requested_pod == "{}/{}".format(meta.get("namespace"), meta.get("name"))
+        or requested_pod.lower() == meta.get("uid")
     )
 
 
@@ -70,7 +70,9 @@ def unseen(item):
         return False
     if spec.get("nodeName") or spec.get("schedulingGates"):
         return False
-    return not any(one.get("type") == "PodScheduled" for one in dicts(status.get("conditions")))
+    return not any(
+        condition.get("type") == "PodScheduled" for condition in dicts(status.get("conditions"))
+    )
 
 
 def target_of(item):
@@ -101,9 +103,9 @@ def _named(term):
 def owner_of(item):
     """Return kind/name of the controller, None without one."""
     owner = [
-        one
-        for one in dicts((item.get("metadata") or {}).get("ownerReferences"))
-        if one.get("controller")
+        reference
+        for reference in dicts((item.get("metadata") or {}).get("ownerReferences"))
+        if reference.get("controller")
     ]
     if owner:
         return "{}/{}".format(owner[0].get("kind"), owner[0].get("name"))
@@ -115,9 +117,9 @@ def asks_of(spec):
 
     CPU is in millicores, a plugin's resource in pieces, every other one in bytes.
     """
-    asked = dict(rejected.compute(spec), **rejected.requests(spec))
+    amounts = dict(rejected.compute(spec), **rejected.requests(spec))
     return dict(
-        sorted((name, value) for name, value in asked.items() if value and name != "pods")[
+        sorted((name, value) for name, value in amounts.items() if value and name != "pods")[
             :MAX_ASKED
         ]
     )
@@ -165,8 +167,8 @@ class _Pending:
     asked: the requested pod; labels: {node: its labels} or None.
     """
 
-    def __init__(self, asked, labels):
-        self.asked, self.match = asked, node_affinity.Matcher(labels)
+    def __init__(self, requested_pod, labels):
+        self.asked, self.match = requested_pod, node_affinity.Matcher(labels)
         self.refused, self.waiting, self.gated, self.bound, self.silent = {}, {}, {}, {}, []
         self.read = self.total = self.taken = 0
         self.cut = False
@@ -259,9 +261,9 @@ class _Pending:
             self.taken += 1
             return
         placed = [
-            one.get("lastTransitionTime")
-            for one in dicts(status.get("conditions"))
-            if one.get("type") == "PodScheduled"
+            condition.get("lastTransitionTime")
+            for condition in dicts(status.get("conditions"))
+            if condition.get("type") == "PodScheduled"
         ]
         self._count(
             self.bound,
@@ -319,31 +321,31 @@ def full_nodes(api, room):
     )
 
 
-def tell_absent(api, rows, known):
+def tell_absent(api, rows, node_names):
     """Mark the rows whose node does not exist.
 
-    known: the names listed before the pods were. A node that has joined since then is asked for
-    by its name.
+    node_names: the names listed before the pods were. A node that has joined since then is asked
+    for by its name.
     """
-    unlisted = [one for one in rows if known is not None and one["node"] not in known]
+    unlisted = [row for row in rows if node_names is not None and row["node"] not in node_names]
     try:
-        for one in unlisted[:MAX_ABSENT]:
-            if api.find("/api/v1/nodes/" + urllib.parse.quote(one["node"], safe="")) is None:
-                one["absent"] = True
+        for row in unlisted[:MAX_ABSENT]:
+            if api.find("/api/v1/nodes/" + urllib.parse.quote(row["node"], safe="")) is None:
+                row["absent"] = True
     except ApiError:
         pass  # the others are not known
 
 
 def largest(allocatable):
     """Return {resource: the most that any one node has of it for pods}."""
-    found = {}
-    for one in allocatable:
-        for name, value in one.items():
-            found[name] = max(found.get(name, 0), value)
-    return found
+    amounts = {}
+    for node in allocatable:
+        for name, value in node.items():
+            amounts[name] = max(amounts.get(name, 0), value)
+    return amounts
 
 
-def collect(api, ended, asked=None, labels=None, room=None, allocatable=None):
+def collect(api, ended, requested_pod=None, labels=None, room=None, allocatable=None):
     """Return (data, truncated).
 
     `ended(error)` returns whether an error may cut the list short instead of costing all of it.
@@ -351,7 +353,7 @@ def collect(api, ended, asked=None, labels=None, room=None, allocatable=None):
     labels: {node: its labels}; room: {node: how many pods it may have}; allocatable: {node:
     what it has for them}. Each is None where it is not known.
     """
-    pods = _Pending(asked, labels)
+    pods = _Pending(requested_pod, labels)
     try:
         pods.take_all(api)
     except Exception as error:  # pylint: disable=broad-except
@@ -380,7 +382,7 @@ def collect(api, ended, asked=None, labels=None, room=None, allocatable=None):
 
 
 def _rows(kept, name):
-    return sorted(kept.values(), key=lambda one: (str(one[name]), one["names"]))
+    return sorted(kept.values(), key=lambda row: (str(row[name]), row["names"]))
 
 
 def _said(api):

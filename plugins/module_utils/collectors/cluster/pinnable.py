@@ -49,25 +49,27 @@ def containers_of(spec):
 
     A quantity that is not set is None.
     """
-    found = []
+    init_containers = []
     for raw in spec.get("initContainers") or []:
-        found.append(_container(raw, SIDECAR if raw.get("restartPolicy") == "Always" else INIT))
+        init_containers.append(
+            _container(raw, SIDECAR if raw.get("restartPolicy") == "Always" else INIT)
+        )
     return [
         _container(raw, APP) for raw in (spec.get("containers") or [])[:MAX_CONTAINERS]
-    ] + found[:MAX_CONTAINERS]
+    ] + init_containers[:MAX_CONTAINERS]
 
 
 def _container(raw, kind):
-    given = raw.get("resources") or {}
-    found = {"name": raw.get("name"), "kind": kind}
+    resources = raw.get("resources") or {}
+    record = {"name": raw.get("name"), "kind": kind}
     for resource in RESOURCES:
         for part in ("request", "limit"):
-            value = (given.get(part + "s") or {}).get(resource)
+            value = (resources.get(part + "s") or {}).get(resource)
             if value is None:
-                found[f"{resource}_{part}"] = None
+                record[f"{resource}_{part}"] = None
             else:
-                found[f"{resource}_{part}"] = str(value)[: quantity.MAX_TEXT]
-    return found
+                record[f"{resource}_{part}"] = str(value)[: quantity.MAX_TEXT]
+    return record
 
 
 def pinned(containers, guaranteed):
@@ -76,7 +78,9 @@ def pinned(containers, guaranteed):
     A plain init container does not count.
     """
     return guaranteed and any(
-        quantity.whole(one["cpu_limit"]) for one in containers if one["kind"] != INIT
+        quantity.whole(container["cpu_limit"])
+        for container in containers
+        if container["kind"] != INIT
     )
 
 
@@ -97,12 +101,12 @@ def manager_of(meta):
 
 def controller_of(meta):
     """Return {kind, api_version, name} of the owner that controls it, else None."""
-    for one in meta.get("ownerReferences") or []:
-        if one.get("controller"):
+    for reference in meta.get("ownerReferences") or []:
+        if reference.get("controller"):
             return {
-                "kind": one.get("kind"),
-                "api_version": one.get("apiVersion"),
-                "name": one.get("name"),
+                "kind": reference.get("kind"),
+                "api_version": reference.get("apiVersion"),
+                "name": reference.get("name"),
             }
     return None
 
@@ -286,19 +290,22 @@ class Search:
         completed them (a LimitRange).
         """
         pods = [
-            {name: value for name, value in one.items() if name != "uids"}
-            for one in self.pods.values()
+            {name: value for name, value in item.items() if name != "uids"}
+            for item in self.pods.values()
         ]
-        for one, kept in zip(pods, self.pods.values()):
-            one["alike"] = len(kept["uids"])
+        for item, kept in zip(pods, self.pods.values()):
+            item["alike"] = len(kept["uids"])
         unwell = {
-            (one["owner"]["kind"], one["namespace"], one["owner"]["name"])
-            for one in pods
-            if one["owner"]
+            (item["owner"]["kind"], item["namespace"], item["owner"]["name"])
+            for item in pods
+            if item["owner"]
         }
-        found = [one for key, one in self.suspects.items() if key not in self.fine or key in unwell]
+        templates = [
+            item for key, item in self.suspects.items() if key not in self.fine or key in unwell
+        ]
         return sorted(
-            found + pods, key=lambda one: (one["kind"], one["namespace"] or "", one["name"] or "")
+            templates + pods,
+            key=lambda item: (item["kind"], item["namespace"] or "", item["name"] or ""),
         )
 
 
@@ -345,12 +352,12 @@ def _item(kind, version, meta, containers, expected):
     }
 
 
-def _quantities(given):
+def _quantities(resources):
     """Return CPU and memory of a pod as a whole in the form of a container's, or None."""
-    if not given:
+    if not resources:
         return None
-    found = _container({"resources": given}, None)
-    return {name: value for name, value in found.items() if name not in ("name", "kind")}
+    record = _container({"resources": resources}, None)
+    return {name: value for name, value in record.items() if name not in ("name", "kind")}
 
 
 def collect(api, expected, ended):

@@ -38,9 +38,9 @@ def choose(items):
 
     A pod whose device was refused comes before all others.
     """
-    for wanted in (DEVICES, re.compile("")):
+    for pattern in (DEVICES, re.compile("")):
         for pod in items:
-            if wanted.search(pod.get("message") or ""):
+            if pattern.search(pod.get("message") or ""):
                 return pod.get("namespace"), pod.get("name"), pod.get("uid")
     return None
 
@@ -52,37 +52,37 @@ def pod_of(item):
         item.get("spec") or {},
         item.get("status") or {},
     )
-    found = rejected.pod_of(item)
-    found.update(
+    pod = rejected.pod_of(item)
+    pod.update(
         grace=meta.get("deletionGracePeriodSeconds"),
         finalizers=(meta.get("finalizers") or [])[:PER_POD],
         managers=managers(meta),
         asks=asks(spec),
         conditions=[
-            _short(one, "type", "status", "reason", "message", lastTransitionTime="time")
-            for one in (status.get("conditions") or [])[:PER_POD]
+            _short(condition, "type", "status", "reason", "message", lastTransitionTime="time")
+            for condition in (status.get("conditions") or [])[:PER_POD]
         ],
         containers=[
-            _container(one, init)
+            _container(container, init)
             for init, name in ((True, "initContainerStatuses"), (False, "containerStatuses"))
-            for one in (status.get(name) or [])[:PER_POD]
+            for container in (status.get(name) or [])[:PER_POD]
         ],
     )
-    return found
+    return pod
 
 
 def managers(meta):
     """Return the field managers of the object, and whether each set the spec or its nodeName."""
     return [
         {
-            "manager": one.get("manager"),
-            "operation": one.get("operation"),
-            "time": one.get("time"),
-            "subresource": one.get("subresource"),
-            "spec": "f:spec" in (one.get("fieldsV1") or {}),
-            "node": "f:nodeName" in ((one.get("fieldsV1") or {}).get("f:spec") or {}),
+            "manager": entry.get("manager"),
+            "operation": entry.get("operation"),
+            "time": entry.get("time"),
+            "subresource": entry.get("subresource"),
+            "spec": "f:spec" in (entry.get("fieldsV1") or {}),
+            "node": "f:nodeName" in ((entry.get("fieldsV1") or {}).get("f:spec") or {}),
         }
-        for one in (meta.get("managedFields") or [])[:PER_POD]
+        for entry in (meta.get("managedFields") or [])[:PER_POD]
     ]
 
 
@@ -91,35 +91,38 @@ def asks(spec):
 
     It leaves out the init containers.
     """
-    found = {}
+    amounts = {}
     for container in spec.get("containers") or []:
-        given = container.get("resources") or {}
-        for name, value in dict(given.get("limits") or {}, **(given.get("requests") or {})).items():
-            found.setdefault(name, []).append(str(value))
+        resources = container.get("resources") or {}
+        for name, value in dict(
+            resources.get("limits") or {}, **(resources.get("requests") or {})
+        ).items():
+            amounts.setdefault(name, []).append(str(value))
     return {
-        name: "+".join(values[:PER_POD])[:TEXT] for name, values in sorted(found.items())[:PER_POD]
+        name: "+".join(values[:PER_POD])[:TEXT]
+        for name, values in sorted(amounts.items())[:PER_POD]
     }
 
 
 def _short(item, *names, **renamed):
-    found = {name: item.get(name) for name in names}
-    found.update((new, item.get(old)) for old, new in renamed.items())
-    if found.get("message"):
-        found["message"] = files.told(found["message"], TEXT)
-    return found
+    fields = {name: item.get(name) for name in names}
+    fields.update((new, item.get(old)) for old, new in renamed.items())
+    if fields.get("message"):
+        fields["message"] = files.masked_text(fields["message"], TEXT)
+    return fields
 
 
-def _container(one, init):
-    last = (one.get("lastState") or {}).get("terminated")
-    state = one.get("state") or {}
+def _container(status, init):
+    last = (status.get("lastState") or {}).get("terminated")
+    state = status.get("state") or {}
     if state:
         kind = sorted(state)[0]
     else:
         kind = None
     return {
-        "name": one.get("name"),
+        "name": status.get("name"),
         "init": init,
-        "restarts": one.get("restartCount") or 0,
+        "restarts": status.get("restartCount") or 0,
         "state": kind,
         "now": _state(state.get(kind)),
         "before": _state(last) if last else None,
@@ -148,10 +151,10 @@ def owner_of(item):
         item.get("spec") or {},
         item.get("status") or {},
     )
-    wanted = spec.get("selector") or {}
+    selector = spec.get("selector") or {}
     # a ReplicationController has the labels themselves
-    if "matchLabels" in wanted or "matchExpressions" in wanted:
-        wanted = wanted.get("matchLabels") or {}
+    if "matchLabels" in selector or "matchExpressions" in selector:
+        selector = selector.get("matchLabels") or {}
     return {
         "created": meta.get("creationTimestamp"),
         "deleted": meta.get("deletionTimestamp"),
@@ -162,10 +165,10 @@ def owner_of(item):
         "started": status.get("startTime"),
         "completed": status.get("completionTime"),
         "conditions": [
-            _short(one, "type", "status", "reason", "message", lastTransitionTime="time")
-            for one in (status.get("conditions") or [])[:PER_POD]
+            _short(condition, "type", "status", "reason", "message", lastTransitionTime="time")
+            for condition in (status.get("conditions") or [])[:PER_POD]
         ],
-    }, wanted
+    }, selector
 
 
 def event_of(item):
@@ -175,7 +178,7 @@ def event_of(item):
     component = item.get("reportingComponent") or source.get("component")
     created = (item.get("metadata") or {}).get("creationTimestamp")
     event.update(
-        message=files.told(item.get("message"), TEXT),
+        message=files.masked_text(item.get("message"), TEXT),
         first=event["first"] or created,
         last=event["last"] or created,
         type=item.get("type"),
@@ -247,9 +250,9 @@ class _Look:
     def owner(self, namespace, pod):
         """Return (the controller, the labels of its pods) of a pod; ({}, {}) where it has none."""
         reference = [
-            one
-            for one in (pod.get("metadata") or {}).get("ownerReferences") or []
-            if one.get("controller")
+            owner
+            for owner in (pod.get("metadata") or {}).get("ownerReferences") or []
+            if owner.get("controller")
         ]
         if reference:
             return self._controller(namespace, reference[0])
@@ -366,8 +369,8 @@ def _part(text):
     return urllib.parse.quote(str(text), safe="")
 
 
-def collect(api, asked, rejections, ended):
-    """Return (data, truncated) of the pod `asked`: namespace/name, a UID, or REJECTED.
+def collect(api, requested_pod, rejections, ended):
+    """Return (data, truncated) of the pod `requested_pod`: namespace/name, a UID, or REJECTED.
 
     `rejections()` lists rejected pods, newest first.
 
@@ -375,9 +378,9 @@ def collect(api, asked, rejections, ended):
     whether an error may cut the answer short.
     """
     look = _Look(api)
-    namespace, name, uid = _place(look, asked, rejections)
+    namespace, name, uid = _place(look, requested_pod, rejections)
     data = {
-        "asked": asked,
+        "asked": requested_pod,
         "namespace": namespace,
         "name": name,
         "uid": uid,
@@ -429,17 +432,17 @@ def _uid_by_events(events, name):
     return None
 
 
-def _place(look, asked, rejections):
+def _place(look, requested_pod, rejections):
     """Return (namespace, name, UID or None) of the pod; Nones where no pod was rejected."""
-    if asked == REJECTED:
+    if requested_pod == REJECTED:
         return choose(rejections()) or (None, None, None)
-    if NAME.match(asked):
-        return (*tuple(asked.split("/")), None)
-    uid = asked.lower()
+    if NAME.match(requested_pod):
+        return (*tuple(requested_pod.split("/")), None)
+    uid = requested_pod.lower()
     if not UID.match(uid):
         raise ApiError(
             "error",
-            f"a pod is named as namespace/name or by its UID, not {one_line(asked, 100)}",
+            f"a pod is named as namespace/name or by its UID, not {one_line(requested_pod, 100)}",
         )
     place = look.named(uid)
     if place is None:
@@ -447,10 +450,10 @@ def _place(look, asked, rejections):
     return place[0], place[1], uid
 
 
-def _unknown(what):
+def _unknown(pod):
     return ApiError(
         "absent",
-        f"the API knows no pod {what} and no event about one (events go after an hour); name it as "
+        f"the API knows no pod {pod} and no event about one (events go after an hour); name it as "
         "`kubectl get pods --all-namespaces` lists it, namespace/name, or by its UID",
     )
 
@@ -484,15 +487,15 @@ def _around(look, data, item):
         look.listen(namespace, about + str(sibling))
 
 
-def _gone(events, known):
+def _gone(events, known_names):
     """Return the pods that only the events of their owner name."""
     names = [event["pod"] for event in events if event["kind"] != "Pod" and event["pod"]]
-    return [name for name in _once(names) if name not in known]
+    return [name for name in _once(names) if name not in known_names]
 
 
 def _once(names):
-    found = []
+    distinct_names = []
     for name in names:
-        if name not in found:
-            found.append(name)
-    return found
+        if name not in distinct_names:
+            distinct_names.append(name)
+    return distinct_names

@@ -52,10 +52,10 @@ def pod_of(item):
         item.get("status") or {},
     )
     owner_name, owner_uid = _controller(meta)
-    found = jobs.pod_of(item)
-    found.update(
+    pod = jobs.pod_of(item)
+    pod.update(
         namespace=meta.get("namespace"),
-        message=files.told(status.get("message"), 500),
+        message=files.masked_text(status.get("message"), 500),
         started=status.get("startTime"),
         owner=owner_name,
         owner_uid=owner_uid,
@@ -68,8 +68,8 @@ def pod_of(item):
         had=had(status),
     )
     if COMPUTE.match(status.get("reason") or ""):
-        found["compute"] = compute(spec)
-    return found
+        pod["compute"] = compute(spec)
+    return pod
 
 
 def _controller(meta):
@@ -115,13 +115,13 @@ def had(status):
 
     The result is empty where the kubelet's release does not report it (1.36.3 does).
     """
-    found = {}
+    counts = {}
     for container in dicts(status.get("containerStatuses")):
-        for one in dicts(container.get("allocatedResourcesStatus")):
-            name, ids = one.get("name"), one.get("resources")
+        for entry in dicts(container.get("allocatedResourcesStatus")):
+            name, ids = entry.get("name"), entry.get("resources")
             if isinstance(name, str) and "/" in name and isinstance(ids, list):
-                found[name] = found.get(name, 0) + len(ids)
-    return dict(sorted(found.items())[:MAX_RESOURCES])
+                counts[name] = counts.get(name, 0) + len(ids)
+    return dict(sorted(counts.items())[:MAX_RESOURCES])
 
 
 def _is_time(value):
@@ -153,14 +153,14 @@ def compute(spec):
     The pod's own resources and its overhead count. cpu: millicores; memory, ephemeral-storage
     and hugepages-...: bytes; pods: 1.
     """
-    found = _total(spec, _computed)
-    found.update(_computed(spec))  # of the pod as a whole, where it says so
+    amounts = _total(spec, _computed)
+    amounts.update(_computed(spec))  # of the pod as a whole, where it says so
     for name, value in quantities(spec.get("overhead") or {}).items():
-        found[name] = found.get(name, 0) + value
-    return dict(found, pods=1)
+        amounts[name] = amounts.get(name, 0) + value
+    return dict(amounts, pods=1)
 
 
-def _total(spec, asked):
+def _total(spec, amounts_of):
     """Return what a pod asks for in all, from what each of its containers asks for.
 
     Containers and sidecars run together, so that their values add up. A plain init container
@@ -168,10 +168,10 @@ def _total(spec, asked):
     """
     total, first, staying = {}, {}, {}
     for container in spec.get("containers") or []:
-        for name, value in asked(container).items():
+        for name, value in amounts_of(container).items():
             total[name] = total.get(name, 0) + value
     for container in spec.get("initContainers") or []:
-        for name, value in asked(container).items():
+        for name, value in amounts_of(container).items():
             if container.get("restartPolicy") == "Always":
                 staying[name] = staying.get(name, 0) + value
             else:
@@ -184,8 +184,8 @@ def _total(spec, asked):
 
 def _given(container):
     """Return the requests of a container; a limit without a request is one."""
-    given = container.get("resources") or {}
-    return dict(given.get("limits") or {}, **(given.get("requests") or {}))
+    resources = container.get("resources") or {}
+    return dict(resources.get("limits") or {}, **(resources.get("requests") or {}))
 
 
 def _devices(container):
@@ -200,32 +200,32 @@ def _computed(container):
     return quantities(_given(container))
 
 
-def quantities(given):
+def quantities(resources):
     """Return {resource: amount} of a list of quantities, for the resources that every node has.
 
     cpu: millicores; memory, ephemeral-storage and hugepages-...: bytes.
     """
-    found = {}
-    for name in given:
+    amounts = {}
+    for name in resources:
         if name in COMPUTED or name.startswith("hugepages-"):
-            value = quantity.parse(given[name])
+            value = quantity.parse(resources[name])
         else:
             value = None
         if value is not None:
-            found[name] = int(-(-value * (1000 if name == "cpu" else 1) // 1))
-    return found
+            amounts[name] = int(-(-value * (1000 if name == "cpu" else 1) // 1))
+    return amounts
 
 
 def resources_of(item):
     """Return {device resource: [capacity, allocatable]} of a Node."""
     status = item.get("status") or {}
     capacity, allocatable = status.get("capacity") or {}, status.get("allocatable") or {}
-    found = {}
+    resources = {}
     for name, value in capacity.items():
         if "/" in name and re.match(r"^\d+$", str(value)):
-            left = str(allocatable.get(name, "0"))
-            found[name] = [int(value), int(left) if left.isdigit() else 0]
-    return found
+            amount = str(allocatable.get(name, "0"))
+            resources[name] = [int(value), int(amount) if amount.isdigit() else 0]
+    return resources
 
 
 def plugin_of(item):
@@ -254,7 +254,7 @@ def _plugin_container(container):
         "restarts": container.get("restartCount") or 0,
         "waiting": (state.get("waiting") or {}).get("reason"),
         "exit_code": last.get("exitCode"),
-        "message": files.told(last.get("message"), 300).strip(),
+        "message": files.masked_text(last.get("message"), 300).strip(),
     }
 
 
@@ -332,8 +332,8 @@ def last_words(api, plugin, container):
     code, lines = api.lines(path, LOG_SECONDS)
     if code != 200 or not lines:
         return ""
-    line = next((one for one in reversed(lines) if TELLING in one.lower()), lines[-1])
-    return files.told(line, 300)
+    line = next((text for text in reversed(lines) if TELLING in text.lower()), lines[-1])
+    return files.masked_text(line, 300)
 
 
 def _ask_owners(api, items):
@@ -341,17 +341,17 @@ def _ask_owners(api, items):
 
     A failure leaves the others unknown, and does not end the collector.
     """
-    known = {}
+    counts = {}
     try:
         for pod in items:
             kind, _dummy, name = (pod["owner"] or "").partition("/")
             uid = pod["owner_uid"]
-            is_new = kind in OWNERS and uid not in known
-            if is_new and len(known) < MAX_OWNERS and ASKABLE.match(name):
+            is_new = kind in OWNERS and uid not in counts
+            if is_new and len(counts) < MAX_OWNERS and ASKABLE.match(name):
                 path, fields = OWNERS[kind]
                 owner = api.find(path % (pod["namespace"], name)) or {}
-                known[uid] = _wanted(owner, uid, fields)
-            pod["wanted"] = known.get(uid)
+                counts[uid] = _wanted(owner, uid, fields)
+            pod["wanted"] = counts.get(uid)
     except ApiError:
         pass
 
@@ -374,15 +374,15 @@ def _ask_events(api, items):
 
     It comes last: where it fails, only these times are unknown.
     """
-    wanted = {pod["uid"]: pod for pod in items if _lacks_time(pod)}
-    reasons = {pod["reason"] for pod in wanted.values() if ASKABLE.match(str(pod["reason"]))}
+    pods = {pod["uid"]: pod for pod in items if _lacks_time(pod)}
+    reasons = {pod["reason"] for pod in pods.values() if ASKABLE.match(str(pod["reason"]))}
     try:
         for reason in sorted(reasons)[:MAX_REASONS]:
             query = {"fieldSelector": "involvedObject.kind=Pod,reason=" + reason}
             for number, item in enumerate(api.items("/api/v1/events", query)):
                 if number >= MAX_EVENTS:
                     break
-                _take_time(wanted, item)
+                _take_time(pods, item)
     except ApiError:
         pass
 
@@ -393,11 +393,11 @@ def _lacks_time(pod):
     return bool(pod["requests"] or "compute" in pod)
 
 
-def _take_time(wanted, item):
+def _take_time(pods, item):
     about = item.get("involvedObject")
     if not isinstance(about, dict):
         return
-    pod, last = wanted.get(about.get("uid")), jobs.event_of(item)["last"]
+    pod, last = pods.get(about.get("uid")), jobs.event_of(item)["last"]
     if pod and pod["reason"] == item.get("reason") and _is_time(last):
         pod["rejected_at"] = max(last, pod["rejected_at"] or "")
 
@@ -407,11 +407,11 @@ def _newest(items):
 
 
 def _nodes_of(items):
-    found = []
+    nodes = []
     for pod in items:
-        if pod["node"] and pod["node"] not in found:
-            found.append(pod["node"])
-    return found
+        if pod["node"] and pod["node"] not in nodes:
+            nodes.append(pod["node"])
+    return nodes
 
 
 def _node(api, name, counted):

@@ -79,13 +79,13 @@ class Reader:
 
     def nodes(self):
         """Read the cluster's nodes by name."""
-        found, known = {}, {}
+        by_uid, capacities = {}, {}
         for item in self.api.items("/api/v1/nodes"):
             node = nodes.node_of(item)
-            found[node["uid"] or node["name"]] = node
-            known[node["name"]] = nodes.capacity_of(item, node)
-        self.known = known
-        by_name = sorted(found.values(), key=lambda node: node["name"] or "")
+            by_uid[node["uid"] or node["name"]] = node
+            capacities[node["name"]] = nodes.capacity_of(item, node)
+        self.known = capacities
+        by_name = sorted(by_uid.values(), key=lambda node: node["name"] or "")
         return {"items": nodes.leased(self.api, by_name), "clock": self.api.clock}, False
 
     def kubeadm_config(self):
@@ -107,8 +107,8 @@ class Reader:
             proxies = [(re.sub(r"^https?://|/.*$", "", self.session.url or ""), self.api)]
         servers = [self._locks_at(address, api) for address, api in proxies]
         for _count in range(MAX_REREADS):
-            left = self.session.deadline.at - time.monotonic()
-            if not locks.differ(servers) or left < MIN_SECONDS_LEFT:
+            remaining = self.session.deadline.at - time.monotonic()
+            if not locks.differ(servers) or remaining < MIN_SECONDS_LEFT:
                 break
             time.sleep(REREAD_SECONDS)
             servers = [self._again(server, *proxy) for server, proxy in zip(servers, proxies)]
@@ -181,10 +181,10 @@ class Reader:
 
     def unmade(self):
         """Read owners whose pods were refused, and nodes that a DaemonSet leaves out."""
-        known = None
+        capacities = None
         if self.known is not None:
-            known = list(self.known.values())
-        return unmade.collect(self.api, _is_timeout, known)
+            capacities = list(self.known.values())
+        return unmade.collect(self.api, _is_timeout, capacities)
 
     def pinnable(self):
         """Read pods and workloads that look meant for CPU pinning and get none."""
@@ -205,23 +205,23 @@ def _is_timeout(error):
 
 
 def _addresses_of_endpoints(api):
-    found = set()
+    addresses = set()
     for subset in api.get(ENDPOINTS).get("subsets") or []:
         ports = [port.get("port") for port in subset.get("ports") or []]
         for address in subset.get("addresses") or []:
-            found.update(_join(address.get("ip"), port) for port in ports)
-    return found
+            addresses.update(_join(address.get("ip"), port) for port in ports)
+    return addresses
 
 
 def _addresses_of_slices(api):
-    found = set()
+    addresses = set()
     query = {"labelSelector": "kubernetes.io/service-name=kubernetes"}
     for item in api.items(ENDPOINT_SLICES, query):
         ports = [port.get("port") for port in item.get("ports") or []]
         for endpoint in item.get("endpoints") or []:
             for address in endpoint.get("addresses") or []:
-                found.update(_join(address, port) for port in ports)
-    return found
+                addresses.update(_join(address, port) for port in ports)
+    return addresses
 
 
 def _join(address, port):
@@ -248,7 +248,7 @@ def record(status, data=None, truncated=False, source=None, started=None, error=
 def _run(reader, collector, source):
     started = time.monotonic()
     try:
-        reader.session.deadline.left()
+        reader.session.deadline.remaining()
         data, truncated = collector.run(reader)
         return record("ok", data, truncated, source, started)
     except ApiError as error:

@@ -51,29 +51,29 @@ CONTROL_PLANE = (
 
 def refusals(api):
     """Return ({(kind, namespace, name, uid): its FailedCreate events}, whether it was cut)."""
-    found = {}
+    by_owner = {}
     query = {"fieldSelector": "reason=FailedCreate"}
     for number, item in enumerate(api.items("/api/v1/events", query)):
         if number >= MAX_EVENTS:
-            return found, True
+            return by_owner, True
         about = item.get("involvedObject") or {}
         if about.get("kind") in pod.KINDS and about.get("name"):
             key = tuple(str(about.get(name) or "") for name in ("kind", "namespace", "name", "uid"))
-            _take_refusal(found, key, item)
-    return found, False
+            _take_refusal(by_owner, key, item)
+    return by_owner, False
 
 
-def _take_refusal(found, key, item):
+def _take_refusal(by_owner, key, item):
     event = jobs.event_of(item)
     created = (item.get("metadata") or {}).get("creationTimestamp")
     first, last = event["first"] or created or "", event["last"] or created or ""
-    refusal = found.setdefault(key, {"first": first, "last": "", "message": ""})
+    refusal = by_owner.setdefault(key, {"first": first, "last": "", "message": ""})
     refusal["first"] = min(refusal["first"], first)
     if last >= refusal["last"]:
         text = str(item.get("message") or "")
         if text.startswith(AGAIN):
             text = text[len(AGAIN) :]
-        refusal.update(last=last, message=files.told(text, MAX_TEXT))
+        refusal.update(last=last, message=files.masked_text(text, MAX_TEXT))
 
 
 def lacking(item, kind):
@@ -93,17 +93,17 @@ def _lacking_job(spec, status):
     for condition in dicts(status.get("conditions")):
         if condition.get("type") in ("Complete", "Failed") and condition.get("status") == "True":
             return None
-    wanted, completions = spec.get("parallelism", 1), spec.get("completions")
+    target, completions = spec.get("parallelism", 1), spec.get("completions")
     if completions is not None:
-        wanted = min(wanted, completions - (status.get("succeeded") or 0))
-    return wanted, status.get("active") or 0
+        target = min(target, completions - (status.get("succeeded") or 0))
+    return target, status.get("active") or 0
 
 
 def _lacking_daemonset(status):
     return status.get("desiredNumberScheduled") or 0, status.get("currentNumberScheduled") or 0
 
 
-def _still(api, key, said):
+def _still(api, key, refusal):
     """Return the row of this owner, None where it lacks no pod any more."""
     kind, namespace, name, uid = key
     _dummy, path, plural = pod.KINDS[kind]
@@ -122,9 +122,9 @@ def _still(api, key, said):
         "namespace": namespace,
         "name": name,
         "owner": pending.owner_of(item),
-        "message": said["message"],
-        "first": said["first"] or None,
-        "last": said["last"] or None,
+        "message": refusal["message"],
+        "first": refusal["first"] or None,
+        "last": refusal["last"] or None,
         "wanted": counts[0],
         "has": counts[1],
     }
@@ -175,10 +175,12 @@ class _Owners:
             if len(self.nodes) >= MAX_NODES:
                 self.unlooked.add(node)
                 return None
-            self.nodes[node] = {one for pod in self._pods(node) for one in _owners(pod)}
+            self.nodes[node] = {owner_uid for pod in self._pods(node) for owner_uid in _owners(pod)}
         if self.waiting is None:
             self.waiting = {
-                (one, pending.target_of(pod)) for pod in self._pods("") for one in _owners(pod)
+                (owner_uid, pending.target_of(pod))
+                for pod in self._pods("")
+                for owner_uid in _owners(pod)
             }
         return uid in self.nodes[node] or (uid, node) in self.waiting
 
@@ -189,7 +191,10 @@ class _Owners:
 
 
 def _owners(pod):
-    return [one.get("uid") for one in dicts((pod.get("metadata") or {}).get("ownerReferences"))]
+    return [
+        reference.get("uid")
+        for reference in dicts((pod.get("metadata") or {}).get("ownerReferences"))
+    ]
 
 
 def _strays(item):
@@ -271,10 +276,10 @@ def collect(api, ended, nodes):
 
 def _fill_refused(api, refused):
     """Add the owners that still lack pods; return whether the list was cut."""
-    found, is_cut = refusals(api)
-    newest = sorted(found, key=lambda key: found[key]["last"], reverse=True)
+    by_owner, is_cut = refusals(api)
+    newest = sorted(by_owner, key=lambda key: by_owner[key]["last"], reverse=True)
     for key in newest[:MAX_OWNERS]:
-        row = _still(api, key, found[key])
+        row = _still(api, key, by_owner[key])
         if row:
             refused.append(row)
     return is_cut or len(newest) > MAX_OWNERS

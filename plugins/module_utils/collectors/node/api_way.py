@@ -26,8 +26,8 @@ def collect(context):
 
     failed: the first of name, connection and certificate that fails, None where all succeed.
     """
-    known = context.data.get("kubelet") or {}
-    record = known.get("kubeconfig") or {}
+    kubelet = context.data.get("kubelet") or {}
+    record = kubelet.get("kubeconfig") or {}
     if record.get("error") == "denied":
         raise Denied("the kubelet's kubeconfig, which names the server, may not be read")
     text = record.get("text")
@@ -38,7 +38,7 @@ def collect(context):
     if not server:
         raise Absent("no kubeconfig of a kubelet that names a server")
     context.source = f"connection to {files.one_line(server, 200)}"
-    address, failed, error = _tried(server, _authority(text, known))
+    address, failed, error = _tried(server, _authority(text, kubelet))
     return {
         "server": files.one_line(server, 200),
         "address": address,
@@ -47,13 +47,13 @@ def collect(context):
     }
 
 
-def _authority(text, known):
+def _authority(text, kubelet):
     """Return the CA's certificates as the kubeconfig gives them, None where it gives none."""
     embedded = yaml_scalars.anywhere(text, "certificate-authority-data")
     if embedded:
         pem = files.certificates(yaml_scalars.decoded(embedded) or "")
     else:
-        pem = (known.get("ca") or {}).get("pem")
+        pem = (kubelet.get("ca") or {}).get("pem")
     if pem:
         return pem.encode("ascii", "ignore")
     return None
@@ -74,22 +74,22 @@ def _tried(server, authority):
         places = socket.getaddrinfo(host, port, 0, socket.SOCK_STREAM)
     except (OSError, ValueError) as error:
         return None, NAME, str(error)
-    found = (None, NAME, "it has no address")
+    outcome = (None, NAME, "it has no address")
     # as a kubelet does: the first that takes the connection
-    for family, _dummy, _dummy, _dummy, where in places[:MOST]:
+    for family, _dummy, _dummy, _dummy, address in places[:MOST]:
         plain = socket.socket(family, socket.SOCK_STREAM)
         try:
             plain.settimeout(SECONDS / min(MOST, len(places)))
-            plain.connect(where)
+            plain.connect(address)
             plain.settimeout(SECONDS)
-            return (where[0],) + (
+            return (address[0],) + (
                 _shaken(plain, host, authority) if match.group(1) == "https" else (None, None)
             )
         except OSError as error:
-            found = (where[0], CONNECTION, str(error))
+            outcome = (address[0], CONNECTION, str(error))
         finally:
             plain.close()
-    return found
+    return outcome
 
 
 def _shaken(plain, host, authority):
@@ -100,9 +100,9 @@ def _shaken(plain, host, authority):
     from ...system import http_client, tls
 
     try:
-        made = tls.context(authority=authority)
-        made.check_hostname = bool(authority)
-        made.wrap_socket(plain, server_hostname=host).close()
+        tls_context = tls.context(authority=authority)
+        tls_context.check_hostname = bool(authority)
+        tls_context.wrap_socket(plain, server_hostname=host).close()
     except (OSError, ValueError, http_client.HttpError) as error:
         return CERTIFICATE, str(error)
     return None, None

@@ -63,16 +63,16 @@ def running(base="/proc/sys/"):
 
     A key that the kernel does not have is left out.
     """
-    found = {}
+    values = {}
     for key in RUNNING:
         try:
-            found[key] = (
+            values[key] = (
                 files.read(base + key.replace(".", "/"), 256).decode("ascii", "replace").strip()
             )
         except OSError as error:
             if files.reason(error) != "missing":
-                found[key] = None
-    return found
+                values[key] = None
+    return values
 
 
 def modules(proc="/proc", sys="/sys", tree=None):
@@ -144,13 +144,13 @@ def folders(root):
 
 def points(here):
     """Return every path where the file system of one of these folders may be mounted."""
-    found = set("/")
+    paths = set("/")
     for folder in list(here) + [real for real in here.values() if real]:
         path = folder
         while path.strip("/"):
-            found.add(path)
+            paths.add(path)
             path = os.path.dirname(path)
-    return found
+    return paths
 
 
 def _mounts():
@@ -163,24 +163,24 @@ def _mounts():
     return None
 
 
-def mounts(text, wanted):
+def mounts(text, mount_points):
     """Return [{point, source, type, options}] of what is mounted on these points; None if unknown.
 
     The last mount on a point counts.
     """
     if text is None:
         return None
-    found = {}
+    records = {}
     for line in text.split("\n"):
         words = line.split(" ")
-        if len(words) > 3 and words[1] in wanted:
-            found[words[1]] = {
+        if len(words) > 3 and words[1] in mount_points:
+            records[words[1]] = {
                 "point": words[1],
                 "source": files.one_line(words[0], 200),
                 "type": files.one_line(words[2], 40),
                 "options": files.one_line(words[3], 200),
             }
-    return [found[point] for point in sorted(found)]
+    return [records[point] for point in sorted(records)]
 
 
 def cmdline(text):
@@ -190,10 +190,10 @@ def cmdline(text):
     """
     if text is None:
         return None
-    told = (word.partition("=")[::2] for word in text.split())
+    pairs = (word.partition("=")[::2] for word in text.split())
     return [
         [key.replace("-", "_"), files.one_line(value, 200)]
-        for key, value in told
+        for key, value in pairs
         if key.replace("-", "_") in WORDS
     ]
 

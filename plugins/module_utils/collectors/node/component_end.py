@@ -69,16 +69,16 @@ def _add_kubelet_lines(rows, context, unit):
         return
     lines = _journal(context, unit)
     for row in down:
-        row["kubelet"] = said(lines, row["component"])
+        row["kubelet"] = find_start_failure(lines, row["component"])
 
 
 def _static_processes(context):
     """Return {component: its processes in static pods}."""
-    found = {}
+    processes = {}
     for process in (context.data.get("instances") or {}).get("processes") or []:
         if process["static"]:
-            found.setdefault(process["component"], []).append(process)
-    return found
+            processes.setdefault(process["component"], []).append(process)
+    return processes
 
 
 def _named(manifests):
@@ -89,9 +89,9 @@ def _named(manifests):
     """
     texts = [record.get("text") or "" for record in manifests.get("files") or ()]
     return [
-        one
-        for one in instances.COMPONENTS
-        if any(before + one in text for text in texts for before in NAMED)
+        component
+        for component in instances.COMPONENTS
+        if any(before + component in text for text in texts for before in NAMED)
     ]
 
 
@@ -206,9 +206,9 @@ def _lines(raw):
     """Return [(seconds, text)] of the whole lines of a log's bytes."""
     from ...logs import lines as log_lines
 
-    joiner, cleaner, found = log_lines.Joiner(), log_lines.Cleaner(), []
-    for one in raw.split(b"\n"):
-        piece = log_lines.written(one)
+    joiner, cleaner, entries = log_lines.Joiner(), log_lines.Cleaner(), []
+    for line in raw.split(b"\n"):
+        piece = log_lines.written(line)
         if piece:
             whole = joiner.feed(piece)
         else:
@@ -218,13 +218,13 @@ def _lines(raw):
             text = log_lines.cut(
                 cleaner.clean(whole[1][: LONGEST + log_lines.BEYOND], within), whole[2], LONGEST
             )
-            found.append(
+            entries.append(
                 (
                     whole[0],
                     "".join(char if char.isprintable() or char == "\t" else " " for char in text),
                 )
             )
-    return found
+    return entries
 
 
 def _journal(context, unit):
@@ -253,12 +253,12 @@ def _journal(context, unit):
         return []
 
 
-def said(lines, component):
+def find_start_failure(lines, component):
     """Return the first of these lines in which the kubelet fails to start the component, or None.
 
     Its secrets are masked.
     """
-    line = next((one for one in lines if FAILED in one and component + "-" in one), None)
+    line = next((text for text in lines if FAILED in text and component + "-" in text), None)
     return line and files.masked(files.one_line(line, 2 * LONGEST).encode("utf-8"))[0].decode(
         "utf-8", "replace"
     )

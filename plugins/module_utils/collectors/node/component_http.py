@@ -18,8 +18,8 @@ EACH = 5
 def collect(context):
     """Return what each scheduler and controller manager of this node reports of itself."""
     everyone = (context.data.get("instances") or {}).get("processes") or []
-    asked = in_this_network(context, PORTS)
-    if not asked:
+    processes = in_this_network(context, PORTS)
+    if not processes:
         raise Absent("no scheduler or controller manager in this node's network")
     from ...system import client_certificates as credentials
     from ...system import tls
@@ -28,16 +28,16 @@ def collect(context):
     usable = list(credentials.of_components(context.params, everyone))
     components = []
     patience = time.monotonic() + PATIENCE  # for all of them together
-    for process in asked:
-        found = _ask(process, usable, context, tls.context, patience)
+    for process in processes:
+        record = _ask(process, usable, context, tls.context, patience)
         # the one that was let in goes first at the next component
-        usable.sort(key=lambda one, path=found["credential"]: one[0] != path)
-        components.append(found)
+        usable.sort(key=lambda credential, path=record["credential"]: credential[0] != path)
+        components.append(record)
     return {"components": components}
 
 
 def _ask(process, usable, context, tls, patience):
-    found = {
+    record = {
         "component": process["component"],
         "pid": process["pid"],
         "address": None,
@@ -53,27 +53,27 @@ def _ask(process, usable, context, tls, patience):
         },
         "credential": None,
     }
-    secure = _find_door(found, process, context, tls)
-    if found["healthz"]["error"]:
-        _fail(found, found["healthz"]["error"])
-        return found
-    if found["healthz"]["status"] in (200, 500):
-        found["leader_election_check"] = has_check(found["healthz"]["body"])
+    secure = _find_door(record, process, context, tls)
+    if record["healthz"]["error"]:
+        _fail(record, record["healthz"]["error"])
+        return record
+    if record["healthz"]["status"] in (200, 500):
+        record["leader_election_check"] = has_check(record["healthz"]["body"])
     credentials, client = [(None, None, None)], None
     if secure:
         credentials, client = usable, tls
-    while not _is_let_in(found, credentials, client, context):
-        if not _is_young_and_refused(found, process):
+    while not _is_let_in(record, credentials, client, context):
+        if not _is_young_and_refused(record, process):
             break
         if time.monotonic() + PAUSE > patience or not context.seconds(EACH):
             break
         time.sleep(PAUSE)
     if not credentials:
-        _fail(found, "no client certificate to ask with")
-    return found
+        _fail(record, "no client certificate to ask with")
+    return record
 
 
-def _find_door(found, process, context, tls):
+def _find_door(record, process, context, tls):
     """Ask healthz at each address until one answers; return whether that is by TLS."""
     secure = False
     for address, port, secure in doors(process["component"], process["argv"]):
@@ -82,52 +82,52 @@ def _find_door(found, process, context, tls):
         if secure:
             client = tls()
         healthz = http_client.get(address, port, "/healthz?verbose", seconds, client)
-        found.update(address=address, port=port, healthz=healthz)
+        record.update(address=address, port=port, healthz=healthz)
         if healthz["error"] is None:
             break
     return secure
 
 
-def _is_let_in(found, credentials, tls, context):
+def _is_let_in(record, credentials, tls, context):
     return any(
-        _inside(found, path, certificate, key, tls, context.seconds(EACH))
+        _inside(record, path, certificate, key, tls, context.seconds(EACH))
         for path, certificate, key in credentials
     )
 
 
-def _is_young_and_refused(found, process):
+def _is_young_and_refused(record, process):
     """Return whether the component refuses because its client CA may still be on the way."""
-    if found["configz"]["status"] not in (401, 403) or not process["started_at"]:
+    if record["configz"]["status"] not in (401, 403) or not process["started_at"]:
         return False
     return time.time() - process["started_at"] < YOUNG + PATIENCE
 
 
-def _fail(found, reason):
+def _fail(record, reason):
     for part in ("configz", "metrics"):
-        found[part]["error"] = reason
+        record[part]["error"] = reason
 
 
-def _inside(found, path, certificate, key, tls, seconds):
+def _inside(record, path, certificate, key, tls, seconds):
     """Read configz and metrics with one credential, and return whether that was accepted."""
     try:
         connection = http_client.Connection(
-            found["address"], found["port"], seconds, tls(certificate, key) if tls else None
+            record["address"], record["port"], seconds, tls(certificate, key) if tls else None
         )
     except http_client.HttpError as error:
         for part in ("configz", "metrics"):
-            found[part]["error"] = str(error)
+            record[part]["error"] = str(error)
         return False
     inside = False
     try:
         status, body = connection.request("/configz")
-        found["configz"] = configz(status, body)
+        record["configz"] = configz(status, body)
         if status in (401, 403):
-            found["metrics"].update(status=status, error=found["configz"]["error"])
+            record["metrics"].update(status=status, error=record["configz"]["error"])
             return False
-        inside, found["credential"] = True, path
-        found["metrics"] = metrics(*connection.request("/metrics", keep=METRICS))
+        inside, record["credential"] = True, path
+        record["metrics"] = metrics(*connection.request("/metrics", keep=METRICS))
     except http_client.HttpError as error:
-        found["metrics" if inside else "configz"]["error"] = str(error)
+        record["metrics" if inside else "configz"]["error"] = str(error)
     finally:
         connection.close()
     return inside
@@ -135,26 +135,26 @@ def _inside(found, path, certificate, key, tls, seconds):
 
 def metrics(status, body):
     """Return leader_election_master_status by lock name, and the version, from these metrics."""
-    found = {
+    record = {
         "status": status,
         "leader_election_master_status": None,
         "git_version": None,
         "error": None,
     }
     if status != 200:
-        found["error"] = f"HTTP {status}"
-        return found
+        record["error"] = f"HTTP {status}"
+        return record
     for line in body.decode("utf-8", "replace").splitlines():
         if line.startswith("leader_election_master_status{"):
             name, value = _label(line, "name"), line.rpartition("}")[2].split()
             if name and value:
-                found["leader_election_master_status"] = (
-                    found["leader_election_master_status"] or {}
+                record["leader_election_master_status"] = (
+                    record["leader_election_master_status"] or {}
                 )
-                found["leader_election_master_status"][name] = int(float(value[0]))
+                record["leader_election_master_status"][name] = int(float(value[0]))
         elif line.startswith("kubernetes_build_info{"):
-            found["git_version"] = _label(line, "git_version") or _label(line, "gitVersion")
-    return found
+            record["git_version"] = _label(line, "git_version") or _label(line, "gitVersion")
+    return record
 
 
 def _label(line, name):

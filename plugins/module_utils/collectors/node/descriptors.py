@@ -33,9 +33,9 @@ def collect(context):
     upper bound.
     """
     context.source = "/proc/*/fd"
-    found = walk(time.monotonic() + context.seconds(SECONDS))
-    name_pods([one for kind in ("inotify", "nofile", "open", "threads") for one in found[kind]])
-    return dict(found, units=units(found["nofile"], context.seconds(5)))
+    evidence = walk(time.monotonic() + context.seconds(SECONDS))
+    name_pods([row for kind in ("inotify", "nofile", "open", "threads") for row in evidence[kind]])
+    return dict(evidence, units=units(evidence["nofile"], context.seconds(5)))
 
 
 def walk(end, proc="/proc"):
@@ -109,14 +109,14 @@ def _note(most_of, count, pid, uid):
     """Keep the process among the first MAX_MOST of these."""
     if count > 0 and (len(most_of) < MAX_MOST or count > most_of[-1][0]):
         most_of.append((count, pid, uid))
-        most_of.sort(key=lambda one: (-one[0], one[1]))
+        most_of.sort(key=lambda row: (-row[0], row[1]))
         del most_of[MAX_MOST:]
 
 
-def look(where, end):
+def look(folder, end):
     """Return what one process holds; raise _Gone when it has ended."""
-    status = files.text(where + "/status", 16384)
-    seen = {
+    status = files.text(folder + "/status", 16384)
+    process = {
         "uid": procfs.real_uid(status or ""),
         "open": 0,
         "instances": 0,
@@ -126,41 +126,41 @@ def look(where, end):
         "denied": False,
         "late": False,
     }
-    if seen["uid"] is None:
-        if not os.path.isdir(where):
+    if process["uid"] is None:
+        if not os.path.isdir(folder):
             raise _Gone from None
-        seen["denied"] = True  # hidepid
-        return seen
-    seen["threads"] = procfs.number((procfs.status(status, "Threads") or [""])[0]) or 0
+        process["denied"] = True  # hidepid
+        return process
+    process["threads"] = procfs.number((procfs.status(status, "Threads") or [""])[0]) or 0
     if procfs.status(status, "State")[:1] in (["Z"], ["X"]):
-        return seen  # it holds nothing any more, which only root may see
+        return process  # it holds nothing any more, which only root may see
     try:
-        _count(seen, where, end)
+        _count(process, folder, end)
     except PermissionError:
-        seen["denied"] = True
+        process["denied"] = True
     except OSError:
         raise _Gone from None
-    seen["nofile"] = procfs.rlimit(files.text(where + "/limits", 8192, ""), "Max open files")
-    return seen
+    process["nofile"] = procfs.rlimit(files.text(folder + "/limits", 8192, ""), "Max open files")
+    return process
 
 
-def _count(seen, where, end):
+def _count(process, folder, end):
     """Count the descriptors of a process, and its inotify instances with their watches."""
-    with os.scandir(where + "/fd") as entries:
+    with os.scandir(folder + "/fd") as entries:
         for entry in entries:
-            seen["open"] += 1
-            if not seen["open"] % EVERY and time.monotonic() >= end:
-                seen["late"] = True
+            process["open"] += 1
+            if not process["open"] % EVERY and time.monotonic() >= end:
+                process["late"] = True
                 return
-            if seen["denied"] or seen["late"]:
+            if process["denied"] or process["late"]:
                 continue
             try:
                 if os.readlink(entry.path) in INOTIFY:
-                    seen["instances"] += 1
-                    found, seen["late"] = watches(where + "/fdinfo/" + entry.name, end)
-                    seen["watches"] += found
+                    process["instances"] += 1
+                    count, process["late"] = watches(folder + "/fdinfo/" + entry.name, end)
+                    process["watches"] += count
             except PermissionError:
-                seen["denied"] = True  # how many there are is known nevertheless
+                process["denied"] = True  # how many there are is known nevertheless
             except OSError:
                 pass  # closed meanwhile
 
@@ -187,12 +187,12 @@ def watches(path, end):
         os.close(descriptor)
 
 
-def holder(pid, uid, where):
+def holder(pid, uid, folder):
     """Return what identifies a process, and its pod or unit."""
-    group = procfs.cgroup(files.text(where + "/cgroup", 65536, ""))
+    group = procfs.cgroup(files.text(folder + "/cgroup", 65536, ""))
     return {
         "pid": pid,
-        "comm": files.one_line(files.text(where + "/comm", 64, ""), 64),
+        "comm": files.one_line(files.text(folder + "/comm", 64, ""), 64),
         "uid": uid,
         "unit": group["unit"],
         "pod_uid": group["pod_uid"],
@@ -205,12 +205,12 @@ def name_pods(holders):
 
     Both are None where none of the kubelet's links to logs names them.
     """
-    if any(one["container_id"] for one in holders):
+    if any(row["container_id"] for row in holders):
         names = pinning.container_names()
     else:
         names = {}
-    for one in holders:
-        one["pod"], one["container"] = names.get(one["container_id"]) or (None, None)
+    for row in holders:
+        row["pod"], row["container"] = names.get(row["container_id"]) or (None, None)
 
 
 def units(full, seconds):
@@ -223,7 +223,7 @@ def units(full, seconds):
     to the processes that it starts.
     """
     names = sorted(
-        {one["unit"] for one in full if one["unit"] and unit_limits.UNIT.match(one["unit"])}
+        {row["unit"] for row in full if row["unit"] and unit_limits.UNIT.match(row["unit"])}
     )
     if not names:
         return []
@@ -231,19 +231,21 @@ def units(full, seconds):
         blocks = systemd.show(names, limits.PROPERTIES, seconds)
     except (command.CommandError, OSError):
         return None
-    found, near = [], [one.get("pid") for one in full]
+    services, near = [], [row.get("pid") for row in full]
     for block in blocks.values():
-        one, main = limits.of_unit(block), procfs.number(block.get("MainPID", ["0"])[0])
-        if one:
-            found.append(
+        unit, main = limits.of_unit(block), procfs.number(block.get("MainPID", ["0"])[0])
+        if unit:
+            services.append(
                 dict(
-                    one,
+                    unit,
                     main=(
-                        limits.process(main, "", one["name"]) if main and main not in near else None
+                        limits.process(main, "", unit["name"])
+                        if main and main not in near
+                        else None
                     ),
                 )
             )
-    return found
+    return services
 
 
 def most(holders):
@@ -251,29 +253,31 @@ def most(holders):
 
     Half of them are those with the most instances, the others those with the most watches.
     """
-    by_instances = sorted(holders, key=lambda one: (-one["instances"], -one["watches"], one["pid"]))
+    by_instances = sorted(holders, key=lambda row: (-row["instances"], -row["watches"], row["pid"]))
     chosen = by_instances[: MAX_HOLDERS // 2]
-    others = sorted(by_instances[MAX_HOLDERS // 2 :], key=lambda one: -one["watches"])
-    return chosen + sorted(others[: MAX_HOLDERS - len(chosen)], key=lambda one: -one["instances"])
+    rest = sorted(by_instances[MAX_HOLDERS // 2 :], key=lambda row: -row["watches"])
+    return chosen + sorted(rest[: MAX_HOLDERS - len(chosen)], key=lambda row: -row["instances"])
 
 
-def _is_full(seen):
+def _is_full(process):
     """Return whether a process is near its limit of open files.
 
     A limit of 0 does not count: a sandbox that opens no more files sets it so.
     """
     return (
-        bool(seen["nofile"]) and seen["nofile"][0] > 0 and seen["open"] >= FULL * seen["nofile"][0]
+        bool(process["nofile"])
+        and process["nofile"][0] > 0
+        and process["open"] >= FULL * process["nofile"][0]
     )
 
 
-def _add(users, seen):
-    one = users.setdefault(
-        seen["uid"], {"uid": seen["uid"], "instances": 0, "watches": 0, "holders": 0}
+def _add(users, process):
+    user = users.setdefault(
+        process["uid"], {"uid": process["uid"], "instances": 0, "watches": 0, "holders": 0}
     )
-    one["instances"] += seen["instances"]
-    one["watches"] += seen["watches"]
-    one["holders"] += 1
+    user["instances"] += process["instances"]
+    user["watches"] += process["watches"]
+    user["holders"] += 1
 
 
 def _link(path):

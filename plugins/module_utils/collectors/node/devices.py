@@ -34,26 +34,26 @@ def collect(context, folder=FOLDER):
         raise base.Absent(f"{folder} does not exist")
     sockets = []
     for name in sorted(os.listdir(folder)):
-        found = os.lstat(os.path.join(folder, name))
-        if stat.S_ISSOCK(found.st_mode) and len(sockets) < MAX_SOCKETS:
+        state = os.lstat(os.path.join(folder, name))
+        if stat.S_ISSOCK(state.st_mode) and len(sockets) < MAX_SOCKETS:
             sockets.append(
                 {
                     "name": name,
-                    "made": found.st_mtime,
+                    "made": state.st_mtime,
                     "answers": answers(os.path.join(folder, name)),
                 }
             )
-    kubelet = [one for one in sockets if one["name"] == KUBELET]
-    found = checkpoint(os.path.join(folder, CHECKPOINT), context)
-    if found:
-        uids = alive({entry["pod_uid"] for entry in found["entries"]})
+    kubelet = [row for row in sockets if row["name"] == KUBELET]
+    record = checkpoint(os.path.join(folder, CHECKPOINT), context)
+    if record:
+        uids = alive({entry["pod_uid"] for entry in record["entries"]})
     else:
         uids = set()
     return {
         "folder": folder,
         "kubelet_socket": kubelet[0] if kubelet else None,
-        "sockets": [one for one in sockets if one["name"] != KUBELET],
-        "checkpoint": found,
+        "sockets": [row for row in sockets if row["name"] != KUBELET],
+        "checkpoint": record,
         "running": sorted(uids),
         "names": names(uids),
     }
@@ -64,17 +64,17 @@ def running(folder=FOLDER):
 
     The result is None where the checkpoint of the device manager cannot be read.
     """
-    found = checkpoint(os.path.join(folder, CHECKPOINT), base.Context({}, [], {}))
-    if found is None:
+    record = checkpoint(os.path.join(folder, CHECKPOINT), base.Context({}, [], {}))
+    if record is None:
         return set()
-    if found["error"]:
+    if record["error"]:
         return None
-    return alive({entry["pod_uid"] for entry in found["entries"]})
+    return alive({entry["pod_uid"] for entry in record["entries"]})
 
 
 def names(uids, logs="/var/log/pods"):
     """Return namespace/name of each of these pods, or its UID where its folder of logs is gone."""
-    known = {}
+    pod_names = {}
     try:
         names = os.listdir(logs)
     except OSError:
@@ -82,18 +82,18 @@ def names(uids, logs="/var/log/pods"):
     for name in names:
         namespace, _dummy, rest = name.partition("_")
         pod, _dummy, uid = rest.rpartition("_")
-        known[uid] = f"{namespace}/{pod}"
-    return sorted(known.get(uid, uid) for uid in uids)
+        pod_names[uid] = f"{namespace}/{pod}"
+    return sorted(pod_names.get(uid, uid) for uid in uids)
 
 
 def alive(uids):
     """Return those of these pods that have a process."""
-    found = set()
+    alive_uids = set()
     for name in os.listdir("/proc") if uids else ():
-        if name.isdigit() and found != uids:
+        if name.isdigit() and alive_uids != uids:
             uid = procfs.cgroup(files.text(f"/proc/{name}/cgroup") or "")["pod_uid"]
-            found.update([uid] if uid in uids else [])
-    return found
+            alive_uids.update([uid] if uid in uids else [])
+    return alive_uids
 
 
 def answers(path):
@@ -126,7 +126,7 @@ def checkpoint(path, context):
             data = source.read(MAX_BYTES + 1)
     except FileNotFoundError:
         return None
-    found = {
+    record = {
         "path": path,
         "mtime": at,
         "size": len(data),
@@ -138,12 +138,12 @@ def checkpoint(path, context):
     }
     if len(data) > MAX_BYTES:
         context.truncated = True
-        return dict(found, error=f"more than {MAX_BYTES} bytes")
+        return dict(record, error=f"more than {MAX_BYTES} bytes")
     try:
-        return dict(found, **_parsed(data, context))
+        return dict(record, **_parsed(data, context))
     except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
         return dict(
-            found,
+            record,
             error=files.one_line(
                 f"it is not what a kubelet writes ({type(error).__name__}: {error})", 150
             ),
@@ -225,10 +225,10 @@ def _format(numa, entries):
     return None
 
 
-def _checksum(text, wanted):
-    if not wanted:
+def _checksum(text, checksum):
+    if not checksum:
         return "absent"
-    if fnv32a(text.encode("utf-8")) == wanted:
+    if fnv32a(text.encode("utf-8")) == checksum:
         return "right"
     return "wrong"
 

@@ -186,10 +186,10 @@ def _quota(status, process):
     """
     if status["quota"]:
         return {"quota": status["quota"] if status["quota"] > 0 else None, "quota_source": "status"}
-    given = procfs.flag(process["argv"], "quota-backend-bytes")
-    if given is None:  # the environment or a file may set another
+    value = procfs.flag(process["argv"], "quota-backend-bytes")
+    if value is None:  # the environment or a file may set another
         return {"quota": DEFAULT_QUOTA, "quota_source": "default"}
-    number = _number(given)
+    number = _number(value)
     if number is None or number < 0:  # below 0 etcd keeps no quota
         return {"quota": None, "quota_source": "flag"}
     return {"quota": number or DEFAULT_QUOTA, "quota_source": "flag"}
@@ -208,9 +208,9 @@ def status_of(body):
     else:
         header = {}
     if isinstance(answer.get("errors"), list):
-        said = answer.get("errors")
+        errors = answer.get("errors")
     else:
-        said = []
+        errors = []
     return {
         "version": _short(answer.get("version")),
         "member_id": _id(header.get("member_id")),
@@ -222,7 +222,7 @@ def status_of(body):
         "db_size_in_use": _number(answer.get("dbSizeInUse")),
         "quota": _number(answer.get("dbSizeQuota")),
         "learner": answer.get("isLearner") is True,
-        "errors": [_short(one) for one in said[:MAX_ERRORS]],
+        "errors": [_short(error) for error in errors[:MAX_ERRORS]],
     }
 
 
@@ -230,9 +230,9 @@ def alarms(body):
     """Return [{member_id, alarm}] of the list of alarms, an empty one where none is raised."""
     listed = _object(body, "list of alarms").get("alarms")
     return [
-        {"member_id": _id(one.get("memberID")), "alarm": _short(one.get("alarm") or "NONE")}
-        for one in (listed if isinstance(listed, list) else [])[:MAX_ALARMS]
-        if isinstance(one, dict)
+        {"member_id": _id(alarm.get("memberID")), "alarm": _short(alarm.get("alarm") or "NONE")}
+        for alarm in (listed if isinstance(listed, list) else [])[:MAX_ALARMS]
+        if isinstance(alarm, dict)
     ]
 
 
@@ -242,19 +242,19 @@ def refusal(body):
         answer = _object(body, "refusal")
     except http_client.HttpError:
         return ""
-    said = answer.get("error") or answer.get("message")
-    if isinstance(said, str):
-        return ": " + _short(said)
+    reason = answer.get("error") or answer.get("message")
+    if isinstance(reason, str):
+        return ": " + _short(reason)
     return ""
 
 
-def _object(body, what):
+def _object(body, subject):
     try:
         answer = json_line.loads(body.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
         answer = None
     if not isinstance(answer, dict):
-        raise http_client.HttpError(f"the answer is no {what}")
+        raise http_client.HttpError(f"the answer is no {subject}")
     return answer
 
 
@@ -296,13 +296,13 @@ def _pairs_of(process, certificate_flag, key_flag):
 
 
 def _usual_pairs():
-    found = []
+    pairs = []
     for base in USUAL:
         try:
-            found.append((files.read(base + ".crt", 262144), files.read(base + ".key", 262144)))
+            pairs.append((files.read(base + ".crt", 262144), files.read(base + ".key", 262144)))
         except OSError:
             continue
-    return found
+    return pairs
 
 
 def _authority(process, flag, address):
@@ -360,13 +360,13 @@ def members(body):
             "cluster_id": _text(answer["header"].get("cluster_id")),
             "members": [
                 {
-                    "id": _text(one.get("ID")),
-                    "name": one.get("name") or "",
-                    "peer_urls": list(one.get("peerURLs") or []),
-                    "client_urls": list(one.get("clientURLs") or []),
-                    "learner": bool(one.get("isLearner")),
+                    "id": _text(member.get("ID")),
+                    "name": member.get("name") or "",
+                    "peer_urls": list(member.get("peerURLs") or []),
+                    "client_urls": list(member.get("clientURLs") or []),
+                    "learner": bool(member.get("isLearner")),
                 }
-                for one in listed
+                for member in listed
             ],
         }
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):

@@ -109,8 +109,8 @@ def _of_this_machine(pid):
 
     A node in a container makes no node of its host.
     """
-    mine, its = procfs.link(os.getpid(), "ns/pid"), procfs.link(pid, "ns/pid")
-    return mine is None or its is None or mine == its
+    own_namespace, namespace = procfs.link(os.getpid(), "ns/pid"), procfs.link(pid, "ns/pid")
+    return own_namespace is None or namespace is None or own_namespace == namespace
 
 
 def _kubelet_exe(processes):

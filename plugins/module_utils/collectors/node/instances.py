@@ -41,11 +41,11 @@ def collect(context):
     The controller judges later which cluster it serves.
     """
     context.source = "/proc"
-    found, unreadable = [], []
-    own = _identity("/proc/self/ns/net")
+    processes, unreadable = [], []
+    own_network = _identity("/proc/self/ns/net")
     mounts = files.whole("/proc/self/mountinfo") or ""
     for pid, comm in context.processes:
-        if len(found) >= MAX_PROCESSES:
+        if len(processes) >= MAX_PROCESSES:
             context.truncated = True
             break
         try:
@@ -59,12 +59,12 @@ def collect(context):
         else:
             component = None
         if component in COMPONENTS:
-            described = _describe(pid, component, argv, own, mounts)
+            described = _describe(pid, component, argv, own_network, mounts)
             # A process that ended meanwhile has no network any more, and would count as one whose
             # network is unknown.
             if described["host_network"] is not None or _runs(pid):
-                found.append(described)
-    return {"processes": found, "unreadable": unreadable}
+                processes.append(described)
+    return {"processes": processes, "unreadable": unreadable}
 
 
 def _runs(pid):
@@ -75,7 +75,7 @@ def _runs(pid):
         return False
 
 
-def _describe(pid, component, argv, own, mounts):
+def _describe(pid, component, argv, own_network, mounts):
     root = f"/proc/{pid}/root"
     network = _identity(f"/proc/{pid}/ns/net")
     process = {
@@ -84,7 +84,7 @@ def _describe(pid, component, argv, own, mounts):
         "started_at": procfs.started_at(pid),
         "argv": files.masked_argv(argv),
         "exe": procfs.link(pid, "exe"),
-        "host_network": network == own if network and own else None,
+        "host_network": network == own_network if network and own_network else None,
         "kubeconfig": None,
         "authority": None,
         "config": None,
@@ -92,7 +92,7 @@ def _describe(pid, component, argv, own, mounts):
     process.update(procfs.cgroup(files.text(f"/proc/{pid}/cgroup") or ""))
     if component in ("kube-apiserver", "etcd"):
         return process
-    process["given"] = given(pid, argv, mounts)
+    process["given"] = flag_files(pid, argv, mounts)
     folder = procfs.link(pid, "cwd") or "/"
     _read_config(process, argv, folder, root, mounts)
     _add_kubeconfig(process, argv, folder, root)
@@ -127,7 +127,7 @@ def _read_config(process, argv, folder, root, mounts):
         )
 
 
-def given(pid, argv, mounts):
+def flag_files(pid, argv, mounts):
     """Return [{path, mtime, replaced}] of the files that the process's flags name.
 
     mtime: the later of the time in the process's mount namespace and of that on the host, if it

@@ -80,7 +80,9 @@ def at_work():
     names = ("run_id", "step", "component", "path", "running")
     return {
         "lock": _lock(storage.ChangeError),
-        "unproven": [{name: one.get(name) for name in names} for one in step_record.unproven(ROOT)],
+        "unproven": [
+            {name: record.get(name) for name in names} for record in step_record.unproven(ROOT)
+        ],
     }
 
 
@@ -100,26 +102,26 @@ def _levels(clock):
     """
     from ...state import level_target, verbosity_expiry
 
-    found = []
+    levels = []
     for item in level_target.raised(ROOT):
         intent = item["intent"]
         boot_id, uptime = intent["clock"]
         if boot_id == clock[0]:
-            left = uptime + intent["seconds"] - clock[1]
+            remaining = uptime + intent["seconds"] - clock[1]
         else:
-            left = PATIENCE - clock[1]
-        found.append(
+            remaining = PATIENCE - clock[1]
+        levels.append(
             dict(
                 [(name, intent[name]) for name in ("path", "real", "level", "former", "at")],
                 run_id=item["run_id"],
                 entry=item["entry"],
                 until=verbosity_expiry.until(item["run_id"], ROOT),
-                overdue=left < -PATIENCE,
+                overdue=remaining < -PATIENCE,
                 restart=False,
                 by_hand=None,
             )
         )
-    return found
+    return levels
 
 
 def _by_restart():
@@ -137,28 +139,30 @@ def _by_restart():
     from ...shared.klog_verbosity import of_argv
     from ...state import raised_levels, verbosity_expiry
 
-    found = []
+    levels = []
     for run_id in run_ids:
-        raised = [(one, None) for one in raised_levels.left(run_id, ROOT)]
-        raised += [(one, why) for one, (up, why) in raised_levels.edited(run_id, ROOT) if up]
-        for one, by_hand in raised:
-            former = (one.get("former") or {}).get("argv") or []
-            found.append(
+        raised = [(record, None) for record in raised_levels.restorable_records(run_id, ROOT)]
+        raised += [
+            (record, reason) for record, (up, reason) in raised_levels.edited(run_id, ROOT) if up
+        ]
+        for record, by_hand in raised:
+            former = (record.get("former") or {}).get("argv") or []
+            levels.append(
                 {
-                    "path": "log level of {}".format(one.get("component")),
-                    "real": "level:{}".format(one.get("component")),
+                    "path": "log level of {}".format(record.get("component")),
+                    "real": "level:{}".format(record.get("component")),
                     "run_id": run_id,
-                    "level": raised_levels.raised_to(one),
+                    "level": raised_levels.raised_to(record),
                     "former": str(of_argv(former)),
-                    "at": one.get("at"),
-                    "entry": "proof-{}".format(one.get("step")),
+                    "at": record.get("at"),
+                    "entry": "proof-{}".format(record.get("step")),
                     "restart": True,
                     "until": verbosity_expiry.until(run_id, ROOT),
                     "overdue": verbosity_expiry.overdue(run_id, ROOT, PATIENCE),
                     "by_hand": by_hand,
                 }
             )
-    return found
+    return levels
 
 
 def _lock(unreadable):

@@ -79,10 +79,10 @@ def _start(block):
     where it holds a secret; environment_files: the records of the files of EnvironmentFile=.
     """
     values = systemd.environment(block)
-    told = [(name, values.get(name, "")) for name in systemd.split_variables(block)]
+    variables = [(name, values.get(name, "")) for name in systemd.split_variables(block)]
     plain = [
         [name, value if files.masked_argv(words(value)) == words(value) else None]
-        for name, value in told
+        for name, value in variables
     ]
     return {
         "start_words": files.masked_argv(systemd.start_words(block)),
@@ -107,9 +107,9 @@ def _without_others(record, used):
         for start, end in spans:
             data = data[:start] + b"*" * (end - start) + data[end:]
         inside = [
-            [left, right]
-            for left, right in record["masked"]
-            if not any(start <= left and right <= end for start, end in spans)
+            [mask_start, mask_end]
+            for mask_start, mask_end in record["masked"]
+            if not any(start <= mask_start and mask_end <= end for start, end in spans)
         ]
         record.update(text=data.decode("utf-8"), masked=sorted(inside + spans))
     return record
@@ -179,16 +179,16 @@ def networks(folder):
 
     The kubelet reads this folder up to 1.23. Later the runtime does, and it may have another.
     """
-    found, error = [], None
+    rows, error = [], None
     try:
         for name in sorted(os.listdir(folder)):
-            if name.endswith((".conf", ".conflist", ".json")) and len(found) < MAX_NETWORKS:
-                found.append(
+            if name.endswith((".conf", ".conflist", ".json")) and len(rows) < MAX_NETWORKS:
+                rows.append(
                     {"name": files.one_line(name, 120), "size": _size(os.path.join(folder, name))}
                 )
     except OSError as failure:
         error = files.reason(failure)
-    return {"folder": folder, "files": found, "error": error}
+    return {"folder": folder, "files": rows, "error": error}
 
 
 def _size(path):
@@ -219,8 +219,8 @@ def _authority(text, base):
     named = yaml_scalars.anywhere(text, "certificate-authority")
     if not named:
         return None
-    found = files.pem(os.path.join(base, named))
-    return {"path": found["path"], "pem": found["pem"], "error": found["error"]}
+    record = files.pem(os.path.join(base, named))
+    return {"path": record["path"], "pem": record["pem"], "error": record["error"]}
 
 
 def _healthz(argv, texts):
@@ -234,5 +234,5 @@ def _healthz(argv, texts):
     from ...system import http_client
 
     address = http_client.reachable(address)
-    found = http_client.get(address, int(port), "/healthz", 3)
-    return dict({"url": f"http://{http_client.bracketed(address)}:{port}/healthz"}, **found)
+    answer = http_client.get(address, int(port), "/healthz", 3)
+    return dict({"url": f"http://{http_client.bracketed(address)}:{port}/healthz"}, **answer)

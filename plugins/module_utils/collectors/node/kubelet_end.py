@@ -22,12 +22,12 @@ def collect(context):
 
     The lines of systemd are among them. Their form is that of `journalctl -o short-iso`.
     """
-    known = context.data.get("kubelet") or {}
-    unit = known.get("unit") or {}
+    kubelet = context.data.get("kubelet") or {}
+    unit = kubelet.get("unit") or {}
     name = unit.get("name")
     if not name:
         raise Absent("no unit of a kubelet")
-    if not wanted(unit, known.get("process"), time.time()):
+    if not is_relevant(unit, kubelet.get("process"), time.time()):
         raise Absent("the kubelet runs, and was not started again of late")
     context.source = f"journalctl of {name}"
     try:
@@ -62,7 +62,7 @@ def collect(context):
     return {"unit": name, "lines": lines}
 
 
-def wanted(unit, process, now):
+def is_relevant(unit, process, now):
     """Return whether the journal of the kubelet's unit matters.
 
     It matters where the unit does not run, or where systemd itself restarted it of late.
@@ -99,7 +99,7 @@ def without_stacks(lines, text_of=None):
 
     text_of: a function that returns the program's part of a line.
     """
-    text_of, kept = text_of or said, []
+    text_of, kept = text_of or message_of, []
     for line in lines:
         text = text_of(line)
         if text.startswith("\t/") and ".go:" in text:
@@ -120,6 +120,6 @@ def frame(text):
     )
 
 
-def said(line):
+def message_of(line):
     """Return what stands behind the prefix that journalctl gives."""
     return line.partition("]: ")[2]

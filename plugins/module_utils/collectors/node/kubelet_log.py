@@ -87,33 +87,33 @@ def chosen(text):
 
     The last one stays of several lines that differ in their time only.
     """
-    found = {}
+    rows = {}
     for line in text.splitlines():
         lower = line.lower()
         managers = any(matter in lower for matter in MATTERS)
         if managers or any(matter in lower for matter in OPEN_FILES):
-            said = line.partition("]: ")[2]
+            message = line.partition("]: ")[2]
             # klog's own header counts the time too
             # a PLEG line also has a number of seconds in its text
             if PLEG in lower:
                 key = PLEG
             else:
-                key = said.partition("] ")[2] or said or line
-            found.pop(key, None)
-            found[key] = (
+                key = message.partition("] ")[2] or message or line
+            rows.pop(key, None)
+            rows[key] = (
                 managers,
                 files.masked(files.one_line(line, LONGEST).encode("utf-8"))[0].decode(
                     "utf-8", "replace"
                 ),
             )
-    return _last_of_each(list(found.values()))
+    return _last_of_each(list(rows.values()))
 
 
 def _last_of_each(rows):
     """Return the lines of (kind, line) pairs, the last KEPT of each kind, in their order."""
-    left, chosen_lines = {True: KEPT, False: KEPT}, []
+    room, chosen_lines = {True: KEPT, False: KEPT}, []
     for kind, line in reversed(rows):
-        if left[kind]:
-            left[kind] -= 1
+        if room[kind]:
+            room[kind] -= 1
             chosen_lines.append(line)
     return chosen_lines[::-1]

@@ -61,14 +61,14 @@ def _walks(filesystems, root, short, end):
     """Return walk() of each of these file systems; a device is walked once."""
     table = pressure.mounts(files.whole("/proc/self/mountinfo", pressure.MAX_MOUNTS) or "")
     points = [row[0] for row in table]
-    walks, found = {}, []
+    walks, rows = {}, []
     for filesystem in filesystems:
         name, device = filesystem["name"], filesystem["device"]
         if device not in walks:
             here = places((root, *PLACES, filesystem["path"]), device, table)
             walks[device] = walk(here, points, end, _short_of(name, short))
-        found.append(dict(walks[device], name=name))
-    return found
+        rows.append(dict(walks[device], name=name))
+    return rows
 
 
 def _short_of(name, short):
@@ -80,13 +80,15 @@ def _short_of(name, short):
 def places(paths, device, table, real=os.path.realpath):
     """Return those of these folders that lie on this device, without folders within another."""
     there = sorted({real(path) for path in paths})
-    mine = [path for path in there if (pressure.mount_of(path, table) or ("", None))[1] == device]
+    folders = [
+        path for path in there if (pressure.mount_of(path, table) or ("", None))[1] == device
+    ]
     return [
         path
-        for path in mine
+        for path in folders
         if not any(
             path.startswith(other.rstrip("/") + "/") and _together(path, other, table)
-            for other in mine
+            for other in folders
         )
     ]
 
@@ -208,19 +210,21 @@ def chosen(rows, keys):
 
     A folder is left out where another one within it has most of what it has.
     """
-    found = []
+    folders = []
     for key in keys:
         best = sorted(rows, key=lambda row: (-row[key], -len(row["path"])))[: 4 * MAX_FOLDERS]
         most = [row for row in best if row[key] and not _is_within(row, best, key)]
-        found += most[:MAX_FOLDERS]
-    told = {row["path"]: row for row in found}
-    return [dict(row, path=files.one_line(row["path"], LONGEST)) for row in told.values()]
+        folders += most[:MAX_FOLDERS]
+    by_path = {row["path"]: row for row in folders}
+    return [dict(row, path=files.one_line(row["path"], LONGEST)) for row in by_path.values()]
 
 
-def _is_within(row, others, key):
+def _is_within(row, other_rows, key):
     """Return whether a folder within this one has most of what it has."""
     base = row["path"].rstrip("/") + "/"
-    return any(one["path"].startswith(base) and one[key] >= MOST * row[key] for one in others)
+    return any(
+        other["path"].startswith(base) and other[key] >= MOST * row[key] for other in other_rows
+    )
 
 
 def processes(proc="/proc"):
@@ -238,13 +242,13 @@ def processes(proc="/proc"):
             for key in ("VmRSS", "Threads", "Uid")
         ]
         rows.append({"pid": int(name), "uid": uid, "rss": resident * 1024, "threads": threads})
-    found = {}
+    by_kind = {}
     for kind, key in (("memory", "rss"), ("threads", "threads")):
         most = sorted(rows, key=lambda row: (-row[key], row["pid"]))[:MAX_PROCESSES]
-        found[kind] = [
+        by_kind[kind] = [
             dict(row, **descriptors.holder(row["pid"], row["uid"], f"{proc}/{row['pid']}"))
             for row in most
             if row[key]
         ]
-        descriptors.name_pods(found[kind])
-    return found
+        descriptors.name_pods(by_kind[kind])
+    return by_kind

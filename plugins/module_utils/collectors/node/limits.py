@@ -51,19 +51,21 @@ def collect(context):
     """
     context.source = "/proc, systemctl, sysctl.d, limits.conf, pam.d"
     blocks = _blocks(context.seconds(5))
-    found = {
+    evidence = {
         "kernel": kernel(),
         "file_nr": file_nr(files.text("/proc/sys/fs/file-nr", 256, "")),
         "threads": threads(files.text("/proc/loadavg", 256, "")),
         "inotify": tried(),
         "init": init(),
         "processes": _processes(context.processes, blocks or {}),
-        "units": None if blocks is None else [one for one in map(of_unit, blocks.values()) if one],
+        "units": None
+        if blocks is None
+        else [unit for unit in map(of_unit, blocks.values()) if unit],
         "pam": pam(),
         "late": sysctl_overrides.facts(),
     }
-    found["user_ns"] = procfs.link(os.getpid(), "ns/user")
-    found["used_up"] = used_up(found)
+    evidence["user_ns"] = procfs.link(os.getpid(), "ns/user")
+    evidence["used_up"] = used_up(evidence)
     room = ROOM
     for key, folders, single in (
         ("sysctl_files", _folders(), "/etc/sysctl.conf"),
@@ -74,8 +76,8 @@ def collect(context):
             paths += [single]
         context.truncated = context.truncated or len(paths) > MAX_FILES
         records, room = _records(paths[:MAX_FILES], room)
-        found[key] = records + unlisted
-    return found
+        evidence[key] = records + unlisted
+    return evidence
 
 
 def question():
@@ -94,8 +96,8 @@ def _blocks(seconds):
 
 def kernel(base="/proc/sys/"):
     """Return the text of each of KERNEL that can be read."""
-    told = ((key, files.text(base + key.replace(".", "/"), 256)) for key in KERNEL)
-    return {key: text.strip() for key, text in told if text is not None}
+    pairs = ((key, files.text(base + key.replace(".", "/"), 256)) for key in KERNEL)
+    return {key: text.strip() for key, text in pairs if text is not None}
 
 
 def file_nr(text):
@@ -122,7 +124,7 @@ def tried():
     close() of the instance with a watch: the kernel waits there until no reader uses the watch
     any more.
     """
-    found = {"instance": "untried", "watch": "untried", "uid": os.geteuid(), "opened": 0}
+    outcome = {"instance": "untried", "watch": "untried", "uid": os.geteuid(), "opened": 0}
     try:
         import ctypes  # 5 ms that this child alone pays
 
@@ -130,53 +132,53 @@ def tried():
         begin, add = libc.inotify_init1, libc.inotify_add_watch
     # MemoryError: where SELinux allows no memory that may be executed
     except (ImportError, AttributeError, OSError, MemoryError):
-        return found
+        return outcome
     opened = []
     try:
-        found["instance"] = None
-        while len(opened) < TRIED and found["instance"] is None:
-            one = begin(os.O_NONBLOCK | os.O_CLOEXEC)
-            if one < 0:
-                found["instance"] = _name(ctypes.get_errno())
+        outcome["instance"] = None
+        while len(opened) < TRIED and outcome["instance"] is None:
+            fd = begin(os.O_NONBLOCK | os.O_CLOEXEC)
+            if fd < 0:
+                outcome["instance"] = _name(ctypes.get_errno())
             else:
-                opened.append(one)
+                opened.append(fd)
     finally:
-        for one in opened[1:]:
-            os.close(one)
-    found["opened"] = len(opened)
+        for fd in opened[1:]:
+            os.close(fd)
+    outcome["opened"] = len(opened)
     if opened:
         if add(opened[0], b"/", IN_DELETE_SELF) >= 0:
-            found["watch"] = None
+            outcome["watch"] = None
         else:
-            found["watch"] = _name(ctypes.get_errno())
+            outcome["watch"] = _name(ctypes.get_errno())
         os.close(opened[0])
-    return found
+    return outcome
 
 
 def _name(number):
     return errno.errorcode.get(number, str(number))
 
 
-def used_up(found):
+def used_up(evidence):
     """Return the names of the machine's limits that are reached or nearly so.
 
     Only such a limit makes it worth while to look at every process.
     """
     tries, used, most = (
-        found["inotify"],
-        found["file_nr"],
+        evidence["inotify"],
+        evidence["file_nr"],
         [
-            procfs.number(found["kernel"].get(key, ""))
+            procfs.number(evidence["kernel"].get(key, ""))
             for key in ("kernel.pid_max", "kernel.threads-max")
         ],
     )
     bounds = [value for value in most if value]
-    told = (
+    checks = (
         ("inotify", tries["instance"] == "EMFILE" or tries["watch"] == "ENOSPC"),
         ("files", bool(used) and used[1] > 0 and used[0] >= FULL * used[1]),
-        ("threads", bool(bounds) and (found["threads"] or 0) >= FULL * min(bounds)),
+        ("threads", bool(bounds) and (evidence["threads"] or 0) >= FULL * min(bounds)),
     )
-    return [name for name, is_full in told if is_full]
+    return [name for name, is_full in checks if is_full]
 
 
 def init(proc="/proc"):
@@ -221,7 +223,7 @@ def _kubelet(of_interest):
 
     A kubelet of a unit comes first.
     """
-    found = []
+    candidates = []
     for pid, comm in of_interest:
         try:
             is_kubelet = procfs.component(comm, procfs.argv(pid)) == "kubelet"
@@ -229,8 +231,8 @@ def _kubelet(of_interest):
             continue
         group = procfs.cgroup(files.text(f"/proc/{pid}/cgroup", 65536, ""))
         if is_kubelet and not group["pod_uid"]:
-            found.append((group["unit"] is None, pid))
-    return [pid for _dummy, pid in sorted(found)[:1]]
+            candidates.append((group["unit"] is None, pid))
+    return [pid for _dummy, pid in sorted(candidates)[:1]]
 
 
 def process(pid, role, name, proc="/proc"):
@@ -240,9 +242,9 @@ def process(pid, role, name, proc="/proc"):
     if status is None:
         return None
     try:
-        held = len(os.listdir(base + "fd"))
+        open_count = len(os.listdir(base + "fd"))
     except OSError:
-        held = None
+        open_count = None
     return {
         "pid": pid,
         "comm": files.one_line(files.text(base + "comm", 64, ""), 64),
@@ -250,7 +252,7 @@ def process(pid, role, name, proc="/proc"):
         "uid": procfs.real_uid(status),
         "unit": name or procfs.cgroup(files.text(base + "cgroup", 65536, ""))["unit"],
         "nofile": procfs.rlimit(files.text(base + "limits", 8192, ""), "Max open files"),
-        "open": held,
+        "open": open_count,
         "ticks": procfs.ticks(pid, proc),
     }
 
@@ -260,11 +262,11 @@ def of_unit(block):
 
     ours: the LimitNOFILE= of kubemend's drop-in, which systemd may not have loaded yet.
     """
-    told = systemd.unit(block)
-    if told is None:
+    unit = systemd.unit(block)
+    if unit is None:
         return None
-    found = {
-        key: told[key]
+    facts = {
+        key: unit[key]
         for key in (
             "name",
             "active_state",
@@ -274,22 +276,22 @@ def of_unit(block):
             "fragment_path",
         )
     }
-    paths = ([told["fragment_path"]] if told["fragment_path"] else []) + told["drop_in_paths"][
+    paths = ([unit["fragment_path"]] if unit["fragment_path"] else []) + unit["drop_in_paths"][
         :MAX_DROPINS
     ]
     rows = [row for path in paths for row in settings(path, files.text(path, MAX_TEXT, ""))]
-    path = "{}/{}.d/{}".format(DROPINS, told["name"], OURS)
-    ours = [
+    path = "{}/{}.d/{}".format(DROPINS, unit["name"], OURS)
+    own_limits = [
         row["text"].partition("=")[2]
         for row in settings(path, files.text(path, MAX_TEXT, ""))
         if row["text"].startswith("LimitNOFILE=")
     ]
     return dict(
-        found,
-        drop_in_paths=told["drop_in_paths"],
+        facts,
+        drop_in_paths=unit["drop_in_paths"],
         limit_nofile=limit_nofile(block),
         sets=rows[:MAX_LINES],
-        ours=ours[-1] if ours else None,
+        ours=own_limits[-1] if own_limits else None,
     )
 
 
@@ -312,36 +314,36 @@ def _limit(value):
 
 def settings(path, text):
     """Return the lines of a unit's file that set one of SETTINGS in its section [Service]."""
-    found, section = [], ""
+    rows, section = [], ""
     for number, line in systemd.joined(text):
         key, equal, value = line.partition("=")
         if line.startswith("["):
             section = line
         elif equal and section == "[Service]" and key.strip() in SETTINGS:
-            found.append(
+            rows.append(
                 {
                     "path": path,
                     "line": number,
                     "text": files.one_line(key.strip() + "=" + value.strip(), LONGEST),
                 }
             )
-    return found
+    return rows
 
 
 def pam(folder="/etc/pam.d"):
     """Return the lines that name pam_limits.so, of every service."""
-    found = []
+    rows = []
     try:
         names = sorted(os.listdir(folder))[: 2 * MAX_FILES]
     except OSError:
-        return found
+        return rows
     for name in names:
         path = os.path.join(folder, name)
         for number, text in systemd.joined(files.text(path, MAX_TEXT, ""), "#"):
             line = text.partition("#")[0]
             if "pam_limits.so" in line:
-                found.append({"path": path, "line": number, "text": files.one_line(line, LONGEST)})
-    return found[:MAX_LINES]
+                rows.append({"path": path, "line": number, "text": files.one_line(line, LONGEST)})
+    return rows[:MAX_LINES]
 
 
 def _folders():
@@ -369,9 +371,9 @@ def conf_files(folders):
 
 def _records(paths, room):
     """Return (the records of these files, how many bytes of text there is room for after them)."""
-    found = []
+    records = []
     for path in paths:
-        one = files.record(path, limit=min(MAX_TEXT, room))
-        room -= one["size"] if one["text"] is not None else 0
-        found.append(one)
-    return found, max(0, room)
+        record = files.record(path, limit=min(MAX_TEXT, room))
+        room -= record["size"] if record["text"] is not None else 0
+        records.append(record)
+    return records, max(0, room)

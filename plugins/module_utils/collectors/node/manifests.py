@@ -14,12 +14,12 @@ MAX_TEXT = 2 * 1024 * 1024
 
 def collect(context):
     """Return every entry that the kubelet would load: each without a leading dot, backups too."""
-    known = context.data.get("kubelet") or {}
-    folder = known.get("static_pod_path")
+    kubelet = context.data.get("kubelet") or {}
+    folder = kubelet.get("static_pod_path")
     if not folder:
         if any(
-            (one or {}).get("error") == "denied"
-            for one in [known.get("config")] + (known.get("config_dropins") or [])
+            (record or {}).get("error") == "denied"
+            for record in [kubelet.get("config")] + (kubelet.get("config_dropins") or [])
         ):
             raise Denied(
                 "the kubelet's configuration, which names the folder of static pods, may not be"
@@ -42,18 +42,18 @@ def _read(context, folder, names):
     ignored = [name for name in names if name.startswith(".")]
     shown = [name for name in names if not name.startswith(".")]
     context.truncated = len(shown) > MAX_FILES
-    found, left = [], MAX_TEXT
+    records, room = [], MAX_TEXT
     for name in shown[:MAX_FILES]:
-        record = files.record(os.path.join(folder, name), limit=min(left, files.MAX_TEXT))
+        record = files.record(os.path.join(folder, name), limit=min(room, files.MAX_TEXT))
         record.update(
             (key, printable(record[key])) for key in ("path", "name", "link") if record[key]
         )
-        left -= record["size"] if record["text"] else 0
+        room -= record["size"] if record["text"] else 0
         context.truncated = context.truncated or record["truncated"]
-        found.append(record)
+        records.append(record)
     return {
         "folder": folder,
-        "files": found,
+        "files": records,
         "ignored": [printable(name) for name in ignored[:MAX_FILES]],
         "is_mount": os.path.ismount(folder),
     }

@@ -130,17 +130,17 @@ def _words(kubelet):
     The kubelet's policies are none where the word static occurs only in staticPodPath.
     """
     records = [kubelet.get("config") or {}] + (kubelet.get("config_dropins") or [])
-    return " ".join((kubelet.get("argv") or []) + [one.get("text") or "" for one in records])
+    return " ".join((kubelet.get("argv") or []) + [record.get("text") or "" for record in records])
 
 
 def _pods(root, context):
     """Return the UIDs of the pods that still have a folder of the kubelet; None if unreadable."""
     try:
-        found = sorted(name for name in os.listdir(root + "/pods") if not name.startswith("."))
+        uids = sorted(name for name in os.listdir(root + "/pods") if not name.startswith("."))
     except OSError:
         return None
-    context.truncated = context.truncated or len(found) > MAX_PODS
-    return found[:MAX_PODS]
+    context.truncated = context.truncated or len(uids) > MAX_PODS
+    return uids[:MAX_PODS]
 
 
 def _version(program, context):
@@ -160,10 +160,10 @@ def _state(path):
 
     A file that this user may not look for has a record too.
     """
-    found = files.record(path)
-    if found["error"] == "missing" and not found["link"]:
+    record = files.record(path)
+    if record["error"] == "missing" and not record["link"]:
         return None
-    return found
+    return record
 
 
 def topology(root=CPUS, nodes=NODES):
@@ -238,24 +238,24 @@ def _logged(state, names):
     The entries of a state file are by container id up to 1.17.
     """
     text = (state or {}).get("text") or ""
-    return sorted(one for one in names if one and one in text)[:MAX_CONTAINERS]
+    return sorted(identity for identity in names if identity and identity in text)[:MAX_CONTAINERS]
 
 
 def _containers(context, names):
     """Return an entry for each container of a pod that has a process, by its oldest process."""
     hierarchy = _hierarchy(files.whole("/proc/self/mountinfo") or "")
-    found = {}
+    entries = {}
     for pid in sorted(int(name) for name in os.listdir("/proc") if name.isdigit()):
         text = files.text(f"/proc/{pid}/cgroup")
         group = procfs.cgroup(text or "")
-        if not group["container_id"] or group["container_id"] in found:
+        if not group["container_id"] or group["container_id"] in entries:
             continue
-        if len(found) >= MAX_CONTAINERS:
+        if len(entries) >= MAX_CONTAINERS:
             context.truncated = True
             break
         folder = _own(_folder(text, hierarchy), group["container_id"])
         pod, name = names.get(group["container_id"]) or (None, None)
-        found[group["container_id"]] = {
+        entries[group["container_id"]] = {
             "pod_uid": group["pod_uid"],
             "pod": pod,
             "name": name,
@@ -266,7 +266,7 @@ def _containers(context, names):
             "allowed": _allowed(pid),
             "folder": folder,
         }
-    return list(found.values())
+    return list(entries.values())
 
 
 def container_names():
@@ -274,7 +274,7 @@ def container_names():
 
     A link is <pod>_<namespace>_<container>-<id>.log.
     """
-    found = {}
+    names = {}
     for name in os.listdir(LOGS) if os.path.isdir(LOGS) else ():
         if name.endswith(".log"):
             rest, _dummy, identity = name[: -len(".log")].rpartition("-")
@@ -282,8 +282,8 @@ def container_names():
             rest, _dummy, identity = ("", "", "")
         if rest.count("_") == 2:
             pod, namespace, container = rest.split("_")
-            found[identity] = (f"{namespace}/{pod}", container)
-    return found
+            names[identity] = (f"{namespace}/{pod}", container)
+    return names
 
 
 def _hierarchy(mountinfo):
@@ -347,28 +347,28 @@ def _frozen(containers):
 
     The freezers of v1 and of v2 count.
     """
-    found = []
-    for one in containers:
-        for folder, name, thawed in _freezers(one):
+    rows = []
+    for container in containers:
+        for folder, name, thawed in _freezers(container):
             state = _line(f"{folder}/{name}")
             if state is not None and state != thawed:
-                found.append(
+                rows.append(
                     {
-                        "pod_uid": one["pod_uid"],
-                        "container_id": one["container_id"],
+                        "pod_uid": container["pod_uid"],
+                        "container_id": container["container_id"],
                         "path": folder,
                         "state": state if thawed == "THAWED" else "FROZEN",
                         "tasks": _tasks(folder),
                     }
                 )
-    return found
+    return rows
 
 
-def _freezers(one):
+def _freezers(container):
     """Yield (folder, file, the content where nothing is frozen) of the freezers of a container."""
-    if one["folder"]:
-        yield one["folder"], "cgroup.freeze", "0"
-    for line in (files.text(f"/proc/{one['pid']}/cgroup") or "").splitlines():
+    if container["folder"]:
+        yield container["folder"], "cgroup.freeze", "0"
+    for line in (files.text(f"/proc/{container['pid']}/cgroup") or "").splitlines():
         _dummy, controllers, path = ([*line.split(":", 2), "", ""])[:3]
         if "freezer" in controllers.split(","):
             yield "/sys/fs/cgroup/freezer" + path, "freezer.state", "THAWED"
@@ -376,19 +376,19 @@ def _freezers(one):
 
 def _stuck(containers):
     """Return those of these containers that have tasks in state D."""
-    found, left = [], MAX_READ
-    for one in containers:
-        listed = _listed(one["folder"])[:left]
-        left -= len(listed)
+    rows, room = [], MAX_READ
+    for container in containers:
+        listed = _listed(container["folder"])[:room]
+        room -= len(listed)
         tasks = [task for task in _told(listed) if task[2] == "D"]
         if tasks:
-            found.append(
+            rows.append(
                 dict(
-                    ((key, one[key]) for key in ("pod_uid", "pod", "name", "container_id")),
+                    ((key, container[key]) for key in ("pod_uid", "pod", "name", "container_id")),
                     tasks=tasks[:MAX_TASKS],
                 )
             )
-    return found
+    return rows
 
 
 def _tasks(folder):
@@ -413,9 +413,9 @@ def _listed(folder):
 
 def _told(pids):
     """Return [[pid, name, state]] of those tasks that still exist."""
-    found = []
+    tasks = []
     for pid in pids:
         name, _dummy, rest = (files.text(f"/proc/{pid}/stat") or "").rpartition(") ")
         if rest:
-            found.append([int(pid), files.one_line(name.partition("(")[2], 20), rest[:1]])
-    return found
+            tasks.append([int(pid), files.one_line(name.partition("(")[2], 20), rest[:1]])
+    return tasks

@@ -66,7 +66,7 @@ def collect(context):
         "memory": memory(files.text("/proc/meminfo", 16384, "")),
     }
     evidence["filesystems"] += [filesystem("imagefs", path, table) for path in images(kubelet)]
-    evidence["used_up"] = used_up(evidence, thresholds(told(kubelet)))
+    evidence["used_up"] = used_up(evidence, thresholds(threshold_texts(kubelet)))
     return evidence
 
 
@@ -112,17 +112,17 @@ def mounts(text):
 def mount_of(path, table):
     """Return the (mount point, device, type) that a path lies on, or None."""
     best = None
-    for one in table:
-        base = one[0].rstrip("/")
+    for row in table:
+        base = row[0].rstrip("/")
         within = path == base or path.startswith(base + "/")
         if within and (best is None or len(base) >= len(best[0].rstrip("/"))):
-            best = one
+            best = row
     return best
 
 
 def filesystem(name, path, table):
     """Return what is free on the file system of a folder."""
-    found = {
+    record = {
         "name": name,
         "path": path,
         "mount": None,
@@ -138,34 +138,34 @@ def filesystem(name, path, table):
         real = os.path.realpath(path)
         mount = mount_of(real, table)
         if mount:
-            found.update(mount=mount[0], device=mount[1], type=mount[2])
-        seen = os.statvfs(real)
+            record.update(mount=mount[0], device=mount[1], type=mount[2])
+        stats = os.statvfs(real)
     except OSError as error:
-        found["error"] = files.reason(error)
-        return found
+        record["error"] = files.reason(error)
+        return record
     # Some filesystems (btrfs) count no inodes.
-    if seen.f_files:
-        inodes = (seen.f_files, seen.f_ffree)
+    if stats.f_files:
+        inodes = (stats.f_files, stats.f_ffree)
     else:
         inodes = (None, None)
-    found.update(
-        total=seen.f_blocks * seen.f_frsize,
-        free=seen.f_bavail * seen.f_frsize,
+    record.update(
+        total=stats.f_blocks * stats.f_frsize,
+        free=stats.f_bavail * stats.f_frsize,
         inodes=inodes[0],
         inodes_free=inodes[1],
     )
-    return found
+    return record
 
 
 def memory(text):
     """Return {total, available} in bytes, None where the kernel does not say."""
-    found = {"total": None, "available": None}
+    sizes = {"total": None, "available": None}
     for line in text.splitlines():
         name, _dummy, value = line.partition(":")
         key = {"MemTotal": "total", "MemAvailable": "available"}.get(name)
         if key and procfs.number((value.split() or [""])[0]) is not None:
-            found[key] = int(value.split()[0]) * 1024
-    return found
+            sizes[key] = int(value.split()[0]) * 1024
+    return sizes
 
 
 def pids():
@@ -179,23 +179,23 @@ def pids():
     }
 
 
-def told(known):
+def threshold_texts(kubelet):
     """Return every text that may set a threshold: configuration files and command line."""
-    records = [known.get("config")] + (known.get("config_dropins") or [])
-    texts = [one["text"] for one in records if one and one.get("text")]
-    return [*texts, " ".join(known.get("argv") or [])]
+    records = [kubelet.get("config")] + (kubelet.get("config_dropins") or [])
+    texts = [record["text"] for record in records if record and record.get("text")]
+    return [*texts, " ".join(kubelet.get("argv") or [])]
 
 
 def thresholds(texts):
     """Return {signal: values}: the kubelet's default and every value that a text has for it."""
-    found = {signal: [value] for signal, value in DEFAULTS.items()}
+    by_signal = {signal: [value] for signal, value in DEFAULTS.items()}
     for text in texts:
-        for signal, values in found.items():
+        for signal, values in by_signal.items():
             at = text.find(signal)
             while at >= 0:
                 values.append(value_at(text, at + len(signal)))
                 at = text.find(signal, at + 1)
-    return found
+    return by_signal
 
 
 def value_at(text, start):
@@ -224,24 +224,24 @@ def amount(value, total):
     return None
 
 
-def used_up(found, told_of):
+def used_up(evidence, by_signal):
     """Return the signals whose measure is below a threshold, or nearly so."""
     short = []
-    for one in found["filesystems"]:
+    for row in evidence["filesystems"]:
         for field, signal, total in (
             ("free", ".available", "total"),
             ("inodes_free", ".inodesFree", "inodes"),
         ):
-            if _is_short(one[field], told_of[one["name"] + signal], one[total], NEAR):
-                short.append(one["name"] + signal)
-    ram, pid = found["memory"], found["pids"]
-    if _is_short(ram["available"], told_of["memory.available"], ram["total"], MEMORY_NEAR):
+            if _is_short(row[field], by_signal[row["name"] + signal], row[total], NEAR):
+                short.append(row["name"] + signal)
+    ram, pid = evidence["memory"], evidence["pids"]
+    if _is_short(ram["available"], by_signal["memory.available"], ram["total"], MEMORY_NEAR):
         short.append("memory.available")
     if None in (pid["threads"], pid["max"]):
-        left = None
+        free = None
     else:
-        left = pid["max"] - pid["threads"]
-    if _is_short(left, told_of["pid.available"], pid["max"], NEAR):
+        free = pid["max"] - pid["threads"]
+    if _is_short(free, by_signal["pid.available"], pid["max"], NEAR):
         short.append("pid.available")
     return short
 

@@ -150,7 +150,7 @@ def _add_lines(units, context):
             continue
         row["said"] = []
         if ended(row):
-            row["said"] = said(row["name"], context.seconds(3))
+            row["said"] = journal_lines(row["name"], context.seconds(3))
 
 
 def question():
@@ -158,12 +158,12 @@ def question():
     return OWN + SOCKETS, PROPERTIES, True
 
 
-def told_docker(known):
+def told_docker(kubelet):
     """Return whether a kubelet of up to 1.23 uses docker itself, by --container-runtime.
 
     The result is None without that flag.
     """
-    value = procfs.flag(known.get("argv") or [], "container-runtime")
+    value = procfs.flag(kubelet.get("argv") or [], "container-runtime")
     if value is None:
         return None
     return value == "docker"
@@ -200,14 +200,14 @@ def _kind_by_path(path):
     return kind, DOCKER_SOCKET if kind == DOCKER else path
 
 
-def socket_of(name, known):
+def socket_of(name, kubelet):
     """Return the socket at which this unit's program answers.
 
     It is None where neither the kubelet's evidence nor a default names it.
     """
     if name == "docker.service":
         return DOCKER_SOCKET
-    named = endpoint(known)
+    named = endpoint(kubelet)
     if named and not within(named) and name in UNITS.get(kind_of(named, "", None, ())[0], ()):
         return named
     if name == "containerd.service" and not named:
@@ -222,9 +222,9 @@ def names_of(kind, blocks):
     exists.
     """
     ranks = {
-        name: (found["active_state"] == "active", 1) if found else (False, 0)
+        name: (unit["active_state"] == "active", 1) if unit else (False, 0)
         for name in EITHER
-        for found in [systemd.unit(blocks.get(name, NONE))]
+        for unit in [systemd.unit(blocks.get(name, NONE))]
     }
     best = max(EITHER, key=lambda name: ranks[name])  # the first of equals
     return [name for name in UNITS.get(kind, ()) if name not in EITHER or name == best]
@@ -233,28 +233,28 @@ def names_of(kind, blocks):
 def _unit(name, blocks):
     """Return the evidence of one unit, with the units that start it and a socket."""
     block = blocks.get(name) or {}
-    found = None
+    unit = None
     if block:
-        found = systemd.unit(block)
-    if found is None:
+        unit = systemd.unit(block)
+    if unit is None:
         return {"name": name, "absent": True}
-    found["absent"] = False
+    unit["absent"] = False
     with contextlib.suppress(CommandError):
         # show tells of before an enable or disable without a reload
-        found["unit_file_state"] = systemd.enabled(name)
-    wanted = []
+        unit["unit_file_state"] = systemd.enabled(name)
+    targets = []
     for key in ("WantedBy", "RequiredBy", "UpheldBy"):
-        wanted += " ".join(block.get(key, [])).split()
-    found["wanted_by"] = sorted(set(wanted))[:MAX_WANTED]
-    found["brought_by"] = []
-    if found["unit_file_state"] == "disabled":
+        targets += " ".join(block.get(key, [])).split()
+    unit["wanted_by"] = sorted(set(targets))[:MAX_WANTED]
+    unit["brought_by"] = []
+    if unit["unit_file_state"] == "disabled":
         # What systemd tells may be of before a disable without a reload: files alone tell of the
         # next boot.
-        found["brought_by"] = [
-            target for target in BOOTS if target in wanted and brings(target, name)
+        unit["brought_by"] = [
+            target for target in BOOTS if target in targets and brings(target, name)
         ]
-    found["trigger"] = _trigger(name.replace(".service", ".socket"), blocks)
-    return found
+    unit["trigger"] = _trigger(name.replace(".service", ".socket"), blocks)
+    return unit
 
 
 def _trigger(socket, blocks):
@@ -267,17 +267,17 @@ def _trigger(socket, blocks):
     return {key: trigger[key] for key in ("name", "active_state", "unit_file_state")}
 
 
-def ended(one):
+def ended(unit):
     """Return whether a unit failed, or is restarted again and again.
 
     An orderly stop of the unit is no failure.
     """
-    return one["active_state"] in ("failed", "activating") or (
-        one["active_state"] == "inactive" and one["result"] not in ("success", "")
+    return unit["active_state"] in ("failed", "activating") or (
+        unit["active_state"] == "inactive" and unit["result"] not in ("success", "")
     )
 
 
-def said(name, seconds):
+def journal_lines(name, seconds):
     """Return the unit's own last lines in the journal, oldest first, without the stacks of Go.
 
     The list is empty where this user may not read them.
@@ -381,7 +381,7 @@ def _is_started_by(text, name):
     return False
 
 
-def runs(units, family="", known=None):
+def runs(units, family="", kubelet=None):
     """Return whether a connection to the socket starts nothing, because every unit runs.
 
     Where no unit is there, the kubelet has to run in a unit: it is connected to the socket
@@ -390,11 +390,11 @@ def runs(units, family="", known=None):
     Where the last unit is absent (cri-dockerd, with docker there), the result is False: a
     socket unit of another name may hold the path.
     """
-    there = [one for one in units if not one["absent"]]
+    there = [unit for unit in units if not unit["absent"]]
     if not there:
-        return bool((known or {}).get("process")) and bool(family)
+        return bool((kubelet or {}).get("process")) and bool(family)
     return not units[-1]["absent"] and all(
-        one["active_state"] in ("active", "reloading") for one in there
+        unit["active_state"] in ("active", "reloading") for unit in there
     )
 
 
@@ -410,25 +410,25 @@ def state_of(path):
         return "denied"
 
 
-def _ask(found, blocks):
+def _ask(evidence, blocks):
     """Connect to the socket, and add the answers of the CRI and containerd's configuration.
 
     The question is the version of the CRI, in each version that the client speaks.
     """
-    found["asked"] = True
-    found["error"] = cri.connect(found["path"], CONNECT)
-    if found["error"] is not None or found["kind"] == DOCKER:
+    evidence["asked"] = True
+    evidence["error"] = cri.connect(evidence["path"], CONNECT)
+    if evidence["error"] is not None or evidence["kind"] == DOCKER:
         return
     for version in cri.VERSIONS:
-        found["calls"][version] = cri.version(found["path"], version, CONNECT)
-        if not isinstance(found["calls"][version], int):
+        evidence["calls"][version] = cri.version(evidence["path"], version, CONNECT)
+        if not isinstance(evidence["calls"][version], int):
             break  # what is silent, or no gRPC, is not asked again
-    if found["kind"] == CONTAINERD and cri.UNIMPLEMENTED in found["calls"].values():
-        found["config"] = plugins(config_of(blocks))
+    if evidence["kind"] == CONTAINERD and cri.UNIMPLEMENTED in evidence["calls"].values():
+        evidence["config"] = plugins(config_of(blocks))
         named = procfs.flag(
             systemd.command_line(blocks.get("containerd.service") or {}), "root"
-        ) or root_of(found["config"]["path"])
-        found["metadata"] = metadata(named or CONTAINERD_ROOT)
+        ) or root_of(evidence["config"]["path"])
+        evidence["metadata"] = metadata(named or CONTAINERD_ROOT)
 
 
 def config_of(blocks):
@@ -443,10 +443,10 @@ def emptied(path):
     containerd accepts such a configuration and keeps its defaults.
     """
     try:
-        found = os.stat(path)
+        state = os.stat(path)
     except OSError:
         return None
-    if stat.S_ISREG(found.st_mode) and found.st_size == 0:
+    if stat.S_ISREG(state.st_mode) and state.st_size == 0:
         return path
     return None
 
@@ -457,7 +457,7 @@ def plugins(path):
     The rest of it is left out, because it may have passwords of registries.
     """
     text = files.text(path, MAX_CONFIG)
-    found = {"path": path, "disabled_plugins": None if text is None else [], "line": None}
+    record = {"path": path, "disabled_plugins": None if text is None else [], "line": None}
     rows = (text or "").split("\n")
     for index, row in enumerate(rows):
         if row.lstrip().startswith("["):
@@ -468,10 +468,10 @@ def plugins(path):
                 if "]" in _bare(value):
                     break
                 value += "\n" + more
-            found["line"] = index + 1
-            found["disabled_plugins"] = _quoted(_bare(value).partition("]")[0])[:MAX_PLUGINS]
+            record["line"] = index + 1
+            record["disabled_plugins"] = _quoted(_bare(value).partition("]")[0])[:MAX_PLUGINS]
             break
-    return found
+    return record
 
 
 def root_of(path):
@@ -482,11 +482,11 @@ def root_of(path):
         key, equal, value = row.partition("=")
         if equal and key.strip() == "root":
             if value.strip()[:1] in ("'", '"'):
-                found = value.strip()[1:].partition(value.strip()[:1])[0]
+                root = value.strip()[1:].partition(value.strip()[:1])[0]
             else:
-                found = ""
-            if found.startswith("/"):
-                return found
+                root = ""
+            if root.startswith("/"):
+                return root
             return None
     return None
 
@@ -497,9 +497,9 @@ def _bare(value):
 
 
 def _quoted(value):
-    found = []
+    words = []
     for part in value.replace("[", ",").replace("\n", ",").split(","):
         word = part.strip()
         if len(word) > 2 and word[0] in "\"'" and word[-1] == word[0]:
-            found.append(files.one_line(word[1:-1], 80))
-    return found
+            words.append(files.one_line(word[1:-1], 80))
+    return words

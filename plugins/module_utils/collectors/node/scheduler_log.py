@@ -26,37 +26,37 @@ def collect(context):
     process and was read to its end; path: None where no log was looked for or none was found.
     """
     versions = {
-        one["pid"]: one["metrics"]["git_version"]
-        for one in (context.data.get("component_http") or {}).get("components") or ()
+        process["pid"]: process["metrics"]["git_version"]
+        for process in (context.data.get("component_http") or {}).get("components") or ()
     }
     return {
         "logs": [
-            _log(one, versions.get(one["pid"]))
-            for one in (context.data.get("instances") or {}).get("processes") or ()
-            if one["component"] == COMPONENT and one["static"] and one["pod_uid"]
+            _log(process, versions.get(process["pid"]))
+            for process in (context.data.get("instances") or {}).get("processes") or ()
+            if process["component"] == COMPONENT and process["static"] and process["pod_uid"]
         ]
     }
 
 
 def _log(process, version):
-    found = {
+    record = {
         "pid": process["pid"],
         "level": level(process["argv"]),
         "path": None,
         "whole": False,
         "events": [],
     }
-    if found["level"] < LEVEL or not may_lose(version):
-        return found
-    found["path"], whole = newest(PODS, process["pod_uid"])
-    if found["path"]:
+    if record["level"] < LEVEL or not may_lose(version):
+        return record
+    record["path"], whole = newest(PODS, process["pod_uid"])
+    if record["path"]:
         try:
-            with open(found["path"], "rb") as log:
-                found["events"], ended = events(log)
-            found["whole"] = whole and ended
+            with open(record["path"], "rb") as log:
+                record["events"], ended = events(log)
+            record["whole"] = whole and ended
         except OSError as error:
-            found["error"] = files.reason(error)
-    return found
+            record["error"] = files.reason(error)
+    return record
 
 
 def may_lose(version):
@@ -65,10 +65,10 @@ def may_lose(version):
     A prerelease of 1.19 may, and so may an unknown version.
     """
     numbers = (version or "").lstrip("v").split("-")[0].split("+")[0].split(".")
-    if len(numbers) != 3 or not all(one.isdigit() for one in numbers):
+    if len(numbers) != 3 or not all(number.isdigit() for number in numbers):
         return True
-    found = tuple(int(one) for one in numbers)
-    return (1, 18, 0) <= found < (1, 18, 8) or (found == (1, 19, 0) and "-" in version)
+    release = tuple(int(number) for number in numbers)
+    return (1, 18, 0) <= release < (1, 18, 8) or (release == (1, 19, 0) and "-" in version)
 
 
 def level(argv):
@@ -104,18 +104,18 @@ def newest(root, pod_uid):
 
 def events(lines):
     """Return (the events of the lines, whether all of them were kept)."""
-    found, read = [], 0
+    rows, read = [], 0
     for line in lines:
         read += len(line)
-        if read > MAX_READ or len(found) >= MAX_EVENTS:
-            return found, False
+        if read > MAX_READ or len(rows) >= MAX_EVENTS:
+            return rows, False
         if TREE in line:
-            one = _of_tree(line)
-            if one:
-                found.append(one)
-        elif (not found or found[-1][0] != "round") and any(words in line for words in ROUNDS):
-            found.append(["round", "", ""])
-    return found, True
+            event = _of_tree(line)
+            if event:
+                rows.append(event)
+        elif (not rows or rows[-1][0] != "round") and any(words in line for words in ROUNDS):
+            rows.append(["round", "", ""])
+    return rows, True
 
 
 def _of_tree(line):

@@ -24,7 +24,7 @@ def _space(path):
     there = path
     while not os.path.isdir(there) and there != "/":
         there = os.path.dirname(there)
-    found = {
+    record = {
         "path": path,
         "free_bytes": None,
         "total_bytes": None,
@@ -32,13 +32,13 @@ def _space(path):
         "error": None,
     }
     try:
-        told = os.statvfs(there)
+        stats = os.statvfs(there)
     except OSError as error:
-        found["error"] = files.reason(error)
-        return found
-    found.update(
-        free_bytes=told.f_bavail * told.f_frsize,
-        total_bytes=told.f_blocks * told.f_frsize,
-        free_inodes=told.f_favail if told.f_files else None,
+        record["error"] = files.reason(error)
+        return record
+    record.update(
+        free_bytes=stats.f_bavail * stats.f_frsize,
+        total_bytes=stats.f_blocks * stats.f_frsize,
+        free_inodes=stats.f_favail if stats.f_files else None,
     )  # some filesystems count none
-    return found
+    return record

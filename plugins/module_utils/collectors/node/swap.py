@@ -84,14 +84,14 @@ def collect(context):
     here = paths(swaps or "")
     zram, unlisted = zram_files()
     context.truncated = len(zram) > MAX_FILES
-    found = {
+    evidence = {
         "swaps": swaps,
         "memory": memory(files.text("/proc/meminfo", 16384, "")),
         "fstab": files.record("/etc/fstab", limit=MAX_TEXT),
         "units": None,
         "cmdline": cmdline(files.whole("/proc/cmdline")),
         "links": links(here),
-        "own": own(here),
+        "own": own_files(here),
         "container": container(),
         "systemd": version(files.whole("/proc/1/maps") or ""),
         "files": (
@@ -101,10 +101,10 @@ def collect(context):
     if os.path.isdir("/run/systemd/system"):
         try:
             names, properties, _dummy = question()
-            found["units"] = units(systemd.show(names, properties, context.seconds(5)))
+            evidence["units"] = units(systemd.show(names, properties, context.seconds(5)))
         except (command.CommandError, OSError) as error:
             context.source = f"/proc/swaps, /etc/fstab ({files.one_line(error)})"
-    return found
+    return evidence
 
 
 def question():
@@ -114,10 +114,10 @@ def question():
 
 def record(path):
     """Return the record of a file, a short one for a missing file: few nodes have any of them."""
-    found = files.record(path, limit=MAX_TEXT)
-    if found["error"] == "missing" and not found["link"]:
+    entry = files.record(path, limit=MAX_TEXT)
+    if entry["error"] == "missing" and not entry["link"]:
         return {"path": path, "error": "missing"}
-    return found
+    return entry
 
 
 def units(blocks, folder=UNITS):
@@ -128,9 +128,9 @@ def units(blocks, folder=UNITS):
     A unit that was masked since systemd loaded its files counts as masked: it is so at the next
     boot.
     """
-    found = []
+    rows = []
     for name in sorted(blocks)[:MAX_UNITS]:
-        one = {
+        row = {
             key: values[-1][:LONGEST]
             for key, values in blocks[name].items()
             if values[-1] or key in ("WantedBy", "RequiredBy")
@@ -140,17 +140,17 @@ def units(blocks, folder=UNITS):
             and "/" not in name
             and unit_mask.is_masked(os.path.join(folder, name))
         ):
-            one.update(UnitFileState="masked", FragmentPath=os.path.join(folder, name))
-        found.append(one)
-    return found
+            row.update(UnitFileState="masked", FragmentPath=os.path.join(folder, name))
+        rows.append(row)
+    return rows
 
 
 def paths(text):
     """Return the paths of /proc/swaps, unescaped."""
-    found = [line.split()[0] for line in text.split("\n")[1:] if line.strip()]
+    swap_paths = [line.split()[0] for line in text.split("\n")[1:] if line.strip()]
     for code, char in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
-        found = [path.replace(code, char) for path in found]
-    return found
+        swap_paths = [path.replace(code, char) for path in swap_paths]
+    return swap_paths
 
 
 def cmdline(text):
@@ -180,11 +180,11 @@ def memory(text):
 
     A number that is not there is None.
     """
-    told = dict(line.partition(":")[::2] for line in text.split("\n"))
-    words = {name: told.get(key, "").split() for key, name in MEMORY}
+    texts = dict(line.partition(":")[::2] for line in text.split("\n"))
+    words = {name: texts.get(key, "").split() for key, name in MEMORY}
     return {
-        name: procfs.number(found[0]) if len(found) == 2 and found[1] == "kB" else None
-        for name, found in words.items()
+        name: procfs.number(parts[0]) if len(parts) == 2 and parts[1] == "kB" else None
+        for name, parts in words.items()
     }
 
 
@@ -207,27 +207,27 @@ def container(proc="/proc", run="/run"):
     systemd switches on no swap there, and /proc/swaps is that of the whole machine.
     """
     variables = (files.text(proc + "/1/environ", MAX_TEXT) or "").split("\0")
-    told = [line[len("container=") :] for line in variables if line.startswith("container=")]
+    values = [line[len("container=") :] for line in variables if line.startswith("container=")]
     return bool(
-        any(told)
+        any(values)
         or files.text(run + "/systemd/container", 64)
         or files.text(run + "/host/container-manager", 64)
     )
 
 
-def own(here):
+def own_files(here):
     """Return those of the paths that are files of this node.
 
     In a container a path may be a file of the machine that the node does not have.
     """
-    found = []
+    own_paths = []
     for path in here:
         try:
             if stat.S_ISREG(os.lstat(path).st_mode):
-                found.append(path)
+                own_paths.append(path)
         except OSError:
             continue
-    return found
+    return own_paths
 
 
 def links(swaps, dev="/dev"):
@@ -262,10 +262,10 @@ def zram_files():
 
     The main files are in it even where they are missing.
     """
-    found, unlisted = list(ZRAM), []
+    config_paths, unlisted = list(ZRAM), []
     for main in ZRAM:
         try:
-            found += [
+            config_paths += [
                 os.path.join(main + ".d", name)
                 for name in sorted(os.listdir(main + ".d"))
                 if name.endswith(".conf")
@@ -280,7 +280,7 @@ def zram_files():
                         error=files.reason(error),
                     )
                 )
-    return found, unlisted
+    return config_paths, unlisted
 
 
 def generators(folders=GENERATORS):
@@ -289,25 +289,25 @@ def generators(folders=GENERATORS):
     A link to /dev/null and an empty file mask it, and have the size 0. A record has no content,
     because that is a program.
     """
-    found = []
+    entries = []
     for folder in folders:
         path = folder + "/zram-generator"
-        one = {"path": path, "kind": "other", "link": None, "size": None, "error": None}
+        entry = {"path": path, "kind": "other", "link": None, "size": None, "error": None}
         try:
             state = os.lstat(path)
             (
-                one.update(kind="symlink", link=os.readlink(path))
+                entry.update(kind="symlink", link=os.readlink(path))
                 if stat.S_ISLNK(state.st_mode)
-                else one.update(kind="file")
+                else entry.update(kind="file")
             )
-            if one["link"] != "/dev/null":
-                one["size"] = os.stat(path).st_size
+            if entry["link"] != "/dev/null":
+                entry["size"] = os.stat(path).st_size
             else:
-                one["size"] = 0
+                entry["size"] = 0
         except OSError as error:
-            one["error"] = files.reason(error)
-        found.append(one)
-    return found
+            entry["error"] = files.reason(error)
+        entries.append(entry)
+    return entries
 
 
 def _listed(folder):

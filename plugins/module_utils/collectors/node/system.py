@@ -49,24 +49,24 @@ def cgroup_version(root="/sys/fs/cgroup"):
 
 def ipv4(fib_trie):
     """Return this host's own addresses of /proc/net/fib_trie in their order, without loopback."""
-    found, address = [], None
+    addresses, address = [], None
     for line in fib_trie.splitlines():
         words = line.split()
         if len(words) > 1 and words[0] in ("|--", "+--"):
             address = words[1]
-        elif words[:3] == ["/32", "host", "LOCAL"] and address and address not in found:
-            found.append(address)
-    return [address for address in found if not address.startswith("127.")]
+        elif words[:3] == ["/32", "host", "LOCAL"] and address and address not in addresses:
+            addresses.append(address)
+    return [address for address in addresses if not address.startswith("127.")]
 
 
 def ipv6(if_inet6):
     """Return the addresses of global scope in /proc/net/if_inet6, in their short form."""
-    found = []
+    addresses = []
     for line in if_inet6.splitlines():
         words = line.split()
         if len(words) == 6 and len(words[0]) == 32 and words[3] == "00":
-            found.append(short(words[0]))
-    return found
+            addresses.append(short(words[0]))
+    return addresses
 
 
 def short(digits):

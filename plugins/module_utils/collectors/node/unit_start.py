@@ -65,9 +65,9 @@ def collect(context):
     kubelet = (context.data.get("kubelet") or {}).get("unit") or {}
     runtime = (context.data.get("runtime") or {}).get("units") or []
     names = [
-        one["name"]
-        for one in [kubelet, *runtime]
-        if one.get("name") and not one.get("absent") and one.get("active_state") not in RUNS
+        unit["name"]
+        for unit in [kubelet, *runtime]
+        if unit.get("name") and not unit.get("absent") and unit.get("active_state") not in RUNS
     ]
     if not names:
         raise Absent("each unit of the kubelet and its runtime runs, or there is none")
@@ -91,46 +91,46 @@ def _left(end):
 def _facts(block, end, budget, depth):
     """Return systemd's state of a unit, what it checks at a start, and the units that it needs."""
 
-    def one(name):
+    def value_of(name):
         return block.get(name, [""])[0]
 
     budget[0] -= 1
-    name = one("Id")
+    name = value_of("Id")
     assignments = settings(_files(block, name))
-    masked = one("LoadState") == "masked"
+    masked = value_of("LoadState") == "masked"
     if masked:
         block = dict(block, **_behind(assignments))
     checks, source = unit_conditions.checks(name, assignments, _left(end), not masked)
     return {
         "name": name,
-        "load_state": one("LoadState"),
-        "load_error": _message(one("LoadError")),
-        "active_state": one("ActiveState"),
-        "sub_state": one("SubState"),
-        "result": one("Result"),
-        "exec_main_status": _number(one("ExecMainStatus")),
-        "manual_start": one("RefuseManualStart") != "yes",
-        "condition_result": _tested(one, "Condition"),
-        "condition_at": one("ConditionTimestamp"),
-        "assert_result": _tested(one, "Assert"),
-        "assert_at": one("AssertTimestamp"),
-        "ended_at": _moment(_number(one("InactiveEnterTimestampMonotonic"))),
+        "load_state": value_of("LoadState"),
+        "load_error": _message(value_of("LoadError")),
+        "active_state": value_of("ActiveState"),
+        "sub_state": value_of("SubState"),
+        "result": value_of("Result"),
+        "exec_main_status": _number(value_of("ExecMainStatus")),
+        "manual_start": value_of("RefuseManualStart") != "yes",
+        "condition_result": _tested(value_of, "Condition"),
+        "condition_at": value_of("ConditionTimestamp"),
+        "assert_result": _tested(value_of, "Assert"),
+        "assert_at": value_of("AssertTimestamp"),
+        "ended_at": _moment(_number(value_of("InactiveEnterTimestampMonotonic"))),
         "checks": checks,
         "checks_from": source,
         "paths": paths(block, assignments),
         "needs": _needs(block, assignments, end, budget, depth),
-        "said": said(name, _left(end)),
+        "said": systemd_lines(name, _left(end)),
     }
 
 
-def _tested(one, what):
+def _tested(value_of, check):
     """Return the result of a check; None where systemd has not made it since the boot.
 
     systemd shows `no` then too.
     """
-    if not _number(one(what + "TimestampMonotonic")):
+    if not _number(value_of(check + "TimestampMonotonic")):
         return None
-    return one(what + "Result") == "yes"
+    return value_of(check + "Result") == "yes"
 
 
 def _moment(microseconds):
@@ -163,16 +163,18 @@ def _needs(block, assignments, end, budget, depth):
     how: the setting that needs the unit; path, line: where that setting is.
     """
     predecessors = _words_of(block, "After")
-    needs = sorted((name, how) for how in HOW for name in _words_of(block, how))
+    needs = sorted((name, setting) for setting in HOW for name in _words_of(block, setting))
     if not needs or depth == 0:
         return []
     stopped = _blocks_of_stopped(sorted({name for name, _how in needs}), end)
     rows = []
-    for name, how in needs:
+    for name, setting in needs:
         if name in stopped and budget[0] > 0 and time.monotonic() < end:
             facts = _facts(stopped[name], end, budget, depth - 1)
-            path, line = _line_of(assignments, how, name)
-            rows.append(dict(facts, how=how, ordered=name in predecessors, path=path, line=line))
+            path, line = _line_of(assignments, setting, name)
+            rows.append(
+                dict(facts, how=setting, ordered=name in predecessors, path=path, line=line)
+            )
     return rows
 
 
@@ -211,45 +213,45 @@ def paths(block, written=()):
     the exit status of a program that ended.
     """
 
-    def one(name):
+    def value_of(name):
         return block.get(name, [""])[0]
 
-    found = []
-    if not one("RootDirectory") and not one("RootImage"):
-        place = one("WorkingDirectory")
+    rows = []
+    if not value_of("RootDirectory") and not value_of("RootImage"):
+        place = value_of("WorkingDirectory")
         if place.startswith("/"):  # neither ~, nor optional (!/path, of old ones -/path)
-            found.append(
+            rows.append(
                 _path("WorkingDirectory", place, unit_conditions.directory, "no_directory", written)
             )
         for key in ("ExecStartPre", "ExecStart"):
-            found += [
+            rows += [
                 dict(
                     _path(key, name, unit_conditions.executable, "not_executable", written),
                     ended=ended,
                 )
                 for name, ended in _programs(block, key)
             ]
-    found += [
+    rows += [
         _path("EnvironmentFile", name, _file, "no_file", written) for name in _environment(block)
     ]
-    if one("DynamicUser") != "yes":
-        found += [
+    if value_of("DynamicUser") != "yes":
+        rows += [
             dict(
-                _place_of(written, key, one(key)),
+                _place_of(written, key, value_of(key)),
                 setting=key,
-                name=one(key),
-                state=_account(key, one(key)),
+                name=value_of(key),
+                state=_account(key, value_of(key)),
                 changed_at=None,
             )
             for key in ("User", "Group")
-            if one(key)
+            if value_of(key)
         ]
-    return found[:PATHS]
+    return rows[:PATHS]
 
 
 def _file(path):
-    found = not stat.S_ISDIR(os.stat(path).st_mode)
-    return found, ""
+    is_file = not stat.S_ISDIR(os.stat(path).st_mode)
+    return is_file, ""
 
 
 def _programs(block, key):
@@ -258,14 +260,14 @@ def _programs(block, key):
     The status is None of a program that did not exit. A row of `systemctl show` has
     `code=exited ; status=1`, and in systemd 219 `status=1/FAILURE`.
     """
-    found = []
+    programs = []
     for value in block.get(key, []):
         path = value.partition("path=")[2].partition(" ; ")[0]
         code, _dummy, rest = value.rpartition(" ; status=")
         status = rest.split(" ")[0].partition("/")[0]
         if path.startswith("/") and "ignore_errors=yes" not in value:
-            found.append((path, _number(status) if code.endswith("code=exited") else None))
-    return found
+            programs.append((path, _number(status) if code.endswith("code=exited") else None))
+    return programs
 
 
 def _environment(block):
@@ -273,12 +275,12 @@ def _environment(block):
 
     A pattern among them stays a pattern.
     """
-    found = []
+    env_files = []
     for value in block.get("EnvironmentFiles", []):
         path, mark, rest = value.rpartition(" (ignore_errors=")
         if mark and rest.startswith("no"):
-            found.append(path)
-    return found
+            env_files.append(path)
+    return env_files
 
 
 def _path(setting, name, test, wrong, written):
@@ -343,16 +345,18 @@ def _files(block, name):
 
 def _dropins(name):
     """Return the drop-ins of a unit by their name; the first folder counts for equal names."""
-    found = {}
+    dropins = {}
     for folder in DROPINS[::-1]:
         base = os.path.join(folder, name + ".d")
         try:
-            found.update(
-                (one, os.path.join(base, one)) for one in os.listdir(base) if one.endswith(".conf")
+            dropins.update(
+                (entry, os.path.join(base, entry))
+                for entry in os.listdir(base)
+                if entry.endswith(".conf")
             )
         except OSError:
             continue
-    return [found[one] for one in sorted(found)]
+    return [dropins[entry] for entry in sorted(dropins)]
 
 
 def _behind(written):
@@ -360,17 +364,17 @@ def _behind(written):
 
     Their form is that of `systemctl show`.
     """
-    found = {key: [] for key in (*HOW, "After", "EnvironmentFiles", "ExecStart")}
+    properties = {key: [] for key in (*HOW, "After", "EnvironmentFiles", "ExecStart")}
     for _dummy, setting, value, _dummy_path, _dummy_line in written:
         key = {"EnvironmentFile": "EnvironmentFiles"}.get(setting, setting)
-        if key in found and not value:
-            found[key] = []
-        elif key in found:
-            found[key].append(_as_shown(key, value))
+        if key in properties and not value:
+            properties[key] = []
+        elif key in properties:
+            properties[key].append(_as_shown(key, value))
         elif key in ("WorkingDirectory", "User", "Group", "RootDirectory", "RootImage"):
-            found[key] = [value]
+            properties[key] = [value]
     # A specifier stands for what only systemd knows.
-    plain = {key: [value for value in found[key] if "%" not in value] for key in found}
+    plain = {key: [value for value in properties[key] if "%" not in value] for key in properties}
     return {key: values for key, values in plain.items() if values}
 
 
@@ -389,16 +393,16 @@ def _as_shown(key, value):
 
 def settings(places):
     """Return [(section, key, value, path, line)] of these files, in their order."""
-    found = []
-    for path in [one for one in places if one][:FILES]:
+    rows = []
+    for path in [place for place in places if place][:FILES]:
         section = ""
         for number, line in systemd.joined(files.text(path) or ""):
             if line.startswith("["):
                 section = line
             elif "=" in line:
                 key, _dummy, value = line.partition("=")
-                found.append((section, key.strip(), value.strip(), path, number))
-    return found
+                rows.append((section, key.strip(), value.strip(), path, number))
+    return rows
 
 
 def _place_of(written, key, name):
@@ -416,7 +420,7 @@ def _place_of(written, key, name):
 # -- its journal ----------------------------------------------------------------------------------
 
 
-def said(name, seconds):
+def systemd_lines(name, seconds):
     """Return the last lines of systemd about this unit, oldest first.
 
     The list is empty where the journal has none.

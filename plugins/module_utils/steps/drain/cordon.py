@@ -24,13 +24,13 @@ def node_of(api, name):
     return api.get("/api/v1/nodes/" + name)
 
 
-def put(api, name, run_id, reason, held=False, ended=None):
+def put(api, name, run_id, reason, is_held=False, ended=None):
     """Cordon the node for this run, and return (MINE or THEIRS, whether anything was changed).
 
     The result is THEIRS where the node has a foreign cordon, which stays as it is. A cordon that an
     earlier run left is taken over.
 
-    held: the cordon is held, as in cordon_annotation.cordon_of(). A cordon that is held already
+    is_held: the cordon is held, as in cordon_annotation.cordon_of(). A cordon that is held already
         stays unchanged if its run has ended. An interrupted run is still to be ended, which removes
         its cordon.
     ended: a function that returns whether a run has ended.
@@ -38,15 +38,15 @@ def put(api, name, run_id, reason, held=False, ended=None):
     After an ApiError only the annotation shows whether the node was cordoned.
     """
     facts = {"run": run_id, "reason": reason, "at": storage.now()}
-    if held:
+    if is_held:
         facts["held"] = True
     mark = json.dumps(facts, sort_keys=True)
 
     def decide(node):
-        found = cordon_annotation.cordon_of(node)
-        if cordon_annotation.theirs(node, held):
+        cordon = cordon_annotation.cordon_of(node)
+        if cordon_annotation.has_foreign_cordon(node, is_held):
             return THEIRS, None
-        if found and (found["run"] == run_id or _is_settled(found, held, ended)):
+        if cordon and (cordon["run"] == run_id or _is_settled(cordon, is_held, ended)):
             return MINE, None
         return MINE, {
             "metadata": {"annotations": {cordon_annotation.CORDON: mark}},
@@ -56,28 +56,30 @@ def put(api, name, run_id, reason, held=False, ended=None):
     return _patch(api, name, decide)
 
 
-def _is_settled(found, held, ended):
+def _is_settled(cordon, is_held, ended):
     """Return whether a cordon is held, may be, and is of a run that came to its end."""
-    if not held or not found["held"] or ended is None:
+    if not is_held or not cordon["held"] or ended is None:
         return False
-    return ended(found["run"])
+    return ended(cordon["run"])
 
 
-def lift(api, name, run_id=None, held=False):
+def lift(api, name, run_id=None, is_held=False):
     """Remove the managed cordon, and return (its owner, whether anything was changed).
 
     The owner is MINE for a cordon that is removed, THEIRS for a foreign one or one that the
     parameters exclude, and NONE without a cordon.
 
     run_id: remove only the cordon of this run.
-    held: remove a held cordon too.
+    is_held: remove a held cordon too.
     """
 
     def decide(node):
-        found = cordon_annotation.cordon_of(node)
-        if found is None:
+        cordon = cordon_annotation.cordon_of(node)
+        if cordon is None:
             return _owner(node), None
-        if found["run"] != run_id and (run_id is not None or cordon_annotation.theirs(node, held)):
+        if cordon["run"] != run_id and (
+            run_id is not None or cordon_annotation.has_foreign_cordon(node, is_held)
+        ):
             return THEIRS, None
         return MINE, {
             "metadata": {"annotations": {cordon_annotation.CORDON: None}},
@@ -96,16 +98,16 @@ def release(api, name, run_id=None):
     """
 
     def decide(node):
-        found = cordon_annotation.cordon_of(node)
-        if found is None:
+        cordon = cordon_annotation.cordon_of(node)
+        if cordon is None:
             return _owner(node), None
-        if run_id is not None and found["run"] != run_id:
+        if run_id is not None and cordon["run"] != run_id:
             return THEIRS, None
-        if not found.pop("held"):
+        if not cordon.pop("held"):
             return MINE, None
         return MINE, {
             "metadata": {
-                "annotations": {cordon_annotation.CORDON: json.dumps(found, sort_keys=True)}
+                "annotations": {cordon_annotation.CORDON: json.dumps(cordon, sort_keys=True)}
             }
         }
 

@@ -111,13 +111,13 @@ def crossing(pod, budgets):
 
     The Eviction API answers the eviction of such a pod with an error.
     """
-    found = covering(pod, budgets)
-    if len(found) < 2 or pod.ignores_budgets:
+    pod_budgets = covering(pod, budgets)
+    if len(pod_budgets) < 2 or pod.ignores_budgets:
         return None
-    names = ", ".join(sorted(budget.full_name for budget in found))
+    names = ", ".join(sorted(budget.full_name for budget in pod_budgets))
     return (
-        f"{pod.name} is selected by {len(found):d} PodDisruptionBudgets ({names}), and the Eviction"
-        " API evicts no such pod: let only one of them select it"
+        f"{pod.name} is selected by {len(pod_budgets):d} PodDisruptionBudgets ({names}), and the"
+        " Eviction API evicts no such pod: let only one of them select it"
     )
 
 
@@ -146,15 +146,15 @@ def blocked(pod, budgets, message=None):
     The reason names the budget with its numbers. It is the API server's message where no budget is
     known.
     """
-    found = covering(pod, budgets)
-    if not found:
+    pod_budgets = covering(pod, budgets)
+    if not pod_budgets:
         return "{}: {}".format(pod.name, message or "a PodDisruptionBudget does not let it go")
     text = "{}: PodDisruptionBudget {} does not let it go ({})".format(
         pod.name,
-        " and ".join(budget.full_name for budget in found),
-        "; ".join(budget.numbers() for budget in found),
+        " and ".join(budget.full_name for budget in pod_budgets),
+        "; ".join(budget.numbers() for budget in pod_budgets),
     )
-    if not pod.ready and not any(budget.policy == ALWAYS for budget in found):
+    if not pod.ready and not any(budget.policy == ALWAYS for budget in pod_budgets):
         text += (
             "; the pod itself is not ready, unhealthyPodEvictionPolicy: AlwaysAllow (1.26 and"
             " newer) would let it go"
@@ -167,16 +167,16 @@ def tight(pods, budgets):
 
     Each batch waits for the replacements of the previous one.
     """
-    found = []
+    sentences = []
     for budget in budgets:
         covered = [pod for pod in pods if _counts(budget, pod)]
         if budget.allowed and budget.allowed < len(covered):
-            found.append(
+            sentences.append(
                 f"PodDisruptionBudget {budget.full_name} covers {len(covered):d} of these pods and"
                 f" allows {int(budget.allowed)} at a time: the others wait until replacements are"
                 " ready"
             )
-    return found
+    return sentences
 
 
 def _counts(budget, pod):

@@ -52,18 +52,21 @@ class Drain:
     cordon: the result of cordon.put().
     """
 
-    def __init__(self, api, wanted, run_id, tell=None, ended=None):
+    def __init__(self, api, options, run_id, tell=None, ended=None):
         self.api, self.run_id = api, run_id
-        self.node, self.limit = wanted["node"], wanted.get("timeout") or TIMEOUT
-        self.allow, self.most = frozenset(wanted.get("allow") or ()), wanted.get("max_unavailable")
-        self.restarts = bool(wanted.get("restarts"))
+        self.node, self.limit = options["node"], options.get("timeout") or TIMEOUT
+        self.allow, self.most = (
+            frozenset(options.get("allow") or ()),
+            options.get("max_unavailable"),
+        )
+        self.restarts = bool(options.get("restarts"))
         self.uid, self.reason, self.held = (
-            wanted.get("node_uid"),
-            wanted.get("reason") or "drain",
-            bool(wanted.get("held")) or drain_plan.KEEP in self.allow,
+            options.get("node_uid"),
+            options.get("reason") or "drain",
+            bool(options.get("held")) or drain_plan.KEEP in self.allow,
         )
         self.end = time.monotonic() + self.limit
-        self.patience = wanted.get("ready_seconds") or 0
+        self.patience = options.get("ready_seconds") or 0
         self.ended = ended  # for cordon.put
         self.tell, self.told = tell or (lambda text: None), 0.0
         self.evicted, self.answers, self.cordon, self.changed = {}, {}, None, False
@@ -243,20 +246,20 @@ class Drain:
 
     def _rounds(self):
         """Return (clauses about the pods that remain, the last Plan)."""
-        seen = {}
+        seen_pods = {}
         for _round in range(ROUNDS):
             plan = self._plan_again(
                 "no more was evicted" if self.evicted else "nothing was evicted"
             )
-            going = [pod for pod in plan.going if not pod.held or pod.uid not in seen]
+            going = [pod for pod in plan.going if not pod.is_held or pod.uid not in seen_pods]
             if not going:
                 return [], plan
-            seen.update((pod.uid, pod) for pod in going)
+            seen_pods.update((pod.uid, pod) for pod in going)
             remaining = self._empty(going)
             if remaining:
                 return remaining, plan
         plan = self._plan_again("no more was evicted")
-        back = [pod.name for pod in plan.going if pod.uid not in seen]
+        back = [pod.name for pod in plan.going if pod.uid not in seen_pods]
         return [
             f"{name}: made again on this node although it is cordoned; its controller names the"
             " node, or it tolerates node.kubernetes.io/unschedulable"
@@ -266,7 +269,9 @@ class Drain:
     @staticmethod
     def _held(plan):
         names = [
-            "{} ({})".format(pod.name, ", ".join(pod.finalizers)) for pod in plan.wait if pod.held
+            "{} ({})".format(pod.name, ", ".join(pod.finalizers))
+            for pod in plan.wait
+            if pod.is_held
         ]
         if not names:
             return []
@@ -277,29 +282,29 @@ class Drain:
 
         The wait ends at the time limit, or when more time would not help.
         """
-        left, flying = {pod.uid: pod for pod in pods}, {}
+        remaining, flying = {pod.uid: pod for pod in pods}, {}
         due = [(0.0, next(self.order), pod) for pod in pods if not pod.ending]
         with _Pool(self.api.path, self.end) as pool:
-            self._wait_until_gone(pool, due, flying, left)
+            self._wait_until_gone(pool, due, flying, remaining)
         for future, pod in flying.items():  # the time was over before their answers were read
-            self._answered(pod, future.result(), left, due)
-        return self._clauses(left)
+            self._answered(pod, future.result(), remaining, due)
+        return self._clauses(remaining)
 
-    def _wait_until_gone(self, pool, due, flying, left):
+    def _wait_until_gone(self, pool, due, flying, remaining):
         """Evict what is due and look, until all are gone or more time would not help."""
         looked, hold = 0.0, _Hold()
-        while left and time.monotonic() < self.end:
-            self._send(pool, due, flying, left)
-            self._answers(flying, left, due)
+        while remaining and time.monotonic() < self.end:
+            self._send(pool, due, flying, remaining)
+            self._answers(flying, remaining, due)
             if time.monotonic() - looked >= POLL:
-                self._look(left)
+                self._look(remaining)
                 looked = time.monotonic()
-            self._progress(left)
-            waiting = [pod for pod in left.values() if self._may_go(pod)]
+            self._progress(remaining)
+            waiting = [pod for pod in remaining.values() if self._may_go(pod)]
             if not waiting or self._silent():
                 break
             if hold.is_over(looked, not flying and _are_held(waiting)):
-                _forget(waiting, left)
+                _forget(waiting, remaining)
                 break
 
     def _may_go(self, pod):
@@ -310,20 +315,20 @@ class Drain:
         """Return the result of the last request for a pod's eviction; "" without one."""
         return self.answers.get(uid, ("",))[0]
 
-    def _send(self, pool, due, flying, left):
+    def _send(self, pool, due, flying, remaining):
         while due and due[0][0] <= time.monotonic() and len(flying) < 2 * PARALLEL:
             pod = heapq.heappop(due)[2]
-            if pod.uid in left and not left[pod.uid].ending:
+            if pod.uid in remaining and not remaining[pod.uid].ending:
                 flying[pool.submit(self._evict, pod, pool.client)] = pod
 
-    def _answers(self, flying, left, due):
+    def _answers(self, flying, remaining, due):
         if not flying:
             time.sleep(POLL / 2)
             return
         for future in concurrent.futures.wait(
             flying, timeout=POLL, return_when=concurrent.futures.FIRST_COMPLETED
         )[0]:
-            self._answered(flying.pop(future), future.result(), left, due)
+            self._answered(flying.pop(future), future.result(), remaining, due)
 
     def _evict(self, pod, client=None, dry_run=False):
         """Request an eviction; return None when it was accepted, else disruption_budgets.meaning().
@@ -351,7 +356,7 @@ class Drain:
         self.evicted[pod.uid], self.denied_at = pod.name, None
         self.answers[pod.uid] = (None, None)
 
-    def _answered(self, pod, answer, left, due):
+    def _answered(self, pod, answer, remaining, due):
         if answer is None:
             self._accepted(pod)
             return
@@ -362,7 +367,7 @@ class Drain:
         if kind != disruption_budgets.UNSURE:
             self.refusals[pod.uid] = (kind, message)
         if kind == disruption_budgets.GONE:
-            left.pop(pod.uid, None)
+            remaining.pop(pod.uid, None)
         elif kind not in disruption_budgets.FINAL:
             heapq.heappush(due, (time.monotonic() + seconds, next(self.order), pod))
 
@@ -373,38 +378,40 @@ class Drain:
             return disruption_budgets.BUSY
         return disruption_budgets.REFUSED
 
-    def _look(self, left):
+    def _look(self, remaining):
         """Forget the pods that are gone, and see which are ending."""
         try:
-            found = self._found(left)
+            items = self._found(remaining)
         except ApiError as error:
             if not eviction_api.passing(error):
                 raise
             return
-        for uid, pod in list(left.items()):
-            is_gone = uid not in found
+        for uid, pod in list(remaining.items()):
+            is_gone = uid not in items
             if is_gone:
-                del left[uid]
-            elif found[uid]["metadata"].get("deletionTimestamp"):
-                left[uid] = drain_plan.Pod(found[uid])
-            if (is_gone or left[uid].ending) and self._result(uid) == disruption_budgets.UNSURE:
+                del remaining[uid]
+            elif items[uid]["metadata"].get("deletionTimestamp"):
+                remaining[uid] = drain_plan.Pod(items[uid])
+            if (is_gone or remaining[uid].ending) and self._result(
+                uid
+            ) == disruption_budgets.UNSURE:
                 self._accepted(pod)  # its answer got lost, not the eviction
 
-    def _found(self, left):
+    def _found(self, remaining):
         """Return {uid: item} of the node's pods, with their states where only those show an end."""
         # resourceVersion 0: from the API server's memory, where a read of etcd would cost it every
         # pod of the cluster each time
         api = self._patient()
-        found = _by_uid(self._pods(api, kubeapi_client.LIST, resourceVersion="0"))
-        metas = [found[uid]["metadata"] for uid in left if uid in found]
+        items = _by_uid(self._pods(api, kubeapi_client.LIST, resourceVersion="0"))
+        metas = [items[uid]["metadata"] for uid in remaining if uid in items]
         if metas and all(_may_be_held(meta) for meta in metas):
-            found = _by_uid(self._pods(api, resourceVersion="0"))
-        return found
+            items = _by_uid(self._pods(api, resourceVersion="0"))
+        return items
 
-    def _progress(self, left):
-        if left and time.monotonic() - self.told >= TELL:
+    def _progress(self, remaining):
+        if remaining and time.monotonic() - self.told >= TELL:
             self.told = time.monotonic()
-            self.tell(f"{self.node}: {drain_plan.counted(left)} left")
+            self.tell(f"{self.node}: {drain_plan.counted(remaining)} left")
 
     def _silent(self):
         """Return whether the kubelet has stopped posting its status: no pod ends then.
@@ -420,13 +427,13 @@ class Drain:
                     raise
         return bool(self.why_silent)
 
-    def _clauses(self, left):
-        if left:
+    def _clauses(self, remaining):
+        if remaining:
             with contextlib.suppress(ApiError):  # else the numbers of before
                 self.budgets = list(eviction_api.budgets(self._patient()))
         return [
             drain_plan.remaining(pod, self._last_answer(pod.uid), self.budgets, self.limit)
-            for pod in sorted(left.values(), key=lambda pod: pod.name)
+            for pod in sorted(remaining.values(), key=lambda pod: pod.name)
         ]
 
     def _last_answer(self, uid):
@@ -435,7 +442,7 @@ class Drain:
             return self.refusals.get(uid, answer)
         return answer
 
-    def _failed(self, left):
+    def _failed(self, remaining):
         reason = "and more time would not help"
         if time.monotonic() >= self.end:
             reason = f"within {int(self.limit)} s"
@@ -445,8 +452,8 @@ class Drain:
         return "{} is not drained {}: {} left ({}); {} evicted{}{}".format(
             self.node,
             reason,
-            drain_plan.counted(left),
-            drain_plan.names_of(left),
+            drain_plan.counted(remaining),
+            drain_plan.names_of(remaining),
             drain_plan.counted(self.evicted),
             names and f" ({names})",
             self._back(),
@@ -489,12 +496,12 @@ def _staying(plan):
 
 
 def _are_held(pods):
-    return all(pod.held for pod in pods)
+    return all(pod.is_held for pod in pods)
 
 
-def _forget(pods, left):
+def _forget(pods, remaining):
     for pod in pods:
-        del left[pod.uid]
+        del remaining[pod.uid]
 
 
 def _by_uid(items):

@@ -12,7 +12,7 @@ import re
 import time
 
 from ...kubeapi.client import one_line
-from ...shared.cordon_annotation import cordoned, theirs
+from ...shared.cordon_annotation import cordoned, has_foreign_cordon
 from . import disruption_budgets
 
 MIRROR = "kubernetes.io/config.mirror"
@@ -60,7 +60,7 @@ class Pod:
         return self.finished or self.ending or self.phase == "Pending"
 
     @property
-    def held(self):
+    def is_held(self):
         """Whether only finalizers keep the object.
 
         The kubelet has ended the pod, and none of its containers runs.
@@ -114,10 +114,10 @@ def devices_of(spec):
     The resource of a device plugin has a domain that is not Kubernetes' own.
     """
     containers = (spec.get("containers") or []) + (spec.get("initContainers") or [])
-    found = set()
+    resources = set()
     for container in containers:
-        found.update((container.get("resources") or {}).get("limits") or {})
-    return sorted(name for name in found if _is_device(name))
+        resources.update((container.get("resources") or {}).get("limits") or {})
+    return sorted(name for name in resources if _is_device(name))
 
 
 def _is_device(name):
@@ -205,12 +205,12 @@ def _refusals(evicted, staying, allow, restarts):
 
 def _lost_devices(pods):
     """Return the sentences about pods that may lose their devices by a restart of the kubelet."""
-    held = _with_devices(pods)
-    if not held:
+    holders = _with_devices(pods)
+    if not holders:
         return []
     return [
         "its kubelet is to be restarted, and these pods, which stay, may lose their devices"
-        f" then: {names_of(held)}; wait for their end, or allow it with kubemend_allow:"
+        f" then: {names_of(holders)}; wait for their end, or allow it with kubemend_allow:"
         f" [{RESTART}]"
     ]
 
@@ -276,10 +276,10 @@ def silent(node):
     return f"its kubelet does not post its status (Ready is {status}{cause})"
 
 
-def refusal(node, allow=(), held=False):
+def refusal(node, allow=(), is_held=False):
     """Return the sentence that refuses the node as it is, or None.
 
-    held: as in cordon_annotation.theirs().
+    is_held: as in cordon_annotation.theirs().
     """
     name = node["metadata"]["name"]
     dead = silent(node)
@@ -300,7 +300,7 @@ def refusal(node, allow=(), held=False):
             "{} is not drained: it is fenced on purpose (taint {}); allow it with kubemend_allow:"
             " [{}]".format(name, ", ".join(fences), FENCED)
         )
-    if theirs(node, held):
+    if has_foreign_cordon(node, is_held):
         return (
             f"{name} is not drained: another client cordoned it, and who did may be at work"
             f" there; uncordon it, or allow it with kubemend_allow: [{FENCED}] (their cordon stays"
@@ -339,12 +339,12 @@ def may_take_out(nodes, name, limit):
 
     A node that is not ready may always be taken out, because its capacity is lost already.
     """
-    known = [_availability(node) for node in nodes]
-    if not any(is_ready for other, is_ready, _is_away in known if other == name):
+    states = [_availability(node) for node in nodes]
+    if not any(is_ready for other, is_ready, _is_away in states if other == name):
         return None
     out = sorted(
         f"{other} ({'cordoned' if is_ready else 'not ready'})"
-        for other, is_ready, is_away in known
+        for other, is_ready, is_away in states
         if other != name and (is_away or not is_ready)
     )
     if len(out) < limit:
@@ -400,7 +400,7 @@ def remaining(pod, answer, budgets, limit):
 
 def _ending(pod):
     finalizers = ", ".join(pod.finalizers)
-    if pod.held:
+    if pod.is_held:
         return f"{pod.name}: it has ended, and {finalizers} holds the object"
     also = f", and then {finalizers} must let go of it" if finalizers else ""
     return f"{pod.name}: it is ending, with a grace period of {pod.grace} s{also}"

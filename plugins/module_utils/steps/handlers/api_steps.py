@@ -127,18 +127,18 @@ class PatchWorkload(_ObjectHandler):
                 api,
                 _dummy,
             ):
-                why = _wait_for_rollout(api, step.change["real"][len(journal.WORKLOAD) :])
+                failure = _wait_for_rollout(api, step.change["real"][len(journal.WORKLOAD) :])
         except ApiError as error:
             raise ChangeError(
                 f"{step.path} was changed, and whether its pods came up is not known, because the"
                 f" API does not answer as it should ({error})",
                 changed=True,
             ) from error
-        if why is None:
+        if failure is None:
             return _result(True, "", done["changed"], done["entry"])
-        return self._restored(step, done["entry"], why)
+        return self._restored(step, done["entry"], failure)
 
-    def _restored(self, step, entry, why):
+    def _restored(self, step, entry, failure):
         context = step.context.also(what=f"roll back: {step.path}")
         rows = revert_files.revert(step.context.run_id, context, only=[step.path])
         trouble = "; ".join(row["reason"] for row in rows if row["result"] == "refused")
@@ -146,7 +146,7 @@ class PatchWorkload(_ObjectHandler):
         if trouble:
             effect = f"not put back: {trouble}"
         reason = (
-            f"the rollout of {step.path} did not end within {int(ROLLOUT_SECONDS)} s: {why};"
+            f"the rollout of {step.path} did not end within {int(ROLLOUT_SECONDS)} s: {failure};"
             f" {effect}"
         )
         return _result(False, reason, True, entry, rolled_back=not trouble)
@@ -155,17 +155,17 @@ class PatchWorkload(_ObjectHandler):
 def _wait_for_rollout(api, path):
     """Return why the rollout has not ended in time, or None."""
     end = time.monotonic() + ROLLOUT_SECONDS
-    why = workload_resources.rolled_out(api.get(path))
-    while why and time.monotonic() < end:
+    reason = workload_resources.rolled_out(api.get(path))
+    while reason and time.monotonic() < end:
         time.sleep(1)
         try:
-            why = workload_resources.rolled_out(api.get(path))
+            reason = workload_resources.rolled_out(api.get(path))
         except ApiError as error:
             if error.code == 404:
                 return "it is gone"
             if time.monotonic() >= end:
                 raise
-    return why
+    return reason
 
 
 class _NodeHandler(ApiStepHandler):
@@ -273,9 +273,11 @@ class UncordonNode(_NodeHandler):
 
     def predict_at(self, api, step):
         """Return whether a cordon of a run is on the node."""
-        node, held = step.change["node"], bool(step.change.get("held"))
-        found = cordon.node_of(api, node)
-        if cordon_annotation.cordoned(found) and not cordon_annotation.theirs(found, held):
+        node, is_held = step.change["node"], bool(step.change.get("held"))
+        item = cordon.node_of(api, node)
+        if cordon_annotation.cordoned(item) and not cordon_annotation.has_foreign_cordon(
+            item, is_held
+        ):
             return True, f"{node} would take pods again"
         return False, f"no cordon of this tool is on {node}"
 
@@ -284,15 +286,15 @@ class UncordonNode(_NodeHandler):
         node = step.change["node"]
         try:
             with _writable(_way(step), UNCORDON) as (api, _dummy):
-                status, why = _wait_until_ready(api, node)
+                status, reason = _wait_until_ready(api, node)
                 if status != "True":
                     return _result(
                         False,
-                        f"{node} stays cordoned, because it is not ready ({status}, {why}); bring"
-                        " it back, and the next run takes the cordon away (KM903)",
+                        f"{node} stays cordoned, because it is not ready ({status}, {reason});"
+                        " bring it back, and the next run takes the cordon away (KM903)",
                         False,
                     )
-                state, changed = cordon.lift(api, node, held=bool(step.change.get("held")))
+                state, changed = cordon.lift(api, node, is_held=bool(step.change.get("held")))
         except ApiError as error:
             raise ChangeError(
                 f"whether {node} is still cordoned is not known, because the API does not answer as"
@@ -312,9 +314,9 @@ def _wait_until_ready(api, node):
     end = time.monotonic() + READY_SECONDS
     while True:
         is_late = time.monotonic() >= end
-        status, why = drain_plan.ready_of(cordon.node_of(api, node))
+        status, reason = drain_plan.ready_of(cordon.node_of(api, node))
         if status == "True" or is_late:
-            return status, why
+            return status, reason
         time.sleep(1)
 
 
@@ -339,7 +341,7 @@ class DeleteRejectedPods(ApiStepHandler):
                 raise
             reason = str(error).replace("nothing was changed", "nothing more was deleted", 1)
             raise ChangeError(f"{reason}; {DELETED}", changed=True) from error
-        return _result(not done.stuck, delete_rejected_pods.told(done), bool(done.sent))
+        return _result(not done.stuck, delete_rejected_pods.sentence(done), bool(done.sent))
 
     def recover(self, record, context=None, params=None):
         """Return that the journal has what was deleted."""

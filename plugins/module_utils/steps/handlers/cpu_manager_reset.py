@@ -54,7 +54,7 @@ class _ManagerHandler(StepHandler):
 
     def check(self, step):
         """Refuse what could harm the node; return the kubelet's process and files."""
-        found = self.require(step)
+        kubelet = self.require(step)
         return {
             "component": COMPONENT,
             "limit": kubelet_restart.SECONDS,
@@ -64,18 +64,18 @@ class _ManagerHandler(StepHandler):
             "of_run": step.context.run_id,
             "states": step.change.get("states") or [],
             "former": {
-                "pid": found.pid,
-                "ticks": found.ticks,
-                "argv": files.masked_argv(found.argv),
+                "pid": kubelet.pid,
+                "ticks": kubelet.ticks,
+                "argv": files.masked_argv(kubelet.argv),
             },
         }
 
     def require(self, step):
         """Return the kubelet as it is; raise PreconditionFailed where it must not be changed."""
-        found = _settled(step.host)
-        _require_own_unit(found.evidence["unit"] or {}, step.host)
-        self.require_evidence(step, found)
-        if found.healthy and step.expect.get("down"):
+        kubelet = _settled(step.host)
+        _require_own_unit(kubelet.evidence["unit"] or {}, step.host)
+        self.require_evidence(step, kubelet)
+        if kubelet.healthy and step.expect.get("down"):
             raise PreconditionFailed(
                 f"the evidence is old: the kubelet of {step.host} was down, so that nothing was"
                 f" drained, and runs now; {preconditions.OLD}"
@@ -83,26 +83,26 @@ class _ManagerHandler(StepHandler):
         everyone = instances.collect(registry.Context({}, procfs.of_interest(), {}))["processes"]
         if consent.API_DOWN not in step.allow:
             preconditions.answering(step.guard, everyone, step.host)
-        self.require_others(step, found, everyone)
+        self.require_others(step, kubelet, everyone)
         _require_no_devices(step)
-        kubelet_restart.demand_start(found, step.host)
-        if found.healthy and consent.PENDING_CHANGES not in step.allow:
-            _require_nothing_pending(step, found)
-        return found
+        kubelet_restart.demand_start(kubelet, step.host)
+        if kubelet.healthy and consent.PENDING_CHANGES not in step.allow:
+            _require_nothing_pending(step, kubelet)
+        return kubelet
 
-    def require_evidence(self, step, found):
+    def require_evidence(self, step, kubelet):
         """Raise PreconditionFailed where the kubelet is no longer as the evidence has it."""
 
-    def require_others(self, step, found, everyone):
+    def require_others(self, step, kubelet, everyone):
         """Raise PreconditionFailed where no other control plane would answer meanwhile."""
 
 
 class StartUnderFormerPolicy(_ManagerHandler):
     """Starts a kubelet under the policy of its state, so that it can end pods."""
 
-    def require_evidence(self, step, found):
+    def require_evidence(self, step, kubelet):
         """Refuse a kubelet that is healthy without the temporary arguments."""
-        if found.healthy and not _runs_so(found, step.plan):
+        if kubelet.healthy and not _runs_so(kubelet, step.plan):
             raise PreconditionFailed(
                 f"the evidence is old: the kubelet of {step.host} runs and is healthy;"
                 f" {preconditions.OLD}"
@@ -110,9 +110,11 @@ class StartUnderFormerPolicy(_ManagerHandler):
 
     def perform(self, step, record):
         """Write the drop-in, start the kubelet by it and verify it, or restore everything."""
-        words, found = record["expect"]["words"], kubelet_restart.look(record["host"])
-        if _runs_so(found, record):
-            return outcome(step.context, step_record.PROVEN, "it runs so already", _identity(found))
+        words, kubelet = record["expect"]["words"], kubelet_restart.look(record["host"])
+        if _runs_so(kubelet, record):
+            return outcome(
+                step.context, step_record.PROVEN, "it runs so already", _identity(kubelet)
+            )
         try:
             for file in step.change["files"]:
                 kubelet_files.write(file, step.context.also(keep=LENT_KEPT))
@@ -120,9 +122,9 @@ class StartUnderFormerPolicy(_ManagerHandler):
             return _unstarted(step.context, record, str(error))
         reason = kubelet_files.ask_restart(True)
         if reason is None:
-            found, reason = kubelet_restart.wait(lambda argv: _missing(argv, words), None)
-            if found:
-                return outcome(step.context, step_record.PROVEN, None, _identity(found))
+            kubelet, reason = kubelet_restart.wait(lambda argv: _missing(argv, words), None)
+            if kubelet:
+                return outcome(step.context, step_record.PROVEN, None, _identity(kubelet))
         return _unstarted(
             step.context,
             record,
@@ -153,10 +155,10 @@ class RemoveTemporaryArguments(_ManagerHandler):
 
     def require(self, step):
         """Return the kubelet as it is: a daemon-reload of systemd is all that happens."""
-        found = _settled(step.host)
-        _require_own_unit(found.evidence["unit"] or {}, step.host)
+        kubelet = _settled(step.host)
+        _require_own_unit(kubelet.evidence["unit"] or {}, step.host)
         _require_no_devices(step)
-        return found
+        return kubelet
 
     def perform(self, step, record):
         """Remove the drop-in."""
@@ -183,9 +185,9 @@ class RemoveTemporaryArguments(_ManagerHandler):
 class ResetState(_ManagerHandler):
     """Stops the kubelet, moves its state into the journal, and starts it without one."""
 
-    def require_others(self, step, found, everyone):
+    def require_others(self, step, kubelet, everyone):
         """Refuse to stop the only control plane."""
-        if not found.healthy or consent.SINGLE_CONTROL_PLANE in step.allow:
+        if not kubelet.healthy or consent.SINGLE_CONTROL_PLANE in step.allow:
             return
         if preconditions.own_servers(everyone):
             may_ask = preconditions.usable(step.params, everyone)
@@ -200,9 +202,9 @@ class ResetState(_ManagerHandler):
             return reset.roll_back(
                 "the state of {} was not reset: {}".format(record["host"], files.one_line(error))
             )
-        found, reason = _verified(record)
-        if found:
-            return outcome(step.context, step_record.PROVEN, None, _identity(found))
+        kubelet, reason = _verified(record)
+        if kubelet:
+            return outcome(step.context, step_record.PROVEN, None, _identity(kubelet))
         return reset.roll_back(
             "the kubelet of {} was not proven with a new state: {}".format(record["host"], reason)
         )
@@ -215,11 +217,14 @@ class ResetState(_ManagerHandler):
             return None, str(error)
         if running.healthy:
             return step_record.NOT_DONE, "its kubelet runs; what its state is now is judged again"
-        found, why = _started(True)
-        if found:
+        kubelet, reason = _started(True)
+        if kubelet:
             return (
                 step_record.NOT_DONE,
-                f"its kubelet runs again (pid {found.pid}); what its state is now is judged again",
+                (
+                    f"its kubelet runs again (pid {kubelet.pid}); what its state is now is judged"
+                    " again"
+                ),
             )
         policies = (record.get("expect") or {}).get("policies") or {}
         if any(os.path.lexists(path) for path in policies) and _unwritten(policies):
@@ -227,13 +232,13 @@ class ResetState(_ManagerHandler):
                 step_record.NOT_DONE,
                 (
                     "its state was not moved yet, and its kubelet does not start over it"
-                    f" ({why}): that is judged again"
+                    f" ({reason}): that is judged again"
                 ),
             )
         return (
             step_record.FAILED,
             "its kubelet did not start again ({}): look at journalctl -u kubelet on {}".format(
-                why, record["host"]
+                reason, record["host"]
             ),
         )
 
@@ -242,8 +247,8 @@ def _paths(step):
     return [file["path"] for file in step.change["files"]]
 
 
-def _identity(found):
-    return {"pid": found.pid, "ticks": found.ticks}
+def _identity(kubelet):
+    return {"pid": kubelet.pid, "ticks": kubelet.ticks}
 
 
 def _missing(argv, words):
@@ -280,16 +285,16 @@ def _require_no_devices(step):
         kubelet_restart.demand_no_devices(step.host)
 
 
-def _require_nothing_pending(step, found):
+def _require_nothing_pending(step, kubelet):
     """Raise PreconditionFailed where the restart would load foreign changes too.
 
     Changes of the kubelet's configuration do not count: the reset is meant to load them.
     """
-    evidence = found.evidence
+    evidence = kubelet.evidence
     configs = [evidence.get("config"), *list(evidence.get("config_dropins") or [])]
-    own = _paths(step) + [config.get("path") for config in configs if config]
-    waiting = restart_impact.of_kubelet(evidence, own)
-    if kubelet_restart.only_ours(evidence["unit"] or {}, own):
+    own_paths = _paths(step) + [config.get("path") for config in configs if config]
+    waiting = restart_impact.of_kubelet(evidence, own_paths)
+    if kubelet_restart.only_ours(evidence["unit"] or {}, own_paths):
         waiting = [impact for impact in waiting if impact != restart_impact.RELOAD]
     if waiting:
         raise PreconditionFailed(restart_impact.sentence(step.host, "the kubelet", waiting))
@@ -297,30 +302,30 @@ def _require_nothing_pending(step, found):
 
 def _settled(host):
     """Return the kubelet; one that answers and was just started is inspected again."""
-    found, end = kubelet_restart.look(host), time.monotonic() + SETTLED_SECONDS
-    while found.healthy and _young(found) and time.monotonic() < end:
+    kubelet, end = kubelet_restart.look(host), time.monotonic() + SETTLED_SECONDS
+    while kubelet.healthy and _young(kubelet) and time.monotonic() < end:
         time.sleep(PAUSE)
-        found = kubelet_restart.look(host)
-    return found
+        kubelet = kubelet_restart.look(host)
+    return kubelet
 
 
-def _young(found):
+def _young(kubelet):
     """Return whether the kubelet's process was started a moment ago.
 
     A process that is not visible, as in another namespace, does not count as young.
     """
-    process = found.evidence["process"]
+    process = kubelet.evidence["process"]
     return process is not None and time.time() - (process.get("started_at") or 0) < SETTLED_SECONDS
 
 
-def _runs_so(found, plan):
+def _runs_so(kubelet, plan):
     """Return whether it runs by these arguments already, as after an interrupted reset."""
-    return found.healthy and _has(found, plan)
+    return kubelet.healthy and _has(kubelet, plan)
 
 
-def _has(found, plan):
+def _has(kubelet, plan):
     """Return whether its process has these arguments, healthy or not."""
-    return found.pid is not None and all(word in found.argv for word in plan["expect"]["words"])
+    return kubelet.pid is not None and all(word in kubelet.argv for word in plan["expect"]["words"])
 
 
 def _unstarted(context, record, reason):
@@ -403,14 +408,14 @@ class _Reset:
             self._restore()
         except (ChangeError, command.CommandError, OSError) as error:
             trouble = f"; not taken back: {files.one_line(error)}"
-        found, why = _started(self.record["reload"])
-        if not found:
+        kubelet, failure = _started(self.record["reload"])
+        if not kubelet:
             return outcome(
                 self.context,
                 step_record.FAILED,
                 "component down: {}{}; and it did not come up with a new state ({}): look at"
                 " journalctl -u kubelet on {}; the former state files are in the journal of this"
-                " run".format(reason, trouble, why, self.record["host"]),
+                " run".format(reason, trouble, failure, self.record["host"]),
             )
         arguments = ""
         if any(self.dropins.values()):
@@ -419,7 +424,7 @@ class _Reset:
             self.context,
             step_record.FAILED if trouble else step_record.ROLLED_BACK,
             f"{reason}{trouble}; it runs with its former configuration{arguments} and a new"
-            f" state (pid {found.pid})",
+            f" state (pid {kubelet.pid})",
         )
 
 
@@ -454,8 +459,8 @@ def _stop(record):
 
 def _verified(record):
     """Return (the kubelet, None) once it is healthy and its state is new, or (None, why not)."""
-    found, reason = _started(record["reload"])
-    if not found:
+    kubelet, reason = _started(record["reload"])
+    if not kubelet:
         return None, reason
     end = time.monotonic() + WRITTEN
     reason = _unwritten(record["expect"]["policies"])
@@ -464,7 +469,7 @@ def _verified(record):
         reason = _unwritten(record["expect"]["policies"])
     if reason:
         return None, reason
-    return found, None
+    return kubelet, None
 
 
 def _unwritten(policies):

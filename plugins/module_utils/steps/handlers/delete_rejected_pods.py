@@ -101,24 +101,24 @@ def _wait_until_gone(api, done):
             done.gone.append(name)
 
 
-def told(done):
+def sentence(done):
     """Return the results in one sentence.
 
     Pods of unfinished Jobs stay on purpose and may be many. They come last, so that they do not
     hide the others.
     """
     groups = {}
-    for name, why in sorted(done.stuck.items()) + sorted(done.kept.items()):
-        groups.setdefault(why, []).append(name)
+    for name, reason in sorted(done.stuck.items()) + sorted(done.kept.items()):
+        groups.setdefault(reason, []).append(name)
     parts = [f"{len(done.gone)} pods deleted"]
-    for why in sorted(
-        groups, key=lambda one: (groups[one][0] not in done.stuck, UNFINISHED in one, one)
+    for reason in sorted(
+        groups, key=lambda text: (groups[text][0] not in done.stuck, UNFINISHED in text, text)
     ):
-        names = groups[why]
+        names = groups[reason]
         if len(names) < MANY:
-            parts += [f"{name} stays: {why}" for name in names]
+            parts += [f"{name} stays: {reason}" for name in names]
         else:
-            parts.append(f"{drain_plan.names_of(names)} stay: {why}")
+            parts.append(f"{drain_plan.names_of(names)} stay: {reason}")
     return "; ".join(parts)
 
 
@@ -161,18 +161,18 @@ def _keep(item, step):
     with step.exclusive() as root_fd:  # noqa: SIM117 - the next needs this one
         with storage.descriptor(durable_files.private_folder(journal.FOLDER, root_fd)) as runs:
             with storage.descriptor(durable_files.private_folder(step.run_id, runs)) as fd:
-                with storage.told(
+                with storage.change_errors(
                     f"nothing more was deleted, because the journal in {step.root} cannot be"
                     " written"
                 ):
                     durable_files.put("pod-{}.json".format(item["metadata"]["uid"]), item, fd)
 
 
-def _stays(api, one):
-    item = api.find(one[1])
-    return item is not None and item["metadata"].get("uid") == one[2]
+def _stays(api, pod):
+    item = api.find(pod[1])
+    return item is not None and item["metadata"].get("uid") == pod[2]
 
 
 def _finalizers(api, path):
-    found = ((api.find(path) or {}).get("metadata") or {}).get("finalizers")
-    return "; {} holds it".format(", ".join(found)) if found else ""
+    finalizers = ((api.find(path) or {}).get("metadata") or {}).get("finalizers")
+    return "; {} holds it".format(", ".join(finalizers)) if finalizers else ""

@@ -51,16 +51,16 @@ def sweep(api):
         for item in list(api.items(path, SELECTOR)):
             _delete(api, path, item["metadata"])
     end = time.monotonic() + GONE
-    left = [pod["metadata"]["name"] for pod in api.items(PODS, SELECTOR)]
-    while left and time.monotonic() < end:
+    remaining = [pod["metadata"]["name"] for pod in api.items(PODS, SELECTOR)]
+    while remaining and time.monotonic() < end:
         time.sleep(1)
-        left = [pod["metadata"]["name"] for pod in api.items(PODS, SELECTOR)]
-    if left:
+        remaining = [pod["metadata"]["name"] for pod in api.items(PODS, SELECTOR)]
+    if remaining:
         raise ApiError(
             "error",
             "pods of the probe are not gone after {} s: {}; delete them (kubectl -n {} delete pod"
             " -l {})".format(
-                int(GONE), ", ".join(sorted(left)), NAMESPACE, SELECTOR["labelSelector"]
+                int(GONE), ", ".join(sorted(remaining)), NAMESPACE, SELECTOR["labelSelector"]
             ),
         )
 

@@ -95,8 +95,8 @@ class LoadKernelModule(StepHandler):
             return step_record.PROVEN, "{} is loaded, as {} says".format(
                 record["module"], record["path"]
             )
-        known, former = without(present, record["module"], record.get("held", ""))
-        if not known or context is None:
+        is_known, former = without(present, record["module"], record.get("held", ""))
+        if not is_known or context is None:
             return (
                 step_record.FAILED,
                 "{}; {} names it, and what it held before is not known: take that line away, or"
@@ -119,19 +119,19 @@ def _entry_of(record):
     return "{}/{}".format(record["run_id"], entry["entry"]) if entry else None
 
 
-def without(present, name, held):
+def without(present, name, former_digest):
     """Return (whether the file is known, its bytes before this module; None: no file).
 
-    held: the digest in the record.
+    former_digest: the digest in the record.
     """
-    if held is None:
+    if former_digest is None:
         return present == merged(None, name), None
     line = name.encode() + b"\n"
     shorter = present
     if present.endswith(b"\n" + line) or present == line:
         shorter = present[: -len(line)]
     for candidate in (present, shorter, shorter[:-1]):
-        if storage.digest(candidate) == held:
+        if storage.digest(candidate) == former_digest:
             return True, candidate
     return False, None
 

@@ -41,14 +41,14 @@ class SetKernelSetting(StepHandler):
     def check(self, step):
         """Return the present and the future settings; refuse where they are not as planned."""
         lower = bool(step.change.get("lower"))
-        asked = step.change["settings"]
-        former = {key: read(key, self.kernel, step.host) for key in sorted(asked)}
+        settings = step.change["settings"]
+        former = {key: read(key, self.kernel, step.host) for key in sorted(settings)}
         if lower:
             _require_as_planned(step, former)
         facts = {
             "lower": lower,
             "line": step.change.get("line"),
-            "settings": {key: _target(former[key], int(asked[key]), lower) for key in asked},
+            "settings": {key: _target(former[key], int(settings[key]), lower) for key in settings},
             "former_settings": former,
         }
         if step.context.check and facts["line"]:
@@ -114,10 +114,10 @@ class SetKernelSetting(StepHandler):
         return step_record.PROVEN, "the kernel has what {} says".format(record["path"])
 
 
-def _target(former, asked, lower):
+def _target(former, number, lower):
     if lower:
-        return asked
-    return max(former, asked)
+        return number
+    return max(former, number)
 
 
 def _require_as_planned(step, former):

@@ -90,9 +90,9 @@ class ChangeComponent:
         if not probe.ok:
             return self._roll_back(record, entry, former, probe)
         seconds = round(probe.shown_at - begin, 2) if probe.shown_at else None
-        seen = dict(probe.seen(), proof_seconds=seconds)
-        self.executor.end(record, step_record.PROVEN, None, seen, entry)
-        return answer_of(DONE, "", bool(entry) or by_signal, seen, entry, self.notes)
+        observation = dict(probe.observation(), proof_seconds=seconds)
+        self.executor.end(record, step_record.PROVEN, None, observation, entry)
+        return answer_of(DONE, "", bool(entry) or by_signal, observation, entry, self.notes)
 
     def _roll_back(self, record, entry, former, probe):
         """Restore the former bytes, and the component with them."""
@@ -144,9 +144,9 @@ class ChangeComponent:
 
     def _end(self, record, state, reason, probe, entry):
         """Record how a step ended that was not verified, and return its answer."""
-        seen = probe.seen()
-        self.executor.end(record, state, reason, seen, entry)
-        return answer_of(STATE_OF_RECORD[state], reason, True, seen, entry, self.notes)
+        observation = probe.observation()
+        self.executor.end(record, state, reason, observation, entry)
+        return answer_of(STATE_OF_RECORD[state], reason, True, observation, entry, self.notes)
 
     def _restore(self, entry):
         """Restore what the entry replaced or removed; refuse what was written since."""

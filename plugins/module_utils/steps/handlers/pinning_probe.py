@@ -108,13 +108,13 @@ def _require_kubelet(path, host):
 
     PreconditionFailed is raised without one, and where the probe's file exists already.
     """
-    found = kubelet_restart.look(host)
-    if not found.healthy:
+    kubelet = kubelet_restart.look(host)
+    if not kubelet.healthy:
         raise PreconditionFailed(
             f"the kubelet of {host} is not healthy, so that no pod shows anything: repair it first"
             " (journalctl -u kubelet)"
         )
-    folder = found.evidence.get("static_pod_path")
+    folder = kubelet.evidence.get("static_pod_path")
     if not folder or os.path.join(folder, FILE) != path:
         raise PreconditionFailed(
             f"the kubelet of {host} starts no static pods from {os.path.dirname(path)};"
@@ -124,7 +124,7 @@ def _require_kubelet(path, host):
         raise PreconditionFailed(
             f"{path} is there already on {host}: see whose it is, and take it away"
         )
-    return found.evidence
+    return kubelet.evidence
 
 
 def _image(evidence, host):
@@ -240,19 +240,19 @@ def _entry(state, container):
 
 def numbers(text):
     """Return the CPUs of a list such as 0-1,4."""
-    found = set()
+    cpus = set()
     for part in text.split(","):
         if part.strip():
             first, dash, last = part.strip().partition("-")
-            found.update(range(int(first), int(last if dash else first) + 1))
-    return found
+            cpus.update(range(int(first), int(last if dash else first) + 1))
+    return cpus
 
 
 def _container(evidence):
     """Return the pod's container as it runs, None where it does not yet."""
-    seen = pinning.collect(registry.Context({}, procfs.of_interest(), {"kubelet": evidence}))
+    facts = pinning.collect(registry.Context({}, procfs.of_interest(), {"kubelet": evidence}))
     prefix = f"{NAMESPACE}/{NAME}-"
-    for container in seen["containers"] or ():
+    for container in facts["containers"] or ():
         if (container["pod"] or "").startswith(prefix) and container["name"] == "pinned":
             return container
     return None

@@ -76,23 +76,23 @@ class RestartLeader(StepHandler):
         former = self.scene.former
         begin = time.monotonic()
         signals.terminate(former)
-        found = _wait(former.identity, self.scene.credentials, record, begin)
+        health = _wait(former.identity, self.scene.credentials, record, begin)
         seconds = None
-        if found.shown_at:
-            seconds = round(found.shown_at - begin, 2)
-        seen = dict(found.seen(), proof_seconds=seconds)
-        if not found.ok:
+        if health.shown_at:
+            seconds = round(health.shown_at - begin, 2)
+        observation = dict(health.observation(), proof_seconds=seconds)
+        if not health.ok:
             return outcome(
                 step.context,
                 step_record.FAILED,
                 f"component down: {COMPONENT} of {step.host} did not come back within"
-                f" {round(found.waited)} s ({found.reason}): look at journalctl"
+                f" {round(health.waited)} s ({health.reason}): look at journalctl"
                 f" -u kubelet, crictl ps -a --name {COMPONENT} and"
                 f" /var/log/pods/kube-system_{COMPONENT}-* there",
-                seen,
+                observation,
             )
         state, reason = _placed(step.change, step.params, self.count)
-        return outcome(step.context, state, reason, seen)
+        return outcome(step.context, state, reason, observation)
 
     def recover(self, record, context=None, params=None):
         """Verify that the scheduler runs; raise PreconditionFailed where that is not known now.
@@ -106,13 +106,13 @@ class RestartLeader(StepHandler):
                 COMPONENT, record["host"]
             )
         credentials = preconditions.resume(record, {})
-        found = _wait(identity, credentials, record, time.monotonic())
-        if found.ok:
+        health = _wait(identity, credentials, record, time.monotonic())
+        if health.ok:
             return step_record.PROVEN, "it runs again"
         return (
             step_record.FAILED,
             "component down: {} of {} does not run ({})".format(
-                COMPONENT, record["host"], found.reason
+                COMPONENT, record["host"], health.reason
             ),
         )
 
@@ -171,7 +171,7 @@ def _new_leader(step):
     """
     pid, begin = step.expect.get("pid"), time.monotonic()
     has_ended = pid is not None and pid not in [
-        one.pid for one in health_probe.instances(COMPONENT)
+        instance.pid for instance in health_probe.instances(COMPONENT)
     ]
     while True:
         try:
@@ -239,7 +239,7 @@ def _count_where_allowed(step):
 
 def _require_other(api, step):
     """Raise PreconditionFailed unless another instance is ready, or a pause is allowed."""
-    if SCHEDULER_PAUSE in step.allow or others(api, step.change.get("node")):
+    if SCHEDULER_PAUSE in step.allow or other_nodes(api, step.change.get("node")):
         return
     raise PreconditionFailed(
         f"no other {COMPONENT} is ready that could take over while that of {step.host} starts"
@@ -274,7 +274,7 @@ def _patience(record):
     return LEADS + min(MOST, max(0, duration - USUAL))
 
 
-def others(api, node):
+def other_nodes(api, node):
     """Return other nodes whose static pod of the component is ready, as their kubelets say."""
     query = {"fieldSelector": "status.phase=Running"}
     pods = api.items("/api/v1/namespaces/kube-system/pods", query)

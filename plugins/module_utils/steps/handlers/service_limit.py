@@ -107,15 +107,15 @@ class SetServiceLimit(StepHandler):
         """Set the processes, or restart the unit."""
         if record.get("restart"):
             return outcome(step.context, *_restarted(step.context, record))
-        seen, refused = run(record["processes"], self.proc)
-        if record["line"] is None and not seen:
+        results, refused = run(record["processes"], self.proc)
+        if record["line"] is None and not results:
             reason = "; ".join(refused) or "there was nothing to do"
             return outcome(step.context, step_record.NOT_DONE, reason)
         return outcome(
             step.context,
             step_record.PROVEN,
             "; ".join(refused) or None,
-            {"running": seen, "line": record["line"]},
+            {"running": results, "line": record["line"]},
         )
 
     def recover(self, record, context=None, params=None):
@@ -152,15 +152,15 @@ def _restarted(context, record):
         reason = f"{name} of {host} was not restarted, because that cannot be recorded"
         return _back(context, record, reason, restart=False)
     complaint = service_restart.restart(name)
-    pid, why = service_restart.wait(name, record["main"], record["restart"])
-    if pid and not why:
+    pid, failure = service_restart.wait(name, record["main"], record["restart"])
+    if pid and not failure:
         return (
             step_record.PROVEN,
             None,
             {"pid": pid, "ticks": procfs.ticks(pid), "line": record["line"]},
         )
     effect = "has no more" if pid else "is not well"
-    details = "; ".join(filter(None, [why, complaint]))
+    details = "; ".join(filter(None, [failure, complaint]))
     reason = f"{name} of {host} was restarted and {effect}: {details}"
     return _back(context, record, reason, restart=not pid)
 
@@ -181,7 +181,7 @@ def _back(context, record, reason, restart=True):
     if not restart or _is_former(record):
         return _left_running(name, reason)
     complaint = service_restart.restart(name)
-    pid, why = service_restart.wait(name, None, None)
+    pid, failure = service_restart.wait(name, None, None)
     if pid:
         return (
             step_record.ROLLED_BACK,
@@ -191,7 +191,7 @@ def _back(context, record, reason, restart=True):
     return (
         step_record.FAILED,
         "component down: {}, and it does not come up with that either ({}): look at journalctl"
-        " -u {}".format(reason, "; ".join(filter(None, [why, complaint])), name),
+        " -u {}".format(reason, "; ".join(filter(None, [failure, complaint])), name),
         {},
     )
 
@@ -325,15 +325,15 @@ def _is_same(process, proc):
 
 def within(pid, group, proc=PROC):
     """Return whether a process is in this control group, as PID 1 counts them."""
-    own, first = [
+    own_group, first = [
         _group(files.text(f"{proc}/{int(number)}/cgroup", 65536, "")) for number in (pid, 1)
     ]
-    if not group.strip("/") or own is None or first is None:
+    if not group.strip("/") or own_group is None or first is None:
         return False
     if first.endswith("/init.scope"):
         first = first[: -len("/init.scope")]
     place = first.rstrip("/") + group.rstrip("/")
-    return own == place or own.startswith(place + "/")
+    return own_group == place or own_group.startswith(place + "/")
 
 
 def _group(text):
@@ -365,14 +365,14 @@ def run(processes, proc=PROC):
 
     Each process is compared again before, and its limit is read afterwards.
     """
-    seen, refused = [], []
+    results, refused = [], []
     for process in processes:
         result, reason = _set(process, proc)
         if result:
-            seen.append(result)
+            results.append(result)
         else:
             refused.append("process {} {}".format(int(process["pid"]), reason))
-    return seen, refused
+    return results, refused
 
 
 def _set(process, proc):
@@ -391,10 +391,10 @@ def _set(process, proc):
                 "keeps its limit until its unit is started again (what it has cannot be read)"
             )
         return None, "has ended"
-    asked = aim(former, process)
-    reason = told(pid, asked)
+    target = aim(former, process)
+    reason = set_nofile(pid, target)
     now = nofile(pid, proc)
-    if reason is None and now not in (None, asked):
+    if reason is None and now not in (None, target):
         reason = f"it has {now}"
     if reason is not None:
         return None, f"keeps its limit until its unit is started again ({reason})"
@@ -406,9 +406,9 @@ def aim(former, process):
     return [_more(former[0], process["soft"]), _more(former[1], process["hard"])]
 
 
-def _more(former, asked):
+def _more(former, target):
     """Return the higher limit; -1 is unlimited."""
-    return -1 if -1 in (former, asked) else max(former, asked)
+    return -1 if -1 in (former, target) else max(former, target)
 
 
 def nofile(pid, proc=PROC):
@@ -416,7 +416,7 @@ def nofile(pid, proc=PROC):
     return procfs.rlimit(files.text(f"{proc}/{pid}/limits", 8192, ""), "Max open files")
 
 
-def told(pid, pair):
+def set_nofile(pid, pair):
     """Set these limits; return why the kernel does not, or None.
 
     Python lacks the function where the C library lacks prlimit().
@@ -443,9 +443,9 @@ def _restart_recovered(record, context, written):
             step_record.PROVEN,
             f"{name} was not restarted: what is written counts from its next start",
         )
-    pid, why = service_restart.wait(name, record["main"], record["restart"] if written else None)
+    pid, reason = service_restart.wait(name, record["main"], record["restart"] if written else None)
     if pid:
-        return _restart_ended(record, written, pid, why)
+        return _restart_ended(record, written, pid, reason)
     try:
         if service_restart.is_stopped(name):
             return step_record.PROVEN, f"{name} was stopped since, and stays so"
@@ -455,12 +455,12 @@ def _restart_recovered(record, context, written):
     except (command.CommandError, OSError, PreconditionFailed) as error:
         return (
             None,
-            f"{name} of {host} is not well ({why}), and was left so: {files.one_line(error)}",
+            f"{name} of {host} is not well ({reason}), and was left so: {files.one_line(error)}",
         )
     return _back(
         context,
         record,
-        f"{name} of {host} was restarted by a run that was interrupted, and is not well: {why}",
+        f"{name} of {host} was restarted by a run that was interrupted, and is not well: {reason}",
     )[:2]
 
 
@@ -474,13 +474,13 @@ def _has_begun(record):
     return True
 
 
-def _restart_ended(record, written, pid, why):
+def _restart_ended(record, written, pid, reason):
     """Return how a restart ended after which the unit runs."""
     name = record["unit"]
     if not written:
         return step_record.ROLLED_BACK, "{} is as it was, and {} runs with that (pid {})".format(
             record["path"], name, pid
         )
-    if why:
-        return step_record.PROVEN, f"{name} runs, and {why}: the file counts from its next start"
+    if reason:
+        return step_record.PROVEN, f"{name} runs, and {reason}: the file counts from its next start"
     return step_record.PROVEN, f"{name} runs with it (pid {pid})"

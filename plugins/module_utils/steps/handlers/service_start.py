@@ -117,8 +117,8 @@ class EnableService(_ServiceHandler):
                 f"{_phrase(record['unit'], step.host)} was not enabled:"
                 f" {files.one_line(error, 600)}",
             )
-        seen = {"enabled": [enabled, ENABLED], "journal": done["entry"]}
-        return outcome(step.context, step_record.PROVEN, None, seen)
+        observation = {"enabled": [enabled, ENABLED], "journal": done["entry"]}
+        return outcome(step.context, step_record.PROVEN, None, observation)
 
     def recovered(self, record, name, now):
         """Return whether the unit is enabled."""
@@ -143,9 +143,9 @@ class StartService(_ServiceHandler):
             complaint = _start(name, self.now)
         pid, reason = proven(name)
         if pid:
-            seen = {"pid": pid, "ticks": step_record.ticks(pid)}
+            observation = {"pid": pid, "ticks": step_record.ticks(pid)}
             note = None if is_down else "it runs already"
-            return outcome(step.context, step_record.PROVEN, note, seen)
+            return outcome(step.context, step_record.PROVEN, note, observation)
         if complaint:
             reason = f"{reason} ({complaint})"
         return outcome(step.context, step_record.FAILED, _down(name, step.host, reason))
@@ -206,15 +206,15 @@ def _require_startable(name, now, host):
 
 
 def _require_no_other_kubelet(host):
-    found = kubelet_restart.look(host)
-    if found.pid is not None:
+    instance = kubelet_restart.look(host)
+    if instance.pid is not None:
         raise PreconditionFailed(
-            f"a kubelet runs on {host} beside its unit (pid {found.pid}): end it first, or find"
+            f"a kubelet runs on {host} beside its unit (pid {instance.pid}): end it first, or find"
             f" out who"
             " started it"
         )
-    if found.evidence["unit"] and found.evidence["unit"]["name"] == KUBELET:
-        kubelet_restart.demand_start(found, host)
+    if instance.evidence["unit"] and instance.evidence["unit"]["name"] == KUBELET:
+        kubelet_restart.demand_start(instance, host)
 
 
 def _require_accepted(name, host):
@@ -275,7 +275,7 @@ def _switched(name, now, after, step, root_fd):
         "sha256_after": _digest(after),
         "size_before": len(_bytes(now)),
     }
-    with storage.told(
+    with storage.change_errors(
         f"{path} was not changed, because the journal in {step.root} cannot be written"
     ):
         entry = journal_entry.begin(step, root_fd, facts, _bytes(now), None)[0]
@@ -285,7 +285,7 @@ def _switched(name, now, after, step, root_fd):
             entry.commit()
         except OSError as error:
             raise ChangeError(
-                f"{name} is {after}, but that cannot be committed: {storage.why(error)};"
+                f"{name} is {after}, but that cannot be committed: {storage.way_out(error)};"
                 f" {_stays_open(entry)}",
                 changed=True,
             ) from error
@@ -336,16 +336,16 @@ def _masks():
     return service_unmask
 
 
-def put_back(one, intent, former, step):
+def put_back(history, intent, former, step):
     """Restore the state of a unit from before an entry, for a revert.
 
-    one: {sha256_left}, the digest that the unit's state must still have.
+    history: {sha256_left}, the digest that the unit's state must still have.
     former: the bytes of the former state: the answer of is-enabled, or the target of a mask.
     """
     if name_of(intent).startswith("/"):
-        return _masks().put_back(name_of(intent), one["sha256_left"], former, step)
+        return _masks().put_back(name_of(intent), history["sha256_left"], former, step)
     return switch(
-        name_of(intent), one["sha256_left"], former.decode("utf-8", "replace").strip(), step
+        name_of(intent), history["sha256_left"], former.decode("utf-8", "replace").strip(), step
     )
 
 
@@ -437,7 +437,7 @@ def _unconnectable(name):
 
     The result is None where one can be made, or where the kubelet uses another runtime.
     """
-    known = kubelet.collect(registry.Context({}, procfs.of_interest(), {}))
-    path = runtime.socket_of(name, known)
+    kubelet_facts = kubelet.collect(registry.Context({}, procfs.of_interest(), {}))
+    path = runtime.socket_of(name, kubelet_facts)
     error = cri.connect(path, runtime.CONNECT) if path else None
     return error and f"{path} takes no connection ({error})"

@@ -50,15 +50,17 @@ class UnmaskKubelet(StepHandler):
         except (ChangeError, OSError) as error:
             return self._unfinished(step, error)
         complaint = _reload()
-        seen = {"journal": done["entry"]}
-        reason = _still_masked(record["unit"], seen)
+        observation = {"journal": done["entry"]}
+        reason = _still_masked(record["unit"], observation)
         if reason is None:
-            return outcome(step.context, step_record.PROVEN, None, seen)
+            return outcome(step.context, step_record.PROVEN, None, observation)
         reason = f"the kubelet of {step.host} is not unmasked: {reason}"
         if complaint:
             reason += f" ({complaint})"
         return outcome(
-            step.context, *self._masked_again(step, record, done["entry"], reason), seen=seen
+            step.context,
+            *self._masked_again(step, record, done["entry"], reason),
+            observation=observation,
         )
 
     def _unfinished(self, step, error):
@@ -113,13 +115,16 @@ def _require_only_mask(name, path, target, host):
         )
 
 
-def _still_masked(name, seen):
-    """Return why systemd does not have the unit unmasked, or None; seen gets what it says."""
+def _still_masked(name, observation):
+    """Return why systemd does not have the unit unmasked, or None.
+
+    observation: gets what systemd says.
+    """
     try:
         now = unit_target.state(name)
     except ChangeError as error:
         return str(error)
-    seen["enabled"] = now["enabled"]
+    observation["enabled"] = now["enabled"]
     if MASKED in (now["load"], now["enabled"]):
         return "systemd has it as {} still".format(now["enabled"])
     return None
@@ -164,7 +169,7 @@ def _switched(path, now, after, step, root_fd):
         "sha256_after": _digest(after),
         "size_before": None if former is None else len(former),
     }
-    with storage.told(
+    with storage.change_errors(
         f"{path} was not changed, because the journal in {step.root} cannot be written"
     ):
         entry = journal_entry.begin(step, root_fd, facts, former, None)[0]
@@ -178,8 +183,8 @@ def _switched(path, now, after, step, root_fd):
             entry.commit()
         except OSError as error:
             raise ChangeError(
-                f"{path} is done, but that cannot be committed: {storage.why(error)}; the journal's"
-                f" entry {entry.name} of run {entry.run_id} stays open",
+                f"{path} is done, but that cannot be committed: {storage.way_out(error)}; the"
+                f" journal's entry {entry.name} of run {entry.run_id} stays open",
                 changed=True,
             ) from error
     return f"{entry.run_id}/{entry.name}"
@@ -196,7 +201,7 @@ def _mask(path, target):
     try:
         os.symlink(target, path)
     except OSError as error:
-        return storage.why(error)
+        return storage.way_out(error)
     return None
 
 

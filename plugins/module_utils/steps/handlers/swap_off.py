@@ -162,9 +162,9 @@ class SwitchSwapOff(StepHandler):
         )
 
 
-def require_same_config(asked, host):
+def require_same_config(change, host):
     """Raise PreconditionFailed where the kubelet's configuration changed since the evidence."""
-    for file in asked.get("config") or []:
+    for file in change.get("config") or []:
         if files.record(file["path"])["sha256"] != file["sha256"]:
             raise PreconditionFailed(
                 "{} of {} was changed since evidence was collected: whether its kubelet refuses"

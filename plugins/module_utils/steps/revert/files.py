@@ -19,7 +19,9 @@ def revert(run_id, step, only=None):
     a foreign change is refused; the other files are restored nevertheless. A second call changes
     nothing.
     """
-    with storage.told(f"run {run_id} was not taken back, because {step.root} cannot be read"):
+    with storage.change_errors(
+        f"run {run_id} was not taken back, because {step.root} cannot be read"
+    ):
         planned = histories(run_id, step.root)
     results = []
     for history in planned:

@@ -112,12 +112,12 @@ class FileHistory:
         self.state = change["state"]
         steps = _steps(change, items)
         self.record = _record(steps, run_id, root)
-        known = self.record or {}
-        self.component = None if is_unit else known.get("component")
-        self.former = (known.get("former") or {}).get("argv")
-        self.restart = (known.get("expect") or {}).get("restart")
-        self.image = (known.get("expect") or {}).get("image")
-        self.guard = known.get("guard") or {}
+        record = self.record or {}
+        self.component = None if is_unit else record.get("component")
+        self.former = (record.get("former") or {}).get("argv")
+        self.restart = (record.get("expect") or {}).get("restart")
+        self.image = (record.get("expect") or {}).get("image")
+        self.guard = record.get("guard") or {}
         self.row = dict(change, component=self.component, steps=steps)
 
 

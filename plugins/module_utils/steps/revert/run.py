@@ -38,8 +38,8 @@ def run(params):
     The result of a revert is {paths, components, changed, error}.
     """
     if params["state"] == "listed":
-        found = listed(params.get("root") or ROOT)
-        return _with_preconditions(params, found) if params.get("reverts") else found
+        listing = listed(params.get("root") or ROOT)
+        return _with_preconditions(params, listing) if params.get("reverts") else listing
     return detached.run(reverted, params) or _answer(
         error=(
             "the program ended on the node without an answer (killed, or out of memory); list again"
@@ -49,15 +49,15 @@ def run(params):
     )
 
 
-def _with_preconditions(params, found):
+def _with_preconditions(params, listing):
     """Return the list with the preconditions and the running values of the run in question."""
-    found = dict(found, guards=guards(params, found["runs"]))
-    for listed_run in found["runs"]:
-        if listed_run["run_id"] == _chosen(params, found["runs"]):
+    listing = dict(listing, guards=guards(params, listing["runs"]))
+    for listed_run in listing["runs"]:
+        if listed_run["run_id"] == _chosen(params, listing["runs"]):
             listed_run["paths"] += running_limits.rows(
                 listed_run["run_id"], params.get("root") or ROOT, params.get("allow") or []
             )
-    return found
+    return listing
 
 
 def _chosen(params, runs):
@@ -100,7 +100,7 @@ def _run(work):
     except OSError as reason:
         path = files.one_line(reason.filename or "a file of this node")
         return (
-            f"it ended, because {path} cannot be used: {storage.why(reason)}; {LIST_AGAIN}",
+            f"it ended, because {path} cannot be used: {storage.way_out(reason)}; {LIST_AGAIN}",
             True,
         )
     except Exception as reason:  # pylint: disable=broad-except
@@ -182,7 +182,7 @@ class _Revert:
         """Return the preconditions of every component that would start again; change nothing."""
         if self.run_id not in journal.run_ids(self.root):
             return []
-        found = []
+        rows = []
         for group in _groups(self._histories()):
             changes = [
                 history
@@ -192,8 +192,8 @@ class _Revert:
             component = group[0].component
             if changes and component is not None:
                 reason = self._refusal(component, group, changes)
-                found.append({"component": component, "refused": reason})
-        return found
+                rows.append({"component": component, "refused": reason})
+        return rows
 
     def _refusal(self, component, group, changes):
         """Return why a component may not start again now, or None."""
@@ -321,11 +321,11 @@ class _Revert:
         if not health.ok:
             state, reason = step_record.FAILED, self._unproven(start.component, health, step)
             self.stopped = f"{start.component} was not proven after its files were restored"
-        reason = step_claim.ended(step, state, reason, health.seen())[1]
+        reason = step_claim.ended(step, state, reason, health.observation())[1]
         self.components.append(
             dict(
                 _component(start.component, health.ok, reason, True),
-                seen=health.seen(),
+                seen=health.observation(),
                 seconds=round(health.waited, 2),
             )
         )
@@ -366,17 +366,17 @@ class _Revert:
         """Restore the former bytes of these files, each for itself, and return their rows."""
         if not histories:
             return []
-        known = {tuple(history.row["entries"]): history for history in histories}
+        by_entries = {tuple(history.row["entries"]): history for history in histories}
         done = revert(self.run_id, step, only=[history.path for history in histories])
         rows = [
             dict(
-                shown(known[tuple(result["entries"])]),
+                shown(by_entries[tuple(result["entries"])]),
                 result=result["result"],
                 reason=result["reason"],
                 changed=bool(result["changed"]),
             )
             for result in done
-            if tuple(result["entries"]) in known
+            if tuple(result["entries"]) in by_entries
         ]
         self.paths += rows
         return rows
@@ -541,14 +541,14 @@ def _groups(histories):
 
     Each history without a component is a group of its own.
     """
-    groups, known = [], {}
+    groups, by_component = [], {}
     for history in histories:
-        group = known.get(history.component)
+        group = by_component.get(history.component)
         if group is None:
             group = []
             groups.append(group)
         if history.component is not None:
-            known[history.component] = group
+            by_component[history.component] = group
         group.append(history)
     return groups
 

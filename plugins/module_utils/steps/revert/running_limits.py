@@ -30,12 +30,12 @@ class Value:
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 - the fields of a value
-        self, name, path, former, left, read, write, switch=False, up=False, unit=None
+        self, name, path, former, setting, read, write, switch=False, up=False, unit=None
     ):
         self.name = name
         self.path = path
         self.former = former
-        self.left = left
+        self.left = setting
         self.read = read
         self.write = write
         self.switch = switch
@@ -49,7 +49,7 @@ def rows(run_id, root, allow, refused=(), act=False, kernel=kernel_setting.KERNE
     refused: files that keep what the run left.
     act: lower the values that may be lowered.
     """
-    found = []
+    results = []
     for value in values(run_id, root, kernel):
         now = value.read()
         if now is None or now == value.former:
@@ -83,8 +83,8 @@ def rows(run_id, root, allow, refused=(), act=False, kernel=kernel_setting.KERNE
             )
         else:
             row.update(_put_back(value, act))
-        found.append(row)
-    return found
+        results.append(row)
+    return results
 
 
 def _fixed(value, now):
@@ -121,11 +121,11 @@ def _put_back(value, act):
 
 def values(run_id, root, kernel=kernel_setting.KERNEL):
     """Return what the verified steps of a run raised, each value once."""
-    found = {}
+    by_name = {}
     for record in step_record.of_run(run_id, root):
         for value in _values_of(record, kernel):
-            found.setdefault(value.name, value)
-    return list(found.values())
+            by_name.setdefault(value.name, value)
+    return list(by_name.values())
 
 
 def _values_of(record, kernel):
@@ -161,13 +161,13 @@ def _of_kernel(record, kernel):
             f"{key} of the running kernel",
             record.get("path"),
             former[key],
-            left,
+            setting,
             reader(key),
             writer(key, former[key]),
             key in boot.RUNNING,
-            former[key] > left,
+            former[key] > setting,
         )
-        for key, left in sorted((record.get("settings") or {}).items())
+        for key, setting in sorted((record.get("settings") or {}).items())
         if key in former
     ]
 
@@ -182,7 +182,7 @@ def _of_processes(record):
         return read
 
     def writer(process):
-        return lambda: service_limit.told(process["pid"], process["former"])
+        return lambda: service_limit.set_nofile(process["pid"], process["former"])
 
     fresh = record.get("seen") or {}
     if record.get("restart") and fresh.get("pid") and fresh.get("ticks") is not None:

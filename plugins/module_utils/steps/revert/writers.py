@@ -12,11 +12,11 @@ class FileWriter:
 
     def restore(self, history, former, step):
         """Restore the former bytes where the run's are still present; None: no file."""
-        left, real = history["sha256_left"], history["real"]
+        digest, real = history["sha256_left"], history["real"]
         if former is None:
-            return file_change.move_out(real, left, step)
-        if left is not None:
-            return file_change.replace(real, left, former, step)
+            return file_change.move_out(real, digest, step)
+        if digest is not None:
+            return file_change.replace(real, digest, former, step)
         intent = history["items"][0]["intent"]
         attributes = file_change.Attributes(
             int(intent["mode"], 8),

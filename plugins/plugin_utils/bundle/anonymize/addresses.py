@@ -31,13 +31,13 @@ MAX_GROUPS, MAX_FIRST_GROUPS = 60000, 200  # after which a replacement may occur
 class Addresses:
     """The replacements of one bundle. Addresses outside of `seen` get what remains free."""
 
-    def __init__(self, seen: Iterable[str], chance: random.Random) -> None:
+    def __init__(self, addresses: Iterable[str], chance: random.Random) -> None:
         self._chance = chance
         self._below: dict[tuple[str, ...], set[str]] = {}
         self._octets: dict[tuple[str, ...], dict[str, str]] = {}
         self._groups: dict[tuple[int, ...], dict[int, int]] = {}
         self._macs: dict[str, str] = {}
-        for address in seen:
+        for address in addresses:
             octets = tuple(address.split("."))
             for place in range(4):
                 self._below.setdefault(octets[:place], set()).add(octets[place])
@@ -98,11 +98,11 @@ class Addresses:
     def _octet(self, before: tuple[str, ...], octet: str) -> str:
         if before not in self._octets:
             self._octets[before] = self._assigned(before)
-        known = self._octets[before]
-        if octet not in known:  # of a text that was not gathered
-            unused = [str(free) for free in _free(before) if str(free) not in known.values()]
-            known[octet] = self._chance.choice(unused or [octet])
-        return known[octet]
+        octets = self._octets[before]
+        if octet not in octets:  # of a text that was not gathered
+            unused = [str(free) for free in _free(before) if str(free) not in octets.values()]
+            octets[octet] = self._chance.choice(unused or [octet])
+        return octets[octet]
 
     def _assigned(self, before: tuple[str, ...]) -> dict[str, str]:
         """Return replacements of all octets at this position, in the order of their text.
@@ -118,10 +118,10 @@ class Addresses:
         return {**{octet: octet for octet in octets}, **dict(zip(moved, chosen, strict=True))}
 
     def _group(self, before: tuple[int, ...], group: int) -> int:
-        known = self._groups.setdefault(before, {0: 0})
-        if group not in known:
-            known[group] = self._new_group(before, group, set(known.values()))
-        return known[group]
+        groups = self._groups.setdefault(before, {0: 0})
+        if group not in groups:
+            groups[group] = self._new_group(before, group, set(groups.values()))
+        return groups[group]
 
     def _new_group(self, before: tuple[int, ...], group: int, used: set[int]) -> int:
         if before:

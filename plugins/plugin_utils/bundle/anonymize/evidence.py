@@ -72,18 +72,18 @@ class Anonymizer:
         self._cache: dict[str, str] = {}
         self._certificates = Certificates(self.text, secret)
 
-    def document(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def document(self, mapping: Mapping[str, Any]) -> dict[str, Any]:
         """Return a document of evidence, or any other mapping, with other names."""
-        renamed: dict[str, Any] = self._walk(given, "")
+        renamed: dict[str, Any] = self._walk(mapping, "")
         return renamed
 
-    def text(self, given: str) -> str:
+    def text(self, string: str) -> str:
         """Return a string with other names."""
-        if given in self._cache:
-            return self._cache[given]
-        text = self._tokens.sub(self._token, given)
-        if len(given) <= SHORT and len(self._cache) < MAX_CACHED:
-            self._cache[given] = text
+        if string in self._cache:
+            return self._cache[string]
+        text = self._tokens.sub(self._token, string)
+        if len(string) <= SHORT and len(self._cache) < MAX_CACHED:
+            self._cache[string] = text
         return text
 
     def _token(self, match: re.Match[str]) -> str:

@@ -220,9 +220,9 @@ class Names:
         for part in reversed(parts[place : place + MAX_PARTS]):
             for end in _ends(text, part.end()):
                 name = text[start:end]
-                known = self._known.get(name.lower())
-                if known is not None:
-                    return end, _in_case_of(name, known)
+                replacement = self._known.get(name.lower())
+                if replacement is not None:
+                    return end, _in_case_of(name, replacement)
         return None
 
     def _rest(self, text: str, in_path: bool) -> str:
@@ -272,9 +272,9 @@ class Names:
 def _known_domains(hosts: Iterable[str], sites: Iterable[str]) -> set[str]:
     """Return the domains of hosts and sites."""
     domains = {name.lower().partition(".")[2] for name in hosts}
-    known = {domain for domain in domains if domain and domain not in FILES}
-    known = {domain for domain in known if not DIGITS_AND_DOTS.fullmatch(domain)}
-    return known | ({name.lower().partition(".")[2] for name in sites} - TOP)
+    host_domains = {domain for domain in domains if domain and domain not in FILES}
+    host_domains = {domain for domain in host_domains if not DIGITS_AND_DOTS.fullmatch(domain)}
+    return host_domains | ({name.lower().partition(".")[2] for name in sites} - TOP)
 
 
 def _ends(text: str, end: int) -> tuple[int, ...]:
@@ -306,12 +306,12 @@ def generic(name: str) -> bool:
     return all(part in WORDS for part in PARTS.findall(low))
 
 
-def public(name: str, known: Iterable[str] = ()) -> bool:
+def public(name: str, known_domains: Iterable[str] = ()) -> bool:
     """Return whether a name is a project's or vendor's site, or exists inside every cluster.
 
     Names below the known domains of this bundle are not public.
     """
     low = name.lower().rstrip(".")
-    if any(low == domain or low.endswith(f".{domain}") for domain in known):
+    if any(low == domain or low.endswith(f".{domain}") for domain in known_domains):
         return False
     return any(low == domain or low.endswith(f".{domain}") for domain in PUBLIC_DOMAINS)

@@ -77,8 +77,8 @@ def silent_members(cluster: Cluster, *collectors: str) -> list[Missing]:
 def _possible_members(cluster: Cluster) -> list[Host]:
     """Return the hosts that may be members too where the API does not name the members."""
     members = {host.host for host in cluster.members}
-    others = [host for host in cluster.hosts if host.host not in members]
-    return [host for host in others if "node" not in host.groups]
+    other_hosts = [host for host in cluster.hosts if host.host not in members]
+    return [host for host in other_hosts if "node" not in host.groups]
 
 
 def _silent(hosts: Iterable[Host]) -> list[Missing]:
@@ -91,7 +91,9 @@ def _once(host: Host, collectors: tuple[str, ...]) -> list[Missing]:
 
 def _only_one(cluster: Cluster, component: str) -> bool:
     running = sum(
-        len(host.control_plane.of(component)) for host in cluster.hosts if host.control_plane
+        len(host.control_plane.processes_of(component))
+        for host in cluster.hosts
+        if host.control_plane
     )
     return len(cluster.members) + len(cluster.strangers) <= 1 and running <= 1
 
@@ -149,12 +151,12 @@ def _alone(cluster: Cluster, process: Process) -> bool:
     """
     if process.static or _has_usual_duty(process):
         return False
-    others = [other for host in cluster.hosts for other in _processes(host)]
+    processes = [other for host in cluster.hosts for other in _processes(host)]
     return not any(
         other is not process
         and _is_candidate(other, process.component)
         and same_duty(process, other)
-        for other in others
+        for other in processes
     )
 
 
@@ -376,7 +378,7 @@ def locks_overlap(cluster: Cluster) -> Iterator[CheckResult]:
 def _electing(host: Host, component: str) -> list[Process]:
     if host.control_plane is None:
         return []
-    return [process for process in host.control_plane.of(component) if process.elect]
+    return [process for process in host.control_plane.processes_of(component) if process.elect]
 
 
 @dataclass(frozen=True)
@@ -447,8 +449,10 @@ def same_duty(process: Process, other: Process) -> bool:
     """Tell whether schedulers share a schedulerName, or controller managers a controller."""
     if process.component == "kube-scheduler":
         return bool(scheduler_names(process) & scheduler_names(other))
-    controllers, others = _controllers(process), _controllers(other)
-    return bool(controllers & others) or ("*" in controllers and "*" in others)
+    controllers, other_controllers = _controllers(process), _controllers(other)
+    return bool(controllers & other_controllers) or (
+        "*" in controllers and "*" in other_controllers
+    )
 
 
 def scheduler_names(process: Process) -> frozenset[str]:

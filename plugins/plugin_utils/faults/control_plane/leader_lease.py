@@ -258,9 +258,9 @@ def _down_reason(host: Host, name: str) -> tuple[str, EvidenceRef]:
     """
     plane = host.control_plane
     if plane is not None:
-        known = _reason_in_manifests(host, plane, name)
-        if known is not None:
-            return known
+        manifest_reason = _reason_in_manifests(host, plane, name)
+        if manifest_reason is not None:
+            return manifest_reason
     unread = plane is not None and plane.unread
     path = f"{_folder(plane)}{name}.yaml"
     if host.statuses.get("manifests") not in ("ok", "absent") or unread:

@@ -134,8 +134,8 @@ def _agrees(use: FileUse, process: Process) -> bool:
         if use.flag is None or running is None:
             return use.flag is None and running is None
         return use.flag.value == running.value
-    wanted = _flags(use.words)
-    return wanted == _flags(process.argv) or not wanted
+    expected_flags = _flags(use.words)
+    return expected_flags == _flags(process.argv) or not expected_flags
 
 
 def _flags(words: Iterable[str]) -> list[str]:
@@ -143,9 +143,9 @@ def _flags(words: Iterable[str]) -> list[str]:
 
 
 def _outdated(host: Host, use: FileUse, process: Process, reason: str) -> Detection:
-    running, wanted = _flags(process.argv), _flags(use.words)
-    only_file = [word for word in wanted if word not in running] or wanted[:1]
-    only_process = [word for word in running if word not in wanted]
+    running, expected_flags = _flags(process.argv), _flags(use.words)
+    only_file = [word for word in expected_flags if word not in running] or expected_flags[:1]
+    only_process = [word for word in running if word not in expected_flags]
     because = reason or "the kubelet runs; it did not take the change"
     text = f"runs with {' '.join(only_process) or 'none of these'}"
     proofs = [
@@ -183,12 +183,12 @@ def second_manifest(host: Host, document: Mapping[str, Any]) -> Iterator[CheckRe
     The kubelet loads every file whose name begins with no dot.
     """
     groups: dict[str, list[FileUse]] = {}
-    others: dict[str, list[str]] = {}
+    paths_by_pod: dict[str, list[str]] = {}
     if host.control_plane:
         for use in host.control_plane.files:
             groups.setdefault(use.component, []).append(use)
         for path, pod in host.control_plane.others:
-            others.setdefault(pod, []).append(path)
+            paths_by_pod.setdefault(pod, []).append(path)
     hits = [
         _component_twice(host, component, uses)
         for component, uses in sorted(groups.items())
@@ -196,7 +196,7 @@ def second_manifest(host: Host, document: Mapping[str, Any]) -> Iterator[CheckRe
     ]
     hits += [
         _pod_twice(host, pod, sorted(paths))
-        for pod, paths in sorted(others.items())
+        for pod, paths in sorted(paths_by_pod.items())
         if len(paths) > 1
     ]
     yield CheckResult(tuple(hits), _unread(host), _applies(host), host=host.host)
@@ -239,8 +239,8 @@ def _pod_twice(host: Host, pod: str, paths: list[str]) -> Detection:
 
 def _difference(uses: list[FileUse], path: str) -> str:
     words = next(set(use.words) for use in uses if use.path == path)
-    others = set().union(*(set(use.words) for use in uses if use.path != path))
-    only_here = sorted(words - others)
+    other_words = set().union(*(set(use.words) for use in uses if use.path != path))
+    only_here = sorted(words - other_words)
     if not only_here:
         return "no argument that is only here"
     return "only here: " + " ".join(only_here)
@@ -315,11 +315,11 @@ def _journal_unread(host: Host) -> CheckResult | None:
     if host.status == "ok" and host.statuses.get("journal") in ("ok", "absent"):
         return None
     # Evidence of before the journal was collected has nothing about it.
-    asked = host.status != "ok" or "journal" in host.statuses
+    is_requested = host.status != "ok" or "journal" in host.statuses
     missing: tuple[Missing, ...] = ()
-    if asked:
+    if is_requested:
         missing = host.missing("journal")
-    return CheckResult((), missing, asked, host=host.host)
+    return CheckResult((), missing, is_requested, host=host.host)
 
 
 def _unfinished(host: Host, journal: Journal) -> Iterator[Detection]:

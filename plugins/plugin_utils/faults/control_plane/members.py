@@ -145,7 +145,7 @@ def split_storage(cluster: Cluster) -> Iterator[CheckResult]:
 
 
 def _different_objects(servers: list[LockServer]) -> Iterator[Detection]:
-    seen: dict[str, dict[str, str]] = {}
+    uids_by_name: dict[str, dict[str, str]] = {}
     for server in servers:
         marks = {"Namespace kube-system": server.kube_system_uid}
         for lock in server.objects:
@@ -153,8 +153,8 @@ def _different_objects(servers: list[LockServer]) -> Iterator[Detection]:
                 marks[f"{lock.kind} kube-system/{lock.name}"] = lock.uid
         for name, uid in marks.items():
             if uid:
-                seen.setdefault(name, {}).setdefault(uid, str(server.address))
-    for name, by_uid in seen.items():
+                uids_by_name.setdefault(name, {}).setdefault(uid, str(server.address))
+    for name, by_uid in uids_by_name.items():
         if len(by_uid) > 1:
             yield Detection(
                 "API servers show different objects under one name: they store in different places,"
@@ -297,14 +297,14 @@ def _surplus(job: Job) -> list[tuple[datetime, str]]:
     """
     if job.completions is None and job.parallelism is None:
         return []
-    wanted = 1
+    parallelism = 1
     if job.parallelism is not None:
-        wanted = job.parallelism
+        parallelism = job.parallelism
     created, ended = _lifetimes(job)
     for index, (begin, _name) in enumerate(created):
         burst = [pod for pod in created[index:] if _is_together(begin, pod[0])]
         excused = sum(_has_ended(ended, name, burst[-1][0]) for _created, name in burst[:-1])
-        if len(burst) - excused > wanted:
+        if len(burst) - excused > parallelism:
             return burst
     return []
 

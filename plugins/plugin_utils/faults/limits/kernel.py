@@ -207,9 +207,9 @@ def _holder(host: Host, holder: Holder, text: str) -> EvidenceRef:
     return EvidenceRef("process", host.host, pid=holder.pid, text=f"{holder}: {text}")
 
 
-def unless(host: Host, known: bool, status: str = "error") -> tuple[Missing, ...]:
+def unless(host: Host, is_known: bool, status: str = "error") -> tuple[Missing, ...]:
     """Return what is missing where collector limits answered without this part of its answer."""
-    if known or host.statuses.get("limits") != "ok":
+    if is_known or host.statuses.get("limits") != "ok":
         return ()
     return (Missing(host.host, "limits", status),)
 
@@ -268,9 +268,9 @@ def _hit(
     name = host.node or host.host
     most_of_them, rank, state, severity = "", 0, "used up", None
     if first.culprit:
-        most_of_them = f", most of them by {first.culprit} with {first.held(first.culprit)}"
+        most_of_them = f", most of them by {first.culprit} with {first.usage_of(first.culprit)}"
     if first.holders:
-        rank = -first.held(first.holders[0])
+        rank = -first.usage_of(first.holders[0])
     if first.left:
         state = "nearly used up"
     if first.key != FILE_MAX and first.uid != 0:
@@ -290,7 +290,11 @@ def _hit(
 
 def _users(shortages: list[Shortage]) -> str:
     """Return whose limits are used up, for a summary."""
-    users = [model_limits.whose(shortage.uid) for shortage in shortages if shortage.key != FILE_MAX]
+    users = [
+        model_limits.describe_user(shortage.uid)
+        for shortage in shortages
+        if shortage.key != FILE_MAX
+    ]
     if not users:
         return ""
     if len(users) > SHOWN:
@@ -448,12 +452,12 @@ def _lasting_kernel(
     It is the kernel's value, which no file sets or too low a one, or a value of files that the
     kernel does not have.
     """
-    key, running, wanted = setting.key, setting.running, setting.wanted
+    key, running, target = setting.key, setting.running, setting.wanted
     if setting.own:
         return None
-    if wanted == running:
+    if target == running:
         return shared_kernel.token(document, shared_kernel.LASTING, key, running)
-    return shared_kernel.token(document, shared_kernel.WISH, key, running, wanted)
+    return shared_kernel.token(document, shared_kernel.WISH, key, running, target)
 
 
 def _lasts(limits: model_limits.Limits, setting: persistent_sysctl.Lasting) -> str:
@@ -461,16 +465,16 @@ def _lasts(limits: model_limits.Limits, setting: persistent_sysctl.Lasting) -> s
 
     It is set in the plan's file, or in the line of another file that is read after that.
     """
-    key, wanted = setting.key, setting.wanted
-    later = persistent_sysctl.later(limits, key, wanted)
+    key, target = setting.key, setting.wanted
+    later = persistent_sysctl.later(limits, key, target)
     advice = later.why or (
-        f"write {key} = {wanted} where nothing overrides it: the plan does, in"
+        f"write {key} = {target} where nothing overrides it: the plan does, in"
         f" {persistent_sysctl.FILE}"
     )
     if later.edit:
         advice += ": the plan makes it, and a revert takes it back"
-    if wanted <= setting.running:
+    if target <= setting.running:
         return advice
     if not later.blocked:
         advice += ", and tells the kernel"
-    return f"{advice} (by hand, until the next boot: sysctl -w {key}={wanted})"
+    return f"{advice} (by hand, until the next boot: sysctl -w {key}={target})"

@@ -417,11 +417,11 @@ def _lowered(limits: Limits) -> str:
     init, allowed = limits.answer.init, limits.kernel.get(model_limits.NR_OPEN)
     if init is None or allowed is None:
         return ""
-    own = model_limits.pair(init.nofile)
-    if own is None or UNLIMITED < own[1] <= allowed:
+    init_limits = model_limits.pair(init.nofile)
+    if init_limits is None or UNLIMITED < init_limits[1] <= allowed:
         return ""
-    number = str(own[1])
-    if own[1] == UNLIMITED:
+    number = str(init_limits[1])
+    if init_limits[1] == UNLIMITED:
         number = "any number of"
     return (
         f"; or raise fs.nr_open again, which is {allowed}: PID 1 may have {number} files since the"

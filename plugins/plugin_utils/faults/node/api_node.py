@@ -69,7 +69,9 @@ def nobody_leads(cluster: Cluster) -> Iterator[CheckResult]:
 def _managers(host: Host) -> list[Process]:
     if host.control_plane is None:
         return []
-    return [process for process in host.control_plane.of(MANAGER) if process.ours is not False]
+    return [
+        process for process in host.control_plane.processes_of(MANAGER) if process.ours is not False
+    ]
 
 
 def _left(cluster: Cluster, view: NodeView) -> Iterator[Taint]:

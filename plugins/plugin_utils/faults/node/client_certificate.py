@@ -26,11 +26,11 @@ CLOCK = "compare the node's clock first (timedatectl)"
 
 def with_dates(host: Host, document: Mapping[str, Any], outcome: CheckResult) -> CheckResult:
     """Return the result with what the dates add: the last log lines do not show the certificate."""
-    valid, why = client_certificate.read(document), kubelet_status.read(document)
-    if valid is not None and why is not None and valid.overdue:
-        return present(_hit(host, valid, why), host=host.host, component="kubelet")
-    known = contract.answer(document, Kubelet).client_certificate
-    if known is not None and known.error == "denied" and not outcome.missing:
+    valid, status = client_certificate.read(document), kubelet_status.read(document)
+    if valid is not None and status is not None and valid.overdue:
+        return present(_hit(host, valid, status), host=host.host, component="kubelet")
+    record = contract.answer(document, Kubelet).client_certificate
+    if record is not None and record.error == "denied" and not outcome.missing:
         return unknown(
             Missing(host.host, "kubelet", "denied"),
             host=host.host,
@@ -40,13 +40,13 @@ def with_dates(host: Host, document: Mapping[str, Any], outcome: CheckResult) ->
     return outcome
 
 
-def _hit(host: Host, valid: Validity, why: KubeletStatus) -> Detection:
+def _hit(host: Host, valid: Validity, status: KubeletStatus) -> Detection:
     """Report a certificate: critical if the API refuses it now.
 
     One inside the kubeconfig certainly counts only at the kubelet's next start.
     """
     node, path = host.node or host.host, one_line(valid.path, 200)
-    starts = not why.ended
+    starts = not status.ended
     severity: str | None = "warning"
     if valid.expired:
         state = _over(valid, starts)
@@ -63,8 +63,8 @@ def _hit(host: Host, valid: Validity, why: KubeletStatus) -> Detection:
     return Detection(
         f"the client certificate of the kubelet of {node} {state} ({path}, valid until"
         f" {valid.ends:%Y-%m-%d %H:%M:%S} UTC)",
-        (place, kubelet_unit.proof(host, why.unit)),
-        _advice(valid, node, shell_name(why.unit.name, "UNIT")),
+        (place, kubelet_unit.proof(host, status.unit)),
+        _advice(valid, node, shell_name(status.unit.name, "UNIT")),
         host=host.host,
         node=host.node,
         component="kubelet",

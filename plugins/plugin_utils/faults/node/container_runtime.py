@@ -214,8 +214,8 @@ class Runtime:
         self, unit: Unit, state: systemd_unit.State, disabled: bool, record: RuntimeUnit
     ) -> Detection:
         name = shell_name(unit.name, "UNIT")
-        refused = model_unit_start.of(self.document, record, record.said)
-        words = self._told(unit, state, runtime_journal.told(record), refused)
+        refused = model_unit_start.find_refusals(self.document, record, record.said)
+        words = self._told(unit, state, runtime_journal.last_words(record), refused)
         reasons = [words.what]
         if not words.instead:
             reasons = [reason for reason in (state.why, words.what) if reason]
@@ -293,12 +293,12 @@ class Runtime:
         """
         if systemd_unit.at_boot(unit).answer != systemd_unit.NO or unit.masked:
             return False
-        others = starters(record)
-        if others:
+        other_units = starters(record)
+        if other_units:
             self.notes.append(
-                f"{one_line(others[0], 80)} starts {unit.name}, which is not enabled itself"
+                f"{one_line(other_units[0], 80)} starts {unit.name}, which is not enabled itself"
             )
-        return not others
+        return not other_units
 
     # -- socket
 

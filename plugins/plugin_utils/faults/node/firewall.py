@@ -144,14 +144,16 @@ def _unjudged(host: Host, wall: Wall, ports: Sequence[int]) -> Gap:
     causes = wall.unjudged(ports)
     if not ports:
         causes = [
-            (path, why) for path, why in causes if path == wall.file and wall.text(path) is None
+            (path, reason)
+            for path, reason in causes
+            if path == wall.file and wall.text(path) is None
         ]
         if not causes:
             return _unknown_state(host, wall)
-    places = [f"{path} ({why})" for path, why in causes]
+    places = [f"{path} ({reason})" for path, reason in causes]
     shown = and_others(places, SHOWN) or "a zone that is used is in no file"
     status, advice = "error", "see "
-    if any(why == "denied" for _path, why in causes):
+    if any(reason == "denied" for _path, reason in causes):
         status, advice = "denied", "audit as root (kubemend_become), or see "
     commands = "firewall-cmd --list-all-zones and firewall-cmd --direct --get-all-rules"
     if wall.name == firewall.UFW:
@@ -181,11 +183,11 @@ def _ports(host: Host, document: Mapping[str, Any]) -> tuple[dict[int, str], lis
     extract = control_plane.extract(document)
     if extract is None:
         return ports, gaps
-    for process in extract.of("kube-apiserver"):
+    for process in extract.processes_of("kube-apiserver"):
         port = _api_port(process.argv)
         if port and process.pid not in inner:
             ports[port] = "the API server"
-    for process in extract.of("etcd"):
+    for process in extract.processes_of("etcd"):
         if process.pid not in inner:
             peer_ports, peer_gaps = _peers(host, process.argv)
             ports.update(dict.fromkeys(peer_ports, "etcd's other members"))

@@ -35,15 +35,15 @@ _ENFORCED = {reserved.cgroup: reserved.word for reserved in node_allocatable.RES
 
 def with_values(host: Host, document: Mapping[str, Any], outcome: CheckResult) -> CheckResult:
     """Return the result with what the configuration adds to the kubelet's last log lines."""
-    node, why = cpu_manager.read(document), kubelet_status.read(document)
-    if node is None or why is None or node.config.problem:
+    node, status = cpu_manager.read(document), kubelet_status.read(document)
+    if node is None or status is None or node.config.problem:
         return outcome
     values = refused_configuration.judged(node)
     if values.refused:
-        hit = _hit(host, document, why, values, outcome)
+        hit = _hit(host, document, status, values, outcome)
         return present(hit, host=host.host, component="kubelet")
-    if outcome.hits and why.death is not None:
-        hit = _by_words(host, document, why, outcome.hits[0])
+    if outcome.hits and status.death is not None:
+        hit = _by_words(host, document, status, outcome.hits[0])
         return present(hit, host=host.host, component="kubelet")
     if outcome.missing or not values.unsure:
         return outcome
@@ -58,31 +58,31 @@ def with_values(host: Host, document: Mapping[str, Any], outcome: CheckResult) -
 def _hit(
     host: Host,
     document: Mapping[str, Any],
-    why: KubeletStatus,
+    status: KubeletStatus,
     values: Judged,
     outcome: CheckResult,
 ) -> Detection:
     """Make one hit of the values and of the last log lines about a configuration."""
-    start = kubelet_exit_advice.started(why.state.kind, shell_name(why.unit.name, "UNIT"))
+    start = kubelet_exit_advice.started(status.state.kind, shell_name(status.unit.name, "UNIT"))
     severity = None
-    if _runs(why):
+    if _runs(status):
         start = "the kubelet reads it at its next start"
         severity = "warning"
     settings = [setting for refused in values.refused for setting in refused.settings]
     proofs = refused_configuration.places(document, settings, host.host)
     places = _where(proofs)
     summary = (
-        f"the kubelet of {host.node or host.host} {_state(why)}: it refuses its configuration:"
-        f" {values.why}{places}"
+        f"the kubelet of {host.node or host.host} {_state(status)}: it refuses its configuration:"
+        f" {values.reason}{places}"
     )
-    other = _other(why, values, outcome)
+    other = _other(status, values, outcome)
     if other:
         summary += f"; and its last log lines are: {other}"
     keys = " and ".join(sorted({refused.key for refused in values.refused}))
     return Detection(
         one_line(summary, LONGEST),
-        (*proofs, *_ends(host, why)),
-        one_line(f"correct {keys}{places}: {values.why}; then {start}", LONGEST),
+        (*proofs, *_ends(host, status)),
+        one_line(f"correct {keys}{places}: {values.reason}; then {start}", LONGEST),
         host=host.host,
         node=host.node,
         component="kubelet",
@@ -90,30 +90,30 @@ def _hit(
     )
 
 
-def _runs(why: KubeletStatus) -> bool:
-    return why.runs or why.state.kind == systemd_unit.RUNNING
+def _runs(status: KubeletStatus) -> bool:
+    return status.runs or status.state.kind == systemd_unit.RUNNING
 
 
-def _state(why: KubeletStatus) -> str:
+def _state(status: KubeletStatus) -> str:
     """Return whether a kubelet with a configuration that it refuses runs, for a summary."""
-    if why.ended and why.death is None:
+    if status.ended and status.death is None:
         return "would not start"
-    if _runs(why):
+    if _runs(status):
         return "runs, and will not start again"
     return "does not start"
 
 
 def _by_words(
-    host: Host, document: Mapping[str, Any], why: KubeletStatus, hit: Detection
+    host: Host, document: Mapping[str, Any], status: KubeletStatus, hit: Detection
 ) -> Detection:
     """Return the hit with more about the key of the managers that the last log line names."""
     subject = ""
-    if why.death is not None:
-        subject = why.death.what
+    if status.death is not None:
+        subject = status.death.what
     key, _separator, value = subject.partition(": ")
     if key != "policy" and key not in refused_configuration.FLAGS:
         return hit
-    then = kubelet_exit_advice.started(why.state.kind, shell_name(why.unit.name, "UNIT"))
+    then = kubelet_exit_advice.started(status.state.kind, shell_name(status.unit.name, "UNIT"))
     settings = refused_configuration.named(document, subject)
     if not settings:
         return replace(
@@ -159,13 +159,13 @@ def _place(proof: EvidenceRef) -> str:
     return str(proof.path)
 
 
-def _other(why: KubeletStatus, values: Judged, outcome: CheckResult) -> str:
+def _other(status: KubeletStatus, values: Judged, outcome: CheckResult) -> str:
     """Return what the last log line refuses, if that is something else than these values."""
-    if not outcome.hits or why.death is None:
+    if not outcome.hits or status.death is None:
         return ""
-    if any(_is_about(refused, why.death.what) for refused in values.refused):
+    if any(_is_about(refused, status.death.what) for refused in values.refused):
         return ""
-    return kubelet_exit_advice.words(why.death.cause, why.death.what)
+    return kubelet_exit_advice.words(status.death.cause, status.death.what)
 
 
 def _is_about(refused: Refusal, subject: str) -> bool:
@@ -175,13 +175,13 @@ def _is_about(refused: Refusal, subject: str) -> bool:
     return any(setting.value and setting.value in subject for setting in refused.settings)
 
 
-def _ends(host: Host, why: KubeletStatus) -> list[EvidenceRef]:
+def _ends(host: Host, status: KubeletStatus) -> list[EvidenceRef]:
     """Return what systemd reports about the unit, and the log line about a configuration."""
-    proofs = [node_kubelet_unit.proof(host, why.unit)]
-    death = why.death
+    proofs = [node_kubelet_unit.proof(host, status.unit)]
+    death = status.death
     if death is None or not death.line:
         return proofs
     if death.cause in (exit_cause.BAD_CONFIGURATION, exit_cause.UNKNOWN):
-        unit, line = one_line(why.unit.name, 80), one_line(death.line, 400)
+        unit, line = one_line(status.unit.name, 80), one_line(death.line, 400)
         proofs.append(EvidenceRef("log", host.host, object=unit, text=line))
     return proofs

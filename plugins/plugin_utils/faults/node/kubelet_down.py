@@ -79,23 +79,27 @@ SHOWN = 5
 )
 def not_running(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM502: report a kubelet that does not run, unless a fault of its own is the reason."""
-    why = kubelet_status.read(document)
-    if why is None:
+    status = kubelet_status.read(document)
+    if status is None:
         yield node_kubelet_unit.without(host)
         return
-    owner = _owner(why, document) or _runtime(host, why, document)
-    if why.unit.masked:
+    owner = _owner(status, document) or _runtime(host, status, document)
+    if status.unit.masked:
         yield _excluded(host, "it is masked (KM503)")
-    elif why.ended and owner:
+    elif status.ended and owner:
         yield _excluded(host, f"{owner} is why")
-    elif why.ended:
-        yield present(_down(host, why, document), host=host.host, component=KUBELET)
-    elif why.state.kind not in (systemd_unit.RUNNING, systemd_unit.ABSENT, *kubelet_status.ENDED):
+    elif status.ended:
+        yield present(_down(host, status, document), host=host.host, component=KUBELET)
+    elif status.state.kind not in (
+        systemd_unit.RUNNING,
+        systemd_unit.ABSENT,
+        *kubelet_status.ENDED,
+    ):
         missing = Missing(host.host, "kubelet", "error")
-        yield unknown(missing, host=host.host, component=KUBELET, note=why.state.why)
+        yield unknown(missing, host=host.host, component=KUBELET, note=status.state.why)
     else:
         note = ""
-        if why.runs:
+        if status.runs:
             note = "it runs, but not its unit"
         yield CheckResult(host=host.host, component=KUBELET, note=note)
 
@@ -104,25 +108,25 @@ def _excluded(host: Host, reason: str) -> CheckResult:
     return not_applicable(reason, host=host.host, component=KUBELET)
 
 
-def _down(host: Host, why: KubeletStatus, document: Mapping[str, Any]) -> Detection:
+def _down(host: Host, status: KubeletStatus, document: Mapping[str, Any]) -> Detection:
     history, risk = "", None
-    if why.state.kind == systemd_unit.LOOPING:
+    if status.state.kind == systemd_unit.LOOPING:
         risk = 0  # systemd starts it again by itself, the plan does not
-        if why.unit.restarts:
-            history = f"; {why.unit.restarts} restarts so far"
-    elif why.since:
-        history = f", since {why.since}"
+        if status.unit.restarts:
+            history = f"; {status.unit.restarts} restarts so far"
+    elif status.since:
+        history = f", since {status.since}"
     because: tuple[str, ...] = ()
-    if why.death is not None:
-        because = _because(host, why.death, document)
+    if status.death is not None:
+        because = _because(host, status.death, document)
     summary = (
         f"the kubelet of {host.node or host.host} does not run:"
-        f" {why.state.why}{history}{kubelet_exit_advice.causes(why)}"
+        f" {status.state.why}{history}{kubelet_exit_advice.causes(status)}"
     )
     return Detection(
         one_line(summary, 800),
-        _proofs(host, why),
-        kubelet_exit_advice.remedy(why, shell_name(why.unit.name, "UNIT")),
+        _proofs(host, status),
+        kubelet_exit_advice.remedy(status, shell_name(status.unit.name, "UNIT")),
         host=host.host,
         node=host.node,
         component=KUBELET,
@@ -217,31 +221,31 @@ def _exit_result(host: Host, document: Mapping[str, Any], code: str) -> CheckRes
 
     It is unknown if the kubelet exited and its log has no certain reason.
     """
-    why = kubelet_status.read(document)
-    if why is None:
+    status = kubelet_status.read(document)
+    if status is None:
         return node_kubelet_unit.without(host)
-    if why.unit.masked:
+    if status.unit.masked:
         return _excluded(host, "it is masked (KM503)")
-    owner = _owner(why, document)
-    if why.ended and owner == code and why.death is not None:
-        hit = _death(host, document, why, why.death, code)
+    owner = _owner(status, document)
+    if status.ended and owner == code and status.death is not None:
+        hit = _death(host, document, status, status.death, code)
         return present(hit, host=host.host, component=KUBELET)
     missing: tuple[Missing, ...] = ()
     note = ""
     if not owner:
-        missing, note = _lacking(host, why)
+        missing, note = _lacking(host, status)
     return CheckResult((), missing, host=host.host, component=KUBELET, note=note)
 
 
-def _lacking(host: Host, why: KubeletStatus) -> tuple[tuple[Missing, ...], str]:
+def _lacking(host: Host, status: KubeletStatus) -> tuple[tuple[Missing, ...], str]:
     """Return what keeps a cause from being clear, with a note.
 
     A kubelet that exited by itself has a cause, and one must be certain.
     """
     kinds = (systemd_unit.STARTING, systemd_unit.STOPPING, systemd_unit.UNKNOWN)
-    if why.state.kind in kinds:
-        return (Missing(host.host, "kubelet", "error"),), why.state.why
-    if not why.ended or (why.death is not None and why.death.certain) or _stopped(why):
+    if status.state.kind in kinds:
+        return (Missing(host.host, "kubelet", "error"),), status.state.why
+    if not status.ended or (status.death is not None and status.death.certain) or _stopped(status):
         return (), ""
     missing = host.missing("kubelet_end", absent_is_answer=False)
     if missing:
@@ -250,45 +254,45 @@ def _lacking(host: Host, why: KubeletStatus) -> tuple[tuple[Missing, ...], str]:
     return missing, "its last log lines do not say for certain why it ended"
 
 
-def _stopped(why: KubeletStatus) -> bool:
+def _stopped(status: KubeletStatus) -> bool:
     """Tell whether a kubelet was stopped in order, or never started: its exit has no cause."""
-    return why.state.kind == systemd_unit.STOPPED and why.unit.result == "success"
+    return status.state.kind == systemd_unit.STOPPED and status.unit.result == "success"
 
 
-def _owner(why: KubeletStatus, document: Mapping[str, Any]) -> str:
+def _owner(status: KubeletStatus, document: Mapping[str, Any]) -> str:
     """Return the fault that a kubelet's exit is itself, or "" if none or not certain."""
-    if why.death is None:
+    if status.death is None:
         return ""
-    if not why.death.certain:
-        return _uncertain_owner(why, why.death, document)
-    code = CODES.get(why.death.cause, "")
-    if code in ("KM506", "KM507") and _emptied(document, why.death.cause, why.death.what):
+    if not status.death.certain:
+        return _uncertain_owner(status, status.death, document)
+    code = CODES.get(status.death.cause, "")
+    if code in ("KM506", "KM507") and _emptied(document, status.death.cause, status.death.what):
         return "KM510"
     return code
 
 
-def _uncertain_owner(why: KubeletStatus, death: Death, document: Mapping[str, Any]) -> str:
+def _uncertain_owner(status: KubeletStatus, death: Death, document: Mapping[str, Any]) -> str:
     """Return KM506 if the configuration itself has a value that the kubelet refuses, or ""."""
     if death.cause not in (exit_cause.UNKNOWN, exit_cause.BAD_CONFIGURATION):
         return ""
-    if why.ended and refused_configuration.read(document).refused:
+    if status.ended and refused_configuration.read(document).refused:
         return "KM506"
     return ""
 
 
-def _runtime(host: Host, why: KubeletStatus, document: Mapping[str, Any]) -> str:
+def _runtime(host: Host, status: KubeletStatus, document: Mapping[str, Any]) -> str:
     """Return KM508 if the runtime is the reason, and its return restarts the kubelet, or ""."""
-    if why.death is None or not why.death.certain or why.death.cause != exit_cause.RUNTIME:
+    if status.death is None or not status.death.certain or status.death.cause != exit_cause.RUNTIME:
         return ""
-    if why.state.kind == systemd_unit.LOOPING and container_runtime.broken(host, document):
+    if status.state.kind == systemd_unit.LOOPING and container_runtime.broken(host, document):
         return "KM508"
     return ""
 
 
 def _death(
-    host: Host, document: Mapping[str, Any], why: KubeletStatus, death: Death, code: str
+    host: Host, document: Mapping[str, Any], status: KubeletStatus, death: Death, code: str
 ) -> Detection:
-    cause, subject, unit = death.cause, death.what, shell_name(why.unit.name, "UNIT")
+    cause, subject, unit = death.cause, death.what, shell_name(status.unit.name, "UNIT")
     node = host.node or host.host
     places: Sequence[EvidenceRef]
     if code == "KM510":
@@ -308,8 +312,8 @@ def _death(
         advice = kubelet_exit_advice.cure(cause, subject, node, path)
     return Detection(
         one_line(summary, 400),
-        (*places, *_proofs(host, why)),
-        f"{advice}; then {kubelet_exit_advice.started(why.state.kind, unit)}",
+        (*places, *_proofs(host, status)),
+        f"{advice}; then {kubelet_exit_advice.started(status.state.kind, unit)}",
         host=host.host,
         node=host.node,
         component=KUBELET,
@@ -383,15 +387,15 @@ def _lines_with(host: Host, file: FileRecord, word: str) -> list[EvidenceRef]:
     ]
 
 
-def _proofs(host: Host, why: KubeletStatus) -> tuple[EvidenceRef, ...]:
-    refusals = model_unit_start.proofs(host.host, why.unit.name, why.refused)
+def _proofs(host: Host, status: KubeletStatus) -> tuple[EvidenceRef, ...]:
+    refusals = model_unit_start.proofs(host.host, status.unit.name, status.refused)
     line = ""
-    if why.death is not None and why.death.line:
-        line = why.death.line
-    elif why.last and not any(proof.kind == "log" for proof in refusals):
-        line = f"{LAST}{why.last}"
+    if status.death is not None and status.death.line:
+        line = status.death.line
+    elif status.last and not any(proof.kind == "log" for proof in refusals):
+        line = f"{LAST}{status.last}"
     log = []
     if line:
-        unit = one_line(why.unit.name, 80)
+        unit = one_line(status.unit.name, 80)
         log.append(EvidenceRef("log", host.host, object=unit, text=one_line(line, 400)))
-    return tuple(dict.fromkeys((node_kubelet_unit.proof(host, why.unit), *refusals, *log)))
+    return tuple(dict.fromkeys((node_kubelet_unit.proof(host, status.unit), *refusals, *log)))

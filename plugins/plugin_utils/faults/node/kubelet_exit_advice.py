@@ -151,18 +151,18 @@ def words(cause: str, subject: str) -> str:
     return clause.replace("{what}", "?")
 
 
-def remedy(why: KubeletStatus, unit: str) -> str:
+def remedy(status: KubeletStatus, unit: str) -> str:
     """Return what to do about a kubelet that does not run."""
-    start = started(why.state.kind, unit)
-    refused = next((refusal for refusal in why.refused if refusal.now), None)
-    if refused is not None and not _own(why):
+    start = started(status.state.kind, unit)
+    refused = next((refusal for refusal in status.refused if refusal.now), None)
+    if refused is not None and not _own(status):
         return f"{refused.cure}; then {start}"
     advice = ""
-    if why.death is not None and why.death.certain:
-        advice = _KNOWN.get(why.death.cause, ("", ""))[1]
+    if status.death is not None and status.death.certain:
+        advice = _KNOWN.get(status.death.cause, ("", ""))[1]
     if advice:
         return f"{advice}; then {start}"
-    if why.state.kind == systemd_unit.STOPPED:
+    if status.state.kind == systemd_unit.STOPPED:
         return (
             f"find out who stopped it, and why (journalctl -u {unit}); systemctl start {unit}"
             " brings it back"
@@ -173,50 +173,50 @@ def remedy(why: KubeletStatus, unit: str) -> str:
     )
 
 
-def _own(why: KubeletStatus) -> bool:
+def _own(status: KubeletStatus) -> bool:
     """Tell whether the cause explains more than systemd's step: its limits, or memory."""
-    if why.death is None or not why.death.certain:
+    if status.death is None or not status.death.certain:
         return False
-    return why.death.cause in (exit_cause.LIMITS, exit_cause.OOM_KILL)
+    return status.death.cause in (exit_cause.LIMITS, exit_cause.OOM_KILL)
 
 
-def quoted(why: KubeletStatus) -> str:
+def quoted(status: KubeletStatus) -> str:
     """Return the last log line of a kubelet whose cause is not known, with the log's name."""
-    if why.death is None or why.death.cause != exit_cause.UNKNOWN or not why.death.line:
+    if status.death is None or status.death.cause != exit_cause.UNKNOWN or not status.death.line:
         return ""
-    return f"; {unit_journal.quoted(why.death.line, why.unit.name)}"
+    return f"; {unit_journal.quoted(status.death.line, status.unit.name)}"
 
 
-def causes(why: KubeletStatus) -> str:
+def causes(status: KubeletStatus) -> str:
     """Return why a kubelet does not run, as clauses that follow its state.
 
     What systemd refused comes first, else the kubelet's last log lines.
     """
-    refused, coming = model_unit_start.past(why.refused), model_unit_start.future(why.refused)
-    clauses = _died(why, refused is not None)
-    if refused is not None and refused.what != why.state.why and not _own(why):
+    refused, coming = model_unit_start.past(status.refused), model_unit_start.future(status.refused)
+    clauses = _died(status, refused is not None)
+    if refused is not None and refused.what != status.state.why and not _own(status):
         clauses = f"; {refused.what}{clauses}"
     if coming is not None:
         clauses += f"; {model_unit_start.WOULD_NOT}{coming.what}"
     return clauses
 
 
-def _died(why: KubeletStatus, refused: bool) -> str:
+def _died(status: KubeletStatus, refused: bool) -> str:
     """Return the last log lines as clauses.
 
     refused: whether systemd's refusal precedes them
     """
-    if why.death is None:
+    if status.death is None:
         return ""
-    cause = why.death.cause
+    cause = status.death.cause
     if refused and cause in (exit_cause.STEP, exit_cause.EXECUTABLE, exit_cause.RESOURCES):
         return ""
-    clause = words(cause, why.death.what)
+    clause = words(cause, status.death.what)
     if cause == exit_cause.UNKNOWN:
         if refused:
-            return quoted(why)
-        return f"; {clause}{quoted(why)}"
-    if why.death.certain:
+            return quoted(status)
+        return f"; {clause}{quoted(status)}"
+    if status.death.certain:
         return f"; {clause}"
     return f"; its last log lines may mean: {clause}"
 

@@ -157,14 +157,14 @@ def _others(cluster: Cluster, view: NodeView) -> str:
     """Return what other hosts have in their directories, where no file names a known plugin."""
     if view.host is None or view.host.identity.networks is None:
         return ""
-    others = [
+    other_hosts = [
         (host.host, host.identity.networks.names)
         for host in cluster.hosts
         if host is not view.host and host.identity.networks
     ]
-    if not others:
+    if not other_hosts:
         return ""
-    listed = [f"{', '.join(names)} ({host})" for host, names in others if names]
+    listed = [f"{', '.join(names)} ({host})" for host, names in other_hosts if names]
     if not listed:
         return "; no other host that answered has any either: was a network plugin ever installed?"
     return f"; others have {and_others(listed, 3)}"
@@ -211,8 +211,8 @@ def pressed(cluster: Cluster) -> Iterator[CheckResult]:
 
 def _eased(condition: str, pressure: model_pressure.Pressure) -> list[str]:
     """Return a clause for a condition although no threshold is crossed now."""
-    rows = list(pressure.of(condition))
-    if not any(own and threshold.free is not None for threshold, own, _crossed in rows):
+    rows = list(pressure.measures_of(condition))
+    if not any(is_own and threshold.free is not None for threshold, is_own, _crossed in rows):
         return []
     if condition == "MemoryPressure":
         return [
@@ -234,7 +234,7 @@ def _pressed(cluster: Cluster, view: NodeView, conditions: list[Condition]) -> D
         proofs.append(_condition(cluster, view, condition))
         if view.host is not None:
             kind, pressure = condition.type or "", view.host.pressure
-            crossed, more = model_pressure.told(kind, view.host.host, pressure)
+            crossed, more = model_pressure.describe_condition(kind, view.host.host, pressure)
             clauses += crossed or _eased(kind, pressure)
             proofs += more
     measured = ""

@@ -75,7 +75,7 @@ def _shared_hit(host: Host, node: NodeSwap, document: Mapping[str, Any]) -> Dete
         return replace(hit, rank=1)
     paths = sorted(swap.active.path for swap in node.on)
     rank = 1
-    if any(node.own(swap) for swap in node.on):
+    if any(node.owns_swap(swap) for swap in node.on):
         rank = 0
     return replace(hit, kernel=shared_kernel.token(document, "swap", *paths), rank=rank)
 
@@ -140,7 +140,7 @@ def _remedy(node: NodeSwap, coming: list[Source]) -> str:
             "set failSwapOn: false where pods are meant to use swap (memorySwap.swapBehavior), or"
             " take that away: nothing is switched off here before"
         )
-    if node.on and not any(node.own(swap) for swap in node.on):
+    if node.on and not any(node.owns_swap(swap) for swap in node.on):
         return (
             "switch it off on the machine that runs this container, or in the container whose file"
             " it is"

@@ -52,12 +52,12 @@ class _Kept:
         self.nodes.update((view.name, view) for view in at)
         self.entries.append(entry)
         helpless = nodes.helpless(entry, [view.name for view in at])
-        others = [reason for reason in nodes.of(entry) if _counts(reason)]
-        self.plain = self.plain or (not others and not helpless)
+        other_reasons = [reason for reason in nodes.reasons_of(entry) if _counts(reason)]
+        self.plain = self.plain or (not other_reasons and not helpless)
         self.helpless += [name for name in helpless if name not in self.helpless]
         if not self.others:
             # A node that is not ready is known by its taint already.
-            self.others = tuple(reason for reason in others if not self._covers(reason))
+            self.others = tuple(reason for reason in other_reasons if not self._covers(reason))
 
     def _covers(self, reason: excluded_nodes.Excluded) -> bool:
         return bool(reason.nodes) and set(reason.nodes or ()) <= set(self.nodes)
@@ -158,7 +158,7 @@ def _met_taints(
     off: of each group of nodes the taints that keep the pod away; nodes: each with the place of its
     group.
     """
-    for reason in taints.told(message):
+    for reason in taints.parse_reasons(message):
         if reason.taint is None and reason.kind != "taints":
             continue
         carriers = _carriers(reason.taint, off, nodes)
@@ -172,16 +172,19 @@ def _met_taints(
 
 
 def _carriers(
-    wanted: Taint | None, off: list[tuple[Taint, ...]], nodes: list[tuple[NodeView, int]]
+    target_taint: Taint | None, off: list[tuple[Taint, ...]], nodes: list[tuple[NodeView, int]]
 ) -> dict[Taint, list[NodeView]]:
     """Return the nodes with each taint that keeps the pod away.
 
-    wanted: the only taint that counts, where one is given
+    target_taint: the only taint that counts, where one is given
     """
     carriers: dict[Taint, list[NodeView]] = {}
     for view, group in nodes:
         for taint in off[group]:
-            if wanted is None or (taint.key, taint.value) == (wanted.key, wanted.value):
+            if target_taint is None or (taint.key, taint.value) == (
+                target_taint.key,
+                target_taint.value,
+            ):
                 carriers.setdefault(taint, []).append(view)
     return carriers
 
@@ -189,9 +192,9 @@ def _carriers(
 def _keeps(cluster: Cluster, kept: _Kept) -> Detection:
     owner, name = kept.explained.owner, one_line(kept.explained.taint, 400)
     names = sorted(kept.nodes)
-    where = ""
+    location = ""
     if names:
-        where = f" of {and_others(names)}"
+        location = f" of {and_others(names)}"
     severity: str | None = "info"
     if kept.plain and owner.kind != "lifecycle":
         severity = None
@@ -201,7 +204,7 @@ def _keeps(cluster: Cluster, kept: _Kept) -> Detection:
         host, node = wording.host_name(view), view.name
     advice, more = _advice(kept)
     return Detection(
-        f"the taint {name}{where} keeps {waiting_pods.owners(kept.entries)} away:"
+        f"the taint {name}{location} keeps {waiting_pods.owners(kept.entries)} away:"
         f" {waiting_pods.wait(kept.pods)}; set by {owner.who}: {owner.means}",
         tuple(_kept_proofs(cluster, kept, names)),
         f"{advice}. Who takes it away: {owner.removed_by}. What must not: {owner.never}{more}",

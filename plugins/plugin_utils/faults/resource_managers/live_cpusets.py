@@ -161,9 +161,9 @@ def _wanted(node: Node, container: Container) -> cpuset.CPUs | None:
     state = node.state
     if state is None or container.name is None:
         return None
-    own, pod = state.entries.get(_key(state, container)), container.pod_uid
-    if own is not None:
-        return own
+    own_cpus, pod = state.entries.get(_key(state, container)), container.pod_uid
+    if own_cpus is not None:
+        return own_cpus
     # Init containers share the CPUs of those that follow, and the kubelet leaves the pause
     # container alone; of what is in no entry, only a pod without any is surely on the shared set.
     if any(holder == pod for holder, dummy in state.entries):
@@ -195,11 +195,11 @@ def unfreezable(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult
     """KM311: a cgroup that runc cannot freeze to change its CPUs, or that stays frozen."""
     log = contract.answer(document, KubeletLog).lines
     errors = [line for line in log if FREEZE in line.lower()]
-    seen = contract.answer(document, Pinning)
+    pinning = contract.answer(document, Pinning)
     if errors:
-        hit = _freeze_failure(host, _freeze_proofs(host, errors, seen))
-    elif seen.frozen:
-        hit = _left_frozen(host, len(seen.frozen), _freeze_proofs(host, errors, seen))
+        hit = _freeze_failure(host, _freeze_proofs(host, errors, pinning))
+    elif pinning.frozen:
+        hit = _left_frozen(host, len(pinning.frozen), _freeze_proofs(host, errors, pinning))
     else:
         missing = host.missing("kubelet_log") + host.missing("pinning")
         yield CheckResult((), missing, host=host.host)
@@ -207,15 +207,15 @@ def unfreezable(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult
     yield CheckResult((hit,), host=host.host)
 
 
-def _freeze_proofs(host: Host, errors: list[str], seen: Pinning) -> tuple[EvidenceRef, ...]:
+def _freeze_proofs(host: Host, errors: list[str], pinning: Pinning) -> tuple[EvidenceRef, ...]:
     proofs = [EvidenceRef("log", host.host, text=line) for line in errors[-3:]]
-    proofs += [_frozen(host, cgroup) for cgroup in (seen.frozen or ())[:SHOWN]]
+    proofs += [_frozen(host, cgroup) for cgroup in (pinning.frozen or ())[:SHOWN]]
     if errors:
-        stuck = seen.stuck or ()
+        stuck = pinning.stuck or ()
         named = tuple(container for container in stuck if _is_named(container, errors))
         proofs += [_stuck(host, container) for container in (named or stuck)[:SHOWN]]
-    if seen.runc:
-        proofs.append(EvidenceRef("process", host.host, text=_returned(seen.runc)))
+    if pinning.runc:
+        proofs.append(EvidenceRef("process", host.host, text=_returned(pinning.runc)))
     return tuple(proofs)
 
 

@@ -45,18 +45,18 @@ PerNode = Callable[[Node], Iterator[Detection]]
 def per_node(
     look: PerNode,
     *needs: str,
-    own: Callable[[Node], bool] | None = None,
+    own_evidence: Callable[[Node], bool] | None = None,
     collector: str = "devices",
     silent: Callable[[Node], bool] | None = None,
 ) -> Callable[[Cluster], Iterator[CheckResult]]:
     """Return a check of a cluster that evaluates each node. needs: collectors of the API.
 
-    own: whether the node's own evidence, of this collector, decides there. silent: whether the
-    evidence of its pods lacks what decides.
+    own_evidence: whether the node's own evidence, of this collector, decides there. silent:
+    whether the evidence of its pods lacks what decides.
     """
 
     def node_missing(cluster: Cluster, node: Node) -> Iterator[Missing]:
-        if own is not None and own(node):
+        if own_evidence is not None and own_evidence(node):
             yield from node.missing(collector)
             if collector == "kubelet":
                 yield from untimed(cluster, node)
@@ -94,7 +94,7 @@ def each_node_check(
     title: str,
     *,
     cluster_needs: tuple[str, ...],
-    own: Callable[[Node], bool] | None = None,
+    own_evidence: Callable[[Node], bool] | None = None,
     collector: str = "devices",
     silent: Callable[[Node], bool] | None = None,
     **metadata: Any,
@@ -102,7 +102,9 @@ def each_node_check(
     """Register a cluster check that looks at each Node; see per_node and cluster_check."""
 
     def register(look: PerNode) -> PerNode:
-        check = per_node(look, *cluster_needs, own=own, collector=collector, silent=silent)
+        check = per_node(
+            look, *cluster_needs, own_evidence=own_evidence, collector=collector, silent=silent
+        )
         cluster_check(code, title, cluster_needs=cluster_needs, **metadata)(check)
         return look
 
@@ -153,7 +155,7 @@ def short_of_cpus(node: Node) -> Iterator[Detection]:
         node,
         "cpu",
         "smt",
-        what="the CPU manager had not the CPUs that it asks for",
+        reason="the CPU manager had not the CPUs that it asks for",
         advice=(
             "compare the node's exclusive CPUs and its reservation with the request; with"
             " full-pcpus-only whole cores are needed"
@@ -167,7 +169,7 @@ def short_of_memory(node: Node) -> Iterator[Detection]:
     return _rejections(
         node,
         "memory",
-        what="the memory manager had not the memory that it asks for",
+        reason="the memory manager had not the memory that it asks for",
         advice="compare reservedMemory and memory_manager_state of the node with the request",
     )
 
@@ -178,7 +180,7 @@ def unaligned(node: Node) -> Iterator[Detection]:
     return _rejections(
         node,
         "topology",
-        what="its resources cannot be aligned to the node's topology",
+        reason="its resources cannot be aligned to the node's topology",
         advice=(
             "ask for what fits into one NUMA node, or choose another topologyManagerPolicy for this"
             " node"
@@ -302,7 +304,7 @@ def _holding_proof(node: Node, holding: Holding) -> EvidenceRef:
 
 def _holding_state(node: Node, holding: Holding) -> str:
     state = _STATES[holding.state]
-    running = (node.seen and node.seen.running) or ()
+    running = (node.evidence and node.evidence.running) or ()
     if holding.state in ("gone", "ended") and holding.pod_uid in running:
         state += ", but had processes when the node was asked"
     return state
@@ -338,14 +340,14 @@ def _shortages(node: Node) -> Iterator[_Shortage]:
 
 def _competitors(node: Node, pod: Pod, resource: str) -> list[Pod]:
     """Return the other pods that requested this resource when the rejected one came."""
-    others = [
+    other_pods = [
         other for other in node.pods if other.requests.get(resource) and other.alive_at(pod.came)
     ]
-    siblings = [other for other in others if _one_owner(pod, other)]
+    siblings = [other for other in other_pods if _one_owner(pod, other)]
     # More than were asked for: two controller managers, or a replacement.
     if len(siblings) >= (pod.wanted or 1):
-        return [other for other in others if other not in siblings]
-    return others
+        return [other for other in other_pods if other not in siblings]
+    return other_pods
 
 
 def _available(node: Node, pod: Pod) -> int:
@@ -454,8 +456,8 @@ def two_schedulers(node: Node) -> Iterator[Detection]:
         foreign = [pod for pod in scheduled if pod.scheduler != shortage.pod.scheduler]
         if shortage.pod not in scheduled or not foreign:
             continue
-        own = shortage.total - _sum(foreign, shortage.resource)
-        if shortage.total > shortage.available >= own:
+        own_count = shortage.total - _sum(foreign, shortage.resource)
+        if shortage.total > shortage.available >= own_count:
             names = sorted({pod.scheduler for pod in scheduled if pod.scheduler})
             yield _hit(
                 node,
@@ -479,7 +481,7 @@ def _is_scheduled(pod: Pod) -> bool:
     applies="nodes with rejected pods that asked for devices",
     needs=("devices",),
     cluster_needs=("rejected", "nodes"),
-    own=lambda node: bool(node.rejected),
+    own_evidence=lambda node: bool(node.rejected),
 )
 def not_given_back(node: Node) -> Iterator[Detection]:
     """KM322: the kubelet counted devices of pods that end or have ended."""
@@ -548,7 +550,7 @@ def _before(holding: Holding, pod: Pod) -> bool:
     needs=("kubelet", "devices"),
     cluster_needs=("rejected", "nodes"),
     explained_by=causes("KM324", "KM325"),
-    own=lambda node: bool(of_devices(node)),
+    own_evidence=lambda node: bool(of_devices(node)),
     collector="kubelet",
 )
 def admitted_again(node: Node) -> Iterator[Detection]:
@@ -625,7 +627,7 @@ def untimed(cluster: Cluster, node: Node) -> Iterator[Missing]:
     applies="nodes with device plugins",
     needs=("devices",),
     cluster_needs=("nodes",),
-    own=silent_nodes,
+    own_evidence=silent_nodes,
 )
 def unhealthy(node: Node) -> Iterator[Detection]:
     """KM323: fewer devices may be given out than the plugin reports."""
@@ -664,7 +666,7 @@ def _known(node: Node, resource: str) -> list[EvidenceRef]:
     applies="nodes with device plugins",
     needs=("devices",),
     cluster_needs=("nodes",),
-    own=silent_nodes,
+    own_evidence=silent_nodes,
 )
 def unregistered(node: Node) -> Iterator[Detection]:
     """KM324: no plugin serves a resource that the kubelet knows."""
@@ -684,8 +686,8 @@ def _unregistered_hit(node: Node, resource: str, capacity: int, requested: bool)
         # The plugin may have been taken away on purpose.
         severity = "info"
     folder = None
-    if node.seen is not None:
-        folder = node.seen.folder
+    if node.evidence is not None:
+        folder = node.evidence.folder
     return _hit(
         node,
         f"no device plugin serves {resource} on {node.name}",
@@ -712,7 +714,7 @@ def _sockets(node: Node) -> str:
         text += f"; nothing listens on {', '.join(dead)}"
     if older:
         text += f"; older than the kubelet's own, so not registered with it: {', '.join(older)}"
-    if node.seen and node.seen.kubelet_socket and not dead:
+    if node.evidence and node.evidence.kubelet_socket and not dead:
         text += (
             "; the kubelet created its own socket again when it started, and no plugin has come"
             " since"
@@ -769,7 +771,7 @@ def _crash_hit(node: Node, plugin: DevicePlugin, container: PluginContainer) -> 
     applies="nodes with rejected pods",
     needs=("devices",),
     cluster_needs=("rejected", "nodes"),
-    own=lambda node: bool(node.rejected),
+    own_evidence=lambda node: bool(node.rejected),
 )
 def changed_ids(node: Node) -> Iterator[Detection]:
     """KM326: running pods hold devices that the plugin no longer reports."""
@@ -806,7 +808,7 @@ def _is_lost(holding: Holding, resource: str, ids: Iterable[str]) -> bool:
     risk=3,
     needs=("devices",),
     cluster_needs=("rejected", "nodes"),
-    own=lambda node: bool(node.resources),
+    own_evidence=lambda node: bool(node.resources),
     silent=undated,
 )
 def corrupt(node: Node) -> Iterator[Detection]:
@@ -853,13 +855,13 @@ def _forgotten_hit(node: Node, forgotten: list[tuple[Pod, str]]) -> Detection:
     )
 
 
-def _rejections(node: Node, *kinds: str, what: str, advice: str) -> Iterator[Detection]:
+def _rejections(node: Node, *kinds: str, reason: str, advice: str) -> Iterator[Detection]:
     """Yield the hit of a node's rejections of these kinds."""
     pods = [pod for pod in node.rejected if pod.refusal.kind in kinds]
     if pods:
         yield _hit(
             node,
-            f"the kubelet of {node.name} rejected {_first_of(pods)}: {what}",
+            f"the kubelet of {node.name} rejected {_first_of(pods)}: {reason}",
             [_pod_proof(pod, pod.said) for pod in pods[:SHOWN]],
             advice,
         )

@@ -130,8 +130,8 @@ def knows_accepted_policy(node: Node) -> bool:
 def _require_accepted(node: Node, *keys: str) -> None:
     """Raise RefusedError where a kubelet refuses one of these settings."""
     configuration = refused_configuration.judged(node)
-    if configuration.of(*keys):
-        reason = configuration.why
+    if configuration.refuses(*keys):
+        reason = configuration.reason
         raise RefusedError(f"its kubelet refuses its configuration (KM506): {reason}")
 
 
@@ -209,7 +209,7 @@ def _before_reset(node: Node) -> str:
     configuration = refused_configuration.judged(node)
     if not configuration.refused:
         return ""
-    reason = configuration.why.replace("{", "{{").replace("}", "}}")
+    reason = configuration.reason.replace("{", "{{").replace("}", "}}")
     return f"first correct what its kubelet refuses (KM506: {reason}); then "
 
 
@@ -401,7 +401,8 @@ def _holders(state: CpuState, cpus: cpuset.CPUs) -> list[str]:
     """Return the first containers that have any of these CPUs, as text."""
     holders = [entry for entry in sorted(state.entries.items()) if entry[1] & cpus]
     return [
-        f"{container} of pod {pod} has {cpuset.text(own)}" for (pod, container), own in holders[:5]
+        f"{container} of pod {pod} has {cpuset.text(own_cpus)}"
+        for (pod, container), own_cpus in holders[:5]
     ]
 
 
@@ -422,14 +423,14 @@ def changed_machine(host: Host, node: Node) -> Iterator[Detection]:
     online = node.online
     if online is None:
         raise Unjudged("which CPUs are online could not be read")
-    known = _known_cpus(node, node.state)
-    if known == online:
+    known_cpus = _known_cpus(node, node.state)
+    if known_cpus == online:
         return
     yield _hit(
         host,
         node,
         f"the CPUs of {host.node or host.host} are not those of its state"
-        f" ({_difference(known, online)}): {consequence(node)}",
+        f" ({_difference(known_cpus, online)}): {consequence(node)}",
         [
             EvidenceRef(
                 "file", host.host, path="/sys/devices/system/cpu/online", text=cpuset.text(online)
@@ -441,21 +442,21 @@ def changed_machine(host: Host, node: Node) -> Iterator[Detection]:
 
 def _known_cpus(node: Node, state: CpuState) -> cpuset.CPUs:
     """Return the CPUs of the machine when its state was written; raise Unjudged where unknown."""
-    known = state.default | state.assigned
+    known_cpus = state.default | state.assigned
     if not node.strict:
-        return known
+        return known_cpus
     reservation = node.reservation()
     if reservation.cpus is None:
         raise Unjudged(reservation.why, "kubelet")
-    return known | reservation.cpus
+    return known_cpus | reservation.cpus
 
 
-def _difference(known: cpuset.CPUs, online: cpuset.CPUs) -> str:
+def _difference(known_cpus: cpuset.CPUs, online: cpuset.CPUs) -> str:
     changes = []
-    if known - online:
-        changes.append(f"{cpuset.text(known - online)} went")
-    if online - known:
-        changes.append(f"{cpuset.text(online - known)} came")
+    if known_cpus - online:
+        changes.append(f"{cpuset.text(known_cpus - online)} went")
+    if online - known_cpus:
+        changes.append(f"{cpuset.text(online - known_cpus)} came")
     return " and ".join(changes)
 
 

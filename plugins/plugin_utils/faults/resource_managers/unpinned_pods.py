@@ -162,7 +162,7 @@ def _pod_proofs(subject: Subject) -> Iterator[EvidenceRef]:
 
 def _mismatch(item: PinnableItem) -> str:
     """Return why a pod or template is not Guaranteed, as text."""
-    mismatch = qos.said(qos.lacks(item))
+    mismatch = qos.describe_lacks(qos.lacks(item))
     if mismatch:
         return mismatch
     if item.expected:

@@ -92,7 +92,7 @@ def _schedulers(cluster: Cluster) -> _Schedulers:
     for host in cluster.hosts:
         if host.status != "ok" or not host.control_plane:
             continue
-        for process in host.control_plane.of(SCHEDULER):
+        for process in host.control_plane.processes_of(SCHEDULER):
             running.append((host, process))
             defect = node_tree.defect(process.release)
             if defect is None:
@@ -124,10 +124,10 @@ def zone_key(labels: Mapping[str, str]) -> str:
 def _zones(cluster: Cluster) -> Counter[str] | None:
     """Return how many nodes each zone has; None where the evidence lacks their labels."""
     labels = [node.labels for node in cluster.typed(Nodes).items]
-    known = [found for found in labels if found is not None]
-    if not known or len(known) < len(labels):
+    known_labels = [node_labels for node_labels in labels if node_labels is not None]
+    if not known_labels or len(known_labels) < len(labels):
         return None
-    return Counter(map(zone_key, known))
+    return Counter(map(zone_key, known_labels))
 
 
 def _no_zones(cluster: Cluster) -> list[Missing]:
@@ -260,8 +260,8 @@ def leader(cluster: Cluster) -> tuple[LockObject | None, Host | None, bool]:
     locks = leader_election.lock_names(leading)
     if lock.name not in locks:
         return lock, None, False
-    others = [process for other, process in running if other.host != host.host]
-    return lock, host, any(_could_take_over(process, locks) for process in others)
+    other_processes = [process for other, process in running if other.host != host.host]
+    return lock, host, any(_could_take_over(process, locks) for process in other_processes)
 
 
 def _could_take_over(process: Process, locks: Collection[str]) -> bool:
@@ -347,8 +347,8 @@ def _lost_hits(
     proofs = [_zones_proof(cluster, zones), explained.proof, *_proofs(schedulers.faulty)]
     more = ""
     if explained.others:
-        others = and_others(list(explained.others))
-        more = f"; by the replay of its log also {others}, which no pod names"
+        other_names = and_others(list(explained.others))
+        more = f"; by the replay of its log also {other_names}, which no pod names"
     return tuple(
         _lost(cluster, by_name[name], pods, proofs, more, order(zones))
         for name, pods in sorted(lost_nodes.nodes.items())
@@ -518,7 +518,7 @@ def _explained(cluster: Cluster, targets: frozenset[str]) -> lost_nodes_cause.Ex
     _lock, host, _ready = leader(cluster)
     process = None
     if host and host.control_plane:
-        process = next(iter(host.control_plane.of(SCHEDULER)), None)
+        process = next(iter(host.control_plane.processes_of(SCHEDULER)), None)
     nodes = cluster.typed(Nodes).items
     zone_of = {str(node.name): zone_key(node.labels or {}) for node in nodes}
     return lost_nodes_cause.explained(cluster, host, process, zone_of, targets)

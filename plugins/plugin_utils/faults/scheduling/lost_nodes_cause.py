@@ -151,10 +151,10 @@ def _replayed(
     first: Mapping[str, str], later: list[tuple[str, str]], targets: frozenset[str]
 ) -> str:
     """Return what the scheduler's list lacks after the replay, and what of it is not known."""
-    seen: dict[str, list[str]] = {}
+    zone_nodes: dict[str, list[str]] = {}
     for name in sorted(targets & first.keys()):
-        seen.setdefault(first[name], []).append(name)
-    counts = {zone: len(names) for zone, names in seen.items()}
+        zone_nodes.setdefault(first[name], []).append(name)
+    counts = {zone: len(names) for zone, names in zone_nodes.items()}
     joined = node_tree_history.from_joins(first, later, counts)
     incomplete = joined.unnamed is not None and not targets <= {*first, *joined.named}
     if joined.impossible or incomplete:
@@ -168,7 +168,7 @@ def _replayed(
             " pods were scheduled in between)"
         )
     parts = [
-        f"{count} of {_zone(zone)}{_named(seen.get(zone, []), count)}"
+        f"{count} of {_zone(zone)}{_named(zone_nodes.get(zone, []), count)}"
         for zone, count in sorted(joined.unnamed.items())
     ]
     return (

@@ -188,7 +188,7 @@ def _full_name(row: DaemonSet) -> str:
     current_only=True,
     explained_by=causes("KM115"),
 )
-def held(cluster: Cluster) -> Iterator[CheckResult]:
+def gated_pods(cluster: Cluster) -> Iterator[CheckResult]:
     """KM219: pods with scheduling gates, which no scheduler takes."""
     if cluster.key is None:
         yield without_kubernetes()

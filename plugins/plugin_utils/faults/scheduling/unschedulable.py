@@ -226,7 +226,7 @@ def _schedulers(cluster: Cluster) -> list[tuple[Host, Any]]:
     schedulers = []
     for host in cluster.hosts:
         if host.control_plane:
-            schedulers += [(host, item) for item in host.control_plane.of(SCHEDULER)]
+            schedulers += [(host, item) for item in host.control_plane.processes_of(SCHEDULER)]
     return schedulers
 
 
@@ -310,13 +310,13 @@ def _unserved(cluster: Cluster, entry: UnseenPods, served: list[str]) -> Detecti
     waits = f"{pods} wait"
     if pods == 1:
         waits = f"{pods} waits"
-    others = ""
+    other_schedulers = ""
     if served:
         listed = and_others([one_line(item, 80) for item in served])
-        others = f"; those of the control plane are {listed}"
+        other_schedulers = f"; those of the control plane are {listed}"
     return Detection(
         f"no kube-scheduler of these hosts is {name}, and nothing has said anything of the pods"
-        f" that want it: {waits}, the oldest since {one_line(entry.since, 40)}{others}",
+        f" that want it: {waits}, the oldest since {one_line(entry.since, 40)}{other_schedulers}",
         (
             EvidenceRef(
                 "api",
@@ -344,7 +344,7 @@ def _counted(entry: PendingPods, nodes: excluded_nodes.Nodes) -> list[Excluded]:
 
     They concern nodes that the pod does not ask for, or the control plane's.
     """
-    reasons = nodes.of(entry)
+    reasons = nodes.reasons_of(entry)
     # it counts no nodes, and contains nothing that is known here
     if not reasons and entry.message:
         return [Excluded("unknown", one_line(entry.message, 300), None)]
@@ -445,17 +445,17 @@ class _Waiters:
         """
         if not reasons:
             return
-        others = _other_reasons(reasons, counted)
-        if not others or any(reason.lack for reason in reasons):
+        other_reasons = _other_reasons(reasons, counted)
+        if not other_reasons or any(reason.lack for reason in reasons):
             self.alone = True
-        self.others = self.others or tuple(others)
+        self.others = self.others or tuple(other_reasons)
         for reason in reasons:
             for text, names in _proven(reason):
                 self.known.setdefault(one_line(text, 250), set()).update(names)
         if not self.waiting:
             self.spared = [
                 (one_line(f"not for {_named(entry)}: {text}", 320), names)
-                for text, names in excluded_nodes.spared(nodes.of(entry), reasons)
+                for text, names in excluded_nodes.spared(nodes.reasons_of(entry), reasons)
             ]
         self.waiting.append((entry, reasons))
 
@@ -465,10 +465,12 @@ def _other_reasons(reasons: list[Excluded], counted: list[Excluded]) -> list[Exc
 
     A taint sets nodes apart, which is no reason why the other nodes do not fit.
     """
-    others = [reason for reason in counted if reason not in reasons and reason.kind != "taint"]
+    other_reasons = [
+        reason for reason in counted if reason not in reasons and reason.kind != "taint"
+    ]
     if reasons[0].kind == "resource":
-        return others
-    return [reason for reason in others if not reason.unsaid]
+        return other_reasons
+    return [reason for reason in other_reasons if not reason.unsaid]
 
 
 def _no_node(group: _Waiters, lack: str) -> str:

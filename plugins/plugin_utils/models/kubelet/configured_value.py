@@ -88,8 +88,8 @@ class ConfiguredKubelet:
         answers = [judge(release) for release in self.since(first)]
         reasons = [answer for answer in answers if answer]
         if reasons and len(reasons) == len(answers):
-            known = tuple(setting for setting in settings if setting is not None)
-            return [Refusal(key, reasons[-1], known)]
+            known_settings = tuple(setting for setting in settings if setting is not None)
+            return [Refusal(key, reasons[-1], known_settings)]
         if reasons or None in answers:
             return [Unsure(key, f"{key}: {self._doubt()}")]
         return []

@@ -60,11 +60,11 @@ _STATUS = {
 }
 _FAILED = frozenset(("exit-code",)) | systemd_unit.START_LIMIT
 
-# (cause, text, what). A text begins where the line does, or behind a colon, a comma or a bracket;
-# "(?P<q…>\d+)" stands for a quoted part.
+# (cause, text, subject). A text begins where the line does, or behind a colon, a comma or a
+# bracket; "(?P<q…>\d+)" stands for a quoted part.
 _TEXTS = tuple(
-    (cause, re.compile(r"(?:^|[:,] |\[)(?:" + text + ")"), what)
-    for cause, text, what in (
+    (cause, re.compile(r"(?:^|[:,] |\[)(?:" + text + ")"), subject)
+    for cause, text, subject in (
         # m both; "Running" up to 1.15 (kubernetes-facts 7, k/k#50373, AKSFlexNode#67)
         (SWAP, r"[Rr]unning with swap on is not supported", ""),
         # m 1.36.3; from 1.35 on by default (OpenShell#360, k0s#7264)
@@ -312,7 +312,7 @@ def _key(death: Death) -> tuple[str, str]:
     return death.cause, death.what
 
 
-def said(lines: Sequence[str]) -> Death | None:
+def newest_death(lines: Sequence[str]) -> Death | None:
     """Return the exit cause in the newest start, whatever systemd shows of the unit now.
 
     A kubelet that was stopped later had ended before.
@@ -330,9 +330,9 @@ def said(lines: Sequence[str]) -> Death | None:
 def _death(start: Start, unit: Unit) -> Death | None:
     if start.exit == ("exited", 0):
         return None
-    known = _by_unit(start, unit)
-    if known is not None:
-        return known
+    unit_death = _by_unit(start, unit)
+    if unit_death is not None:
+        return unit_death
     final = unit_journal.last(start)
     if final is None:
         return _name(start) or _nameless(start, unit)

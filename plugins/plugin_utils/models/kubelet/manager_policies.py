@@ -236,8 +236,8 @@ def _nodes(
     if option is not None and _WHOLE.fullmatch(option.value):
         limit = int(option.value)
     numa = kubelet.node.numa
-    known = kubelet.release is not None and kubelet.release >= SINCE[TOPOLOGY]
-    if known and numa is not None and len(numa) > limit:
+    has_policy = kubelet.release is not None and kubelet.release >= SINCE[TOPOLOGY]
+    if has_policy and numa is not None and len(numa) > limit:
         yield Refusal(
             TOPOLOGY,
             f"{_shown(TOPOLOGY, policy, setting)}; this machine has {len(numa)} NUMA nodes, and "

@@ -143,12 +143,12 @@ def _needed(kubelet: ConfiguredKubelet, kind: Reserved, setting: Setting) -> Ite
     """Check the cgroup and the amounts that one value needs."""
     cgroup = kubelet.config.setting(kind.cgroup, kind.cgroup_flag)
     if cgroup is None or not cgroup.value:
-        why = f"{setting.text}; it needs {kind.cgroup}, which is not set"
-        yield from kubelet.refused(ENFORCE, (1, 15), lambda release: why, setting)
+        reason = f"{setting.text}; it needs {kind.cgroup}, which is not set"
+        yield from kubelet.refused(ENFORCE, (1, 15), lambda release: reason, setting)
         return
     if not kubelet.config.mapping(kind.amounts, kind.amounts_flag) and not _by_list(kubelet, kind):
-        why = f"{setting.text}; it needs {kind.amounts}, which is not set"
-        yield from kubelet.refused(ENFORCE, (1, 14), lambda release: why, setting)
+        reason = f"{setting.text}; it needs {kind.amounts}, which is not set"
+        yield from kubelet.refused(ENFORCE, (1, 14), lambda release: reason, setting)
     if kubelet.node.running and not kubelet.node.proven and _missing(kubelet, cgroup.value):
         yield Unsure(
             kind.cgroup,

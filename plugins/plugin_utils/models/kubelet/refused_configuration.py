@@ -56,12 +56,12 @@ class Judged:
     refused: tuple[Refusal, ...] = ()
     unsure: tuple[str, ...] = ()
 
-    def of(self, *keys: str) -> bool:
+    def refuses(self, *keys: str) -> bool:
         """Return whether one of these keys is refused."""
         return any(refusal.key in keys for refusal in self.refused)
 
     @property
-    def why(self) -> str:
+    def reason(self) -> str:
         """Return all that is refused, in one clause."""
         return "; and ".join(refusal.why for refusal in self.refused[:SHOWN])
 
@@ -97,7 +97,7 @@ def cannot_start(host: str, node: Node) -> str:
     if result.refused:
         return (
             f"the kubelet of {host} would not start, it refuses its configuration (KM506): "
-            f"{result.why}; correct that first"
+            f"{result.reason}; correct that first"
         )
     if result.unsure:
         doubts = "; ".join(result.unsure[:SHOWN])
@@ -107,12 +107,12 @@ def cannot_start(host: str, node: Node) -> str:
 
 def other_end(host: str, document: Mapping[str, Any]) -> str:
     """Return why a kubelet's last log lines do not name its managers' state, or ""."""
-    why = status.read(document)
-    if why is None or not why.ended:
+    kubelet_status = status.read(document)
+    if kubelet_status is None or not kubelet_status.ended:
         return ""
-    death = _death(why, document)
+    death = _death(kubelet_status, document)
     if death is None:
-        if why.asked and why.unit.result == "success":
+        if kubelet_status.asked and kubelet_status.unit.result == "success":
             return ""
         return UNHEARD.format(host=host)
     if death.cause in OF_STATE and not manager_error.unreserved(death.line):
@@ -126,12 +126,18 @@ def other_end(host: str, document: Mapping[str, Any]) -> str:
     )
 
 
-def _death(why: status.KubeletStatus, document: Mapping[str, Any]) -> exit_cause.Death | None:
+def _death(
+    kubelet_status: status.KubeletStatus, document: Mapping[str, Any]
+) -> exit_cause.Death | None:
     """Return the exit cause with a line of the journal, if one has it."""
-    if why.death is not None and why.death.line:
-        return why.death
+    if kubelet_status.death is not None and kubelet_status.death.line:
+        return kubelet_status.death
     end, log = contract.answer(document, KubeletEnd), contract.answer(document, KubeletLog)
-    return exit_cause.said(end.lines) or exit_cause.said(log.lines) or why.death
+    return (
+        exit_cause.newest_death(end.lines)
+        or exit_cause.newest_death(log.lines)
+        or kubelet_status.death
+    )
 
 
 def places(
@@ -165,12 +171,12 @@ def _gives(line: str, word: str) -> bool:
     return word in words and not line.lstrip().startswith(("#", ";"))
 
 
-def named(document: Mapping[str, Any], what: str) -> tuple[Setting, ...]:
+def named(document: Mapping[str, Any], subject: str) -> tuple[Setting, ...]:
     """Return the settings that the last log lines mean: by their key, or by a policy's value."""
     node = cpu_manager.read(document)
     if node is None:
         return ()
-    key, _dummy, value = what.partition(": ")
+    key, _dummy, value = subject.partition(": ")
     if key in FLAGS:
         setting = node.config.setting(key, FLAGS[key])
         if setting is not None:

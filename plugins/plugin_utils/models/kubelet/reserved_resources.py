@@ -189,7 +189,7 @@ def _parts_of_files(kubelet: ConfiguredKubelet) -> list[Part]:
 
 def _memory(kubelet: ConfiguredKubelet, parts: list[Part]) -> Iterator[Found]:
     """Check reservedMemory: its parts under each policy, their sum under Static."""
-    refusals = [Refusal(MEMORY, why, (part.setting,)) for part, why in _wrong(parts)]
+    refusals = [Refusal(MEMORY, reason, (part.setting,)) for part, reason in _wrong(parts)]
     if refusals and kubelet.since(manager_policies.SINCE[manager_policies.MEMORY]):
         yield from refusals
         return
@@ -209,7 +209,7 @@ def _static_memory(
         return manager_policies.has_memory_manager(kubelet, release)
 
     try:
-        why = _absent(kubelet, parts) or _sums(kubelet, parts)
+        reason = _absent(kubelet, parts) or _sums(kubelet, parts)
     except _UnknownError as error:
         if any(map(has_manager, kubelet.since((1, 21)))):
             yield Unsure(MEMORY, f"{MEMORY}: {error}")
@@ -219,15 +219,15 @@ def _static_memory(
     def judge(release: Release) -> str | None:
         if not has_manager(release):
             return ""
-        return why
+        return reason
 
     yield from kubelet.refused(MEMORY, (1, 21), judge, *settings)
 
 
 def _wrong(parts: list[Part]) -> Iterator[tuple[Part, str]]:
-    seen: Counter[tuple[int, str]] = Counter()
+    counts: Counter[tuple[int, str]] = Counter()
     for part in parts:
-        seen[part.node, part.kind] += 1
+        counts[part.node, part.kind] += 1
         text = f"{MEMORY} of NUMA node {part.node}, {part.kind}: {part.setting.value}"
         if part.amount is None:
             yield part, f"{text}; accepted is a quantity such as 1Gi"
@@ -235,7 +235,7 @@ def _wrong(parts: list[Part]) -> Iterator[tuple[Part, str]]:
             yield part, f"{text}; accepted are memory and hugepages-<size>"
         elif part.amount == 0:
             yield part, f"{text}; it may not be zero"
-        elif seen[part.node, part.kind] > 1:
+        elif counts[part.node, part.kind] > 1:
             yield part, f"{text}; it is given twice"
 
 

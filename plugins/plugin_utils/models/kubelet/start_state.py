@@ -137,10 +137,10 @@ def _arguments_of_none(node: Node) -> list[str]:
 
 
 def _static_arguments(node: Node, state: cpu_manager_state.CpuState) -> list[str]:
-    known = state.default | state.assigned
-    if node.online is None or not known <= node.online or not _is_consistent(state):
+    state_cpus = state.default | state.assigned
+    if node.online is None or not state_cpus <= node.online or not _is_consistent(state):
         raise _NoStartError("its state does not fit the machine's CPUs, whatever the policy")
-    added = node.online - known
+    added = node.online - state_cpus
     if added:
         return _strict_arguments(node, added)
     arguments, reserved = [], node.reservation().cpus

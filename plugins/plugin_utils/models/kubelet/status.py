@@ -76,7 +76,7 @@ def read(document: Mapping[str, Any]) -> KubeletStatus | None:
     state = _state(unit, lines, contract.answer(document, System).clock)
     refused: tuple[Refusal, ...] = ()
     if state.kind in ENDED:
-        refused = tuple(unit_start.of(document, kubelet.unit, lines))
+        refused = tuple(unit_start.find_refusals(document, kubelet.unit, lines))
     past = unit_start.past(refused)
     if state.kind == systemd_unit.STOPPED and past is not None:
         state = replace(state, why=past.what)  # systemd did, not an operator

@@ -261,12 +261,12 @@ def compare(api: Iterable[str] | None, dump: Dump, message: str, faulty: bool | 
     if parsed.missing is not None and parsed.nodes is not None:
         reasons = parsed.nodes - parsed.missing
     if api is None:
-        why = "what nodes the API has is not known"
-        return _uncompared(None, parsed.nodes, reasons, why)
+        reason = "what nodes the API has is not known"
+        return _uncompared(None, parsed.nodes, reasons, reason)
     names = frozenset(api)
-    why = _why_uncounted(dump)
-    if why:
-        return _uncompared(len(names), parsed.nodes, reasons, why)
+    reason = _why_uncounted(dump)
+    if reason:
+        return _uncompared(len(names), parsed.nodes, reasons, reason)
     absent, more = tuple(sorted(names - dump.names)), tuple(sorted(dump.names - names))
     if absent or more:
         verdict, sentence = LACKING, _cache_differs(absent, more)
@@ -285,8 +285,10 @@ def _why_uncounted(dump: Dump) -> str:
     return ""
 
 
-def _uncompared(api: int | None, counted: int | None, reasons: int | None, why: str) -> Comparison:
-    sentence = f"nothing is compared: {why}"
+def _uncompared(
+    api: int | None, counted: int | None, reasons: int | None, reason: str
+) -> Comparison:
+    sentence = f"nothing is compared: {reason}"
     return Comparison(api, None, counted, reasons, (), (), UNKNOWN, sentence)
 
 

@@ -99,7 +99,7 @@ class Nodes:
             ]
         return self._off[tolerations]
 
-    def of(self, entry: PendingPods) -> tuple[Excluded, ...]:
+    def reasons_of(self, entry: PendingPods) -> tuple[Excluded, ...]:
         """Return what keeps this pod waiting. Several faults query it.
 
         The entry is kept, so that no other one can have its identity.
@@ -116,7 +116,7 @@ class Nodes:
         complete = message.nodes == len(self.views) and not message.missing and message.whole
         if complete:
             reasons = _rest(reasons, self.names)
-        names = [view.name for view in self.wanted(entry)]
+        names = [view.name for view in self.requested_nodes(entry)]
         parts: list[Excluded] = []
         for reason in reasons:
             parts += self._parted(entry, reason, names)
@@ -130,11 +130,11 @@ class Nodes:
 
         It is all of them where none has, or where that is not known.
         """
-        wanted = self.wanted(entry)
+        requested_nodes = self.requested_nodes(entry)
         without = frozenset().union(
             *(self.offers.without(entry, name) or () for name in self.offers.devices(entry))
         )
-        return [view for view in wanted if view.name not in without] or wanted
+        return [view for view in requested_nodes if view.name not in without] or requested_nodes
 
     def meant_for(self, entry: PendingPods) -> list[str]:
         """Return those of the able nodes that are not the control plane's, or all without others.
@@ -142,8 +142,10 @@ class Nodes:
         Every pod without its toleration meets the control plane's taint.
         """
         able, off = self.able(entry), self.off(entry.tolerations)
-        others = [view.name for view in able if not _is_control_plane(off[self.group[view.name]])]
-        return others or [view.name for view in able]
+        other_names = [
+            view.name for view in able if not _is_control_plane(off[self.group[view.name]])
+        ]
+        return other_names or [view.name for view in able]
 
     def helpless(self, entry: PendingPods, names: Sequence[str]) -> list[str]:
         """Return the devices without which the pod could not be on any of these nodes."""
@@ -157,20 +159,24 @@ class Nodes:
 
     def _with_meaning(self, entry: PendingPods, reasons: list[Excluded]) -> list[Excluded]:
         """Mark the reasons that are about nodes that are not for the pod."""
-        wanted, intended = self.wanted(entry), frozenset(self.meant_for(entry))
+        requested_nodes, intended = self.requested_nodes(entry), frozenset(self.meant_for(entry))
         return [
-            replace(reason, meant=reason.meant or self._meant(entry, reason, wanted, intended))
+            replace(
+                reason, meant=reason.meant or self._meant(entry, reason, requested_nodes, intended)
+            )
             for reason in reasons
         ]
 
-    def _parted(self, entry: PendingPods, reason: Excluded, wanted: list[str]) -> list[Excluded]:
+    def _parted(
+        self, entry: PendingPods, reason: Excluded, requested_names: list[str]
+    ) -> list[Excluded]:
         """Divide a clause on a resource: nodes with none are no reason as long as others have some.
 
         It is the same with a label that the pod asks for.
         """
         if reason.kind != "resource":
             return [reason]
-        lack = self.offers.lack(entry, reason.name, wanted or self.names)
+        lack = self.offers.lack(entry, reason.name, requested_names or self.names)
         without = self.offers.without(entry, reason.name)
         if without is None:
             return [replace(reason, lack=lack)]
@@ -182,7 +188,7 @@ class Nodes:
         return _divided(reason, nodes, without)
 
     def _unsaid(
-        self, entry: PendingPods, kinds: Collection[str], wanted: list[str]
+        self, entry: PendingPods, kinds: Collection[str], requested_names: list[str]
     ) -> Iterator[Excluded]:
         """Yield devices that no node has, where the scheduler ends before it checks them.
 
@@ -192,12 +198,12 @@ class Nodes:
         if {"resource", "pods"} & set(kinds):
             return
         for name in self.offers.devices(entry):
-            lack = self.offers.lack(entry, name, wanted or self.names)
+            lack = self.offers.lack(entry, name, requested_names or self.names)
             if lack:
-                text, nodes = f"the pod asks for {name}", tuple(wanted or self.names)
+                text, nodes = f"the pod asks for {name}", tuple(requested_names or self.names)
                 yield Excluded("resource", text, None, nodes, name, lack=lack, unsaid=True)
 
-    def wanted(self, entry: PendingPods) -> list[NodeView]:
+    def requested_nodes(self, entry: PendingPods) -> list[NodeView]:
         """Return the nodes that the pod asks for, by its selector or as a DaemonSet's pod.
 
         It is all of them where that is not known.
@@ -266,7 +272,7 @@ class Nodes:
         self,
         entry: PendingPods,
         reason: Excluded,
-        wanted: list[NodeView],
+        requested_nodes: list[NodeView],
         intended: frozenset[str],
     ) -> bool:
         """Return whether a reason is about nodes that are not for the pod."""
@@ -274,7 +280,7 @@ class Nodes:
             return True
         if reason.kind in ("affinity", "node_name"):
             # there are others that it asks for: why it cannot have those is the reason
-            return bool(wanted) and entry.off is not None
+            return bool(requested_nodes) and entry.off is not None
         if reason.kind == "taint":
             return _is_taint_meant(reason, intended)
         if not reason.nodes:
@@ -282,7 +288,9 @@ class Nodes:
         if reason.kind in ("cordon", "unready"):
             return not self._otherwise(entry, reason)
         # up to 1.22 a full node counts as such before selectors are checked
-        return reason.kind == "pods" and set(reason.nodes).isdisjoint(view.name for view in wanted)
+        return reason.kind == "pods" and set(reason.nodes).isdisjoint(
+            view.name for view in requested_nodes
+        )
 
     def _otherwise(self, entry: PendingPods, reason: Excluded) -> bool:
         """Return whether the pod could be on a named node without this reason.
@@ -379,11 +387,11 @@ def _with_nodes(reason: Excluded, nodes: tuple[str, ...]) -> Excluded:
     return reason
 
 
-def _left(reasons: list[Excluded], wanted: list[str]) -> list[Excluded]:
+def _left(reasons: list[Excluded], requested_names: list[str]) -> list[Excluded]:
     """Give the requested nodes without a named reason to the only reason without names."""
     unnamed = [index for index, reason in enumerate(reasons) if _is_unnamed(reason)]
     names = {name for reason in reasons for name in reason.nodes or ()}
-    remaining = tuple(name for name in wanted if name not in names)
+    remaining = tuple(name for name in requested_names if name not in names)
     if len(unnamed) != 1 or not remaining:
         return reasons
     reason = reasons[unnamed[0]]
@@ -439,13 +447,13 @@ def worded(reason: Excluded) -> str:
     return one_line(reason.text, 200)
 
 
-def besides(others: Sequence[Excluded]) -> str:
+def besides(other_reasons: Sequence[Excluded]) -> str:
     """Return the other reasons for the end of an advice; empty where there are none."""
-    if not others:
+    if not other_reasons:
         return ""
     texts = (
         f"{worded(reason)} ({one_line(spelled(reason.nodes, reason.count), 200)})"
-        for reason in others
+        for reason in other_reasons
     )
     reasons = "; ".join(list(dict.fromkeys(texts))[:5])
     return f". Beside it: {reasons}. A pod needs one node of which no reason is left"

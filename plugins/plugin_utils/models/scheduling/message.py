@@ -209,12 +209,12 @@ def _subject(kind: str, words: str) -> str:
     if kind == "resource" and resource:
         return resource.group("name")
     if kind == "taint":
-        return str(taints.told(words)[0].taint or "")
+        return str(taints.parse_reasons(words)[0].taint or "")
     return ""
 
 
 def _kind(text: str) -> str:
-    condition = next(iter(taints.told(text)), None)
+    condition = next(iter(taints.parse_reasons(text)), None)
     if condition is not None:
         return {"cordon": "cordon", "condition": "unready"}.get(condition.kind, "taint")
     for kind, pattern in _KINDS:

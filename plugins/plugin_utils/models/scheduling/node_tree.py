@@ -57,12 +57,12 @@ class Replay:
     @property
     def doubled(self) -> tuple[str, ...]:
         """Return the nodes that the list has more than once, in the order of the repetitions."""
-        seen: set[str] = set()
+        seen_names: set[str] = set()
         repeated: dict[str, None] = {}
         for name in self.snapshot:
-            if name in seen:
+            if name in seen_names:
                 repeated[name] = None
-            seen.add(name)
+            seen_names.add(name)
         return tuple(repeated)
 
 
@@ -126,10 +126,10 @@ def defect(version: Any) -> bool | None:
     parsed = _version(version)
     if parsed is not None and parsed.minor <= 17:
         return False  # a vendor's too: the faulty list was backported nowhere
-    known = algorithm(version)
-    if known is None:
+    variant = algorithm(version)
+    if variant is None:
         return None
-    return known == KEPT
+    return variant == KEPT
 
 
 @dataclass
@@ -191,14 +191,14 @@ class Tree:
         return tuple(name for zone in self.order for name in self.zones[zone].nodes)
 
 
-def replay(events: Iterable[Mapping[str, Any]], which: str) -> Replay:
+def replay(events: Iterable[Mapping[str, Any]], variant: str) -> Replay:
     """Return the list of the last round of scheduling, after these events in their order.
 
     An event is {add: name, zone: key}, {remove: name}, {move: name, zone: key} (a change of
     labels), or {round: how often}, with looked: how many nodes a round of 1.16 or older inspected,
     which are all by default. Raises HistoryError.
     """
-    if which not in ALGORITHMS:
+    if variant not in ALGORITHMS:
         raise HistoryError(f"the algorithm must be one of {', '.join(ALGORITHMS)}")
     if isinstance(events, (str, bytes, Mapping)) or not isinstance(events, Iterable):
         raise HistoryError("the history must be a list of events")
@@ -211,15 +211,15 @@ def replay(events: Iterable[Mapping[str, Any]], which: str) -> Replay:
         times, looked = _count(event, "round", place), None
         if event.get("looked") is not None:
             looked = _count(event, "looked", place)
-        steps += _steps(tree, which, times)
+        steps += _steps(tree, variant, times)
         if steps > MAX_STEPS:
             raise HistoryError(f"event {place}: too many rounds to replay")
-        result = _rounds(tree, result, which, times, looked)
+        result = _rounds(tree, result, variant, times, looked)
     return result
 
 
-def _steps(tree: Tree, which: str, times: int) -> int:
-    if which in (EACH_NODE, EACH_ROUND):
+def _steps(tree: Tree, variant: str, times: int) -> int:
+    if variant in (EACH_NODE, EACH_ROUND):
         return len(tree.zone_of) * times
     return len(tree.zone_of)
 
@@ -267,7 +267,7 @@ def _require_presence(tree: Tree, kind: str, name: str, place: int) -> None:
         raise HistoryError(f"event {place}: {name} is not there")
 
 
-def _rounds(tree: Tree, former: Replay, which: str, times: int, looked: int | None) -> Replay:
+def _rounds(tree: Tree, former: Replay, variant: str, times: int, looked: int | None) -> Replay:
     """Run these rounds: each makes the list that its algorithm makes.
 
     An algorithm that keeps its list makes none while the same nodes are there.
@@ -275,13 +275,13 @@ def _rounds(tree: Tree, former: Replay, which: str, times: int, looked: int | No
     count, rounds = len(tree.zone_of), former.rounds + times
     if not times:
         return former
-    if which in (KEPT, FIXED):
+    if variant in (KEPT, FIXED):
         if set(former.nodes) == tree.zone_of.keys():
             return Replay(former.snapshot, former.nodes, rounds)
-        if which == FIXED:
+        if variant == FIXED:
             tree.reset()
         return Replay(tuple(tree.next() for _node in range(count)), tree.names(), rounds)
-    if looked is not None and which == EACH_NODE:
+    if looked is not None and variant == EACH_NODE:
         count = min(count, looked)
     snapshot: tuple[str, ...] = ()
     for _round in range(times):

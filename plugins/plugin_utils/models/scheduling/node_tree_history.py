@@ -75,12 +75,13 @@ def _event(kind: str, name: str, zone: str) -> dict[str, Any]:
 def from_joins(
     first: Mapping[str, str],
     later: Sequence[tuple[str, str]],
-    known: Mapping[str, int] | None = None,
+    known_losses: Mapping[str, int] | None = None,
 ) -> Joined:
     """Return what the list lacks when nodes joined after its start.
 
     first: the nodes at its start with their zones; later: (node, zone) in the order of joining;
-    known: of each zone how many of the first are lost for certain, which rules out what is less.
+    known_losses: of each zone how many of the first are lost for certain, which rules out what is
+    less.
     """
     places, gaps = Counter(first.values()), max(0, len(later) - 1)
     if not later or not 0 < len(places) <= MAX_ZONES:
@@ -93,7 +94,7 @@ def from_joins(
         for order in permutations(sorted(places))
         for rounds in product((True, False), repeat=gaps)
     }
-    minimum = Counter(known or {})
+    minimum = Counter(known_losses or {})
     results = {result for result in results if minimum <= Counter(dict(result[0]))}
     if len(results) != 1:
         return Joined(None, impossible=not results)

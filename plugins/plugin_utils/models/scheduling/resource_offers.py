@@ -51,28 +51,28 @@ class Offers:
         """Return the nodes with fewer of these devices than the pod asks for; None if unknown."""
         if "/" not in name or not self._known:
             return None
-        asked = _asked(entry, name)
-        return frozenset(node for node in self._devices if self._has(node, name) < asked)
+        request = _asked(entry, name)
+        return frozenset(node for node in self._devices if self._has(node, name) < request)
 
-    def lack(self, entry: PendingPods, name: str, wanted: Collection[str]) -> Lack | None:
+    def lack(self, entry: PendingPods, name: str, nodes: Collection[str]) -> Lack | None:
         """Return the resource if none of these nodes has enough of it; None too if not known."""
-        asked, without = _asked(entry, name), self.without(entry, name)
+        request, without = _asked(entry, name), self.without(entry, name)
         if without is None:
-            return self._lack_of_largest(entry, name, asked)
-        if any(node not in without for node in wanted):
+            return self._lack_of_largest(entry, name, request)
+        if any(node not in without for node in nodes):
             return None
         return Lack(
             name,
-            asked,
-            max((self._has(node, name) for node in wanted), default=0),
+            request,
+            max((self._has(node, name) for node in nodes), default=0),
             tuple(node for node in self._devices if node not in without),
-            tuple(node for node in wanted if self._is_idle(node, name)),
+            tuple(node for node in nodes if self._is_idle(node, name)),
         )
 
-    def _lack_of_largest(self, entry: PendingPods, name: str, asked: int) -> Lack | None:
+    def _lack_of_largest(self, entry: PendingPods, name: str, request: int) -> Lack | None:
         most = self._largest.get(name)
-        if most is not None and name in (entry.asks or ()) and most < asked:
-            return Lack(name, asked, most)
+        if most is not None and name in (entry.asks or ()) and most < request:
+            return Lack(name, request, most)
         return None
 
     def _is_idle(self, node: str, name: str) -> bool:

@@ -129,7 +129,7 @@ class Seen:
         return False
 
     def activation(self, name: str) -> tuple[bool | None, str]:
-        """Return (on, why) of a unit that swap.target pulls in."""
+        """Return (on, reason) of a unit that swap.target pulls in."""
         if self.container:
             return False, IN_CONTAINER
         masks = {unit: self.masked(unit) for unit in (name, TARGET)}

@@ -67,63 +67,63 @@ SERVICES = (
 )
 
 
-def from_zram(seen: Seen) -> Iterator[Source]:
+def from_zram(evidence: Seen) -> Iterator[Source]:
     """Yield what zram-generator will create, by its configuration.
 
     Where the configuration is not known, what it created in this boot decides.
     """
-    there = generator(seen, "zram-generator")
-    existing = {unit.name for unit in seen.swaps if origin(unit) == "zram-generator"}
-    devices, unread = swap_files.zram(seen.files.values())
+    there = generator(evidence, "zram-generator")
+    existing = {unit.name for unit in evidence.swaps if origin(unit) == "zram-generator"}
+    devices, unread = swap_files.zram(evidence.files.values())
     names = [swap_files.unit_name(f"/dev/{device.name}") for device in devices]
     for name, device in zip(names, devices, strict=True):
-        on, why = _configured_zram(seen, device, there, name in existing)
+        on, reason = _configured_zram(evidence, device, there, name in existing)
         yield Source(
             "zram-generator",
             f"{device.path}:{device.line}",
             f"/dev/{device.name}",
             name,
             on,
-            why,
+            reason,
             _without_zram(name, devices),
         )
-    known = not unread and _configured(seen)
+    is_known = not unread and _configured(evidence)
     for name in sorted(existing - set(names)):
-        on, why = _unconfigured_zram(seen, name, known)
+        on, reason = _unconfigured_zram(evidence, name, is_known)
         undo = (Undo("mask", name),)
-        yield Source("zram-generator", name, seen.by_name[name].what, name, on, why, undo)
+        yield Source("zram-generator", name, evidence.by_name[name].what, name, on, reason, undo)
 
 
-def _unconfigured_zram(seen: Seen, name: str, known: bool) -> tuple[bool | None, str]:
-    """Return (on, why) of a zram device that no configuration names."""
-    on, why = seen.activation(name)
-    if seen.switch("systemd.zram"):
-        return on, why or "systemd.zram on the kernel's command line"
+def _unconfigured_zram(evidence: Seen, name: str, is_known: bool) -> tuple[bool | None, str]:
+    """Return (on, reason) of a zram device that no configuration names."""
+    on, reason = evidence.activation(name)
+    if evidence.switch("systemd.zram"):
+        return on, reason or "systemd.zram on the kernel's command line"
     if on is False:
-        return on, why
-    if known:
+        return on, reason
+    if is_known:
         return False, "no file that a boot leaves names it"
     return None, "its configuration is not known"
 
 
 def _configured_zram(
-    seen: Seen, device: swap_files.Zram, there: bool | None, exists: bool
+    evidence: Seen, device: swap_files.Zram, there: bool | None, exists: bool
 ) -> tuple[bool | None, str]:
-    """Return (on, why) of a device of zram-generator's configuration."""
-    if seen.switch("systemd.zram") is False:
+    """Return (on, reason) of a device of zram-generator's configuration."""
+    if evidence.switch("systemd.zram") is False:
         return False, "systemd.zram=0 on the kernel's command line"
     if there is False:
         return False, "zram-generator is not there, or masked"
     if device.swap is False:
         return False, "it is no swap, or of no size"
-    on, why = seen.activation(swap_files.unit_name(f"/dev/{device.name}"))
+    on, reason = evidence.activation(swap_files.unit_name(f"/dev/{device.name}"))
     if not on or exists:
-        return on, why
+        return on, reason
     if there is None:
         return None, "whether zram-generator is there is not known"
     if device.swap is None:
         return None, "whether it is made depends on the memory"
-    return on, why
+    return on, reason
 
 
 def _without_zram(name: str, devices: Sequence[swap_files.Zram]) -> tuple[Undo, ...]:
@@ -133,18 +133,18 @@ def _without_zram(name: str, devices: Sequence[swap_files.Zram]) -> tuple[Undo, 
     return (Undo("mask", name, "zram-generator has other devices as well"),)
 
 
-def _configured(seen: Seen) -> bool:
+def _configured(evidence: Seen) -> bool:
     """Return whether zram-generator's configuration was queried."""
-    return any("/systemd/zram-generator.conf" in path for path in seen.files)
+    return any("/systemd/zram-generator.conf" in path for path in evidence.files)
 
 
-def generator(seen: Seen, name: str) -> bool | None:
+def generator(evidence: Seen, name: str) -> bool | None:
     """Return whether a generator is there and not masked; None where that is not known.
 
     A file of its name in an earlier directory masks it.
     """
     for folder in GENERATORS:
-        file = seen.files.get(f"{folder}/{name}")
+        file = evidence.files.get(f"{folder}/{name}")
         if file is None or file.error not in (None, "missing"):
             return None
         if file.error is None:
@@ -152,37 +152,37 @@ def generator(seen: Seen, name: str) -> bool | None:
     return False
 
 
-def from_kernel(seen: Seen) -> Iterator[Source]:
+def from_kernel(evidence: Seen) -> Iterator[Source]:
     """Yield the swap that the kernel's command line requests."""
-    for key, value in seen.words or ():
+    for key, value in evidence.words or ():
         if key != "systemd.swap_extra":
             continue
         device = swap_files.node((value or "").split(":", 1)[0])
         if device:
             name = swap_files.unit_name(device)
-            on, why = _extra(seen, name)
+            on, reason = _extra(evidence, name)
             place, undo = f"systemd.swap-extra={value}"[:300], (Undo("mask", name),)
-            yield Source("kernel", place, device, name, on, why, undo)
+            yield Source("kernel", place, device, name, on, reason, undo)
 
 
-def _extra(seen: Seen, name: str) -> tuple[bool | None, str]:
-    """Return (on, why) of a swap of systemd.swap-extra."""
-    on, why = seen.activation(name)
-    if not on or name in seen.by_name:
-        return on, why
-    if seen.answer.systemd is not None and seen.answer.systemd < 254:
+def _extra(evidence: Seen, name: str) -> tuple[bool | None, str]:
+    """Return (on, reason) of a swap of systemd.swap-extra."""
+    on, reason = evidence.activation(name)
+    if not on or name in evidence.by_name:
+        return on, reason
+    if evidence.answer.systemd is not None and evidence.answer.systemd < 254:
         return False, "systemd heeds it since 254"
     return None, "systemd has no unit of it"
 
 
-def from_services(seen: Seen) -> Iterator[Source]:
+def from_services(evidence: Seen) -> Iterator[Source]:
     """Yield the swap of services that are known for it."""
     for service in SERVICES:
-        known = [seen.by_name[name] for name in service.units if name in seen.by_name]
-        unit = next((unit for unit in known if unit.load != "not-found"), None)
-        file = seen.files.get(service.file)
+        units = [evidence.by_name[name] for name in service.units if name in evidence.by_name]
+        unit = next((unit for unit in units if unit.load != "not-found"), None)
+        file = evidence.files.get(service.file)
         missing = file is not None and file.error == "missing"
-        if unit is None and (file is None or missing or len(known) == len(service.units)):
+        if unit is None and (file is None or missing or len(units) == len(service.units)):
             continue
         yield from _service(service, unit, file, missing)
 
@@ -193,22 +193,22 @@ def _service(
     name = service.units[0]
     if unit:
         name = unit.name
-    on, why = _enabled(name, unit)
-    off, needed = _line(file, service.off), _line(file, service.needs)
+    on, reason = _enabled(name, unit)
+    off, requirement = _line(file, service.off), _line(file, service.needs)
     if off and on is not False:
-        on, why = False, f"{service.file}:{off} leaves it off"
-    if needed:
-        place = f"{service.file}:{needed}"
+        on, reason = False, f"{service.file}:{off} leaves it off"
+    if requirement:
+        place = f"{service.file}:{requirement}"
         undo = Undo("edit", place, "ResourceDisk.EnableSwap=n")
-        yield Source("service", place, service.swap_file, name, on, why, (undo,))
+        yield Source("service", place, service.swap_file, name, on, reason, (undo,))
         return
     if service.needs:
         problem = _problem(file)
         if missing or not problem:
             return
         if on is not False:
-            on, why = None, f"{service.file}: {problem}"
-    yield Source("service", name, service.swap_file, name, on, why, (Undo("disable", name),))
+            on, reason = None, f"{service.file}: {problem}"
+    yield Source("service", name, service.swap_file, name, on, reason, (Undo("disable", name),))
 
 
 def _problem(file: FileRecord | None) -> str | None:
@@ -241,19 +241,19 @@ def _line(file: FileRecord | None, pattern: str) -> int:
     return max(numbers, default=0)
 
 
-def from_scripts(seen: Seen) -> Iterator[Source]:
+def from_scripts(evidence: Seen) -> Iterator[Source]:
     """Yield the swap that rc.local activates; it runs where it may be executed."""
     for path in SCRIPTS:
-        file = seen.files.get(path, FileRecord())
-        on, why = _script(file.mode)
+        file = evidence.files.get(path, FileRecord())
+        on, reason = _script(file.mode)
         for number, text in conf_lines.lines(file):
             if _SWAPON.match(text[: conf_lines.MAX_PATH]):
                 place = f"{path}:{number}"
-                yield Source("script", place, "", "", on, why, (Undo("comment", place),))
+                yield Source("script", place, "", "", on, reason, (Undo("comment", place),))
 
 
 def _script(mode: str | None) -> tuple[bool | None, str]:
-    """Return (on, why) of the swap of a script with these permissions."""
+    """Return (on, reason) of the swap of a script with these permissions."""
     if mode is None or not re.fullmatch("0?[0-7]{3,4}", mode):
         return None, "whether it is run is not known"
     if int(mode[-3:], 8) & 0o111 == 0:
@@ -261,42 +261,44 @@ def _script(mode: str | None) -> tuple[bool | None, str]:
     return None, "if the script gets so far"
 
 
-def unknown(seen: Seen) -> Iterator[str]:
+def unknown(evidence: Seen) -> Iterator[str]:
     """Yield what was not queried, and files that are not wholly known, with the reason.
 
     What they activate is unknown.
     """
-    unqueried = [service.units[0] for service in SERVICES if not _queried(seen, service)]
+    unqueried = [service.units[0] for service in SERVICES if not _queried(evidence, service)]
     if unqueried:
         yield f"whether {', '.join(unqueried)} switches swap on is not known"
-    if generator(seen, "zram-generator") is not False and not _configured(seen):
+    if generator(evidence, "zram-generator") is not False and not _configured(evidence):
         yield "the configuration of zram-generator is not known"
-    if not any(path in seen.files for path in SCRIPTS):
+    if not any(path in evidence.files for path in SCRIPTS):
         yield f"{SCRIPTS[0]} is not known"
-    unread = [*swap_files.zram(seen.files.values())[1], *_unread_scripts(seen)]
-    yield from (f"{path}: {why}" for path, why in unread)
+    unread = [*swap_files.zram(evidence.files.values())[1], *_unread_scripts(evidence)]
+    yield from (f"{path}: {reason}" for path, reason in unread)
 
 
-def _queried(seen: Seen, service: Service) -> bool:
-    return service.file in seen.files or any(name in seen.by_name for name in service.units)
+def _queried(evidence: Seen, service: Service) -> bool:
+    return service.file in evidence.files or any(name in evidence.by_name for name in service.units)
 
 
-def _unread_scripts(seen: Seen) -> Iterator[tuple[str, str]]:
+def _unread_scripts(evidence: Seen) -> Iterator[tuple[str, str]]:
     for path in SCRIPTS:
-        if path in seen.files:
-            why = conf_lines.why_unread(seen.files[path])
-            if why:
-                yield path, why
+        if path in evidence.files:
+            reason = conf_lines.why_unread(evidence.files[path])
+            if reason:
+                yield path, reason
 
 
-def service_of(seen: Seen, active: Active) -> Source | None:
+def service_of(evidence: Seen, active: Active) -> Source | None:
     """Return the service that activated a swap: a running one that creates such swap.
 
     It is None where several may have done so.
     """
     able = []
     for service in SERVICES:
-        unit = next((seen.by_name[name] for name in service.units if name in seen.by_name), None)
+        unit = next(
+            (evidence.by_name[name] for name in service.units if name in evidence.by_name), None
+        )
         if unit is None or not _creates(service, unit, active):
             continue
         if service.swap_file and service.swap_file == active.path:
@@ -305,7 +307,7 @@ def service_of(seen: Seen, active: Active) -> Source | None:
         able.append(unit)
     if len(able) != 1:
         return None
-    sources = from_services(seen)
+    sources = from_services(evidence)
     return next((source for source in sources if source.unit == able[0].name), None)
 
 

@@ -53,15 +53,15 @@ class NodeSwap:
         """Return whether the node runs in a container and shows the swap of its host."""
         return self.seen.container
 
-    def own(self, running: Running) -> bool:
+    def owns_swap(self, running: Running) -> bool:
         """Return whether a swap belongs to this node.
 
         A container owns only the files that lie in it.
         """
         if not self.container:
             return True
-        own = self.seen.answer.own or ()
-        return running.active.kind == "file" and running.active.path in own
+        own_paths = self.seen.answer.own or ()
+        return running.active.kind == "file" and running.active.path in own_paths
 
     def coming(self) -> list[Source]:
         """Return what will activate swap, each source once.
@@ -78,7 +78,7 @@ class NodeSwap:
         """
         if not self.container:
             return
-        paths = {running.active.path for running in self.on or () if self.own(running)}
+        paths = {running.active.path for running in self.on or () if self.owns_swap(running)}
         for line in self.seen.lines:
             if line.device in paths and not line.noauto:
                 yield named(line)
@@ -94,7 +94,7 @@ def named(line: Line) -> Source:
 
 def read(document: Mapping[str, Any]) -> NodeSwap:
     """Return the swap of a host from its evidence. Never raises."""
-    seen = Seen(contract.answer(document, Swap))
+    evidence = Seen(contract.answer(document, Swap))
     config = kubelet_config.read(contract.answer(document, Kubelet))
     reported = contract.answer(document, Pinning).kubelet_version or ""
     values = argv = gates = None
@@ -104,10 +104,10 @@ def read(document: Mapping[str, Any]) -> NodeSwap:
     if config.argv and not config.problem.startswith("it is part of"):
         argv = config.argv
     return NodeSwap(
-        seen,
-        sources.running(seen),
-        sources.after_boot(seen),
-        policy.wanted(reported.rpartition(" ")[2] or None, values, argv, gates),
+        evidence,
+        sources.running(evidence),
+        sources.after_boot(evidence),
+        policy.swap_policy(reported.rpartition(" ")[2] or None, values, argv, gates),
         _answers(document),
         config.switch("failSwapOn", "fail-swap-on")[1],
     )

@@ -77,7 +77,7 @@ class _Inputs:
         return self.gates is None or isinstance(self.gates, Mapping)
 
 
-def wanted(
+def swap_policy(
     version: str | None,
     config: Mapping[str, Any] | None,
     argv: Sequence[str] | None,

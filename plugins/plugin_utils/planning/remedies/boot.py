@@ -21,62 +21,72 @@ from . import kernel_settings
 def persisted(scene: RemedyContext) -> Step | None:
     """KM520: the setting or the module that the finding names."""
     node = model_boot.read(scene.document)
-    one = next(
-        (one for one in model_boot.problems(node) if one.name == scene.finding.component), None
+    problem = next(
+        (
+            problem
+            for problem in model_boot.problems(node)
+            if problem.name == scene.finding.component
+        ),
+        None,
     )
-    if one is None or not model_boot.is_repairable(one) or node.limits is None:
+    if problem is None or not model_boot.is_repairable(problem) or node.limits is None:
         return None
-    running = node.number(one.name)
-    if one.wanted is None:
-        return _module(scene, one)
+    running = node.number(problem.name)
+    if problem.wanted is None:
+        return _module(scene, problem)
     if running is None:
         return None
-    later = persistent_sysctl.later(node.limits, one.name, one.wanted)
+    later = persistent_sysctl.later(node.limits, problem.name, problem.wanted)
     blocked = kernel_settings.until_then(
-        later.blocked or _other_name(node, one), one.name, running, one.wanted
+        later.blocked or _other_name(node, problem), problem.name, running, problem.wanted
     )
     return kernel_settings.step_of(
-        scene, one.name, running, max(running, one.wanted), fencing.why(scene) or blocked, later
+        scene,
+        problem.name,
+        running,
+        max(running, problem.wanted),
+        fencing.refusal(scene) or blocked,
+        later,
     )
 
 
-def _module(scene: RemedyContext, one: Problem) -> Step:
+def _module(scene: RemedyContext, problem: Problem) -> Step:
     """Return the step that names a module in the managed file, and loads it."""
     finding, path = scene.finding, model_boot.FILE
-    where = finding.host or ""
-    diff = f"--- {path}\n+++ {path}\n+{one.name}\n" + (
-        "the kernel: modprobe " + one.name + "\n" if one.now else ""
+    host = finding.host or ""
+    diff = f"--- {path}\n+++ {path}\n+{problem.name}\n" + (
+        "the kernel: modprobe " + problem.name + "\n" if problem.now else ""
     )
     return Step(
-        label(where, KERNEL_MODULE.replace("_", "-"), one.name),
-        where,
+        label(host, KERNEL_MODULE.replace("_", "-"), problem.name),
+        host,
         finding.code,
         KERNEL_MODULE,
         kernel_settings.RISK,
         path,
-        one.name,
+        problem.name,
         finding.node,
-        blocked_by=all_of(left_out(scene, where), fencing.why(scene)),
+        blocked_by=all_of(left_out(scene, host), fencing.refusal(scene)),
         diff=diff,
         limit=60,
         note="a revert takes the line away and leaves the module loaded",
-        change={"kind": KERNEL_MODULE, "path": path, "module": one.name},
+        change={"kind": KERNEL_MODULE, "path": path, "module": problem.name},
         expect={"component": None},
     )
 
 
-def _other_name(node: NodeBoot, one: Problem) -> str | None:
+def _other_name(node: NodeBoot, problem: Problem) -> str | None:
     """Return a line that sets the same under another name, and may be written later."""
-    if one.name != model_boot.IP_FORWARD or node.limits is None:
+    if problem.name != model_boot.IP_FORWARD or node.limits is None:
         return None
-    found = sysctl_d.at_boot(node.limits.records, (model_boot.FORWARDING,)).get(
+    setting = sysctl_d.at_boot(node.limits.records, (model_boot.FORWARDING,)).get(
         model_boot.FORWARDING
     )
-    if found is None or persistent_sysctl.taken(found.key, found.value) != 0:
+    if setting is None or persistent_sysctl.accepted_number(setting.key, setting.value) != 0:
         return None
     return (
-        f"{persistent_sysctl.place(found)} says {found.key} = 0, which is the same setting: take"
-        " that line away"
+        f"{persistent_sysctl.place(setting)} says {setting.key} = 0, which is the same setting:"
+        " take that line away"
     )
 
 

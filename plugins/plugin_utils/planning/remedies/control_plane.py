@@ -62,10 +62,10 @@ def new_step(
     # Where another tool owns the files this comes first, whatever else stands in the way: it names
     # the place to change.
     blocked_by = installer.foreign(scene.document) or blocked_by
-    left = [path for host in scene.cluster.hosts for path in host.installer]
+    installer_paths = [path for host in scene.cluster.hosts for path in host.installer]
     notes = [
         more.pop("note", ""),
-        *(installer.note(scene.document, remedy, name, left) for name in concerned),
+        *(installer.note(scene.document, remedy, name, installer_paths) for name in concerned),
     ]
     gone = membership.lost(scene.cluster)
     if gone:
@@ -73,11 +73,11 @@ def new_step(
             f"the control plane has lost redundancy already: {', '.join(gone)}; this step stakes no"
             " quorum"
         )
-    where = finding.host or scene.cluster.api_host or ""
-    blocked_by = all_of(left_out(scene, where), blocked_by)
+    host_name = finding.host or scene.cluster.api_host or ""
+    blocked_by = all_of(left_out(scene, host_name), blocked_by)
     return Step(
         label(finding.host, component, remedy.replace("_", "-")),
-        where,
+        host_name,
         finding.code,
         remedy,
         risk,
@@ -96,7 +96,7 @@ def _not_now(scene: RemedyContext) -> str | None:
     Nothing would start it again, or the node was taken out on purpose.
     """
     return all_of(
-        no_way_back(scene), fencing.why(scene) if scene.cluster.api_status == "ok" else None
+        no_way_back(scene), fencing.refusal(scene) if scene.cluster.api_status == "ok" else None
     )
 
 
@@ -115,10 +115,10 @@ def no_way_back(scene: RemedyContext) -> str | None:
             " again"
         )
     if scene.cluster.api_status != "ok":
-        why = f" ({scene.cluster.api_reason})" if scene.cluster.api_reason else ""
+        reason = f" ({scene.cluster.api_reason})" if scene.cluster.api_reason else ""
         return (
-            f"no API server answers{why}: manifests and running components stay untouched until one"
-            " does"
+            f"no API server answers{reason}: manifests and running components stay untouched until"
+            " one does"
         )
     return None
 
@@ -133,11 +133,11 @@ def edit_manifest(scene: RemedyContext) -> Step | None:
         (proof.path for proof in finding.evidence if proof.kind == "file" and proof.path), None
     )
     if path is None:
-        what = (
+        reason = (
             "this instance runs from no manifest of the static pod folder: change it where it is"
             " defined"
         )
-        return new_step(scene, EDIT_MANIFEST, finding.component or "", what)
+        return new_step(scene, EDIT_MANIFEST, finding.component or "", reason)
     return set_flag(scene, path, "leader-elect", "true", elect=True)
 
 
@@ -148,8 +148,8 @@ def set_flag(scene: RemedyContext, path: str, flag: str, value: str, elect: bool
     """
     file = _manifest(scene.document, path)
     try:
-        made = editing_argument.set_argument(
-            Source.of(asdict(file)), scene.finding.component or "", flag, value
+        edit = editing_argument.set_argument(
+            Source.from_record(asdict(file)), scene.finding.component or "", flag, value
         )
     except EditRefused as refused:
         return new_step(scene, EDIT_MANIFEST, path, str(refused))
@@ -159,8 +159,8 @@ def set_flag(scene: RemedyContext, path: str, flag: str, value: str, elect: bool
         EDIT_MANIFEST,
         path,
         all_of(_not_now(scene), _stray(scene, path), _pending(scene, expect, [path])),
-        diff=made.diff,
-        change=made.change(),
+        diff=edit.diff,
+        change=edit.change(),
         expect=expect,
         guard=node_guard(scene, path),
     )
@@ -180,7 +180,9 @@ def edit_config(scene: RemedyContext) -> Step | None:
         )
     source = {**asdict(file), "path": path}
     try:
-        made = editing_scalar.set_scalar(Source.of(source), ["leaderElection", "leaderElect"], True)
+        edit = editing_scalar.set_scalar(
+            Source.from_record(source), ["leaderElection", "leaderElect"], True
+        )
     except EditRefused as refused:
         return new_step(scene, EDIT_CONFIG, path, str(refused))
     expect = _expectation(scene, "signal")
@@ -189,8 +191,8 @@ def edit_config(scene: RemedyContext) -> Step | None:
         EDIT_CONFIG,
         path,
         all_of(_not_now(scene), _pending(scene, expect, [])),
-        diff=made.diff,
-        change=made.change(),
+        diff=edit.diff,
+        change=edit.change(),
         expect=expect,
         guard=node_guard(scene),
     )
@@ -319,11 +321,11 @@ def _undecided(scene: RemedyContext, uses: Mapping[str, Any], right: str, stray:
 
 
 def _stray(scene: RemedyContext, path: str) -> str | None:
-    others = sorted({use.path for use in _uses(scene) if use.path != path})
-    if others and not all(BACKUP.search(other) for other in others):
+    other_paths = sorted({use.path for use in _uses(scene) if use.path != path})
+    if other_paths and not all(BACKUP.search(other) for other in other_paths):
         return (
-            f"{', '.join(others)} holds a manifest of the same component: settle which one counts"
-            " first (KM109)"
+            f"{', '.join(other_paths)} holds a manifest of the same component: settle which one"
+            " counts first (KM109)"
         )
     return None
 
@@ -342,27 +344,27 @@ def _words(scene: RemedyContext, path: str) -> list[str] | None:
     return list(uses[0].words)
 
 
-def _pending(scene: RemedyContext, expect: Mapping[str, Any], own: list[str]) -> str | None:
+def _pending(scene: RemedyContext, expect: Mapping[str, Any], own_paths: list[str]) -> str | None:
     """Return what a restart would load besides the planned change (the node looks again).
 
-    own: the files of the planned change
+    own_paths: the files of the planned change
     """
     process = _instance(scene)
     if process.pid is None or PENDING_CHANGES in scene.consent.allow:
         return None
-    given, config = process.given, process.config
-    if given is None and config is not None:  # evidence of before it was collected
-        given = (GivenFile(config.path, config.mtime),)
-    found = restart_impact.changes(
+    given_files, config = process.given, process.config
+    if given_files is None and config is not None:  # evidence of before it was collected
+        given_files = (GivenFile(config.path, config.mtime),)
+    impacts = restart_impact.changes(
         asdict(process),
-        [asdict(file) for file in given or ()],
+        [asdict(file) for file in given_files or ()],
         expect.get("words"),
         sorted(expect.get("flags") or ()),
-        own,
+        own_paths,
     )
     return (
-        restart_impact.sentence(scene.finding.host, scene.finding.component, found)
-        if found
+        restart_impact.sentence(scene.finding.host, scene.finding.component, impacts)
+        if impacts
         else None
     )
 
@@ -390,8 +392,8 @@ def _instance(scene: RemedyContext) -> ComponentProcess:
 
 def _expectation(
     scene: RemedyContext,
-    how: str | None,
-    wanted: Mapping[str, str] | None = None,
+    restart: str | None,
+    flags: Mapping[str, str] | None = None,
     elect: bool = True,
 ) -> dict[str, Any]:
     process = _instance(scene)
@@ -399,8 +401,8 @@ def _expectation(
     answer = next((each for each in answers if each.pid == process.pid), ComponentAnswer())
     return {
         "component": scene.finding.component,
-        "restart": how,
-        "flags": dict(wanted or {}),
+        "restart": restart,
+        "flags": dict(flags or {}),
         "elect": elect,
         "pid": process.pid,
         "started_at": process.started_at,
@@ -456,13 +458,15 @@ def kubeadm_config(scene: RemedyContext) -> Step | None:
             # Secrets in it are masked byte for byte: the splice is done on the true text, where the
             # API is.
             edits.append(
-                editing_scalar.set_extra_arg(Source.of(source), section, "leader-elect", "true")
+                editing_scalar.set_extra_arg(
+                    Source.from_record(source), section, "leader-elect", "true"
+                )
             )
     except (EditRefused, pod_manifest.ManifestError) as refused:
         return new_step(
             scene, step_kinds.KUBEADM_CONFIG, target, str(refused), risk=1, component=None
         )
-    splices = sorted(splice for made in edits for splice in made.change()["splices"])
+    splices = sorted(splice for edit in edits for splice in edit.change()["splices"])
     return new_step(
         scene,
         step_kinds.KUBEADM_CONFIG,
@@ -472,7 +476,7 @@ def kubeadm_config(scene: RemedyContext) -> Step | None:
         component=None,
         concerned=list(sections.values()),
         limit=60,
-        diff="".join(made.diff for made in edits),
+        diff="".join(edit.diff for edit in edits),
         change={
             "kind": step_kinds.KUBEADM_CONFIG,
             "path": target,

@@ -61,7 +61,7 @@ LEFT = (
 FORCE = consent.FORCE_RESET
 
 
-def asked(scene: RemedyContext) -> Sequence[Step]:
+def requested_reset(scene: RemedyContext) -> Sequence[Step]:
     """Return the reset of a host whose kubelet is to have other settings.
 
     The result is empty where the kubelet has them, and no fault calls for a reset.
@@ -74,8 +74,8 @@ def asked(scene: RemedyContext) -> Sequence[Step]:
 
 
 def _edited(scene: RemedyContext) -> kubelet_config.Edited:
-    wanted = scene.consent.cpu_manager.get(scene.finding.host or "") or {}
-    return kubelet_config.edited(contract.answer(scene.document, Kubelet), wanted)
+    settings = scene.consent.cpu_manager.get(scene.finding.host or "") or {}
+    return kubelet_config.edited(contract.answer(scene.document, Kubelet), settings)
 
 
 def reset(scene: RemedyContext) -> Sequence[Step]:
@@ -159,7 +159,7 @@ def _unlent(scene: RemedyContext, words: Sequence[str]) -> str:
         return ""
     kubelet = contract.answer(scene.document, Kubelet)
     document = _with_kubelet(scene.document, replace(kubelet, argv=(*kubelet.argv, *words)))
-    refused = refused_configuration.read(document).why
+    refused = refused_configuration.read(document).reason
     if not refused:
         return ""
     return f"with {' '.join(words)} its kubelet would refuse its configuration ({refused})"
@@ -180,7 +180,7 @@ def _blocked(scene: RemedyContext, healthy: bool) -> str | None:
         )
     # The drain checks again, but a kubelet that is down would have been started by then, on a node
     # that may have been taken out for good.
-    blocked = fencing.why(scene) or _swap(scene)
+    blocked = fencing.refusal(scene) or _swap(scene)
     if blocked or not healthy:
         return blocked
     return _lonely(scene) or _loaded(scene)
@@ -234,12 +234,12 @@ def _swap(scene: RemedyContext) -> str | None:
     One that runs was started before it was switched on, and would not come up again behind its
     drain.
     """
-    found = swap_node.read(scene.document)
-    if not found.on or not found.refused:
+    node = swap_node.read(scene.document)
+    if not node.on or not node.refused:
         return None
     host = scene.finding.host or ""
     return (
-        f"swap is on at {host} ({found.on[0].active.path}), and its kubelet would not start: switch"
+        f"swap is on at {host} ({node.on[0].active.path}), and its kubelet would not start: switch"
         " it off first (KM504)"
     )
 
@@ -252,8 +252,8 @@ def _loaded(scene: RemedyContext) -> str | None:
     if consent.PENDING_CHANGES in scene.consent.allow:
         return None
     kubelet = contract.answer(scene.document, Kubelet)
-    own = [config.path for config in (kubelet.config, *kubelet.config_dropins) if config]
-    waiting = restart_impact.of_kubelet(asdict(kubelet), [*own, kubelet_dropin.ENVIRONMENT])
+    own_paths = [config.path for config in (kubelet.config, *kubelet.config_dropins) if config]
+    waiting = restart_impact.of_kubelet(asdict(kubelet), [*own_paths, kubelet_dropin.ENVIRONMENT])
     if not waiting:
         return None
     return str(restart_impact.sentence(scene.finding.host or "", "the kubelet", waiting))
@@ -266,18 +266,22 @@ def _lonely(scene: RemedyContext) -> str | None:
     """
     if consent.SINGLE_CONTROL_PLANE in scene.consent.allow:
         return None
-    own = next((host for host in scene.cluster.hosts if host.host == scene.finding.host), None)
-    if own is None or not own.control_plane or not own.control_plane.of("kube-apiserver"):
+    member = next((host for host in scene.cluster.hosts if host.host == scene.finding.host), None)
+    if (
+        member is None
+        or not member.control_plane
+        or not member.control_plane.processes_of("kube-apiserver")
+    ):
         return None
     gone = [
         *membership.lost(scene.cluster),
         *(f"{name} was not looked at" for name in membership.unseen(scene.cluster)),
     ]
-    if membership.beside(scene.cluster, own.host) and not gone:
+    if membership.beside(scene.cluster, member.host) and not gone:
         return None
     return (
-        f"{own.host} is a control-plane node, and {', '.join(gone) or 'no other one is known'}: a"
-        " kubelet is stopped there only while the others are whole; allow it with -e"
+        f"{member.host} is a control-plane node, and {', '.join(gone) or 'no other one is known'}:"
+        " a kubelet is stopped there only while the others are whole; allow it with -e"
         " kubemend_allow=single_control_plane"
     )
 
@@ -290,12 +294,12 @@ def _api_down(scene: RemedyContext) -> str:
     return f"no API server answers ({cluster.api_reason or cluster.api_status})"
 
 
-def _undrained(scene: RemedyContext, node: Node, why: str) -> str | None:
+def _undrained(scene: RemedyContext, node: Node, reason: str) -> str | None:
     if WITHOUT in scene.consent.allow:
         return None
     return (
-        f"{why}, so that its kubelet cannot be started for a drain: {harmed(node)}; allow it with"
-        f" -e kubemend_allow={WITHOUT}"
+        f"{reason}, so that its kubelet cannot be started for a drain: {harmed(node)}; allow it"
+        f" with -e kubemend_allow={WITHOUT}"
     )
 
 
@@ -516,7 +520,7 @@ def _pinned(scene: RemedyContext, node: Node) -> Step:
 def _uncordon(scene: RemedyContext) -> Step:
     name = str(scene.finding.node)
     change = {"kind": UNCORDON, "node": name, "cluster_uid": _uid(scene)}
-    told = (
+    effect = (
         f"the cordon of {name} is another client's and stays"
         if fencing.is_held(scene)
         else f"{name} takes pods again"
@@ -526,7 +530,7 @@ def _uncordon(scene: RemedyContext) -> Step:
         UNCORDON,
         f"cordon of {name}",
         change,
-        told + "\n",
+        effect + "\n",
         note="only once the node is ready",
     )
 
@@ -559,10 +563,10 @@ def _through_api(
 
     Nothing of that host changes but its journal.
     """
-    of = scene.cluster
+    cluster = scene.cluster
     return Step(
-        plan.label(of.api_host or "cluster", remedy, scene.finding.node),
-        of.api_host or "",
+        plan.label(cluster.api_host or "cluster", remedy, scene.finding.node),
+        cluster.api_host or "",
         scene.finding.code,
         remedy,
         RISK,
@@ -581,7 +585,7 @@ def _uid(scene: RemedyContext) -> str | None:
 ASKED = "asked"
 REMEDIES = {
     **dict.fromkeys(("KM301", "KM302", "KM303", "KM304", "KM305", "KM306", "KM310"), reset),
-    ASKED: asked,
+    ASKED: requested_reset,
 }
 
 
@@ -606,9 +610,9 @@ def uncalled(
 ) -> tuple[str, ...]:
     """Return a sentence about those of these hosts that are well and get no reset, if any."""
     members = [host for cluster in clusters for host in cluster.hosts]
-    known = {host.host for host in members if _is_known(host)}
+    known_hosts = {host.host for host in members if _is_known(host)}
     resets = {step.host for step in planned if step.remedy == RESET}
-    names = sorted(known.intersection(hosts) - resets)
+    names = sorted(known_hosts.intersection(hosts) - resets)
     if not names:
         return ()
     return (

@@ -72,11 +72,11 @@ def _sharing(scene: RemedyContext) -> tuple[str, ...]:
     )
 
 
-def until_then(why: str | None, key: str, running: int, value: int) -> str | None:
+def until_then(reason: str | None, key: str, running: int, value: int) -> str | None:
     """Return what decides in place of the managed file, with what helps until it is changed."""
-    if why and value > running:
-        return f"{why}; until then sysctl -w {key}={value} helps, up to the next boot"
-    return why
+    if reason and value > running:
+        return f"{reason}; until then sysctl -w {key}={value} helps, up to the next boot"
+    return reason
 
 
 def _is_wished(scene: RemedyContext) -> bool:
@@ -87,7 +87,7 @@ def _fenced(scene: RemedyContext) -> str | None:
     """Return what forbids changes on this host. A host without a kubelet cannot be fenced."""
     kubelet = (scene.document.get("collectors") or {}).get("kubelet") or {}
     plain = _is_wished(scene) and scene.finding.node is None and kubelet.get("status") == "absent"
-    return None if plain else fencing.why(scene)
+    return None if plain else fencing.refusal(scene)
 
 
 def profiled(scene: RemedyContext) -> Step | None:
@@ -121,9 +121,10 @@ def _may_lower(
         or key not in scene.consent.limits
     ):
         return False
-    found = limits.at_boot().get(key)
+    setting = limits.at_boot().get(key)
     return running > target or (
-        found is not None and (persistent_sysctl.taken(key, found.value) or 0) > target
+        setting is not None
+        and (persistent_sysctl.accepted_number(key, setting.value) or 0) > target
     )
 
 
@@ -152,11 +153,11 @@ def _unlowerable(limits: model_limits.Limits, key: str, target: int, later: Late
 
     later: what decides after a boot.
     """
-    others = persistent_sysctl.above(limits, key, target)
-    if others:
+    other_lines = persistent_sysctl.above(limits, key, target)
+    if other_lines:
         return (
-            f"{others[0]} says more, and is not ours to lower: change that line, or take it away,"
-            " first"
+            f"{other_lines[0]} says more, and is not ours to lower: change that line, or take it"
+            " away, first"
         )
     less = f"{later.why}, and {target} is asked for" if later.edit else later.blocked
     return less or _in_use(limits, key, target)
@@ -171,20 +172,25 @@ def _in_use(limits: model_limits.Limits, key: str, target: int) -> str | None:
         return None
     # A try that failed proves more than counting: /proc does not show everybody who holds one.
     short = next(
-        (one for one in limits.shortages() if one.key == key and one.limit >= target), None
+        (
+            shortage
+            for shortage in limits.shortages()
+            if shortage.key == key and shortage.limit >= target
+        ),
+        None,
     )
     if short:
         return (
             f"{key} is {short.limit} and used up, for which {target} is not enough ({short.shown}):"
             f" {_more(key)}"
         )
-    used, whose = limits.in_use(key)
+    used, user_clause = limits.in_use(key)
     if used is None:
         return f"how many of {key} are in use is not known: ask with -e kubemend_deep=true, as root"
     if used >= model_limits.FULL * target:
         return (
-            f"{used} of {key} are in use{whose}, for which {target} is not enough: ask for more"
-            f" with -e {model_limits.VARIABLES[key]}=NUMBER"
+            f"{used} of {key} are in use{user_clause}, for which {target} is not enough: ask for"
+            f" more with -e {model_limits.VARIABLES[key]}=NUMBER"
         )
     return None
 
@@ -194,11 +200,11 @@ def _has(limits: model_limits.Limits, key: str, running: int, target: int) -> bo
 
     Without a file systemd gives it as many file handles as it can count.
     """
-    found = limits.at_boot().get(key)
+    setting = limits.at_boot().get(key)
     lasting = (
         running == persistent_sysctl.UNBOUNDED
-        if found is None
-        else (persistent_sysctl.taken(key, found.value) or 0) >= target
+        if setting is None
+        else (persistent_sysctl.accepted_number(key, setting.value) or 0) >= target
     )
     return running >= target and lasting
 
@@ -222,7 +228,7 @@ def step_of(
 ) -> Step:
     """Return the step that raises a setting in the deciding file, and in the kernel."""
     finding, edit = scene.finding, later.edit
-    where, path = finding.host or "", edit.path if edit else persistent_sysctl.FILE
+    host, path = finding.host or "", edit.path if edit else persistent_sysctl.FILE
     lines = f"-{edit.old.strip()}\n+{edit.new}\n" if edit else f"+{key} = {value}\n"
     diff = f"--- {path}\n+++ {path}\n{lines}" + (
         f"the kernel: {running} -> {value}\n" if value > running else ""
@@ -235,15 +241,15 @@ def step_of(
         **({"line": {"number": edit.line, "text": edit.old}} if edit else {}),
     }
     return Step(
-        label(where, KERNEL_SETTING.replace("_", "-"), key),
-        where,
+        label(host, KERNEL_SETTING.replace("_", "-"), key),
+        host,
         finding.code,
         KERNEL_SETTING,
         RISK,
         path,
         key,
         finding.node,
-        blocked_by=all_of(left_out(scene, where), blocked),
+        blocked_by=all_of(left_out(scene, host), blocked),
         note="; ".join(filter(None, [note, later.note])),
         diff=diff,
         limit=60,
@@ -273,14 +279,14 @@ REMEDIES = {
 
 def wishes(clusters: Iterable[Cluster], hosts: Iterable[str], digits: int) -> Iterator[Finding]:
     """Yield a request for each limit of each of these hosts, in the form of a finding."""
-    for of in clusters:
-        for host in of.hosts:
+    for cluster in clusters:
+        for host in cluster.hosts:
             if host.host in hosts:
                 for key in (*model_limits.TARGETS, *login_limits.TARGETS):
                     yield Finding(
                         PROFILE,
                         "info",
-                        of.key[:digits] if of.key else None,
+                        cluster.key[:digits] if cluster.key else None,
                         host.host,
                         key,
                         "asked for",

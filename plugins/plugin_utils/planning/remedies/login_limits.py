@@ -47,7 +47,7 @@ def profile(
         return step(
             scene, item, {}, f"{unread[0]} could not be read: what logins have now is not known"
         )
-    numbers = {domain: needed(limits, domain, item, target) for domain in domains}
+    numbers = {domain: needed_limit(limits, domain, item, target) for domain in domains}
     values = {
         f"{domain} hard {item}": number for domain, number in numbers.items() if number is not None
     }
@@ -63,13 +63,13 @@ def lowered(scene: RemedyContext, fenced: str | None) -> Step | None:
     most, entries = limits.ceiling(), limits.impossible()
     if most is None or not entries:
         return None
-    values = {f"{one.domain} hard {NOFILE}": most[0] for one in entries}
+    values = {f"{entry.domain} hard {NOFILE}": most[0] for entry in entries}
     odd = next(
         (
-            f"{one.path}:{one.line} names {one_line(one.domain, 40)!r}, which is not written again"
-            " here: correct that line"
-            for one in entries
-            if not LOGIN_LIMIT_KEY.match(f"{one.domain} hard {NOFILE}")
+            f"{entry.path}:{entry.line} names {one_line(entry.domain, 40)!r}, which is not written"
+            " again here: correct that line"
+            for entry in entries
+            if not LOGIN_LIMIT_KEY.match(f"{entry.domain} hard {NOFILE}")
         ),
         None,
     )
@@ -98,27 +98,27 @@ def last(entries: Sequence[Entry], domain: str, item: str) -> Entry | None:
     """Return the line that gives a domain its hard limit."""
     return next(
         (
-            one
-            for one in reversed(entries)
-            if (one.domain, one.item) == (domain, item) and one.kind in ("hard", "-")
+            entry
+            for entry in reversed(entries)
+            if (entry.domain, entry.item) == (domain, item) and entry.kind in ("hard", "-")
         ),
         None,
     )
 
 
-def needed(limits: Limits, domain: str, item: str, target: int) -> int | None:
+def needed_limit(limits: Limits, domain: str, item: str, target: int) -> int | None:
     """Return what the managed file has to set; None where logins have as much, or are exempt.
 
     The limit is never less than what logins have.
     """
     entries = limits.entries()
-    if any(one.domain == domain and not one.item for one in entries):
+    if any(entry.domain == domain and not entry.item for entry in entries):
         return None
-    found = last(entries, domain, item)
-    if found is not None:
-        return None if _is_enough(found.number, target) else target
-    known, inherited = _inherited(limits, item)
-    if known and _is_enough(inherited, target):
+    last_entry = last(entries, domain, item)
+    if last_entry is not None:
+        return None if _is_enough(last_entry.number, target) else target
+    is_certain, inherited = _inherited(limits, item)
+    if is_certain and _is_enough(inherited, target):
         return None
     return max(target, inherited)
 
@@ -132,14 +132,14 @@ def _inherited(limits: Limits, item: str) -> tuple[bool, int]:
 
     Sessions have what sshd has, and of processes what PID 1 has.
     """
-    sshd = [one.hard for one in limits.processes() if one.role == "sshd"]
+    sshd = [process.hard for process in limits.processes() if process.role == "sshd"]
     if item == NOFILE and sshd:
         return True, UNLIMITED if UNLIMITED in sshd else max(sshd)
     init = limits.answer.init or InitLimits()
-    own = model_limits.pair(init.nproc if item == NPROC else init.nofile)
-    if own is None:
+    init_limits = model_limits.pair(init.nproc if item == NPROC else init.nofile)
+    if init_limits is None:
         return False, 0
-    return item == NPROC, own[1]
+    return item == NPROC, init_limits[1]
 
 
 def ceiling(limits: Limits, item: str) -> tuple[int, str] | None:
@@ -154,40 +154,40 @@ def ceiling(limits: Limits, item: str) -> tuple[int, str] | None:
         return None
     if init.cap_sys_resource:
         return UNLIMITED, ""
-    own = model_limits.pair(init.nproc)
-    if own is None:
+    init_limits = model_limits.pair(init.nproc)
+    if init_limits is None:
         return None
-    return own[1], "the hard limit of PID 1, which has no CAP_SYS_RESOURCE"
+    return init_limits[1], "the hard limit of PID 1, which has no CAP_SYS_RESOURCE"
 
 
 def above(limits: Limits, item: str, values: Mapping[str, int]) -> str | None:
     """Return what forbids these limits: a login above the ceiling would be refused."""
-    most, found = max(values.values(), default=0), ceiling(limits, item)
-    if found is None:
+    most, bound = max(values.values(), default=0), ceiling(limits, item)
+    if bound is None:
         return (
             f"how large a hard limit of {item} may be on this node could not be read, and one that"
             " is too large refuses every login"
         )
-    if found[0] == UNLIMITED or most <= found[0]:
+    if bound[0] == UNLIMITED or most <= bound[0]:
         return None
     return (
-        f"{item} {most} is above {found[0]} ({found[1]}), which would refuse logins: ask for less"
+        f"{item} {most} is above {bound[0]} ({bound[1]}), which would refuse logins: ask for less"
         f" with -e {model_limits.VARIABLES[item]}=NUMBER"
     )
 
 
 def later(limits: Limits, values: Mapping[str, int]) -> str | None:
     """Return the line of another file that is read after kubemend's and decides."""
-    others = [file for file in limits.login_records if file.path != FILE]
+    other_files = [file for file in limits.login_records if file.path != FILE]
     text = "".join(f"{key} {value}\n" for key, value in values.items())
-    beside = limits_conf.entries([*others, FileRecord(FILE, kind="file", text=text)])
+    beside = limits_conf.entries([*other_files, FileRecord(FILE, kind="file", text=text)])
     for domain, _kind, item in (key.split() for key in values):
-        found = last(beside, domain, item)
-        if found is None or found.path != FILE:
-            where = (
-                f"{found.path}:{found.line}" if found else f"another line of {one_line(domain, 40)}"
+        entry = last(beside, domain, item)
+        if entry is None or entry.path != FILE:
+            place = (
+                f"{entry.path}:{entry.line}" if entry else f"another line of {one_line(domain, 40)}"
             )
-            return f"{where} is read after {FILE}: raise it there, or take the line away"
+            return f"{place} is read after {FILE}: raise it there, or take the line away"
     return None
 
 
@@ -195,20 +195,20 @@ def step(
     scene: RemedyContext, item: str, values: Mapping[str, int], blocked: str | None, note: str = ""
 ) -> Step:
     """Return the step that writes these lines."""
-    where = scene.finding.host or ""
+    host = scene.finding.host or ""
     diff = f"--- {FILE}\n+++ {FILE}\n" + "".join(
         f"+{key} {value}\n" for key, value in sorted(values.items())
     )
     return Step(
-        label(where, FILE_LIMIT.replace("_", "-"), item),
-        where,
+        label(host, FILE_LIMIT.replace("_", "-"), item),
+        host,
         scene.finding.code,
         FILE_LIMIT,
         RISK,
         FILE,
         item,
         scene.finding.node,
-        blocked_by=all_of(left_out(scene, where), blocked),
+        blocked_by=all_of(left_out(scene, host), blocked),
         note="; ".join(filter(None, [note, _unused(scene), NEXT])),
         diff=diff,
         limit=60,

@@ -124,10 +124,10 @@ def _remove_arguments(scene: RemedyContext) -> Step:
 
 
 def _uncordon(scene: RemedyContext) -> Step:
-    of, node = scene.cluster, scene.finding.node
+    cluster_model, node = scene.cluster, scene.finding.node
     return Step(
-        label(of.api_host or "cluster", UNCORDON, node),
-        of.api_host or "",
+        label(cluster_model.api_host or "cluster", UNCORDON, node),
+        cluster_model.api_host or "",
         "KM903",
         UNCORDON,
         1,
@@ -136,7 +136,7 @@ def _uncordon(scene: RemedyContext) -> Step:
         limit=kind_of(UNCORDON).seconds,
         diff=f"{node} takes pods again\n",
         note="only once the node is ready",
-        change={"kind": UNCORDON, "node": node, "cluster_uid": _uid(of)},
+        change={"kind": UNCORDON, "node": node, "cluster_uid": _uid(cluster_model)},
     )
 
 
@@ -147,8 +147,8 @@ def clean_up(scene: RemedyContext) -> Step | None:
     """
     if CLEAN_UP not in scene.consent.wishes:
         return None
-    of = scene.cluster
-    node = next(item for item in devices.nodes(of) if item.name == scene.finding.node)
+    cluster_model = scene.cluster
+    node = next(item for item in devices.nodes(cluster_model) if item.name == scene.finding.node)
     pods = []
     for pod in node.rejected:
         namespace, _slash, name = pod.name.partition("/")
@@ -157,8 +157,8 @@ def clean_up(scene: RemedyContext) -> Step | None:
     if node.count > len(pods):
         note = f"the newest {len(pods)} of {node.count}, run again for the rest; {note}"
     return Step(
-        label(of.api_host or "cluster", "clean-up", node.name),
-        of.api_host or "",
+        label(cluster_model.api_host or "cluster", "clean-up", node.name),
+        cluster_model.api_host or "",
         "KM320",
         CLEAN_UP,
         1,
@@ -167,18 +167,18 @@ def clean_up(scene: RemedyContext) -> Step | None:
         node=node.name,
         diff="".join(f"- Pod {pod.name}\n" for pod in node.rejected),
         note=note,
-        change={"kind": CLEAN_UP, "cluster_uid": _uid(of), "pods": pods},
+        change={"kind": CLEAN_UP, "cluster_uid": _uid(cluster_model), "pods": pods},
     )
 
 
-def probe(of: cluster.Cluster) -> Step:
+def probe(cluster_model: cluster.Cluster) -> Step:
     """Return the step that verifies a repaired cluster, where kubemend_probe asks for it."""
     blocked_by = None
-    if of.api_status != "ok":
+    if cluster_model.api_status != "ok":
         blocked_by = "no API server answers: nothing can be probed"
     return Step(
-        label(of.api_host or "cluster", PROBE),
-        of.api_host or "",
+        label(cluster_model.api_host or "cluster", PROBE),
+        cluster_model.api_host or "",
         "KM113",
         PROBE,
         1,
@@ -188,12 +188,12 @@ def probe(of: cluster.Cluster) -> Step:
         diff=(
             "a Job in namespace kube-system that must get exactly one pod, removed again with it\n"
         ),
-        change={"kind": PROBE, "cluster_uid": _uid(of)},
+        change={"kind": PROBE, "cluster_uid": _uid(cluster_model)},
     )
 
 
-def _uid(of: cluster.Cluster) -> str | None:
-    return of.typed(Server).kube_system_uid
+def _uid(cluster_model: cluster.Cluster) -> str | None:
+    return cluster_model.typed(Server).kube_system_uid
 
 
 REMEDIES: dict[str, Remedy] = {

@@ -30,21 +30,21 @@ NOTE = (
 
 def restart_leader(scene: RemedyContext) -> Step:
     """Return one step for all nodes that the scheduler lost: they come back together."""
-    of, finding = scene.cluster, scene.finding
+    cluster, finding = scene.cluster, scene.finding
     note = NOTE.format(cures=lost_nodes.CURES)
-    lock, host, ready = lost_nodes.leader(of)
-    free = lost_nodes.unled(of)
+    lock, host, ready = lost_nodes.leader(cluster)
+    free = lost_nodes.unled(cluster)
     if free:
-        why = (
+        reason = (
             f"{lost_nodes.SCHEDULER} of {and_others(free)} runs with --leader-elect=false and"
             " places pods whichever leads, so that which one lost the node is not known: repair"
             " KM101 first, or restart that one by hand where no other runs"
         )
         return control_plane.new_step(
-            scene, RESTART_LEADER, finding.component or "", why, note=note
+            scene, RESTART_LEADER, finding.component or "", reason, note=note
         )
     if lock is None or host is None:
-        told = (
+        clause = (
             f"its lock names {one_line(lock.holder or 'no process', 120)}"
             if lock
             else "no lock tells"
@@ -53,7 +53,7 @@ def restart_leader(scene: RemedyContext) -> Step:
             scene,
             RESTART_LEADER,
             finding.component or "",
-            f"which scheduler leads is not known ({told}): restart that one by hand",
+            f"which scheduler leads is not known ({clause}): restart that one by hand",
             note=note,
         )
     there = replace(
@@ -61,24 +61,24 @@ def restart_leader(scene: RemedyContext) -> Step:
         finding=replace(finding, host=host.host, node=host.node, evidence=()),
         document=scene.of(host.host),
     )
-    made = control_plane.restart(there, config=False)
+    step = control_plane.restart(there, config=False)
     change = {
         "kind": RESTART_LEADER,
         "lock": {"kind": lock.kind, "name": lock.name},
         "holder": lock.holder,
         "node": host.node,
-        "pods": lost_nodes.waiting(of),
-        "cluster_uid": of.typed(Server).kube_system_uid,
+        "pods": lost_nodes.waiting(cluster),
+        "cluster_uid": cluster.typed(Server).kube_system_uid,
     }
     return replace(
-        made,
-        id=made.id.replace("-restart", "-restart-leader"),
+        step,
+        id=step.id.replace("-restart", "-restart-leader"),
         remedy=RESTART_LEADER,
         node=finding.node,
         change=change,
-        note="; ".join(filter(None, (note, made.note))),
-        blocked_by=all_of(made.blocked_by, _version(there, host.host), _alone(there, ready)),
-        diff=made.diff + _placements(lost_nodes.waiting(of)),
+        note="; ".join(filter(None, (note, step.note))),
+        blocked_by=all_of(step.blocked_by, _version(there, host.host), _alone(there, ready)),
+        diff=step.diff + _placements(lost_nodes.waiting(cluster)),
     )
 
 
@@ -89,9 +89,9 @@ def _placements(pods: Iterable[Sequence[str]]) -> str:
 
 def _version(scene: RemedyContext, host: str) -> str | None:
     """Return why this scheduler is not restarted: only one that has the defect is."""
-    found = [item.control_plane for item in scene.cluster.hosts if item.host == host]
-    planes = [plane for plane in found if plane]
-    running = [process for plane in planes for process in plane.of(lost_nodes.SCHEDULER)]
+    control_planes = [item.control_plane for item in scene.cluster.hosts if item.host == host]
+    planes = [plane for plane in control_planes if plane]
+    running = [process for plane in planes for process in plane.processes_of(lost_nodes.SCHEDULER)]
     if all(node_tree.defect(process.release) for process in running):
         return None
     return f"the scheduler of {host} is not known to lose nodes"

@@ -456,17 +456,17 @@ def _step(  # noqa: PLR0913, PLR0917 - the parts of one step
     note: str = "",
 ) -> Step:
     finding = scene.finding
-    where = finding.host or ""
+    host = finding.host or ""
     return Step(
-        label(where, UNIT_LIMIT.replace("_", "-"), name),
-        where,
+        label(host, UNIT_LIMIT.replace("_", "-"), name),
+        host,
         finding.code,
         UNIT_LIMIT,
         RISK,
         _path(name),
         None,
         finding.node,
-        blocked_by=all_of(left_out(scene, where), blocked),
+        blocked_by=all_of(left_out(scene, host), blocked),
         note=note,
         diff=diff,
         limit=60,
@@ -502,9 +502,9 @@ def _of_logins(
     if step is None:
         return None
     notes = [step.note]
-    others = _other_domains(limits)
-    if others and "*" in domains:
-        first = ", ".join(others[:3])
+    other_domains = _other_domains(limits)
+    if other_domains and "*" in domains:
+        first = ", ".join(other_domains[:3])
         notes.append(f"a line of a user or a group counts before it, as that of {first}")
     return replace(step, component=None, note="; ".join(filter(None, notes)))
 

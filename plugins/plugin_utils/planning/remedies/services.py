@@ -118,7 +118,7 @@ def _unmask(scene: RemedyContext, masked: Service, mask: Mask | None) -> Step:
     unit = masked.unit
     links = mask.links if mask is not None else ()
     # A second sign of fencing is said before what a word allows.
-    fenced = left_out(scene, scene.finding.host or "") or _both(scene) or fencing.why(scene)
+    fenced = left_out(scene, scene.finding.host or "") or _both(scene) or fencing.refusal(scene)
     blocked = fenced or _no_mask(unit, mask)
     link = links[0] if links else MaskLink()
     diff = f"--- {link.path} -> {link.to}\n" if links else ""
@@ -248,8 +248,8 @@ def _unconfigured(scene: RemedyContext, service: Service) -> str | None:
     if not judged.refused:
         return None
     return (
-        f"the kubelet would not start, it refuses its configuration (KM506): {judged.why}; correct"
-        " that first"
+        f"the kubelet would not start, it refuses its configuration (KM506): {judged.reason};"
+        " correct that first"
     )
 
 
@@ -273,7 +273,7 @@ def _down(unit: Unit) -> bool:
 def _blocked(scene: RemedyContext, unit: Unit) -> str | None:
     """Return what forbids to touch this unit at all."""
     host = scene.finding.host or ""
-    return left_out(scene, host) or fencing.why(scene) or _unknown(unit)
+    return left_out(scene, host) or fencing.refusal(scene) or _unknown(unit)
 
 
 def _unknown(unit: Unit) -> str | None:
@@ -388,12 +388,12 @@ def _step(  # noqa: PLR0913, PLR0917 - the parts of one step
     risk: int | None = None,
 ) -> Step:
     finding, unit = scene.finding, service.unit
-    where = finding.host or ""
-    name = label(where, remedy, None if service.enable == ENABLE else service.component)
+    host = finding.host or ""
+    name = label(host, remedy, None if service.enable == ENABLE else service.component)
     former = unit.file_state if remedy == service.enable else None
     return Step(
         name,
-        where,
+        host,
         finding.code,
         remedy,
         risk or RISK[remedy],

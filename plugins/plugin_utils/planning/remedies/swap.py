@@ -62,9 +62,9 @@ def off(scene: RemedyContext) -> list[Step]:
     # a container that only shows the swap of its machine: there is nothing to be done in it
     if not node.refused or (node.on and not here):
         return []
-    found = sources(node)
-    forbidden = _forbidden(scene, node, found)
-    keep = list(_persistence(scene, node, found, forbidden))
+    measures = sources(node)
+    forbidden = _forbidden(scene, node, measures)
+    keep = list(_persistence(scene, node, measures, forbidden))
     unsafe = None if forbidden else _unsafe(node, here)
     if unsafe and keep:
         return _noted(keep, f"the swap that is on stays: {unsafe}")
@@ -73,13 +73,13 @@ def off(scene: RemedyContext) -> list[Step]:
 
 def _own_swaps(node: NodeSwap) -> list[Running]:
     """Return the swap that is on and belongs to this node."""
-    return [swap for swap in node.on or () if node.own(swap)]
+    return [swap for swap in node.on or () if node.owns_swap(swap)]
 
 
-def _forbidden(scene: RemedyContext, node: NodeSwap, found: Sources) -> str | None:
+def _forbidden(scene: RemedyContext, node: NodeSwap, measures: Sources) -> str | None:
     """Return why neither the swap nor its sources are touched, or None."""
-    untouched = left_out(scene, scene.finding.host or "") or fencing.why(scene)
-    return untouched or _unwanted(node) or _by_hand(node, found)
+    untouched = left_out(scene, scene.finding.host or "") or fencing.refusal(scene)
+    return untouched or _unwanted(node) or _by_hand(node, measures)
 
 
 def _noted(steps: Sequence[Step], note: str) -> list[Step]:
@@ -89,34 +89,34 @@ def _noted(steps: Sequence[Step], note: str) -> list[Step]:
 
 def sources(node: NodeSwap) -> Sources:
     """Return what keeps off whatever comes back."""
-    found = Sources()
+    measures = Sources()
     for source in node.coming():
         if not source.undo:
-            found.hand.append(
+            measures.hand.append(
                 f"find out what switches {one_line(source.device or source.place, 80)} on"
             )
         for undo in source.undo:
-            _undone(node, source, undo, found)
-    return found
+            _undone(node, source, undo, measures)
+    return measures
 
 
-def _undone(node: NodeSwap, source: Source, undo: Undo, found: Sources) -> None:
+def _undone(node: NodeSwap, source: Source, undo: Undo, measures: Sources) -> None:
     path, _dummy, line = undo.target.rpartition(":")
     if undo.kind == "comment" and path == swap_files.FSTAB and line.isdigit():
-        found.lines.add(int(line))
+        measures.lines.add(int(line))
         if undo.note:  # without any line, systemd takes up partitions that it finds by itself
-            found.empty[f"{UNITS}/{TARGET}"] = f"{TARGET} masked"
+            measures.empty[f"{UNITS}/{TARGET}"] = f"{TARGET} masked"
     elif undo.kind == "mask" and _is_maskable(source, undo):
-        found.empty[f"{UNITS}/{undo.target}"] = f"{undo.target} masked"
+        measures.empty[f"{UNITS}/{undo.target}"] = f"{undo.target} masked"
     elif undo.kind == "mask":
-        found.hand.append(
+        measures.hand.append(
             f"systemctl disable --no-reload {undo.target} (its own file lies where a mask would):"
             f" {source.place}"
         )
     elif undo.kind == "generator" and _emptied(node, source):
-        found.empty[ZRAM] = "zram-generator makes nothing"
+        measures.empty[ZRAM] = "zram-generator makes nothing"
     else:
-        found.hand.append(_hand(undo))
+        measures.hand.append(_hand(undo))
 
 
 def _is_maskable(source: Source, undo: Undo) -> bool:
@@ -140,7 +140,9 @@ def _emptied(node: NodeSwap, source: Source) -> bool:
         return False
     after = node.seen.with_file(EMPTY)
     return not any(
-        made.on is not False for made in generators.from_zram(after) if made.unit == source.unit
+        product.on is not False
+        for product in generators.from_zram(after)
+        if product.unit == source.unit
     )
 
 
@@ -159,17 +161,22 @@ def _unwanted(node: NodeSwap) -> str | None:
     return None
 
 
-def _by_hand(node: NodeSwap, found: Sources) -> str | None:
+def _by_hand(node: NodeSwap, measures: Sources) -> str | None:
     """Return what has to be done first, because a boot would bring the swap back."""
-    if found.hand:
+    if measures.hand:
         return one_line(
-            "by hand, so that no boot brings it back: " + "; ".join(dict.fromkeys(found.hand)), 600
+            "by hand, so that no boot brings it back: " + "; ".join(dict.fromkeys(measures.hand)),
+            600,
         )
     unsure = [
         *node.later.unknown,
-        *(f"{one.place or one.device}: {one.why}" for one in node.later.sources if one.on is None),
+        *(
+            f"{source.place or source.device}: {source.why}"
+            for source in node.later.sources
+            if source.on is None
+        ),
     ]
-    if unsure and not found.lines and not found.empty:
+    if unsure and not measures.lines and not measures.empty:
         return one_line(f"what a boot brings back is not known: {'; '.join(unsure[:2])}", 600)
     return None
 
@@ -198,32 +205,32 @@ def _unsafe(node: NodeSwap, here: Sequence[Running]) -> str | None:
 
 def _unnameable(swap: Running) -> str | None:
     """Return why swapoff cannot be given this path, or None."""
-    where = one_line(swap.active.path, 80)
+    path = one_line(swap.active.path, 80)
     if swap.active.deleted:
-        return f"the file {where} was deleted while it is on: only a reboot ends it"
+        return f"the file {path} was deleted while it is on: only a reboot ends it"
     if not swap.active.path.startswith("/") or not swap.active.path.isprintable():
-        return f"{where} is no path that can be named to swapoff"
+        return f"{path} is no path that can be named to swapoff"
     return None
 
 
 def _persistence(
-    scene: RemedyContext, node: NodeSwap, found: Sources, why: str | None
+    scene: RemedyContext, node: NodeSwap, measures: Sources, reason: str | None
 ) -> Iterator[Step]:
-    if found.lines:
-        yield _fstab(scene, node, sorted(found.lines), why)
-    for path, told in sorted(found.empty.items()):
+    if measures.lines:
+        yield _fstab(scene, node, sorted(measures.lines), reason)
+    for path, effect in sorted(measures.empty.items()):
         change: dict[str, Any] = {"kind": PERSISTENCE, "path": path, "sha256": None, "splices": []}
         yield _step(
             scene,
             PERSISTENCE,
             path,
-            why,
-            f"--- /dev/null\n+++ {path}\n(an empty file: {told})\n",
+            reason,
+            f"--- /dev/null\n+++ {path}\n(an empty file: {effect})\n",
             change,
         )
 
 
-def _fstab(scene: RemedyContext, node: NodeSwap, numbers: list[int], why: str | None) -> Step:
+def _fstab(scene: RemedyContext, node: NodeSwap, numbers: list[int], reason: str | None) -> Step:
     """Return the lines as comments; every other byte stays."""
     record = node.seen.answer.fstab or FileRecord()
     if record.text is None or record.sha256 is None or record.truncated:
@@ -231,7 +238,7 @@ def _fstab(scene: RemedyContext, node: NodeSwap, numbers: list[int], why: str | 
             scene,
             PERSISTENCE,
             swap_files.FSTAB,
-            why or f"{swap_files.FSTAB} is not wholly known: comment line {numbers[0]} by hand",
+            reason or f"{swap_files.FSTAB} is not wholly known: comment line {numbers[0]} by hand",
             "",
             {},
         )
@@ -246,27 +253,27 @@ def _fstab(scene: RemedyContext, node: NodeSwap, numbers: list[int], why: str | 
         scene,
         PERSISTENCE,
         swap_files.FSTAB,
-        why,
+        reason,
         diff,
         change_of(swap_files.FSTAB, record.sha256, splices, PERSISTENCE),
     )
 
 
-def _off(scene: RemedyContext, one: Running, why: str | None) -> Step:
+def _off(scene: RemedyContext, swap: Running, reason: str | None) -> Step:
     kubelet = contract.answer(scene.document, Kubelet)
     config = [
         {"path": file.path, "sha256": file.sha256}
         for file in (kubelet.config, *kubelet.config_dropins)
         if file is not None and file.sha256
     ]
-    path = one.active.path
+    path = swap.active.path
     change = {"kind": OFF, "path": path, "config": config, "seconds": SECONDS}
     return _step(
         scene,
         OFF,
         path,
-        why,
-        f"/proc/swaps: {one_line(path, 200)} off ({one.active.used_kib} of {one.active.size_kib}"
+        reason,
+        f"/proc/swaps: {one_line(path, 200)} off ({swap.active.used_kib} of {swap.active.size_kib}"
         " KiB used)\n",
         change,
     )
@@ -276,22 +283,22 @@ def _step(
     scene: RemedyContext,
     remedy: str,
     target: str,
-    why: str | None,
+    reason: str | None,
     diff: str,
     change: Mapping[str, Any],
 ) -> Step:
     finding = scene.finding
-    where = finding.host or ""
+    host = finding.host or ""
     return Step(
-        label(where, remedy.replace("_", "-"), target.rpartition("/")[2][:80]),
-        where,
+        label(host, remedy.replace("_", "-"), target.rpartition("/")[2][:80]),
+        host,
         finding.code,
         remedy,
         RISKS[remedy],
         one_line(target, 200),
         None,
         finding.node,
-        blocked_by=why,
+        blocked_by=reason,
         diff=diff,
         limit=LIMITS[remedy],
         change=change,

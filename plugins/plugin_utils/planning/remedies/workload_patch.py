@@ -44,10 +44,10 @@ def patch(scene: RemedyContext) -> Step | None:
     subject = _subject(scene)
     if subject is None or not (subject.template or subject.pods[0]).expected:
         return None
-    of, advice = scene.cluster, qos.advise(subject)
+    cluster, advice = scene.cluster, qos.advise(subject)
     step = Step(
-        label(of.api_host or "cluster", PATCH_WORKLOAD, subject.title),
-        of.api_host or "",
+        label(cluster.api_host or "cluster", PATCH_WORKLOAD, subject.title),
+        cluster.api_host or "",
         scene.finding.code,
         PATCH_WORKLOAD,
         RISK,
@@ -56,8 +56,8 @@ def patch(scene: RemedyContext) -> Step | None:
     )
     change = _change(subject, scene)
     if advice.patch is None or change is None:
-        why = f"{subject.title} is not told by this evidence as it must be: collect it again"
-        return replace(step, blocked_by=advice.text if advice.patch is None else why)
+        reason = f"{subject.title} is not told by this evidence as it must be: collect it again"
+        return replace(step, blocked_by=advice.text if advice.patch is None else reason)
     return replace(
         step, change=change, diff=json.dumps(advice.patch, indent=1) + "\n", note=advice.text
     )
@@ -74,7 +74,7 @@ def _change(subject: Subject, scene: RemedyContext) -> dict[str, Any] | None:
     template = subject.template
     if template is None or subject.kind not in PLURALS or not template.resources:
         return None
-    if not all(NAME.match(one) for one in (subject.namespace, subject.name)):
+    if not all(NAME.match(name) for name in (subject.namespace, subject.name)):
         return None
     path = (
         f"/apis/{template.api_version}/namespaces/{subject.namespace}"
@@ -93,10 +93,10 @@ def _change(subject: Subject, scene: RemedyContext) -> dict[str, Any] | None:
 def _resources(
     values: Mapping[tuple[str, str], Mapping[str, str]],
 ) -> dict[str, dict[str, dict[str, str]]]:
-    found: dict[str, dict[str, dict[str, str]]] = {}
-    for (role, name), given in values.items():
-        found.setdefault("containers" if role == APP else "initContainers", {})[name] = dict(given)
-    return found
+    lists: dict[str, dict[str, dict[str, str]]] = {}
+    for (role, name), sizes in values.items():
+        lists.setdefault("containers" if role == APP else "initContainers", {})[name] = dict(sizes)
+    return lists
 
 
 REMEDIES = {"KM313": patch}

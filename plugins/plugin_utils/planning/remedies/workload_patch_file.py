@@ -31,21 +31,23 @@ def texts(
     named = {
         (item.cluster, item.component) for item in findings if item.code == CODE and item.command
     }
-    found: dict[str, str] = {}
+    files: dict[str, str] = {}
     for cluster in clusters:
         key = cluster.key[:key_digits] if cluster.key else None
         for subject, patch in (
-            unpinned_pods.patches(cluster) if any(one == key for one, dummy in named) else ()
+            unpinned_pods.patches(cluster)
+            if any(cluster_key == key for cluster_key, dummy in named)
+            else ()
         ):
             if (key, subject.title) in named:
-                found[_name(subject, key, found)] = _text(subject, patch)
-    return found
+                files[_name(subject, key, files)] = _text(subject, patch)
+    return files
 
 
-def _name(subject: Subject, key: str | None, taken: Mapping[str, str]) -> str:
+def _name(subject: Subject, key: str | None, files: Mapping[str, str]) -> str:
     """Return <namespace>-<kind>-<name>.yaml, with a digest where it is too long or taken."""
     name = document.file_name(f"{subject.namespace}-{subject.kind.lower()}-{subject.name}", ".yaml")
-    if len(name) <= LONGEST and name not in taken:
+    if len(name) <= LONGEST and name not in files:
         return name
     digest = hashlib.sha256(f"{key} {subject.title}".encode()).hexdigest()[:8]
     return f"{name[: -len('.yaml')][:LONGEST]}-{digest}.yaml"

@@ -23,10 +23,9 @@ PLAY = """
     - kubemend.remediation.prepare_run:
       run_once: true
       register: run
-    - ansible.builtin.copy:
-        content: "{{ run | to_json }}"
-        dest: "{{ lookup('env', 'RESULT') }}"
-      delegate_to: localhost
+    - keep_result:
+        value: "{{ run }}"
+        path: "{{ lookup('env', 'RESULT') }}"
       run_once: true
 """
 

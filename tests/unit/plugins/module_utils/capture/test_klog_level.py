@@ -53,7 +53,7 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Levels:
     return Levels(tmp_path / "kubemend", monkeypatch)
 
 
-levels_of, REAL_ASK = klog_verbosity.given, level.Levels._ask
+levels_of, REAL_ASK = klog_verbosity.explicit_verbosity, level.Levels._ask
 
 
 def present(node: Levels, number: int = 0, run_id: str = RUN) -> "str | None":

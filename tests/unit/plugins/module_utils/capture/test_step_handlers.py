@@ -25,7 +25,7 @@ def restored(monkeypatch: pytest.MonkeyPatch) -> "dict[str, Any]":
     answers = {}  # type: dict[str, Any]
     monkeypatch.setattr(level_target, "raised", lambda _root: [{"run_id": "r1"}])
     monkeypatch.setattr(journal, "run_ids", lambda _root: ["r1", "r2", "r3", "r4"])
-    monkeypatch.setattr(raised_levels, "left", lambda run_id, _root: run_id == "r2")
+    monkeypatch.setattr(raised_levels, "restorable_records", lambda run_id, _root: run_id == "r2")
     monkeypatch.setattr(
         raised_levels, "edited", lambda run_id, _root: [({}, (run_id == "r3", "by hand"))]
     )

@@ -81,7 +81,7 @@ def test_a_deadline_is_never_later_than_the_one_around_it() -> None:
     assert Deadline(60, outer).at == outer.at
     assert Deadline(1, outer).at < outer.at
     with pytest.raises(ApiError, match="the time limit was reached") as error:
-        Deadline(-1).left()
+        Deadline(-1).remaining()
     assert (error.value.status, error.value.code) == ("timeout", None)
 
 

@@ -23,7 +23,7 @@ CRON = {
 def test_a_cronjobs_template_lies_deeper() -> None:
     assert json.loads(workload_resources.text_of(CRON)) == [["containers", "a", {}]]
     assert workload_resources.rolled_out(CRON) is None
-    text = workload_resources.given(
+    text = workload_resources.set_quantities(
         workload_resources.text_of(CRON), {"containers": {"a": {"cpu": "1"}}}
     )
     assert workload_resources.text_of(workload_resources.put(copy.deepcopy(CRON), text)) == text

@@ -50,7 +50,7 @@ def test_what_is_larger_or_no_file_is_not_read(tmp_path: Path, folder: int) -> N
 )
 def test_an_error_names_the_way_out(number: int, words: str) -> None:
     def write() -> None:
-        with storage.told("x was not written"):
+        with storage.change_errors("x was not written"):
             raise OSError(number, os.strerror(number))
 
     with pytest.raises(storage.ChangeError, match=r"^x was not written: ") as error:

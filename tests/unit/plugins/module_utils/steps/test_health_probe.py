@@ -516,12 +516,12 @@ def test_a_certificate_that_cannot_be_used_is_no_answer(monkeypatch):
 def test_what_a_step_tells_of_its_proof(told, elect):
     """The proof is its configz where that says it, else its healthz."""
     found = health_probe.HealthResult()
-    assert (found.ok, found.seen()) == (
+    assert (found.ok, found.observation()) == (
         False,
         {"pid": None, "started_at": None, "elect": None, "healthz": None, "configz": None},
     )
     found.answer, found.instance = told, SimpleNamespace(pid=7, started_at=5.0)
-    assert found.seen() == {
+    assert found.observation() == {
         "pid": 7,
         "started_at": 5.0,
         "elect": elect,

@@ -277,7 +277,7 @@ def test_somebody_elses_changes_wait_for_their_owner(monkeypatch, step, own):
         "sentence",
         lambda host, component, found: "pending on {}: {}".format(host, found[0]["path"]),
     )
-    monkeypatch.setattr(preconditions.instances, "given", lambda *dummy: {})
+    monkeypatch.setattr(preconditions.instances, "flag_files", lambda *dummy: {})
     step = dict(step, expect={"component": "kube-scheduler", "restart": "signal"})
     with pytest.raises(preconditions.PreconditionFailed, match="pending on m2: /y"):
         preconditions._pending(step, former, "m2")

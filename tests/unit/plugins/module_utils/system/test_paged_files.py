@@ -35,7 +35,9 @@ def test_a_file_of_proc_is_read_to_its_end():
 def test_the_mounts_of_the_host_are_read_whole(monkeypatch, pages, mountinfo):
     pages[0] = 64
     asked = []
-    monkeypatch.setattr(instances, "given", lambda pid, argv, mounts: asked.append(mounts) or [])
+    monkeypatch.setattr(
+        instances, "flag_files", lambda pid, argv, mounts: asked.append(mounts) or []
+    )
     monkeypatch.setattr(instances.procfs, "argv", lambda pid: ["kube-scheduler"])
     instances.collect(Context({}, [(os.getpid(), "kube-scheduler")], {}))
     preconditions._pending(

@@ -187,8 +187,8 @@ def test_each_component_by_its_own_host_and_kubelets_through_the_host_of_the_api
         | {("m1", name, f"level:kubelet/{name}", 0) for name in ("m1", "m2", "m3", "w1")}
     )
     assert made.raising == ("m1", "m2", "m3")
-    assert len(made.of("m1")) == 7
-    assert len(made.of("w1")) == 0
+    assert len(made.host_targets("m1")) == 7
+    assert len(made.host_targets("w1")) == 0
     assert made.refused == made.notes == made.needles == ()
     assert {(target.component == "kubelet", target.cluster_uid) for target in made.targets} == {
         (True, "ks"),
@@ -554,7 +554,7 @@ def test_the_plan_survives_json(world):
     assert again.raising == made.raising
     assert isinstance(again.targets, tuple)
     assert isinstance(again.notes, tuple)
-    assert again.of("m1") == made.of("m1")
+    assert again.host_targets("m1") == made.host_targets("m1")
 
 
 @pytest.mark.parametrize(

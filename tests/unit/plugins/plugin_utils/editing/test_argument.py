@@ -496,7 +496,7 @@ RECORD = {
 
 
 def test_a_record_of_the_evidence():
-    assert Source.of(RECORD) == Source("a: 1\n", "/m/s.yaml", "ab", ((3, 4),))
+    assert Source.from_record(RECORD) == Source("a: 1\n", "/m/s.yaml", "ab", ((3, 4),))
 
 
 @pytest.mark.parametrize(
@@ -526,7 +526,7 @@ def test_a_record_of_the_evidence():
 )
 def test_records_that_cannot_be_edited(more, stated):
     with pytest.raises(EditRefused) as caught:
-        Source.of({**RECORD, **more})
+        Source.from_record({**RECORD, **more})
     facts(str(caught.value), *stated)
 
 

@@ -359,7 +359,7 @@ def evidence(case: Case) -> tuple[editing_argument.Source, bytes]:
         "sha256": hashlib.sha256(data).hexdigest(),
         "masked": spans,
     }
-    return editing_argument.Source.of(record), data
+    return editing_argument.Source.from_record(record), data
 
 
 def expected(case: Case) -> tuple[dict[str, list[object]], bool]:

@@ -34,7 +34,7 @@ def test_a_master_has_its_manifests_and_processes(world):
     plane = extracted(world)
     assert {use.component for use in plane.files} == {SCHEDULER, "kube-controller-manager"}
     assert all(use.usual and use.version == (1, 30) for use in plane.files)
-    assert [process.pid for process in plane.of(SCHEDULER)] == [100]
+    assert [process.pid for process in plane.processes_of(SCHEDULER)] == [100]
     assert (plane.broken, plane.unread, plane.kubelet_problem) == ((), (), "")
 
 

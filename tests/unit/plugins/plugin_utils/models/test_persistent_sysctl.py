@@ -64,7 +64,7 @@ def test_files_that_contradict_each_other_are_of_this_host_alone():
     ],
 )
 def test_the_kernel_takes_a_number_up_to_its_most(key, text, number):
-    assert persistent_sysctl.taken(key, text) == number
+    assert persistent_sysctl.accepted_number(key, text) == number
 
 
 @pytest.mark.parametrize(

@@ -101,7 +101,7 @@ def patched(found):
     ],
 )
 def test_the_container_and_the_field_at_fault_are_named(container, stated):
-    text = qos.said(qos.lacks(item(APP, container)))
+    text = qos.describe_lacks(qos.lacks(item(APP, container)))
     assert bool(text) == bool(stated)
     facts(text, *stated)
 
@@ -320,7 +320,7 @@ def test_expectation_beyond_whole_cpus():
         expected=True,
     )
     facts(
-        qos.said(qos.lacks(fraction)),
+        qos.describe_lacks(qos.lacks(fraction)),
         "container idle",
         "no limits.cpu",
         "container app",

@@ -27,7 +27,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.taints
     Told,
     explained,
     keeps_away,
-    told,
+    parse_reasons,
     tolerated,
 )
 
@@ -229,7 +229,7 @@ CORDON = Taint(NODE + "unschedulable", "", "NoSchedule")
     ],
 )
 def test_what_schedulers_say(text, found):
-    assert list(told(text)) == found
+    assert list(parse_reasons(text)) == found
 
 
 @pytest.mark.parametrize(
@@ -345,7 +345,7 @@ def test_hostile_objects_do_not_raise(one, others):
     assert (explained(carried) is None) or tolerated(carried, raw) in (True, False, None)
     keeps_away([carried], raw)
     keeps_away(decode(nodes_answer.Node, {"taints": one}).answer.taints or (), raw)
-    told(one)
+    parse_reasons(one)
 
 
 @settings(max_examples=200, deadline=None)
@@ -361,4 +361,4 @@ def test_any_taint_is_found_in_a_message(key, value, nodes, form):
     text = (
         f"0/{nodes} nodes are available: {nodes} node(s) {form % (key, value)}, 1 Insufficient cpu."
     )
-    assert told(text) == (Told("taint", nodes, Taint(key, value)),)
+    assert parse_reasons(text) == (Told("taint", nodes, Taint(key, value)),)

@@ -14,7 +14,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers impor
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers.errno_message import (
     about,
-    told,
+    explanation,
 )
 
 NO_SPACE, MANY = "no space left on device", "too many open files"
@@ -78,10 +78,10 @@ CASES = [
 def test_the_path_or_the_operation_decides(text, kind):
     found = about(text)
     assert (found.kind if found else None) == kind
-    assert (told(text) is None) is (kind is None)
+    assert (explanation(text) is None) is (kind is None)
     if found and kind != "disk":
-        assert "disk is full" not in told(text)[0]
-        assert "df -h" not in told(text)[1]
+        assert "disk is full" not in explanation(text)[0]
+        assert "df -h" not in explanation(text)[1]
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_the_path_or_the_operation_decides(text, kind):
     ],
 )
 def test_it_is_told_with_its_path(text, words):
-    assert all(word in told(text)[0] for word in words)
+    assert all(word in explanation(text)[0] for word in words)
 
 
 @settings(

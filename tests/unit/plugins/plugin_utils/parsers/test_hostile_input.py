@@ -279,7 +279,7 @@ PARSERS = (
     Parser(klog.parse, (TEXT,), (klog.Line,)),
     Parser(scheduling_message.parse, (st.one_of(TEXT, JUNK),), (scheduling_message.Message,)),
     Parser(admission_message.refusal, (TEXT, TEXT), (admission_message.Refusal,)),
-    Parser(taints.told, (st.one_of(TEXT, JUNK),), (tuple,)),
+    Parser(taints.parse_reasons, (st.one_of(TEXT, JUNK),), (tuple,)),
     Parser(taints.read, (_decoded(nodes_answer.Taint, JUNK),), (taints.Taint, NONE)),
     Parser(cache_dump.parse, (LINES,), (cache_dump.Dump,)),
     Parser(node_tree.algorithm, (st.one_of(TEXT, JUNK),), (str, NONE)),
@@ -311,7 +311,7 @@ PARSERS = (
         (client_certificate.Validity, NONE),
     ),
     Parser(
-        runtime_journal.told,
+        runtime_journal.last_words,
         (
             _decoded(
                 runtime_answer.RuntimeUnit,
@@ -392,7 +392,7 @@ PARSERS = (
     Parser(kubelet_log.chosen, (TEXT,), (list,)),
     Parser(kubelet_end.without_stacks, (LINES,), (list,)),
     Parser(component_end.ends, (BYTES, BYTES), (tuple,)),
-    Parser(component_end.said, (LINES, st.just("kube-scheduler")), (str, NONE)),
+    Parser(component_end.find_start_failure, (LINES, st.just("kube-scheduler")), (str, NONE)),
     Parser(scheduler_log.events, (st.lists(BYTES, max_size=6),), (tuple,)),
     Parser(etcd.split, (TEXT,), (list,)),
     Parser(etcd.parsed, (TEXT,), (tuple,)),

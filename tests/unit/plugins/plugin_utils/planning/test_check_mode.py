@@ -41,7 +41,8 @@ def step(remedy, host="m1", component=None, node=None, allowed=True, **more):
 
 def names(*steps):
     return [
-        f"{one.remedy} {one.node or one.component or one.host}" for one in check_mode.asked(steps)
+        f"{one.remedy} {one.node or one.component or one.host}"
+        for one in check_mode.askable_steps(steps)
     ]
 
 
@@ -134,7 +135,7 @@ def test_asked(steps, asked):
 
 def test_no_more_than_an_operator_waits_for():
     assert (
-        len(check_mode.asked(step("kernel_setting", f"w{number}") for number in range(500)))
+        len(check_mode.askable_steps(step("kernel_setting", f"w{number}") for number in range(500)))
         == check_mode.MOST
     )
 
@@ -212,4 +213,4 @@ def test_who_reads_is_told_what_was_asked_and_what_was_not():
     ],
 )
 def test_the_words_of_check_mode_are_left_out(reason, told):
-    assert check_mode.said(reason) == told
+    assert check_mode.answer_text(reason) == told

@@ -44,7 +44,7 @@ def context(nodes=None, *allow, api="ok", node="w1", document=None):
     ],
 )
 def test_a_node_in_service_is_repaired(node):
-    assert fencing.why(context([node])) is None
+    assert fencing.refusal(context([node])) is None
     assert not fencing.is_held(context([node]))
 
 
@@ -59,22 +59,22 @@ def test_a_node_in_service_is_repaired(node):
     ],
 )
 def test_a_node_out_of_service_is_repaired_with_consent_only(nodes):
-    assert "kubemend_allow=fenced" in fencing.why(context(nodes))
-    assert fencing.why(context(nodes, "fenced")) is None
+    assert "kubemend_allow=fenced" in fencing.refusal(context(nodes))
+    assert fencing.refusal(context(nodes, "fenced")) is None
     assert fencing.beside_mask(context(nodes, "fenced"))
 
 
 def test_the_consent_that_is_named_keeps_what_is_allowed_already():
-    text = fencing.why(context([], "force_reset"))
+    text = fencing.refusal(context([], "force_reset"))
     assert text.endswith("kubemend_allow=fenced,force_reset")
 
 
 @pytest.mark.parametrize("nodes", [None, [{"name": "w1"}]])
 def test_without_an_api_no_node_is_known_to_be_in_service(nodes):
     silent = context(nodes, api="error")
-    assert "refused" in fencing.why(silent)
-    assert "kubemend_allow=api_down" in fencing.why(silent)
-    assert fencing.why(context(nodes, "api_down", api="error")) is None
+    assert "refused" in fencing.refusal(silent)
+    assert "kubemend_allow=api_down" in fencing.refusal(silent)
+    assert fencing.refusal(context(nodes, "api_down", api="error")) is None
     assert fencing.beside_mask(silent)
 
 
@@ -82,14 +82,14 @@ def test_an_api_that_lists_no_nodes_is_as_silent():
     scene = context("no list")
     evidence = contract.checked({"kind": "cluster", "collectors": scene.cluster.api})
     cluster = replace(scene.cluster, api=evidence["collectors"])
-    assert "kubemend_allow=api_down" in fencing.why(replace(scene, cluster=cluster))
-    assert fencing.why(context(None, node=None)) is None
+    assert "kubemend_allow=api_down" in fencing.refusal(replace(scene, cluster=cluster))
+    assert fencing.refusal(context(None, node=None)) is None
 
 
 def test_a_mask_is_a_sign_and_only_a_proven_node_shows_that_it_was_forgotten():
     nodes = [{"name": "w1"}]
-    assert "masked" in fencing.why(context(nodes, document=MASKED))
-    assert fencing.why(context(nodes, "fenced", document=MASKED)) is None
+    assert "masked" in fencing.refusal(context(nodes, document=MASKED))
+    assert fencing.refusal(context(nodes, "fenced", document=MASKED)) is None
     assert fencing.beside_mask(context(nodes, document=MASKED)) is None
     assert "not proven" in fencing.beside_mask(context(nodes, node=None, document=MASKED))
 

@@ -88,7 +88,7 @@ def test_what_is_not_back_yet(item, left):
     items = nodes([{"name": "w1", **item}, {"name": "w2", "ready": "False"}])
     found = node_ready_wait.waiting(items, ["w1"])
     assert found == ({"w1": left} if left else {})
-    assert node_ready_wait.told(found) == (f"w1: {left}" if left else "")
+    assert node_ready_wait.clause(found) == (f"w1: {left}" if left else "")
 
 
 @pytest.mark.parametrize("items", [None, 7, "w1", [7, None, {"name": ["w1"]}], []])

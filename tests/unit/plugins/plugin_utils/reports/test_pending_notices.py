@@ -35,7 +35,7 @@ FORBIDDEN = (
 
 
 def told(world, symptom=pending_notices.SYMPTOM):
-    return pending_notices.told(
+    return pending_notices.render_sentences(
         fault_engine.evaluate_clusters([*world.documents.values(), world.api])[1], symptom
     )
 
@@ -125,7 +125,7 @@ def test_the_api_is_down(world):
 
 
 def test_the_api_of_a_real_cluster_is_down():
-    (sentence,), wrong = pending_notices.told(
+    (sentence,), wrong = pending_notices.render_sentences(
         fault_engine.evaluate_clusters(
             evidence_sources.stream([str(RECORDED / "v1.36.3-api-down" / "evidence")])
         )[1],

@@ -31,7 +31,7 @@ CAF = {"key": "caf", "value": "log", "effect": "NoExecute"}
 
 
 def told(documents, symptom="node_unreachable"):
-    return taint_notices.told(fault_engine.evaluate_clusters(documents)[1], symptom)
+    return taint_notices.render_sentences(fault_engine.evaluate_clusters(documents)[1], symptom)
 
 
 def node(world, name="w1", ready="Unknown", **more):

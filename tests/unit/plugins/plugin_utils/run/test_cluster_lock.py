@@ -133,7 +133,7 @@ def test_answers_are_kept(tmp_path: Path) -> None:
     ],
 )
 def test_a_node_is_not_believed(answer: dict[str, Any], by: str | None, held: bool) -> None:
-    found = run_cluster_lock.said("m1", "a", "ok", "", answer, RUN)
+    found = run_cluster_lock.parse_answer("m1", "a", "ok", "", answer, RUN)
     assert (found.by, found.held) == (by, held)
 
 
@@ -144,10 +144,10 @@ def test_what_a_node_says_of_the_holder() -> None:
         "lock": {"run_id": OTHER, "controller": owner, "remaining": 3.5},
         "message": "a\nb",
     }
-    found = run_cluster_lock.said("m1", "a", "ok", "", answer, RUN)
+    found = run_cluster_lock.parse_answer("m1", "a", "ok", "", answer, RUN)
     assert (found.machine, found.pid, found.remaining, found.reason) == (None, None, 3, "a b")
     assert (
-        run_cluster_lock.said(
+        run_cluster_lock.parse_answer(
             "m1",
             "a",
             "ok",
@@ -224,7 +224,7 @@ def test_a_step_that_is_still_at_work_keeps_its_lock_and_everybody_out(
             RUN,
         )
         assert "01-m1-x" in refused["message"]
-        found = run_cluster_lock.said("m1", "a", "ok", "", refused, OTHER)
+        found = run_cluster_lock.parse_answer("m1", "a", "ok", "", refused, OTHER)
         assert found.working == RUN
         assert not found.held
     step_claim.end(RUN, "01-m1-x", step_record.PROVEN, root=root)
@@ -276,8 +276,10 @@ def test_a_node_that_is_only_changed_is_no_part_of_the_majority() -> None:
         )[0]
         is False
     )
-    assert run_cluster_lock.said("w1", "a", "ok", "", {}, RUN, False).member is False
-    assert run_cluster_lock.said("w1", "a", "unreachable", "", {}, RUN, False).member is False
+    assert run_cluster_lock.parse_answer("w1", "a", "ok", "", {}, RUN, False).member is False
+    assert (
+        run_cluster_lock.parse_answer("w1", "a", "unreachable", "", {}, RUN, False).member is False
+    )
 
 
 @pytest.mark.parametrize("name", ["journal", "work"])

@@ -139,7 +139,7 @@ def test_values_as_yaml_and_as_text(name, given, expected):
 )
 def test_a_wrong_value_is_one_sentence_with_name_value_and_what_is_allowed(name, given, allowed):
     with pytest.raises(SettingsError) as caught:
-        check({f"kubemend_{name}": given}, where=" (host m1)")
+        check({f"kubemend_{name}": given}, location=" (host m1)")
     message = str(caught.value)
     assert message.startswith(f"kubemend_{name} (host m1) is ")
     assert allowed in message

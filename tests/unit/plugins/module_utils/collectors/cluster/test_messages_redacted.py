@@ -61,10 +61,11 @@ def test_no_secret_is_told(found):
 
 def test_secrets_are_masked_before_the_text_is_cut():
     assert (
-        files.told("key: -----BEGIN PRIVATE KEY-----abc", 33) == "key: -----BEGIN PRIVATE KEY-----*"
+        files.masked_text("key: -----BEGIN PRIVATE KEY-----abc", 33)
+        == "key: -----BEGIN PRIVATE KEY-----*"
     )
-    assert files.told("https://me:hunter2@db", 17) == "https://me:******"
+    assert files.masked_text("https://me:hunter2@db", 17) == "https://me:******"
     assert (
-        files.told(None, 9),
-        files.told("\ud800", 9),
+        files.masked_text(None, 9),
+        files.masked_text("\ud800", 9),
     ) == ("", "?")

@@ -66,7 +66,7 @@ class Recorded(kubeapi_client.Client):
         self.answers = json.loads(Path(facts["answers"]).read_text())
 
     def _exchange(self, method, path, accept, deadline):
-        deadline.left()
+        deadline.remaining()
         broken = None if self.named else self.facts.get("broken", {}).get(self.server)
         if broken:
             return 500, {}, broken.encode()

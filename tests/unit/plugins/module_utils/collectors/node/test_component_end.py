@@ -236,4 +236,4 @@ def test_the_end_of_a_long_log_begins_with_a_whole_line(tmp_path):
     ["a kube-scheduler-m1 of another matter", "Error syncing pod of another component: etcd-m1"],
 )
 def test_other_words_of_the_kubelet_are_not_taken(line):
-    assert component_end.said([line], "kube-scheduler") is None
+    assert component_end.find_start_failure([line], "kube-scheduler") is None

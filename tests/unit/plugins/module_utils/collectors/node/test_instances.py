@@ -55,7 +55,7 @@ def test_files_that_were_replaced_are_told_wherever_their_mount_is_listed(
         ),
     )
     mounts = MOUNT.format(number=1, root="/", point=str(host))
-    found = instances.given(
+    found = instances.flag_files(
         PID, ["kube-scheduler", "--kubeconfig=" + CONF, "--client-ca-file=" + CA], mounts
     )
     assert found == [

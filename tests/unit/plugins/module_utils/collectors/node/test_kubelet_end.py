@@ -49,7 +49,8 @@ STACK = [
 )
 def test_when_the_journal_is_asked(changes, started, wanted):
     assert (
-        kubelet_end.wanted(dict(UP, **changes), started and {"started_at": started}, NOW) is wanted
+        kubelet_end.is_relevant(dict(UP, **changes), started and {"started_at": started}, NOW)
+        is wanted
     )
 
 

@@ -229,7 +229,7 @@ def test_links_of_devices_that_are_on(tmp_path):
 def test_own_files(tmp_path):
     (tmp_path / "swap").write_text("")
     (tmp_path / "link").symlink_to("swap")
-    assert swap.own([str(tmp_path / name) for name in ("swap", "gone", "link", ".")]) == [
+    assert swap.own_files([str(tmp_path / name) for name in ("swap", "gone", "link", ".")]) == [
         str(tmp_path / "swap")
     ]
 

@@ -74,7 +74,7 @@ def test_a_held_cordon_is_good_where_its_run_came_to_its_end(has_ended: bool, st
         return has_ended
 
     api = Api(True, OTHER, held=True)
-    assert cordon.put(api, "w1", RUN, "why", held=True, ended=ended) == (
+    assert cordon.put(api, "w1", RUN, "why", is_held=True, ended=ended) == (
         cordon.MINE,
         not has_ended,
     )

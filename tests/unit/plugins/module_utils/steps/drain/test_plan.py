@@ -136,14 +136,14 @@ def test_who_stays_and_may_lose_its_devices_refuses_the_drain_before_a_restart(
 def test_only_what_has_ended_is_held_by_its_finalizers_alone(
     item: "dict[str, Any]", held: bool
 ) -> None:
-    assert Pod(item).held is held
+    assert Pod(item).is_held is held
     item["status"] = {"phase": "Running", "containerStatuses": []}  # nobody says that it ended
-    assert not Pod(item).held
+    assert not Pod(item).is_held
     item["status"]["containerStatuses"] = [
         {"name": "c", "state": {"terminated": {}}},
         {"name": "d", "state": {"running": {}}},
     ]
-    assert not Pod(item).held
+    assert not Pod(item).is_held
 
 
 @pytest.mark.parametrize(

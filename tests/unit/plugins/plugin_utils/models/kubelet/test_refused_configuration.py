@@ -131,7 +131,7 @@ def test_a_machine_that_is_not_known_is_not_told_of(configured):
 
 def test_more_numa_nodes_than_a_topology_manager_takes(configured):
     config = "topologyManagerPolicy: best-effort\n"
-    assert found(configured(config, numa=range(9))).of("topologyManagerPolicy")
+    assert found(configured(config, numa=range(9))).refuses("topologyManagerPolicy")
     assert not found(configured(config, numa=range(8))).refused
     assert not found(configured("", numa=range(9))).refused
     assert not found(
@@ -170,7 +170,7 @@ def test_a_drop_in_has_the_last_word_and_replaces_lists(configured):
             "enforceNodeAllocatable: [pods]\n",
             dropins=["enforceNodeAllocatable: [kube-reserved]\n"],
         )
-    ).of("enforceNodeAllocatable")
+    ).refuses("enforceNodeAllocatable")
     two = MEMORY % "50Mi" + "- numaNode: 1\n  limits: {memory: 50Mi}\n"
     assert not found(configured(two, numa=(0, 1))).refused
     assert (
@@ -181,7 +181,7 @@ def test_a_drop_in_has_the_last_word_and_replaces_lists(configured):
                 dropins=["reservedMemory: [{numaNode: 0, limits: {memory: 75Mi}}]\n"],
                 numa=(0, 1),
             )
-        ).why
+        ).reason
     )
 
 

@@ -87,7 +87,7 @@ def test_a_taint_that_the_message_names_has_the_names_of_its_nodes():
         " {node-role.kubernetes.io/control-plane: }, 2 node(s) had untolerated taint {caf: log},"
         " 1 Insufficient cpu."
     )
-    reasons = read().of(entry(message))
+    reasons = read().reasons_of(entry(message))
     assert {reason.nodes for reason in reasons if reason.kind == "taint"} == {
         ("m1",),
         ("w2", "w3"),
@@ -97,17 +97,17 @@ def test_a_taint_that_the_message_names_has_the_names_of_its_nodes():
 
 
 def test_a_message_about_other_nodes_names_none_of_these():
-    (reason,) = read().of(entry("0/9 nodes are available: 9 Insufficient cpu."))
+    (reason,) = read().reasons_of(entry("0/9 nodes are available: 9 Insufficient cpu."))
     assert (reason.count, reason.nodes) == (9, None)
 
 
 def test_devices_that_no_node_has_are_a_reason_although_the_scheduler_does_not_say_so():
     message = "0/4 nodes are available: 4 node(s) didn't match Pod's node affinity/selector."
-    reasons = read().of(entry(message, asks={GPU: 9}))
+    reasons = read().reasons_of(entry(message, asks={GPU: 9}))
     (unsaid,) = [reason for reason in reasons if reason.unsaid]
     assert (unsaid.name, unsaid.lack.asked, unsaid.lack.most) == (GPU, 9, 2)
 
 
 def test_the_reasons_of_one_entry_are_read_once():
     nodes, one = read(), entry("0/4 nodes are available: 4 Insufficient cpu.")
-    assert nodes.of(one) is nodes.of(one)
+    assert nodes.reasons_of(one) is nodes.reasons_of(one)

@@ -16,7 +16,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answ
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.swap.policy import (
     SwapPolicy,
-    wanted,
+    swap_policy,
 )
 
 ARGV = ["/usr/bin/kubelet", "--config=/var/lib/kubelet/config.yaml"]
@@ -34,13 +34,13 @@ def answered(version, config, argv, gates):
     document = contract.checked({"host": "w1", "collectors": collectors})
     reported = contract.answer(document, pinning.Pinning).kubelet_version
     words = contract.answer(document, kubelet.Kubelet).argv
-    return wanted(reported, config, words or None, gates)
+    return swap_policy(reported, config, words or None, gates)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_all_versions_refuse_swap_by_default(version):
     """The gate of 1.30 changes nothing of it."""
-    assert wanted(version, {}, ARGV, {}) == SwapPolicy(True, False, "NoSwap")
+    assert swap_policy(version, {}, ARGV, {}) == SwapPolicy(True, False, "NoSwap")
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_all_versions_refuse_swap_by_default(version):
     ],
 )
 def test_fail_swap_on(config, more, refuses):
-    found = wanted("v1.36.3", config, ARGV + more, {})
+    found = swap_policy("v1.36.3", config, ARGV + more, {})
     assert found.refuses is refuses
     assert found.fatal == ()
     assert found.wants is False
@@ -73,7 +73,7 @@ def test_fail_swap_on(config, more, refuses):
 
 @pytest.mark.parametrize("word", [["--fail-swap-on=no"], ["--fail-swap-on", "false"]])
 def test_a_flag_that_ends_the_kubelet(word):
-    found = wanted("v1.30.0", {}, ARGV + word, {})
+    found = swap_policy("v1.30.0", {}, ARGV + word, {})
     assert found.refuses is None
     assert len(found.fatal) == 1
 
@@ -109,7 +109,7 @@ OFF, ON = {"NodeSwap": False}, {"NodeSwap": True}
     ],
 )
 def test_behavior(version, behavior, gates, effective, fatal):
-    found = wanted(version, memory(behavior) if behavior is not None else {}, ARGV, gates)
+    found = swap_policy(version, memory(behavior) if behavior is not None else {}, ARGV, gates)
     assert found.behavior == effective
     assert found.wants is (None if effective is None else effective != "NoSwap")
     assert len(found.fatal) == bool(fatal)
@@ -119,23 +119,24 @@ def test_behavior(version, behavior, gates, effective, fatal):
 def test_a_gate_of_the_command_line_wins_by_itself():
     """The files' other gates stay: unlike other maps, this one is merged."""
     argv = [*ARGV, "--feature-gates=Other=true,NodeSwap=false"]
-    assert wanted("v1.29.0", memory("LimitedSwap"), argv, ON).fatal != ()
-    assert wanted(
+    assert swap_policy("v1.29.0", memory("LimitedSwap"), argv, ON).fatal != ()
+    assert swap_policy(
         "v1.29.0", memory("LimitedSwap"), [*ARGV, "--feature-gates=Other=true"], ON
     ) == SwapPolicy(True, True, "LimitedSwap")
     assert (
-        "no boolean" in wanted("v1.29.0", {}, [*ARGV, "--feature-gates=NodeSwap=yes"], {}).fatal[0]
+        "no boolean"
+        in swap_policy("v1.29.0", {}, [*ARGV, "--feature-gates=NodeSwap=yes"], {}).fatal[0]
     )
 
 
 def test_who_forgot_fail_swap_on_wants_swap():
-    found = wanted("v1.34.0", memory("LimitedSwap"), ARGV, {})
+    found = swap_policy("v1.34.0", memory("LimitedSwap"), ARGV, {})
     assert (found.refuses, found.wants) == (True, True)
 
 
 def test_a_gate_that_may_be_gone():
-    assert wanted("v1.37.0", {}, ARGV, ON).unknown != ()
-    assert wanted("v1.37.0", {}, ARGV, {}).unknown == ()
+    assert swap_policy("v1.37.0", {}, ARGV, ON).unknown != ()
+    assert swap_policy("v1.37.0", {}, ARGV, {}).unknown == ()
 
 
 @pytest.mark.parametrize(

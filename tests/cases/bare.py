@@ -1,0 +1,73 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Macros of hosts that are no node: nothing is installed yet, or nobody answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from . import control_plane
+from .cluster import Evidence
+
+NOTHING_OF = {
+    "kubelet": "neither a process nor a unit of a kubelet",
+    "kubelet_end": "no unit of a kubelet",
+    "manifests": "the kubelet has no folder of static pods",
+    "component_http": "no scheduler or controller manager in this node's network",
+    "component_end": (
+        "no static pod of a component, or each of them runs and was not started of late"
+    ),
+    "etcd": "neither an API server nor etcd runs here",
+    "scheduler_log": "none of kube-scheduler runs here",
+    "api_way": "no kubeconfig of a kubelet that names a server",
+    "devices": "/var/lib/kubelet/device-plugins does not exist",
+    "pressure": "no kubelet",
+    "largest": "no kubelet",
+}
+
+
+def not_installed(
+    evidence: Evidence, hosts: Iterable[str] = (), traces: Iterable[str] = ()
+) -> None:
+    """Let hosts, or all, have no kubelet and no component yet, only traces of an installer."""
+    for host in hosts or evidence.hosts:
+        for collector, reason in NOTHING_OF.items():
+            evidence.answer(host, collector, "absent", reason)
+        evidence.data(host, "instances")["processes"] = []
+        evidence.data(host, "runtime")["endpoint"] = None
+        evidence.data(host, "installer").update(paths=[], kubelet_exe=None, traces=list(traces))
+        limits = evidence.data(host, "limits")
+        limits["units"] = [row for row in limits["units"] if row["name"] != "kubelet.service"]
+        limits["processes"] = [row for row in limits["processes"] if row["role"] != "kubelet"]
+        evidence.data(host, "pinning").update(
+            cpu_state=None, memory_state=None, pods=[], containers=[], kubelet_version=None
+        )
+
+
+def no_api(evidence: Evidence) -> None:
+    """Let no host have a kubeconfig: nothing is known of the API."""
+    for document in evidence.api:
+        reason = "no kubeconfig found"
+        document.update(status="error", reason=reason)
+        for record in document["collectors"].values():
+            record.update(status="error", data=None, source=None, error=reason)
+
+
+def unreachable(evidence: Evidence, host: str, reason: str) -> None:
+    """Let a host not answer."""
+    document = evidence.hosts[host]
+    document.update(status="unreachable", reason=reason, node=None, cluster_key=None, collectors={})
+    for key in ("python", "euid"):
+        document.pop(key, None)
+
+
+def no_component(evidence: Evidence, hosts: Iterable[str]) -> None:
+    """Let no component of the control plane run on hosts, their last logs without a line."""
+    for host in hosts:
+        for component in ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"):
+            control_plane.gone(evidence, host, component)
+            row = {"component": component, "running": False, "restart": None, "path": None}
+            row |= {"first": None, "last": None, "lines": [], "kubelet": None}
+            evidence.data(host, "component_end").setdefault("components", []).append(row)
+        evidence.answer(host, "etcd", "absent", NOTHING_OF["etcd"])

@@ -1,0 +1,104 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Macros of the control plane: components that end, an API that does not answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import (
+    component_end,
+)
+
+from . import paths
+from .cluster import Evidence
+
+REFUSED = "dial tcp {address}: connect: connection refused"
+
+
+def component_ended(
+    evidence: Evidence,
+    host: str,
+    component: str,
+    lines: Iterable[str] = (),
+    running: bool = False,
+    restarts: int = 0,
+    lasted: float = 2,
+    ago: float = 60,
+    kubelet: str | None = None,
+) -> None:
+    """Let a component's static pod end again and again, the last log with these lines.
+
+    running: whether it has just been started again. lasted, ago: how long it ran, and when it
+    ended, in seconds.
+    """
+    if not running:
+        gone(evidence, host, component)
+    last = evidence.now - ago
+    pod = f"kube-system_{component}-{host}_{'0' * 32}"
+    row = {
+        "component": component,
+        "running": running,
+        "restart": restarts,
+        "begun": evidence.now - 86400,
+        "path": f"{component_end.PODS}/{pod}/{component}/{restarts}.log",
+        "first": last - lasted,
+        "last": last,
+        "lines": _cut(list(lines)),
+        "kubelet": kubelet,
+    }
+    rows = evidence.data(host, "component_end").setdefault("components", [])
+    rows[:] = [other for other in rows if other["component"] != component]
+    rows.append(row)
+
+
+def gone(evidence: Evidence, host: str, component: str) -> None:
+    """Remove a component's process from a host, and its answers."""
+    instances = evidence.data(host, "instances")
+    instances["processes"] = _without(instances["processes"], component)
+    if evidence.record(host, "component_http")["status"] == "ok":
+        http = evidence.data(host, "component_http")
+        http["components"] = _without(http["components"], component)
+
+
+def api_down(evidence: Evidence, error: str = REFUSED) -> None:
+    """Let no API server answer: the API's collectors and the way of every kubelet fail."""
+    for document in evidence.api:
+        address = f"{document['address']}:6443"
+        reason = f"/etc/kubernetes/admin.conf (https://{address}): {error.format(address=address)}"
+        document.update(status="error", reason=reason)
+        for record in document["collectors"].values():
+            record.update(status="error", data=None, source=None, error=reason)
+    for host in evidence.hosts:
+        way = evidence.data(host, "api_way")
+        way.update(failed="connection", error="[Errno 111] Connection refused")
+
+
+def etcd_silent(evidence: Evidence, host: str, error: str) -> None:
+    """Let the etcd of a host not answer."""
+    record = evidence.record(host, "etcd")
+    data = record["data"] or {}
+    data.update(endpoint=None, cluster_id=None, members=[], error=error)
+    data.update(status=None, alarms=None, health=None)
+    record.update(status="error", data=data, error=error)
+
+
+def _cut(lines: list[str]) -> list[str]:
+    lines = [line[: component_end.LONGEST] for line in lines]
+    if len(lines) <= component_end.BEGUN + component_end.KEPT:
+        return lines
+    return lines[: component_end.BEGUN] + lines[-component_end.KEPT :]
+
+
+def _without(rows: list[dict[str, Any]], component: str) -> list[dict[str, Any]]:
+    return [row for row in rows if row["component"] != component]
+
+
+def waiting_pods(evidence: Evidence, node: str, pods: int) -> None:
+    """Let pods of a node be Pending that its kubelet has accepted: they are only counted."""
+    pending = evidence.data(paths.API, "pending")
+    pending["total"] = pending["read"] = pending["total"] + pods
+    pending["taken"] += pods
+    evidence.node(node)

@@ -1,0 +1,136 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Make a recorded cluster of the lab a quiet cluster of machines.
+
+The lab's nodes are containers of one kernel, and a recording was made minutes after something
+broke. A case starts from machines of their own that have run for a day, with nothing in their logs.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from . import clock, paths
+from .cluster import Evidence
+
+DAY = 86400
+MONTH = 30 * DAY
+GIBIBYTE = 1024**3
+WATCHES = "524288"
+FILES = {
+    "/etc/modules-load.d/k8s.conf": "overlay\nbr_netfilter\n",
+    "/etc/sysctl.d/k8s.conf": (
+        "net.bridge.bridge-nf-call-iptables = 1\n"
+        "net.bridge.bridge-nf-call-ip6tables = 1\n"
+        "net.ipv4.ip_forward = 1\n"
+    ),
+}
+BEFORE = {"mtime": MONTH, "started_at": DAY, "made": DAY, "begun": DAY}
+
+
+def settle(evidence: Evidence) -> None:
+    """Change every host and Node of the evidence."""
+    for name in evidence.hosts:
+        _machine(evidence, name)
+        _lasting(evidence, name)
+        _logs(evidence, name)
+        _room(evidence, name)
+        _age(evidence.hosts[name]["collectors"], evidence.now)
+    for item in evidence.data(paths.API, "nodes")["items"]:
+        item.update(
+            boot_id=evidence.data(item["name"], "system")["boot_id"],
+            created=clock.iso(evidence.now - MONTH),
+        )
+        for condition in item["conditions"]:
+            condition["since"] = clock.iso(evidence.now - DAY)
+
+
+def file_record(path: str, text: str, mtime: float) -> dict[str, Any]:
+    """Return a file as a collector reads it."""
+    return {
+        "path": path,
+        "name": path.rpartition("/")[2],
+        "kind": "file",
+        "link": None,
+        "size": len(text),
+        "mode": "0644",
+        "uid": 0,
+        "gid": 0,
+        "mtime": mtime,
+        "sha256": "0" * 64,
+        "text": text,
+        "masked": [],
+        "truncated": False,
+        "binary": False,
+        "error": None,
+    }
+
+
+def _machine(evidence: Evidence, name: str) -> None:
+    """Give a host a kernel of its own that has run for a day."""
+    system = evidence.data(name, "system")
+    system.update(boot_id=str(uuid.uuid5(uuid.NAMESPACE_DNS, name)), uptime_s=DAY + 60.0)
+    evidence.data(name, "boot").update(
+        container=False,
+        tree=True,
+        modules={"br_netfilter": "loaded", "overlay": "loaded"},
+        mounts=[{"point": "/", "source": "/dev/vda1", "type": "ext4", "options": "rw,relatime"}],
+    )
+    evidence.data(name, "swap")["container"] = False
+    limits = evidence.data(name, "limits")
+    limits["init"] = {"nofile": [1048576, 1048576], "nproc": [96000, 96000]}
+    limits["init"]["cap_sys_resource"] = True
+    limits["inotify"] = {"instance": None, "watch": None, "uid": 0, "opened": 8}
+    limits["kernel"]["fs.inotify.max_user_watches"] = WATCHES
+    limits["used_up"] = []
+
+
+def _lasting(evidence: Evidence, name: str) -> None:
+    """Let files set what the kernel has, as on a node that kubeadm's documentation prepares."""
+    records = {path: file_record(path, text, evidence.now - MONTH) for path, text in FILES.items()}
+    modules, sysctls = list(records.values())
+    evidence.data(name, "boot")["modules_files"] = [modules]
+    limits = evidence.data(name, "limits")
+    instances = limits["kernel"]["fs.inotify.max_user_instances"]
+    text = f"fs.inotify.max_user_watches = {WATCHES}\nfs.inotify.max_user_instances = {instances}\n"
+    inotify = file_record("/etc/sysctl.d/60-inotify.conf", text, evidence.now - MONTH)
+    limits["sysctl_files"] = [inotify, sysctls]
+
+
+def _logs(evidence: Evidence, name: str) -> None:
+    """Empty what was logged, and the journal of earlier repairs."""
+    evidence.data(name, "kubelet_log")["lines"] = []
+    evidence.answer(name, "kubelet_end", "absent", "the kubelet runs")
+    evidence.answer(name, "component_end", "absent", "each of them runs")
+    evidence.answer(name, "unit_start", "absent", "kubelet and runtime run")
+    evidence.answer(name, "journal", "absent", "/var/lib/kubemend does not exist")
+    evidence.data(name, "kubelet")["unit"]["n_restarts"] = 0
+
+
+def _room(evidence: Evidence, name: str) -> None:
+    """Give a host free space, memory and process ids, which older recordings do not tell."""
+    room = {"mount": "/", "type": "ext4", "device": "/dev/vda1", "error": None}
+    room |= {"total": 100 * GIBIBYTE, "free": 60 * GIBIBYTE}
+    room |= {"inodes": 6553600, "inodes_free": 6000000}
+    folders = {"nodefs": "/var/lib/kubelet", "imagefs": "/var/lib/containerd"}
+    evidence.data(name, "pressure").update(
+        filesystems=[{"name": key, "path": path, **room} for key, path in folders.items()],
+        memory={"total": 16 * GIBIBYTE, "available": 10 * GIBIBYTE},
+        pids={"threads": 800, "max": 4194304},
+        used_up=[],
+    )
+    evidence.answer(name, "largest", "absent", "nothing is nearly used up")
+
+
+def _age(value: Any, now: float) -> None:
+    """Make every file a month old, and every process a day."""
+    if isinstance(value, list):
+        for item in value:
+            _age(item, now)
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if key in BEFORE and isinstance(item, (int, float)):
+                value[key] = now - BEFORE[key]
+            _age(item, now)
