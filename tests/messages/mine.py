@@ -24,7 +24,7 @@ _FOLDERS = frozenset(
     ("testing", "testdata", "fake", "mock", "mocks", "test", "integration", "testutil", "vendor")
 )
 _VERB = re.compile(r"%[-+# 0]*\d*(?:\.\d+)?(?:\[\d+\])?[a-zA-Z]")
-_QUOTES = re.compile(r"[\"'`“”]")
+_QUOTES = re.compile(r"[\"'`\u201c\u201d]")
 _WORDS = re.compile(r"[a-zA-Z]{2,}")
 
 
