@@ -243,7 +243,7 @@ def _of_runtime(program: str, row: Row) -> str:
     line = _PREFIX.format(f"{program}[700]", f"{program}: {filled(row)}")
     unit = runtime.RuntimeUnit(result="exit-code", exec_main_status=1, said=(line,))
     about = errno_message.about(line)
-    words = runtime_journal.told(unit)
+    words = runtime_journal.last_words(unit)
     if about is not None and words.what:
         return _OF_ERRNO[about.kind]
     return next((name for text, name in _OF_RUNTIME if text in words.what), UNKNOWN)
