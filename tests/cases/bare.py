@@ -71,3 +71,18 @@ def no_component(evidence: Evidence, hosts: Iterable[str]) -> None:
             row |= {"first": None, "last": None, "lines": [], "kubelet": None}
             evidence.data(host, "component_end").setdefault("components", []).append(row)
         evidence.answer(host, "etcd", "absent", NOTHING_OF["etcd"])
+
+
+def embedded_runtime(evidence: Evidence, host: str, path: str | None) -> None:
+    """Let the runtime of a host be a part of its distribution's program: it has no unit."""
+    evidence.data(host, "runtime").update(
+        endpoint=path,
+        kind="embedded",
+        path=path,
+        socket=None,
+        asked=False,
+        calls={},
+        config=None,
+        metadata=None,
+        units=[],
+    )

@@ -38,17 +38,7 @@ def k3s(evidence: Evidence, servers: Iterable[str] = ("m1", "m2", "m3")) -> None
         evidence.data(host, "installer").update(
             paths=["/etc/rancher/k3s", "/var/lib/rancher/k3s"], kubelet_exe=PROGRAM
         )
-        evidence.data(host, "runtime").update(
-            endpoint=None,
-            kind="embedded",
-            path=None,
-            socket=None,
-            asked=False,
-            calls={},
-            config=None,
-            metadata=None,
-            units=[],
-        )
+        bare.embedded_runtime(evidence, host, None)
         for row in evidence.data(host, "pressure")["filesystems"]:
             if row["name"] == "imagefs":
                 row["path"] = "/var/lib/rancher/k3s/agent/containerd"

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from . import clock, quiet
+from . import bare, clock, quiet
 from .cluster import Evidence
 
 TAINTS = {"Unknown": "unreachable", "False": "not-ready"}
@@ -120,17 +120,7 @@ def rke2(evidence: Evidence, servers: Iterable[str] = ("m1", "m2", "m3")) -> Non
         evidence.data(host, "installer").update(
             paths=["/etc/rancher/rke2", RANCHER], kubelet_exe=f"{RANCHER}/bin/kubelet"
         )
-        evidence.data(host, "runtime").update(
-            endpoint="/run/k3s/containerd/containerd.sock",
-            kind="embedded",
-            path="/run/k3s/containerd/containerd.sock",
-            socket=None,
-            asked=False,
-            calls={},
-            config=None,
-            metadata=None,
-            units=[],
-        )
+        bare.embedded_runtime(evidence, host, "/run/k3s/containerd/containerd.sock")
         record = evidence.record(host, "manifests")
         if record["status"] == "ok":
             record["data"]["folder"] = f"{RANCHER}/agent/pod-manifests"

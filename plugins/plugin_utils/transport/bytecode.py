@@ -72,10 +72,12 @@ class UserLoader(SourceFileLoader):
 def _loader(name: str, source: str) -> SourceFileLoader:
     if sys.pycache_prefix is not None or _is_usable(Path(cache_from_source(source))):
         return SourceFileLoader(name, source)
-    directory = user_directory()
+    directory = None if sys.dont_write_bytecode else user_directory()
     if directory is None:
         return SourceFileLoader(name, source)
-    return UserLoader(name, source, directory / f"{name[len(PREFIX) :]}.pyc")
+    # Python's own name has its release and its level of optimisation.
+    file = f"{name[len(PREFIX) :]}.{Path(cache_from_source(source)).name}"
+    return UserLoader(name, source, directory / file)
 
 
 def _is_usable(cache: Path) -> bool:
@@ -95,9 +97,11 @@ def user_directory() -> Path | None:
     """
     home = Path(os.environ.get("ANSIBLE_HOME") or HOME).expanduser()
     digest = hashlib.sha256(os.fsencode(PLUGINS)).hexdigest()[:16]
-    directory = home / "kubemend" / f"{digest}.{sys.implementation.cache_tag}"
+    directory = home / "kubemend" / digest
     try:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        directory.parent.mkdir(mode=0o700, exist_ok=True)
+        directory.mkdir(mode=0o700, exist_ok=True)
         is_private = all(_is_private(path) for path in (directory, directory.parent, home))
     except OSError:
         return None
@@ -116,7 +120,7 @@ def _is_private(directory: Path) -> bool:
 
 def install() -> None:
     """Use the cache for the following imports of this process that Ansible's loader would do."""
-    if Finder in sys.meta_path:
+    if Finder in sys.meta_path or sys.implementation.cache_tag is None:
         return
     for index, finder in enumerate(sys.meta_path):
         if type(finder).__name__ == ANSIBLES_FINDER:

@@ -49,7 +49,7 @@ def run(context: Context, core: str) -> counts.Counts:
         found.skipped.append("shellcheck is not installed")
     home = venvs.ensure(name)
     with tree.scratch(name) as base:
-        where = tree.as_collection(base, tree.NO_CODE if context.full else _tests())
+        where = tree.as_collection(base, tree.NO_CODE if context.full else _test_directories())
         ignored = sorted(
             str(path.relative_to(where)) for path in where.glob("tests/sanity/ignore*.txt")
         )
@@ -63,7 +63,7 @@ def run(context: Context, core: str) -> counts.Counts:
     return found
 
 
-def _tests() -> tuple[str, ...]:
+def _test_directories() -> tuple[str, ...]:
     """Return the directories of tests, which the artefact does not have."""
     folders = [path for path in (machine.ROOT / "tests").iterdir() if path.is_dir()]
     return tuple(f"tests/{path.name}/" for path in folders if path.name != "sanity")

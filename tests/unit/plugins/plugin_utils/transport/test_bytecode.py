@@ -130,6 +130,43 @@ def test_python_is_told_to_write_none(plugins: Path, monkeypatch: pytest.MonkeyP
     assert files(plugins) == []
 
 
+def test_where_none_is_written_no_directory_is_made(
+    plugins: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    read_only(monkeypatch)
+    assert load() == 1
+    assert list((tmp_path / "home").iterdir()) == []
+
+
+def test_a_generous_umask_opens_no_directory(
+    plugins: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read_only(monkeypatch)
+    monkeypatch.setenv("ANSIBLE_HOME", str(tmp_path / "home" / "new"))
+    former = os.umask(0)
+    try:
+        load()
+    finally:
+        os.umask(former)
+    made = [path for path in (tmp_path / "home").rglob("*") if path.is_dir()]
+    assert len(made) == 3
+    assert {path.stat().st_mode & 0o777 for path in made} == {0o700}
+
+
+def test_each_level_of_optimisation_has_its_own(
+    plugins: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read_only(monkeypatch)
+    load()
+    name = importlib.util.cache_from_source("sample.py", optimization=2)
+    monkeypatch.setattr(
+        bytecode, "cache_from_source", lambda source: str(Path(source).parent / name)
+    )
+    load()
+    assert len(files(tmp_path / "home")) == 2
+
+
 def test_the_prefix_of_python_is_used(
     plugins: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -169,6 +206,14 @@ def test_it_comes_directly_before_ansibles_finder_once(
     bytecode.install()
     bytecode.install()
     assert sys.meta_path == [*finders[:first], bytecode.Finder, *finders[first:]]
+
+
+def test_a_python_without_names_for_caches_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    finders = [_AnsibleCollectionFinder()]
+    monkeypatch.setattr(sys, "meta_path", list(finders))
+    monkeypatch.setattr(sys.implementation, "cache_tag", None)
+    bytecode.install()
+    assert sys.meta_path == finders
 
 
 def test_without_ansibles_finder_imports_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
