@@ -11,7 +11,16 @@ immediately before a start. The types of all values are checked here. Messages a
 
 from collections import namedtuple
 
-from .systemd_results import DETAILS, FIRST, LAST, LIMIT, REASONS, SKIPS, STEPS
+from .systemd_results import (
+    DETAILS,
+    FIRST,
+    LAST,
+    LIMIT,
+    NAMELESS,
+    REASONS,
+    SKIPS,
+    STEPS,
+)
 from .text import one_line
 
 # what: a clause; cure: what is done about it; now: whether a start now would be refused too;
@@ -434,6 +443,8 @@ def _failed_with(evidence):
     status = _number(evidence.get("exec_main_status"))
     if status is None or not FIRST <= status <= LAST or not _over(evidence):
         return None
+    if status not in STEPS and not _named(evidence, status):
+        return None  # the program's own
     return int(status)
 
 
@@ -471,11 +482,12 @@ def _after(mark, text):
 
 
 def _named(evidence, status):
-    """Return the name that the line with the end gives to this status."""
+    """Return the name that systemd's line gives to this status; "" where it has none."""
     line = _said(evidence, f"status={status:d}/")
-    if line:
-        return line.partition(f"status={status:d}/")[2].split(" ")[0]
-    return ""
+    name = line.partition(f"status={status:d}/")[2].split(" ")[0]
+    if name == NAMELESS:
+        return ""
+    return name
 
 
 def _well_now(evidence, status, line):

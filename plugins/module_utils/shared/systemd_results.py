@@ -3,8 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """systemd's messages about a start that failed: steps, results and lines."""
 
-# Of systemd's own: what is not in use yet may be in a newer release.
+# systemd's own range. A status in it that STEPS lacks is systemd's only if its line names it.
 FIRST, LAST = 200, 254
+NAMELESS = "n/a"  # what systemd's line has for a status of the program
 # systemd.exec(5), "Process exit codes", but for BPF: the manual says 245, systemd-analyze(1) and
 # systemd 252 itself say 244. 223 and 234 are not in use. 245 is of 254 and newer.
 STEPS = {

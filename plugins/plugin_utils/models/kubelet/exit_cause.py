@@ -54,7 +54,7 @@ CGROUP, STEP, RESOURCES = "cgroup", "step", "resources"
 FOLLOW = 20  # lines that other goroutines may still write between the last one and the exit
 # Statuses of systemd's own, before the program begins: no kubelet ends with them.
 _STATUS = {
-    **dict.fromkeys(range(systemd_results.FIRST, systemd_results.LAST + 1), STEP),
+    **dict.fromkeys(systemd_results.STEPS, STEP),
     203: EXECUTABLE,
     205: LIMITS,
 }

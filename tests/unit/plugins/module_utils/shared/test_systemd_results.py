@@ -11,7 +11,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.shared import
 from tests.unit.support.failed_unit import failed, only_refusal
 
 
-@pytest.mark.parametrize("status", range(200, 255))
+@pytest.mark.parametrize("status", sorted(systemd_results.STEPS))
 @pytest.mark.parametrize("result", ["exit-code", "start-limit", "start-limit-hit"])
 def test_each_status_of_systemds_own_is_named(status, result):
     found = only_refusal(failed(status, result))
