@@ -26,6 +26,8 @@ import hypothesis
 import pytest
 from hypothesis.database import DirectoryBasedExampleDatabase
 
+from tests.lab.support import results, sampling
+
 
 def _importable() -> None:
     """`pytest tests/unit` works from any checkout.
@@ -138,6 +140,19 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         )
         further = looking_further if FULL else looking_briefly
         inner._hypothesis_internal_use_settings = further(before)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect in the gate's run the playbooks that this commit does not draw.
+
+    Who names a file or a test gets all of it.
+    """
+    if os.environ.get("KUBEMEND_DRAW") != "1":
+        return
+    playbooks = [item.nodeid for item in items if item.get_closest_marker("playbook")]
+    out = sampling.playbooks_left_out(playbooks, results.tree()["commit"])
+    config.hook.pytest_deselected(items=[item for item in items if item.nodeid in out])
+    items[:] = [item for item in items if item.nodeid not in out]
 
 
 def looking_briefly(before: hypothesis.settings) -> hypothesis.settings:

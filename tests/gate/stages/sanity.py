@@ -2,7 +2,8 @@
 """The oldest supported ansible-core, and the newest that this machine's Pythons allow.
 
 Playbooks run on both. ansible-test sanity takes minutes: `make test` runs it on the one that the
-commit draws, and on what users get; the whole matrix on both, and on the tests too.
+commit draws, on what users get, and imports that in one Python of controllers and one of nodes; the
+whole matrix has both, every Python, and the tests too.
 """
 
 from __future__ import annotations
@@ -84,21 +85,58 @@ def ansible_test(
     """Run all of ansible-test sanity, without ignore files."""
     env = environment(home)
     provide_pip(pathlib.Path(env["HOME"]), core)
-    returncode, text = context.run(
-        # By the interpreter: the script's first line breaks where the path has a space.
-        [
-            home / "bin" / "python",
-            home / "bin" / "ansible-test",
-            "sanity",
-            "--local",
-            "--color",
-            "no",
-        ],
-        cwd=where,
-        env=env,
-        timeout=HANGS_SECONDS,
+    found = counts.Counts()
+    for arguments in [[]] if context.full else _drawn_pythons(home):
+        returncode, text = context.run(
+            # By the interpreter: the script's first line breaks where the path has a space.
+            [
+                home / "bin" / "python",
+                home / "bin" / "ansible-test",
+                "sanity",
+                "--local",
+                "--color",
+                "no",
+                *arguments,
+            ],
+            cwd=where,
+            env=env,
+            timeout=HANGS_SECONDS,
+        )
+        found.add(counts.from_sanity(text, returncode))
+    return found
+
+
+def _drawn_pythons(home: pathlib.Path) -> list[list[str]]:
+    """Return the arguments of ansible-test for a Python of controllers and for one of nodes."""
+    from tests.lab.support import results, sampling
+
+    here = {f"{major}.{minor}" for major, minor in machine.pythons()}
+    drawn_pythons = {}
+    for kind, versions in _supported(home).items():
+        seed = f"{results.tree()['commit']} Python of a {kind}"
+        drawn_pythons[kind] = sampling.pick([one for one in versions if one in here], 1, seed)
+    return [
+        *(["--python", python] for python in drawn_pythons["controller"]),
+        # The other tests do not depend on the Python.
+        *(
+            ["--python", python, "--test", "import", "--test", "compile"]
+            for python in drawn_pythons["node"]
+        ),
+    ]
+
+
+def _supported(home: pathlib.Path) -> dict[str, list[str]]:
+    """Return the Pythons that this ansible-test knows: of controllers, and of nodes only."""
+    program = (
+        "import json; from ansible_test._util.target.common import constants;"
+        " print(json.dumps({'controller': constants.CONTROLLER_PYTHON_VERSIONS,"
+        " 'node': constants.REMOTE_ONLY_PYTHON_VERSIONS}))"
     )
-    return counts.from_sanity(text, returncode)
+    done = subprocess.run(
+        [str(home / "bin" / "python"), "-c", program], capture_output=True, text=True, check=True
+    )
+    found: dict[str, list[str]] = json.loads(done.stdout)
+    return found
 
 
 def playbooks(

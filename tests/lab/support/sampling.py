@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What `make test` runs of the lab, of molecule and of sanity: a part that the commit draws.
+"""What `make test` runs of slow tests: a part that the commit draws.
 
 The commit draws one release of Kubernetes, so that the lab builds and starts only that one. Tests
 that no other test stands for always run. Another commit draws others, the same commit the same.
@@ -100,6 +100,20 @@ def scenarios_left_out(seed: str) -> list[str]:
     """Return the scenarios that this seed leaves to others."""
     drawn = pick(SCENARIOS, 1, f"{seed} scenarios")
     return [name for name in SCENARIOS if name not in drawn]
+
+
+def playbooks_left_out(ids: Iterable[str], seed: str) -> set[str]:
+    """Return the unit tests with a playbook that this seed leaves to others: half of each file.
+
+    A playbook costs seconds, and such tests are half of the time of all unit tests.
+    """
+    files: dict[str, list[str]] = {}
+    for one in sorted(ids):
+        files.setdefault(one.partition("::")[0], []).append(one)
+    out: set[str] = set()
+    for name, members in files.items():
+        out |= set(members) - set(pick(members, (len(members) + 1) // 2, f"{seed} {name}"))
+    return out
 
 
 def pick(names: Iterable[str], count: int, seed: str) -> list[str]:
