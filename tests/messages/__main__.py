@@ -4,7 +4,8 @@
 """`python3 -m tests.messages`: the texts with which components end, from their sources.
 
 mine reads the sources and writes forms/; classify gives the forms their classes again, after a
-change of rules.tsv, keys.tsv or by_hand.tsv; counts, judge and systemd print.
+change of rules.tsv, keys.tsv or by_hand.tsv; product writes the tables of the collection; counts,
+judge and systemd print.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import argparse
 from collections import Counter
 from pathlib import Path
 
-from tests.messages import classify, judge, mine, systemd, tables
+from tests.messages import classify, judge, mine, product, systemd, tables
 
 
 def main() -> None:
@@ -22,7 +23,7 @@ def main() -> None:
     mining = commands.add_parser("mine", help="read the sources and write the tables")
     mining.add_argument("--sources", type=Path, required=True, help="folder of Go modules")
     mining.add_argument("--component", choices=tables.COMPONENTS, help="one instead of all")
-    for name in ("classify", "counts", "judge", "systemd"):
+    for name in ("classify", "product", "counts", "judge", "systemd"):
         commands.add_parser(name)
     chosen = parser.parse_args()
     if chosen.command == "mine":
@@ -30,7 +31,7 @@ def main() -> None:
             _mine(component, chosen.sources)
     else:
         printed = {"counts": _counts, "judge": judge.main, "systemd": systemd.main}
-        {"classify": _classify, **printed}[chosen.command]()
+        {"classify": _classify, "product": product.write, **printed}[chosen.command]()
 
 
 def _mine(component: str, sources: Path) -> None:

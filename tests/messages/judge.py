@@ -23,6 +23,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.contro
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.kubelet import exit_cause
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import (
+    component_log,
     errno_message,
     runtime_journal,
     systemd_unit,
@@ -32,6 +33,7 @@ from tests.messages.plausible import NESTED, filled
 from tests.messages.tables import Row
 
 UNKNOWN = "unknown"
+UNREAD = "what no table has"
 OF_KUBELET: Mapping[str, str] = {
     exit_cause.SWAP: "kernel",
     exit_cause.UNKNOWN_FLAG: "configuration",
@@ -50,6 +52,7 @@ OF_KUBELET: Mapping[str, str] = {
     exit_cause.PORT_IN_USE: "port",
     exit_cause.NODE_NAME: "credential",
     exit_cause.DISK_FULL: "disk",
+    **{cause: meaning for meaning, cause in exit_cause.OF_CLASS.items()},
 }
 _OF_ERRNO: Mapping[str, str] = {
     errno_message.CGROUP: "cgroup",
@@ -109,12 +112,12 @@ def _ways() -> Iterator[tuple[str, list[Row], Callable[[Row], str]]]:
     kubelet = tables.forms("kubelet")
     old = [row for row in kubelet if _version(row.first) <= _LAST_OLD]
     new = [row for row in kubelet if _version(row.last) >= _FIRST_NEW]
-    yield "kubelet, klog of 1.18", old, lambda row: _of_kubelet(*_old(row, filled(row)))
-    yield "kubelet, klog of 1.36", new, lambda row: _of_kubelet(*_new(row, filled(row)))
+    yield "kubelet, klog of 1.18", old, lambda row: _of_kubelet(*_old(row, _alone(row)))
+    yield "kubelet, klog of 1.36", new, lambda row: _of_kubelet(*_new(row, _alone(row)))
     for component in ("kube-apiserver", "kube-controller-manager", "kube-scheduler"):
         rows = tables.forms(component)
-        yield f"{component}, static pod", rows, lambda row: _of_pod(_command(row))
-    yield "etcd, static pod", tables.forms("etcd"), lambda row: _of_pod(_zap(row))
+        yield f"{component}, static pod", rows, lambda row: _of_pod(row, _command(row))
+    yield "etcd, static pod", tables.forms("etcd"), lambda row: _of_pod(row, _zap(row))
     yield "containerd", tables.forms("containerd"), lambda row: _of_runtime("containerd", row)
     yield "cri-o", tables.forms("cri-o"), lambda row: _of_runtime("crio", row)
 
@@ -225,25 +228,36 @@ def _of_kubelet(line: str, status: int) -> str:
 
 
 def _command(row: Row) -> str:
-    return _structured("run.go", "command failed", filled(row))
+    return _structured("run.go", "command failed", _alone(row))
 
 
 def _zap(row: Row) -> str:
-    return json.dumps({"level": "fatal", "caller": "a.go:1", "msg": filled(row)})
+    return json.dumps({"level": "fatal", "caller": "a.go:1", "msg": _alone(row)})
 
 
-def _of_pod(line: str) -> str:
-    """Return api where the remedy is that of a lost lock; no other cause is told apart."""
-    if static_pods._LOST.search(static_pods.last_word([line])):
-        return "api"
-    return UNKNOWN
+def _alone(row: Row) -> str:
+    """Return a form with plausible values; of a prefix alone nothing is known."""
+    if row.meaning == "wrapper":
+        return filled(row, UNREAD)
+    return filled(row)
+
+
+def _of_pod(row: Row, line: str) -> str:
+    """Return the class of the line, as the finding about a static pod tells it."""
+    last = static_pods.last_word([line])
+    telling = component_log.telling([line], last, row.component)
+    if telling.reading is None:
+        return UNKNOWN
+    return telling.reading.meaning
 
 
 def _of_runtime(program: str, row: Row) -> str:
-    line = _PREFIX.format(f"{program}[700]", f"{program}: {filled(row)}")
-    unit = runtime.RuntimeUnit(result="exit-code", exec_main_status=1, said=(line,))
+    line = _PREFIX.format(f"{program}[700]", f"{program}: {_alone(row)}")
+    name = f"{program}.service"
+    unit = runtime.RuntimeUnit(name=name, result="exit-code", exec_main_status=1, said=(line,))
     about = errno_message.about(line)
     words = runtime_journal.last_words(unit)
     if about is not None and words.what:
         return _OF_ERRNO[about.kind]
-    return next((name for text, name in _OF_RUNTIME if text in words.what), UNKNOWN)
+    measured = (name for text, name in _OF_RUNTIME if text in words.what)
+    return words.meaning or next(measured, UNKNOWN)

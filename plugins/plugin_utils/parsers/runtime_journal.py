@@ -10,11 +10,12 @@ which were looked up.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..evidence.answers.node.runtime import Metadata, RuntimeUnit
 from ..evidence.document import one_line
-from . import errno_message
+from . import component_log, errno_message, message_class
 
 _STATUS = {
     203: (
@@ -70,6 +71,8 @@ _TEXTS = tuple(
         ),
     )
 )
+# The tables of forms, by the names of the units.
+_TABLES = (("containerd", "containerd"), ("crio", "cri-o"), ("cri-o", "cri-o"))
 _WORSE = re.compile(
     r"level=(?:fatal|error|panic)|\bpanic: |\bfatal error: |\b(?:failed|cannot|unable|invalid)\b",
     re.IGNORECASE,
@@ -84,12 +87,14 @@ class Words:
     what: its cause, else empty
     cure: advice
     instead: whether the line says more than the state of the unit
+    meaning: the class of its message, where the table of messages tells the cause
     """
 
     line: str = ""
     what: str = ""
     cure: str = ""
     instead: bool = False
+    meaning: str = ""
 
 
 def last_words(record: RuntimeUnit) -> Words:
@@ -102,7 +107,19 @@ def last_words(record: RuntimeUnit) -> Words:
         if cause:
             return Words(line, *cause)
     errors = (line for line in reversed(lines) if _WORSE.search(line))
-    return Words(next(errors, next(reversed(lines), "")))
+    last = next(errors, next(reversed(lines), ""))
+    return _by_table(lines, last, record.name)
+
+
+def _by_table(lines: Sequence[str], last: str, unit: str | None) -> Words:
+    """Return what the table of messages tells of the lines, else the last one alone."""
+    component = next((table for name, table in _TABLES if (unit or "").startswith(name)), "")
+    telling = component_log.telling(lines, last, component)
+    if telling.reading is None:
+        return Words(last)
+    known = message_class.CLASSES[telling.reading.meaning]
+    what = f"{known.clause}: {one_line(component_log.text(telling.line), 240)}"
+    return Words(telling.line, what, known.advice, meaning=telling.reading.meaning)
 
 
 def _cause(line: str) -> tuple[str, str] | None:

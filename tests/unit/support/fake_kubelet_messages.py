@@ -239,8 +239,9 @@ CASES = [
             " /etc/kubernetes/pki/ca.crt: no such file or directory"
         ),
         255,
-        "bad_configuration",
-        "/etc/kubernetes/pki/ca.crt",
+        "credential",
+        "unable to load client CA file /etc/kubernetes/pki/ca.crt: open /etc/kubernetes/pki/ca.crt:"
+        " no such file or directory",
     ),
     (
         failed(
@@ -402,7 +403,7 @@ CASES = [
         entry("panic: [cpumanager] - please drain node and remove policy state file"),
         2,
         "cpu_manager_state",
-        "",
+        "[cpumanager] - please drain node and remove policy state file",
     ),
     (
         klog(
@@ -421,7 +422,7 @@ CASES = [
             ' reserved memory"'
         ),
         1,
-        "memory_manager_state",
+        "unknown",
         "",
     ),
     (
@@ -721,14 +722,14 @@ CASES = [
     (
         failed("failed to run Kubelet: write /proc/sys/kernel/x: no space left on device"),
         1,
-        "unknown",
-        "",
+        "kernel",
+        "write /proc/sys/kernel/x: no space left on device",
     ),
     (
         failed("failed to run Kubelet: unable to create session key: disk quota exceeded"),
         1,
-        "unknown",
-        "",
+        "shortage",
+        "unable to create session key: disk quota exceeded",
     ),
     (fatal("failed to run Kubelet: something new"), 255, "unknown", ""),
     (entry("fatal error: runtime: out of memory"), 2, "unknown", ""),

@@ -17,7 +17,8 @@ from ...evidence.document import one_line
 from ...models.cluster import Host, moment
 from ...models.control_plane import ControlPlane, FileUse, Process
 from ...models.result import EvidenceRef, Missing
-from ...parsers import pflag
+from ...parsers import component_log, message_class, pflag
+from ...parsers.component_log import Telling
 from ..base import CheckResult, Detection, causes, node_check
 from .manifests import SETTLE_SECONDS
 
@@ -39,6 +40,7 @@ _LAST = re.compile(
     r" error: |unknown (?:shorthand )?flag|"
     r'.*"level":"(?:fatal|panic)"'
 )
+CONFIGURATION = "configuration"
 # A component that cannot renew its lock ends itself, so that another one leads.
 _LOST = re.compile(r"leader ?election lost|[Ff]ailed to renew lease|leaderelection\.go.*lost")
 
@@ -211,12 +213,14 @@ def _lived(exits: ComponentLog) -> float | None:
 def _hit(
     host: Host, use: FileUse, exits: ComponentLog, effect: str, lived: float | None
 ) -> Detection:
-    line, kubelet = last_word(_lines(exits)), one_line(exits.kubelet or "", 600)
-    proofs = [EvidenceRef("file", host.host, path=use.path, text=_named(use, line))]
-    if line:
-        path = one_line(exits.path or "", 300)
+    lines, kubelet = _lines(exits), one_line(exits.kubelet or "", 600)
+    last = last_word(lines)
+    telling = component_log.telling(lines, last, use.component)
+    proofs = [EvidenceRef("file", host.host, path=use.path, text=_named(use, telling.line))]
+    path = one_line(exits.path or "", 300)
+    for line in dict.fromkeys(filter(None, (telling.line, last))):
         proofs.append(EvidenceRef("log", host.host, path=path, text=line))
-    elif kubelet:
+    if not last and kubelet:
         proofs.append(EvidenceRef("log", host.host, object="kubelet", text=kubelet))
     because: tuple[str, ...] = ()
     if use.flag is not None and use.flag.value is None:
@@ -226,9 +230,10 @@ def _hit(
         state = "runs"
     return Detection(
         f"its manifest is there and the kubelet {state}, but it"
-        f" {effect}{_starts(exits)}{_last_start(lived)}{_message(line or kubelet)}",
+        f" {effect}{_starts(exits)}{_last_start(lived)}{_message(telling.line or kubelet)}"
+        f"{_meaning(telling)}{_last_line(telling, last)}",
         tuple(proofs),
-        _remedy(use, line, bool(kubelet)),
+        _remedy(use, telling, last, bool(kubelet)),
         host.host,
         host.node,
         use.component,
@@ -259,6 +264,20 @@ def _message(line: str) -> str:
     return f": {message}"
 
 
+def _meaning(telling: Telling) -> str:
+    """Return what the line means, for a summary."""
+    if telling.reading is None:
+        return ""
+    return f" ({message_class.CLASSES[telling.reading.meaning].clause})"
+
+
+def _last_line(telling: Telling, last: str) -> str:
+    """Return the last line where another one tells the cause, for a summary."""
+    if last == telling.line:
+        return ""
+    return f"; its last line{_message(last)}"
+
+
 def _named(use: FileUse, line: str) -> str:
     """Return the arguments that a log line names, else the whole command."""
     names = set(re.findall(r"--?[A-Za-z][\w-]*", line))
@@ -281,17 +300,17 @@ def _without_prefix(line: str) -> str:
     return re.sub(r"^[IWEF]\d{4} \S+ +\d+ [\w.-]+:\d+\] ", "", line)
 
 
-def _remedy(use: FileUse, word: str, kubelet: bool) -> str:
-    if _LOST.search(word):
+def _remedy(use: FileUse, telling: Telling, last: str, kubelet: bool) -> str:
+    if _LOST.search(last) and telling.line == last:
         return (
             "it could not renew its lock in time: the API server or its etcd is too slow, or takes"
             ' no writes. See etcd\'s log for "took too long" and "slow fdatasync", what its disk'
             " is shared with, and the CPU that the API server gets; the whole log: crictl ps -a"
             f" --name {use.component}"
         )
-    if word:
+    if last:
         return (
-            f"fix what its last log lines name, in {use.path} or in a file that it is given; the"
+            f"{_cure(use, telling)}; the"
             " kubelet starts it again within five minutes. The whole log: crictl ps -a --name"
             f" {use.component}, then crictl logs of the newest"
         )
@@ -304,3 +323,10 @@ def _remedy(use: FileUse, word: str, kubelet: bool) -> str:
         f"see why the kubelet starts none: journalctl -u kubelet | grep {use.component}, crictl ps"
         f" -a --name {use.component}, crictl images"
     )
+
+
+def _cure(use: FileUse, telling: Telling) -> str:
+    """Return what is done about the line that tells the cause."""
+    if telling.reading is None or telling.reading.meaning == CONFIGURATION:
+        return f"fix what its last log lines name, in {use.path} or in a file that it is given"
+    return message_class.CLASSES[telling.reading.meaning].advice

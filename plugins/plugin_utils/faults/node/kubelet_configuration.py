@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,13 +14,14 @@ from ...models import cpu_manager
 from ...models.cluster import Host
 from ...models.kubelet import (
     exit_cause,
+    manager_policies,
     node_allocatable,
     refused_configuration,
 )
 from ...models.kubelet import (
     status as kubelet_status,
 )
-from ...models.kubelet.configured_value import Refusal
+from ...models.kubelet.configured_value import Refusal, listed
 from ...models.kubelet.refused_configuration import Judged
 from ...models.kubelet.status import KubeletStatus
 from ...models.result import EvidenceRef, Missing
@@ -44,6 +45,8 @@ def with_values(host: Host, document: Mapping[str, Any], outcome: CheckResult) -
         return present(hit, host=host.host, component="kubelet")
     if outcome.hits and status.death is not None:
         hit = _by_words(host, document, status, outcome.hits[0])
+        if status.death.keys:
+            hit = _by_keys(host, document, status, status.death, outcome.hits[0])
         return present(hit, host=host.host, component="kubelet")
     if outcome.missing or not values.unsure:
         return outcome
@@ -141,6 +144,41 @@ def _by_words(
         ),
         remedy=one_line(f"{advice}{places}; then {then}", LONGEST),
     )
+
+
+def _by_keys(
+    host: Host,
+    document: Mapping[str, Any],
+    status: KubeletStatus,
+    death: exit_cause.Death,
+    hit: Detection,
+) -> Detection:
+    """Return the hit with the place of the key that the kubelet's own message names."""
+    settings = refused_configuration.meant(document, death)
+    if not settings:
+        return hit
+    places = _where(refused_configuration.places(document, settings, host.host))
+    start = kubelet_exit_advice.started(status.state.kind, shell_name(status.unit.name, "UNIT"))
+    values = " and ".join(dict.fromkeys(setting.text.strip() for setting in settings))
+    summary = (
+        f"the kubelet of {host.node or host.host} does not start: it refuses its configuration:"
+        f" {values}{places}: {death.message}"
+    )
+    advice = f"correct {values}{places}{_accepted(death.keys, values)}"
+    return replace(
+        hit,
+        summary=one_line(summary, LONGEST),
+        remedy=one_line(f"{advice}; then {start}", LONGEST),
+    )
+
+
+def _accepted(keys: Sequence[str], values: str) -> str:
+    """Return the values that a policy may have, or ""."""
+    for key in keys:
+        flag = manager_policies.FLAGS.get(key, "")
+        if key in manager_policies.ACCEPTED and (key in values or flag in values):
+            return f": accepted values are {listed(manager_policies.ACCEPTED[key])}"
+    return ""
 
 
 def _where(proofs: list[EvidenceRef]) -> str:

@@ -219,7 +219,8 @@ def kernel_defaults(host: Host, document: Mapping[str, Any]) -> Iterator[CheckRe
 def _exit_result(host: Host, document: Mapping[str, Any], code: str) -> CheckResult:
     """Return the result of the fault with this code: present if the kubelet's exit shows it.
 
-    It is unknown if the kubelet exited and its log has no certain reason.
+    It is unknown if the kubelet exited and its log does not show its last line for certain. A last
+    line that no table has is none of those that these faults read: they are clear.
     """
     status = kubelet_status.read(document)
     if status is None:
@@ -245,13 +246,18 @@ def _lacking(host: Host, status: KubeletStatus) -> tuple[tuple[Missing, ...], st
     kinds = (systemd_unit.STARTING, systemd_unit.STOPPING, systemd_unit.UNKNOWN)
     if status.state.kind in kinds:
         return (Missing(host.host, "kubelet", "error"),), status.state.why
-    if not status.ended or (status.death is not None and status.death.certain) or _stopped(status):
+    if not status.ended or _is_proven(status.death) or _stopped(status):
         return (), ""
     missing = host.missing("kubelet_end", absent_is_answer=False)
     if missing:
         return missing, ""
     missing = (Missing(host.host, "kubelet_end", "error"),)
     return missing, "its last log lines do not say for certain why it ended"
+
+
+def _is_proven(death: Death | None) -> bool:
+    """Tell whether the last line of the process is known for certain, whatever it means."""
+    return death is not None and (death.certain or death.final)
 
 
 def _stopped(status: KubeletStatus) -> bool:
@@ -266,7 +272,8 @@ def _owner(status: KubeletStatus, document: Mapping[str, Any]) -> str:
     if not status.death.certain:
         return _uncertain_owner(status, status.death, document)
     code = CODES.get(status.death.cause, "")
-    if code in ("KM506", "KM507") and _emptied(document, status.death.cause, status.death.what):
+    may_be_empty = code in ("KM506", "KM507") or status.death.cause == exit_cause.CREDENTIAL
+    if may_be_empty and _emptied(document, status.death.cause, status.death.what):
         return "KM510"
     return code
 
@@ -305,7 +312,7 @@ def _death(
         summary = (
             f"the kubelet of {node} does not start: {kubelet_exit_advice.words(cause, subject)}"
         )
-        places = _places(host, document, cause, subject)
+        places = _places(host, document, death)
         path = ""
         if places:
             path = places[0].path or ""
@@ -329,27 +336,28 @@ def _emptied(document: Mapping[str, Any], cause: str, subject: str) -> list[str]
     paths += [file.path for file in secrets if file.path is not None and file.error == EMPTY]
     credentials = _credentials(kubelet.kubeconfig, kubelet.client_certificate)
     named = subject.partition(": ")[0]
-    of_certificate = cause == exit_cause.CLIENT_CERTIFICATE
-    return [
-        one_line(path, 200)
-        for path in paths
-        if path == named or (of_certificate and path in credentials)
-    ]
+    names = {named}
+    if cause == exit_cause.CLIENT_CERTIFICATE:
+        names |= credentials
+    if cause == exit_cause.CREDENTIAL:
+        names |= set(subject.replace(":", " ").split())
+    return [one_line(path, 200) for path in paths if path in names]
 
 
-def _credentials(*files: FileRecord | CertificateFile | None) -> set[str | None]:
+def _credentials(*files: FileRecord | CertificateFile | None) -> set[str]:
     """Return the paths of the files that hold or name the kubelet's certificate."""
-    return {file.path for file in files if file is not None}
+    return {file.path for file in files if file is not None and file.path}
 
 
 def _is_empty_file(file: FileRecord) -> bool:
     return file.size == 0 and file.kind in ("file", "symlink")
 
 
-def _places(host: Host, document: Mapping[str, Any], cause: str, subject: str) -> list[EvidenceRef]:
+def _places(host: Host, document: Mapping[str, Any], death: Death) -> list[EvidenceRef]:
     """Return the lines with the flag or the gate, or where the configuration is wrong."""
+    cause, subject = death.cause, death.what
     if cause == exit_cause.BAD_CONFIGURATION:
-        named = refused_configuration.named(document, subject)
+        named = refused_configuration.meant(document, death)
         if named:
             return refused_configuration.places(document, named, host.host)
         return _configuration_place(host, subject)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from ...models import unit_start as model_unit_start
 from ...models.kubelet import exit_cause
 from ...models.kubelet.status import KubeletStatus
-from ...parsers import systemd_unit, unit_journal
+from ...parsers import message_class, systemd_unit, unit_journal
 
 WATCHES = "max_user_watches"
 SPRAYED = "/etc/kubernetes/"  # where kubespray has a kubelet's configuration and its flags
@@ -117,7 +117,13 @@ _KNOWN = {
             "(ls -lZ, file), and install it again"
         ),
     ),
-    exit_cause.UNKNOWN: ("its last log lines name no cause that is known here ({what})", ""),
+    exit_cause.UNKNOWN: ("it ended with {what}", ""),
+}
+# The causes that the table of messages tells.
+_OF_TABLE = {
+    cause: (f"{message_class.CLASSES[name].clause} ({{what}})", message_class.CLASSES[name].advice)
+    for name, cause in exit_cause.OF_CLASS.items()
+    if cause not in _KNOWN
 }
 
 
@@ -143,12 +149,17 @@ def words(cause: str, subject: str) -> str:
     """
     if cause == exit_cause.INOTIFY and subject == WATCHES:
         return f"inotify is used up, {subject} (KM403)"
-    clause = _KNOWN.get(cause, (cause, ""))[0]
+    clause = _advised(cause)[0] or cause
     if subject:
         return clause.replace("{what}", subject)
     for part in (" ({what})", ", {what}"):
         clause = clause.replace(part, "")
     return clause.replace("{what}", "?")
+
+
+def _advised(cause: str) -> tuple[str, str]:
+    """Return the clause of a cause and its advice."""
+    return _KNOWN.get(cause) or _OF_TABLE.get(cause) or ("", "")
 
 
 def remedy(status: KubeletStatus, unit: str) -> str:
@@ -159,7 +170,7 @@ def remedy(status: KubeletStatus, unit: str) -> str:
         return f"{refused.cure}; then {start}"
     advice = ""
     if status.death is not None and status.death.certain:
-        advice = _KNOWN.get(status.death.cause, ("", ""))[1]
+        advice = _advised(status.death.cause)[1]
     if advice:
         return f"{advice}; then {start}"
     if status.state.kind == systemd_unit.STOPPED:
@@ -213,7 +224,7 @@ def _died(status: KubeletStatus, refused: bool) -> str:
         return ""
     clause = words(cause, status.death.what)
     if cause == exit_cause.UNKNOWN:
-        if refused:
+        if refused or not status.death.what.startswith(("status ", "signal ")):
             return quoted(status)
         return f"; {clause}{quoted(status)}"
     if status.death.certain:

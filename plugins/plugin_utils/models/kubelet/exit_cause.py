@@ -10,7 +10,8 @@ server, "Invalid kernel flag" a flag that the kubelet then sets, "using lenient 
 decoding failed" no failure.
 
 `m` marks texts measured with kubelets v1.18.4 or v1.36.3, by running them or in their strings;
-others name their source.
+others name their source. What none of them knows is read with the table of all texts that kubelets
+have (parsers/message_form.py).
 """
 
 from __future__ import annotations
@@ -20,7 +21,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ....module_utils.shared import systemd_results
-from ...parsers import manager_error, systemd_unit, unit_journal
+from ...parsers import (
+    go_error,
+    manager_error,
+    message_form,
+    message_table,
+    systemd_unit,
+    unit_journal,
+)
+from ...parsers.message_form import Reading
 from ...parsers.systemd_unit import Unit
 from ...parsers.unit_journal import Last, Start
 
@@ -50,6 +59,41 @@ RUNTIME, INOTIFY, LIMITS, PORT_IN_USE, NODE_NAME = (
 )
 DISK_FULL, OOM_KILL, EXECUTABLE, UNKNOWN = "disk_full", "oom_kill", "executable", "unknown"
 CGROUP, STEP, RESOURCES = "cgroup", "step", "resources"
+# Causes that the table tells: its classes, where no cause above is one of them.
+CREDENTIAL, API, DEVICE, DISK, PORT, KERNEL = (
+    "credential",
+    "api",
+    "device",
+    "disk",
+    "port",
+    "kernel",
+)
+MODULE, STATE, DEPENDENCY, NETWORK, SHORTAGE, DEFECT = (
+    "module",
+    "state",
+    "dependency",
+    "network",
+    "shortage",
+    "defect",
+)
+OF_CLASS = {
+    "configuration": BAD_CONFIGURATION,
+    "credential": CREDENTIAL,
+    "api": API,
+    "cgroup": CGROUP,
+    "device": DEVICE,
+    "disk": DISK,
+    "port": PORT,
+    "kernel": KERNEL,
+    "module": MODULE,
+    "runtime": RUNTIME,
+    "state_file": STATE,
+    "dependency": DEPENDENCY,
+    "network": NETWORK,
+    "resources": SHORTAGE,
+    message_table.DEFECT: DEFECT,
+}
+KUBELET = "kubelet"
 
 FOLLOW = 20  # lines that other goroutines may still write between the last one and the exit
 # Statuses of systemd's own, before the program begins: no kubelet ends with them.
@@ -109,13 +153,11 @@ _TEXTS = tuple(
             r'please drain this node and delete the CPU manager checkpoint file "(?P<q1>\d+)"',
             "{q1}",
         ),
-        (CPU_MANAGER_STATE, r"start cpu manager error: |\[?cpumanager\] ", ""),
         (
             MEMORY_MANAGER_STATE,
             r'please drain this node and delete the memory manager checkpoint file "(?P<q1>\d+)"',
             "{q1}",
         ),
-        (MEMORY_MANAGER_STATE, r"start memory manager error: |\[?memorymanager\] ", ""),
         # k/k#135711, a panic; m 1.36.3 "pod resource information checkpoint file"
         (
             STATE_FILE,
@@ -128,7 +170,6 @@ _TEXTS = tuple(
         # m both: the certificate is expired, unreadable or gone, and there is no token to get
         # another (k/k#98150, minikube#11966)
         (CLIENT_CERTIFICATE, r"unable to load bootstrap kubeconfig: ", ""),
-        (CLIENT_CERTIFICATE, r"unable to read client-(?:cert|key) (?P<w>\S+) for ", "{w}"),
         # m both (strings): a certificate store that cannot read its file, of the client or of the
         # server
         (
@@ -159,7 +200,8 @@ _TEXTS = tuple(
             ),
             "{q1}: {w}",
         ),
-        (RUNTIME, r"validate service connection: ", ""),
+        # m 1.36.3, where the runtime does not answer in time
+        (RUNTIME, r"validate service connection: context deadline exceeded", ""),
         # kubeadm#2945 with 1.24.7
         (RUNTIME, r"unable to determine runtime API version: ", ""),
         # m 1.18.4 (k/k#66457, k/k#73189, kubernetes-the-hard-way#304)
@@ -205,22 +247,30 @@ _TEXTS = tuple(
             r" exceeded)",
             "{w}",
         ),
-        # m both
-        (
-            BAD_CONFIGURATION,
-            r"failed to load [Kk]ubelet (?:config|dropin) file|failed to validate kubelet"
-            r" (?:configuration|flags)"
-            r"|invalid configuration: |unable to load client CA file |strict decoding error:"
-            r" |Failed to load kubelet config file: "
-            r"|Failed to validate kubelet (?:configuration|flags): ",
-            None,
-        ),
     )
 )
+# m both: what stands around the error of a configuration. What it names is the file and the field.
+_CONFIGURATION = re.compile(
+    r"(?:^|[:,] |\[)(?:failed to load [Kk]ubelet (?:config|dropin) file|failed to validate kubelet"
+    r" (?:configuration|flags)|invalid configuration: |strict decoding error: "
+    r"|Failed to load kubelet config file: |Failed to validate kubelet (?:configuration|flags): )"
+)
+# Managers whose state has a fault of its own, by what stands around or in their errors.
+_OF_MANAGERS = (
+    (CPU_MANAGER_STATE, re.compile(r"start cpu manager error: |\[?cpumanager\] |CPU manager")),
+    (
+        MEMORY_MANAGER_STATE,
+        re.compile(r"start memory manager error: |\[?memorymanager\] |memory manager"),
+    ),
+)
+_OF_CLIENT = re.compile(
+    r"client[ -](?:cert|key)|clientcert|kubelet-client|bootstrap|valid client cert", re.IGNORECASE
+)
+_PATH = re.compile(r"(?:^|[\s\"'=])(/[^\s\"',:;)\]]+)")
 # Written before klog was structured: "Failed to start cAdvisor inotify_init: …" has no colon.
 _GLUED = re.compile(r"^(Failed to start (?:ContainerManager|cAdvisor)) (?!:)")
 _FILE = re.compile(
-    r"(?:[Kk]ubelet (?:config|dropin) file,? (?:path: )?|client CA file |config file"
+    r"(?:[Kk]ubelet (?:config|dropin) file,? (?:path: )?|config file"
     r' )(?:"(?P<q1>\d+)"|(?P<w>[^\s",]+?)(?=:?(?:[\s,]|$)))'
 )
 _FIELD = re.compile(
@@ -245,6 +295,7 @@ _UNSEEN = re.compile(
     r"node '[^']{1,253}' cannot read '[^']{1,253}', only its own Node object"
 )
 _USER = "system:node:"
+_NUMBER = re.compile(r'"(\d{1,5})"')
 
 
 @dataclass(frozen=True)
@@ -256,12 +307,20 @@ class Death:
     line: the line that shows it
     certain: whether the process ended within the same start, with the status that such a line ends
     with, and systemd's unit shows the same
+    final: the same, also where the line has no cause that is known
+    message: the part of the line that the table of messages tells the cause by, if it does
+    keys: the keys of the configuration that it names, one of which is meant
+    form: the form of that part
     """
 
     cause: str
     what: str = ""
     line: str = ""
     certain: bool = False
+    final: bool = False
+    message: str = ""
+    keys: tuple[str, ...] = ()
+    form: str = ""
 
 
 def death(lines: Sequence[str], unit: Unit) -> Death | None:
@@ -302,14 +361,15 @@ def repeated(lines: Sequence[str], unit: Unit) -> Death | None:
         _death(start, replace(unit, status=end[1], result=start.result))
         for start, end in exits[-2:]
     ]
-    certain = [death for death in deaths if death is not None and death.certain]
-    if len(certain) < 2 or _key(certain[0]) != _key(certain[1]):
+    proven = [death for death in deaths if death is not None and (death.certain or death.final)]
+    if len(proven) < 2 or _key(proven[0]) != _key(proven[1]):
         return None
-    return certain[1]
+    return proven[1]
 
 
 def _key(death: Death) -> tuple[str, str]:
-    return death.cause, death.what
+    """Return what two ends of the same cause have in common: their texts may have times."""
+    return death.cause, death.form or death.what
 
 
 def newest_death(lines: Sequence[str]) -> Death | None:
@@ -323,8 +383,7 @@ def newest_death(lines: Sequence[str]) -> Death | None:
     final = unit_journal.last(starts[-1])
     if final is None:
         return None
-    cause, subject = _cause(final)
-    return Death(cause, _clean(subject), _clean(final.line, 400))
+    return _by_line(final)
 
 
 def _death(start: Start, unit: Unit) -> Death | None:
@@ -336,15 +395,10 @@ def _death(start: Start, unit: Unit) -> Death | None:
     final = unit_journal.last(start)
     if final is None:
         return _name(start) or _nameless(start, unit)
-    cause, subject = _cause(final)
-    if cause == CLIENT_CERTIFICATE and not subject:
-        subject = _expired(start)
-    return Death(
-        cause,
-        _clean(subject),
-        _clean(final.line, 400),
-        cause != UNKNOWN and _agrees(start, final, unit),
-    )
+    death, agrees = _by_line(final), _agrees(start, final, unit)
+    if death.cause == CLIENT_CERTIFICATE and not death.what:
+        death = replace(death, what=_clean(_expired(start)))
+    return replace(death, certain=agrees and death.cause != UNKNOWN, final=agrees)
 
 
 def _by_unit(start: Start | None, unit: Unit) -> Death | None:
@@ -413,8 +467,62 @@ def _last_line(start: Start) -> str:
     return start.exit_line
 
 
+def _by_line(final: Last) -> Death:
+    """Return the exit cause by the last line of a start alone."""
+    line = _clean(final.line, 400)
+    cause, subject = _cause(final)
+    if cause != UNKNOWN:
+        return Death(cause, _clean(subject), line)
+    text = _GLUED.sub(r"\1: ", final.text)
+    reading = message_form.read(_unmasked(text, final.quoted), KUBELET)
+    is_configuration = _CONFIGURATION.search(text) is not None
+    if reading is not None and not (is_configuration and reading.meaning == "configuration"):
+        return _by_table(reading, line)
+    if not is_configuration:
+        return Death(UNKNOWN, "", line)
+    names = (_named(part.search(text), final.quoted) for part in (_FILE, _FIELD))
+    death = Death(BAD_CONFIGURATION, _clean(": ".join(filter(None, names))), line)
+    if reading is None:
+        return death
+    return replace(
+        death,
+        message=_clean(reading.text, 300),
+        keys=tuple(reading.key.split()),
+        form=f"{reading.chain[-1:]}{death.what}",
+    )
+
+
+def _by_table(reading: Reading, line: str) -> Death:
+    """Return the exit cause by the meaning of the last line."""
+    cause, message = OF_CLASS[reading.meaning], _clean(reading.text, 300)
+    keys = tuple(_clean(key) for key in reading.key.split())
+    subject = message
+    if cause == STATE:
+        cause = _manager(reading)
+    elif cause == CREDENTIAL and _OF_CLIENT.search(go_error.unquoted(reading.text)):
+        cause = CLIENT_CERTIFICATE
+        path = _PATH.search(reading.text)
+        subject = path.group(1) if path else message
+    elif cause == BAD_CONFIGURATION and len(keys) == 1:
+        subject = f"{keys[0]}: {message}"
+    form = "|".join((reading.meaning, *reading.chain[-1:]))
+    return Death(cause, _clean(subject), line, message=message, keys=keys, form=form)
+
+
+def _manager(reading: Reading) -> str:
+    """Return whose state a kubelet refuses."""
+    texts = (*reading.chain, reading.text)
+    managers = (cause for cause, words in _OF_MANAGERS if any(words.search(text) for text in texts))
+    return next(managers, STATE)
+
+
+def _unmasked(text: str, quoted: Sequence[str]) -> str:
+    """Return a text with its quoted parts."""
+    return _NUMBER.sub(lambda number: f'"{_part(number.group(1), quoted)}"', text)
+
+
 def _cause(final: Last) -> tuple[str, str]:
-    """Return (cause, what it names) of the last line of a start."""
+    """Return (cause, what it names) of the last line of a start, by the measured texts."""
     text = _GLUED.sub(r"\1: ", final.text)
     setting = manager_error.meant(text, final.quoted)
     if setting is not None:
@@ -423,9 +531,6 @@ def _cause(final: Last) -> tuple[str, str]:
         match = pattern.search(text)
         if match is None:
             continue
-        if template is None:
-            names = (_named(part.search(text), final.quoted) for part in (_FILE, _FIELD))
-            return cause, ": ".join(filter(None, names))
         if cause == KERNEL_DEFAULTS:
             return cause, ", ".join(sorted({flag.group("w") for flag in pattern.finditer(text)}))
         subject = template.format(**_values(match, final.quoted))

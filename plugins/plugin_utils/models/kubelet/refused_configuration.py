@@ -8,6 +8,7 @@ Only the CPU, memory and topology managers, reservations and their cgroups are e
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -21,10 +22,12 @@ from .. import cpu_manager
 from ..cpu_manager import Node
 from ..result import EvidenceRef
 from . import exit_cause, manager_policies, node_allocatable, reserved_resources, status
-from .config import Setting
+from .config import KubeletConfig, Setting
 from .configured_value import ConfiguredKubelet, Found, Refusal, Unsure
 
 SHOWN = 5
+_CAPITAL = re.compile(r"(?<=[a-z0-9])([A-Z])")
+_FLAG = re.compile(r"(?<![\w-])--([a-z][\w-]*)")
 # Key -> its flag, for log lines that name the key.
 FLAGS: Mapping[str, str] = {
     **manager_policies.FLAGS,
@@ -169,6 +172,39 @@ def _gives(line: str, word: str) -> bool:
     """Return whether this line of an environment file has the flag."""
     words = line.replace('"', " ").replace("'", " ").replace("=", " = ").split()
     return word in words and not line.lstrip().startswith(("#", ";"))
+
+
+def meant(document: Mapping[str, Any], death: exit_cause.Death) -> tuple[Setting, ...]:
+    """Return the settings that a kubelet's last log line names."""
+    if not death.keys:
+        return named(document, death.what)
+    node = cpu_manager.read(document)
+    if node is None:
+        return ()
+    settings = [
+        setting for key in death.keys for setting in _of_key(node.config, key, death.message)
+    ]
+    by_value = [setting for setting in settings if _has_value(death.message, setting.value)]
+    return tuple((by_value or settings)[:SHOWN])
+
+
+def _has_value(message: str, value: str) -> bool:
+    """Return whether a message has a value as a word of its own."""
+    if not value:
+        return False
+    return re.search(rf"(?<![\w.-]){re.escape(value)}(?![\w.-])", message) is not None
+
+
+def _of_key(config: KubeletConfig, key: str, message: str) -> list[Setting]:
+    """Return the settings of a key or of a flag, as forms of messages name them."""
+    path = tuple((key[:1].lower() + key[1:]).split("."))
+    flags = [FLAGS.get(path[0], ""), _CAPITAL.sub(r"-\1", path[-1]).lower()]
+    flags += _FLAG.findall(message)
+    for flag in filter(None, flags):
+        setting = config.setting(".".join(path), flag)
+        if setting is not None:
+            return [setting]
+    return [value for place, value in config.values.items() if place[: len(path)] == path]
 
 
 def named(document: Mapping[str, Any], subject: str) -> tuple[Setting, ...]:

@@ -92,9 +92,8 @@ def test_a_kubelet_that_runs(world):
 def test_each_cause_is_one_fault(world, line, status, cause, what):
     verdicts, (found,) = judged(world, {**LOOPS, "exec_main_status": status}, dead(line, status))
     code = kubelet_down.CODES.get(cause, "KM502")
-    others = "unknown" if cause == "unknown" else "clear"
     assert said(verdicts) == {
-        **dict.fromkeys(OWN, others),
+        **dict.fromkeys(OWN, "clear"),
         "KM503": "clear",
         "KM502": "not_applicable",
         code: "present",

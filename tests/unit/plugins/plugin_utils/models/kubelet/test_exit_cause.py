@@ -536,7 +536,7 @@ def test_a_wrapper_and_its_children_are_one_start():
         entry("++ /snap/microk8s/2129/bin/uname -m", "microk8s.daemon-kubelite", 8720),
         entry(
             'E1122 18:31:29.8   8704 kubelet.go:1423] "Failed to start ContainerManager" err="start'
-            ' cpu manager error: x"',
+            ' cpu manager error: checkpoint is corrupted"',
             "microk8s.daemon-kubelite",
             8704,
         ),

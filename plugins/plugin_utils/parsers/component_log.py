@@ -1,0 +1,97 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which of a component's last log lines tells why it ended, and what that line means. Pure.
+
+The line with which a program ends often tells only that something took too long; what it waited for
+stands a few lines above.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from . import klog, message_form
+from .message_form import Reading
+
+_JOURNAL = re.compile(r"\S{1,40} \S{1,255} [^\s\[\]:]{1,80}\[\d{1,10}\]: ")
+# etcd up to 3.4: "2020-05-26 14:05:31.201337 C | etcdmain: …"
+_CAPNSLOG = re.compile(r"\d{4}-\d\d-\d\d [\d:.]{8,20} [A-Z] \| [\w/-]{1,40}: ")
+_LOGRUS = re.compile(r'time="[^"]{1,64}" level=\w{1,10} ')
+_FIELD = re.compile(r'(msg|error)=("(?:[^"\\]|\\.)*"|\S+)')
+_WORDS = ("Error: ", "error: ", "panic: ", "fatal error: ")
+_INFORMATION = re.compile(r'I\d{4} |.*"level":"(?:info|debug)"|.* level=(?:info|debug) ')
+# Of a client of the component, which does not end it.
+_OF_CLIENTS = re.compile(
+    r"Unable to authenticate the request|TLS handshake error from|rejected connection"
+)
+
+
+@dataclass(frozen=True)
+class Telling:
+    """Line that tells why a component ended.
+
+    reading: what it means, None where no table has it
+    """
+
+    line: str = ""
+    reading: Reading | None = None
+
+
+def telling(lines: Sequence[str], last: str, component: str) -> Telling:
+    """Return the line that tells why a component ended.
+
+    That is its last one, unless that is not known or vague and another names a cause.
+
+    last: the line with which it ended, as far as one says so, else the last of all
+    """
+    own = Telling(last, reading(last, component))
+    if own.reading is not None and not own.reading.weak:
+        return own
+    others = [Telling(line, reading(line, component)) for line in reversed(lines) if line != last]
+    known = [
+        other
+        for other in others
+        if other.reading is not None and not _INFORMATION.match(other.line)
+    ]
+    plain = [other for other in known if not _OF_CLIENTS.search(other.line)]
+    strong = [other for other in plain if other.reading is not None and not other.reading.weak]
+    for candidates in (strong, [own] if own.reading is not None else [], plain):
+        if candidates:
+            return candidates[0]
+    return own
+
+
+def reading(line: str, component: str) -> Reading | None:
+    """Return what one line of a log means, or None."""
+    return message_form.read(text(line), component)
+
+
+def text(line: str) -> str:
+    """Return the message of a line with its error, without what the logger adds."""
+    line = line[: message_form.LONGEST]
+    prefix = _JOURNAL.match(line)
+    if prefix is not None:
+        line = line[prefix.end() :]
+    prefix = _CAPNSLOG.match(line)
+    if prefix is not None:
+        return line[prefix.end() :]
+    if _LOGRUS.match(line):
+        fields = {name: _unquoted(value) for name, value in _FIELD.findall(line)}
+        return _joined(fields.get("msg", ""), fields.get("error", ""))
+    entry = klog.parse(line)
+    message = _joined(entry.message, entry.get("err", "error"))
+    word = next((word for word in _WORDS if message.startswith(word)), "")
+    return message[len(word) :]
+
+
+def _joined(message: str, error: str) -> str:
+    return ": ".join(filter(None, (message, error)))
+
+
+def _unquoted(value: str) -> str:
+    if value.startswith('"'):
+        return re.sub(r"\\(.)", r"\1", value[1:-1])
+    return value

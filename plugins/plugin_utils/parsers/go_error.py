@@ -1,0 +1,113 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Errors of the kernel and of Go's own packages in a text, and the class that each has. Pure.
+
+They stand inside the errors of a component, and name the cause where those name only what was
+being done. What stands in quotes is not read: it may be a name that somebody chose. The description
+of an error of gRPC is not such a name.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from . import errno_message
+
+_OF_ERRNO = {
+    errno_message.CGROUP: "cgroup",
+    errno_message.CPUSET: "cgroup",
+    errno_message.WATCHES: "resources",
+    errno_message.INSTANCES: "resources",
+    errno_message.FILES: "resources",
+    errno_message.FILE_MAX: "resources",
+    errno_message.KEYRING: "resources",
+    errno_message.MOUNTS: "kernel",
+    errno_message.KERNEL: "kernel",
+    errno_message.DISK: "disk",
+}
+# One that is not closed reaches to the end.
+QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)(?:"|\\?$)', re.DOTALL)
+_DESCRIPTION = "desc = "
+_NESTED = 3  # descriptions in one another
+# (what the text has, its class); the first that matches decides.
+_TEXTS = tuple(
+    (re.compile(text, re.IGNORECASE), meaning)
+    for text, meaning in (
+        (r"\bbind: (?:address already in use|cannot assign requested address)", "port"),
+        (
+            r"\bx509: |\bremote error: tls: |\btls: (?:failed to verify|private key does)",
+            "credential",
+        ),
+        (r"\btls: (?:failed to find any PEM|failed to parse|bad certificate)", "credential"),
+        (r"\bno such host\b|\bserver misbehaving\b", "network"),
+        (r"\bno route to host\b|\bnetwork is unreachable\b", "network"),
+        (r"\bflag provided but not defined: ", "configuration"),
+        (r"\betcdserver: ", "dependency"),
+        (
+            r"\bis forbidden: User |\bthe server has asked for the client to provide credentials"
+            r"|(?:^|: )Unauthorized$",
+            "api",
+        ),
+    )
+)
+_DIAL = re.compile(
+    r"\bdial (?P<net>unix|tcp|udp)[46]? (?P<address>\S{1,255}?): (?:\S+: )?"
+    r"(?P<errno>connection refused|connect: |i/o timeout|context deadline exceeded|operation was"
+    r" canceled|no such file or directory|permission denied)",
+    re.IGNORECASE,
+)
+_ETCD = re.compile(r":(?:2379|2380|4001)$")
+_OF_API = frozenset(("kubelet", "kube-controller-manager", "kube-scheduler"))
+
+
+@dataclass(frozen=True)
+class GoError:
+    """Error that names its cause.
+
+    meaning: its class
+    weak: whether it tells only that something else does not answer
+    """
+
+    meaning: str
+    weak: bool = False
+
+
+def find(text: str, component: str) -> GoError | None:
+    """Return the error that decides the class of a component's text, or None."""
+    visible = unquoted(text)
+    errno = errno_message.about(visible)
+    if errno is not None:
+        return GoError(_OF_ERRNO[errno.kind])
+    for pattern, meaning in _TEXTS:
+        if pattern.search(visible):
+            return GoError(meaning)
+    dial = _DIAL.search(visible)
+    if dial is None:
+        return None
+    return GoError(_dialled(dial, component), weak=True)
+
+
+def _dialled(dial: re.Match[str], component: str) -> str:
+    """Return the class of a connection that was not made."""
+    if dial.group("net").lower() == "unix":
+        return "runtime" if component == "kubelet" else "dependency"
+    if _ETCD.search(dial.group("address")):
+        return "network" if component == "etcd" else "dependency"
+    return "api" if component in _OF_API else "network"
+
+
+def unquoted(text: str) -> str:
+    """Return a text without what stands in quotes, but with the descriptions of gRPC's errors."""
+    for _level in range(_NESTED):
+        if f'{_DESCRIPTION}"' not in text:
+            break
+        text = QUOTED.sub(_described, text)
+    return QUOTED.sub('""', text)
+
+
+def _described(quoted: re.Match[str]) -> str:
+    if not quoted.string.endswith(_DESCRIPTION, 0, quoted.start()):
+        return '""'
+    return re.sub(r"\\(.)", r"\1", quoted.group(1))
