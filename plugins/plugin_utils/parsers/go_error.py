@@ -30,6 +30,7 @@ _OF_ERRNO = {
 # One that is not closed reaches to the end.
 QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)(?:"|\\?$)', re.DOTALL)
 _DESCRIPTION = "desc = "
+LONGEST = 160  # characters of an error that are quoted
 _NESTED = 3  # descriptions in one another
 # (what the text has, its class); the first that matches decides.
 _TEXTS = tuple(
@@ -67,10 +68,12 @@ class GoError:
     """Error that names its cause.
 
     meaning: its class
+    text: itself, without what stands around it
     weak: whether it tells only that something else does not answer
     """
 
     meaning: str
+    text: str
     weak: bool = False
 
 
@@ -79,14 +82,15 @@ def find(text: str, component: str) -> GoError | None:
     visible = unquoted(text)
     errno = errno_message.about(visible)
     if errno is not None:
-        return GoError(_OF_ERRNO[errno.kind])
+        return GoError(_OF_ERRNO[errno.kind], f"{errno.subject}: {errno.errno}")
     for pattern, meaning in _TEXTS:
-        if pattern.search(visible):
-            return GoError(meaning)
+        match = pattern.search(visible)
+        if match is not None:
+            return GoError(meaning, visible[match.start() :][:LONGEST])
     dial = _DIAL.search(visible)
     if dial is None:
         return None
-    return GoError(_dialled(dial, component), weak=True)
+    return GoError(_dialled(dial, component), visible[dial.start() :][:LONGEST], weak=True)
 
 
 def _dialled(dial: re.Match[str], component: str) -> str:

@@ -29,7 +29,7 @@ CLASSES: Mapping[str, MessageClass] = {
         "correct what that line names, in the flags or in the file of its configuration",
     ),
     "credential": MessageClass(
-        "it cannot use a certificate, a key or a kubeconfig",
+        "a certificate, a key or a kubeconfig is missing, not valid or expired",
         "look at the file that the line names, else at those of its flags: whether it is there,"
         " complete, readable and not expired (openssl x509 -noout -subject -dates -in FILE; with"
         " kubeadm, kubeadm certs check-expiration, and kubeadm certs renew all)",

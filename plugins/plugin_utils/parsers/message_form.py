@@ -52,6 +52,7 @@ class Reading:
     values: what stands in that part for the verbs of its form
     chain: the forms from outside in
     weak: whether it tells only that something did not answer, or not in time
+    error: the error of the kernel or of Go that stands in it, else empty
     """
 
     meaning: str
@@ -60,6 +61,7 @@ class Reading:
     values: tuple[str, ...]
     chain: tuple[str, ...]
     weak: bool = False
+    error: str = ""
 
 
 @dataclass(frozen=True)
@@ -78,19 +80,16 @@ def read(text: str, component: str) -> Reading | None:
     steps = tuple(_steps(text, component, DEPTH))
     known = [step for step in steps if step.form.meaning != message_table.WRAPPER]
     error = go_error.find(text, component)
-    if not known and error is None:
-        return None
     chain = tuple(step.form.text for step in steps)
     if not known:
         return _by_error(error, _innermost(text, steps), (), chain)
     last = known[-1]
     if error is not None and error.meaning != last.form.meaning:
         return _by_error(error, last.text, last.values, chain)
-    weak = bool(_VAGUE.search(go_error.unquoted(last.text)))
+    weak, words = bool(_VAGUE.search(go_error.unquoted(last.text))), ""
     if error is not None:
-        weak = error.weak
-    key = _key(last)
-    return Reading(last.form.meaning, key, last.text, last.values, chain, weak)
+        weak, words = error.weak, error.text
+    return Reading(last.form.meaning, _key(last), last.text, last.values, chain, weak, words)
 
 
 def _by_error(
@@ -98,7 +97,7 @@ def _by_error(
 ) -> Reading | None:
     if error is None:
         return None
-    return Reading(error.meaning, "", text, values, chain, error.weak)
+    return Reading(error.meaning, "", text, values, chain, error.weak, error.text)
 
 
 def _innermost(text: str, steps: Sequence[Step]) -> str:
@@ -112,11 +111,6 @@ def _key(step: Step) -> str:
     """Return the keys of a form, with its first values where its path has verbs."""
     values = iter(step.values)
     return _PLACEHOLDER.sub(lambda _verb: next(values, ""), step.form.keys)
-
-
-def is_vague(text: str) -> bool:
-    """Return whether a text ends in words that tell only that something took too long."""
-    return bool(_VAGUE.search(text))
 
 
 def _steps(text: str, component: str, depth: int) -> Iterator[Step]:

@@ -266,9 +266,13 @@ def _message(line: str) -> str:
 
 def _meaning(telling: Telling) -> str:
     """Return what the line means, for a summary."""
-    if telling.reading is None:
+    reading = telling.reading
+    if reading is None:
         return ""
-    return f" ({message_class.CLASSES[telling.reading.meaning].clause})"
+    error = ""
+    if reading.error and reading.error not in _message(telling.line):
+        error = f": {one_line(reading.error, 160)}"
+    return f" ({message_class.CLASSES[reading.meaning].clause}{error})"
 
 
 def _last_line(telling: Telling, last: str) -> str:

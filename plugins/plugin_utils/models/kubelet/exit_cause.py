@@ -263,6 +263,7 @@ _OF_MANAGERS = (
         re.compile(r"start memory manager error: |\[?memorymanager\] |memory manager"),
     ),
 )
+_KEYS_OF_FILES = frozenset(("config", "config-dir"))
 _OF_CLIENT = re.compile(
     r"client[ -](?:cert|key)|clientcert|kubelet-client|bootstrap|valid client cert", re.IGNORECASE
 )
@@ -480,15 +481,25 @@ def _by_line(final: Last) -> Death:
         return _by_table(reading, line)
     if not is_configuration:
         return Death(UNKNOWN, "", line)
-    names = (_named(part.search(text), final.quoted) for part in (_FILE, _FIELD))
-    death = Death(BAD_CONFIGURATION, _clean(": ".join(filter(None, names))), line)
+    return _of_configuration(final, text, reading, line)
+
+
+def _of_configuration(final: Last, text: str, reading: Reading | None, line: str) -> Death:
+    """Return the exit cause by a line about a configuration, with its file and field."""
+    file, field = (_named(part.search(text), final.quoted) for part in (_FILE, _FIELD))
+    subject = _clean(": ".join(filter(None, (file, field))))
     if reading is None:
-        return death
-    return replace(
-        death,
+        return Death(BAD_CONFIGURATION, subject, line)
+    keys = tuple(key for key in reading.key.split() if key not in _KEYS_OF_FILES)
+    if field and " " not in field:
+        keys = (field,)
+    return Death(
+        BAD_CONFIGURATION,
+        subject,
+        line,
         message=_clean(reading.text, 300),
-        keys=tuple(reading.key.split()),
-        form=f"{reading.chain[-1:]}{death.what}",
+        keys=tuple(map(_clean, keys)),
+        form=f"{reading.chain[-1:]}{subject}",
     )
 
 

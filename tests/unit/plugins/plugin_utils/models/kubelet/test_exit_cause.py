@@ -23,6 +23,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.kubele
     exit_cause,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import systemd_unit
+from tests.messages import judge, plausible, tables
 from tests.unit.support.fake_kubelet_messages import (
     AGAIN,
     CASES,
@@ -401,6 +402,97 @@ def test_out_of_memory():
     assert (death(lines, FAILED).cause, death(lines, FAILED).certain) == ("oom_kill", False)
     lines[-1] = systemd("kubelet.service: Failed with result 'signal'.")
     assert death(lines, {**FAILED, "result": "signal"}).what == "signal 9"
+
+
+# -- what the table of messages tells
+# ------------------------------------------------------------
+
+CONFIGURATION = [
+    row
+    for row in tables.forms("kubelet")
+    if row.meaning == "configuration"
+    and row.last.startswith("1.3")
+    # of a file the place and the field are named instead
+    and row.key not in {"", "config", "config-dir"}
+]
+OWN_CAUSES = ("bad_configuration", "unknown_flag", "removed_gate")
+
+
+def test_each_form_of_a_configuration_names_its_key():
+    wrong = []
+    for row in CONFIGURATION:
+        line, status = judge._new(row, plausible.filled(row))
+        found = of(entry(line.replace("   4242 ", f"   {PID} ")), status)
+        keys = tuple(row.key.split())
+        named = set(found.keys) & set(keys) or found.what or "%v" in row.key
+        if found.cause not in OWN_CAUSES or not found.certain or not named:
+            wrong.append((row.form, row.key, found))
+    assert CONFIGURATION
+    assert not wrong
+
+
+@pytest.mark.parametrize(
+    ("error", "cause", "keys"),
+    [
+        (
+            "start cpu manager error: [cpumanager] unable to determine reserved CPU resources for"
+            " static policy",
+            "bad_configuration",
+            ("kubeReserved", "systemReserved", "reservedSystemCPUs"),
+        ),
+        (
+            "start cpu manager error: SMT Alignment Error: requested 3 cpus not multiple cpus per core"
+            " = 2",
+            "shortage",
+            (),
+        ),
+        ("start cpu manager error: could not detect number of cpus", "device", ()),
+        ("start cpu manager error: checkpoint is corrupted", "cpu_manager_state", ()),
+        ("start memory manager error: checkpoint is corrupted", "memory_manager_state", ()),
+        ("start memory manager error: something new", "unknown", ()),
+        (
+            "start cpu manager error: mkdir /var/lib/kubelet/x: no space left on device",
+            "disk_full",
+            (),
+        ),
+        ("validate service connection: something new", "unknown", ()),
+        (
+            "The currently active client certificate has expired and the server is responsive,"
+            " exiting.",
+            "client_certificate",
+            (),
+        ),
+        (
+            "unable to load client CA file /a/ca.crt: open /a/ca.crt: permission denied",
+            "credential",
+            (),
+        ),
+        ("failed to initialize kubelet client: x", "api", ()),
+        ("component not registered: kube", "defect", ()),
+        ("checkpoint is not found", "state", ()),
+    ],
+)
+def test_what_stands_inside_decides(error, cause, keys):
+    found = of(klog(f'"Failed to start ContainerManager" err="{error}"'), 1)
+    assert (found.cause, found.keys, found.certain) == (cause, keys, cause != "unknown")
+    assert found.final
+
+
+def test_an_end_of_which_the_line_is_not_known_is_final_where_the_unit_agrees():
+    line = failed("failed to run Kubelet: something new")
+    assert (of(line, 1).cause, of(line, 1).final) == ("unknown", True)
+    assert of(line, 1, exec_main_status=2).final is False
+    assert of(HARMLESS, 1).final is False
+
+
+def test_two_ends_with_a_line_that_is_not_known_are_final():
+    lines = [*AGAIN, failed("something new"), *ended(1)]
+    lines += [line.replace(str(PID), "777") for line in lines]
+    facts = decode(unit_answer.Unit, {**FAILED, "exec_main_status": 0}).answer
+    unit = systemd_unit.unit(facts)
+    found = exit_cause.repeated(lines, unit)
+    assert found is not None
+    assert (found.cause, found.final, found.certain) == ("unknown", True, False)
 
 
 # -- which start

@@ -1,0 +1,85 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which of the last log lines tells why a component ended."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import component_log
+
+# apache/cloudstack#9418, tests/cases/002
+EXPIRED = (
+    "W0719 09:12:44.118219       1 logging.go:59] [core] [Channel #1 SubChannel #2] grpc:"
+    ' addrConn.createTransport failed to connect to {Addr: "127.0.0.1:2379", ServerName:'
+    ' "127.0.0.1", }. Err: connection error: desc = "transport: authentication handshake failed:'
+    " tls: failed to verify certificate: x509: certificate has expired or is not yet valid: current"
+    ' time 2024-07-19T09:12:44Z is after 2024-05-26T08:19:00Z"'
+)
+REFUSED = (
+    "W0526 14:05:31.201337       1 clientconn.go:1208] grpc: addrConn.createTransport failed to"
+    ' connect to {https://127.0.0.1:2379  <nil> 0 <nil>}. Err :connection error: desc = "transport:'
+    ' Error while dialing dial tcp 127.0.0.1:2379: connect: connection refused". Reconnecting...'
+)
+LEASES = (
+    "F0719 09:12:48.021774       1 instance.go:290] Error creating leases: error creating storage"
+    " factory: context deadline exceeded"
+)
+FLAG = "Error: unknown flag: --lock-nmae"
+CLIENT = (
+    'E0719 09:12:45.000000       1 authentication.go:73] "Unable to authenticate the request"'
+    ' err="[x509: certificate has expired or is not yet valid: current time x is after y]"'
+)
+
+
+@pytest.mark.parametrize(
+    ("lines", "last", "line", "meaning"),
+    [
+        ([EXPIRED, LEASES], LEASES, EXPIRED, "credential"),
+        ([REFUSED, "Error: context deadline exceeded"], "", REFUSED, "dependency"),
+        ([EXPIRED, FLAG], FLAG, FLAG, "configuration"),
+        ([CLIENT, LEASES], LEASES, LEASES, "dependency"),
+        (["I0719 09:12:44.1 1 a.go:1] x509: x", "panic: boom"], "panic: boom", "panic: boom", None),
+        (["panic: boom"], "panic: boom", "panic: boom", None),
+        ([], "", "", None),
+    ],
+)
+def test_the_line_that_tells_the_cause(
+    lines: list[str], last: str, line: str, meaning: str | None
+) -> None:
+    last = last or next(reversed(lines), "")
+    telling = component_log.telling(lines, last, "kube-apiserver")
+    assert telling.line == line
+    assert (telling.reading and telling.reading.meaning) == meaning
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        (
+            LEASES,
+            "Error creating leases: error creating storage factory: context deadline exceeded",
+        ),
+        ('E1122 10:00:00.0 1 run.go:72] "command failed" err="a \\"b\\""', 'command failed: a "b"'),
+        (FLAG, "unknown flag: --lock-nmae"),
+        ("panic: boom", "boom"),
+        (
+            '{"level":"fatal","caller":"a.go:1","msg":"discovery failed","error":"no space"}',
+            "discovery failed: no space",
+        ),
+        ("2020-05-26 14:05:31.201337 C | etcdmain: listen tcp: no", "listen tcp: no"),
+        (
+            'time="2026-11-22T10:00:00Z" level=warning msg="failed to load plugin"'
+            ' error="no \\"a\\""',
+            'failed to load plugin: no "a"',
+        ),
+        (
+            "2026-11-22T10:00:00+0000 node-1 containerd[700]: containerd: failed to load TOML",
+            "containerd: failed to load TOML",
+        ),
+        ("", ""),
+    ],
+)
+def test_the_text_of_a_line(line: str, text: str) -> None:
+    assert component_log.text(line) == text

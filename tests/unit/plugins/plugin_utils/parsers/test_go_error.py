@@ -1,0 +1,69 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Errors of the kernel and of Go in a component's text."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import go_error
+
+
+@pytest.mark.parametrize(
+    ("text", "component", "meaning"),
+    [
+        ("write /var/lib/kubelet/x: no space left on device", "kubelet", "disk"),
+        ("mkdir /sys/fs/cgroup/memory/a: no space left on device", "kubelet", "cgroup"),
+        ("inotify_init: too many open files", "kubelet", "resources"),
+        ("create session key: disk quota exceeded", "runc", "resources"),
+        ("write /proc/sys/a: read-only file system", "runc", "kernel"),
+        ("listen tcp 0.0.0.0:1: bind: address already in use", "etcd", "port"),
+        ("listen tcp 10.9.9.9:1: bind: cannot assign requested address", "etcd", "port"),
+        ("x509: certificate signed by unknown authority", "kubelet", "credential"),
+        ("remote error: tls: bad certificate", "etcd", "credential"),
+        ("tls: failed to find any PEM data in certificate input", "kubelet", "credential"),
+        ("dial tcp: lookup etcd-0 on 10.96.0.10:53: no such host", "kube-apiserver", "network"),
+        ("dial tcp 10.0.0.9:2379: connect: no route to host", "kube-apiserver", "network"),
+        ("dial tcp 10.0.0.1:6443: connect: connection refused", "kubelet", "api"),
+        ("dial tcp [::1]:2379: connect: connection refused", "kube-apiserver", "dependency"),
+        ("dial tcp 10.0.0.2:2380: i/o timeout", "etcd", "network"),
+        ("dial unix /run/x.sock: connect: no such file or directory", "kubelet", "runtime"),
+        ("dial unix /run/x.sock: connect: permission denied", "containerd", "dependency"),
+        ("flag provided but not defined: -lister", "etcd", "configuration"),
+        ("etcdserver: mvcc: database space exceeded", "kube-apiserver", "dependency"),
+        ('nodes is forbidden: User "system:anonymous" cannot list', "kube-scheduler", "api"),
+        ("context deadline exceeded", "kubelet", None),
+        ("open /a: no such file or directory", "kubelet", None),
+        ("no space left on device", "kubelet", None),
+    ],
+)
+def test_an_error_and_its_class(text: str, component: str, meaning: str | None) -> None:
+    error = go_error.find(f"failed to start: {text}", component)
+    assert (error and error.meaning) == meaning
+
+
+@pytest.mark.parametrize(
+    ("text", "weak"),
+    [("dial tcp 10.0.0.1:6443: connect: connection refused", True), ("x509: bad", False)],
+)
+def test_a_connection_that_is_refused_tells_little(text: str, weak: bool) -> None:
+    error = go_error.find(text, "kubelet")
+    assert error is not None
+    assert error.weak is weak
+    assert error.text == text
+
+
+def test_what_stands_in_quotes_is_not_read() -> None:
+    assert go_error.find('pod "x509: no" of "a: bind: address already in use', "kubelet") is None
+
+
+def test_the_description_of_an_error_of_grpc_is_read() -> None:
+    text = (
+        'Err: connection error: desc = "transport: Error while dialing: \\"x\\": dial unix /a.sock:'
+        ' connect: no such file or directory"'
+    )
+    error = go_error.find(text, "kubelet")
+    assert error is not None
+    assert error.meaning == "runtime"
+    assert go_error.find(f'pod "desc = \\"{text}\\""', "kubelet") is None
