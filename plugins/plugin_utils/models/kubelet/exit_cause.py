@@ -490,6 +490,7 @@ def _of_configuration(final: Last, text: str, reading: Reading | None, line: str
     subject = _clean(": ".join(filter(None, (file, field))))
     if reading is None:
         return Death(BAD_CONFIGURATION, subject, line)
+    subject = subject or _clean(reading.text)
     keys = tuple(key for key in reading.key.split() if key not in _KEYS_OF_FILES)
     if field and " " not in field:
         keys = (field,)

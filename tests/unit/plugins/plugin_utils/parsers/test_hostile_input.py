@@ -94,10 +94,12 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.schedu
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import (
     admission_message,
+    component_log,
     cpu_manager_state,
     cpuset,
     klog,
     limits_conf,
+    message_form,
     modules_load_fstab,
     pflag,
     pod_manifest,
@@ -284,6 +286,12 @@ PARSERS = (
     Parser(cache_dump.parse, (LINES,), (cache_dump.Dump,)),
     Parser(node_tree.algorithm, (st.one_of(TEXT, JUNK),), (str, NONE)),
     Parser(node_tree.defect, (st.one_of(TEXT, JUNK),), (bool, NONE)),
+    Parser(message_form.read, (TEXT, st.just("kubelet")), (message_form.Reading, NONE)),
+    Parser(
+        component_log.telling,
+        (LINES, TEXT, st.just("kube-apiserver")),
+        (component_log.Telling,),
+    ),
     Parser(unit_journal.starts, (LINES,), (list,)),
     Parser(
         exit_cause.death,

@@ -125,6 +125,33 @@ def test_one_that_ended_tells_of_what(node, line, what, cure):
     )
 
 
+# Of the table of messages: containerd/containerd#12612 (C05), and CRI-O's own words.
+MIRRORS = (
+    '2027-01-15T07:59:50+0000 w1 containerd[9]: time="2027-01-15T07:59:50Z" level=fatal msg="failed'
+    ' to load plugin" error="invalid cri image config: `mirrors` cannot be set when `config_path`'
+    ' is provided"'
+)
+PORT = (
+    "2027-01-15T07:59:50+0000 w1 containerd[9]: containerd: failed to get listener for debug"
+    " endpoint: listen tcp 127.0.0.1:1338: bind: address already in use"
+)
+
+
+@pytest.mark.parametrize(
+    ("line", "what", "cure"),
+    [
+        (MIRRORS, "it refuses its configuration: failed to load plugin", "correct what that line"),
+        (PORT, "cannot listen on its address", "ss -ltnp"),
+    ],
+)
+def test_one_whose_words_the_table_has_is_told_by_their_class(node, line, what, cure):
+    node.set(unit={**LOOPS, "said": [line, BYE]}, **NOT_ASKED)
+    found = node.finding()
+    assert what in found.summary
+    assert cure in found.remedy.partition("; then: ")[0]
+    assert found.evidence[1].text == line
+
+
 def test_words_that_are_not_known_are_shown_and_name_no_cause(node):
     node.set(unit={**LOOPS, "said": [NEW, BYE]}, **NOT_ASKED)
     found = node.finding()

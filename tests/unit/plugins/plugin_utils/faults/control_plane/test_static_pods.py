@@ -413,3 +413,59 @@ def test_one_that_is_down_with_the_api_server_of_its_node_is_a_consequence(world
     running[:] = [one for one in running if one["component"] != server]
     told = {(one.host, one.component): one.because for one in found(world)}
     assert told == {(host, server): (), ("m2", SCHEDULER): because}
+
+
+# apache/cloudstack#9418, tests/cases/002: the line with the cause is not the last one.
+EXPIRED = (
+    "W0719 09:12:44.118219       1 logging.go:59] [core] [Channel #1 SubChannel #2] grpc:"
+    ' addrConn.createTransport failed to connect to {Addr: "127.0.0.1:2379", ServerName:'
+    ' "127.0.0.1", }. Err: connection error: desc = "transport: authentication handshake failed:'
+    " tls: failed to verify certificate: x509: certificate has expired or is not yet valid: current"
+    ' time 2024-07-19T09:12:44Z is after 2024-05-26T08:19:00Z"'
+)
+LEASES = (
+    "F0719 09:12:48.021774       1 instance.go:290] Error creating leases: error creating storage"
+    " factory: context deadline exceeded"
+)
+
+
+def test_the_line_with_the_cause_is_told_and_the_last_one_too(world):
+    server = "kube-apiserver"
+    world.manifest("m2", server, "--secure-port=6443")
+    stop(world, server)
+    ended(world, component=server, lines=[EXPIRED, LEASES])
+    (one,) = [item for item in found(world) if item.component == server]
+    for words in ("certificate has expired", "its last line: Error creating leases"):
+        assert words in one.summary
+    assert [proof.text for proof in one.evidence if proof.kind == "log"] == [
+        " ".join(EXPIRED.split())[:600],
+        " ".join(LEASES.split()),
+    ]
+    assert "kubeadm certs check-expiration" in one.remedy
+
+
+@pytest.mark.parametrize(
+    ("line", "words", "remedy"),
+    [
+        (UNKNOWN, "refuses its configuration", "kube-scheduler.yaml"),
+        (
+            'E1124 07:00:00.000000 1 run.go:72] "command failed" err="failed to create listener:'
+            " failed to listen on 0.0.0.0:10259: listen tcp 0.0.0.0:10259: bind: address already in"
+            ' use"',
+            "cannot listen",
+            "ss -ltnp",
+        ),
+        (
+            'E1124 07:00:00.000000 1 run.go:72] "command failed" err="stat'
+            ' /etc/kubernetes/scheduler.conf: something new"',
+            "something new",
+            "kube-scheduler.yaml",
+        ),
+    ],
+)
+def test_the_class_of_the_last_line_is_told(world, line, words, remedy):
+    stop(world)
+    ended(world, lines=[line])
+    (one,) = found(world)
+    assert words in one.summary
+    assert remedy in one.remedy

@@ -173,3 +173,56 @@ def test_an_older_kubelets_words_of_a_cgroup(configured):
     world = configured(CGROUP, lines=dead(line, 255), release=OLD)
     world.data("w1", "kubelet")["unit"]["exec_main_status"] = 255
     assert judged(world)[0]["KM506"] == "present"
+
+
+@pytest.mark.parametrize(
+    ("config", "argv", "error", "line", "words"),
+    [
+        # A scalar, a value among several, a key below another one.
+        (
+            "kind: KubeletConfiguration\nmaxPods: -1\n",
+            (),
+            "failed to validate kubelet configuration, error: invalid configuration: maxPods"
+            " (--max-pods) -1 must not be a negative number, path: x",
+            2,
+            "maxPods: -1",
+        ),
+        (
+            "evictionHard: {memory.available: 120%}\n",
+            (),
+            "failed to run Kubelet: eviction percentage threshold 1.2 must be <= 100%: 120%",
+            1,
+            "120%",
+        ),
+        (
+            "topologyManagerScope: Pod\ntopologyManagerPolicy: restricted\n",
+            (),
+            "failed to run Kubelet: invalid configuration: topologyManagerScope"
+            r" (--topology-manager-scope) \"Pod\" must be one of: \"container\", or \"pod\"",
+            1,
+            "accepted values are container and pod",
+        ),
+        (
+            "",
+            ("--node-labels=a/b=c",),
+            "failed to validate kubelet flags: unknown 'kubernetes.io' or 'k8s.io' labels specified"
+            " with --node-labels: [a/b] --node-labels in the 'kubernetes.io' namespace must begin"
+            " with an allowed prefix (kubelet.kubernetes.io) or be in the specifically allowed set"
+            " (kubernetes.io/arch)",
+            None,
+            "--node-labels=a/b=c",
+        ),
+    ],
+)
+def test_the_key_of_a_message_is_shown_where_it_stands(
+    configured, config, argv, error, line, words
+):
+    world = configured(config, argv, lines=dead(failed(error)))
+    verdicts, findings = judged(world)
+    assert verdicts["KM506"] == "present"
+    assert verdicts["KM502"] == "not_applicable"
+    assert {verdicts[code] for code in OTHERS} == {"clear"}
+    finding = findings["KM506"]
+    assert words in finding.summary + finding.remedy
+    assert finding.evidence[0].line == line
+    assert planned(world) == ()

@@ -565,3 +565,44 @@ def test_nothing_makes_it_raise(data):
     for item in world.judge(faults=CODES).findings:
         assert item.summary.isprintable()
         assert item.remedy.isprintable()
+
+
+def test_a_ca_that_a_power_cut_emptied(world):
+    path = "/etc/kubernetes/pki/ca.crt"
+    line = failed(f"unable to load client CA file {path}: data does not contain any valid RSA or")
+    unit = {**LOOPS, "exec_main_status": 1}
+    verdicts, (found,) = judged(
+        world, unit, dead(line, 1), ca={"path": path, "pem": None, "error": "it is empty"}
+    )
+    assert said(verdicts) == {**CLEAR, "KM502": "not_applicable", "KM510": "present"}
+    assert f"copy {path} from a node of the same cluster" in found.remedy
+    verdicts, (found,) = judged(world, unit, dead(line, 1), ca={"path": path, "pem": "x"})
+    assert said(verdicts) == {**CLEAR, "KM502": "present"}
+    assert path in found.summary
+
+
+@pytest.mark.parametrize(
+    ("error", "words", "remedy"),
+    [
+        ("component not registered: kube", "a defect of this release", "another patch release"),
+        ("failed to initialize kubelet client: x", "the API server does not answer", "/livez"),
+        ("could not detect number of cpus", "processors or devices", "lscpu"),
+        ("checkpoint is not found", "a file of its own state", "do not delete it"),
+        ("something new", "the last error in the journal of kubelet.service: ", "fix what they"),
+    ],
+)
+def test_each_class_has_words_and_an_advice(world, error, words, remedy):
+    line = failed(f"failed to run Kubelet: {error}")
+    _dummy, (found,) = judged(world, {**LOOPS, "exec_main_status": 1}, dead(line, 1))
+    assert found.code == "KM502"
+    assert words in found.summary
+    assert error in found.summary
+    assert remedy in found.remedy
+
+
+def test_one_without_a_line_of_its_own_is_told_with_its_end(world):
+    verdicts, (found,) = judged(
+        world, {**LOOPS, "exec_main_status": 1}, [*AGAIN, HARMLESS, *ended(1)]
+    )
+    assert "it ended with status 1" in found.summary
+    assert {verdicts[code].verdict for code in OWN} == {"unknown"}

@@ -441,8 +441,8 @@ def test_each_form_of_a_configuration_names_its_key():
             ("kubeReserved", "systemReserved", "reservedSystemCPUs"),
         ),
         (
-            "start cpu manager error: SMT Alignment Error: requested 3 cpus not multiple cpus per core"
-            " = 2",
+            "start cpu manager error: SMT Alignment Error: requested 3 cpus not multiple cpus per"
+            " core = 2",
             "shortage",
             (),
         ),
