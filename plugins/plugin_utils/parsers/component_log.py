@@ -39,6 +39,11 @@ class Telling:
     line: str = ""
     reading: Reading | None = None
 
+    @property
+    def names_cause(self) -> bool:
+        """Return whether it names a cause, and not only that something took too long."""
+        return self.reading is not None and not self.reading.weak
+
 
 def telling(lines: Sequence[str], last: str, component: str) -> Telling:
     """Return the line that tells why a component ended.
@@ -47,21 +52,20 @@ def telling(lines: Sequence[str], last: str, component: str) -> Telling:
 
     last: the line with which it ended, as far as one says so, else the last of all
     """
-    own = Telling(last, reading(last, component))
-    if own.reading is not None and not own.reading.weak:
-        return own
-    others = [Telling(line, reading(line, component)) for line in reversed(lines) if line != last]
-    known = [
-        other
-        for other in others
-        if other.reading is not None and not _INFORMATION.match(other.line)
-    ]
-    plain = [other for other in known if not _OF_CLIENTS.search(other.line)]
-    strong = [other for other in plain if other.reading is not None and not other.reading.weak]
-    for candidates in (strong, [own] if own.reading is not None else [], plain):
-        if candidates:
-            return candidates[0]
-    return own
+    final = Telling(last, reading(last, component))
+    if final.names_cause:
+        return final
+    rest = [line for line in reversed(lines) if line != last and not _is_aside(line)]
+    candidates = [Telling(line, reading(line, component)) for line in rest]
+    strong = [candidate for candidate in candidates if candidate.names_cause]
+    if not strong and final.reading is None:
+        strong = [candidate for candidate in candidates if candidate.reading is not None]
+    return next(iter(strong), final)
+
+
+def _is_aside(line: str) -> bool:
+    """Return whether a line is a mere information, or about a client of the component."""
+    return bool(_INFORMATION.match(line) or _OF_CLIENTS.search(line))
 
 
 def reading(line: str, component: str) -> Reading | None:

@@ -4,7 +4,7 @@
 """Errors of the kernel and of Go's own packages in a text, and the class that each has. Pure.
 
 They stand inside the errors of a component, and name the cause where those name only what was
-being done. What stands in quotes is not read: it may be a name that somebody chose. The description
+being done. What stands in quotes is not read: it may be a name that a user chose. The description
 of an error of gRPC is not such a name.
 """
 

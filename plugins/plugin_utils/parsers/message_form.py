@@ -8,7 +8,7 @@ of its own counts. The error in that one is read next, and so on. The innermost 
 than a prefix gives the class; an error of the kernel or of Go inside it (go_error) decides over
 that.
 
-An error never begins within a quoted part, unless it is all of that part: names that somebody chose
+An error never begins within a quoted part, unless it is all of that part: names that users chose
 stand in quotes.
 """
 
@@ -78,12 +78,12 @@ def read(text: str, component: str) -> Reading | None:
     """Return the meaning of a component's text, or None where no class is known. Never raises."""
     text = _PREFIX.sub("", " ".join(text[:LONGEST].split()))
     steps = tuple(_steps(text, component, DEPTH))
-    known = [step for step in steps if step.form.meaning != message_table.WRAPPER]
+    classed = [step for step in steps if step.form.meaning != message_table.WRAPPER]
     error = go_error.find(text, component)
     chain = tuple(step.form.text for step in steps)
-    if not known:
+    if not classed:
         return _by_error(error, _innermost(text, steps), (), chain)
-    last = known[-1]
+    last = classed[-1]
     if error is not None and error.meaning != last.form.meaning:
         return _by_error(error, last.text, last.values, chain)
     weak, words = bool(_VAGUE.search(go_error.unquoted(last.text))), ""
@@ -199,8 +199,8 @@ def _of_aggregate(text: str, component: str, depth: int) -> Iterator[Step]:
 
 def _letters(steps: Sequence[Step]) -> int:
     """Return the letters of the innermost form with a class, 0 where there is none."""
-    known = [step.form for step in steps if step.form.meaning != message_table.WRAPPER]
-    return known[-1].letters if known else 0
+    forms = [step.form for step in steps if step.form.meaning != message_table.WRAPPER]
+    return forms[-1].letters if forms else 0
 
 
 def _parts(text: str) -> Iterator[str]:

@@ -243,6 +243,6 @@ def _inner(kinds: Sequence[str], nested: bool) -> int | None:
     wrapped = [place for place, kind in enumerate(kinds) if kind == "w"]
     if wrapped:
         return wrapped[0]
-    others = [place for place, kind in enumerate(kinds) if kind in "vsq" and nested]
-    unquoted = [place for place in others if kinds[place] != "q"]
-    return next(iter(unquoted[-1:] or others[-1:]), None)
+    texts = [place for place, kind in enumerate(kinds) if kind in "vsq" and nested]
+    unquoted = [place for place in texts if kinds[place] != "q"]
+    return next(iter(unquoted[-1:] or texts[-1:]), None)

@@ -117,9 +117,10 @@ def _by_table(lines: Sequence[str], last: str, unit: str | None) -> Words:
     telling = component_log.telling(lines, last, component)
     if telling.reading is None:
         return Words(last)
-    known = message_class.CLASSES[telling.reading.meaning]
-    what = f"{known.clause}: {one_line(component_log.text(telling.line), 240)}"
-    return Words(telling.line, what, known.advice, meaning=telling.reading.meaning)
+    meaning = telling.reading.meaning
+    words = message_class.CLASSES[meaning]
+    cause = f"{words.clause}: {one_line(component_log.text(telling.line), 240)}"
+    return Words(telling.line, cause, words.advice, meaning=meaning)
 
 
 def _cause(line: str) -> tuple[str, str] | None:

@@ -217,9 +217,7 @@ def _hit(
     last = last_word(lines)
     telling = component_log.telling(lines, last, use.component)
     proofs = [EvidenceRef("file", host.host, path=use.path, text=_named(use, telling.line))]
-    path = one_line(exits.path or "", 300)
-    for line in dict.fromkeys(filter(None, (telling.line, last))):
-        proofs.append(EvidenceRef("log", host.host, path=path, text=line))
+    proofs += _log_proofs(host, exits, (telling.line, last))
     if not last and kubelet:
         proofs.append(EvidenceRef("log", host.host, object="kubelet", text=kubelet))
     because: tuple[str, ...] = ()
@@ -262,6 +260,13 @@ def _message(line: str) -> str:
     if not message:
         return ""
     return f": {message}"
+
+
+def _log_proofs(host: Host, exits: ComponentLog, lines: tuple[str, ...]) -> Iterator[EvidenceRef]:
+    """Yield the lines of a component's log, each once."""
+    path = one_line(exits.path or "", 300)
+    for line in dict.fromkeys(filter(None, lines)):
+        yield EvidenceRef("log", host.host, path=path, text=line)
 
 
 def _meaning(telling: Telling) -> str:

@@ -224,7 +224,8 @@ def _died(status: KubeletStatus, refused: bool) -> str:
         return ""
     clause = words(cause, status.death.what)
     if cause == exit_cause.UNKNOWN:
-        if refused or not status.death.what.startswith(("status ", "signal ")):
+        end = status.death.what
+        if refused or end in status.state.why or not end.startswith(("status ", "signal ")):
             return quoted(status)
         return f"; {clause}{quoted(status)}"
     if status.death.certain:

@@ -352,7 +352,7 @@ def test_the_last_line_and_its_log_are_quoted(node, lines, quoted):
     found = node.set({**FAILED, "exec_main_status": 3}, None, [*lines, ended]).finding()
     assert quoted in found.summary
     assert "journal of kubelet.service" in found.summary
-    assert "(status 3)" in found.summary
+    assert "status 3)" in found.summary
 
 
 def test_the_limit_of_starts_hides_no_cause(node):

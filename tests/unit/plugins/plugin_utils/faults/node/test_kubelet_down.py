@@ -604,5 +604,5 @@ def test_one_without_a_line_of_its_own_is_told_with_its_end(world):
     verdicts, (found,) = judged(
         world, {**LOOPS, "exec_main_status": 1}, [*AGAIN, HARMLESS, *ended(1)]
     )
-    assert "it ended with status 1" in found.summary
+    assert "status 1" in found.summary
     assert {verdicts[code].verdict for code in OWN} == {"unknown"}
