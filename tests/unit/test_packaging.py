@@ -206,6 +206,14 @@ def shipped() -> list[Path]:
     return [path for path in below(ROOT) if path.suffix in PAGES]
 
 
+def test_the_artefact_has_the_tables_of_messages():
+    folder = ROOT / "plugins" / "plugin_utils" / "parsers" / "messages"
+    names = [path.relative_to(ROOT).as_posix() for path in folder.iterdir()]
+    ignored = load(ROOT / "galaxy.yml")["build_ignore"]
+    assert names
+    assert not [name for name in names for pattern in ignored if fnmatch.fnmatch(name, pattern)]
+
+
 def outside_checkout(text: str) -> Iterator[str]:
     """Yield the lines of a page that are in no section for a checkout."""
     inside, fenced = 0, False

@@ -36,7 +36,12 @@ _NESTED = 3  # descriptions in one another
 _TEXTS = tuple(
     (re.compile(text, re.IGNORECASE), meaning)
     for text, meaning in (
-        (r"\bbind: (?:address already in use|cannot assign requested address)", "port"),
+        (
+            r"\bbind: (?:address already in use|cannot assign requested address|permission denied)",
+            "port",
+        ),
+        # runc's library in kubelets up to 1.22
+        (r"\bmountpoint for \S{1,40} not found", "cgroup"),
         (
             r"\bx509: |\bremote error: tls: |\btls: (?:failed to verify|private key does)",
             "credential",
@@ -53,6 +58,19 @@ _TEXTS = tuple(
         ),
     )
 )
+# Errors of a file. They name the cause where no form does; a damaged file system always does.
+_FILE = re.compile(
+    r"\b(?:open|openat|stat|lstat|mkdir|mkdirat|read|write|unlink|unlinkat|remove|rename|chmod|chown"
+    r"|readlink|readdirent|fsync|sync|truncate|link|symlink|flock) (?P<path>/[^\s:]{1,255}):"
+    r" (?P<damage>input/output error|structure needs cleaning|stale file handle"
+    r"|stale NFS file handle)?(?:no such file or directory|permission denied|is a directory|not a"
+    r" directory|operation not permitted|file exists|device or resource busy)?",
+    re.IGNORECASE,
+)
+_CREDENTIALS = re.compile(
+    r"/pki/|/ssl/|\.(?:crt|key|pem|pub|kubeconfig)$|^/etc/kubernetes/[\w-]+\.conf$"
+)
+_KERNEL = ("/proc/", "/sys/", "/dev/")
 _DIAL = re.compile(
     r"\bdial (?P<net>unix|tcp|udp)[46]? (?P<address>\S{1,255}?): (?:\S+: )?"
     r"(?P<errno>connection refused|connect: |i/o timeout|context deadline exceeded|operation was"
@@ -87,10 +105,30 @@ def find(text: str, component: str) -> GoError | None:
         match = pattern.search(visible)
         if match is not None:
             return GoError(meaning, visible[match.start() :][:LONGEST])
+    file = _FILE.search(visible)
+    if file is not None and file.group("damage"):
+        return GoError("disk", file.group())
     dial = _DIAL.search(visible)
     if dial is None:
         return None
     return GoError(_dialled(dial, component), visible[dial.start() :][:LONGEST], weak=True)
+
+
+def of_file(text: str) -> GoError | None:
+    """Return the error of a file in a text that has no other cause, or None."""
+    visible = unquoted(text)
+    match = _FILE.search(visible)
+    if match is None or match.group().endswith(": "):
+        return None
+    return GoError(_of_path(match.group("path")), match.group())
+
+
+def _of_path(path: str) -> str:
+    if path.startswith(errno_message.CGROUPS):
+        return "cgroup"
+    if path.startswith(_KERNEL):
+        return "kernel"
+    return "credential" if _CREDENTIALS.search(path) else "disk"
 
 
 def _dialled(dial: re.Match[str], component: str) -> str:

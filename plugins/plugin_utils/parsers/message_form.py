@@ -82,6 +82,7 @@ def read(text: str, component: str) -> Reading | None:
     error = go_error.find(text, component)
     chain = tuple(step.form.text for step in steps)
     if not classed:
+        error = error or go_error.of_file(text)
         return _by_error(error, _innermost(text, steps), (), chain)
     last = classed[-1]
     if error is not None and error.meaning != last.form.meaning:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 import re
 import string
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -187,7 +187,14 @@ def _read(path: Path) -> list[Form]:
     if not path.is_file():
         return []
     rows = [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()[1:]]
-    return [form(row[0], row[1] == "yes", row[2], row[3]) for row in rows]
+    return [written for row in rows for written in _as_written(*row)]
+
+
+def _as_written(words: str, nested: str, keys: str, meaning: str) -> Iterator[Form]:
+    """Yield a form, and with its error where a logger writes that behind it."""
+    yield form(words, nested == "yes", keys, meaning)
+    if nested == "yes" and _VERB.search(words) is None:
+        yield form(f"{words}: %v", True, keys, meaning)
 
 
 def form(words: str, nested: bool, keys: str, meaning: str) -> Form:

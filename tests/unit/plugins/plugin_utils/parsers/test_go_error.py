@@ -33,6 +33,9 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers impor
         ("flag provided but not defined: -lister", "etcd", "configuration"),
         ("etcdserver: mvcc: database space exceeded", "kube-apiserver", "dependency"),
         ('nodes is forbidden: User "system:anonymous" cannot list', "kube-scheduler", "api"),
+        ("listen tcp :80: bind: permission denied", "etcd", "port"),
+        ("mountpoint for cpu not found", "kubelet", "cgroup"),
+        ("read /var/lib/etcd/a: input/output error", "etcd", "disk"),
         ("context deadline exceeded", "kubelet", None),
         ("open /a: no such file or directory", "kubelet", None),
         ("no space left on device", "kubelet", None),
@@ -41,6 +44,25 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers impor
 def test_an_error_and_its_class(text: str, component: str, meaning: str | None) -> None:
     error = go_error.find(f"failed to start: {text}", component)
     assert (error and error.meaning) == meaning
+
+
+@pytest.mark.parametrize(
+    ("text", "meaning"),
+    [
+        ("open /etc/resolv.conf: no such file or directory", "disk"),
+        ("mkdir /var/lib/kubelet: permission denied", "disk"),
+        ("open /etc/kubernetes/pki/apiserver.crt: no such file or directory", "credential"),
+        ("stat /etc/kubernetes/scheduler.conf: no such file or directory", "credential"),
+        ("open /sys/fs/cgroup/cpu/tasks: no such file or directory", "cgroup"),
+        ("open /proc/sys/net/x: permission denied", "kernel"),
+        ("open /a: something new", None),
+        ('pod "open /a: permission denied"', None),
+    ],
+)
+def test_the_error_of_a_file_by_its_path(text: str, meaning: str | None) -> None:
+    error = go_error.of_file(f"failed: {text}")
+    assert (error and error.meaning) == meaning
+    assert go_error.find(text, "kubelet") is None
 
 
 @pytest.mark.parametrize(

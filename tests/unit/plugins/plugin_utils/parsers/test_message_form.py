@@ -120,6 +120,30 @@ def test_texts_that_tell_no_class(text: str) -> None:
     assert message_form.read(text, "kubelet") is None
 
 
+@pytest.mark.parametrize(
+    ("text", "meaning"),
+    [
+        ("failed to open database: open /var/lib/etcd/member/snap/db: something", "state_file"),
+        ("failed to open database", "state_file"),
+        ("failed to open WAL: wal: crc mismatch", "state_file"),
+        (
+            "discovery failed: open /etc/kubernetes/pki/etcd/server.crt: permission denied",
+            "credential",
+        ),
+        # etcd-io/etcd#11949, tests/cases/001
+        (
+            "recovering backend from snapshot error: failed to find database snapshot file (snap:"
+            " snapshot file doesn't exist)",
+            "state_file",
+        ),
+    ],
+)
+def test_texts_of_etcd(text: str, meaning: str) -> None:
+    reading = message_form.read(text, "etcd")
+    assert reading is not None
+    assert reading.meaning == meaning
+
+
 def test_a_text_of_another_component_is_not_read() -> None:
     assert message_form.read('unknown policy: "static"', "kube-proxy") is None
 
