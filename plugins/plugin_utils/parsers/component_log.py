@@ -21,6 +21,8 @@ _JOURNAL = re.compile(r"\S{1,40} \S{1,255} [^\s\[\]:]{1,80}\[\d{1,10}\]: ")
 _CAPNSLOG = re.compile(r"\d{4}-\d\d-\d\d [\d:.]{8,20} [A-Z] \| [\w/-]{1,40}: ")
 _LOGRUS = re.compile(r'time="[^"]{1,64}" level=\w{1,10} ')
 _FIELD = re.compile(r'(msg|error)=("(?:[^"\\]|\\.)*"|\S+)')
+# Of etcd, where the line is cut off.
+_JSON_FIELD = re.compile(r'"(msg|error)":("(?:[^"\\]|\\.)*)"?')
 _WORDS = ("Error: ", "error: ", "panic: ", "fatal error: ")
 _INFORMATION = re.compile(r'I\d{4} |.*"level":"(?:info|debug)"|.* level=(?:info|debug) ')
 # Of a client of the component, which does not end it.
@@ -86,6 +88,9 @@ def text(line: str) -> str:
         fields = {name: _unquoted(value) for name, value in _FIELD.findall(line)}
         return _joined(fields.get("msg", ""), fields.get("error", ""))
     entry = klog.parse(line)
+    if entry.text.startswith("{"):
+        cut = {name: _unquoted(f'{value}"') for name, value in _JSON_FIELD.findall(line)}
+        return _joined(cut.get("msg", ""), cut.get("error", ""))
     message = _joined(entry.message, entry.get("err", "error"))
     word = next((word for word in _WORDS if message.startswith(word)), "")
     return message[len(word) :]

@@ -21,6 +21,12 @@ FOLDER = Path(__file__).with_name("messages")
 COLUMNS = ("form", "nested", "key", "class")
 WRAPPER, DEFECT = "wrapper", "programming_error"
 LIBRARY = "library"
+COMPONENTS = frozenset(
+    (
+        *("kubelet", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd"),
+        *("containerd", "cri-o", "runc", LIBRARY),
+    )
+)
 # Components that parse their flags with the libraries of the table `library`.
 WITH_LIBRARY = frozenset(
     ("kubelet", "kube-apiserver", "kube-controller-manager", "kube-scheduler"),
@@ -162,9 +168,15 @@ class Table:
         return None
 
 
-@functools.cache
 def table(component: str) -> Table:
     """Return the forms of a component; none for one that has no table."""
+    if component in COMPONENTS:
+        return _table(component)
+    return Table((), {}, [])
+
+
+@functools.cache
+def _table(component: str) -> Table:
     names = [component]
     if component in WITH_LIBRARY:
         names.append(LIBRARY)
@@ -184,8 +196,6 @@ def table(component: str) -> Table:
 
 
 def _read(path: Path) -> list[Form]:
-    if not path.is_file():
-        return []
     rows = [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()[1:]]
     return [written for row in rows for written in _as_written(*row)]
 

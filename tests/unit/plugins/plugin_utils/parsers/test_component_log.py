@@ -68,6 +68,11 @@ def test_the_line_that_tells_the_cause(
             '{"level":"fatal","caller":"a.go:1","msg":"discovery failed","error":"no space"}',
             "discovery failed: no space",
         ),
+        (
+            '{"level":"fatal","caller":"a.go:1","msg":"discovery \\"a\\"","error":"no spa',
+            'discovery "a": no spa',
+        ),
+        ('{"level":"fatal","caller":"a.go:1"', ""),
         ("2020-05-26 14:05:31.201337 C | etcdmain: listen tcp: no", "listen tcp: no"),
         (
             'time="2026-11-22T10:00:00Z" level=warning msg="failed to load plugin"'

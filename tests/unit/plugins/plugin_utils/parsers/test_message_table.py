@@ -28,6 +28,7 @@ def test_the_tables_are_those_of_the_mined_forms(component: str) -> None:
 
 
 def test_there_is_a_file_for_each_component_alone() -> None:
+    assert set(tables.COMPONENTS) == message_table.COMPONENTS
     names = {path.name for path in product.FOLDER.iterdir()}
     assert names == {f"{component}.tsv" for component in tables.COMPONENTS}
 
@@ -85,7 +86,9 @@ def test_the_verb_of_the_error(form: str, nested: bool, inner: int | None) -> No
 
 
 def test_a_component_without_a_table_has_no_forms() -> None:
-    assert message_table.table("kube-proxy").match(message_table.text("boom")) is None
+    for component in ("kube-proxy", "", "../messages/etcd"):
+        assert message_table.table(component).forms == ()
+        assert message_table.table(component).match(message_table.text("boom")) is None
 
 
 def test_letters_that_have_two_in_lower_case_keep_their_place() -> None:
