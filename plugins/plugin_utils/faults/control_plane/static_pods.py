@@ -273,7 +273,7 @@ def _meaning(telling: Telling) -> str:
     """Return what the line means, for a summary."""
     reading = telling.reading
     if reading is None:
-        return ""
+        return " (the last line of its log)" if telling.line else ""
     error = ""
     if reading.error and reading.error not in _message(telling.line):
         error = f": {one_line(reading.error, 160)}"

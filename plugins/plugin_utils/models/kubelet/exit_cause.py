@@ -308,7 +308,7 @@ class Death:
     line: the line that shows it
     certain: whether the process ended within the same start, with the status that such a line ends
     with, and systemd's unit shows the same
-    final: the same, also where the line has no cause that is known
+    final: the same, also where the line names no cause
     message: the part of the line that the table of messages tells the cause by, if it does
     keys: the keys of the configuration that it names, one of which is meant
     form: the form of that part
@@ -509,6 +509,8 @@ def _by_table(reading: Reading, line: str) -> Death:
     cause, message = OF_CLASS[reading.meaning], _clean(reading.text, 300)
     keys = tuple(_clean(key) for key in reading.key.split())
     subject = message
+    if reading.error and reading.error not in _clean(message):
+        subject = f"{_clean(message, 100)}… {reading.error}"
     if cause == STATE:
         cause = _manager(reading)
     elif cause == CREDENTIAL and _OF_CLIENT.search(go_error.unquoted(reading.text)):

@@ -478,6 +478,20 @@ def test_what_stands_inside_decides(error, cause, keys):
     assert found.final
 
 
+def test_the_error_at_the_end_of_a_long_message_is_shown():
+    name = "a" * 200
+    found = of(
+        failed(
+            f"failed to run Kubelet: unable to load client CA file /{name}:"
+            " x509: malformed extension"
+        ),
+        1,
+    )
+    assert found.cause == "credential"
+    assert found.what.endswith("… x509: malformed extension")
+    assert len(found.what) <= 200
+
+
 def test_an_end_of_which_the_line_is_not_known_is_final_where_the_unit_agrees():
     line = failed("failed to run Kubelet: something new")
     assert (of(line, 1).cause, of(line, 1).final) == ("unknown", True)
