@@ -60,8 +60,8 @@ _TEXTS = tuple(
 )
 # Errors of a file. They name the cause where no form does; a damaged file system always does.
 _FILE = re.compile(
-    r"\b(?:open|openat|stat|lstat|mkdir|mkdirat|read|write|unlink|unlinkat|remove|rename|chmod|chown"
-    r"|readlink|readdirent|fsync|sync|truncate|link|symlink|flock) (?P<path>/[^\s:]{1,255}):"
+    r"\b(?:open|openat|stat|lstat|mkdir|mkdirat|read|write|unlink|unlinkat|remove|rename|chmod"
+    r"|chown|readlink|readdirent|fsync|sync|truncate|link|symlink|flock) (?P<path>/[^\s:]{1,255}):"
     r" (?P<damage>input/output error|structure needs cleaning|stale file handle"
     r"|stale NFS file handle)?(?:no such file or directory|permission denied|is a directory|not a"
     r" directory|operation not permitted|file exists|device or resource busy)?",
@@ -107,7 +107,8 @@ def find(text: str, component: str) -> GoError | None:
             return GoError(meaning, visible[match.start() :][:LONGEST])
     file = _FILE.search(visible)
     if file is not None and file.group("damage"):
-        return GoError("disk", file.group())
+        meaning = _of_path(file.group("path"))
+        return GoError("disk" if meaning == "credential" else meaning, file.group())
     dial = _DIAL.search(visible)
     if dial is None:
         return None

@@ -36,6 +36,8 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers impor
         ("listen tcp :80: bind: permission denied", "etcd", "port"),
         ("mountpoint for cpu not found", "kubelet", "cgroup"),
         ("read /var/lib/etcd/a: input/output error", "etcd", "disk"),
+        ("read /etc/kubernetes/pki/ca.crt: structure needs cleaning", "etcd", "disk"),
+        ("read /sys/fs/cgroup/a: input/output error", "runc", "cgroup"),
         ("context deadline exceeded", "kubelet", None),
         ("open /a: no such file or directory", "kubelet", None),
         ("no space left on device", "kubelet", None),
