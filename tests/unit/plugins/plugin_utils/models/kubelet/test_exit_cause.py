@@ -412,7 +412,8 @@ CONFIGURATION = [
     for row in tables.forms("kubelet")
     if row.meaning == "configuration"
     and row.last.startswith("1.3")
-    # of a file the place and the field are named instead
+    # Of a file the place and the field are named instead, of a cgroup the one around the error.
+    and "node_container_manager" not in row.place
     and row.key not in {"", "config", "config-dir"}
 ]
 OWN_CAUSES = ("bad_configuration", "unknown_flag", "removed_gate")
@@ -423,9 +424,9 @@ def test_each_form_of_a_configuration_names_its_key():
     for row in CONFIGURATION:
         line, status = judge._new(row, plausible.filled(row))
         found = of(entry(line.replace("   4242 ", f"   {PID} ")), status)
-        keys = tuple(row.key.split())
-        named = set(found.keys) & set(keys) or found.what or "%v" in row.key
-        if found.cause not in OWN_CAUSES or not found.certain or not named:
+        # measured texts say it in their own way; a path with a verb has the field's name
+        is_named = not found.message or "%v" in row.key or set(found.keys) & set(row.key.split())
+        if found.cause not in OWN_CAUSES or not found.certain or not is_named:
             wrong.append((row.form, row.key, found))
     assert CONFIGURATION
     assert not wrong
