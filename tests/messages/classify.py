@@ -25,7 +25,7 @@ _KEYS = (
     re.compile(r"(?<![\w-])--([a-z][\w-]+)"),
     re.compile(r"^invalid configuration: `?([a-z][A-Za-z]+[A-Z][\w.]*)"),
     re.compile(r"\b([a-z]+[A-Z]\w*(?:\.\w+)*)\b"),
-    re.compile(r"`(\w+)`"),
+    re.compile(r"`([A-Za-z]\w*)`"),
     re.compile(r"^'?([a-z]+(?:-[a-z]+)+)\b"),
     re.compile(r"\b([a-z]+(?:-[a-z]+){2,})\b"),
 )

@@ -25,7 +25,6 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.contro
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.kubelet import exit_cause
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import (
     component_log,
-    errno_message,
     runtime_journal,
     systemd_unit,
 )
@@ -55,23 +54,6 @@ OF_KUBELET: Mapping[str, str] = {
     exit_cause.DISK_FULL: "disk",
     **{cause: meaning for meaning, cause in exit_cause.OF_CLASS.items()},
 }
-_OF_ERRNO: Mapping[str, str] = {
-    errno_message.CGROUP: "cgroup",
-    errno_message.CPUSET: "cgroup",
-    errno_message.WATCHES: "resources",
-    errno_message.INSTANCES: "resources",
-    errno_message.FILES: "resources",
-    errno_message.FILE_MAX: "resources",
-    errno_message.KEYRING: "resources",
-    errno_message.MOUNTS: "kernel",
-    errno_message.KERNEL: "kernel",
-    errno_message.DISK: "disk",
-}
-_OF_RUNTIME = (
-    ("a file of its own is empty", "state_file"),
-    ("cannot open its storage", "state_file"),
-    ("refuses its configuration", "configuration"),
-)
 _PREFIX = "2026-11-22T10:00:00+0000 node-1 {}: {}"
 _HEADER = "{}1122 10:00:00.000000    4242 {}:1] "
 # Forms that a command writes itself; any other is an error that others wrap (chains.tsv).
@@ -260,9 +242,4 @@ def _of_runtime(program: str, row: Row) -> str:
     line = _PREFIX.format(f"{program}[700]", f"{program}: {_alone(row)}")
     name = f"{program}.service"
     unit = runtime.RuntimeUnit(name=name, result="exit-code", exec_main_status=1, said=(line,))
-    about = errno_message.about(line)
-    words = runtime_journal.last_words(unit)
-    if about is not None and words.what:
-        return _OF_ERRNO[about.kind]
-    measured = (name for text, name in _OF_RUNTIME if text in words.what)
-    return words.meaning or next(measured, UNKNOWN)
+    return runtime_journal.last_words(unit).meaning or UNKNOWN

@@ -4,7 +4,8 @@
 """Which of a component's last log lines tells why it ended, and what that line means. Pure.
 
 The line with which a program ends often tells only that something took too long; what it waited for
-stands a few lines above.
+stands a few lines above. Any other last line tells itself why: an error above it did not end the
+program.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ _LOGRUS = re.compile(r'time="[^"]{1,64}" level=\w{1,10} ')
 _FIELD = re.compile(r'(msg|error)=("(?:[^"\\]|\\.)*"|\S+)')
 # Of etcd, where the line is cut off.
 _JSON_FIELD = re.compile(r'"(msg|error)":("(?:[^"\\]|\\.)*)"?')
+# Classes of what a program waits for.
+_WAITED_FOR = frozenset(("credential", "network", "dependency", "api", "runtime"))
 _WORDS = ("Error: ", "error: ", "panic: ", "fatal error: ")
 _INFORMATION = re.compile(r'I\d{4} |.*"level":"(?:info|debug)"|.* level=(?:info|debug) ')
 # Of a client of the component, which does not end it.
@@ -50,19 +53,31 @@ class Telling:
 def telling(lines: Sequence[str], last: str, component: str) -> Telling:
     """Return the line that tells why a component ended.
 
-    That is its last one, unless that is not known or vague and another names a cause.
+    That is its last one, unless that is vague and another names what it waited for.
 
     last: the line with which it ended, as far as one says so, else the last of all
     """
     final = Telling(last, reading(last, component))
-    if final.names_cause:
+    if not _is_vague(final):
         return final
     rest = [line for line in reversed(lines) if line != last and not _is_aside(line)]
     candidates = [Telling(line, reading(line, component)) for line in rest]
-    strong = [candidate for candidate in candidates if candidate.names_cause]
+    waited_for = [
+        candidate
+        for candidate in candidates
+        if candidate.reading is not None and candidate.reading.meaning in _WAITED_FOR
+    ]
+    strong = [candidate for candidate in waited_for if candidate.names_cause]
     if not strong and final.reading is None:
-        strong = [candidate for candidate in candidates if candidate.reading is not None]
+        strong = waited_for
     return next(iter(strong), final)
+
+
+def _is_vague(final: Telling) -> bool:
+    """Return whether the last line tells only that something took too long."""
+    if final.reading is None:
+        return message_form.is_vague(text(final.line))
+    return final.reading.weak
 
 
 def _is_aside(line: str) -> bool:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from . import errno_message
 
-_OF_ERRNO = {
+OF_ERRNO = {
     errno_message.CGROUP: "cgroup",
     errno_message.CPUSET: "cgroup",
     errno_message.WATCHES: "resources",
@@ -51,6 +51,12 @@ _TEXTS = tuple(
         (r"\bno route to host\b|\bnetwork is unreachable\b", "network"),
         (r"\bflag provided but not defined: ", "configuration"),
         (r"\betcdserver: ", "dependency"),
+        # bbolt, the database of etcd and containerd, damaged by a power cut (bbolt#705 and #883)
+        (
+            r"\bassertion failed: Page expected to be: |\bfreepages: failed to get all reachable"
+            r" pages|\binvalid freelist page: \d|\bpage \d+ already freed",
+            "state_file",
+        ),
         (
             r"\bis forbidden: User |\bthe server has asked for the client to provide credentials"
             r"|(?:^|: )Unauthorized$",
@@ -58,13 +64,22 @@ _TEXTS = tuple(
         ),
     )
 )
+# Of a configuration's file, where no form does (k8s.io/apimachinery).
+_NO_KIND = re.compile(r'\bno kind "" is registered for (?:version|the internal version) ')
 # Errors of a file. They name the cause where no form does; a damaged file system always does.
 _FILE = re.compile(
     r"\b(?:open|openat|stat|lstat|mkdir|mkdirat|read|write|unlink|unlinkat|remove|rename|chmod"
     r"|chown|readlink|readdirent|fsync|sync|truncate|link|symlink|flock) (?P<path>/[^\s:]{1,255}):"
     r" (?P<damage>input/output error|structure needs cleaning|stale file handle"
-    r"|stale NFS file handle)?(?:no such file or directory|permission denied|is a directory|not a"
-    r" directory|operation not permitted|file exists|device or resource busy)?",
+    r"|stale NFS file handle)?(?P<denied>permission denied|operation not permitted"
+    r"|device or resource busy)?(?:no such file or directory|is a directory|not a directory"
+    r"|file exists)?",
+    re.IGNORECASE,
+)
+# Of a file system, in an error that names no path.
+_FILE_SYSTEM = re.compile(
+    r"\b(?:no space left on device|disk quota exceeded|read-only file system|input/output error"
+    r"|structure needs cleaning)[\s.)\]]*$",
     re.IGNORECASE,
 )
 _CREDENTIALS = re.compile(
@@ -100,7 +115,7 @@ def find(text: str, component: str) -> GoError | None:
     visible = unquoted(text)
     errno = errno_message.about(visible)
     if errno is not None:
-        return GoError(_OF_ERRNO[errno.kind], f"{errno.subject}: {errno.errno}")
+        return GoError(OF_ERRNO[errno.kind], f"{errno.subject}: {errno.errno}")
     for pattern, meaning in _TEXTS:
         match = pattern.search(visible)
         if match is not None:
@@ -122,6 +137,30 @@ def of_file(text: str) -> GoError | None:
     if match is None or match.group().endswith(": "):
         return None
     return GoError(_of_path(match.group("path")), match.group())
+
+
+def of_schema(text: str) -> GoError | None:
+    """Return the error of a configuration's file that is of another kind or version, or None."""
+    visible = unquoted(text)
+    match = _NO_KIND.search(visible)
+    if match is None:
+        return None
+    return GoError("configuration", visible[match.start() :][:LONGEST])
+
+
+def denied(text: str) -> GoError | None:
+    """Return the error of a file that is there and that cannot be read or written, or None.
+
+    It tells that the file system or its permissions are why, and not what the file holds.
+    """
+    visible = unquoted(text)
+    match = _FILE.search(visible)
+    if match is not None and match.group("denied"):
+        return GoError(_of_path(match.group("path")), match.group())
+    end = _FILE_SYSTEM.search(visible)
+    if end is None:
+        return None
+    return GoError("disk", end.group())
 
 
 def _of_path(path: str) -> str:

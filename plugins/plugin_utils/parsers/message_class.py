@@ -23,6 +23,8 @@ class MessageClass:
     advice: str
 
 
+# Classes of a cause that passes without a change of the machine: what did not answer may do so now.
+PASSING = frozenset(("api", "dependency", "network", "runtime"))
 CLASSES: Mapping[str, MessageClass] = {
     "configuration": MessageClass(
         "it refuses its configuration",

@@ -30,6 +30,8 @@ OWN_LETTERS = 12  # that a form has at least which is read behind such a prefix
 PARTS = 8  # errors of one aggregate
 JOINED = 3  # parts of an aggregate that one error with commas may have
 CACHED = 1024
+# Classes that tell what a file holds: where it cannot be read that is not known.
+OF_CONTENTS = frozenset(("configuration", "state_file"))
 _COLON = re.compile(r": ")
 _MARKS = re.compile(r'["\[\]]|, ')
 # Of the program around a component: component-base's run.go, and k3s.
@@ -82,15 +84,22 @@ def read(text: str, component: str) -> Reading | None:
     error = go_error.find(text, component)
     chain = tuple(step.form.text for step in steps)
     if not classed:
-        error = error or go_error.of_file(text)
+        error = error or go_error.of_file(text) or go_error.of_schema(text)
         return _by_error(error, _innermost(text, steps), (), chain)
     last = classed[-1]
+    if error is None and last.form.meaning in OF_CONTENTS:
+        error = go_error.denied(text)
     if error is not None and error.meaning != last.form.meaning:
         return _by_error(error, last.text, last.values, chain)
-    weak, words = bool(_VAGUE.search(go_error.unquoted(last.text))), ""
+    weak, words = is_vague(last.text), ""
     if error is not None:
         weak, words = error.weak, error.text
     return Reading(last.form.meaning, _key(last), last.text, last.values, chain, weak, words)
+
+
+def is_vague(text: str) -> bool:
+    """Return whether a text tells only that something did not answer, or not in time."""
+    return bool(_VAGUE.search(go_error.unquoted(text[:LONGEST])))
 
 
 def _by_error(

@@ -35,8 +35,12 @@ INDEXED = 3  # letters of a form's beginning by which it is looked up
 
 _VERB = re.compile(r"%%|\"%[+#]?[sv]\"|%[-+# 0]*\d*(?:\.\d+)?(?:\[\d+\])?[a-zA-Z]")
 _QUOTE = r'"(?:[^"\\]|\\.)*"'
-# A word stands for a quoted part too: releases differ in their quotes.
-_TYPED = {"d": r"-?\d+", "q": rf"(?:{_QUOTE}|[^\s\"]+)", "t": r"(?:true|false)"}
+# A word stands for a quoted part too: releases differ in their quotes. A list is ["a" "b"].
+_TYPED = {
+    "d": r"-?\d+",
+    "q": rf"(?:{_QUOTE}|\[{_QUOTE}(?: {_QUOTE})*\]|[^\s\"]+)",
+    "t": r"(?:true|false)",
+}
 _LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
 Span = tuple[int, int]

@@ -5,17 +5,21 @@
 
 `m` marks texts measured with containerd 1.6.20; others are those of docker's and CRI-O's sources,
 which were looked up.
+
+A line of an earlier start, and one that its program survives, is no reason of its end.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..evidence.answers.node.runtime import Metadata, RuntimeUnit
 from ..evidence.document import one_line
-from . import component_log, errno_message, message_class
+from . import component_log, errno_message, go_error, message_class
+from .component_log import Telling
+from .message_form import Reading
 
 _STATUS = {
     203: (
@@ -30,17 +34,20 @@ _STATUS = {
         "lower LimitNOFILE= and its like where systemctl cat shows them",
     ),
 }
-# (text, what it is, what is done about it). An errno whose path or operation is known comes before
-# these: CRI-O opens its storage while it validates its
-# configuration. What a file is to blame for comes first.
+CONFIGURATION, STATE = "configuration", "state_file"
+# (text, class, what it is, what is done about it). An errno whose path or operation is known comes
+# before these: CRI-O opens its storage while it validates its configuration. What a file is to
+# blame for comes first. Where the table of messages gives a line another class than
+# configuration, that is what it is: CRI-O writes "validating … config" around any of its errors.
 _TEXTS = tuple(
-    (re.compile(text, re.IGNORECASE), summary, cure)
-    for text, summary, cure in (
+    (re.compile(text, re.IGNORECASE), meaning, summary, cure)
+    for text, meaning, summary, cure in (
         # encoding/json, of docker's files and of CRI-O's older ones; "... volatile-containers.json:
         # []*storage.Container: decode slice: expect [ or n, but found
         # \x00" of CRI-O's newer ones (json-iterator), where a power cut left zeros
         (
             r"unexpected end of json input|invalid character '\\+x00'|expect [\[{] or n, but found",
+            STATE,
             "a file of its own is empty or cut off, as a power cut leaves it",
             (
                 "see which file its last log lines name (of docker /etc/docker/daemon.json, of"
@@ -51,6 +58,7 @@ _TEXTS = tuple(
         # pkg/config of CRI-O, RootConfig.Validate: containers/storage refuses
         (
             r"failed to get store to set defaults",
+            STATE,
             "CRI-O cannot open its storage (/var/lib/containers/storage)",
             (
                 "see what its last log lines say of it: a file system on which overlay does not"
@@ -60,12 +68,14 @@ _TEXTS = tuple(
         # m "containerd: failed to load TOML: /etc/containerd/config.toml: (2, 2): ...", "failed to
         # unmarshal TOML: ..."; dockerd's loadDaemonCliConfig; CRI-O's
         # UpdateFromDropInFile and Validate, with the sections root, runtime, image, network, api
-        # and NRI
+        # and NRI; "config validation: …" and "runtime config: …" of CRI-O up to 1.16 (cri-o#2903)
         (
             (
                 r"failed to (?:load|unmarshal|decode) toml|unable to configure the docker daemon"
                 r" with file|unable to decode configuration|validating \w+ config"
+                r"|\bconfig validation: |\b(?:root|runtime|network) config: "
             ),
+            CONFIGURATION,
             "it refuses its configuration",
             "fix the file that its last log lines name",
         ),
@@ -73,6 +83,13 @@ _TEXTS = tuple(
 )
 # The tables of forms, by the names of the units.
 _TABLES = (("containerd", "containerd"), ("crio", "cri-o"), ("cri-o", "cri-o"))
+# The programs whose last lines these are, in the journal of their units.
+_PROGRAM = re.compile(r"\S{1,40} \S{1,255} (?:containerd|crio|dockerd|cri-dockerd)\[(\d{1,10})\]: ")
+# What a program does not survive; containerd and dockerd go on behind level=error.
+_END = re.compile(
+    r"level=(?:fatal|panic)|\]: (?:panic|fatal error|containerd|crio|dockerd): "
+    r"|\]: (?:failed to start daemon|unable to (?:configure|decode))\b"
+)
 _WORSE = re.compile(
     r"level=(?:fatal|error|panic)|\bpanic: |\bfatal error: |\b(?:failed|cannot|unable|invalid)\b",
     re.IGNORECASE,
@@ -87,7 +104,8 @@ class Words:
     what: its cause, else empty
     cure: advice
     instead: whether the line says more than the state of the unit
-    meaning: the class of its message, where the table of messages tells the cause
+    meaning: the class of its cause, else empty
+    ends: whether it is a line that its program does not survive
     """
 
     line: str = ""
@@ -95,36 +113,89 @@ class Words:
     cure: str = ""
     instead: bool = False
     meaning: str = ""
+    ends: bool = False
 
 
 def last_words(record: RuntimeUnit) -> Words:
     """Return what one unit's evidence says about its end. Never raises."""
-    lines, status = [one_line(line, 400) for line in record.said], record.exec_main_status
+    lines = _of_last_start([one_line(line, 400) for line in record.said])
+    status = record.exec_main_status
     if status is not None and status in _STATUS and record.result != "success":
         return Words(next(reversed(lines), ""), *_STATUS[status])
-    for line in reversed(lines):
-        cause = errno_message.explanation(line) or _cause(line)
-        if cause:
-            return Words(line, *cause)
+    component = _component(record.name)
+    end = next((line for line in reversed(lines) if _END.search(line)), "")
+    words = _of_end(lines, end, component)
+    if words.what:
+        return words
+    measured = (_of_errno(line) or _by_texts(line, component) for line in reversed(lines))
     errors = (line for line in reversed(lines) if _WORSE.search(line))
-    last = next(errors, next(reversed(lines), ""))
-    return _by_table(lines, last, record.name)
+    last = end or next(errors, next(reversed(lines), ""))
+    return next(filter(None, measured), Words(last))
 
 
-def _by_table(lines: Sequence[str], last: str, unit: str | None) -> Words:
-    """Return what the table of messages tells of the lines, else the last one alone."""
-    component = next((table for name, table in _TABLES if (unit or "").startswith(name)), "")
-    telling = component_log.telling(lines, last, component)
+def _of_end(lines: Sequence[str], end: str, component: str) -> Words:
+    """Return what the line tells with which a program ended, if there is one."""
+    if not end:
+        return Words()
+    words = _of_errno(end) or _by_texts(end, component) or _by_table(lines, end, component)
+    return replace(words, ends=True)
+
+
+def _of_last_start(lines: Sequence[str]) -> list[str]:
+    """Return the lines of the process that wrote last, as far as they name one."""
+    numbers = [_number(line) for line in lines]
+    newest = next((number for number in reversed(numbers) if number), "")
+    return [line for line, number in zip(lines, numbers, strict=True) if number in ("", newest)]
+
+
+def _number(line: str) -> str:
+    """Return the number of the process that wrote a line, or ""."""
+    match = _PROGRAM.match(line)
+    if match is None:
+        return ""
+    return match.group(1)
+
+
+def _component(unit: str | None) -> str:
+    """Return the name of the table of a unit's program, or ""."""
+    return next((table for name, table in _TABLES if (unit or "").startswith(name)), "")
+
+
+def _of_errno(line: str) -> Words | None:
+    about, explanation = errno_message.about(line), errno_message.explanation(line)
+    if about is None or explanation is None:
+        return None
+    return Words(line, *explanation, meaning=go_error.OF_ERRNO[about.kind])
+
+
+def _by_texts(line: str, component: str) -> Words | None:
+    """Return what a measured text tells of a line, or None."""
+    for text, meaning, summary, cure in _TEXTS:
+        if text.search(line) is None:
+            continue
+        reading = component_log.reading(line, component)
+        if meaning == CONFIGURATION and _is_otherwise(reading):
+            return _told(Telling(line, reading))
+        return Words(line, summary, cure, meaning=meaning)
+    return None
+
+
+def _is_otherwise(reading: Reading | None) -> bool:
+    """Return whether the table has the text of a line, and with another class."""
+    return reading is not None and bool(reading.chain) and reading.meaning != CONFIGURATION
+
+
+def _by_table(lines: Sequence[str], end: str, component: str) -> Words:
+    """Return what the table of messages tells of the line with which a program ended."""
+    return _told(component_log.telling(lines, end, component))
+
+
+def _told(telling: Telling) -> Words:
     if telling.reading is None:
-        return Words(last)
-    meaning = telling.reading.meaning
-    words = message_class.CLASSES[meaning]
+        return Words(telling.line)
+    words = message_class.CLASSES[telling.reading.meaning]
     cause = f"{words.clause}: {one_line(component_log.text(telling.line), 240)}"
-    return Words(telling.line, cause, words.advice, meaning=meaning)
-
-
-def _cause(line: str) -> tuple[str, str] | None:
-    return next(((summary, cure) for text, summary, cure in _TEXTS if text.search(line)), None)
+    return Words(telling.line, cause, words.advice, meaning=telling.reading.meaning)
 
 
 def damaged(metadata: Metadata | None) -> str:
