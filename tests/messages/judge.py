@@ -55,7 +55,7 @@ OF_KUBELET: Mapping[str, str] = {
     **{cause: meaning for meaning, cause in exit_cause.OF_CLASS.items()},
 }
 _PREFIX = "2026-11-22T10:00:00+0000 node-1 {}: {}"
-_HEADER = "{}1122 10:00:00.000000    4242 {}:1] "
+HEADER = "{}1122 10:00:00.000000    4242 {}:1] "
 # Forms that a command writes itself; any other is an error that others wrap (chains.tsv).
 _ENDS = frozenset(("fatal", "exit"))
 _STRUCTURED = frozenset(
@@ -180,7 +180,7 @@ def _old(row: Row, text: str) -> tuple[str, int]:
     """Return the last line of a kubelet of 1.18, and its exit status."""
     if row.kind == "panic":
         return f"panic: {text}", 2
-    return _HEADER.format("F", "server.go") + _chain(row)[0].replace("{}", text), 255
+    return HEADER.format("F", "server.go") + _chain(row)[0].replace("{}", text), 255
 
 
 def _new(row: Row, text: str) -> tuple[str, int]:
@@ -190,15 +190,20 @@ def _new(row: Row, text: str) -> tuple[str, int]:
     text = _chain(row)[1].replace("{}", text)
     head, colon, rest = text.partition(": ")
     if colon and head in _STRUCTURED:
-        return _structured("kubelet.go", head, rest), 1
-    return _structured("run.go", "command failed", text), 1
+        return structured("kubelet.go", head, rest), 1
+    return structured("run.go", "command failed", text), 1
 
 
-def _structured(file: str, message: str, error: str) -> str:
-    return _HEADER.format("E", file) + f'"{message}" err={json.dumps(error)}'
+def structured(file: str, message: str, error: str) -> str:
+    return HEADER.format("E", file) + f'"{message}" err={json.dumps(error)}'
 
 
 def _of_kubelet(line: str, status: int) -> str:
+    return of_kubelet(line, status)[0]
+
+
+def of_kubelet(line: str, status: int) -> tuple[str, str]:
+    """Return the class of a kubelet's last line, and the keys that it names."""
     lines = [
         _PREFIX.format("kubelet[4242]", line),
         _PREFIX.format(
@@ -210,12 +215,12 @@ def _of_kubelet(line: str, status: int) -> str:
     unit = systemd_unit.Unit(active="failed", result="exit-code", status=status)
     death = exit_cause.death(lines, unit)
     if death is None:
-        return UNKNOWN
-    return OF_KUBELET.get(death.cause, UNKNOWN)
+        return UNKNOWN, ""
+    return OF_KUBELET.get(death.cause, UNKNOWN), " ".join(death.keys) or death.what
 
 
 def _command(row: Row) -> str:
-    return _structured("run.go", "command failed", _alone(row))
+    return structured("run.go", "command failed", _alone(row))
 
 
 def _zap(row: Row) -> str:
@@ -230,16 +235,26 @@ def _alone(row: Row) -> str:
 
 
 def _of_pod(row: Row, line: str) -> str:
-    """Return the class of the line, as the finding about a static pod tells it."""
+    return of_pod(row.component, line)[0]
+
+
+def of_pod(component: str, line: str) -> tuple[str, str]:
+    """Return the class and the keys of a static pod's last line, as the finding tells it."""
     last = static_pods.last_word([line])
-    telling = component_log.telling([line], last, row.component)
+    telling = component_log.telling([line], last, component)
     if telling.reading is None:
-        return UNKNOWN
-    return telling.reading.meaning
+        return UNKNOWN, ""
+    return telling.reading.meaning, telling.reading.key
 
 
 def _of_runtime(program: str, row: Row) -> str:
-    line = _PREFIX.format(f"{program}[700]", f"{program}: {_alone(row)}")
-    name = f"{program}.service"
-    unit = runtime.RuntimeUnit(name=name, result="exit-code", exec_main_status=1, said=(line,))
+    return of_runtime(program, f"{program}: {_alone(row)}")
+
+
+def of_runtime(program: str, line: str) -> str:
+    """Return the class of the last line of a container runtime."""
+    said = (_PREFIX.format(f"{program}[700]", line),)
+    unit = runtime.RuntimeUnit(
+        name=f"{program}.service", result="exit-code", exec_main_status=1, said=said
+    )
     return runtime_journal.last_words(unit).meaning or UNKNOWN

@@ -31,6 +31,8 @@ RUNNING, STARTING, LOOPING, GAVE_UP, FAILED, STOPPED, STOPPING, FENCED, ABSENT =
     "absent",
 )
 START_LIMIT = frozenset(("start-limit-hit", "start-limit"))
+# Results of a unit whose program ended with a status of its own.
+ENDED_ITSELF = frozenset(("exit-code",)) | START_LIMIT
 # auto-restart-queued: since systemd 254, between the waiting and the start
 AUTO_RESTART = frozenset(("auto-restart", "auto-restart-queued"))
 LONGEST = 256

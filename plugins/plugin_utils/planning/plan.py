@@ -57,6 +57,7 @@ class Step:
     The rest is what the report shows.
 
     nodes: other Nodes that it helps, because they share its node's kernel.
+    needs: faults of its host that must be repaired before it, each by an allowed step.
     """
 
     id: str
@@ -77,6 +78,7 @@ class Step:
     guard: Mapping[str, Any] | None = None
     limit: int = WAIT_SECONDS
     nodes: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
 
     def shown(self) -> dict[str, Any]:
         """Return the step as report.json and the journal show it."""
@@ -179,9 +181,11 @@ def _in_cluster(key: str | None, group: Iterable[Step]) -> tuple[Step, ...]:
 
 
 def _needed(step: Step, earlier: Iterable[Step]) -> Step:
-    """Return the step, blocked where it is a probe that no allowed repair precedes."""
-    if step.remedy != PROBE or not step.allowed:
+    """Return the step, blocked where no allowed repair precedes it that it needs."""
+    if not step.allowed:
         return step
+    if step.remedy != PROBE:
+        return _behind_repairs(step, earlier)
     if any(other.allowed and other.cluster == step.cluster for other in earlier):
         return step
     return replace(
@@ -189,6 +193,25 @@ def _needed(step: Step, earlier: Iterable[Step]) -> Step:
         allowed=False,
         blocked_by="no repair before it is allowed: there is nothing to prove",
     )
+
+
+def _behind_repairs(step: Step, earlier: Iterable[Step]) -> Step:
+    """Return the step, blocked where a fault is still there that would undo it."""
+    repaired = {
+        other.code
+        for other in earlier
+        if other.allowed
+        and other.host == step.host
+        and kind_of(other.remedy).check_mode != step_kinds.NEXT_BOOT
+    }
+    left = [code for code in step.needs if code not in repaired]
+    if not left:
+        return step
+    reason = (
+        f"its last start ended because of {' and '.join(left)}, which is still there, and no step"
+        " before this one repairs it: see to that first, then run again"
+    )
+    return replace(step, allowed=False, blocked_by=reason)
 
 
 def _group(remedy: Remedy, scene: RemedyContext) -> tuple[Step, ...]:

@@ -26,6 +26,7 @@ from ...models.kubelet import exit_cause
 from ...models.kubelet import status as kubelet_status
 from ...models.result import EvidenceRef, Missing
 from ...parsers import (
+    message_class,
     pflag,
     runtime_journal,
     systemd_unit,
@@ -105,6 +106,18 @@ def on_demand(record: RuntimeUnit) -> bool:
     if record.trigger is None or record.trigger.active_state != "active":
         return False
     return systemd_unit.state(systemd_unit.unit(record)).kind == systemd_unit.STOPPED
+
+
+def lasting(record: RuntimeUnit) -> str:
+    """Return why another start of a unit would end as the last one did, or ""."""
+    words = runtime_journal.last_words(record)
+    passes = words.meaning == "" or words.meaning in message_class.PASSING
+    if passes or not words.ends or record.result not in systemd_unit.ENDED_ITSELF:
+        return ""
+    return (
+        f"another start would end as the last one did: {words.what}; {words.cure}; once that is"
+        " done, start it by hand, because its last log lines stay the same until then"
+    )
 
 
 class Runtime:

@@ -63,6 +63,17 @@ CODES = {
     exit_cause.CGROUP_DRIVER: "KM516",
     exit_cause.KERNEL_DEFAULTS: "KM517",
 }
+# The faults that tell whether such a cause is still there.
+_CHECKS = {
+    exit_cause.SWAP: (("KM504", node_swap.swap_on),),
+    exit_cause.LIMITS: (("KM409", limits_process.refused),),
+    exit_cause.INOTIFY: (
+        ("KM401", limits_kernel.one_holder),
+        ("KM402", limits_kernel.too_small),
+        ("KM403", limits_kernel.watches),
+    ),
+}
+_TOLD_BY_FAULTS = frozenset((*_CHECKS, exit_cause.RUNTIME))
 KUBELET = "kubelet"
 WITH_UNIT = "nodes whose kubelet has a unit of systemd"
 EMPTY = "it is empty"  # files.EMPTY of the collector
@@ -141,20 +152,28 @@ def _because(host: Host, death: Death, document: Mapping[str, Any]) -> tuple[str
         return ("KM508",)
     if not death.certain:
         return ()
-    checks = {
-        exit_cause.SWAP: (("KM504", node_swap.swap_on),),
-        exit_cause.LIMITS: (("KM409", limits_process.refused),),
-        exit_cause.INOTIFY: (
-            ("KM401", limits_kernel.one_holder),
-            ("KM402", limits_kernel.too_small),
-            ("KM403", limits_kernel.watches),
-        ),
-    }
     return tuple(
         code
-        for code, check in checks.get(death.cause, ())
+        for code, check in _CHECKS.get(death.cause, ())
         if any(outcome.hits for outcome in check(host, document))
     )
+
+
+def lasting(host: Host, document: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
+    """Return why another start would end as the last one did, and the faults that must go first.
+
+    The first is empty for a cause that may have passed, and for one that a fault of this host
+    tells: then the faults are those that are still there.
+    """
+    status = kubelet_status.read(document)
+    if status is None or status.death is None or not status.death.certain:
+        return "", ()
+    death = status.death
+    if death.cause in _TOLD_BY_FAULTS:
+        return "", _because(host, death, document)
+    if death.cause in exit_cause.PASSING:
+        return "", ()
+    return kubelet_exit_advice.lasting(death.cause, death.what, host.node or host.host), ()
 
 
 def exit_check(code: str, title: str, *more_needs: str) -> Callable[[AnyNodeCheck], AnyNodeCheck]:

@@ -244,6 +244,15 @@ def started(kind: str, unit: str) -> str:
     return f"systemctl reset-failed {unit} and systemctl start {unit}"
 
 
+def lasting(cause: str, subject: str, node: str) -> str:
+    """Return why another start would end as the last one did, and what to do first."""
+    advice = _advised(cause)[1] or cure(cause, subject, node, "")
+    return (
+        f"another start would end as the last one did: {words(cause, subject)}; {advice}; once that"
+        " is done, start it by hand, because its last log lines stay the same until then"
+    )
+
+
 def cure(cause: str, subject: str, node: str, place: str) -> str:
     """Return what to do about a cause that is a fault of its own.
 
@@ -260,6 +269,8 @@ def cure(cause: str, subject: str, node: str, place: str) -> str:
         return _bad_configuration(subject)
     if cause == exit_cause.CLIENT_CERTIFICATE:
         return credentials(node)
+    if cause == exit_cause.STATE_FILE:
+        return emptied(subject.partition(": ")[0], node)
     if cause in _ADVICE:
         return _ADVICE[cause]
     return _kernel_defaults(subject)

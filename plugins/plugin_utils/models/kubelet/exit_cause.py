@@ -24,6 +24,7 @@ from ....module_utils.shared import systemd_results
 from ...parsers import (
     go_error,
     manager_error,
+    message_class,
     message_form,
     message_table,
     systemd_unit,
@@ -93,6 +94,14 @@ OF_CLASS = {
     "resources": SHORTAGE,
     message_table.DEFECT: DEFECT,
 }
+# Causes that another start need not meet again: what did not answer may do so now, memory may be
+# there, and what systemd itself refuses is asked anew (unit_start).
+PASSING = frozenset(
+    (
+        *(UNKNOWN, OOM_KILL, STEP, EXECUTABLE, RESOURCES, RUNTIME),
+        *(OF_CLASS[meaning] for meaning in message_class.PASSING),
+    )
+)
 KUBELET = "kubelet"
 
 FOLLOW = 20  # lines that other goroutines may still write between the last one and the exit
@@ -102,7 +111,6 @@ _STATUS = {
     203: EXECUTABLE,
     205: LIMITS,
 }
-_FAILED = frozenset(("exit-code",)) | systemd_unit.START_LIMIT
 
 # (cause, text, subject). A text begins where the line does, or behind a colon, a comma or a
 # bracket; "(?P<q…>\d+)" stands for a quoted part.
@@ -411,7 +419,7 @@ def _by_unit(start: Start | None, unit: Unit) -> Death | None:
         return Death(OOM_KILL, "", line, unit.result == "oom-kill")
     if unit.result == "resources":  # systemd came to no process, whatever an earlier one logged
         return Death(RESOURCES, "", "", True)
-    failed, status = unit.result in _FAILED, _exit_status(start)
+    failed, status = unit.result in systemd_unit.ENDED_ITSELF, _exit_status(start)
     if status is not None:
         return _of_status(status, line, failed and unit.status == status)
     if start.exit is None and failed:
@@ -567,7 +575,7 @@ def _value(group: str, text: str, quoted: Sequence[str]) -> str:
 
 def _agrees(start: Start, final: Last, unit: Unit) -> bool:
     """Return whether the process ended in the way that such a line has."""
-    if not final.own or final.followed > FOLLOW or unit.result not in _FAILED:
+    if not final.own or final.followed > FOLLOW or unit.result not in systemd_unit.ENDED_ITSELF:
         return False
     return start.exit == ("exited", final.status) and unit.status == final.status
 

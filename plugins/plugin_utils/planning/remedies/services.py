@@ -24,8 +24,9 @@ from ...evidence.answers.node.kubelet import Kubelet, KubeletUnit, Mask, MaskLin
 from ...evidence.answers.node.kubelet_end import KubeletEnd
 from ...evidence.answers.node.runtime import Runtime, RuntimeUnit
 from ...faults.control_plane import manifests
-from ...faults.node import container_runtime
+from ...faults.node import container_runtime, kubelet_down
 from ...models import unit_start as model_unit_start
+from ...models.cluster import Host
 from ...models.kubelet import refused_configuration
 from ...parsers import systemd_unit
 from ...parsers.systemd_unit import Unit
@@ -207,7 +208,7 @@ def _enabled(scene: RemedyContext, service: Service) -> Sequence[Step]:
     unfit = _not_enabled(unit)
     diff = f"systemctl is-enabled {unit.name}: {unit.file_state} -> {ENABLED}\n"
     note = "without systemd's daemon-reload; a revert disables it again, which stops nothing"
-    refused = _refused(scene, service) if _down(unit) else None
+    refused = _refused(scene, service) or _lasting(scene, service) if _down(unit) else None
     if refused:
         note += f"; it alone does not start the unit: {refused}"
     step = _step(scene, service, service.enable, _blocked(scene, unit) or unfit, diff, note)
@@ -221,12 +222,18 @@ def _start(scene: RemedyContext, service: Service) -> Step:
     ends = _ends(scene)
     blocked = _blocked(scene, service.unit) or _unstartable(scene, service)
     risk = 3 if ends else None
-    return _step(scene, service, service.start, blocked, diff, _effects(service, ends), risk)
+    step = _step(scene, service, service.start, blocked, diff, _effects(service, ends), risk)
+    return replace(step, needs=_ending_faults(scene, service))
 
 
 def _unstartable(scene: RemedyContext, service: Service) -> str | None:
     """Return why a start would fail, or load foreign changes, or None."""
-    return _refused(scene, service) or _unconfigured(scene, service) or _loads(scene)
+    return (
+        _refused(scene, service)
+        or _unconfigured(scene, service)
+        or _lasting(scene, service)
+        or _loads(scene)
+    )
 
 
 def _refused(scene: RemedyContext, service: Service) -> str | None:
@@ -251,6 +258,28 @@ def _unconfigured(scene: RemedyContext, service: Service) -> str | None:
         f"the kubelet would not start, it refuses its configuration (KM506): {judged.reason};"
         " correct that first"
     )
+
+
+def _lasting(scene: RemedyContext, service: Service) -> str | None:
+    """Return why a start would end as the last one did, or None."""
+    if isinstance(service, RuntimeService):
+        return container_runtime.lasting(service.record) or None
+    host = _host(scene)
+    if host is None:
+        return None
+    return kubelet_down.lasting(host, scene.document)[0] or None
+
+
+def _ending_faults(scene: RemedyContext, service: Service) -> tuple[str, ...]:
+    """Return the faults that ended a kubelet's last start, and that are still there."""
+    host = _host(scene)
+    if host is None or service.start != START:
+        return ()
+    return kubelet_down.lasting(host, scene.document)[1]
+
+
+def _host(scene: RemedyContext) -> Host | None:
+    return next((item for item in scene.cluster.hosts if item.host == scene.finding.host), None)
 
 
 def _kubelet(scene: RemedyContext) -> Service:
@@ -313,7 +342,7 @@ def _not_enabled(unit: Unit) -> str | None:
 
 def _loads(scene: RemedyContext) -> str | None:
     """Return what a start would load besides: manifests that changed while the kubelet was away."""
-    host = next((item for item in scene.cluster.hosts if item.host == scene.finding.host), None)
+    host = _host(scene)
     if host is None or host.control_plane is None or PENDING_CHANGES in scene.consent.allow:
         return None
     paths = _changed_manifests(scene, host, host.control_plane.processes)

@@ -27,6 +27,13 @@ LEASES = (
     " factory: context deadline exceeded"
 )
 FLAG = "Error: unknown flag: --lock-nmae"
+# of a webhook, which does not end the API server
+WEBHOOK = (
+    "W0719 09:12:44.118219       1 dispatcher.go:142] Failed calling webhook, failing open x: failed"
+    ' calling webhook "x": Post "https://a.b.svc:443/m": x509: certificate signed by unknown'
+    " authority"
+)
+GATE = "W0719 09:12:44.118219       1 feature_gate.go:1] unrecognized feature gate: Other"
 CLIENT = (
     'E0719 09:12:45.000000       1 authentication.go:73] "Unable to authenticate the request"'
     ' err="[x509: certificate has expired or is not yet valid: current time x is after y]"'
@@ -42,6 +49,14 @@ CLIENT = (
         ([CLIENT, LEASES], LEASES, LEASES, "dependency"),
         (["I0719 09:12:44.1 1 a.go:1] x509: x", "panic: boom"], "panic: boom", "panic: boom", None),
         (["panic: boom"], "panic: boom", "panic: boom", None),
+        ([WEBHOOK, "panic: boom"], "panic: boom", "panic: boom", None),
+        (
+            [WEBHOOK, "I0719 09:12:44.1 1 a.go:1] Serving"],
+            "",
+            "I0719 09:12:44.1 1 a.go:1] Serving",
+            None,
+        ),
+        ([GATE, LEASES], LEASES, LEASES, "dependency"),
         ([], "", "", None),
     ],
 )

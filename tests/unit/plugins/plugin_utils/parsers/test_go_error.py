@@ -38,6 +38,9 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers impor
         ("read /var/lib/etcd/a: input/output error", "etcd", "disk"),
         ("read /etc/kubernetes/pki/ca.crt: structure needs cleaning", "etcd", "disk"),
         ("read /sys/fs/cgroup/a: input/output error", "runc", "cgroup"),
+        # etcd-io/bbolt#705 and #883
+        ("assertion failed: Page expected to be: 3393, but self", "containerd", "state_file"),
+        ("freepages: failed to get all reachable pages (x)", "containerd", "state_file"),
         ("context deadline exceeded", "kubelet", None),
         ("open /a: no such file or directory", "kubelet", None),
         ("no space left on device", "kubelet", None),
@@ -91,3 +94,35 @@ def test_the_description_of_an_error_of_grpc_is_read() -> None:
     assert error is not None
     assert error.meaning == "runtime"
     assert go_error.find(f'pod "desc = \\"{text}\\""', "kubelet") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "meaning"),
+    [
+        ("mkdir /opt/cni: permission denied", "disk"),
+        ("open /proc/sys/a: operation not permitted", "kernel"),
+        ("open /etc/kubernetes/pki/a.crt: permission denied", "credential"),
+        ("unlinkat /var/lib/etcd/wal: device or resource busy", "disk"),
+        ("create a file (no space left on device)", "disk"),
+        ("open /a: no such file or directory", None),
+        ("open /a: is a directory", None),
+        ("no space left on device for a", None),
+        ('"open /a: permission denied"', None),
+    ],
+)
+def test_a_file_that_is_there_and_cannot_be_read(text: str, meaning: str | None) -> None:
+    error = go_error.denied(f"failed: {text}")
+    assert (error and error.meaning) == meaning
+
+
+@pytest.mark.parametrize(
+    ("text", "meaning"),
+    [
+        ('no kind "A" is registered for version "v1" in scheme "a.go:1"', "configuration"),
+        ('no kind "A" is known', None),
+        ('a "no kind \\"A\\" is registered for version" of a user', None),
+    ],
+)
+def test_a_file_of_another_kind(text: str, meaning: str | None) -> None:
+    error = go_error.of_schema(text)
+    assert (error and error.meaning) == meaning

@@ -92,6 +92,21 @@ POLICIES = "cpuManagerPolicy memoryManagerPolicy topologyManagerPolicy"
             "unable to load client CA file /a: write /var/lib/a: no space left on device",
         ),
         ("command failed: failed to run Kubelet: unknown flag: --x", "configuration", "%s", ""),
+        # Go writes the names of a cgroup as a list (kubernetes-sigs/kind#2440)
+        (
+            'failed to run Kubelet: invalid configuration: cgroup-root ["kubelet"] doesn\'t exist',
+            "configuration",
+            "cgroupRoot cgroupsPerQOS",
+            'cgroup-root ["kubelet"]',
+        ),
+        # what a file holds is not known where it cannot be read
+        (
+            "failed to run Kubelet: could not save checkpoint: open /var/lib/kubelet/a: permission"
+            " denied",
+            "disk",
+            "",
+            "permission denied",
+        ),
     ],
 )
 def test_known_texts(text: str, meaning: str, key: str, inner: str) -> None:

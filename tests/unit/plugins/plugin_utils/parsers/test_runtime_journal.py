@@ -152,6 +152,32 @@ def test_one_whose_words_the_table_has_is_told_by_their_class(node, line, what, 
     assert found.evidence[1].text == line
 
 
+CNI = (
+    '2027-01-15T07:59:52+0000 w1 containerd[9]: time="2027-01-15T07:59:52Z" level=warning'
+    ' msg="failed to load plugin io.containerd.snapshotter.v1.devmapper" error="devmapper not configured"'
+)
+PIDS = TOML.replace("containerd[9]", "containerd[8]")
+
+
+@pytest.mark.parametrize(
+    ("said", "line", "cause"),
+    [
+        ([CNI], CNI, ""),
+        ([PORT, CNI], PORT, "cannot listen on its address"),
+        ([PIDS, CNI], CNI, ""),
+        ([PIDS, NEW], NEW, ""),
+        ([PIDS, PORT], PORT, "cannot listen on its address"),
+    ],
+)
+def test_what_a_program_survived_and_an_earlier_start_are_no_cause(node, said, line, cause):
+    node.set(unit={**LOOPS, "said": said}, **NOT_ASKED)
+    found = node.finding()
+    assert found.evidence[1].text == line
+    assert cause in found.summary
+    assert "refuses its configuration" not in found.summary
+    assert "does not load" not in found.summary
+
+
 def test_words_that_are_not_known_are_shown_and_name_no_cause(node):
     node.set(unit={**LOOPS, "said": [NEW, BYE]}, **NOT_ASKED)
     found = node.finding()

@@ -9,6 +9,7 @@ import copy
 
 import pytest
 
+from ansible_collections.kubemend.remediation.plugins.module_utils.shared import step_kinds
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import (
     engine as fault_engine,
 )
@@ -498,6 +499,37 @@ def test_no_probe_of_a_cluster_in_which_nothing_is_repaired():
         ("b", plan.PROBE, False),
     ]
     assert "nothing to prove" in steps[-1].blocked_by
+
+
+@pytest.mark.parametrize(
+    ("repair", "risk", "allowed"),
+    [
+        ("switch_swap_off", 1, True),
+        ("switch_swap_off", 3, False),
+        ("keep_swap_off", 1, False),
+    ],
+)
+def test_a_step_that_needs_a_repair_goes_behind_it_only(repair, risk, allowed):
+    """A repair that counts from the next boot, or that is not allowed, repairs nothing now."""
+    kinds = {"switch_swap_off": step_kinds.SWAP_OFF, "keep_swap_off": step_kinds.SWAP_PERSISTENCE}
+    steps = {
+        "KM504": plan.Step("a", "w1", "KM504", kinds[repair], risk, "swap", "a"),
+        "KM502": plan.Step(
+            "b", "w1", "KM502", step_kinds.START_KUBELET, 1, "unit", "b", needs=("KM504",)
+        ),
+    }
+    found = [model_result.Finding(code, "critical", "a", "w1", "a", "off") for code in steps]
+    remedies = {code: (lambda scene: steps[scene.finding.code]) for code in steps}
+    planned_steps = plan.plan(
+        found,
+        [cluster.Cluster("a", [])],
+        lambda host: {},
+        plan.Consent(1, frozenset()),
+        remedies,
+        1,
+    )
+    assert [step.remedy for step in planned_steps] == [kinds[repair], step_kinds.START_KUBELET]
+    assert planned_steps[1].allowed is allowed
 
 
 @pytest.mark.parametrize(

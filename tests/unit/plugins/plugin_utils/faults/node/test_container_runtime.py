@@ -611,6 +611,38 @@ def test_one_that_was_disabled_and_stopped_is_enabled_and_started(node):
     assert not any(step.allowed for step in node.steps(max_risk=0))
 
 
+TOML = (
+    "2027-01-15T07:59:50+0000 w1 containerd[9]: containerd: failed to load TOML from"
+    ' /etc/containerd/config.toml: invalid plugin key URI "cri" expect io.containerd.x.vx'
+)
+DIAL = (
+    "2027-01-15T07:59:50+0000 w1 containerd[9]: containerd: failed to get service plugin: dial unix"
+    " /run/x.sock: connect: connection refused"
+)
+LATER = "2027-01-15T07:59:55+0000 w1 containerd[11]: containerd: something new"
+SURVIVED = "2027-01-15T07:59:50+0000 w1 containerd[9]: open /var/x: no space left on device"
+
+
+@pytest.mark.parametrize(
+    ("lines", "result", "allowed"),
+    [
+        ([TOML], "exit-code", False),
+        ([TOML], "start-limit-hit", False),
+        ([TOML], "oom-kill", True),
+        ([DIAL], "exit-code", True),
+        ([TOML, LATER], "exit-code", True),
+        ([SURVIVED], "exit-code", True),
+        ([], "exit-code", True),
+    ],
+)
+def test_a_runtime_that_would_end_again_is_not_started(node, lines, result, allowed):
+    unit = {"active_state": "failed", "sub_state": "failed", "exec_main_status": 1}
+    node.set({**DOWN, **unit, "result": result, "said": lines}, **NOT_ASKED)
+    (step,) = node.steps()
+    assert (step.remedy, step.allowed) == ("start_runtime", allowed)
+    assert ("another start would end" in (step.blocked_by or "")) is not allowed
+
+
 def test_docker_comes_before_what_uses_it(node):
     plain = {**UP, **DOWN, "trigger": None}
     node.set(

@@ -17,6 +17,8 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.reme
     services,
 )
 from tests.unit.support.facts import facts
+from tests.unit.support.fake_kubelet_messages import AGAIN, ended, failed
+from tests.unit.support.fake_limits import Node as Limits
 
 DOWN = {"active_state": "inactive", "sub_state": "dead", "result": "success"}
 ALLOW = "-e kubemend_allow="
@@ -468,3 +470,94 @@ def test_after_a_power_cut_there_is_nothing_that_a_start_would_change(node):
     node.world.data("m2", "instances")["processes"].clear()
     node.world.manifest("m2", "kube-scheduler", "--leader-elect=false")
     assert [step.remedy for step in node.steps()] == [ENABLE, START]
+
+
+# Lines with which kubelets end (tests/messages/public.tsv has where they come from), and what
+# another start would do.
+GAVE_UP = {"active_state": "failed", "sub_state": "failed", "result": "start-limit-hit"}
+ENDS_AGAIN = (
+    "failed to construct kubelet dependencies: unable to load client CA file"
+    " /etc/kubernetes/ca.crt: open /etc/kubernetes/ca.crt: no such file or directory",
+    "failed to run Kubelet: unable to load bootstrap kubeconfig: stat"
+    " /etc/kubernetes/bootstrap-kubelet.conf: no such file or directory",
+    "unknown flag: --cni-bin-dir",
+    "failed to validate kubelet flags: the container runtime endpoint address was not specified or"
+    " empty, use --container-runtime-endpoint to set",
+    "failed to run Kubelet: mkdir /var/lib/kubelet/pki: no space left on device",
+    "failed to run Kubelet: mkdir /sys/fs/cgroup/kubepods: read-only file system",
+    "failed to run Kubelet: could not detect number of cpus",
+    "failed to run Kubelet: failed to start OOM watcher: open /dev/kmsg: operation not permitted",
+    "failed to run Kubelet: start cpu manager error: could not restore state from checkpoint: x,"
+    " please drain this node and delete the CPU manager checkpoint file"
+    ' \\"/var/lib/kubelet/cpu_manager_state\\" before restarting Kubelet',
+    "failed to run Kubelet: checkpoint is corrupted",
+    "failed to run Kubelet: component globals of default already registered",
+    "failed to run Kubelet: listen tcp 0.0.0.0:10250: bind: address already in use",
+    "failed to run Kubelet: kubelet is configured to not run on a host using cgroup v1",
+)
+MAY_START = (
+    "failed to run Kubelet: cannot create certificate signing request: Post x: dial tcp"
+    " 10.0.0.9:6443: connect: connection refused",
+    "failed to run Kubelet: validate service connection: context deadline exceeded",
+    "failed to run Kubelet: Get x: dial tcp: lookup api.example.org: no such host",
+    "failed to run Kubelet: something new",
+    "failed to run Kubelet: running with swap on is not supported, please disable swap or set"
+    " --fail-swap-on flag to false",
+    "failed to run Kubelet: error creating fsnotify watcher: too many open files",
+)
+
+
+def ends(node, error, **unit):
+    """Let the kubelet of w1 end with this error."""
+    node.set(**{**GAVE_UP, "exec_main_status": 1, **unit}, unit_file_state="enabled")
+    node.set("m1", unit_file_state="disabled", active_state="active")
+    lines = [*AGAIN, failed(error), *ended(1)]
+    data = {"unit": "kubelet.service", "lines": lines}
+    node.world.documents["w1"]["collectors"]["kubelet_end"] = {"status": "ok", "data": data}
+
+
+def start_of(node, **more):
+    (step,) = [step for step in node.steps(stopped=["w1"], **more) if step.host == "w1"]
+    assert step.remedy == START
+    return step
+
+
+@pytest.mark.parametrize("error", ENDS_AGAIN)
+def test_no_start_where_another_one_would_end_as_the_last_one_did(node, error):
+    ends(node, error)
+    step = start_of(node)
+    assert not step.allowed
+    assert "another start would end as the last one did" in step.blocked_by
+
+
+@pytest.mark.parametrize("error", MAY_START)
+def test_a_start_where_the_cause_may_have_passed(node, error):
+    ends(node, error)
+    assert start_of(node).allowed
+
+
+def test_a_last_line_that_is_not_known_for_certain_keeps_no_start_back(node):
+    ends(node, ENDS_AGAIN[0], exec_main_status=2)
+    assert start_of(node).allowed
+
+
+def test_a_kubelet_that_was_stopped_is_started_whatever_ended_it_before(node):
+    ends(node, ENDS_AGAIN[0], **DOWN)
+    assert start_of(node).allowed
+
+
+def test_one_that_would_end_again_is_enabled_alone(node):
+    ends(node, ENDS_AGAIN[0])
+    node.set(unit_file_state="disabled")
+    enable = next(step for step in node.steps() if step.host == "w1")
+    assert (enable.remedy, enable.allowed) == (ENABLE, True)
+    assert "another start would end" in enable.note
+    assert START not in [step.remedy for step in node.steps() if step.host == "w1"]
+
+
+def test_no_start_while_the_fault_that_ended_it_is_still_there(node):
+    ends(node, MAY_START[-1])
+    Limits(node.world).used_up()
+    step = start_of(node)
+    assert not step.allowed
+    assert "KM402, which is still there" in step.blocked_by
