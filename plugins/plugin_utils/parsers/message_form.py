@@ -32,6 +32,8 @@ JOINED = 3  # parts of an aggregate that one error with commas may have
 CACHED = 1024
 # Classes that tell what a file holds: where it cannot be read that is not known.
 OF_CONTENTS = frozenset(("configuration", "state_file"))
+# Classes that tell of another program: a file that is not there is no answer of it.
+OF_OTHERS = frozenset(("port", "api", "network", "dependency", "runtime"))
 _COLON = re.compile(r": ")
 _MARKS = re.compile(r'["\[\]]|, ')
 # Of the program around a component: component-base's run.go, and k3s.
@@ -87,14 +89,22 @@ def read(text: str, component: str) -> Reading | None:
         error = error or go_error.of_file(text) or go_error.of_schema(text)
         return _by_error(error, _innermost(text, steps), (), chain)
     last = classed[-1]
-    if error is None and last.form.meaning in OF_CONTENTS:
-        error = go_error.denied(text)
+    error = error or _of_file(text, last.form.meaning)
     if error is not None and error.meaning != last.form.meaning:
         return _by_error(error, last.text, last.values, chain)
     weak, words = is_vague(last.text), ""
     if error is not None:
         weak, words = error.weak, error.text
     return Reading(last.form.meaning, _key(last), last.text, last.values, chain, weak, words)
+
+
+def _of_file(text: str, meaning: str) -> go_error.GoError | None:
+    """Return the error of a file that decides over a class, or None."""
+    if meaning in OF_CONTENTS:
+        return go_error.denied(text)
+    if meaning in OF_OTHERS:
+        return go_error.of_file(text)
+    return None
 
 
 def is_vague(text: str) -> bool:

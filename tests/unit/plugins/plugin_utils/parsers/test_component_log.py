@@ -29,8 +29,8 @@ LEASES = (
 FLAG = "Error: unknown flag: --lock-nmae"
 # of a webhook, which does not end the API server
 WEBHOOK = (
-    "W0719 09:12:44.118219       1 dispatcher.go:142] Failed calling webhook, failing open x: failed"
-    ' calling webhook "x": Post "https://a.b.svc:443/m": x509: certificate signed by unknown'
+    "W0719 09:12:44.118219       1 dispatcher.go:142] Failed calling webhook, failing open x:"
+    ' failed calling webhook "x": Post "https://a.b.svc:443/m": x509: certificate signed by unknown'
     " authority"
 )
 GATE = "W0719 09:12:44.118219       1 feature_gate.go:1] unrecognized feature gate: Other"

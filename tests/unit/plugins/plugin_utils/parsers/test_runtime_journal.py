@@ -154,7 +154,8 @@ def test_one_whose_words_the_table_has_is_told_by_their_class(node, line, what, 
 
 CNI = (
     '2027-01-15T07:59:52+0000 w1 containerd[9]: time="2027-01-15T07:59:52Z" level=warning'
-    ' msg="failed to load plugin io.containerd.snapshotter.v1.devmapper" error="devmapper not configured"'
+    ' msg="failed to load plugin io.containerd.snapshotter.v1.devmapper"'
+    ' error="devmapper not configured"'
 )
 PIDS = TOML.replace("containerd[9]", "containerd[8]")
 
