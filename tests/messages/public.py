@@ -43,7 +43,7 @@ def messages() -> Iterator[Message]:
         yield Message(*row.values())
 
 
-def told(message: Message) -> tuple[str, str]:
+def answer(message: Message) -> tuple[str, str]:
     """Return the class that the collection gives a message, and the keys that it names."""
     line = written(message)
     if message.component == "kubelet":

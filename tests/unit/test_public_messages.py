@@ -16,7 +16,7 @@ MESSAGES = list(public.messages())
     "message", MESSAGES, ids=lambda message: message.link.partition(".com/")[2]
 )
 def test_the_class_of_a_public_message(message: public.Message) -> None:
-    meaning, keys = public.told(message)
+    meaning, keys = public.answer(message)
     assert meaning == (message.meaning or judge.UNKNOWN)
     assert set(message.keys.split()) <= set(keys.replace(":", " ").split())
 

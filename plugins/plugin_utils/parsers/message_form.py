@@ -92,6 +92,10 @@ def read(text: str, component: str) -> Reading | None:
     error = error or _of_file(text, last.form.meaning)
     if error is not None and error.meaning != last.form.meaning:
         return _by_error(error, last.text, last.values, chain)
+    return _by_form(last, error, chain)
+
+
+def _by_form(last: Step, error: go_error.GoError | None, chain: tuple[str, ...]) -> Reading:
     weak, words = is_vague(last.text), ""
     if error is not None:
         weak, words = error.weak, error.text

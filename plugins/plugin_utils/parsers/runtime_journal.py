@@ -127,10 +127,19 @@ def last_words(record: RuntimeUnit) -> Words:
     words = _of_end(lines, end, component)
     if words.what:
         return words
+    return _of_any(lines, component) or Words(end or _newest_error(lines))
+
+
+def _of_any(lines: Sequence[str], component: str) -> Words | None:
+    """Return what the measured texts tell of the newest line that has one, or None."""
     measured = (_of_errno(line) or _by_texts(line, component) for line in reversed(lines))
+    return next(filter(None, measured), None)
+
+
+def _newest_error(lines: Sequence[str]) -> str:
+    """Return the newest line that its program marks as an error, else the newest of all."""
     errors = (line for line in reversed(lines) if _WORSE.search(line))
-    last = end or next(errors, next(reversed(lines), ""))
-    return next(filter(None, measured), Words(last))
+    return next(errors, next(reversed(lines), ""))
 
 
 def _of_end(lines: Sequence[str], end: str, component: str) -> Words:

@@ -204,12 +204,12 @@ def _behind_repairs(step: Step, earlier: Iterable[Step]) -> Step:
         and other.host == step.host
         and kind_of(other.remedy).check_mode != step_kinds.NEXT_BOOT
     }
-    left = [code for code in step.needs if code not in repaired]
-    if not left:
+    remaining = [code for code in step.needs if code not in repaired]
+    if not remaining:
         return step
     reason = (
-        f"its last start ended because of {' and '.join(left)}, which is still there, and no step"
-        " before this one repairs it: see to that first, then run again"
+        f"its last start ended because of {' and '.join(remaining)}, which is still there, and no"
+        " step before this one repairs it: see to that first, then run again"
     )
     return replace(step, allowed=False, blocked_by=reason)
 

@@ -95,7 +95,7 @@ OF_CLASS = {
     message_table.DEFECT: DEFECT,
 }
 # Causes that another start need not meet again: what did not answer may do so now, memory may be
-# there, and what systemd itself refuses is asked anew (unit_start).
+# there, and what systemd itself refuses is asked again (unit_start).
 PASSING = frozenset(
     (
         *(UNKNOWN, OOM_KILL, STEP, EXECUTABLE, RESOURCES, RUNTIME),

@@ -228,12 +228,8 @@ def _start(scene: RemedyContext, service: Service) -> Step:
 
 def _unstartable(scene: RemedyContext, service: Service) -> str | None:
     """Return why a start would fail, or load foreign changes, or None."""
-    return (
-        _refused(scene, service)
-        or _unconfigured(scene, service)
-        or _lasting(scene, service)
-        or _loads(scene)
-    )
+    ended = _unconfigured(scene, service) or _lasting(scene, service)
+    return _refused(scene, service) or ended or _loads(scene)
 
 
 def _refused(scene: RemedyContext, service: Service) -> str | None:
