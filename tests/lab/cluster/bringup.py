@@ -6,7 +6,7 @@ from __future__ import annotations
 import concurrent.futures
 from pathlib import Path
 
-from tests.lab.cluster import images, kubeadm, kubespray, podman
+from tests.lab.cluster import images, kubeadm, kubespray, paths, podman, vm_image
 from tests.lab.cluster import node as cluster_node
 from tests.lab.cluster.host import note
 
@@ -32,10 +32,29 @@ def parallel(function, items) -> list:
 
 def boot(cluster, node) -> None:
     """Boot a systemd node with everything that kubeadm needs, not yet part of a cluster."""
-    podman.run_node(
-        node.container, node.name, cluster.state["image"], cluster.network, node.ip, cluster.name
-    )
+    if node.vm:
+        machine = cluster.machine(node)
+        machine.create(vm_image.image(cluster.k8s, node.vm))
+        power_on(cluster, node)
+    else:
+        podman.run_node(
+            node.container,
+            node.name,
+            cluster.state["image"],
+            cluster.network,
+            node.ip,
+            cluster.name,
+        )
     prepare(cluster, node)
+
+
+def power_on(cluster, node) -> None:
+    """Switch a virtual machine on; `wait_booted` waits until it is up."""
+    bridge, gateway = podman.bridge(cluster.network)
+    # Kubernetes before 1.19 has no support for cgroup v2
+    old = paths.version_tuple(cluster.k8s) < (1, 19)
+    arguments = "systemd.unified_cgroup_hierarchy=0" if old else ""
+    cluster.machine(node).power_on(bridge, gateway, arguments)
 
 
 def wait_booted(node) -> None:

@@ -26,6 +26,7 @@ from tests.lab.cluster import (
 from tests.lab.cluster.host import ensure_host, note, run, version_unavailable_reason
 from tests.lab.cluster.node import Node
 from tests.lab.cluster.store import locked
+from tests.lab.cluster.vm import Machine
 from tests.lab.support.change import Changes
 
 
@@ -210,7 +211,16 @@ class Cluster(Changes):
 
     def container_states(self) -> dict:
         present = podman.containers(self.name)
+        present.update(
+            (node.container, "running")
+            for node in self.nodes
+            if node.vm and self.machine(node).pid is not None
+        )
         return {node.name: present.get(node.container, "absent") for node in self.nodes}
+
+    def machine(self, node) -> Machine:
+        """Return the virtual machine of a node."""
+        return Machine(self._node(node), self.folder / "vms" / self._node(node).name)
 
     def status(self) -> dict:
         found = self.problems() if self.nodes else ["never brought up"]
@@ -318,6 +328,10 @@ class Cluster(Changes):
     def down(self) -> None:
         """Remove everything of that name, whatever an interrupted run left of it."""
         with self.locked():
+            self._load()
+            for node in self.nodes:
+                if node.vm:
+                    self.machine(node).remove()
             podman.remove_containers(sorted(podman.containers(self.name)))
             podman.remove_network(self.network)
             shutil.rmtree(self.folder, ignore_errors=True)

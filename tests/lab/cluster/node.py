@@ -10,6 +10,7 @@ import tarfile
 import time
 from dataclasses import asdict, dataclass, field
 
+from tests.lab.cluster import vm
 from tests.lab.cluster.host import run
 
 # How often over a wait takes what it names: its time is that of a machine with nothing else to do,
@@ -26,6 +27,7 @@ class Node:
     index: int
     labels: dict = field(default_factory=dict)
     joined: bool = False
+    vm: str = ""  # Debian's suite of a node with its own kernel; empty: a container
 
     def as_dict(self) -> dict:
         return asdict(self)
@@ -37,6 +39,8 @@ def execute(
     """Run a program, or a shell line if argv is a string; return bytes of output and error."""
     command = ["sh", "-c", argv] if isinstance(argv, str) else list(argv)
     data = data.encode() if isinstance(data, str) else data
+    if node.vm:
+        return vm.execute(node, command, timeout, check, data)
     flags = ["-i"] if data is not None else []
     return run(
         ["podman", "--runtime", "runc", "exec", *flags, node.container, *command],

@@ -62,6 +62,12 @@ def create_network(name: str, cluster: str) -> str:
     return described["subnets"][0]["subnet"]
 
 
+def bridge(name: str) -> tuple[str, str]:
+    """Return the network's bridge on this machine, and the gateway of its subnet."""
+    described = json.loads(podman("network", "inspect", name, timeout=60).stdout)[0]
+    return described["network_interface"], described["subnets"][0]["gateway"]
+
+
 def run_node(
     container: str, hostname: str, image: str, network: str, ip: str, cluster: str
 ) -> None:

@@ -16,7 +16,7 @@ _DROP = ("-p", "tcp", "--dport", "22", "-j", "DROP")
 class Changes:
     """Changes of a cluster, mixed into Cluster and kept apart from bringing it up."""
 
-    def new_node(self, role: str, labels: dict) -> Node:
+    def new_node(self, role: str, labels: dict, vm: str = "") -> Node:
         """Return a record only: the next free name, and an address that follows from it."""
         letter, first = ("m", 10) if role == "master" else ("w", 100)
         taken = {node.index for node in self.nodes}
@@ -30,14 +30,15 @@ class Changes:
             f"kubemend-{paths.CHECKOUT}-{self.name}-{name}",
             first + number,
             dict(labels),
+            vm=vm,
         )
         self.nodes.append(node)
         return node
 
-    def stage_join(self, role: str = "worker", labels: dict | None = None) -> Node:
+    def stage_join(self, role: str = "worker", labels: dict | None = None, vm: str = "") -> Node:
         """Boot and prepare a node; `join` it later."""
         with self.locked():
-            node = self.new_node(role, labels or {})
+            node = self.new_node(role, labels or {}, vm)
             self.save()
             bringup.boot(self, node)
             return node
@@ -50,8 +51,10 @@ class Changes:
             self.wait(lambda: self._ready(node), 300, f"{node.name} to become Ready")
             return node
 
-    def add_node(self, role: str = "worker", labels: dict | None = None, join: bool = True) -> Node:
-        node = self.stage_join(role, labels)
+    def add_node(
+        self, role: str = "worker", labels: dict | None = None, join: bool = True, vm: str = ""
+    ) -> Node:
+        node = self.stage_join(role, labels, vm)
         return self.join(node) if join else node
 
     def _ready(self, node) -> bool:
@@ -76,7 +79,10 @@ class Changes:
                     self._remove_etcd_member(node)
                 keeper = next(n for n in self.of_role("master") if n.joined and n is not node)
                 self.kubectl("delete", "node", node.name, "--ignore-not-found", node=keeper)
-            podman.remove_containers([node.container])
+            if node.vm:
+                self.machine(node).remove()
+            else:
+                podman.remove_containers([node.container])
             self.nodes.remove(node)
             self.save()
 
