@@ -6,10 +6,11 @@ K8S ?= v1.36.3
 ONE = $(if $(filter-out file,$(origin K8S)),--k8s "$$K8S")
 MASTERS ?= 3
 WORKERS ?= 1
+VMS ?= 0
 LAYOUT ?= kubeadm
 # What is given on the command line reaches the programs by the environment, so
 # that a path with spaces or quotes arrives as it was written.
-export INVENTORY ARGS CASES K8S MASTERS WORKERS LAYOUT INCIDENT HOST
+export INVENTORY ARGS CASES K8S MASTERS WORKERS VMS LAYOUT INCIDENT HOST
 # What the caller's shell holds for other projects is not ours.
 unexport PYTHONPATH PYTHONHOME PYTHONSTARTUP VIRTUAL_ENV MAKEFLAGS
 .DEFAULT_GOAL := help
@@ -36,8 +37,8 @@ bench: ## What an audit costs, as ratios to ping and to fact gathering
 faults: ## Every kind of step killed and refused at everything that it does, an API that fails in every way; resumable
 	@$(PYTHON) -m tests.gate.venvs test tests.fault_injection
 
-lab-up: ## A real cluster in podman: K8S=v1.36.3 MASTERS=3 WORKERS=1 [LAYOUT=kubespray]
-	@$(PYTHON) -m tests.lab up --k8s "$$K8S" --masters "$$MASTERS" --workers "$$WORKERS" --layout "$$LAYOUT"
+lab-up: ## A real cluster in podman: K8S=v1.36.3 MASTERS=3 WORKERS=1 [VMS=1] [LAYOUT=kubespray]
+	@$(PYTHON) -m tests.lab up --k8s "$$K8S" --masters "$$MASTERS" --workers "$$WORKERS" --vms "$$VMS" --layout "$$LAYOUT"
 
 lab-status: ## What runs
 	@$(PYTHON) -m tests.lab status

@@ -27,6 +27,7 @@ def _arguments(argv):
     _versioned(up, True)
     up.add_argument("--masters", type=int, default=3)
     up.add_argument("--workers", type=int, default=1)
+    up.add_argument("--vms", type=int, default=0, help="workers with a kernel of their own")
     up.add_argument("--timers", choices=("short", "default", "steady"), default="short")
     up.add_argument("--prefix", default="", help="before the names of its nodes")
     _versioned(commands.add_parser("status"), False)
@@ -81,7 +82,14 @@ def main(argv=None) -> int:
     args = _arguments(argv)
     if args.command == "up":
         Cluster(
-            args.k8s, args.masters, args.workers, args.timers, args.name, args.prefix, args.layout
+            args.k8s,
+            args.masters,
+            args.workers,
+            args.timers,
+            args.name,
+            args.prefix,
+            args.layout,
+            vms=args.vms,
         ).up()
         return 0
     if args.command in ("status", "down"):

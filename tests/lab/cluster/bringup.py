@@ -6,7 +6,7 @@ from __future__ import annotations
 import concurrent.futures
 from pathlib import Path
 
-from tests.lab.cluster import images, kubeadm, kubespray, paths, podman, vm_image
+from tests.lab.cluster import images, kubeadm, kubespray, podman, vm_image
 from tests.lab.cluster import node as cluster_node
 from tests.lab.cluster.host import note
 
@@ -51,10 +51,7 @@ def boot(cluster, node) -> None:
 def power_on(cluster, node) -> None:
     """Switch a virtual machine on; `wait_booted` waits until it is up."""
     bridge, gateway = podman.bridge(cluster.network)
-    # Kubernetes before 1.19 has no support for cgroup v2
-    old = paths.version_tuple(cluster.k8s) < (1, 19)
-    arguments = "systemd.unified_cgroup_hierarchy=0" if old else ""
-    cluster.machine(node).power_on(bridge, gateway, arguments)
+    cluster.machine(node).power_on(bridge, gateway, vm_image.arguments(cluster.k8s))
 
 
 def wait_booted(node) -> None:
@@ -72,13 +69,38 @@ def wait_booted(node) -> None:
 
 
 def start_again(node) -> None:
-    """Kill the node and start it, as after a power cut, until systemd is up.
+    """Kill the container and start it, as after a power cut, until systemd is up.
 
     Its cluster may need longer.
     """
     podman.podman("kill", node.container, timeout=60)
     podman.podman("start", node.container, timeout=60)
     wait_booted(node)
+
+
+def cut_power(cluster, node) -> None:
+    """Kill a virtual machine and boot it again, until systemd is up."""
+    cluster.machine(node).cut_power()
+    power_on(cluster, node)
+    wait_booted(node)
+
+
+def reboot(node) -> None:
+    """Reboot a virtual machine in order, until systemd is up again."""
+    former = boot_id(node)
+    cluster_node.execute(node, ["systemctl", "reboot"], check=False)
+
+    def booted():
+        if boot_id(node) == former:
+            raise ValueError("it has not gone down yet")
+        return True
+
+    cluster_node.wait(booted, 240, f"the reboot of {node.name}", every=1)
+    wait_booted(node)
+
+
+def boot_id(node) -> bytes:
+    return cluster_node.read(node, "/proc/sys/kernel/random/boot_id")
 
 
 def prepare(cluster, node) -> None:

@@ -19,6 +19,7 @@ from tests.lab.cluster import (
     kernel,
     paths,
     podman,
+    vm,
 )
 from tests.lab.cluster import (
     node as cluster_node,
@@ -54,6 +55,7 @@ class Cluster(Changes):
         prefix: str = "",
         layout: str = "kubeadm",
         labels: dict | None = None,
+        vms: int = 0,
     ):
         if layout not in bringup.LAYOUTS:
             raise SystemExit(f"lab: no layout {layout!r}; there are: {', '.join(bringup.LAYOUTS)}")
@@ -61,6 +63,7 @@ class Cluster(Changes):
         self.name, self.prefix, self.layout = name or usual_name(k8s, layout), prefix, layout
         self.folder = paths.STATE / self.name
         self.labels = labels or {}  # of all its first nodes
+        self.vms = vms  # workers with a kernel of their own
         self.nodes, self.state, self._locks = [], {}, 0
         self._load()
 
@@ -80,6 +83,7 @@ class Cluster(Changes):
             state["name"],
             state["prefix"],
             state["layout"],
+            vms=state.get("vms", 0),
         )
 
     @staticmethod
@@ -249,6 +253,9 @@ class Cluster(Changes):
             self._load()
             if not self._reuse(image):
                 self._build(image)
+            self.scale_vms(self.vms)
+            self.state["vms"] = self.vms
+            self.save()
         return self
 
     def _reuse(self, image: str) -> bool:
@@ -293,6 +300,7 @@ class Cluster(Changes):
         started = time.monotonic()
         self.down()
         podman.remove_orphans()
+        vm.remove_orphans()
         kernel.raise_limits()
         self.folder.mkdir(parents=True)
         self.folder.chmod(0o700)

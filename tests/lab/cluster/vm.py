@@ -1,8 +1,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Nodes with their own kernel: virtual machines in QEMU, on the bridge of the lab's network.
 
-A machine without usable KVM emulates them: one boots in a minute and is ten times slower than a
-container. Each has a copy-on-write disk over one image of its release, and ssh is the way in.
+A machine without usable KVM emulates the processor: a boot takes a minute, and every program is ten
+times slower than in a container. Each has a copy-on-write disk over one image of its release.
 """
 
 from __future__ import annotations
@@ -17,48 +17,48 @@ import signal
 import socket
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from tests.lab.cluster.host import note, run
 from tests.lab.cluster.store import artefact
 
-PROOF = {
+PROGRAMS = {
     "qemu-system-x86": "qemu-system-x86_64",
     "qemu-utils": "qemu-img",
     "e2fsprogs": "mke2fs",
 }
 MEMORY_MIB = {"worker": 1024, "master": 1536}
-DISK = "8G"
-NICE = 0
-SSH = [
-    "-o",
+DISK_SIZE = "8G"
+POWER_OFF_SECONDS = 30
+MONITOR_SECONDS = 120
+# A shell that is no login shell has no sbin in its PATH.
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+SSH_OPTIONS = (
     "StrictHostKeyChecking=no",
-    "-o",
     "UserKnownHostsFile=/dev/null",
-    "-o",
     "LogLevel=ERROR",
-    "-o",
     "ConnectTimeout=5",
-    "-o",
     "IdentitiesOnly=yes",
-    "-o",
-    "ServerAliveInterval=10",
-]
-# Of a machine: a path of a socket has 107 bytes at most, so it is not in the cluster's folder.
-RUN = Path("/run/kubemend-lab")
+    "ServerAliveInterval=5",
+    "ControlMaster=auto",
+    "ControlPersist=60",
+)
+# Not in the cluster's directory: the path of a socket has 107 bytes at most.
+SOCKETS = Path("/run/kubemend-lab")
 
 
 class Machine:
-    """A virtual machine of one node: its files, its process, and its power switch."""
+    """A virtual machine of one node: its files, its process and its power switch."""
 
-    def __init__(self, node, folder: Path):
+    def __init__(self, node, folder: Path) -> None:
         self.node = node
         self.folder = folder
         digest = hashlib.sha256(node.container.encode()).hexdigest()
-        self.tap = f"kmv{digest[:10]}"
+        self.interface = f"kmv{digest[:10]}"
         self.mac = ":".join(["52", "54", "00", digest[0:2], digest[2:4], digest[4:6]])
         self.machine_id = digest[:32]
-        self.control = RUN / f"{digest[:16]}.qmp"
+        self.monitor = SOCKETS / f"{digest[:16]}.qmp"
 
     # -- files
 
@@ -71,138 +71,156 @@ class Machine:
         return self.folder / "console.log"
 
     @property
-    def _pid_file(self) -> Path:
-        return self.folder / "pid"
-
-    def create(self, image: Path) -> None:
-        """Make the machine's own disk, which keeps what differs from the image."""
-        self.folder.mkdir(parents=True)
-        run(["qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw", "-b", image / "disk.raw",
-             self.disk])  # fmt: skip
-        self._store(image)
-
-    def _store(self, image: Path) -> None:
-        (self.folder / "image").write_text(str(image))
+    def pid_file(self) -> Path:
+        return self.folder / "qemu.pid"
 
     @property
     def image(self) -> Path:
         return Path((self.folder / "image").read_text())
 
+    def create(self, image: Path) -> None:
+        """Make the machine's own disk, which keeps what differs from the image."""
+        self.folder.mkdir(parents=True)
+        backing = ["-b", image / "disk.raw", "-F", "raw"]
+        run(["qemu-img", "create", "-q", "-f", "qcow2", *backing, self.disk])
+        (self.folder / "image").write_text(str(image))
+
     def remove(self) -> None:
         self.cut_power()
-        run(["ip", "link", "del", self.tap], check=False)
-        self.control.unlink(missing_ok=True)
+        self.monitor.unlink(missing_ok=True)
         shutil.rmtree(self.folder, ignore_errors=True)
 
     # -- power
 
     @property
     def pid(self) -> int | None:
-        """Return the pid of its QEMU; None where it is off."""
-        try:
-            pid = int(self._pid_file.read_text())
-            argv = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-        except (OSError, ValueError):
-            return None
-        return pid if os.fsencode(self.tap) in b" ".join(argv) else None
+        """Return the process of the machine; None where it is off."""
+        return next((pid for pid, path in processes() if path == self.pid_file), None)
 
     def power_on(self, bridge: str, gateway: str, arguments: str = "") -> None:
-        """Start QEMU; the machine boots on its own."""
-        RUN.mkdir(mode=0o700, exist_ok=True)
-        self._plug_in(bridge)
-        with self.console.open("ab") as console:
-            console.write(b"\n--- power on\n")
-        run(self._command(gateway, arguments), timeout=60)
+        """Start QEMU; the machine then boots on its own.
 
-    def _plug_in(self, bridge: str) -> None:
-        if run(["ip", "link", "show", self.tap], check=False).returncode:
-            run(["ip", "tuntap", "add", "dev", self.tap, "mode", "tap"])
-        run(["ip", "link", "set", self.tap, "master", bridge, "up"])
+        arguments: more of the kernel's command line
+        """
+        SOCKETS.mkdir(mode=0o700, exist_ok=True)
+        with self.console.open("a") as console:
+            console.write("\n--- power on\n")
+        run(self._command(gateway, arguments), timeout=60)
+        # QEMU makes the interface, and it goes with the process.
+        run(["ip", "link", "set", self.interface, "master", bridge, "up"])
 
     def _command(self, gateway: str, arguments: str) -> list:
-        node, image = self.node, self.image
-        # name of the interface: eth0; systemd-network-generator configures it from `ip=`
-        address = f"ip={node.ip}::{gateway}:255.255.255.0:{node.name}:eth0:none"
+        # systemd-network-generator configures the interface from `ip=`.
+        address = f"ip={self.node.ip}::{gateway}:255.255.255.0:{self.node.name}:eth0:none"
         kernel = (
             f"root=/dev/vda rw console=ttyS0 net.ifnames=0 panic=5 {address}"
-            f" systemd.hostname={node.name} systemd.machine_id={self.machine_id}"
+            f" systemd.hostname={self.node.name} systemd.machine_id={self.machine_id}"
             f" systemd.show_status=false {arguments}"
         )
-        accelerator = ["-accel", "tcg,thread=multi", "-cpu", "max"]
         return [
-            "qemu-system-x86_64", "-name", f"{node.container},process={self.tap}",
-            *accelerator, "-smp", "1", "-m", str(MEMORY_MIB[node.role]),
-            "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
-            "-rtc", "base=utc,clock=host",
-            "-kernel", image / "vmlinuz", "-initrd", image / "initrd.img", "-append", kernel,
-            "-drive", f"file={self.disk},if=virtio,format=qcow2,cache=writeback,discard=unmap",
-            "-netdev", f"tap,id=net0,ifname={self.tap},script=no,downscript=no",
-            "-device", f"virtio-net-pci,netdev=net0,mac={self.mac}",
-            "-device", "virtio-rng-pci",
-            "-chardev", f"file,id=serial,path={self.console},append=on",
-            "-serial", "chardev:serial",
-            "-qmp", f"unix:{self.control},server=on,wait=off",
-            "-pidfile", self._pid_file, "-daemonize",
-        ]  # fmt: skip
+            "qemu-system-x86_64",
+            *("-name", self.node.container),
+            *("-accel", "tcg,thread=multi", "-cpu", "max"),
+            *("-smp", "1", "-m", str(MEMORY_MIB[self.node.role])),
+            *("-nodefaults", "-no-user-config", "-display", "none"),
+            *("-rtc", "base=utc,clock=host"),
+            *("-kernel", self.image / "vmlinuz", "-initrd", self.image / "initrd.img"),
+            *("-append", kernel),
+            *("-drive", f"file={self.disk},if=virtio,format=qcow2,discard=unmap"),
+            *("-netdev", f"tap,id=net0,ifname={self.interface},script=no,downscript=no"),
+            *("-device", f"virtio-net-pci,netdev=net0,mac={self.mac},romfile="),
+            *("-device", "virtio-rng-pci"),
+            *("-chardev", f"file,id=serial,path={self.console},append=on"),
+            *("-serial", "chardev:serial"),
+            *("-qmp", f"unix:{self.monitor},server=on,wait=off"),
+            *("-pidfile", self.pid_file, "-daemonize"),
+        ]
 
     def cut_power(self) -> None:
         """Kill the machine: what its kernel has not written is lost."""
+        disconnect(self.node)
         pid = self.pid
         if pid is None:
             return
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-        self.wait_off(30)
-
-    def wait_off(self, timeout: float) -> None:
-        end = time.monotonic() + timeout
+        deadline = time.monotonic() + POWER_OFF_SECONDS
         while self.pid is not None:
-            if time.monotonic() > end:
-                raise TimeoutError(f"the machine of {self.node.name} does not end")
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"the virtual machine {self.node.name} does not end")
             time.sleep(0.1)
 
-    # -- its state, kept and restored
+    # -- snapshots
 
-    def ask(self, command: str, **arguments) -> object:
+    def query(self, command: str, **arguments) -> object:
         """Send one command to QEMU's monitor and return its answer."""
+        requests = (
+            {"execute": "qmp_capabilities"},
+            {"execute": command, "arguments": arguments},
+        )
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-            connection.settimeout(120)
-            connection.connect(str(self.control))
-            lines = connection.makefile("rw", encoding="utf-8")
-            lines.readline()
-            for request in ({"execute": "qmp_capabilities"},
-                            {"execute": command, "arguments": arguments}):  # fmt: skip
-                lines.write(json.dumps(request) + "\n")
-                lines.flush()
-                answer = json.loads(lines.readline())
-                while "event" in answer:
-                    answer = json.loads(lines.readline())
+            connection.settimeout(MONITOR_SECONDS)
+            connection.connect(str(self.monitor))
+            stream = connection.makefile("rw", encoding="utf-8")
+            stream.readline()
+            for request in requests:
+                stream.write(json.dumps(request) + "\n")
+                stream.flush()
+                answer = _answer(stream)
         if "error" in answer:
             raise RuntimeError(f"QEMU of {self.node.name}: {command}: {answer['error']}")
         return answer["return"]
 
-    def _monitor(self, line: str) -> None:
-        said = self.ask("human-monitor-command", **{"command-line": line})
-        if said:
-            raise RuntimeError(f"QEMU of {self.node.name}: {line}: {said}")
+    def _snapshot(self, command: str) -> None:
+        disconnect(self.node)
+        message = self.query("human-monitor-command", **{"command-line": command})
+        if message:
+            raise RuntimeError(f"QEMU of {self.node.name}: {command}: {message}")
 
     def keep(self, name: str) -> None:
-        """Keep the machine as it is, its memory too."""
-        self._monitor(f"savevm {name}")
+        """Keep the state of the machine, its memory too."""
+        self._snapshot(f"savevm {name}")
 
     def restore(self, name: str) -> None:
-        """Bring back what `keep` kept; the machine's clock is set to the present."""
-        self._monitor(f"loadvm {name}")
-        execute(self.node, ["date", "-u", "-s", f"@{time.time():.0f}"], timeout=60)
+        """Restore the state that `keep` kept, with the present time.
+
+        Connections of that time are closed: their other ends are gone or have gone on.
+        """
+        self._snapshot(f"loadvm {name}")
+        now = f"date -u -s @{time.time():.0f}"
+        execute(self.node, f"{now} && ss -K state established '( not sport = :22 )'", timeout=60)
 
 
-def missing_packages() -> list:
-    return [package for package, program in PROOF.items() if shutil.which(program) is None]
+def _answer(stream) -> dict:
+    """Return the next answer of QEMU's monitor; events come between."""
+    while True:
+        answer = json.loads(stream.readline())
+        if "event" not in answer:
+            return answer
+
+
+def processes() -> Iterator[tuple[int, Path]]:
+    """Yield the pid and the pid file of each virtual machine on this machine."""
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        with contextlib.suppress(OSError):
+            argv = (entry / "cmdline").read_bytes().decode("utf-8", "replace").split("\0")
+            if Path(argv[0]).name == PROGRAMS["qemu-system-x86"] and "-pidfile" in argv:
+                yield int(entry.name), Path(argv[argv.index("-pidfile") + 1])
+
+
+def remove_orphans() -> None:
+    """End machines whose directory is gone: no other run would ever end them."""
+    for pid, pid_file in list(processes()):
+        if not pid_file.parent.is_dir():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
 
 def ensure_host() -> None:
     """Install QEMU where it is missing."""
-    missing = missing_packages()
+    missing = [package for package, program in PROGRAMS.items() if shutil.which(program) is None]
     if missing:
         note(f"installing {' '.join(missing)}")
         env = dict(os.environ, DEBIAN_FRONTEND="noninteractive")
@@ -210,7 +228,7 @@ def ensure_host() -> None:
         run(install, env=env, timeout=900)
 
 
-def key() -> Path:
+def private_key() -> Path:
     """Return the private key that every image trusts."""
 
     def make(folder: Path) -> None:
@@ -219,19 +237,22 @@ def key() -> Path:
     return artefact("vm-key", ["1"], make) / "id"
 
 
+def _ssh(node) -> list:
+    options = [part for option in SSH_OPTIONS for part in ("-o", option)]
+    return ["ssh", *options, "-o", f"ControlPath={SOCKETS}/%C", "-i", private_key(),
+            f"root@{node.ip}"]  # fmt: skip
+
+
+def disconnect(node) -> None:
+    """Close the connection that the commands share."""
+    run([*_ssh(node), "-O", "exit"], check=False, timeout=10)
+
+
 def execute(
     node, argv, timeout=60, check=True, data: bytes | None = None
 ) -> subprocess.CompletedProcess:
-    """Run a program on the machine by ssh, or a shell line if argv is a string."""
+    """Run a program by ssh, or a shell line if argv is a string."""
     line = argv if isinstance(argv, str) else shlex.join(map(str, argv))
-    RUN.mkdir(mode=0o700, exist_ok=True)
-    shared = f"-o ControlMaster=auto -o ControlPersist=60 -o ControlPath={RUN}/%C"
-    # a shell without a login has no sbin in its PATH
-    path = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-    return run(
-        ["ssh", *SSH, *shared.split(), "-i", key(), f"root@{node.ip}",
-         f"export {path}; {line}"],
-        timeout=timeout,
-        check=check,
-        input=data,
-    )  # fmt: skip
+    SOCKETS.mkdir(mode=0o700, exist_ok=True)
+    script = f"export PATH={PATH}; {line}"
+    return run([*_ssh(node), script], timeout=timeout, check=check, input=data)

@@ -10,16 +10,26 @@ from tests.lab.cluster import gobuild, images, paths, vm
 from tests.lab.cluster.host import run
 from tests.lab.cluster.store import artefact
 
-# The network is configured from the kernel's command line, and no unit waits for more than that.
+# The kernel's command line configures the network, and no unit waits for more than that.
 UNITS = "systemd-networkd.service systemd-network-generator.service ssh.service"
+MASKED = "getty@tty1.service systemd-networkd-wait-online.service"
+# systemd of Debian 13 takes cgroup v1 only with the second argument.
+CGROUP_V1 = "systemd.unified_cgroup_hierarchy=0 SYSTEMD_CGROUP_ENABLE_LEGACY_FORCE=1"
+CGROUP_V2_SINCE = (1, 19)
 
 
 def suites() -> list[str]:
     return paths.pins()["VM_SUITES"].split()
 
 
+def arguments(k8s: str) -> str:
+    """Return what the kernel's command line needs for that release of Kubernetes."""
+    return CGROUP_V1 if paths.version_tuple(k8s) < CGROUP_V2_SINCE else ""
+
+
 def _root_tar(suite: str) -> Path:
     packages = paths.pins()["VM_PACKAGES"]
+    hook = f'chroot "$1" sh -c "systemctl mask {MASKED} && systemctl enable {UNITS}"'
 
     def make(folder: Path) -> None:
         run(
@@ -29,57 +39,38 @@ def _root_tar(suite: str) -> Path:
                 f"--include={','.join(packages.split())}",
                 "--dpkgopt=path-exclude=/usr/share/doc/*",
                 "--dpkgopt=path-exclude=/usr/share/man/*",
-                (
-                    '--customize-hook=chroot "$1" systemctl mask getty@tty1.service'
-                    " systemd-networkd-wait-online.service"
-                ),
-                f'--customize-hook=chroot "$1" systemctl enable {UNITS}',
+                f"--customize-hook={hook}",
                 suite,
                 folder / "root.tar",
             ],
             timeout=1800,
         )
 
-    return artefact(f"vm-root-{suite}", [suite, packages, UNITS, "vm root 1"], make) / "root.tar"
+    return artefact(f"vm-root-{suite}", [suite, packages, hook, "1"], make) / "root.tar"
 
 
 def image(k8s: str, suite: str) -> Path:
-    """Return the folder with disk.raw, vmlinuz and initrd.img of that release on that Debian."""
+    """Return the directory with disk.raw, vmlinuz and initrd.img of that release on that Debian."""
     if suite not in suites():
         raise SystemExit(f"lab: {suite!r} is none of {' '.join(suites())}")
     vm.ensure_host()
     root, binaries, tars = _root_tar(suite), gobuild.kubernetes(k8s), images.archives(k8s)
     runtime = gobuild.containerd() if images.own_containerd(k8s) else None
     layout = sorted(path for path in (paths.FILES / "node").rglob("*") if path.is_file())
-    own = [str(path.relative_to(paths.FILES)) for path in layout]
-    inputs = [root.parent.name, binaries.name, tars.name, runtime and runtime.name, *layout, *own]
+    names = [str(path.relative_to(paths.FILES)) for path in layout]
+    sources = [root.parent.name, binaries.name, tars.name, runtime and runtime.name]
 
     def make(folder: Path) -> None:
         tree = folder / "root"
         try:
             _fill(tree, root, binaries, tars, runtime)
-            _take_kernel(tree, folder)
-            run(["truncate", "-s", vm.DISK, folder / "disk.raw"])
-            run(
-                [
-                    "mke2fs",
-                    "-q",
-                    "-t",
-                    "ext4",
-                    "-L",
-                    "root",
-                    "-E",
-                    "lazy_itable_init=1,lazy_journal_init=1",
-                    "-d",
-                    tree,
-                    folder / "disk.raw",
-                ],
-                timeout=900,
-            )
+            _copy_kernel(tree, folder)
+            _format(folder / "disk.raw", tree)
         finally:
             shutil.rmtree(tree, ignore_errors=True)
 
-    return artefact(f"vm-{suite}-{k8s}", [*inputs, vm.key().parent.name, vm.DISK, "vm 1"], make)
+    inputs = [*sources, *layout, *names, vm.private_key().parent.name, vm.DISK_SIZE, "1"]
+    return artefact(f"vm-{suite}-{k8s}", inputs, make)
 
 
 def _fill(tree: Path, root: Path, binaries: Path, tars: Path, runtime: Path | None) -> None:
@@ -96,15 +87,24 @@ def _fill(tree: Path, root: Path, binaries: Path, tars: Path, runtime: Path | No
         shutil.copy(tars / tar, store / tar)
     ssh = tree / "root" / ".ssh"
     ssh.mkdir(mode=0o700, exist_ok=True)
-    # not authorized_keys: that one is the cluster's
-    shutil.copy(f"{vm.key()}.pub", ssh / "authorized_keys2")
-    (tree / "etc" / "fstab").write_text("/dev/vda / ext4 defaults 0 1\n")
-    (tree / "etc" / "machine-id").write_text("")
+    # authorized_keys is the cluster's.
+    shutil.copy(f"{vm.private_key()}.pub", ssh / "authorized_keys2")
+    files = {"fstab": "/dev/vda / ext4 errors=remount-ro 0 1\n", "machine-id": "", "hostname": ""}
+    for name, text in files.items():
+        (tree / "etc" / name).write_text(text)
+    (tree / "etc" / "resolv.conf").unlink(missing_ok=True)
 
 
-def _take_kernel(tree: Path, folder: Path) -> None:
+def _copy_kernel(tree: Path, folder: Path) -> None:
     for pattern, name in (("vmlinuz-*", "vmlinuz"), ("initrd.img-*", "initrd.img")):
-        found = sorted((tree / "boot").glob(pattern))
-        if not found:
+        files = sorted((tree / "boot").glob(pattern))
+        if not files:
             raise RuntimeError(f"the image has no /boot/{pattern}")
-        shutil.copy(found[-1], folder / name)
+        shutil.copy(files[-1], folder / name)
+
+
+def _format(disk: Path, tree: Path) -> None:
+    """Write an ext4 file system with that content to a sparse file."""
+    run(["truncate", "-s", vm.DISK_SIZE, disk])
+    features = "lazy_itable_init=1,lazy_journal_init=1"
+    run(["mke2fs", "-q", "-t", "ext4", "-L", "root", "-E", features, "-d", tree, disk], timeout=900)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import ipaddress
 
-from tests.lab.cluster import bringup, paths, podman
+from tests.lab.cluster import bringup, paths, podman, vm_image
 from tests.lab.cluster import node as cluster_node
 from tests.lab.cluster.node import Node
 
@@ -108,7 +108,7 @@ class Changes:
         )
 
     def scale_workers(self, count: int) -> None:
-        workers = [node for node in self.of_role("worker") if node.joined]
+        workers = [node for node in self.of_role("worker") if node.joined and not node.vm]
         for node in [node for node in self.nodes if not node.joined] + workers[count:]:
             self.remove_node(node)
         bringup.parallel(self.join, [self.new_and_boot() for _each in range(count - len(workers))])
@@ -116,13 +116,24 @@ class Changes:
     def new_and_boot(self) -> Node:
         return self.stage_join("worker")
 
+    def scale_vms(self, count: int) -> None:
+        """Have that many workers that are virtual machines."""
+        machines = [node for node in self.of_role("worker") if node.vm]
+        for node in machines[count:]:
+            self.remove_node(node)
+        for _each in range(count - len(machines)):
+            self.add_node(vm=vm_image.suites()[0])
+
     def restart_node(self, node, timeout: float = 180) -> None:
         """Reboot a node: every process ends, /run is empty, the disk stays."""
         with self.locked():
             node = self._node(node)
-            podman.podman("stop", "-t", "5", node.container, check=False, timeout=60)
-            podman.podman("start", node.container, timeout=60)
-            bringup.wait_booted(node)
+            if node.vm:
+                bringup.reboot(node)
+            else:
+                podman.podman("stop", "-t", "5", node.container, check=False, timeout=60)
+                podman.podman("start", node.container, timeout=60)
+                bringup.wait_booted(node)
             if node.joined:
                 self.wait_healthy(timeout)
 
