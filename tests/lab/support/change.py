@@ -137,6 +137,15 @@ class Changes:
             if node.joined:
                 self.wait_healthy(timeout)
 
+    def power_on(self, node) -> None:
+        """Boot a virtual machine."""
+        bringup.power_on(self, self._node(node))
+        bringup.wait_booted(self._node(node))
+
+    def cut_power(self, node) -> None:
+        """Kill a virtual machine and boot it again; its kubelet may need longer."""
+        bringup.cut_power(self, self._node(node))
+
     def block_ssh(self, node, how: str = "refuse") -> None:
         """Ssh alone stops answering; connections that a controller keeps open end too."""
         node = self._node(node)

@@ -1,0 +1,71 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The worker with a kernel of its own: what tests ask of it, and its state between tests."""
+
+from __future__ import annotations
+
+import json
+
+from tests.lab.cluster.clusters import Cluster
+from tests.lab.cluster.node import Node
+
+SNAPSHOT = "joined"
+NOT_READY_SECONDS = 240
+READY_SECONDS = 300
+
+
+def worker(cluster: Cluster) -> Node:
+    """Return the worker that is a virtual machine."""
+    return next(node for node in cluster.of_role("worker") if node.vm)
+
+
+def keep(cluster: Cluster) -> None:
+    """Keep the state of the healthy node, once for each machine."""
+    machine = cluster.machine(worker(cluster))
+    mark = machine.folder / SNAPSHOT
+    if not mark.exists():
+        cluster.wait_healthy()
+        machine.keep(SNAPSHOT)
+        mark.touch()
+
+
+def restore(cluster: Cluster) -> None:
+    """Restore that state, its memory and its disk, and wait until the cluster is healthy."""
+    node = worker(cluster)
+    machine = cluster.machine(node)
+    if machine.pid is None:
+        cluster.power_on(node)
+    machine.restore(SNAPSHOT)
+    cluster.kubectl("uncordon", node.name, check=False)
+    cluster.wait_healthy()
+
+
+def api_object(cluster: Cluster, name: str) -> dict:
+    return json.loads(cluster.kubectl("get", "node", name, "-o", "json").stdout)
+
+
+def is_ready(cluster: Cluster, name: str) -> bool:
+    conditions = api_object(cluster, name)["status"].get("conditions", [])
+    return any(
+        condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions
+    )
+
+
+def taints(cluster: Cluster, name: str) -> set[str]:
+    return {taint["key"] for taint in api_object(cluster, name)["spec"].get("taints") or ()}
+
+
+def wait_ready(cluster: Cluster, name: str) -> None:
+    cluster.wait(lambda: is_ready(cluster, name), READY_SECONDS, f"{name} to be ready")
+
+
+def wait_not_ready(cluster: Cluster, name: str) -> None:
+    cluster.wait(lambda: not is_ready(cluster, name), NOT_READY_SECONDS, f"{name} to be not ready")
+
+
+def unit(cluster: Cluster, name: str, service: str) -> tuple[str, str]:
+    """Return what systemctl is-enabled and is-active print."""
+    command = f"systemctl is-enabled {service}; systemctl is-active {service}; true"
+    enabled, active = cluster.exec(name, command).stdout.decode().splitlines()
+    return enabled, active
