@@ -30,6 +30,7 @@ PROGRAMS = {
 }
 MEMORY_MIB = {"worker": 1024, "master": 1536}
 DISK_SIZE = "8G"
+SPARE_SIZE = "1G"
 POWER_OFF_SECONDS = 30
 MONITOR_SECONDS = 120
 # A shell that is no login shell has no sbin in its PATH.
@@ -67,6 +68,11 @@ class Machine:
         return self.folder / "disk.qcow2"
 
     @property
+    def spare(self) -> Path:
+        """Return the second disk, which is empty, for what tests do to disks."""
+        return self.folder / "spare.qcow2"
+
+    @property
     def console(self) -> Path:
         return self.folder / "console.log"
 
@@ -83,6 +89,7 @@ class Machine:
         self.folder.mkdir(parents=True)
         backing = ["-b", image / "disk.raw", "-F", "raw"]
         run(["qemu-img", "create", "-q", "-f", "qcow2", *backing, self.disk])
+        run(["qemu-img", "create", "-q", "-f", "qcow2", self.spare, SPARE_SIZE])
         (self.folder / "image").write_text(str(image))
 
     def remove(self) -> None:
@@ -127,6 +134,7 @@ class Machine:
             *("-kernel", self.image / "vmlinuz", "-initrd", self.image / "initrd.img"),
             *("-append", kernel),
             *("-drive", f"file={self.disk},if=virtio,format=qcow2,discard=unmap"),
+            *("-drive", f"file={self.spare},if=virtio,format=qcow2,discard=unmap"),
             *("-netdev", f"tap,id=net0,ifname={self.interface},script=no,downscript=no"),
             *("-device", f"virtio-net-pci,netdev=net0,mac={self.mac},romfile="),
             *("-device", "virtio-rng-pci"),

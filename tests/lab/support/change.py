@@ -124,8 +124,11 @@ class Changes:
         for _each in range(count - len(machines)):
             self.add_node(vm=vm_image.suites()[0])
 
-    def restart_node(self, node, timeout: float = 180) -> None:
-        """Reboot a node: every process ends, /run is empty, the disk stays."""
+    def restart_node(self, node, timeout: float = 180, healthy: bool = True) -> None:
+        """Reboot a node: every process ends, /run is empty, the disk stays.
+
+        healthy: wait until the cluster is healthy again
+        """
         with self.locked():
             node = self._node(node)
             if node.vm:
@@ -134,7 +137,7 @@ class Changes:
                 podman.podman("stop", "-t", "5", node.container, check=False, timeout=60)
                 podman.podman("start", node.container, timeout=60)
                 bringup.wait_booted(node)
-            if node.joined:
+            if node.joined and healthy:
                 self.wait_healthy(timeout)
 
     def power_on(self, node) -> None:
