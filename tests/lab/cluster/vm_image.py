@@ -15,6 +15,18 @@ UNITS = "systemd-networkd.service systemd-network-generator.service ssh.service"
 MASKED = "getty@tty1.service systemd-networkd-wait-online.service"
 # systemd of Debian 13 takes cgroup v1 only with the second argument.
 CGROUP_V1 = "systemd.unified_cgroup_hierarchy=0 SYSTEMD_CGROUP_ENABLE_LEGACY_FORCE=1"
+# What kubeadm's documentation asks for: a container has it from the machine.
+FILES = {
+    "fstab": "/dev/vda / ext4 errors=remount-ro 0 1\n",
+    "machine-id": "",
+    "hostname": "",
+    "modules-load.d/kubernetes.conf": "overlay\nbr_netfilter\n",
+    "sysctl.d/90-kubernetes.conf": (
+        "net.bridge.bridge-nf-call-iptables = 1\n"
+        "net.bridge.bridge-nf-call-ip6tables = 1\n"
+        "net.ipv4.ip_forward = 1\n"
+    ),
+}
 CGROUP_V2_SINCE = (1, 19)
 
 
@@ -69,7 +81,15 @@ def image(k8s: str, suite: str) -> Path:
         finally:
             shutil.rmtree(tree, ignore_errors=True)
 
-    inputs = [*sources, *layout, *names, vm.private_key().parent.name, vm.DISK_SIZE, "1"]
+    inputs = [
+        *sources,
+        *layout,
+        *names,
+        vm.private_key().parent.name,
+        vm.DISK_SIZE,
+        *FILES.values(),
+        "1",
+    ]
     return artefact(f"vm-{suite}-{k8s}", inputs, make)
 
 
@@ -89,8 +109,7 @@ def _fill(tree: Path, root: Path, binaries: Path, tars: Path, runtime: Path | No
     ssh.mkdir(mode=0o700, exist_ok=True)
     # authorized_keys is the cluster's.
     shutil.copy(f"{vm.private_key()}.pub", ssh / "authorized_keys2")
-    files = {"fstab": "/dev/vda / ext4 errors=remount-ro 0 1\n", "machine-id": "", "hostname": ""}
-    for name, text in files.items():
+    for name, text in FILES.items():
         (tree / "etc" / name).write_text(text)
     (tree / "etc" / "resolv.conf").unlink(missing_ok=True)
 
