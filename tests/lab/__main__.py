@@ -7,7 +7,7 @@ import argparse
 import json
 import sys
 
-from tests.lab.cluster import host, images, paths
+from tests.lab.cluster import host, images, paths, vm_image
 from tests.lab.cluster.bringup import LAYOUTS
 from tests.lab.cluster.clusters import Cluster
 
@@ -37,9 +37,9 @@ def _arguments(argv):
     broken.add_argument("--host", help="the node to break; each incident has its default")
     _versioned(broken, False)
     _versioned(commands.add_parser("heal", help="undo every open incident"), False)
-    commands.add_parser("build", help="fill the cache only").add_argument(
-        "--k8s", nargs="*", default=paths.pinned()
-    )
+    build = commands.add_parser("build", help="fill the cache only")
+    build.add_argument("--k8s", nargs="*", default=paths.pinned())
+    build.add_argument("--vms", action="store_true", help="the disk of a virtual machine too")
     commands.add_parser("image", help="a plain Debian node image").add_argument(
         "--suite", required=True
     )
@@ -102,6 +102,8 @@ def main(argv=None) -> int:
         host.ensure_host()
         for k8s in args.k8s:
             print(images.build_all(k8s))
+            if args.vms:
+                print(vm_image.image(k8s, vm_image.suites()[0]))
         return 0
     if args.command == "image":
         host.ensure_host()

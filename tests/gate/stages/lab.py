@@ -43,7 +43,7 @@ def build(context: Context) -> counts.Counts:
         possible = [sampling.release(possible, results.tree()["commit"])]
     for version in possible:
         returncode, _text = context.run(
-            [sys.executable, "-m", "tests.lab", "build", "--k8s", version], timeout=HOUR
+            [sys.executable, "-m", "tests.lab", "build", "--vms", "--k8s", version], timeout=HOUR
         )
         found.check("python -m tests.lab build --k8s " + version, returncode == 0)
     return found

@@ -1,0 +1,72 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Disks that fail or are full: found by an audit, nothing else blamed, and the repair by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.lab.support import machines
+from tests.lab.support.report import findings
+
+DISK = "/dev/vdb"
+MAPPED = "/dev/mapper/lab"
+FOLDER = "/var/lib/kubelet"
+SECTORS = f"$(blockdev --getsz {DISK})"
+# The folder of the kubelet moves to a file system of its own on a device that can be made to fail.
+MOVE = f"""
+systemctl stop kubelet
+dmsetup create lab --table "0 {SECTORS} linear {DISK} 0"
+mkfs.ext4 -q -E lazy_itable_init=1 {MAPPED}
+mount {MAPPED} /mnt
+cp -ax {FOLDER}/. /mnt/
+umount /mnt
+mount -o errors=remount-ro {MAPPED} {FOLDER}
+systemctl start kubelet
+"""
+FAIL = f"""
+dmsetup suspend --noflush --nolockfs lab
+dmsetup load lab --table "0 {SECTORS} error"
+dmsetup resume lab
+"""
+PRESSURE = "node.kubernetes.io/disk-pressure"
+FILL = {
+    "blocks": "fallocate -l $(($(stat -f -c '%a*%S' /) - 4194304)) /var/lab.fill",
+    "inodes": "mkdir /var/lab.fill && cd /var/lab.fill && python3 -c 'import os, itertools\n"
+    'free = os.statvfs("/").f_favail - 100\n'
+    "for number in range(free): os.close(os.open(str(number), os.O_CREAT))'",
+}
+
+
+def on(report: dict, node: str) -> set[str]:
+    return {finding["code"] for finding in findings(report) if finding["host"] == node}
+
+
+def test_a_file_system_that_errors_made_read_only(cluster, play, node):
+    cluster.exec(node, MOVE, timeout=300)
+    machines.wait_ready(cluster, node)
+    cluster.exec(node, FAIL)
+    # The next write that reaches the journal of the file system makes it read-only.
+    cluster.exec(node, f"touch {FOLDER}/lab; sync -f {FOLDER}", check=False)
+    cluster.wait(
+        lambda: f"{MAPPED} {FOLDER} ext4 ro" in cluster.read(node, "/proc/mounts").decode(),
+        120,
+        "the kernel to mount the file system read-only",
+    )
+
+    done, report = play(name="audit")
+    assert done.returncode == 0, done.stdout[-4000:]
+    assert "KM521" in on(report, node)
+
+
+@pytest.mark.parametrize("kind", FILL)
+def test_a_full_file_system_is_found(cluster, play, node, kind):
+    cluster.exec(node, FILL[kind], timeout=600)
+    cluster.wait(
+        lambda: PRESSURE in machines.taints(cluster, node), 300, "the kubelet to say DiskPressure"
+    )
+
+    done, report = play(name="audit")
+    assert done.returncode == 0, done.stdout[-4000:]
+    assert "KM523" in on(report, node)
