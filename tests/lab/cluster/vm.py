@@ -33,6 +33,7 @@ DISK_SIZE = "8G"
 SPARE_SIZE = "1G"
 POWER_OFF_SECONDS = 30
 MONITOR_SECONDS = 120
+ANSWER_SECONDS = 120
 # A shell that is no login shell has no sbin in its PATH.
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 SSH_OPTIONS = (
@@ -195,8 +196,17 @@ class Machine:
         Connections of that time are closed: their other ends are gone or have gone on.
         """
         self._snapshot(f"loadvm {name}")
+        self._wait_answer()
         now = f"date -u -s @{time.time():.0f}"
         execute(self.node, f"{now} && ss -K state established '( not sport = :22 )'", timeout=60)
+
+    def _wait_answer(self) -> None:
+        """Wait for ssh: under load a machine answers some seconds after its state is restored."""
+        deadline = time.monotonic() + ANSWER_SECONDS
+        while execute(self.node, ["true"], check=False).returncode:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"the virtual machine {self.node.name} does not answer by ssh")
+            time.sleep(1)
 
 
 def _answer(stream) -> dict:
