@@ -20,7 +20,8 @@ IDS = [
 
 def test_the_same_commit_draws_the_same_and_no_test_is_never_drawn():
     assert sampling.left_out(IDS, "a") == sampling.left_out(reversed(IDS), "a")
-    assert not set.intersection(*(sampling.left_out(IDS, str(number)) for number in range(300)))
+    never = set.intersection(*(sampling.left_out(IDS, str(number)) for number in range(300)))
+    assert never == {one for one in IDS if sampling.MACHINES in one}
 
 
 def test_every_scenario_is_drawn_by_some_commit_and_one_by_each():
@@ -39,15 +40,15 @@ def test_as_many_as_stand_there():
     kept = [one for one in IDS if one not in sampling.left_out(IDS, "a")]
     for count, parts in sampling.TESTS.values():
         assert len([one for one in kept if any(part in one for part in parts)]) == count
-    for groups in (sampling.FILES, sampling.VM_GROUPS):
-        assert len({part for part in groups if any(part in one for one in kept)}) == 1
+    assert len({part for part in sampling.FILES if any(part in one for one in kept)}) == 1
+    assert not any(sampling.MACHINES in one for one in kept)
     assert "tests/lab/tests/test_repair.py::test_two_leaders" in kept
 
 
 def test_every_name_there_is_a_test():
     parts = [
         *sampling.FILES,
-        *sampling.VM_GROUPS,
+        sampling.MACHINES,
         *(part for _count, parts in sampling.TESTS.values() for part in parts),
     ]
     assert [part for part in parts if not any(part in one for one in IDS)] == []
@@ -59,9 +60,3 @@ def test_each_file_with_playbooks_runs_half_of_them_and_another_commit_the_other
     assert {len([one for one in out if "test_a.py" in one]) for out in left} == {2}
     assert set.intersection(*left) == set()
     assert sampling.playbooks_left_out(["tests/unit/test_a.py::test_only"], "") == set()
-
-
-def test_each_test_on_a_virtual_machine_belongs_to_one_group():
-    machines = [one for one in IDS if "/vm/" in one]
-    groups = [[part for part in sampling.VM_GROUPS if part in one] for one in machines]
-    assert {len(found) for found in groups} == {1}
