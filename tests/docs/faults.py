@@ -23,6 +23,7 @@ GROUPS = {
     "KM3": "CPU, memory and device managers",
     "KM4": "Limits",
     "KM5": "Nodes",
+    "KM6": "Pods that do not start",
     "KM9": "The run itself",
 }
 DIRECTORY = ROOT / "docs" / "faults"

@@ -69,6 +69,18 @@ SEEN = {
         "A DaemonSet's pod waits for a node that is Ready.",
         "A Deployment, Job or DaemonSet gets no pod at all.",
     ),
+    "pods_not_starting": (
+        (
+            "`kubectl get pods -o wide` says `ContainerCreating`, `CreateContainerError`,"
+            " `CreateContainerConfigError`, `ImagePullBackOff` or `Init:0/1` for minutes, of many"
+            " pods of one node."
+        ),
+        (
+            "Events `FailedCreatePodSandBox`, `FailedMount`, `FailedAttachVolume`,"
+            " `NetworkNotReady` or `FailedCreatePodContainer`."
+        ),
+        "Pods of one node are `CrashLoopBackOff`, or stay `Terminating` after their grace period.",
+    ),
 }
 # What belongs to one symptom only.
 MORE = {
@@ -86,6 +98,12 @@ MORE = {
         " kubemend_pod=NAMESPACE/NAME` that pod is judged at once. With `-e kubemend_capture=true"
         " -e kubemend_max_risk=1` the scheduler that leads dumps its cache, before anything is"
         " repaired: [what that proves](../capture.md#what-a-scheduler-knows-for-a-report-upstream)."
+    ),
+    "pods_not_starting": (
+        "Pods that wait for less than five minutes do not count, nor does a workload whose own"
+        " image, command, ConfigMap or Secret is the reason: [KM610](../faults/KM610.md) names it"
+        " as info. The words that kubelets report most often are quoted with their count, and each"
+        " fault of the same node that can be the cause is named with them."
     ),
 }
 

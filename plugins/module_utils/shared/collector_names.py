@@ -110,6 +110,11 @@ CLUSTER = {
     "jobs": "jobs with more pods than they should have",
     "rejected": "pods that a kubelet rejected, and what else lies on their nodes",
     "pending": "pods that no scheduler finds a node for",
+    "pod_start": (
+        "pods that a kubelet accepted and that do not start, by node, what kubelets report of them,"
+        " and to which nodes volumes are attached where that keeps pods from starting"
+    ),
+    "pod_states": "all pods that have a node, counted by node and state, and those that do not end",
     "pinnable": "pods and workloads that look meant for CPU pinning and get none",
     "pod": (
         "the pod that was asked for, or one of those that were rejected, with all that"
@@ -122,4 +127,4 @@ CLUSTER = {
     "unmade": "pods that are not there: who was refused one, and nodes that a DaemonSet leaves out",
 }
 # They read every pod: only asked for where a fault needs them.
-DEEP_CLUSTER = ("pinnable",)
+DEEP_CLUSTER = ("pod_states", "pinnable")

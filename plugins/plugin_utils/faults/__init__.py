@@ -35,6 +35,12 @@ from .node import (
     swap,
     taints,
 )
+from .pods import (
+    node_pods,
+    pod_states,
+    version_skew,
+    volumes,
+)
 from .resource_managers import (
     live_cpusets,
     rejected_pods,

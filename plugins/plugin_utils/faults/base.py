@@ -123,6 +123,7 @@ class Fault:
             collectors run then in the same audit (`follows` in the registry of collectors).
         component: what its results concern where the check does not name another one.
         explained_by: the faults that can cause this one; its finding names them (see causes).
+        same_node: whether only a finding about the same Node, or about no Node, explains it.
         current_only: only the current state of the API clears it. It is unknown, not clear, while
             the cluster accepts no writes (KM115).
     """
@@ -139,6 +140,7 @@ class Fault:
     tier: str = "core"
     sooner: bool = False
     explained_by: Causes = frozenset()
+    same_node: bool = False
     current_only: bool = False
     component: str | None = None
 

@@ -218,6 +218,8 @@ def _may_cause(cause: Finding, finding: Finding) -> bool:
 
 def _same_place(cause: Finding, finding: Finding) -> bool:
     """Tell whether a cause concerns a component, or the node of the finding that it explains."""
+    if CATALOGUE[finding.code].same_node and None not in (cause.node, finding.node):
+        return cause.node == finding.node
     if cause.component or finding.node is None:
         return True
     return cause.node in (None, finding.node) or finding.host in cause.hosts

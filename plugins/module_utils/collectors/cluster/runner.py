@@ -13,7 +13,19 @@ from ...kubeapi.client import ApiError, Deadline
 from ...shared.text import one_line
 from .. import registry
 from ..node import journal
-from . import config_maps, jobs, locks, nodes, pending, pinnable, pod, rejected, unmade
+from . import (
+    config_maps,
+    jobs,
+    locks,
+    nodes,
+    pending,
+    pinnable,
+    pod,
+    pod_start,
+    pod_states,
+    rejected,
+    unmade,
+)
 from .session import Session, Skipped
 
 MAX_SERVERS = 9
@@ -185,6 +197,14 @@ class Reader:
         if self.known is not None:
             capacities = list(self.known.values())
         return unmade.collect(self.api, _is_timeout, capacities)
+
+    def pod_start(self):
+        """Read pods that a kubelet accepted and that do not start, and what it reports of them."""
+        return pod_start.collect(self.api, _is_timeout)
+
+    def pod_states(self):
+        """Read all pods that have a node, counted by node and state."""
+        return pod_states.collect(self.api, _is_timeout)
 
     def pinnable(self):
         """Read pods and workloads that look meant for CPU pinning and get none."""

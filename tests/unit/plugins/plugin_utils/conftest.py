@@ -335,6 +335,8 @@ class World:
                 "taken": 0,
             },
             "unmade": {"refused": [], "daemonsets": []},
+            "pod_start": {"read": 0, "pods": [], "events": [], "nodes": [], "attachments": None},
+            "pod_states": {"nodes": [], "ending": []},
             "pinnable": {"items": []},
         }
         return {

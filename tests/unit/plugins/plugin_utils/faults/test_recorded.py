@@ -181,6 +181,26 @@ WITHOUT_RECORD: dict[str, dict[str, str]] = {
         ("present", "clear"),
         "no machine of the lab has SELinux; node/test_firewall.py has its denials",
     ),
+    "KM600": dict.fromkeys(
+        ("present", "clear"), "recorded before pod_start was read; pods/test_node_pods.py has them"
+    ),
+    "KM606": dict.fromkeys(
+        ("present", "clear"), "recorded before pod_start was read; pods/test_volumes.py has them"
+    ),
+    "KM608": {
+        "present": "kubeadm of the lab installs one release; pods/test_version_skew.py has others"
+    },
+    "KM609": dict.fromkeys(
+        ("present", "clear"),
+        "recorded before pod_states was read; pods/test_pod_states.py has them",
+    ),
+    "KM610": dict.fromkeys(
+        ("present", "clear"), "recorded before pod_start was read; pods/test_node_pods.py has them"
+    ),
+    "KM611": dict.fromkeys(
+        ("present", "clear"),
+        "recorded before pod_states was read; pods/test_pod_states.py has them",
+    ),
     "KM901": {"unknown": "a host that does not answer is the fault itself"},
     "KM905": dict.fromkeys(
         ("present", "unknown"),

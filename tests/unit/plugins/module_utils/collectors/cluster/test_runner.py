@@ -266,8 +266,8 @@ def test_different_holders_stay_visible(ask):
         ("/api/v1/nodes", ["nodes"]),
         ("/api/v1/namespaces/kube-system/configmaps/kubeadm-config", ["kubeadm_config"]),
         ("/apis/batch/v1/jobs", ["jobs"]),
-        ("/api/v1/pods", ["jobs", "rejected", "pending"]),
-        ("/api/v1/events", ["jobs", "unmade"]),
+        ("/api/v1/pods", ["jobs", "rejected", "pending", "pod_start"]),
+        ("/api/v1/events", ["jobs", "unmade", "pod_start"]),
         ("/apis/apps/v1/daemonsets", ["unmade"]),
     ],
 )
@@ -396,7 +396,10 @@ def test_an_api_that_is_down_leaves_a_document_that_says_why(ask):
     document = ask(facts={"broken": {URL: "dial tcp 10.0.0.9:6443: connect: connection refused"}})
     assert document["status"] == "error"
     assert "connection refused" in document["reason"]
-    assert set(statuses(document)) == set(collector_names.CLUSTER) - {"pinnable", "pod"}
+    assert set(statuses(document)) == set(collector_names.CLUSTER) - {
+        *collector_names.DEEP_CLUSTER,
+        "pod",
+    }
     assert set(statuses(document).values()) == {"error"}
     assert document["ca"] == {"pem": CA}
 

@@ -1,0 +1,349 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Pods that a kubelet has accepted and that do not start, by node, with their events.
+
+The controller judges them. Events end after an hour, and count together with the pods that still
+wait.
+"""
+
+import re
+
+from ...kubeapi.client import TABLE, ApiError, dicts
+from ...shared.text import one_line
+from ...system import files
+from . import pending, pod
+
+MAX_READ, MAX_ROWS, MAX_EVENTS, MAX_EVENT_ROWS, MAX_SENT = 5000, 1000, 20000, 1000, 200
+MAX_NODES, MAX_ON_NODE, MAX_NAMES, MAX_TEXT = 20, 2000, 3, 600
+MAX_ATTACHMENTS, MAX_ATTACHMENTS_SENT, MAX_UIDS, SHORT = 5000, 100, 1000, 5
+# What a kubelet, and the controller that attaches volumes, report of a pod that does not start.
+REASONS = frozenset(
+    (
+        "FailedCreatePodSandBox",
+        "FailedCreatePodContainer",
+        "FailedMount",
+        "FailedMapVolume",
+        "FailedAttachVolume",
+        "FailedPrepareDynamicResources",
+        "FailedKillPod",
+        "FailedSync",
+        "Failed",
+        "BackOff",
+        "InspectFailed",
+        "ErrImageNeverPull",
+        "NetworkNotReady",
+    )
+)
+ATTACHING = ("FailedAttachVolume", "FailedMount")
+CREATING, INITIALIZING = "ContainerCreating", "PodInitializing"
+EVENTS = {
+    "fieldSelector": (
+        "involvedObject.kind=Pod,type=Warning,reason!=FailedScheduling,reason!=Unhealthy"
+    )
+}
+PENDING = {"fieldSelector": "status.phase=Pending"}
+ATTACHMENTS = "/apis/storage.k8s.io/v1/volumeattachments"
+# What a kubelet reports besides the cause, and mostly later.
+VAGUE = ("Back-off ", "Error: ", "error killing pod: ")
+# What differs in the words of one cause: ids, numbers, and the parts of names that are made.
+_VARIES = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{12,}|\d+")
+
+
+def folded(text, *names):
+    """Return a text without these names, ids and numbers, so that equal causes are equal.
+
+    A short name may be a part of any word.
+    """
+    for name in names:
+        if name and len(name) >= SHORT:
+            text = text.replace(name, "*")
+    return _VARIES.sub("#", text)
+
+
+def state_of(item):
+    """Return (state, message) of a pod as kubectl shows it: that of its first container to wait."""
+    status = item.get("status") or {}
+    for container in dicts(status.get("initContainerStatuses")):
+        if not _is_done(container):
+            reason, message = _waiting(container)
+            return "Init:" + (reason or "Running"), message
+    for container in dicts(status.get("containerStatuses")):
+        reason, message = _waiting(container)
+        if reason:
+            return reason, message
+    return CREATING, ""
+
+
+def _is_done(container):
+    """Return whether an init container is completed, or is a sidecar that has started."""
+    ended = (container.get("state") or {}).get("terminated")
+    if ended:
+        return ended.get("exitCode") == 0
+    return bool(container.get("started"))
+
+
+def _waiting(container):
+    """Return (reason, message) of what a container waits for; empty where it does not wait."""
+    state = container.get("state") or {}
+    if state.get("terminated"):
+        return "Error", str(state["terminated"].get("message") or "")
+    waiting = state.get("waiting")
+    if not isinstance(waiting, dict):
+        return "", ""
+    reason = one_line(waiting.get("reason") or CREATING, 80)
+    if reason == INITIALIZING:
+        reason = CREATING
+    return reason, str(waiting.get("message") or "")
+
+
+def _node_of(item):
+    """Return the node that has accepted a pod, None where none has, or the pod is deleted."""
+    meta, spec, status = (item.get(name) or {} for name in ("metadata", "spec", "status"))
+    if meta.get("deletionTimestamp") or not status.get("startTime"):
+        return None
+    return one_line(spec.get("nodeName") or "", 253) or None
+
+
+def _is_full(rows, key, most):
+    return key not in rows and len(rows) >= most
+
+
+class _Waiting:
+    """The pods that wait on their nodes, one row for each node, owner and state."""
+
+    def __init__(self):
+        self.rows, self.nodes, self.row_by_uid = {}, {}, {}
+        self.read, self.is_cut = 0, False
+
+    def take_all(self, api):
+        """Take the Pending pods that the API lists, bounded."""
+        for item in api.items("/api/v1/pods", PENDING, unmanaged=True):
+            if self.read >= MAX_READ:
+                self.is_cut = True
+                break
+            self.read += 1
+            self.take(item)
+
+    def take(self, item):
+        """Take a pod that a kubelet has accepted: the kubelet sets its startTime."""
+        meta, status = item.get("metadata") or {}, item.get("status") or {}
+        node, uid = _node_of(item), meta.get("uid")
+        if node is None or uid in self.row_by_uid:  # the list may have begun again
+            return
+        self.nodes[node] = self.nodes.get(node, 0) + 1
+        state, message = state_of(item)
+        key = (node, meta.get("namespace"), pending.owner_of(item), state)
+        if _is_full(self.rows, key, MAX_ROWS):
+            self.is_cut = True
+            return
+        row = self.rows.setdefault(
+            key,
+            {
+                "node": node,
+                "namespace": key[1],
+                "owner": key[2],
+                "state": state,
+                "pods": 0,
+                "names": [],
+                "since": None,
+                "message": files.masked_text(one_line(message, 2 * MAX_TEXT), MAX_TEXT),
+                "event": None,
+            },
+        )
+        self.row_by_uid[uid] = row
+        row["pods"] += 1
+        if len(row["names"]) < MAX_NAMES:
+            row["names"].append(meta.get("name"))
+        row["since"] = min(row["since"] or status["startTime"], status["startTime"])
+
+
+class _Events:
+    """The events about pods, one row for each node, reason and folded message."""
+
+    def __init__(self, row_by_uid):
+        self.row_by_uid, self.rows, self.is_cut = row_by_uid, {}, False
+
+    def take_all(self, api):
+        """Take the events that the API lists, bounded."""
+        for number, item in enumerate(api.items("/api/v1/events", EVENTS)):
+            if number >= MAX_EVENTS:
+                self.is_cut = True
+                break
+            if item.get("reason") in REASONS:
+                self._take(item)
+
+    def _take(self, item):
+        about, event = item.get("involvedObject") or {}, pod.event_of(item)
+        uid, text = about.get("uid"), one_line(event["message"], MAX_TEXT)
+        waiting = self.row_by_uid.get(uid)
+        if waiting is not None:
+            _add_event(waiting, event, text)
+        node = (waiting or {}).get("node") or event["host"]
+        if not node:
+            return
+        key = (node, event["reason"], folded(text, about.get("name"), about.get("namespace"), uid))
+        if _is_full(self.rows, key, MAX_EVENT_ROWS):
+            self.is_cut = True
+            return
+        row = self.rows.setdefault(key, {"count": 0, "uids": set(), "last": "", "first": None})
+        _count(row, event, uid)
+        if (event["last"] or "") >= row["last"]:
+            row.update(last=event["last"] or "", message=text, pod=_name(about))
+
+    def sent(self):
+        """Return the rows of which most pods wait now, bounded, the largest first."""
+        rows = [
+            {
+                "node": one_line(node, 253),
+                "reason": one_line(reason, 80),
+                "message": row["message"],
+                "pod": row["pod"],
+                "count": row["count"],
+                "pods": len(row["uids"]),
+                "waiting": sum(uid in self.row_by_uid for uid in row["uids"]),
+                "first": row["first"],
+                "last": row["last"] or None,
+            }
+            for (node, reason, _dummy), row in self.rows.items()
+        ]
+        rows.sort(key=lambda row: (-row["waiting"], -row["count"], row["node"], row["message"]))
+        self.is_cut = self.is_cut or len(rows) > MAX_SENT
+        return rows[:MAX_SENT]
+
+
+def _count(row, event, uid):
+    row["count"] += event["count"]
+    if len(row["uids"]) < MAX_UIDS:
+        row["uids"].add(uid)
+    row["first"] = min(filter(None, (row["first"], event["first"])), default=None)
+
+
+def _add_event(row, event, text):
+    """Keep the newest event about a row's pods, but none that says less than the one before."""
+    former = row["event"]
+    if former is not None:
+        if text.startswith(VAGUE) and not former["message"].startswith(VAGUE):
+            return
+        is_better = former["message"].startswith(VAGUE) and not text.startswith(VAGUE)
+        if not is_better and (event["last"] or "") < (former["last"] or ""):
+            return
+    row["event"] = {"reason": event["reason"], "message": text, "last": event["last"]}
+
+
+def _name(about):
+    return "{}/{}".format(about.get("namespace"), about.get("name"))
+
+
+def on_node(api, name):
+    """Return {state: pods} of all pods of a node, as kubectl shows them; None if unknown."""
+    counts = {}
+    query = {"fieldSelector": "spec.nodeName=" + name, "includeObject": "None"}
+    for number, item in enumerate(api.items("/api/v1/pods", query, accept=TABLE, restarts=0)):
+        if number >= MAX_ON_NODE or not isinstance(item.get("Status"), str):
+            return None
+        state = one_line(item["Status"], 80)
+        counts[state] = counts.get(state, 0) + 1
+    return counts
+
+
+def attachments(api):
+    """Return (what the API has of volumes that are attached to nodes, cut); (None, cut) if denied.
+
+    Only those count that are not well, or whose volume is meant for two nodes.
+    """
+    rows = []
+    try:
+        for number, item in enumerate(api.items(ATTACHMENTS, unmanaged=True)):
+            if number >= MAX_ATTACHMENTS:
+                return _disputed(rows), True
+            rows.append(_attachment(item))
+    except ApiError as error:
+        if error.status not in ("denied", "absent"):
+            raise
+        return None, error.status == "denied"
+    return _disputed(rows), len(rows) > MAX_ATTACHMENTS_SENT
+
+
+def _attachment(item):
+    meta, spec, status = (item.get(name) or {} for name in ("metadata", "spec", "status"))
+    error = status.get("attachError") or status.get("detachError") or {}
+    return {
+        "name": _text(meta, "name"),
+        "node": _text(spec, "nodeName"),
+        "attacher": _text(spec, "attacher"),
+        "volume": _text(spec.get("source") or {}, "persistentVolumeName"),
+        "attached": bool(status.get("attached")),
+        "deleted": meta.get("deletionTimestamp"),
+        "error": files.masked_text(_text(error, "message", MAX_TEXT), MAX_TEXT),
+    }
+
+
+def _text(values, name, limit=253):
+    return one_line(values.get(name) or "", limit)
+
+
+def _disputed(rows):
+    """Return the rows that matter first: those that are not well, then those that are attached."""
+    rows.sort(key=lambda row: (not row["error"], not row["deleted"], row["volume"], row["node"]))
+    return rows[:MAX_ATTACHMENTS_SENT]
+
+
+def collect(api, ended):
+    """Return (data, truncated).
+
+    `ended(error)` returns whether an error may cut the answer short instead of costing all of it.
+    """
+    search = _Search(api, ended)
+    search.until_cut(search.waiting.take_all)
+    events = _Events(search.waiting.row_by_uid)
+    search.until_cut(events.take_all)
+    rows = events.sent()
+    data = {
+        "read": search.waiting.read,
+        "pods": sorted(search.waiting.rows.values(), key=_order)[:MAX_SENT],
+        "events": rows,
+        "nodes": [],
+        "attachments": None,
+    }
+    search.until_cut(lambda _api: search.fill_nodes(data))
+    if any(row["reason"] in ATTACHING for row in rows):
+        search.until_cut(lambda _api: search.fill_attachments(data))
+    is_cut = search.is_cut or search.waiting.is_cut or events.is_cut
+    return data, is_cut or len(search.waiting.rows) > MAX_SENT
+
+
+def _order(row):
+    return -row["pods"], row["node"], str(row["namespace"]), str(row["owner"]), row["state"]
+
+
+class _Search:
+    """A reading in parts, each of which may be the one that the time limit ends."""
+
+    def __init__(self, api, ended):
+        self.api, self.ended = api, ended
+        self.waiting, self.is_cut = _Waiting(), False
+
+    def until_cut(self, read):
+        """Read a part, or note that it was cut."""
+        try:
+            read(self.api)
+        except Exception as error:  # pylint: disable=broad-except
+            if not self.ended(error):
+                raise
+            self.is_cut = True
+
+    def fill_nodes(self, data):
+        """Add the states of all pods of the nodes on which most pods wait."""
+        counts = self.waiting.nodes
+        names = sorted(counts, key=lambda name: (-counts[name], name))
+        self.is_cut = self.is_cut or len(names) > MAX_NODES
+        for name in names[:MAX_NODES]:
+            row = {"node": name, "waiting": counts[name], "states": None}
+            data["nodes"].append(row)
+            row["states"] = on_node(self.api, name)
+
+    def fill_attachments(self, data):
+        """Add what the API has of volumes that are attached to nodes."""
+        data["attachments"], is_cut = attachments(self.api)
+        self.is_cut = self.is_cut or is_cut

@@ -1,0 +1,249 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Check pods that a node accepted and that do not start (KM600, and KM610: the workload's own)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ...evidence.answers.cluster.pod_start import PodEvents, PodStart
+from ...evidence.document import one_line, shell_name
+from ...models import pod_start
+from ...models.api_node import and_others, views
+from ...models.cluster import Cluster
+from ...models.pod_start import Waiting
+from ...models.result import EvidenceRef, Missing
+from ...parsers.pod_start_message import WORKLOAD, Trouble
+from ..base import CheckResult, Detection, causes, cluster_check, without_kubernetes
+from ..node import wording
+
+# A kubelet tries again every few seconds to minutes. Where nothing is reported, images may be
+# large.
+WAITED_SECONDS, SILENT_SECONDS = 300, 900
+OWNERS, PODS, MOST = 2, 3, 10
+SANDBOX = "FailedCreatePodSandBox"
+SHOWN = 5
+
+
+def missing_rows(cluster: Cluster) -> list[Missing]:
+    """Return what is missing to say that no pod waits."""
+    missing = list(cluster.missing("pod_start")) or list(cluster.cut("pod_start"))
+    if not missing and any(row.age is None for row in pod_start.waiting(cluster)):
+        missing = [cluster.missing_answer("pod_start", "error")]
+    return missing
+
+
+@cluster_check(
+    "KM600",
+    "Pods of a node do not start",
+    severity="warning",
+    applies="clusters whose API answers",
+    cluster_needs=("pod_start", "nodes"),
+    current_only=True,
+    same_node=True,
+    explained_by=causes(
+        "KM115",
+        "KM401",
+        "KM402",
+        "KM403",
+        "KM404",
+        "KM405",
+        "KM411",
+        "KM508",
+        "KM512",
+        "KM516",
+        "KM519",
+        "KM520",
+        "KM521",
+        "KM522",
+        "KM523",
+        "KM524",
+        "KM525",
+        "KM527",
+        "KM528",
+        "KM606",
+        "KM608",
+    ),
+)
+def not_starting(cluster: Cluster) -> Iterator[CheckResult]:
+    """KM600: report pods of a node that wait for what is not the workload's own mistake."""
+    if cluster.key is None:
+        yield without_kubernetes()
+        return
+    by_node: dict[str, list[Waiting]] = {}
+    for row in pod_start.waiting(cluster):
+        if _is_late(row):
+            by_node.setdefault(row.node, []).append(row)
+    late = {node: rows for node, rows in by_node.items() if _is_of_node(rows)}
+    hits = [_hit(cluster, node, rows, len(late) - 1) for node, rows in sorted(late.items())]
+    yield CheckResult(tuple(hits), tuple(missing_rows(cluster)))
+
+
+def _is_late(row: Waiting) -> bool:
+    """Tell whether pods wait for too long, and not for the workload."""
+    if row.age is None or row.is_of(WORKLOAD):
+        return False
+    return row.age >= (WAITED_SECONDS if row.trouble else SILENT_SECONDS)
+
+
+def _is_of_node(rows: Sequence[Waiting]) -> bool:
+    """Tell whether the rows are more than one workload's problem.
+
+    No workload can keep its sandbox from being created.
+    """
+    if any(row.row.event is not None and row.row.event.reason == SANDBOX for row in rows):
+        return True
+    pods = sum(row.pods for row in rows)
+    if not any(row.trouble for row in rows):
+        return len(rows) >= OWNERS and pods >= PODS
+    return len({row.owner for row in rows}) >= OWNERS or pods >= PODS
+
+
+def _hit(cluster: Cluster, node: str, rows: Sequence[Waiting], other_nodes: int) -> Detection:
+    pods, main = sum(row.pods for row in rows), _main(rows)
+    event = pod_start.repeated(cluster, node)
+    host = next((wording.host_name(view) for view in views(cluster) if view.name == node), None)
+    since = min((row.row.since or "~" for row in rows), default="")
+    summary = f"{_subject(pods)} of {node} {_verb(pods)} not start{wording.since(since)}"
+    if main.trouble is not None:
+        summary += f": {main.trouble.what}"
+    return Detection(
+        f"{summary}{_quoted(event, main)}; {_others(cluster, other_nodes)}",
+        (*_event_proofs(cluster, event), *_proofs(cluster, rows)),
+        _advice(node, main.trouble),
+        host=host,
+        node=node,
+        severity=_severity(cluster, node, pods),
+    )
+
+
+def _main(rows: Sequence[Waiting]) -> Waiting:
+    """Return the row whose cause most pods have."""
+    pods: dict[str, int] = {}
+    for row in rows:
+        pods[_kind(row)] = pods.get(_kind(row), 0) + row.pods
+    return max(rows, key=lambda row: (row.trouble is not None, pods[_kind(row)], row.pods))
+
+
+def _kind(row: Waiting) -> str:
+    return row.trouble.kind if row.trouble else ""
+
+
+def _subject(pods: int) -> str:
+    return "1 pod" if pods == 1 else f"{pods} pods"
+
+
+def _verb(pods: int) -> str:
+    return "does" if pods == 1 else "do"
+
+
+def _quoted(event: PodEvents | None, main: Waiting) -> str:
+    """Return what is reported most often, with its count, or the message of a pod, as a clause."""
+    if event is not None:
+        return f" ({event.count} times: {one_line(event.message, 300)})"
+    if main.text:
+        return f" ({one_line(main.text, 300)})"
+    return ", and nothing is reported of them"
+
+
+def _others(cluster: Cluster, other_nodes: int) -> str:
+    if other_nodes:
+        return f"pods wait on {_subject_nodes(other_nodes)} too"
+    names = {view.name for view in views(cluster) if view.ready == "True"}
+    return "those of other nodes do" if len(names) > 1 else "it is the only Ready node"
+
+
+def _subject_nodes(count: int) -> str:
+    return "1 other node" if count == 1 else f"{count} other nodes"
+
+
+def _severity(cluster: Cluster, node: str, pods: int) -> str | None:
+    """Return critical where the node does not start most of its pods, or many."""
+    total = pod_start.total(cluster, node)
+    is_most = total is not None and pods >= PODS and 2 * pods >= total
+    return "critical" if is_most or pods >= MOST else None
+
+
+def _advice(node: str, trouble: Trouble | None) -> str:
+    selector = f"spec.nodeName={shell_name(node, 'NODE')}"
+    look = f"kubectl get pods -A -o wide --field-selector {selector} lists them"
+    if trouble is None:
+        return (
+            f"{look}; see kubectl describe pod of one of them, and the journal of kubelet and"
+            " runtime on that node"
+        )
+    return f"{trouble.cure}; {look}"
+
+
+def _event_proofs(cluster: Cluster, event: PodEvents | None) -> list[EvidenceRef]:
+    if event is None:
+        return []
+    text = (
+        f"{one_line(event.reason, 80)}, {event.count} times about {_subject(event.pods)}, last"
+        f" {one_line(event.last, 40)}: {one_line(event.message, 600)}"
+    )
+    about = f"Event of Pod {one_line(event.pod, 320)}"
+    return [EvidenceRef("api", cluster.api_host, object=about, text=text)]
+
+
+def _proofs(cluster: Cluster, rows: Sequence[Waiting]) -> list[EvidenceRef]:
+    ordered = sorted(rows, key=lambda row: (-row.pods, row.row.since or "~", row.owner))
+    proofs = [proof(cluster, row) for row in ordered[:SHOWN]]
+    node = ordered[0].node
+    for counted in cluster.typed(PodStart).nodes:
+        if counted.node == node and counted.states:
+            states = [f"{count} {one_line(state, 80)}" for state, count in counted.states.items()]
+            text = f"its pods: {and_others(sorted(states), 12)}"
+            proofs.append(EvidenceRef("api", cluster.api_host, object=f"Node {node}", text=text))
+    return proofs
+
+
+def proof(cluster: Cluster, row: Waiting) -> EvidenceRef:
+    """Return the pods of one owner that wait, for a report."""
+    names = ", ".join(one_line(name, 253) for name in row.row.names)
+    text = (
+        f"{_subject(row.pods)} {one_line(row.row.state, 80)} on {row.node} since"
+        f" {one_line(row.row.since, 40)} ({names})"
+    )
+    if row.text:
+        text += f": {row.text}"
+    return EvidenceRef("api", cluster.api_host, object=row.owner, text=text)
+
+
+@cluster_check(
+    "KM610",
+    "Pods do not start because of their own workload",
+    severity="info",
+    applies="clusters whose API answers",
+    cluster_needs=("pod_start",),
+    current_only=True,
+)
+def own_mistake(cluster: Cluster) -> Iterator[CheckResult]:
+    """KM610: report workloads whose pods wait for what they themselves have to provide."""
+    if cluster.key is None:
+        yield without_kubernetes()
+        return
+    rows = [
+        row
+        for row in pod_start.waiting(cluster)
+        if row.is_of(WORKLOAD) and row.age is not None and row.age >= WAITED_SECONDS
+    ]
+    hits: tuple[Detection, ...] = ()
+    if rows:
+        hits = (_own(cluster, rows),)
+    yield CheckResult(hits, tuple(missing_rows(cluster)))
+
+
+def _own(cluster: Cluster, rows: Sequence[Waiting]) -> Detection:
+    owners = list(dict.fromkeys(row.owner for row in rows))
+    causes_by_kind = {row.trouble.kind: row.trouble for row in rows if row.trouble is not None}
+    pods = sum(row.pods for row in rows)
+    reasons = and_others([cause.what for cause in causes_by_kind.values()])
+    cures = and_others([cause.cure for cause in causes_by_kind.values()])
+    return Detection(
+        f"{_subject(pods)} of {and_others(owners)} {_verb(pods)} not start, which is no fault of a"
+        f" node: {reasons}",
+        tuple(proof(cluster, row) for row in rows[:SHOWN]),
+        cures,
+    )

@@ -1,0 +1,137 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Check pods of a node that do not end (KM609) or end again and again (KM611)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ...evidence.answers.cluster.pod_start import PodStart
+from ...evidence.answers.cluster.pod_states import EndingPods, PodStates
+from ...evidence.document import one_line, shell_name
+from ...models import ages
+from ...models.api_node import views
+from ...models.cluster import Cluster
+from ...models.result import EvidenceRef
+from ..base import CheckResult, Detection, causes, cluster_check, without_kubernetes
+from ..node import wording
+
+LATE_SECONDS = 600  # after the grace period: volumes and networks are taken down by then
+CRASHES = ("CrashLoopBackOff", "Init:CrashLoopBackOff", "Error", "Init:Error", "RunContainerError")
+CRASHING, SHARE = 3, 0.5
+KILLS = ("FailedKillPod", "FailedSync")
+
+
+@cluster_check(
+    "KM609",
+    "Pods of a node do not end",
+    severity="warning",
+    applies="clusters whose API answers",
+    cluster_needs=("pod_states", "nodes"),
+    tier="deep",
+    current_only=True,
+    same_node=True,
+    explained_by=causes("KM115", "KM508", "KM512", "KM525"),
+)
+def not_ending(cluster: Cluster) -> Iterator[CheckResult]:
+    """KM609: report nodes whose pods stay Terminating long after their grace period."""
+    if cluster.key is None:
+        yield without_kubernetes()
+        return
+    missing = [*cluster.missing("pod_states"), *cluster.cut("pod_states")]
+    hits = []
+    for row in cluster.typed(PodStates).ending:
+        late = ages.age(cluster, row.since)
+        if row.pods and late is None:
+            missing.append(cluster.missing_answer("pod_states", "error"))
+        elif row.pods > row.finalizers and late is not None and late >= LATE_SECONDS:
+            hits.append(_ending(cluster, row))
+    yield CheckResult(tuple(hits), tuple(missing))
+
+
+def _ending(cluster: Cluster, row: EndingPods) -> Detection:
+    node = one_line(row.node, 253)
+    host = next((wording.host_name(view) for view in views(cluster) if view.name == node), None)
+    names = ", ".join(one_line(name, 320) for name in row.names)
+    text = f"{row.pods} Terminating, the oldest grace period ended at {one_line(row.since, 40)}"
+    if row.finalizers:
+        text += f"; {row.finalizers} of them have a finalizer, which its owner takes away"
+    return Detection(
+        f"{row.pods - row.finalizers} pods of {node} do not end{wording.since(row.since)}: {names}",
+        (
+            EvidenceRef("api", cluster.api_host, object=f"Node {node}", text=text),
+            *_kill_proofs(cluster, node),
+        ),
+        "see what their processes wait for on that node (ps -eo pid,stat,wchan:32,cmd | grep ' D'),"
+        " dead mounts, and what kubelet and runtime log of them; a pod that is deleted by force"
+        f" (--force) is forgotten by the API and may run on: kubectl describe node"
+        f" {shell_name(node, 'NODE')} first",
+        host=host,
+        node=node,
+    )
+
+
+def _kill_proofs(cluster: Cluster, node: str) -> Iterator[EvidenceRef]:
+    for row in cluster.typed(PodStart).events:
+        if row.node == node and row.reason in KILLS:
+            text = f"{one_line(row.reason, 80)}, {row.count} times: {one_line(row.message, 400)}"
+            about = f"Event of Pod {one_line(row.pod, 320)}"
+            yield EvidenceRef("api", cluster.api_host, object=about, text=text)
+            return
+
+
+@cluster_check(
+    "KM611",
+    "Pods of one node end again and again",
+    severity="warning",
+    applies="clusters with two nodes or more whose API answers",
+    cluster_needs=("pod_states", "nodes"),
+    tier="deep",
+    current_only=True,
+    same_node=True,
+    explained_by=causes(
+        "KM115", "KM401", "KM402", "KM404", "KM516", "KM520", "KM523", "KM524", "KM527"
+    ),
+)
+def crashing(cluster: Cluster) -> Iterator[CheckResult]:
+    """KM611: report a node on which pods crash that is alone with it."""
+    if cluster.key is None:
+        yield without_kubernetes()
+        return
+    missing = [*cluster.missing("pod_states"), *cluster.cut("pod_states")]
+    rows = cluster.typed(PodStates).nodes or ()
+    total = sum(_crashes(row.states or {}) for row in rows)
+    hits = [
+        _crashing(cluster, row.node, row.states or {}, total)
+        for row in rows
+        if len(rows) > 1 and _is_alone(row.states or {}, total)
+    ]
+    yield CheckResult(tuple(hits), tuple(missing))
+
+
+def _is_alone(states: Mapping[str, int], total: int) -> bool:
+    """Tell whether a node has more crashes than all others, and many for its pods."""
+    count = _crashes(states)
+    is_many = count >= CRASHING and 4 * count >= sum(states.values())
+    return is_many and count > SHARE * total
+
+
+def _crashes(states: Mapping[str, int]) -> int:
+    return sum(states.get(state, 0) for state in CRASHES)
+
+
+def _crashing(cluster: Cluster, name: str, states: Mapping[str, int], total: int) -> Detection:
+    node, count = one_line(name, 253), _crashes(states)
+    host = next((wording.host_name(view) for view in views(cluster) if view.name == node), None)
+    listed = ", ".join(f"{states[state]} {one_line(state, 80)}" for state in sorted(states))
+    selector = f"spec.nodeName={shell_name(node, 'NODE')}"
+    return Detection(
+        f"{count} of {sum(states.values())} pods of {node} end again and again; on all other nodes"
+        f" together {total - count}",
+        (EvidenceRef("api", cluster.api_host, object=f"Node {node}", text=f"its pods: {listed}"),),
+        "see the end of the logs of two of them (kubectl logs --previous): what they have in common"
+        f" is the node's; kubectl get pods -A -o wide --field-selector {selector} lists them",
+        host=host,
+        node=node,
+    )

@@ -1,0 +1,404 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a kubelet's texts say of a pod that does not start: the cause, and whose it is. Pure.
+
+The texts are those of kubelets 1.14 to 1.36, containerd 1.4 to 2.2, CRI-O and dockershim, and of
+the reference plugins of the CNI.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from . import errno_message
+
+# Whose mistake it is: the workload's own, or that of the node (and what it reaches).
+WORKLOAD, NODE = "workload", "node"
+SERVICES, CGROUP_DRIVER, NO_ADDRESS, NO_PLUGIN, NO_CONFIGURATION = (
+    "services_unread",
+    "cgroup_driver",
+    "no_address",
+    "cni_program_missing",
+    "cni_not_set_up",
+)
+SANDBOX_IMAGE, RESERVED, CNI_DAEMON, RUNTIME, DEADLINE, CREATE, ERRNO = (
+    "sandbox_image",
+    "name_reserved",
+    "cni_daemon",
+    "runtime_unreachable",
+    "deadline",
+    "create_failed",
+    "errno",
+)
+RATE, UNAUTHORIZED, NOT_FOUND, DNS, CERTIFICATE, PLAIN_HTTP, REFUSED, TIMEOUT, PULL = (
+    "pull_rate_limit",
+    "pull_unauthorized",
+    "pull_not_found",
+    "pull_dns",
+    "pull_certificate",
+    "pull_plain_http",
+    "pull_refused",
+    "pull_timeout",
+    "pull_other",
+)
+OBJECT_MISSING, MULTI_ATTACH, NO_DRIVER, MOUNT_SERVER, MOUNT_TIMEOUT, MOUNT = (
+    "object_missing",
+    "multi_attach",
+    "csi_driver_missing",
+    "mount_server",
+    "mount_timeout",
+    "mount_failed",
+)
+SECURITY, IMAGE_NAME, NEVER_PULL, COMMAND, UNREGISTERED = (
+    "security_context",
+    "image_name",
+    "image_never_pull",
+    "command_missing",
+    "objects_unregistered",
+)
+PULL_REASONS = frozenset(
+    (
+        "ErrImagePull",
+        "ImagePullBackOff",
+        "InvalidImageName",
+        "ErrImageNeverPull",
+        "ImageInspectError",
+        "InspectFailed",
+    )
+)
+MOUNT_REASONS = frozenset(("FailedMount", "FailedMapVolume", "FailedAttachVolume"))
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """Why a pod does not start.
+
+    whose: WORKLOAD or NODE
+    what: the cause, as a clause
+    cure: what is done about it
+    """
+
+    kind: str
+    whose: str
+    what: str
+    cure: str
+
+
+def _table(*rows: tuple[str, str, str, str, str]) -> tuple[tuple[re.Pattern[str], Trouble], ...]:
+    return tuple(
+        (re.compile(text, re.IGNORECASE), Trouble(kind, party, summary, cure))
+        for kind, party, text, summary, cure in rows
+    )
+
+
+# In order: the first whose text is found counts.
+_CREATE = _table(
+    (
+        SERVICES,
+        NODE,
+        # kubelet_pods.go, getServiceEnvVarMap, since 1.20
+        r"services have not yet been read at least once",
+        "its kubelet could not read the cluster's Services yet",
+        "see what its kubelet logs of *v1.Service: an API server that is older than the kubelet"
+        " refuses the list",
+    ),
+    (
+        OBJECT_MISSING,
+        WORKLOAD,
+        r"(?:secrets?|configmaps?) \\?\"[^\"]+\" not found|couldn't find key|references"
+        r" non-existent",
+        "a ConfigMap or Secret that they name does not exist, or lacks a key",
+        "make the object, or correct the workload's template",
+    ),
+    (
+        SECURITY,
+        WORKLOAD,
+        r"container has runAsNonRoot|runAsNonRoot and image|must be run as non-root",
+        "their security context forbids what their image does",
+        "correct runAsNonRoot and runAsUser in the workload's template, or the image's user",
+    ),
+    (
+        COMMAND,
+        WORKLOAD,
+        # runc, libcontainer/standard_init_linux.go
+        r"exec: \\*\"[^\"]*\": |executable file not found|exec format error",
+        "their image lacks the command that they run, or is of another architecture",
+        "correct the command or the image in the workload's template",
+    ),
+    (
+        CGROUP_DRIVER,
+        NODE,
+        r"expected cgroupsPath to be of format|receive slice as parent|received slice as parent",
+        "kubelet and runtime have different cgroup drivers",
+        "give both the same driver (KM516, KM524)",
+    ),
+    (
+        NO_ADDRESS,
+        NODE,
+        # host-local (allocator.go); the VPC CNI of AWS; Calico; Cilium
+        r"no IP addresses available in (?:range set|network)|failed to allocate for range|failed to"
+        r" assign an IP address to container|no more free IP addresses|failed to request \d+ IPv|"
+        r"all .{0,40}(?:pools|ip addresses) .{0,20}exhausted|range is full|no IPs available",
+        "its network plugin has no address left for pods",
+        "see how many addresses are taken, and by what that is no pod any more (KM602)",
+    ),
+    (
+        NO_PLUGIN,
+        NODE,
+        # libcni invoke/find.go
+        r"failed to find plugin \\?\"[^\"\\]+\\?\" in path",
+        "a program that the CNI configuration names is missing",
+        "put the program back into the folder that the message names (KM604)",
+    ),
+    (
+        NO_CONFIGURATION,
+        NODE,
+        r"cni plugin not initialized|cni config uninitialized|no networks? (?:config )?found in|No"
+        r" CNI configuration file|network is not ready",
+        "its runtime has no CNI configuration",
+        "see the network plugin's pod on that node (KM519)",
+    ),
+    (
+        SANDBOX_IMAGE,
+        NODE,
+        r"failed to get sandbox image|failed (?:pulling|to pull) (?:sandbox |infra )?image"
+        r" \\?\"\S*pause|unable to pull (?:sandbox|pause) image|creating pod sandbox: .{0,80}pause",
+        "the runtime lacks the image of the sandbox and cannot pull it",
+        "pull the image that the message names on that node, or let the runtime use one that it"
+        " reaches (KM605)",
+    ),
+    (
+        RESERVED,
+        NODE,
+        # containerd pkg/cri/server (registrar); CRI-O; docker
+        r"failed to reserve (?:sandbox|container) name|name \\?\"?[^\"]*\\?\"? is reserved for|"
+        r"(?:is|already) in use by container",
+        "the runtime still works on an earlier attempt to create the same sandbox or container",
+        "the earlier attempt is stuck: see what the runtime waits for (its disk, a program of the"
+        " CNI, a process in state D: KM607)",
+    ),
+    (
+        RUNTIME,
+        NODE,
+        r"(?:containerd|crio|cri-?dockerd|dockershim|docker)\.sock|cannot connect to the docker"
+        r" daemon|transport is closing|ttrpc: closed",
+        "the kubelet does not reach its runtime, or the runtime its own helper",
+        "see the runtime of that node (KM508)",
+    ),
+    (
+        CNI_DAEMON,
+        NODE,
+        r"error getting ClusterInformation|stat /var/lib/calico/nodename|open /run/flannel/subnet"
+        r"\.env|unable to connect to Cilium|cilium-agent|multus|plugin type=\\?\"[^\"]+\\?\" "
+        r".{0,80}(?:failed|unauthorized)|networkPlugin cni failed|failed to (?:set ?up|destroy) "
+        r"(?:pod|network)|ovn-kubernetes|dial unix /\S*(?:cni|ipam|aws-node|calico)\S*",
+        "its network plugin fails",
+        "see the network plugin's pod on that node, and what it logs",
+    ),
+    (
+        DEADLINE,
+        NODE,
+        r"context deadline exceeded|DeadlineExceeded|operation timeout|i/o timeout|timed out",
+        "the runtime or its network plugin does not answer in time",
+        "see what the runtime waits for: its disk, the network plugin's pod, processes in state D"
+        " (KM607)",
+    ),
+    (
+        CREATE,
+        NODE,
+        r"(?:OCI runtime|runc|crun) create failed|failed to create (?:shim|containerd|runc) |"
+        r"failed to (?:create|start|run) (?:pod sandbox|sandbox|containerd task|container)",
+        "the runtime cannot create their containers",
+        "the message says what fails",
+    ),
+)
+_PULL = _table(
+    (
+        IMAGE_NAME,
+        WORKLOAD,
+        r"InvalidImageName|couldn't parse image|invalid reference format",
+        "the name of their image is invalid",
+        "correct the image in the workload's template",
+    ),
+    (
+        NEVER_PULL,
+        WORKLOAD,
+        r"ErrImageNeverPull|is not present with pull policy of Never",
+        "their image is not on the node, and imagePullPolicy is Never",
+        "bring the image to the node, or change imagePullPolicy",
+    ),
+    (
+        RATE,
+        NODE,
+        r"toomanyrequests|429 Too Many|rate limit",
+        "the registry's rate limit is reached",
+        "pull as a user of the registry (imagePullSecrets), or through a mirror",
+    ),
+    (
+        CERTIFICATE,
+        NODE,
+        r"x509:|certificate (?:signed by unknown|has expired|is not)|tls: failed to verify",
+        "the registry's certificate is refused",
+        "give the runtime of that node the registry's authority, and see the node's clock",
+    ),
+    (
+        PLAIN_HTTP,
+        NODE,
+        r"server gave HTTP response to HTTPS client",
+        "the registry speaks plain HTTP, and the runtime of that node asks by HTTPS",
+        "configure that registry in the runtime as plain HTTP (hosts.toml of containerd), as on"
+        " other nodes",
+    ),
+    (
+        DNS,
+        NODE,
+        r"no such host|server misbehaving|temporary failure in name resolution|lookup \S+ on \S+",
+        "the node cannot resolve the registry's name",
+        "see the node's resolver (/etc/resolv.conf), not the cluster's DNS: the runtime pulls from"
+        " the host's network",
+    ),
+    (
+        REFUSED,
+        NODE,
+        r"connection refused|no route to host|network is unreachable|connection reset|proxyconnect",
+        "the node does not reach the registry",
+        "see the way from that node to the registry: routes, firewall, proxy of the runtime's unit",
+    ),
+    (
+        UNAUTHORIZED,
+        WORKLOAD,
+        r"pull access denied|authentication required|no basic auth|unauthorized|\b401\b|"
+        r"403 Forbidden|insufficient_scope|denied: ",
+        "the registry refuses them their image",
+        "see imagePullSecrets of the workload and its service account, and the name of the image",
+    ),
+    (
+        NOT_FOUND,
+        WORKLOAD,
+        r"manifest unknown|manifest for \S+ not found|\bnot found\b|repository does not exist",
+        "their image is not in the registry",
+        "correct the image's name or tag in the workload's template, or push it",
+    ),
+    (
+        TIMEOUT,
+        NODE,
+        r"i/o timeout|deadline exceeded|DeadlineExceeded|Client\.Timeout|TLS handshake timeout|"
+        r"\bEOF\b",
+        "the registry does not answer that node in time",
+        "see the way from that node to the registry: routes, firewall, proxy of the runtime's unit",
+    ),
+)
+_MOUNT = _table(
+    (
+        UNREGISTERED,
+        NODE,
+        # util/manager/cache_based_manager.go; volume/secret, volume/configmap
+        r"\" not registered|failed to sync (?:secret|configmap) cache",
+        "its kubelet does not have the ConfigMaps and Secrets of pods that it starts",
+        "see whether that kubelet reaches the API server, and what it logs of it",
+    ),
+    (
+        MULTI_ATTACH,
+        NODE,
+        # volume/attachdetach reconciler
+        r"Multi-Attach error",
+        "their volume is still attached to another node",
+        "see the node that holds it (KM606)",
+    ),
+    (
+        OBJECT_MISSING,
+        WORKLOAD,
+        r"(?:secrets?|configmaps?|persistentvolumeclaim) \\?\"[^\"]+\" not found|references"
+        r" non-existent",
+        "a ConfigMap, Secret or claim that they name does not exist",
+        "make the object, or correct the workload's template",
+    ),
+    (
+        NO_DRIVER,
+        NODE,
+        r"not found in the list of registered CSI drivers|no volume plugin matched",
+        "the volume's driver is not registered with the kubelet of that node",
+        "see the driver's pod on that node (its DaemonSet), and its registration socket in"
+        " /var/lib/kubelet/plugins_registry",
+    ),
+    (
+        MOUNT_SERVER,
+        NODE,
+        r"mount\.nfs|mount\.cifs|connection timed out|no route to host|connection refused|"
+        r"stale file handle|transport endpoint is not connected",
+        "the server of a network file system does not answer that node",
+        "see the way from that node to the server that the message names, and dead mounts (KM607)",
+    ),
+    (
+        MOUNT_TIMEOUT,
+        NODE,
+        r"timed out waiting for the condition|context deadline exceeded|unable to attach or mount"
+        r" volumes|unmounted volumes=",
+        "a volume is not attached or mounted in time",
+        "see the other events of the pod, the driver's pod on that node and the attacher's log",
+    ),
+    (
+        MOUNT,
+        NODE,
+        r"MountVolume|mount failed|SetUp failed|AttachVolume",
+        "a volume cannot be mounted",
+        "the message says what fails",
+    ),
+)
+
+
+def trouble(reason: str, message: str) -> Trouble | None:
+    """Return why a pod waits, by an event's reason or a container's, and its message.
+
+    None: the text names no cause.
+    """
+    if reason in MOUNT_REASONS:
+        return _of_mount(message)
+    if is_pull(reason, message):
+        return _of_pull(reason, message)
+    return _of_create(message)
+
+
+def is_pull(reason: str, message: str) -> bool:
+    """Tell whether a text is about the image of a container, and not about that of a sandbox."""
+    if reason in PULL_REASONS:
+        return True
+    about_image = re.search(r"(?:pull|unpack|inspect)\w* image", message, re.IGNORECASE)
+    return about_image is not None and "andbox" not in message
+
+
+def vague(message: str) -> bool:
+    """Tell whether a text only says that something is tried again."""
+    return message.startswith(("Back-off ", "Error: ", "back-off ")) or not message
+
+
+def _of_mount(message: str) -> Trouble | None:
+    return _first(_MOUNT, message) or _of_errno(message)
+
+
+def _of_pull(reason: str, message: str) -> Trouble | None:
+    cause = _of_errno(message) or _first(_PULL, f"{reason}: {message}")
+    if cause is not None or vague(message):
+        return cause
+    return Trouble(PULL, NODE, "their image cannot be pulled", "the message says what fails")
+
+
+def _of_create(message: str) -> Trouble | None:
+    """Return the cause of a sandbox or container; an errno says more than that it failed."""
+    cause = _first(_CREATE, message)
+    if cause is None or cause.kind in (CREATE, RESERVED, CNI_DAEMON, DEADLINE):
+        return _of_errno(message) or cause
+    return cause
+
+
+def _of_errno(message: str) -> Trouble | None:
+    explained = errno_message.explanation(message)
+    if explained is None:
+        return None
+    return Trouble(ERRNO, NODE, *explained)
+
+
+def _first(table: tuple[tuple[re.Pattern[str], Trouble], ...], text: str) -> Trouble | None:
+    return next((cause for pattern, cause in table if pattern.search(text)), None)

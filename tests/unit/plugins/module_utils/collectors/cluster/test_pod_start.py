@@ -1,0 +1,251 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Pods that a kubelet accepted and that do not start, with the events about them."""
+
+import json
+
+import pytest
+
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.cluster import (
+    pod_start,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi.client import ApiError
+from tests.unit.support.listed_pods import Lists
+
+SINCE = "2027-01-15T07:30:00Z"
+SANDBOX = "FailedCreatePodSandBox"
+NO_ADDRESS = (
+    'Failed to create pod sandbox: rpc error: code = Unknown desc = failed to setup network "4f1d0c'
+    '22aa771bc": no IP addresses available in range set: 10.244.1.1-10.244.1.254'
+)
+
+
+def waiting(reason, message=None, name="app"):
+    return {"name": name, "state": {"waiting": {"reason": reason, "message": message}}}
+
+
+def pod(name="a", node="w1", containers=(), owner="ReplicaSet", init=(), since=SINCE, **meta):
+    return {
+        "metadata": {
+            "namespace": "n",
+            "name": name,
+            "uid": "uid-" + name,
+            "ownerReferences": [{"kind": owner, "name": "rs", "controller": True}] if owner else [],
+            **meta,
+        },
+        "spec": {"nodeName": node},
+        "status": {
+            "startTime": since,
+            "containerStatuses": list(containers),
+            "initContainerStatuses": list(init),
+        },
+    }
+
+
+def event(name="a", reason=SANDBOX, message=NO_ADDRESS, last="2027-01-15T07:59:00Z", **more):
+    return {
+        "reason": reason,
+        "message": message,
+        "count": 3,
+        "firstTimestamp": "2027-01-15T07:31:00Z",
+        "lastTimestamp": last,
+        "involvedObject": {"kind": "Pod", "namespace": "n", "name": name, "uid": "uid-" + name},
+        "source": {"component": "kubelet", "host": "w1"},
+        **more,
+    }
+
+
+def table(*states):
+    return [{"Status": state} for state in states]
+
+
+def collect(pods=(), events=(), nodes=None, attachments=()):
+    api = Lists(
+        {
+            "status.phase=Pending": pods,
+            "involvedObject.kind=Pod": events,
+            **{"spec.nodeName=" + name: rows for name, rows in (nodes or {}).items()},
+            pod_start.ATTACHMENTS: attachments,
+        }
+    )
+    data, cut = pod_start.collect(api, lambda error: error.status == "timeout")
+    json.dumps(data)
+    return data, cut, api
+
+
+@pytest.mark.parametrize(
+    ("item", "state"),
+    [
+        (pod(), ("ContainerCreating", "")),
+        (pod(containers=[waiting("ContainerCreating")]), ("ContainerCreating", "")),
+        (pod(containers=[waiting("PodInitializing")]), ("ContainerCreating", "")),
+        (pod(containers=[waiting("ErrImagePull", "x")]), ("ErrImagePull", "x")),
+        (
+            pod(containers=[{"state": {"running": {}}}, waiting("ImagePullBackOff", "y")]),
+            ("ImagePullBackOff", "y"),
+        ),
+        (
+            pod(init=[waiting("CrashLoopBackOff", "z")], containers=[waiting("PodInitializing")]),
+            ("Init:CrashLoopBackOff", "z"),
+        ),
+        (pod(init=[{"state": {"running": {}}}]), ("Init:Running", "")),
+        (pod(init=[{"state": {"running": {}}, "started": True}]), ("ContainerCreating", "")),
+        (
+            pod(init=[{"state": {"terminated": {"exitCode": 0}}}]),
+            ("ContainerCreating", ""),
+        ),
+        (
+            pod(init=[{"state": {"terminated": {"exitCode": 1, "message": "no"}}}]),
+            ("Init:Error", "no"),
+        ),
+        ({"status": {"containerStatuses": [{"state": {"waiting": 1}}]}}, ("ContainerCreating", "")),
+        ({}, ("ContainerCreating", "")),
+    ],
+)
+def test_the_state_is_that_of_kubectl(item, state):
+    assert pod_start.state_of(item) == state
+
+
+def test_what_differs_for_each_pod_is_folded():
+    text = "failed for app-0f9 of 0123456789abcdef at 10.0.0.1, container c"
+    assert (
+        pod_start.folded(text, "app-0f9", "c", None) == "failed for * of # at #.#.#.#, container c"
+    )
+
+
+def test_pods_of_one_owner_and_state_are_one_row_of_their_node():
+    data, cut, _api = collect(
+        [
+            pod("a"),
+            pod("b", since="2027-01-15T07:00:00Z"),
+            pod("c", node="w2"),
+            pod("d", containers=[waiting("ErrImagePull", "no such host")]),
+            pod("e", owner=None),
+            pod("b"),  # the list began again
+            pod("gone", deletionTimestamp=SINCE),
+            pod("waits", node=None),
+            pod("silent", since=None),
+        ],
+        nodes={"w1": table("Running", "Running", "ContainerCreating"), "w2": []},
+    )
+    assert not cut
+    assert data["read"] == 9
+    assert [
+        (row["node"], row["owner"], row["state"], row["pods"], row["names"], row["since"])
+        for row in data["pods"]
+    ] == [
+        ("w1", "ReplicaSet/rs", "ContainerCreating", 2, ["a", "b"], "2027-01-15T07:00:00Z"),
+        ("w1", None, "ContainerCreating", 1, ["e"], SINCE),
+        ("w1", "ReplicaSet/rs", "ErrImagePull", 1, ["d"], SINCE),
+        ("w2", "ReplicaSet/rs", "ContainerCreating", 1, ["c"], SINCE),
+    ]
+    assert data["nodes"] == [
+        {"node": "w1", "waiting": 4, "states": {"Running": 2, "ContainerCreating": 1}},
+        {"node": "w2", "waiting": 1, "states": {}},
+    ]
+    assert data["attachments"] is None
+
+
+def test_events_with_one_cause_are_one_row():
+    other = NO_ADDRESS.replace("4f1d0c22aa771bc", "0b0b0b0b0b0b0b")
+    data, _cut, _api = collect(
+        [pod("a"), pod("b")],
+        [
+            event("a"),
+            event("b", message=other, last="2027-01-15T07:59:30Z"),
+            event("ended", message=other),
+            event("a", reason="BackOff", message="Back-off restarting failed container"),
+            event("a", reason="Unhealthy"),
+            event("x", source={}),
+            {},
+        ],
+        {"w1": table("ContainerCreating")},
+    )
+    first, second = data["events"]
+    assert (first["reason"], first["count"], first["pods"], first["waiting"]) == (SANDBOX, 9, 3, 2)
+    assert (first["message"], first["pod"], first["last"]) == (
+        other,
+        "n/b",
+        "2027-01-15T07:59:30Z",
+    )
+    assert second["reason"] == "BackOff"
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_row_has_the_newest_event_that_says_a_cause(turned):
+    events = [
+        event(message="older", last="2027-01-15T07:40:00Z"),
+        event(message="newest", last="2027-01-15T07:41:00Z"),
+        event(message="Back-off pulling image", reason="BackOff", last="2027-01-15T07:59:00Z"),
+    ]
+    data, _cut, _api = collect([pod()], events[::-1] if turned else events, {"w1": []})
+    assert data["pods"][0]["event"] == {
+        "reason": SANDBOX,
+        "message": "newest",
+        "last": "2027-01-15T07:41:00Z",
+    }
+
+
+def test_volumes_that_are_attached_are_read_where_one_cannot_be():
+    attachment = {
+        "metadata": {"name": "csi-1", "deletionTimestamp": SINCE},
+        "spec": {
+            "attacher": "x.csi.example",
+            "nodeName": "w2",
+            "source": {"persistentVolumeName": "pvc-1"},
+        },
+        "status": {"attached": True, "detachError": {"message": "password=hunter2 refused"}},
+    }
+    data, _cut, _api = collect(
+        [pod()], [event(reason="FailedAttachVolume")], {"w1": []}, [attachment]
+    )
+    assert data["attachments"] == [
+        {
+            "name": "csi-1",
+            "node": "w2",
+            "attacher": "x.csi.example",
+            "volume": "pvc-1",
+            "attached": True,
+            "deleted": SINCE,
+            "error": "password=***************",
+        }
+    ]
+    denied = [ApiError("denied", "HTTP 403", 403)]
+    data, cut, _api = collect([pod()], [event(reason="FailedMount")], {"w1": []}, denied)
+    assert (data["attachments"], cut) == (None, True)
+
+
+def test_no_secret_is_in_a_message():
+    text = "cannot log in: password=hunter2 at https://me:hunter2@db"
+    data, _cut, _api = collect(
+        [pod(containers=[waiting("CreateContainerError", text)])], [event(message=text)], {"w1": []}
+    )
+    assert "hunter2" not in json.dumps(data)
+
+
+def test_a_node_whose_table_is_none_has_no_states():
+    data, _cut, _api = collect([pod()], (), {"w1": [{"metadata": {}}]})
+    assert data["nodes"][0]["states"] is None
+
+
+def test_it_is_bounded(monkeypatch):
+    for name, most in (("MAX_READ", 6), ("MAX_ROWS", 3), ("MAX_NODES", 1), ("MAX_EVENT_ROWS", 2)):
+        monkeypatch.setattr(pod_start, name, most)
+    pods = [pod(str(number), node=f"w{number}", owner=None) for number in range(9)]
+    data, cut, api = collect(
+        pods, [event(name, message=name * 9 + "z") for name in "ghijk"], {"w0": [], "w1": []}
+    )
+    assert cut
+    assert (data["read"], len(data["pods"]), len(data["nodes"])) == (6, 3, 1)
+    assert len(data["events"]) == 2
+    assert len(api.asked) == 3
+
+
+def test_a_time_limit_keeps_what_was_read():
+    timeout = ApiError("timeout", "no answer within the time limit")
+    data, cut, _api = collect([pod("a"), timeout], [event("a"), timeout], {"w1": [timeout]})
+    assert cut
+    assert (len(data["pods"]), len(data["events"])) == (1, 1)
+    with pytest.raises(ApiError):
+        collect([ApiError("denied", "HTTP 403", 403)])

@@ -1,0 +1,151 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Pods that a node does not start, KM600, and those whose own workload is the reason, KM610."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.support import waiting_pods
+from tests.unit.support.waiting_pods import judged, wait
+
+SANDBOX = "FailedCreatePodSandBox"
+NO_ADDRESS = "failed to allocate for range 0: no IP addresses available in range set: a-b"
+LATE = "2027-01-15T07:58:00Z"
+NOT_FOUND = 'secret "tls" not found'
+DNS = 'Failed to pull image "reg.example/app:1": dial tcp: lookup reg.example: no such host'
+
+
+@pytest.mark.parametrize("code", ["KM600", "KM610"])
+def test_nothing_to_say(world, code):
+    assert judged(world, code) == (["clear"], [])
+    world.api["collectors"]["pod_start"]["truncated"] = True
+    assert judged(world, code) == (["unknown"], [])
+    del world.api["collectors"]["pod_start"]
+    assert judged(world, code) == (["not judged"], [])
+    world.api.update(status="error", reason="connection refused", collectors={})
+    assert judged(world, code) == (["unknown"], [])
+    world.leave_kubernetes()
+    assert set(judged(world, code)[0]) <= {"not_applicable"}
+
+
+def test_a_sandbox_that_cannot_be_made_is_the_nodes(world):
+    wait(world, event=(SANDBOX, NO_ADDRESS))
+    verdicts, (finding,) = judged(world, "KM600")
+    assert verdicts == ["present"]
+    assert (finding.host, finding.node, finding.severity) == ("w1", "w1", "warning")
+    assert finding.summary.startswith(f"1 pod of w1 does not start since {waiting_pods.SINCE}")
+    assert f"(45 times: {NO_ADDRESS})" in finding.summary
+    assert "those of other nodes do" in finding.summary
+    assert "spec.nodeName=w1" in finding.remedy
+    assert [proof.object for proof in finding.evidence] == [
+        "Event of Pod default/pod-0",
+        "ReplicaSet/app-1 (namespace default)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rows", "verdict"),
+    [
+        # one workload's image may be its own; several workloads are the node's
+        ([{"event": ("Failed", DNS)}], "clear"),
+        ([{"event": ("Failed", DNS)}, {"event": ("Failed", DNS), "owner": "Job/b"}], "present"),
+        ([{"event": ("Failed", DNS), "pods": 3}], "present"),
+        # nothing is reported: images may be large
+        ([{}, {"owner": "Job/b", "pods": 2}], "present"),
+        ([{}, {"owner": "Job/b"}], "clear"),
+        ([{"pods": 9}], "clear"),
+        ([{"since": "2027-01-15T07:50:00Z"}, {"owner": "Job/b", "pods": 2}], "clear"),
+        # young
+        ([{"event": (SANDBOX, NO_ADDRESS), "since": LATE}], "clear"),
+        # the workload's own
+        ([{"state": "CreateContainerConfigError", "message": NOT_FOUND, "pods": 9}], "clear"),
+        ([{"state": "Init:CrashLoopBackOff", "message": "back-off", "pods": 9}], "clear"),
+        # an init container works
+        ([{"state": "Init:Running", "pods": 9}], "clear"),
+        # no age
+        ([{"event": (SANDBOX, NO_ADDRESS), "since": None}], "unknown"),
+    ],
+)
+def test_which_pods_are_the_nodes(world, rows, verdict):
+    for row in rows:
+        wait(world, **row)
+    assert judged(world, "KM600")[0] == [verdict]
+
+
+def test_another_node_with_the_same_is_named(world):
+    wait(world, event=(SANDBOX, NO_ADDRESS))
+    wait(world, node="m1", event=(SANDBOX, NO_ADDRESS))
+    _verdicts, findings = judged(world, "KM600")
+    assert [finding.node for finding in findings] == ["m1", "w1"]
+    assert all("pods wait on 1 other node too" in finding.summary for finding in findings)
+
+
+@pytest.mark.parametrize(
+    ("pods", "states", "severity"),
+    [
+        (3, {"Running": 3, "ContainerCreating": 3}, "critical"),
+        (3, {"Running": 4, "ContainerCreating": 3}, "warning"),
+        (3, {"Running": 3, "ContainerCreating": 3, "Completed": 9}, "critical"),
+        (2, {"ContainerCreating": 2}, "warning"),
+        (10, {"Running": 100}, "critical"),
+    ],
+)
+def test_most_pods_of_a_node_are_critical(world, pods, states, severity):
+    wait(world, pods=pods, event=(SANDBOX, NO_ADDRESS))
+    waiting_pods.states(world, "w1", **states)
+    _verdicts, (finding,) = judged(world, "KM600")
+    assert finding.severity == severity
+    assert finding.evidence[-1].object == "Node w1"
+
+
+def test_the_cause_of_most_pods_is_told(world):
+    wait(world, pods=2, event=("Failed", DNS))
+    wait(world, owner="Job/b", pods=5, event=(SANDBOX, NO_ADDRESS))
+    wait(world, owner="Job/c", pods=1, event=("BackOff", "Back-off pulling image"))
+    _verdicts, (finding,) = judged(world, "KM600")
+    assert "its network plugin has no address left" in finding.summary
+    assert "KM602" in finding.remedy
+
+
+def test_pods_of_which_nothing_is_reported(world):
+    wait(world, pods=2)
+    wait(world, owner="Job/b")
+    _verdicts, (finding,) = judged(world, "KM600")
+    assert "and nothing is reported of them" in finding.summary
+
+
+def test_a_finding_of_the_node_explains_it_and_none_of_another_node(world):
+    wait(world, event=(SANDBOX, "failed to get sandbox image"))
+    for node in ("w1", "m1"):
+        waiting_pods.node_of(world, node).update(
+            ready="False",
+            conditions=[
+                {
+                    "type": "Ready",
+                    "status": "False",
+                    "reason": "KubeletNotReady",
+                    "since": waiting_pods.SINCE,
+                    "message": "cni plugin not initialized" if node == "m1" else "x",
+                }
+            ],
+        )
+    codes = frozenset(("KM600", "KM519"))
+    (finding,) = [row for row in world.judge(faults=codes).findings if row.code == "KM600"]
+    assert finding.because == ()
+    waiting_pods.node_of(world, "w1")["conditions"][0]["message"] = "cni plugin not initialized"
+    (finding,) = [row for row in world.judge(faults=codes).findings if row.code == "KM600"]
+    assert finding.because == ("KM519",)
+
+
+def test_a_workloads_own_mistake_is_no_fault_of_a_node(world):
+    wait(world, state="CreateContainerConfigError", message=NOT_FOUND, pods=2)
+    wait(world, owner="Job/b", state="CrashLoopBackOff", message="back-off 5m0s")
+    wait(world, owner="Job/c", state="ErrImagePull", message="manifest unknown", since=LATE)
+    verdicts, (finding,) = judged(world, "KM610")
+    assert verdicts == ["present"]
+    assert (finding.severity, finding.node) == ("info", None)
+    assert finding.summary.startswith("3 pods of ReplicaSet/app-1 (namespace default), Job/b")
+    assert "does not exist" in finding.summary
+    assert "kubectl logs --previous" in finding.remedy

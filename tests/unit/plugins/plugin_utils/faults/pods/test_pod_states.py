@@ -1,0 +1,78 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Pods of a node that do not end, KM609, and that end again and again, KM611."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.support.waiting_pods import judged, wait
+
+
+def ending(world, **more):
+    row = {"node": "w1", "pods": 2, "since": "2027-01-15T07:00:00Z", "names": ["n/a"]}
+    world.data("api", "pod_states")["ending"] = [{**row, "finalizers": 0, **more}]
+
+
+def states(world, **nodes):
+    world.data("api", "pod_states")["nodes"] = [
+        {"node": node, "states": counts} for node, counts in nodes.items()
+    ]
+
+
+@pytest.mark.parametrize("code", ["KM609", "KM611"])
+def test_nothing_to_say(world, code):
+    assert judged(world, code) == (["clear"], [])
+    world.api["collectors"]["pod_states"]["truncated"] = True
+    assert judged(world, code) == (["unknown"], [])
+    del world.api["collectors"]["pod_states"]
+    assert judged(world, code) == (["not judged"], [])
+    world.leave_kubernetes()
+    assert set(judged(world, code)[0]) <= {"not_applicable"}
+
+
+def test_pods_that_stay_long_after_their_grace_period(world):
+    ending(world, pods=3, finalizers=1)
+    wait(world, event=("FailedKillPod", "error killing pod: DeadlineExceeded"))
+    verdicts, (finding,) = judged(world, "KM609")
+    assert verdicts == ["present"]
+    assert (finding.host, finding.node, finding.severity) == ("w1", "w1", "warning")
+    assert finding.summary.startswith("2 pods of w1 do not end since 2027-01-15T07:00:00Z: n/a")
+    assert "1 of them have a finalizer" in finding.evidence[0].text
+    assert "DeadlineExceeded" in finding.evidence[1].text
+
+
+@pytest.mark.parametrize(
+    ("row", "verdict"),
+    [
+        ({"finalizers": 2}, "clear"),
+        ({"since": "2027-01-15T07:55:00Z"}, "clear"),
+        ({"since": None}, "unknown"),
+        ({"pods": 0, "since": None}, "clear"),
+    ],
+)
+def test_what_does_not_count(world, row, verdict):
+    ending(world, **row)
+    assert judged(world, "KM609") == ([verdict], [])
+
+
+@pytest.mark.parametrize(
+    ("nodes", "verdict"),
+    [
+        ({"w1": {"CrashLoopBackOff": 3, "Running": 9}, "m1": {"Running": 9}}, "present"),
+        ({"w1": {"CrashLoopBackOff": 2, "Error": 1}, "m1": {"CrashLoopBackOff": 2}}, "present"),
+        ({"w1": {"CrashLoopBackOff": 3}, "m1": {"CrashLoopBackOff": 3}}, "clear"),
+        ({"w1": {"CrashLoopBackOff": 3, "Running": 30}, "m1": {"Running": 9}}, "clear"),
+        ({"w1": {"CrashLoopBackOff": 2}, "m1": {}}, "clear"),
+        ({"w1": {"CrashLoopBackOff": 9}}, "clear"),
+    ],
+)
+def test_a_node_that_is_alone_with_its_crashes(world, nodes, verdict):
+    states(world, **nodes)
+    verdicts, findings = judged(world, "KM611")
+    assert verdicts == [verdict]
+    for finding in findings:
+        assert (finding.host, finding.node) == ("w1", "w1")
+        assert "end again and again" in finding.summary
+        assert "spec.nodeName=w1" in finding.remedy

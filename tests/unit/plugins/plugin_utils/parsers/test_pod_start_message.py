@@ -1,0 +1,249 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What kubelets and runtimes report of pods that do not start. Texts of public threads."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import (
+    pod_start_message as message,
+)
+
+CREATING = "Failed to create pod sandbox: rpc error: code = Unknown desc = "
+PULLING = 'Failed to pull image "reg.example/app:1": rpc error: code = Unknown desc = '
+MOUNTING = 'MountVolume.SetUp failed for volume "data" : '
+
+
+@pytest.mark.parametrize(
+    ("reason", "text", "kind", "whose"),
+    [
+        (
+            "CreateContainerConfigError",
+            "services have not yet been read at least once, cannot construct envvars",
+            message.SERVICES,
+            message.NODE,
+        ),
+        (
+            "CreateContainerConfigError",
+            'configmap "app" not found',
+            message.OBJECT_MISSING,
+            message.WORKLOAD,
+        ),
+        (
+            "CreateContainerConfigError",
+            "couldn't find key url in Secret default/app",
+            message.OBJECT_MISSING,
+            message.WORKLOAD,
+        ),
+        (
+            "CreateContainerConfigError",
+            "container has runAsNonRoot and image will run as root",
+            message.SECURITY,
+            message.WORKLOAD,
+        ),
+        (
+            "RunContainerError",
+            "failed to create containerd task: failed to create shim task: OCI runtime create"
+            ' failed: runc create failed: unable to start container process: exec: "run":'
+            " executable file not found in $PATH: unknown",
+            message.COMMAND,
+            message.WORKLOAD,
+        ),
+        (
+            "FailedCreatePodSandBox",
+            CREATING
+            + 'failed to setup network for sandbox "aa": plugin type="bridge" failed (add):'
+            " failed to allocate for range 0: no IP addresses available in range set:"
+            " 10.244.1.1-10.244.1.254",
+            message.NO_ADDRESS,
+            message.NODE,
+        ),
+        (
+            "FailedCreatePodSandBox",
+            CREATING + 'failed to setup network for sandbox "aa": plugin type="aws-cni"'
+            ' name="aws-cni" failed (add): add cmd: failed to assign an IP address to container',
+            message.NO_ADDRESS,
+            message.NODE,
+        ),
+        (
+            "FailedCreatePodSandBox",
+            CREATING + 'failed to find plugin "flannel" in path [/opt/cni/bin]',
+            message.NO_PLUGIN,
+            message.NODE,
+        ),
+        (
+            "FailedCreatePodSandBox",
+            "Failed to create pod sandbox: rpc error: code = Unknown desc = failed to get sandbox"
+            ' image "registry.k8s.io/pause:3.6": failed to pull image: dial tcp: i/o timeout',
+            message.SANDBOX_IMAGE,
+            message.NODE,
+        ),
+        (
+            "FailedCreatePodSandBox",
+            CREATING + 'failed to reserve sandbox name "a_b_c_0": name "a_b_c_0" is reserved for'
+            ' "4f1d"',
+            message.RESERVED,
+            message.NODE,
+        ),
+        (
+            "FailedCreatePodSandBox",
+            "Failed to create pod sandbox: rpc error: code = DeadlineExceeded desc = context"
+            " deadline exceeded",
+            message.DEADLINE,
+            message.NODE,
+        ),
+        (
+            "FailedCreatePodSandBox",
+            CREATING
+            + 'failed to setup network for sandbox "aa": plugin type="calico" failed (add):'
+            " error getting ClusterInformation: connection is unauthorized: Unauthorized",
+            message.CNI_DAEMON,
+            message.NODE,
+        ),
+        (
+            "FailedCreatePodSandBox",
+            CREATING + "loadFlannelSubnetEnv failed: open /run/flannel/subnet.env: no such file or"
+            " directory",
+            message.CNI_DAEMON,
+            message.NODE,
+        ),
+        (
+            "FailedCreatePodContainer",
+            "unable to ensure pod container exists: failed to create container for [kubepods"
+            " burstable pod1]: mkdir /sys/fs/cgroup/memory/kubepods/burstable/pod1: no space left"
+            " on device",
+            message.ERRNO,
+            message.NODE,
+        ),
+        (
+            "FailedCreatePodSandBox",
+            CREATING + "failed to create containerd task: expected cgroupsPath to be of format"
+            ' "slice:prefix:name" for systemd cgroups, got "/kubepods/pod1/aa" instead',
+            message.CGROUP_DRIVER,
+            message.NODE,
+        ),
+        (
+            "NetworkNotReady",
+            "network is not ready: container runtime network not ready: NetworkReady=false"
+            " reason:NetworkPluginNotReady message:Network plugin returns error: cni plugin not"
+            " initialized",
+            message.NO_CONFIGURATION,
+            message.NODE,
+        ),
+        ("Failed", PULLING + "toomanyrequests: You have reached", message.RATE, message.NODE),
+        (
+            "ErrImagePull",
+            "rpc error: code = NotFound desc = failed to pull and unpack image"
+            ' "docker.io/library/nginx:none": failed to resolve reference: not found',
+            message.NOT_FOUND,
+            message.WORKLOAD,
+        ),
+        (
+            "Failed",
+            PULLING + "pull access denied, repository does not exist or may require authorization",
+            message.UNAUTHORIZED,
+            message.WORKLOAD,
+        ),
+        (
+            "Failed",
+            PULLING + 'Head "https://reg.example/v2/": dial tcp: lookup reg.example on 10.0.0.2:53:'
+            " no such host",
+            message.DNS,
+            message.NODE,
+        ),
+        (
+            "Failed",
+            PULLING + "x509: certificate signed by unknown authority",
+            message.CERTIFICATE,
+            message.NODE,
+        ),
+        (
+            "Failed",
+            PULLING + "http: server gave HTTP response to HTTPS client",
+            message.PLAIN_HTTP,
+            message.NODE,
+        ),
+        (
+            "Failed",
+            PULLING + "dial tcp 10.0.0.9:443: connect: connection refused",
+            message.REFUSED,
+            message.NODE,
+        ),
+        ("Failed", PULLING + "dial tcp 10.0.0.9:443: i/o timeout", message.TIMEOUT, message.NODE),
+        (
+            "Failed",
+            PULLING + "write /var/lib/containerd/tmp/1: no space left on device",
+            message.ERRNO,
+            message.NODE,
+        ),
+        ("Failed", PULLING + "something new", message.PULL, message.NODE),
+        (
+            "InvalidImageName",
+            "couldn't parse image name: invalid reference format",
+            message.IMAGE_NAME,
+            message.WORKLOAD,
+        ),
+        ("ErrImageNeverPull", "", message.NEVER_PULL, message.WORKLOAD),
+        (
+            "FailedAttachVolume",
+            'Multi-Attach error for volume "pvc-1" Volume is already exclusively attached to one'
+            " node and can't be attached to another",
+            message.MULTI_ATTACH,
+            message.NODE,
+        ),
+        ("FailedMount", MOUNTING + 'secret "tls" not found', message.OBJECT_MISSING, "workload"),
+        (
+            "FailedMount",
+            MOUNTING + 'object "default"/"kube-root-ca.crt" not registered',
+            message.UNREGISTERED,
+            message.NODE,
+        ),
+        (
+            "FailedMount",
+            MOUNTING + "kubernetes.io/csi: mounter.SetUpAt failed to get CSI client: driver name"
+            " x.csi.example not found in the list of registered CSI drivers",
+            message.NO_DRIVER,
+            message.NODE,
+        ),
+        (
+            "FailedMount",
+            MOUNTING + "mount failed: exit status 32 Output: mount.nfs: Connection timed out",
+            message.MOUNT_SERVER,
+            message.NODE,
+        ),
+        (
+            "FailedMount",
+            "Unable to attach or mount volumes: unmounted volumes=[data], unattached"
+            " volumes=[data]: timed out waiting for the condition",
+            message.MOUNT_TIMEOUT,
+            message.NODE,
+        ),
+    ],
+)
+def test_the_cause_and_whose_it_is(reason, text, kind, whose):
+    trouble = message.trouble(reason, text)
+    assert (trouble.kind, trouble.whose) == (kind, whose)
+    assert trouble.what
+    assert trouble.cure
+
+
+@pytest.mark.parametrize(
+    ("reason", "text"),
+    [
+        ("ImagePullBackOff", 'Back-off pulling image "reg.example/app:1"'),
+        ("BackOff", "Back-off restarting failed container"),
+        ("ContainerCreating", ""),
+        ("ErrImagePull", ""),
+    ],
+)
+def test_what_only_says_that_it_is_tried_again_is_no_cause(reason, text):
+    assert message.vague(text)
+    assert message.trouble(reason, text) is None
+
+
+def test_the_image_of_a_sandbox_is_no_image_of_a_container():
+    assert message.is_pull("Failed", 'Failed to pull image "a"')
+    assert not message.is_pull("FailedCreatePodSandBox", "failed to pull image: sandbox")
+    assert not message.is_pull("FailedMount", "timed out")
