@@ -73,6 +73,14 @@ NODE = {
         "the container runtime that the kubelet uses: its units, its socket, and whether it"
         " takes a connection and a call of the CRI there"
     ),
+    "cri": (
+        "what the container runtime says of itself: version, cgroup driver, network, sandboxes, a"
+        " few values of its configuration, and the lines of the files that set them"
+    ),
+    "cni": (
+        "the CNI configurations (names and types alone), the programs that they need, and the"
+        " addresses that host-local reserved, against the runtime's sandboxes"
+    ),
     "unit_start": (
         "what systemd checks before it starts a unit of the kubelet or its runtime that does"
         " not run: conditions, paths, the units that it needs, and what it said of them"
@@ -86,12 +94,16 @@ NODE = {
         " /proc/*/status"
     ),
     "pressure": (
-        "what is free of the filesystems of the kubelet and of the runtime, of memory and of"
-        " process ids"
+        "what is free of the filesystems of the kubelet and of the runtime, of memory, of process"
+        " ids and of memory cgroups"
     ),
     "largest": (
         "where one of these is nearly used up: the largest folders of that filesystem, the"
         " largest processes"
+    ),
+    "hangs": (
+        "processes in state D that do not go on for four seconds, mounts of remote file systems"
+        " that do not answer, and parents of many zombies"
     ),
     "space": "what is free where the components' logs and this collection's journal lie",
     "journal": (

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One call of the CRI, Version, on a runtime's socket, without crictl or the gRPC library.
+"""Calls of the CRI on a runtime's socket, without crictl or the gRPC library.
 
 The kubelet too makes this call first. A gRPC call is a request of HTTP/2: the preface, settings,
 headers that are spelled out, and an empty message. Only the trailer grpc-status of the answer
@@ -23,9 +23,11 @@ except ImportError:
 VERSIONS = ("v1", "v1alpha2")  # v1 since 1.23, alone since 1.26; v1alpha2 alone up to 1.22
 OK, UNIMPLEMENTED = 0, 12
 SILENT, CLOSED, ODD = "no answer", "the connection was closed", "the answer is no gRPC"
-MAX_ANSWER = 65536
+MAX_ANSWER, MAX_REPLY = 65536, 4 * 1024 * 1024
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-_DATA, _HEADERS, _RESET, _SETTINGS, _GOAWAY = 0, 1, 3, 4, 7
+_DATA, _HEADERS, _RESET, _SETTINGS, _GOAWAY, _WINDOW = 0, 1, 3, 4, 7, 8
+_INITIAL_WINDOW = 4  # a setting, and what a connection begins with
+_FIRST_WINDOW = 65535
 _END_STREAM, _END_HEADERS = 1, 4
 # "grpc-status", plainly and by the Huffman code
 _STATUS = (b"\x0bgrpc-status", b"\x88\x9a\xca\xc8\xb2\x12\x34\xda\x8f")
@@ -69,8 +71,31 @@ def version(path, api_version, seconds):
         plain.close()
 
 
-def request(method):
-    """Return the bytes of a call with an empty message."""
+def call(path, method, message, seconds):
+    """Return (status, the message of the reply) of a call such as runtime.v1.RuntimeService/Status.
+
+    Where the status is not OK, the message is empty; without a status it is as that of version().
+    """
+    end = time.monotonic() + seconds
+    plain = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        plain.settimeout(seconds)
+        plain.connect(path)
+        plain.sendall(request("/" + method, message, MAX_REPLY))
+        return _reply(plain, end)
+    except socket.timeout:
+        return SILENT, b""
+    except OSError as error:
+        return files.one_line(error.strerror or error, 80), b""
+    finally:
+        plain.close()
+
+
+def request(method, message=b"", window=None):
+    """Return the bytes of a call, by default with an empty message.
+
+    window: how many bytes the answer may have; the protocol's own default is 64 KiB.
+    """
     fields = (
         (":method", "POST"),
         (":scheme", "http"),
@@ -80,11 +105,16 @@ def request(method):
         ("te", "trailers"),
     )
     block = b"".join(b"\x00" + _text(name) + _text(value) for name, value in fields)
+    settings, room = b"", b""
+    if window is not None:
+        settings = _number(_INITIAL_WINDOW, 2) + _number(window, 4)
+        room = frame(_WINDOW, 0, 0, _number(window - _FIRST_WINDOW, 4))
     return (
         _PREFACE
-        + frame(_SETTINGS, 0, 0, b"")
+        + frame(_SETTINGS, 0, 0, settings)
+        + room
         + frame(_HEADERS, _END_HEADERS, 1, block)
-        + frame(_DATA, _END_STREAM, 1, b"\0" * 5)
+        + frame(_DATA, _END_STREAM, 1, b"\0" + _number(len(message), 4) + message)
     )
 
 
@@ -133,6 +163,32 @@ def _answer(plain, end):
             with contextlib.suppress(OSError):  # it closed its end; what it said comes first
                 plain.sendall(frame(_SETTINGS, 1, 0, b""))
     return ODD
+
+
+def _reply(plain, end):
+    """Return (status, message) of the answer to a call."""
+    buffer, data, total = b"", b"", 0
+    while total < MAX_REPLY:
+        filled = _filled(plain, end, buffer)
+        if not isinstance(filled, bytes):
+            return filled, b""
+        total += len(filled) - len(buffer)
+        kind, flags, payload = filled[3], filled[4], filled[9 : 9 + _size(filled)]
+        buffer = filled[9 + len(payload) :]
+        if kind == _DATA:
+            data += payload
+        elif kind in (_RESET, _GOAWAY):
+            return CLOSED, b""
+        elif kind == _HEADERS and flags & _END_STREAM:
+            return _ended(status(payload), data)
+    return ODD, b""
+
+
+def _ended(code, data):
+    """Return (status, message) once the trailer has come; a message begins with five bytes."""
+    if code is None or (code == OK and (len(data) < 5 or data[0])):
+        return ODD, b""
+    return code, data[5:] if code == OK else b""
 
 
 def _filled(plain, end, buffer):

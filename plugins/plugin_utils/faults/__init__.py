@@ -36,8 +36,12 @@ from .node import (
     taints,
 )
 from .pods import (
+    cgroups,
+    cni,
+    hangs,
     node_pods,
     pod_states,
+    sandbox_image,
     version_skew,
     volumes,
 )

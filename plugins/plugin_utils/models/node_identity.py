@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..evidence import contract
+from ..evidence.answers.node.cri import Cri
 from ..evidence.answers.node.kubelet import Kubelet, KubeletProcess, KubeletUnit
 from ..evidence.answers.node.kubelet import Networks as CniFolder
 from ..evidence.answers.node.kubelet_end import KubeletEnd
@@ -42,12 +43,14 @@ class Networks:
 
     names: names of the files that are not empty
     error: why it could not be listed, "missing" where there is none
+    unread: why the runtime loaded nothing from it, by its own words; empty where it is not known
     """
 
     folder: str
     names: tuple[str, ...] = ()
     empty: tuple[str, ...] = ()
     error: str = ""
+    unread: str = ""
 
 
 @dataclass(frozen=True)
@@ -137,7 +140,7 @@ def extract(document: Mapping[str, Any]) -> Identity:
         kubelet.process is not None,
         _places(document["host"], kubelet.unit),
         _refused(document, kubelet.process),
-        _networks(kubelet.cni),
+        _networks(kubelet.cni, document),
     )
 
 
@@ -226,7 +229,7 @@ def _lines_of(pid: int, lines: Iterable[str]) -> list[unit_journal.Said]:
     return [line for line in journal_lines if line.pid == pid]
 
 
-def _networks(folder: CniFolder | None) -> Networks | None:
+def _networks(folder: CniFolder | None, document: Mapping[str, Any]) -> Networks | None:
     if folder is None:
         return None
     return Networks(
@@ -234,4 +237,14 @@ def _networks(folder: CniFolder | None) -> Networks | None:
         tuple(one_line(file.name, 120) for file in folder.files if file.size),
         tuple(one_line(file.name, 120) for file in folder.files if not file.size),
         one_line(folder.error or "", 120),
+        _unread(document),
     )
+
+
+def _unread(document: Mapping[str, Any]) -> str:
+    """Return why the runtime has no CNI configuration, by its log, else by its status."""
+    lines = contract.answer(document, KubeletLog).lines
+    logged = [line for line in lines if "failed to reload cni configuration" in line.lower()]
+    if logged:
+        return one_line(logged[-1].partition("]: ")[2] or logged[-1], 400)
+    return one_line(contract.answer(document, Cri).cni_error or "", 400)

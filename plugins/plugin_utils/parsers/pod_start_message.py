@@ -369,6 +369,11 @@ def is_pull(reason: str, message: str) -> bool:
     return about_image is not None and "andbox" not in message
 
 
+def pull(message: str) -> Trouble | None:
+    """Return why an image cannot be pulled, None where the text does not say it."""
+    return _of_errno(message) or _first(_PULL, message)
+
+
 def vague(message: str) -> bool:
     """Tell whether a text only says that something is tried again."""
     return message.startswith(("Back-off ", "Error: ", "back-off ")) or not message

@@ -12,7 +12,7 @@ A line of an earlier start, and one that its program survives, is no reason of i
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from ..evidence.answers.node.runtime import Metadata, RuntimeUnit
@@ -94,6 +94,60 @@ _WORSE = re.compile(
     r"level=(?:fatal|error|panic)|\bpanic: |\bfatal error: |\b(?:failed|cannot|unable|invalid)\b",
     re.IGNORECASE,
 )
+
+
+# Of the CRI plugin and what it needs, the first cause comes first: a plugin that lacks another one
+# says only that.
+_PLUGIN = re.compile(
+    r"failed to load plugin(?: (?P<old>io\.containerd\.\S+?))?\"? +"
+    r"error=\"(?P<error>(?:[^\"\\]|\\.)*)\""
+)
+_NEW_ID = re.compile(r"\bid=\"?(?P<id>io\.containerd\.[\w.-]+)")
+_CRI = re.compile(r"\.cri\b|podsandbox|\bcri\.v1")
+_DEPENDS = re.compile(r"unable to (?:load|get|find) .*(?:dependency|plugin)|no plugins registered")
+_MIRRORS = "`mirrors` cannot be set when `config_path` is provided"
+
+
+@dataclass(frozen=True)
+class PluginFailure:
+    """A plugin of containerd that was not loaded.
+
+    cure: advice, empty where only the reason says what is wrong
+    """
+
+    line: str
+    plugin: str
+    reason: str
+    cure: str = ""
+
+
+def plugin_failure(lines: Iterable[str]) -> PluginFailure | None:
+    """Return why containerd did not load its CRI plugin, None where no line says it."""
+    failures = [failure for line in lines if (failure := _plugin_failure(line)) is not None]
+    return min(failures, key=lambda failure: bool(_DEPENDS.search(failure.reason)), default=None)
+
+
+def _plugin_failure(line: str) -> PluginFailure | None:
+    line = one_line(line, 800)
+    match, new = _PLUGIN.search(line), _NEW_ID.search(line)
+    if match is None:
+        return None
+    name = match.group("old") or (new.group("id") if new else "")
+    if not _CRI.search(name):
+        return None
+    reason = re.sub(r"\\(.)", r"\1", match.group("error"))
+    cure = ""
+    if _MIRRORS in reason:
+        cure = (
+            "move registry.mirrors (and registry.configs) of containerd's configuration to"
+            " /etc/containerd/certs.d/HOST/hosts.toml, or take config_path away where this release"
+            " still reads mirrors"
+        )
+    else:
+        cause = errno_message.explanation(reason)
+        if cause is not None:
+            reason, cure = f"{reason} ({cause[0]})", cause[1]
+    return PluginFailure(line, name, reason, cure)
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,9 @@ MATTERS = (
     "cannot modify node",
     "only its own node object",
     "successfully registered node",
+    "failed to reload cni configuration",
+    "failed to load plugin",
+    "is not a known field selector",
     PLEG,
 )
 # What runs out repeats itself in many words (one line per pod or image): it must not push out the

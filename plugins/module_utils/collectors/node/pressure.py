@@ -50,24 +50,34 @@ MAX_MOUNTS = 8 * 1024 * 1024
 
 
 def collect(context):
-    """Return {filesystems, memory, pids, used_up}.
+    """Return {filesystems, memory, pids, cgroups, used_up}.
 
     used_up: the names of what is nearly used up.
     """
     kubelet = context.data.get("kubelet")
     if not kubelet:
         raise Absent("no kubelet")
-    context.source = "statvfs, /proc/meminfo, /proc/loadavg"
+    context.source = "statvfs, /proc/meminfo, /proc/loadavg, /proc/cgroups"
     root = root_dir(kubelet)
     table = mounts(files.whole("/proc/self/mountinfo", MAX_MOUNTS) or "")
     evidence = {
         "filesystems": [filesystem("nodefs", root, table)],
         "pids": pids(),
         "memory": memory(files.text("/proc/meminfo", 16384, "")),
+        "cgroups": cgroups(files.text("/proc/cgroups", 4096, "")),
     }
     evidence["filesystems"] += [filesystem("imagefs", path, table) for path in images(kubelet)]
     evidence["used_up"] = used_up(evidence, thresholds(threshold_texts(kubelet)))
     return evidence
+
+
+def cgroups(text):
+    """Return {memory: how many memory cgroups there are}, None where the kernel counts none."""
+    for line in text.split("\n"):
+        words = line.split()
+        if words[:1] == ["memory"] and words[3:] == ["1"]:
+            return {"memory": int(words[2]) if words[2].isdigit() else None}
+    return {"memory": None}
 
 
 def root_dir(kubelet):

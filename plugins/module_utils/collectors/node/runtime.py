@@ -74,6 +74,7 @@ CONTAINERD_ROOT, METADATA, MAGIC, PAGES, AT = (
     15,
     16,
 )
+UNLOADED, PLUGIN_SECONDS, LONGEST_PLUGIN = "failed to load plugin", 60, 800
 CONNECT = 2.0  # seconds for a connection, and for an answer
 
 
@@ -81,7 +82,7 @@ def collect(context):
     """Return the evidence of the runtime that the kubelet uses.
 
     It is {endpoint, docker, kind, path, units, socket, error, asked, calls, config, metadata,
-    emptied}.
+    emptied, plugin_failures}.
 
     docker: whether the kubelet uses docker itself; units: those of UNITS, in their order: each
     as in the collector kubelet, with wanted_by, brought_by, trigger and said (the last lines of
@@ -89,7 +90,7 @@ def collect(context):
     it takes no connection, None where it does or was not asked; calls: {version of the CRI: the
     status that a call ends with, or an error}; config, metadata: those of containerd, where it
     refuses calls; emptied: the path of containerd's configuration, where that is a file of 0
-    bytes.
+    bytes; plugin_failures: what containerd without a CRI logged of plugins at its start.
     """
     kubelet = context.data.get("kubelet")
     if not kubelet:
@@ -111,6 +112,7 @@ def collect(context):
         "config": None,
         "metadata": None,
         "emptied": None,
+        "plugin_failures": None,
         "units": [_unit(name, blocks) for name in names_of(kind, blocks)],
     }
     if socket:
@@ -123,7 +125,7 @@ def collect(context):
     context.source = path
     evidence["socket"] = state_of(path)
     if evidence["socket"] == "present" and runs(evidence["units"], family, kubelet):
-        _ask(evidence, blocks)
+        _ask(evidence, blocks, context)
     return evidence
 
 
@@ -315,6 +317,29 @@ def journal_lines(name, seconds):
     ]
 
 
+def plugin_failures(unit, seconds):
+    """Return what containerd logged of plugins that it did not load, the first PLUGIN_SECONDS.
+
+    The result is None where this user may not read it, or the start is not known.
+    """
+    begin = procfs.started_at(unit.get("main_pid") or 0)
+    if not begin:
+        return None
+    window = [f"--since=@{int(begin) - 1}", f"--until=@{int(begin) + PLUGIN_SECONDS}"]
+    journal = ["journalctl", "--no-pager", "--all", "-q", "-o", "short-iso", "-u", unit["name"]]
+    try:
+        text = command.run([*journal, *window], seconds, READ_BYTES)
+    except CommandError:
+        return None
+    lines = [line for line in text.split("\n") if UNLOADED in line and "skip plugin" not in line]
+    return [
+        files.masked(files.one_line(line, LONGEST_PLUGIN).encode("utf-8"))[0].decode(
+            "utf-8", "replace"
+        )
+        for line in lines[-KEPT:]
+    ]
+
+
 def metadata(root=CONTAINERD_ROOT):
     """Return {path, size, valid} of containerd's database, None where it cannot be read.
 
@@ -410,7 +435,7 @@ def state_of(path):
         return "denied"
 
 
-def _ask(evidence, blocks):
+def _ask(evidence, blocks, context):
     """Connect to the socket, and add the answers of the CRI and containerd's configuration.
 
     The question is the version of the CRI, in each version that the client speaks.
@@ -424,6 +449,7 @@ def _ask(evidence, blocks):
         if not isinstance(evidence["calls"][version], int):
             break  # what is silent, or no gRPC, is not asked again
     if evidence["kind"] == CONTAINERD and cri.UNIMPLEMENTED in evidence["calls"].values():
+        evidence["plugin_failures"] = plugin_failures(evidence["units"][-1], context.seconds(3))
         evidence["config"] = plugins(config_of(blocks))
         named = procfs.flag(
             systemd.command_line(blocks.get("containerd.service") or {}), "root"

@@ -10,13 +10,17 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ...evidence import contract
+from ...evidence.answers.node.cri import Cri
 from ...evidence.answers.node.kubelet import Kubelet
 from ...evidence.answers.node.kubelet_log import KubeletLog
 from ...evidence.answers.node.system import System
+from ...evidence.document import one_line
+from ...models import runtime_cgroup
 from ...models.cluster import Host
 from ...models.kubelet import config as kubelet_config
 from ...models.kubelet import status as kubelet_status
 from ...models.result import EvidenceRef, Missing
+from ...models.runtime_cgroup import Drivers
 from ..base import CheckResult, Detection, node_check, present, unknown
 
 RECENT = 600.0  # seconds: the kubelet tries each pod again at least every few minutes
@@ -57,6 +61,41 @@ def refused(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
         yield unknown(*host.missing("kubelet_log"), note=note)
     else:
         yield present(_hit(host, document, refusals))
+
+
+def with_configuration(
+    host: Host, document: Mapping[str, Any], outcome: CheckResult
+) -> CheckResult:
+    """Add to a result of KM516 that kubelet and runtime run with different drivers."""
+    drivers = runtime_cgroup.drivers(document)
+    if drivers is None or not drivers.differ:
+        # an older release did not ask the runtime
+        missing = tuple(item for item in host.missing("cri") if item.status != "not_asked")
+        return outcome if outcome.missing else outcome._replace(missing=missing)
+    return outcome._replace(hits=(_differ(host, document, drivers),), missing=(), note="")
+
+
+def _differ(host: Host, document: Mapping[str, Any], drivers: Drivers) -> Detection:
+    node, cri = host.node or host.host, contract.answer(document, Cri)
+    kubelet = EvidenceRef("process", host.host, object="kubelet", text="cgroupfs is its default")
+    if drivers.setting is not None:
+        kubelet = drivers.setting.proof(host.host)
+    runtime = f"{one_line(cri.name, 40) or 'its runtime'} {one_line(cri.version, 40)}".strip()
+    return Detection(
+        f"kubelet and runtime of {node} have different cgroup drivers: the kubelet"
+        f" {one_line(drivers.kubelet, 40)}, {runtime} {drivers.runtime}; pods are killed and made"
+        " again, or do not start",
+        (kubelet, *runtime_cgroup.places(document, host.host)),
+        "give both the same driver, systemd where systemd runs the machine: SystemdCgroup = true in"
+        " the options of the runtime in containerd's configuration (below"
+        " [plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc.options] in version 3,"
+        ' [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options] in version 2),'
+        " cgroup_manager in CRI-O's, cgroupDriver in the kubelet's. Drain the node before either is"
+        " changed and restarted: the pods' cgroups move",
+        host=host.host,
+        node=host.node,
+        component="kubelet",
+    )
 
 
 def _refusals(document: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -498,12 +498,7 @@ class Runtime:
         if not disabled and self.lost:
             return self._damaged(self.lost)
         if not disabled:
-            return self._at_calls(
-                "serves no CRI at all",
-                "see what it says of its plugin cri at its start (journalctl -u"
-                f" {self._unit_name()}; ctr plugins ls), and disabled_plugins in {path};"
-                f" {self._leave()}",
-            )
+            return self._not_loaded(path)
         names = ", ".join(disabled)
         text = f"disabled_plugins = {names}"
         return self._at_calls(
@@ -512,6 +507,23 @@ class Runtime:
             " it so), and see that its cgroup driver is the kubelet's; then systemctl restart"
             f" {self._unit_name()}: {self._leave()}",
             EvidenceRef("file", self.host.host, path=path, line=config.line, text=text),
+        )
+
+    def _not_loaded(self, path: str) -> Detection:
+        """Report a containerd that runs without its CRI plugin, and what it logged of it."""
+        failure = runtime_journal.plugin_failure(self.evidence.plugin_failures or ())
+        if failure is None:
+            return self._at_calls(
+                "serves no CRI at all",
+                "see what it says of its plugin cri at its start (journalctl -u"
+                f" {self._unit_name()}; ctr plugins ls), and disabled_plugins in {path};"
+                f" {self._leave()}",
+            )
+        return self._at_calls(
+            f"serves no CRI: it did not load its plugin {failure.plugin}: {failure.reason}",
+            f"{failure.cure or f'correct what it names in {path}'}; then systemctl restart"
+            f" {self._unit_name()}: {self._leave()}",
+            EvidenceRef("log", self.host.host, object=self._unit_name(), text=failure.line),
         )
 
     def _damaged(self, path: str) -> Detection:

@@ -36,6 +36,7 @@ from ..base import (
 )
 from ..limits import kernel as limits_kernel
 from ..limits import process as limits_process
+from . import cgroup_driver as cgroup_driver_check
 from . import (
     client_certificate,
     container_runtime,
@@ -223,10 +224,13 @@ def cgroup_v1(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     yield _exit_result(host, document, "KM515")
 
 
-@exit_check("KM516", "Kubelet and runtime differ in their cgroup driver")
+@exit_check("KM516", "Kubelet and runtime differ in their cgroup driver", "pinning", "cri")
 def cgroup_driver(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM516: report a kubelet whose cgroup driver is not the runtime's."""
-    yield _exit_result(host, document, "KM516")
+    outcome = _exit_result(host, document, "KM516")
+    if outcome.applies and not outcome.hits:
+        outcome = cgroup_driver_check.with_configuration(host, document, outcome)
+    yield outcome
 
 
 @exit_check("KM517", "Kubelet refuses the kernel's settings")

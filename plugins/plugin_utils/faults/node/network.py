@@ -107,6 +107,7 @@ def _fresh(cluster: Cluster, view: NodeView) -> bool:
 
 def _uninitialised(cluster: Cluster, view: NodeView, ready: Condition) -> Detection:
     folder, proofs = _folder(view)
+    unread = _unread(view)
     plugin = _plugin(cluster)
     pod = "the network plugin's pod (calico-node, cilium, kube-flannel-ds …)"
     if plugin:
@@ -123,6 +124,13 @@ def _uninitialised(cluster: Cluster, view: NodeView, ready: Condition) -> Detect
         )
     elif plugin is None:
         remedy += _others(cluster, view)
+    if unread and view.host is not None:
+        proofs.append(EvidenceRef("log", view.host.host, object="container runtime", text=unread))
+        folder += f", and its runtime has not loaded it ({unread})"
+        remedy += (
+            "; a runtime watches the folder that was there at its start: where that was removed"
+            " and made again (kubeadm reset), systemctl restart of the runtime loads it"
+        )
     text = f"{one_line(ready.reason, 80)}: {one_line(ready.message, 400)}"
     return Detection(
         f"{view.name} is NotReady{wording.since(ready.since)} because it has no network for"
@@ -151,6 +159,14 @@ def _folder(view: NodeView) -> tuple[str, list[EvidenceRef]]:
         contents = "is not there"
     proof = EvidenceRef("file", host.host, path=networks.folder, text=contents)
     return f"{contents} ({networks.folder})", [proof]
+
+
+def _unread(view: NodeView) -> str:
+    """Return the runtime's own words where the folder has a configuration that it did not load."""
+    if view.host is None or view.host.identity.networks is None:
+        return ""
+    networks = view.host.identity.networks
+    return networks.unread if networks.names else ""
 
 
 def _others(cluster: Cluster, view: NodeView) -> str:

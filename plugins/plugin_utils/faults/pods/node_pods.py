@@ -62,7 +62,13 @@ def missing_rows(cluster: Cluster) -> list[Missing]:
         "KM525",
         "KM527",
         "KM528",
+        "KM601",
+        "KM602",
+        "KM603",
+        "KM604",
+        "KM605",
         "KM606",
+        "KM607",
         "KM608",
     ),
 )

@@ -32,7 +32,7 @@ KILLS = ("FailedKillPod", "FailedSync")
     tier="deep",
     current_only=True,
     same_node=True,
-    explained_by=causes("KM115", "KM508", "KM512", "KM525"),
+    explained_by=causes("KM115", "KM508", "KM512", "KM525", "KM601", "KM607"),
 )
 def not_ending(cluster: Cluster) -> Iterator[CheckResult]:
     """KM609: report nodes whose pods stay Terminating long after their grace period."""
@@ -91,7 +91,7 @@ def _kill_proofs(cluster: Cluster, node: str) -> Iterator[EvidenceRef]:
     current_only=True,
     same_node=True,
     explained_by=causes(
-        "KM115", "KM401", "KM402", "KM404", "KM516", "KM520", "KM523", "KM524", "KM527"
+        "KM115", "KM401", "KM402", "KM404", "KM516", "KM520", "KM523", "KM524", "KM527", "KM607"
     ),
 )
 def crashing(cluster: Cluster) -> Iterator[CheckResult]:

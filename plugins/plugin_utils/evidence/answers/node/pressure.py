@@ -41,10 +41,18 @@ class Pids:
 
 
 @dataclass(frozen=True)
+class Cgroups:
+    """How many cgroups the kernel has."""
+
+    memory: int | None = None
+
+
+@dataclass(frozen=True)
 class Pressure:
     """The free space, memory and process ids of a node."""
 
     filesystems: tuple[Filesystem, ...] = ()
     memory: Memory | None = None
     pids: Pids | None = None
+    cgroups: Cgroups | None = None  # None: an older release collected
     used_up: tuple[str, ...] = ()

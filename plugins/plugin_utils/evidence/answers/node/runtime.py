@@ -64,4 +64,5 @@ class Runtime:
     config: RuntimeConfig | None = None
     metadata: Metadata | None = None
     emptied: str | None = None
+    plugin_failures: tuple[str, ...] | None = None  # None: not needed, or not read
     units: tuple[RuntimeUnit, ...] = ()

@@ -175,3 +175,45 @@ def test_there_is_no_connection(tmp_path):
 )
 def test_a_status_that_is_not_as_servers_write_it_is_none(block, number):
     assert cri.status(block) == number
+
+
+CALL = "runtime.v1.RuntimeService/Version"
+
+
+@pytest.mark.parametrize("piece", [1, 7, 4096])
+def test_a_call_returns_the_message_of_the_reply(serve, piece):
+    server = serve(GREETING + TOLD, piece=piece)
+    code, data = cri.call(server.path, CALL, b"\x08\x01", 5)
+    assert code == cri.OK
+    assert data.endswith(b'\x1a\x06v2.2.1"\x02v1')
+    assert server.asked[0].endswith(b"\0\0\0\0\x02\x08\x01")
+
+
+def test_a_long_reply_comes_in_several_frames(serve):
+    text = b"x" * 200000
+    message = b"\0" + len(text).to_bytes(4, "big") + text
+    frames = [cri.frame(0, 0, 1, message[at : at + 16384]) for at in range(0, len(message), 16384)]
+    answer = SETTINGS + BEGIN + b"".join(frames) + cri.frame(1, 5, 1, trailer(b"0"))
+    assert cri.call(serve(answer, piece=50000).path, CALL, b"", 5) == (cri.OK, text)
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        (GREETING + NO_SERVICE, 12),
+        (refused(b"5"), 5),
+        (done(b"0")[:-3], cri.ODD),
+        (SETTINGS + BEGIN + cri.frame(1, 5, 1, trailer(b"0")), cri.ODD),
+        (SETTINGS + cri.frame(7, 0, 0, b""), cri.CLOSED),
+        (b"HTTP/1.1 400 Bad Request", cri.ODD),
+        (b"", cri.CLOSED),
+    ],
+)
+def test_a_call_without_a_reply(serve, answer, code):
+    result = cri.call(serve(answer).path, CALL, b"", 5)
+    assert result[1] == b""
+    assert result[0] == code or (code == cri.ODD and result[0] == cri.CLOSED)
+
+
+def test_a_call_to_no_socket(tmp_path):
+    assert cri.call(str(tmp_path / "none.sock"), CALL, b"", 1) == ("No such file or directory", b"")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pytest
 
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import runtime_journal
 from tests.unit.plugins.plugin_utils.faults.node.test_container_runtime import (
     CONFIG,
     DISABLED,
@@ -234,3 +235,52 @@ def test_a_database_that_a_power_cut_damaged_is_why_containerd_serves_no_cri(nod
 def test_a_database_that_is_well_or_a_plugin_that_is_disabled_is_no_damage(node, config, metadata):
     node.set(calls=DISABLED, config=config, metadata=metadata)
     assert "damaged" not in node.finding().summary
+
+
+UNLOADED = 'time="x" level=warning msg="failed to load plugin%s" error="%s"%s'
+
+
+@pytest.mark.parametrize(
+    ("old", "error", "new", "plugin", "cure"),
+    [
+        # containerd 1.6 and 2.2
+        (
+            " io.containerd.grpc.v1.cri",
+            "invalid plugin config: `mirrors` cannot be set when `config_path` is provided",
+            "",
+            "io.containerd.grpc.v1.cri",
+            "hosts.toml",
+        ),
+        (
+            "",
+            "unable to load CRI image service plugin dependency: unknown",
+            " id=io.containerd.podsandbox.controller.v1.podsandbox type=x",
+            "io.containerd.podsandbox.controller.v1.podsandbox",
+            "",
+        ),
+        (
+            " io.containerd.grpc.v1.cri",
+            "failed to create fsnotify watcher: too many open files",
+            "",
+            "io.containerd.grpc.v1.cri",
+            "too_many_open_files",
+        ),
+    ],
+)
+def test_a_plugin_that_was_not_loaded(old, error, new, plugin, cure):
+    failure = runtime_journal.plugin_failure([UNLOADED % (old, error, new)])
+    assert failure.plugin == plugin
+    assert failure.reason.startswith(error)
+    assert cure in failure.cure
+
+
+def test_the_plugin_that_others_lack_comes_first():
+    lines = [
+        UNLOADED
+        % ("", "unable to load CRI runtime plugin: no plugins", " id=io.containerd.grpc.v1.cri"),
+        UNLOADED % ("", 'a \\"b\\" c', " id=io.containerd.cri.v1.images type=x"),
+        UNLOADED % (" io.containerd.snapshotter.v1.devmapper", "devmapper not configured", ""),
+        "started",
+    ]
+    assert runtime_journal.plugin_failure(lines).reason == 'a "b" c'
+    assert runtime_journal.plugin_failure(lines[2:]) is None

@@ -204,3 +204,21 @@ def test_nothing_follows_without_what_it_needs(monkeypatch):
     )
     monkeypatch.setattr(registry, "COLLECTORS", table)
     assert set(runner.run({"timeout": 20}, table[:1], [])) == {"pressure"}
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        (
+            "#subsys_name\thierarchy\tnum_cgroups\tenabled\ncpu\t2\t9\t1\nmemory\t11\t65535\t1\n",
+            65535,
+        ),
+        ("memory\t0\t120\t1\n", 120),
+        ("memory\t0\t1\t0\n", None),
+        ("memory\t11\tx\t1\n", None),
+        ("memory\t11\n", None),
+        ("", None),
+    ],
+)
+def test_how_many_memory_cgroups_there_are(text, number):
+    assert pressure.cgroups(text) == {"memory": number}

@@ -664,3 +664,30 @@ def test_the_folder_that_the_configuration_names(tmp_path, text, root):
     (tmp_path / "c.toml").write_text(text)
     assert runtime.root_of(str(tmp_path / "c.toml")) == root
     assert runtime.root_of(str(tmp_path / "gone")) is None
+
+
+def test_plugins_that_containerd_did_not_load_at_its_start(monkeypatch):
+    commands = []
+
+    def run(argv, *_limits):
+        commands.append(argv)
+        return (
+            'a m1 containerd[1]: msg="failed to load plugin x" error="skip plugin"\n'
+            'b m1 containerd[1]: msg="failed to load plugin y" error="password=hunter2"\n'
+            "c m1 containerd[1]: started\n"
+        )
+
+    monkeypatch.setattr(command, "run", run)
+    monkeypatch.setattr(runtime.procfs, "started_at", lambda pid: 1000.5 if pid == 7 else None)
+    unit = {"name": "containerd.service", "main_pid": 7}
+    (line,) = runtime.plugin_failures(unit, 3)
+    assert "failed to load plugin y" in line
+    assert "hunter2" not in line
+    assert commands[0][-2:] == ["--since=@999", "--until=@1060"]
+    assert runtime.plugin_failures({**unit, "main_pid": 0}, 3) is None
+
+    def silent(*_arguments):
+        raise command.Silent("journalctl: it said nothing")
+
+    monkeypatch.setattr(command, "run", silent)
+    assert runtime.plugin_failures(unit, 3) is None

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.unit.support.cri_evidence import cri, kubelet_driver
+
 CLOCK = 1795372289.0  # 2026-11-22T18:31:29Z
 RUNC = (
     'kubelet[812]: E1122 18:31:02.000001     812 remote_runtime.go:222] "RunPodSandbox from runtime'
@@ -109,3 +111,36 @@ def test_no_clock(world):
     assert (
         judged(world, [f"2026-11-22T18:31:02+0000 w1 {RUNC}"], clock=None)[0].verdict == "unknown"
     )
+
+
+def of_w1(world):
+    result = world.judge(faults={"KM516"}, deep=True)
+    verdict = next(item for item in result.verdicts if item.host == "w1")
+    return verdict, [item for item in result.findings if item.host == "w1"]
+
+
+def test_kubelet_and_runtime_that_run_with_different_drivers(world):
+    kubelet_driver(world, "systemd")
+    cri(world)["config"]["systemd_cgroup"] = False
+    verdict, (finding,) = of_w1(world)
+    assert verdict.verdict == "present"
+    assert (finding.severity, finding.component, finding.risk) == ("critical", "kubelet", 0)
+    assert "the kubelet systemd, containerd v1.6.36 cgroupfs" in finding.summary
+    assert [(proof.path, proof.line) for proof in finding.evidence] == [
+        ("/var/lib/kubelet/config.yaml", 2),
+        ("/etc/containerd/config.toml", None),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("status", "verdict"), [("error", "unknown"), ("not_asked", "clear"), ("absent", "clear")]
+)
+def test_a_runtime_that_did_not_say(world, status, verdict):
+    world.documents["w1"]["collectors"]["cri"] = {"status": status, "data": None}
+    assert of_w1(world)[0].verdict == verdict
+
+
+def test_equal_drivers_are_clear(world):
+    kubelet_driver(world, "systemd")
+    cri(world)
+    assert of_w1(world)[0].verdict == "clear"

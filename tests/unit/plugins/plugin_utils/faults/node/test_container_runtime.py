@@ -265,6 +265,20 @@ def test_what_its_unit_tells(node, unit, severity, risk, said, cure):
         ),
         ({"calls": DISABLED}, "v1.18.4", "serves no CRI at all", "its configuration"),
         (
+            {
+                "calls": DISABLED,
+                "config": {**CONFIG, "disabled_plugins": []},
+                "plugin_failures": [
+                    'msg="failed to load plugin" error="invalid cri image config: `mirrors` cannot'
+                    ' be set when `config_path` is provided" id=io.containerd.cri.v1.images'
+                ],
+            },
+            "v1.34.0",
+            "it did not load its plugin io.containerd.cri.v1.images: invalid cri image config:"
+            " `mirrors` cannot be set",
+            "hosts.toml",
+        ),
+        (
             {"calls": {"v1": 12, "v1alpha2": 0}},
             "v1.26.0",
             "speaks v1alpha2 of the CRI only",

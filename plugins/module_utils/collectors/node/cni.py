@@ -1,0 +1,216 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Collector cni: the CNI configurations of a node, their programs, and host-local's reservations.
+
+Of a configuration only names and types leave the node.
+"""
+
+import os
+import time
+
+from ...system import files, procfs
+from ..base import Absent
+
+FOLDER, PROGRAMS, STATE = "/etc/cni/net.d", "/opt/cni/bin", "/var/lib/cni/networks"
+ENDINGS = (".conf", ".conflist", ".json")
+HOST_LOCAL, FLANNEL, FLANNEL_SUBNET = "host-local", "flannel", "/run/flannel/subnet.env"
+MAX_FILES, MAX_SIZE, MAX_PLUGINS, MAX_PROGRAMS, MAX_RESERVED, MAX_NAMES = (
+    20,
+    65536,
+    20,
+    300,
+    5000,
+    3,
+)
+MAX_RANGES, MAX_CONTENT = 20, 512
+YOUNG_SECONDS = 600  # an address of a pod that is being made
+SKIPPED = ("lock", "last_reserved_ip")
+
+
+def collect(context):
+    """Return {folder, files, bin_dirs, programs, error, reservations}.
+
+    files: in the order in which a runtime takes them; bin_dirs: None where they are not known;
+    programs: the names in them; reservations: of host-local, for the networks of the files.
+    """
+    kubelet, runtime = context.data.get("kubelet"), context.data.get("runtime") or {}
+    if not kubelet:
+        raise Absent("no kubelet")
+    if runtime.get("kind") == "embedded":
+        raise Absent("the runtime is part of another program, which has folders of its own")
+    cri = context.data.get("cri") or {}
+    config = cri.get("config") or {}
+    argv = kubelet.get("argv") or []
+    folder = config.get("conf_dir") or procfs.flag(argv, "cni-conf-dir") or FOLDER
+    context.source = folder
+    records, error = configurations(folder)
+    bin_dirs = _bin_dirs(config, runtime, argv)
+    return {
+        "folder": files.one_line(folder, 253),
+        "error": error,
+        "files": records,
+        "bin_dirs": bin_dirs,
+        "programs": None if bin_dirs is None else programs(bin_dirs),
+        "reservations": reservations(records, cri.get("sandboxes"), time.time()),
+    }
+
+
+def _bin_dirs(config, runtime, argv):
+    """Return where the runtime looks for the programs, None where that is not known."""
+    if config.get("bin_dirs"):
+        return config["bin_dirs"]
+    if runtime.get("kind") == "docker":
+        return [procfs.flag(argv, "cni-bin-dir") or PROGRAMS]
+    return None
+
+
+def configurations(folder):
+    """Return (the records of a folder's configurations in their order, why it was not listed)."""
+    try:
+        names = sorted(name for name in os.listdir(folder) if name.endswith(ENDINGS))
+    except OSError as error:
+        return [], files.reason(error)
+    return [_configuration(folder, name) for name in names[:MAX_FILES]], None
+
+
+def _configuration(folder, name):
+    record = {
+        "name": files.one_line(name, 120),
+        "size": None,
+        "mtime": None,
+        "uid": None,
+        "network": "",
+        "plugins": [],
+        "ipam": [],
+        "error": None,
+    }
+    path = os.path.join(folder, name)
+    try:
+        state = os.stat(path)
+        record.update(size=state.st_size, mtime=state.st_mtime, uid=state.st_uid)
+        _fill(record, _parsed(files.read(path, MAX_SIZE)))
+    except OSError as error:
+        record["error"] = files.reason(error)
+    except ValueError:
+        record["error"] = "it is no JSON object"
+    return record
+
+
+def _parsed(data):
+    import json  # the collectors of most nodes do without it
+
+    value = json.loads(data.decode("utf-8", "replace"))
+    if not isinstance(value, dict):
+        raise ValueError
+    return value
+
+
+def _fill(record, config):
+    record["network"] = _word(config.get("name"))
+    listed = config.get("plugins")
+    plugins = [plugin for plugin in listed if isinstance(plugin, dict)] if _is_list(listed) else []
+    for plugin in (plugins or [config])[:MAX_PLUGINS]:
+        record["plugins"].append(_word(plugin.get("type")))
+        if plugin.get("type") == FLANNEL:
+            record["ipam"].append(_of_flannel())
+        ipam = plugin.get("ipam")
+        if isinstance(ipam, dict) and ipam.get("type"):
+            record["ipam"].append(_ipam(ipam))
+
+
+def _of_flannel(path=FLANNEL_SUBNET):
+    """Return the management of addresses that flannel gives to the plugin bridge."""
+    subnets = []
+    for line in (files.text(path, 4096) or "").split("\n"):
+        key, _equals, value = line.partition("=")
+        if key == "FLANNEL_SUBNET":
+            subnets.append(_word(value.strip()))
+    return {"type": HOST_LOCAL, "data_dir": "", "subnets": subnets}
+
+
+def _is_list(value):
+    return isinstance(value, list)
+
+
+def _ipam(ipam):
+    """Return {type, data_dir, subnets} of one plugin's management of addresses."""
+    subnets = [ipam.get("subnet")]
+    for group in ipam.get("ranges") if _is_list(ipam.get("ranges")) else ():
+        rows = group if _is_list(group) else ()
+        subnets += [row.get("subnet") for row in rows if isinstance(row, dict)]
+    return {
+        "type": _word(ipam["type"]),
+        "data_dir": _word(ipam.get("dataDir")),
+        "subnets": [_word(subnet) for subnet in subnets if isinstance(subnet, str)][:MAX_RANGES],
+    }
+
+
+def _word(value):
+    return files.one_line(value, 253) if isinstance(value, str) else ""
+
+
+def programs(folders):
+    """Return the names of the programs in these folders."""
+    names = {name for folder in folders for name in files.names(folder)}
+    return sorted(files.one_line(name, 120) for name in names)[:MAX_PROGRAMS]
+
+
+def reservations(records, sandboxes, now, state=STATE):
+    """Return [{network, folder, addresses, leaked, empty, oldest, names, truncated}].
+
+    leaked: reserved for a sandbox that the runtime does not have, None where its sandboxes are not
+    known.
+    """
+    rows, folders = [], set()
+    for record in records:
+        for ipam in record["ipam"]:
+            folder = os.path.join(ipam["data_dir"] or state, record["network"])
+            if ipam["type"] == HOST_LOCAL and record["network"] and folder not in folders:
+                folders.add(folder)
+                rows.append(_reserved(record["network"], folder, sandboxes, now))
+    return [row for row in rows if row is not None]
+
+
+def _reserved(network, folder, sandboxes, now):
+    """Return the reservations of one network, None where its folder does not exist."""
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError:
+        return None
+    row = {
+        "network": network,
+        "folder": files.one_line(folder, 253),
+        "addresses": 0,
+        "leaked": None if sandboxes is None else 0,
+        "empty": 0,
+        "oldest": None,
+        "names": [],
+        "truncated": len(names) > MAX_RESERVED,
+    }
+    ids = frozenset(sandboxes or ())
+    for name in names[:MAX_RESERVED]:
+        if not name.startswith(SKIPPED):
+            _count(row, os.path.join(folder, name), ids, now)
+    return row
+
+
+def _count(row, path, ids, now):
+    """Count one reservation: its file has the sandbox's id in its first line."""
+    try:
+        changed = os.stat(path).st_mtime
+        owner = files.read(path, MAX_CONTENT).decode("utf-8", "replace").split("\n")[0].strip()
+    except OSError:
+        return  # it was released meanwhile
+    row["addresses"] += 1
+    if now - changed < YOUNG_SECONDS:
+        return
+    if not owner:
+        row["empty"] += 1
+    elif row["leaked"] is None or owner in ids:
+        return
+    else:
+        row["leaked"] += 1
+    row["oldest"] = min(row["oldest"] or changed, changed)
+    if len(row["names"]) < MAX_NAMES:
+        row["names"].append(files.one_line(os.path.basename(path), 80))

@@ -1,0 +1,176 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Collector hangs: processes that wait in the kernel, mounts that do not answer, and zombies.
+
+A process counts that is in state D at each of three looks and was not switched in between. A mount
+is asked in a process of its own, which is left behind where the kernel does not end it.
+"""
+
+import os
+import select
+import time
+
+from ...system import files, procfs
+
+LOOKS, PAUSE_SECONDS, MOUNT_SECONDS = 3, 2, 2
+MAX_TASKS, MAX_MOUNTS, MAX_PARENTS, MAX_MOUNTINFO, MAX_LINE = 20, 30, 10, 8 * 1024 * 1024, 300
+MANY_ZOMBIES = 20  # of one parent: what node agents of clouds count too
+# File systems whose server, or whose program, may be gone.
+REMOTE = ("nfs", "nfs4", "cifs", "smb3", "ceph", "9p", "glusterfs", "lustre", "afs")
+SIGKILL = 9
+
+
+def collect(context):
+    """Return {tasks, mounts, zombies}.
+
+    tasks: [{pid, name, wchan, pod_uid}] in state D all the time; mounts: [{point, type, source,
+    answers}] of remote file systems; zombies: [{pid, name, zombies}] of parents with many.
+    """
+    context.source = "/proc/*/stat, /proc/self/mountinfo, statvfs"
+    first = _states()
+    waiting = {pid: _wait(pid) for pid, (state, _parent) in first.items() if state == "D"}
+    asked_mounts = mounts(files.whole("/proc/self/mountinfo", MAX_MOUNTINFO) or "")
+    for _look in range(LOOKS - 1):
+        if waiting:
+            time.sleep(min(PAUSE_SECONDS, context.seconds(PAUSE_SECONDS)))
+        waiting = {pid: wait for pid, wait in waiting.items() if wait and _wait(pid) == wait}
+    context.truncated = len(waiting) > MAX_TASKS
+    return {
+        "tasks": [_task(pid, waiting[pid]) for pid in sorted(waiting)[:MAX_TASKS]],
+        "mounts": asked_mounts,
+        "zombies": zombies(first),
+    }
+
+
+def _states(proc="/proc"):
+    """Return {pid: (state, parent)} of all processes."""
+    states = {}
+    for name in files.names(proc):
+        if name.isdigit():
+            fields = _stat(f"{proc}/{name}/stat")
+            if fields:
+                states[int(name)] = (fields[0], int(fields[1]))
+    return states
+
+
+def _stat(path):
+    """Return the fields of a stat after the name, which may have blanks and brackets."""
+    text = files.text(path, 2048) or ""
+    return text.rpartition(")")[2].split()[:20]
+
+
+def _wait(pid, proc="/proc"):
+    """Return what tells one wait of a process from the next; None where it does not wait."""
+    fields = _stat(f"{proc}/{pid}/stat")
+    if not fields or fields[0] != "D":
+        return None
+    status = files.text(f"{proc}/{pid}/status", 8192) or ""
+    switches = procfs.status(status, "voluntary_ctxt_switches")
+    wchan = (files.text(f"{proc}/{pid}/wchan", 128) or "").strip("\0\n ")
+    return fields[-1], switches, files.one_line(wchan, 80)
+
+
+def _task(pid, wait, proc="/proc"):
+    name = (files.text(f"{proc}/{pid}/comm", 64) or "").strip()
+    group = procfs.cgroup(files.text(f"{proc}/{pid}/cgroup", 8192) or "")
+    return {
+        "pid": pid,
+        "name": files.one_line(name, 64),
+        "wchan": wait[2],
+        "pod_uid": (group or {}).get("pod_uid"),
+    }
+
+
+def zombies(states, proc="/proc"):
+    """Return [{pid, name, zombies}] of the parents that have many children to wait for."""
+    counts = {}
+    for state, parent in states.values():
+        if state == "Z":
+            counts[parent] = counts.get(parent, 0) + 1
+    many = sorted(
+        (pid for pid in counts if counts[pid] >= MANY_ZOMBIES), key=lambda pid: -counts[pid]
+    )
+    return [
+        {
+            "pid": pid,
+            "name": files.one_line((files.text(f"{proc}/{pid}/comm", 64) or "").strip(), 64),
+            "zombies": counts[pid],
+        }
+        for pid in many[:MAX_PARENTS]
+    ]
+
+
+def mounts(mountinfo, seconds=MOUNT_SECONDS):
+    """Return [{point, type, source, answers}] of the remote file systems, each point once."""
+    rows = {}
+    for line in mountinfo.split("\n"):
+        before, dash, after = line.partition(" - ")
+        words, kinds = before.split(" "), after.split(" ")
+        if not dash or len(words) < 5 or not _is_remote(kinds[0]):
+            continue
+        if len(rows) >= MAX_MOUNTS:
+            break
+        point = unescaped(words[4])
+        source = kinds[1] if len(kinds) > 1 else ""
+        rows[point] = {
+            "point": files.one_line(point, MAX_LINE),
+            "type": files.one_line(kinds[0], 40),
+            "source": files.masked_text(files.one_line(unescaped(source), MAX_LINE), MAX_LINE),
+            "answers": None,
+        }
+    answers = answering(list(rows), seconds)
+    for point, row in rows.items():
+        row["answers"] = answers[point]
+    return list(rows.values())
+
+
+def _is_remote(kind):
+    return kind in REMOTE or kind == "fuse" or kind.startswith("fuse.")
+
+
+def unescaped(text):
+    """Return a path of mountinfo, which has octal codes for blanks and line ends."""
+    for code, char in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
+        text = text.replace(code, char)
+    return text
+
+
+def answering(points, seconds):
+    """Return {point: whether statvfs answers within so many seconds}, all asked at once."""
+    children = {}
+    for point in points:
+        read, write = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            _ask(point)
+        os.close(write)
+        children[read] = (point, pid)
+    answers, end = dict.fromkeys(points, False), time.monotonic() + seconds
+    open_ends = set(children)
+    while open_ends and time.monotonic() < end:
+        ready = select.select(list(open_ends), [], [], max(0.0, end - time.monotonic()))[0]
+        for read in ready:
+            answers[children[read][0]] = True
+            open_ends.discard(read)
+    for read, (_point, pid) in children.items():
+        os.close(read)
+        _leave(pid)
+    return answers
+
+
+def _ask(point):
+    """Ask in the child, whose end closes its pipe, and never return: an error is an answer too."""
+    try:
+        os.statvfs(point)
+    finally:
+        os._exit(0)
+
+
+def _leave(pid):
+    """End a child, and do not wait for one that the kernel does not end."""
+    try:
+        os.kill(pid, SIGKILL)
+        os.waitpid(pid, os.WNOHANG)
+    except OSError:
+        pass

@@ -1,0 +1,66 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The answer of the collector `cri`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class CriCondition:
+    """A condition of the runtime."""
+
+    type: str = ""
+    status: bool = False
+    reason: str = ""
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class CriConfig:
+    """A few values of containerd's effective configuration."""
+
+    default_runtime: str = ""
+    systemd_cgroup: bool | None = None  # of the default runtime
+    sandbox_image: str = ""  # empty: it is not told (containerd 2)
+    sandbox_image_present: bool | None = None
+    snapshotter: str = ""
+    conf_dir: str = ""
+    bin_dirs: tuple[str, ...] = ()
+    max_conf_num: int | None = None
+
+
+@dataclass(frozen=True)
+class ConfigLine:
+    """A line of the runtime's configuration."""
+
+    line: int | None = None
+    table: str = ""
+    key: str = ""
+    value: str = ""
+
+
+@dataclass(frozen=True)
+class ConfigFile:
+    """A file of the runtime's configuration: the lines that decide how pods are made."""
+
+    path: str = ""
+    version: int | None = None
+    error: str | None = None
+    lines: tuple[ConfigLine, ...] = ()
+
+
+@dataclass(frozen=True)
+class Cri:
+    """What the container runtime says of itself."""
+
+    name: str = ""
+    version: str = ""
+    driver: str | None = None  # None: it does not tell its kubelet
+    conditions: tuple[CriCondition, ...] = ()
+    config: CriConfig | None = None
+    cni_error: str | None = None  # empty: it loaded a configuration
+    sandboxes: tuple[str, ...] | None = None
+    files: tuple[ConfigFile, ...] = ()

@@ -1,0 +1,75 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""KM601: check that the kernel can still make memory cgroups."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ...evidence import contract
+from ...evidence.answers.node.pressure import Pressure
+from ...evidence.answers.node.system import System
+from ...evidence.document import one_line
+from ...models.cluster import Host
+from ...models.result import EvidenceRef, Missing
+from ..base import CLEAR, CheckResult, Detection, node_check, not_applicable, present, unknown
+
+# MEM_CGROUP_ID_MAX of the kernel; up to 4.7 an id is held until nothing is charged to the cgroup
+# any more, which kernel memory of 3.10 never is.
+MOST, NEARLY = 65535, 0.8
+FREES = (4, 8)
+
+
+@node_check(
+    "KM601",
+    "No more memory cgroups can be made",
+    severity="critical",
+    applies="nodes whose kernel has cgroup v1",
+    needs=("system", "pressure"),
+)
+def used_up(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
+    """KM601: report a kernel that has as many memory cgroups as it can have, or nearly."""
+    missing = [*host.missing("pressure"), *host.missing("system")]
+    cgroups = contract.answer(document, Pressure).cgroups
+    system = contract.answer(document, System)
+    if missing:
+        yield unknown(*missing)
+    elif host.statuses.get("pressure") == "absent":
+        yield not_applicable("no kubelet")
+    elif cgroups is None:  # an older release collected
+        yield unknown(Missing(host.host, "pressure", "not_asked"))
+    elif cgroups.memory is None or system.cgroup == "v2":
+        yield not_applicable("its memory cgroups have no such limit, or are not counted")
+    else:
+        number, kernel = cgroups.memory, system.kernel or ""
+        is_full = MOST - 16 <= number <= MOST
+        is_near = _leaks(kernel) and NEARLY * MOST <= number <= MOST
+        yield present(_hit(host, number, kernel, is_full)) if is_full or is_near else CLEAR
+
+
+def _leaks(kernel: str) -> bool:
+    """Tell whether this kernel holds the id of a memory cgroup that is gone."""
+    match = re.match(r"(\d+)\.(\d+)", kernel)
+    return match is not None and (int(match.group(1)), int(match.group(2))) < FREES
+
+
+def _hit(host: Host, number: int, kernel: str, is_full: bool) -> Detection:
+    node = host.node or host.host
+    state = f"{number} of {MOST} memory cgroups exist on {node}"
+    if is_full:
+        state += ", which is the most: no pod can start, and no container"
+    else:
+        state += ", and its kernel does not free them: soon no pod starts there"
+    return Detection(
+        f"{state} (no space left on device, cannot allocate memory: not a disk, not its memory)",
+        (EvidenceRef("file", host.host, path="/proc/cgroups", text=f"memory: {number}"),),
+        f"drain and reboot the node; its kernel ({one_line(kernel, 80)}) leaks them with kernel"
+        " memory accounting: a newer kernel does not, nor a runc without kmem (build tag nokmem),"
+        " or cgroup.memory=nokmem on the kernel's command line",
+        host=host.host,
+        node=host.node,
+        severity=None if is_full else "warning",
+    )

@@ -1,0 +1,257 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Check the network configuration of pods: addresses KM602, two plugins KM603, programs KM604."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ...evidence import contract
+from ...evidence.answers.node.cni import Cni, CniFile, Reservations
+from ...evidence.document import one_line
+from ...models.api_node import and_others
+from ...models.cluster import Host, moment
+from ...models.result import EvidenceRef
+from ..base import CheckResult, Detection, node_check, not_applicable, present, unknown
+from ..node import network
+
+APPLIES = "nodes whose runtime has a CNI configuration"
+SOME, SHARE = 5, 0.1  # reservations that are leaked before they count, and of a range
+# Plugins that hand pods to another configuration: the others in the folder are theirs.
+META = ("multus", "multus-shim", "genie", "istio-cni", "nsx", "danm", "knitter")
+# What runtimes and other programs bring for containers that are no pods.
+STRANGERS = ("podman", "crio-bridge", "crio-ipv4-bridge", "containerd-net", "nerdctl", "docker")
+LOOPBACK = "loopback"
+
+
+def _configured(host: Host, document: Mapping[str, Any]) -> CheckResult | None:
+    """Return the result where there is no configuration to check, else None."""
+    missing = host.missing("cni")
+    if missing:
+        return unknown(*missing)
+    if not _usable(contract.answer(document, Cni)):
+        return not_applicable("no CNI configuration that its kubelet's runtime would read")
+    return None
+
+
+def _usable(cni: Cni) -> list[CniFile]:
+    """Return the configurations that a runtime can use, in its order."""
+    files = [file for file in cni.files if not file.error and any(file.plugins)]
+    return [file for file in files if set(file.plugins) != {LOOPBACK}]
+
+
+@node_check(
+    "KM602",
+    "Addresses for pods are used up or leaked",
+    severity="warning",
+    applies="nodes whose network plugin uses host-local",
+    needs=("cni", "cri"),
+)
+def addresses(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
+    """KM602: report reservations of addresses for sandboxes that do not exist, and a full range."""
+    outcome = _configured(host, document)
+    if outcome is not None:
+        yield outcome
+        return
+    cni = contract.answer(document, Cni)
+    if not cni.reservations:
+        yield not_applicable("its network plugin does not use host-local")
+        return
+    hits = [hit for row in cni.reservations for hit in _of_network(host, cni, row)]
+    if hits:
+        yield present(*hits)
+    elif any(row.leaked is None for row in cni.reservations):
+        yield unknown(*host.missing("cri", absent_is_answer=False))
+    else:
+        yield CheckResult()
+
+
+def _of_network(host: Host, cni: Cni, row: Reservations) -> Iterator[Detection]:
+    lost, room = (row.leaked or 0) + row.empty, _room(cni, row)
+    is_full = room is not None and row.addresses >= room
+    if not is_full and not _is_much(lost, room):
+        return
+    network_name = one_line(row.network, 80)
+    of_room = f" of {room}" if room is not None else ""
+    summary = (
+        f"{row.addresses}{of_room} addresses of the network {network_name} on"
+        f" {host.node or host.host} are reserved, {lost} of them for no pod that exists"
+    )
+    if is_full:
+        summary += "; no new pod gets one"
+    yield Detection(
+        summary,
+        (EvidenceRef("file", host.host, path=row.folder, text=_lost(row)),),
+        _addresses_advice(row, lost),
+        host=host.host,
+        node=host.node,
+        component=network_name,
+        severity="critical" if is_full else None,
+    )
+
+
+def _is_much(lost: int, room: int | None) -> bool:
+    return lost >= SOME and (room is None or lost >= SHARE * room)
+
+
+def _lost(row: Reservations) -> str:
+    parts = [f"{row.addresses} reservations"]
+    if row.leaked:
+        parts.append(f"{row.leaked} name a sandbox that the runtime does not have")
+    if row.empty:
+        parts.append(f"{row.empty} are empty files, as a power cut leaves them")
+    oldest = moment(row.oldest)
+    if oldest is not None:
+        parts.append(f"the oldest of these of {oldest.isoformat()}")
+    if row.names:
+        parts.append(f"first {', '.join(row.names)}")
+    return one_line("; ".join(parts), 400)
+
+
+def _addresses_advice(row: Reservations, lost: int) -> str:
+    folder = one_line(row.folder, 200)
+    if not lost:
+        return (
+            "the range is smaller than the pods that the node may have (maxPods): give the node a"
+            " larger range of addresses, or lower maxPods"
+        )
+    return (
+        f"compare with crictl pods -q, and remove each file in {folder} whose first line names no"
+        f" sandbox or which is empty, while flock {folder}/lock is held (leave lock and"
+        " last_reserved_ip.*); what ended without a release (a killed runtime, a power cut) left"
+        " them"
+    )
+
+
+def _room(cni: Cni, row: Reservations) -> int | None:
+    """Return how many addresses a network's ranges have for pods, None where it is not known."""
+    files = [file for file in cni.files if file.network == row.network]
+    managers = [ipam for file in files for ipam in file.ipam]
+    subnets = [subnet for ipam in managers for subnet in ipam.subnets]
+    try:
+        networks = [ipaddress.ip_network(subnet, strict=False) for subnet in subnets]
+    except ValueError:
+        return None
+    # IPv6 has more than ever are used; each IPv4 range has a network, a gateway and a broadcast
+    sizes = [net.num_addresses - 3 for net in networks if net.version == 4]
+    if not sizes or len(sizes) != len(networks):
+        return None
+    return sum(sizes)
+
+
+@node_check(
+    "KM603",
+    "Two network plugins have a configuration",
+    severity="warning",
+    applies=APPLIES,
+    needs=("cni",),
+)
+def two_plugins(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
+    """KM603: report a configuration of a network plugin that another one comes before."""
+    outcome = _configured(host, document)
+    if outcome is None:
+        cni = contract.answer(document, Cni)
+        first, *rest = _usable(cni)
+        losers = [file for file in rest if not _stranger(file) and _differs(first, file)]
+        outcome = CheckResult()
+        if losers and not set(first.plugins) & set(META):
+            outcome = present(_two(host, cni, first, losers))
+    yield outcome
+
+
+def _stranger(file: CniFile) -> bool:
+    """Tell whether a configuration is for containers that are no pods."""
+    names = f"{file.name} {file.network}".lower()
+    return any(name in names for name in STRANGERS)
+
+
+def _differs(first: CniFile, file: CniFile) -> bool:
+    return (first.network, first.plugins) != (file.network, file.plugins)
+
+
+def _two(host: Host, cni: Cni, first: CniFile, losers: Sequence[CniFile]) -> Detection:
+    node = host.node or host.host
+    names = and_others([f"{file.name}{_writer(file)}" for file in losers])
+    proofs = [
+        EvidenceRef("file", host.host, path=f"{cni.folder}/{file.name}", text=_described(file))
+        for file in (first, *losers)
+    ]
+    return Detection(
+        f"the runtime of {node} uses {first.name}{_writer(first)} for pods, because it comes first"
+        f" in {cni.folder}, and not {names}",
+        tuple(proofs),
+        f"if {first.name} is not what is meant, move it out of the folder, see that nothing writes"
+        " it again, and restart the pods of the node that have its addresses; else remove what a"
+        " former plugin left",
+        host=host.host,
+        node=host.node,
+        severity="critical" if _stranger(first) else None,
+    )
+
+
+def _described(file: CniFile) -> str:
+    text = f"network {file.network}, plugins {', '.join(file.plugins)}"
+    written = moment(file.mtime)
+    if written is not None:
+        text += f", written at {written.isoformat()}"
+    return one_line(text, 300)
+
+
+def _writer(file: CniFile) -> str:
+    """Return who writes a configuration, in brackets, or ""."""
+    text = f"{file.name} {file.network} {' '.join(file.plugins)}".lower()
+    for part, title, _pods in network.PLUGINS:
+        if part in text:
+            return f" ({title})"
+    return next((f" (of {name})" for name in STRANGERS if name in text), "")
+
+
+@node_check(
+    "KM604",
+    "A program of the network plugin is missing",
+    severity="critical",
+    applies=APPLIES,
+    needs=("cni", "cri"),
+)
+def missing_program(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
+    """KM604: report a configuration that names a program which the runtime does not find."""
+    outcome = _configured(host, document)
+    if outcome is None:
+        cni = contract.answer(document, Cni)
+        if cni.bin_dirs is None or cni.programs is None:
+            outcome = not_applicable("where its runtime looks for programs is not known")
+        else:
+            file, there = _usable(cni)[0], set(cni.programs)
+            names = [*file.plugins, *(ipam.type for ipam in file.ipam)]
+            absent = [name for name in dict.fromkeys(names) if name and name not in there]
+            outcome = CheckResult()
+            if absent:
+                outcome = present(_missing(host, cni, file, absent))
+    yield outcome
+
+
+def _missing(host: Host, cni: Cni, file: CniFile, absent: Sequence[str]) -> Detection:
+    folders, node = ", ".join(cni.bin_dirs or ()), host.node or host.host
+    names = " and ".join(one_line(name, 80) for name in absent)
+    return Detection(
+        f"no new pod starts on {node}: its runtime does not find {names} in {folders}, which"
+        f" {file.name} needs",
+        (
+            EvidenceRef("file", host.host, path=f"{cni.folder}/{file.name}", text=_described(file)),
+            EvidenceRef(
+                "file",
+                host.host,
+                path=folders,
+                text=f"has {and_others(list(cni.programs or ()), 12)}",
+            ),
+        ),
+        f"put {names} into {folders}: the package kubernetes-cni or the archive of"
+        " containernetworking/plugins has bridge, host-local, loopback and portmap; other programs"
+        " are installed by the network plugin's own pod on that node, whose restart brings them"
+        " again",
+        host=host.host,
+        node=host.node,
+    )

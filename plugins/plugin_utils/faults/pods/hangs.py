@@ -1,0 +1,89 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""KM607: check for mounts that do not answer, and processes that cannot end because of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ...evidence import contract
+from ...evidence.answers.node.hangs import Hangs, RemoteMount, Task
+from ...evidence.document import one_line
+from ...models.api_node import and_others
+from ...models.cluster import Host
+from ...models.result import EvidenceRef
+from ..base import CheckResult, Detection, node_check, present, unknown
+
+SHOWN = 5
+# Where a process waits for a server, a program or a file system that is frozen. A process that
+# waits for a busy disk is in others (io_schedule, folio_wait_bit).
+_REMOTE = re.compile(
+    r"^_*(?:rpc_|nfs|cifs|smb|ceph|fuse_|request_wait_answer|p9_|v9fs|gluster|sb_start|"
+    r"percpu_rwsem_wait|percpu_down_write|wait_on_freeze|vfs_freeze)",
+)
+
+
+@node_check(
+    "KM607",
+    "Mounts do not answer, or processes cannot end",
+    severity="warning",
+    applies="hosts that answer",
+    needs=("hangs",),
+    tier="deep",
+)
+def hanging(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
+    """KM607: report dead mounts, and processes that wait for a server or a frozen file system."""
+    missing = host.missing("hangs")
+    if missing:
+        yield unknown(*missing)
+        return
+    answer = contract.answer(document, Hangs)
+    dead = [mount for mount in answer.mounts if mount.answers is False]
+    tasks = [task for task in answer.tasks if _REMOTE.match(task.wchan)]
+    hits = []
+    if dead or tasks:
+        hits.append(_hit(host, dead, tasks))
+    yield present(*hits) if hits else CheckResult()
+
+
+def _hit(host: Host, dead: Sequence[RemoteMount], tasks: Sequence[Task]) -> Detection:
+    node, parts = host.node or host.host, []
+    if dead:
+        parts.append(f"does not get an answer from {and_others([_mount(item) for item in dead])}")
+    if tasks:
+        names = and_others([f"{one_line(task.name, 64)} (pid {task.pid})" for task in tasks])
+        parts.append(f"has processes in state D that no signal ends: {names}")
+    return Detection(
+        f"{node} {' and '.join(parts)}; pods that use them do not start or end, and a kubelet or"
+        " runtime that touches them hangs",
+        (
+            *(
+                EvidenceRef(
+                    "file", host.host, path=one_line(item.point, 300), text=f"{_mount(item)}: none"
+                )
+                for item in dead[:SHOWN]
+            ),
+            *(_proof(host, task) for task in tasks[:SHOWN]),
+        ),
+        "bring the server back, or the program that serves the mount: the processes go on by"
+        " themselves then; where it is gone for good, umount -f, then umount -l of the mount, and a"
+        " reboot for what still waits",
+        host=host.host,
+        node=host.node,
+    )
+
+
+def _mount(item: RemoteMount) -> str:
+    return (
+        f"{one_line(item.source, 200)} ({one_line(item.type, 40)} at {one_line(item.point, 200)})"
+    )
+
+
+def _proof(host: Host, task: Task) -> EvidenceRef:
+    text = f"{one_line(task.name, 64)} waits in {one_line(task.wchan, 80)}"
+    if task.pod_uid:
+        text += f", of the pod with UID {one_line(task.pod_uid, 40)}"
+    return EvidenceRef("process", host.host, pid=task.pid, text=text)

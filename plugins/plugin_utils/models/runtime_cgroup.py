@@ -1,0 +1,105 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The cgroup drivers of a kubelet and of its runtime, as both have them now. Pure.
+
+A kubelet of 1.31 or newer asks its runtime, where that answers RuntimeConfig (containerd 2.0,
+CRI-O 1.28), and has the same driver. Any other has its own setting, cgroupfs by default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..evidence import contract
+from ..evidence.answers.node.cri import ConfigFile, Cri
+from ..evidence.answers.node.kubelet import Kubelet
+from ..evidence.answers.node.pinning import Pinning
+from ..evidence.document import one_line
+from ..parsers import pflag
+from .kubelet import config as kubelet_config
+from .kubelet.config import Setting
+from .result import EvidenceRef
+
+SYSTEMD, CGROUPFS = "systemd", "cgroupfs"
+FIRST_ASKING = (1, 31)  # KubeletCgroupDriverFromCRI is beta, and on
+KEY = "SystemdCgroup"
+# The tables that a version of containerd's configuration reads: the plugin's name, quoted or not.
+TABLES = {
+    2: "plugins.io.containerd.grpc.v1.cri.containerd.runtimes.",
+    3: "plugins.io.containerd.cri.v1.runtime.containerd.runtimes.",
+}
+
+
+@dataclass(frozen=True)
+class Drivers:
+    """The two drivers.
+
+    setting: what sets the kubelet's, None where it is the default
+    """
+
+    kubelet: str
+    runtime: str
+    setting: Setting | None = None
+
+    @property
+    def differ(self) -> bool:
+        """Tell whether the two differ."""
+        return self.kubelet != self.runtime
+
+
+def drivers(document: Mapping[str, Any]) -> Drivers | None:
+    """Return the drivers of a node, None where one of them is not known."""
+    cri, kubelet = contract.answer(document, Cri), contract.answer(document, Kubelet)
+    runtime = _of_runtime(cri)
+    config = kubelet_config.read(kubelet)
+    setting = config.setting("cgroupDriver", "cgroup-driver")
+    if runtime is None or kubelet.process is None or not config.certain(setting):
+        return None
+    if cri.driver is not None:
+        version = pflag.parse_version(_version(document))
+        if version is None:
+            return None
+        if version >= FIRST_ASKING:
+            return Drivers(runtime, runtime, setting)
+    return Drivers(setting.value if setting else CGROUPFS, runtime, setting)
+
+
+def _version(document: Mapping[str, Any]) -> str:
+    return (contract.answer(document, Pinning).kubelet_version or "").rpartition(" ")[2]
+
+
+def _of_runtime(cri: Cri) -> str | None:
+    if cri.driver is not None:
+        return cri.driver
+    if cri.config is None or cri.config.systemd_cgroup is None:
+        return None
+    return SYSTEMD if cri.config.systemd_cgroup else CGROUPFS
+
+
+def places(document: Mapping[str, Any], host: str) -> Iterator[EvidenceRef]:
+    """Yield the lines of the runtime's files that set its driver, or that no line does."""
+    files = contract.answer(document, Cri).files
+    shown = False
+    for file in files:
+        for line in file.lines:
+            if line.key not in (KEY, "systemd_cgroup"):
+                continue
+            shown = True
+            text = f"[{line.table}] {line.key} = {line.value}{_not_read(file, line.table)}"
+            yield EvidenceRef("file", host, path=file.path, line=line.line, text=text)
+    if files and not shown:
+        text = files[0].error or f"no line with {KEY}: the default is false"
+        yield EvidenceRef("file", host, path=files[0].path, text=one_line(text, 200))
+
+
+def _not_read(file: ConfigFile, table: str) -> str:
+    """Return why a table has no effect in a file of this version, or ""."""
+    version = file.version or 1
+    read = TABLES.get(version)
+    other = any(table.startswith(prefix) for prefix in TABLES.values())
+    if read is None or not other or table.startswith(read):
+        return ""
+    return f": a table that version {version} of the configuration does not read"

@@ -1,0 +1,134 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""CNI configurations, their programs, and the reservations of host-local."""
+
+import json
+import os
+import time
+
+import pytest
+
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.base import (
+    Absent,
+    Context,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import cni
+
+BRIDGE = {
+    "cniVersion": "0.4.0",
+    "name": "lab",
+    "plugins": [
+        {
+            "type": "bridge",
+            "ipam": {"type": "host-local", "ranges": [[{"subnet": "10.244.1.0/24"}], "x", [1]]},
+        },
+        {"type": "portmap", "token": "hunter2"},
+    ],
+}
+
+
+@pytest.fixture
+def folders(tmp_path):
+    for name in ("net.d", "bin", "networks/lab"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "bin" / "bridge").touch()
+    return tmp_path
+
+
+def write(folders, name, value):
+    text = value if isinstance(value, str) else json.dumps(value)
+    (folders / "net.d" / name).write_text(text)
+
+
+def reserve(folders, name, text, age=3600):
+    path = folders / "networks" / "lab" / name
+    path.write_text(text)
+    os.utime(path, (time.time() - age,) * 2)
+
+
+def collect(folders, sandboxes=("aa",), **data):
+    config = {"conf_dir": str(folders / "net.d"), "bin_dirs": [str(folders / "bin")]}
+    known = {
+        "kubelet": {"argv": ["kubelet"]},
+        "runtime": {"kind": "containerd"},
+        "cri": {"config": config, "sandboxes": sandboxes},
+        **data,
+    }
+    evidence = cni.collect(Context({}, {}, known))
+    json.dumps(evidence)
+    return evidence
+
+
+def test_configurations_in_their_order_without_their_secrets(folders):
+    write(folders, "99-loopback.conf", {"name": "lo", "type": "loopback"})
+    write(folders, "10-lab.conflist", BRIDGE)
+    write(folders, "20-broken.conf", "{")
+    write(folders, "30-list.json", "[]")
+    write(folders, "readme.txt", "x")
+    write(folders, "40-empty.conflist", "")
+    data = collect(folders)
+    assert [record["name"] for record in data["files"]] == [
+        "10-lab.conflist",
+        "20-broken.conf",
+        "30-list.json",
+        "40-empty.conflist",
+        "99-loopback.conf",
+    ]
+    assert [bool(record["error"]) for record in data["files"]] == [False, True, True, True, False]
+    first = data["files"][0]
+    assert (first["network"], first["plugins"]) == ("lab", ["bridge", "portmap"])
+    assert first["ipam"] == [{"type": "host-local", "data_dir": "", "subnets": ["10.244.1.0/24"]}]
+    assert (data["bin_dirs"], data["programs"]) == ([str(folders / "bin")], ["bridge"])
+    assert "hunter2" not in json.dumps(data)
+
+
+def test_reservations_are_compared_with_the_sandboxes(folders):
+    reserve(folders, "10.244.1.2", "aa\r\neth0")
+    reserve(folders, "10.244.1.3", "bb\r\neth0")
+    reserve(folders, "10.244.1.4", "")
+    reserve(folders, "10.244.1.5", "cc", age=5)
+    reserve(folders, "10.244.1.6", "", age=5)
+    reserve(folders, "last_reserved_ip.0", "10.244.1.5")
+    reserve(folders, "lock", "")
+    records = [{"network": "lab", "ipam": [{"type": "host-local", "data_dir": ""}] * 2}]
+    state = str(folders / "networks")
+    (row,) = cni.reservations(records, ["aa"], time.time(), state)
+    assert (row["addresses"], row["leaked"], row["empty"]) == (5, 1, 1)
+    assert row["names"] == ["10.244.1.3", "10.244.1.4"]
+    (row,) = cni.reservations(records, None, time.time(), state)
+    assert (row["leaked"], row["empty"]) == (None, 1)
+    records[0]["network"] = "other"
+    assert cni.reservations(records, [], time.time(), state) == []
+
+
+def test_reservations_are_bounded(folders, monkeypatch):
+    monkeypatch.setattr(cni, "MAX_RESERVED", 2)
+    for number in range(4):
+        reserve(folders, f"10.244.1.{number}", "bb")
+    records = [{"network": "lab", "ipam": [{"type": "host-local", "data_dir": ""}]}]
+    (row,) = cni.reservations(records, [], time.time(), str(folders / "networks"))
+    assert (row["truncated"], row["addresses"]) == (True, 2)
+
+
+def test_flannel_gives_its_addresses_by_host_local(tmp_path):
+    path = tmp_path / "subnet.env"
+    path.write_text("FLANNEL_NETWORK=10.244.0.0/16\nFLANNEL_SUBNET=10.244.1.1/24\n")
+    assert cni._of_flannel(str(path))["subnets"] == ["10.244.1.1/24"]
+    assert cni._of_flannel(str(tmp_path / "none"))["subnets"] == []
+
+
+def test_where_programs_lie_is_known_of_containerd_and_docker_alone(folders):
+    folder = {"argv": ["kubelet", f"--cni-conf-dir={folders}/net.d"]}
+    data = collect(folders, kubelet=folder, cri=None)
+    assert (data["folder"], data["bin_dirs"], data["programs"]) == (f"{folders}/net.d", None, None)
+    data = collect(folders, kubelet=folder, cri=None, runtime={"kind": "docker"})
+    assert data["bin_dirs"] == ["/opt/cni/bin"]
+
+
+def test_what_is_not_there(folders):
+    for data in ({"kubelet": None}, {"runtime": {"kind": "embedded"}}):
+        with pytest.raises(Absent):
+            collect(folders, **data)
+    data = collect(folders / "none")
+    assert (data["files"], data["error"], data["programs"]) == ([], "missing", [])

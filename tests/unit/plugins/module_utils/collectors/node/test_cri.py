@@ -1,0 +1,146 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a runtime says of itself. The replies are made of the fields of cri-api's api.proto."""
+
+import json
+
+import pytest
+
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.base import (
+    Absent,
+    Context,
+    Failed,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import cri
+from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
+    cri as cri_call,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.system.protobuf import (
+    message,
+    string,
+)
+
+RUNTIME = {"path": "/run/containerd/containerd.sock", "calls": {"v1": 0}, "kind": "other"}
+VERSION = string(1, "0.1.0") + string(2, "containerd") + string(3, "v1.6.36")
+# As containerd 1.6 marshals pkg/cri/config: the names are its JSON tags.
+CONFIG = {
+    "containerd": {
+        "snapshotter": "overlayfs",
+        "defaultRuntimeName": "runc",
+        "runtimes": {"runc": {"options": {"SystemdCgroup": True}}, "gvisor": {"options": None}},
+    },
+    "cni": {"binDir": "/opt/cni/bin", "confDir": "/etc/cni/net.d", "maxConfNum": 1},
+    "registry": {"configs": {"reg.example": {"auth": {"password": "hunter2"}}}},
+    "sandboxImage": "registry.k8s.io/pause:3.6",
+    "systemdCgroup": False,
+}
+NETWORK = string(1, "NetworkReady") + string(3, "NetworkPluginNotReady") + string(4, "not set up")
+
+
+def info(**texts):
+    return b"".join(message(2, string(1, key) + string(2, value)) for key, value in texts.items())
+
+
+def status(config=CONFIG, load="OK"):
+    conditions = message(
+        1, message(1, string(1, "RuntimeReady") + b"\x10\x01") + message(1, NETWORK)
+    )
+    return conditions + info(config=json.dumps(config), lastCNILoadStatus=load)
+
+
+@pytest.fixture
+def ask(monkeypatch):
+    """Give ask: the answers of a runtime by method, and its evidence."""
+
+    def run(runtime=RUNTIME, **replies):
+        answers = {
+            "Version": (0, VERSION),
+            "Status": (0, status()),
+            "RuntimeConfig": (12, b""),
+            "ImageStatus": (0, b""),
+            "ListPodSandbox": (0, message(1, string(1, "aa")) + message(1, string(1, "bb"))),
+            **replies,
+        }
+        calls = []
+
+        def call(path, method, data, _seconds):
+            calls.append((path, method, data))
+            return answers[method.rpartition("/")[2]]
+
+        monkeypatch.setattr(cri_call, "call", call)
+        data = cri.collect(Context({}, {}, {"runtime": runtime}))
+        json.dumps(data)
+        return data, calls
+
+    return run
+
+
+def test_containerd_with_its_effective_configuration(ask):
+    data, calls = ask()
+    assert (data["name"], data["version"], data["driver"]) == ("containerd", "v1.6.36", None)
+    assert data["config"] == {
+        "default_runtime": "runc",
+        "systemd_cgroup": True,
+        "sandbox_image": "registry.k8s.io/pause:3.6",
+        "sandbox_image_present": False,
+        "snapshotter": "overlayfs",
+        "conf_dir": "/etc/cni/net.d",
+        "bin_dirs": ["/opt/cni/bin"],
+        "max_conf_num": 1,
+    }
+    assert [(row["type"], row["status"], row["message"]) for row in data["conditions"]] == [
+        ("RuntimeReady", True, ""),
+        ("NetworkReady", False, "not set up"),
+    ]
+    assert (data["cni_error"], data["sandboxes"], data["files"]) == ("", ["aa", "bb"], [])
+    assert "hunter2" not in json.dumps(data)
+    assert {path for path, _method, _data in calls} == {RUNTIME["path"]}
+    assert ("Status", b"\x08\x01") in [(name.rpartition("/")[2], data) for _p, name, data in calls]
+
+
+def test_a_runtime_that_tells_its_kubelet_the_driver(ask):
+    for number, driver in ((b"", "systemd"), (b"\x08\x01", "cgroupfs"), (b"\x08\x07", None)):
+        assert ask(RuntimeConfig=(0, message(1, number)))[0]["driver"] == driver
+    assert ask(RuntimeConfig=(0, b""))[0]["driver"] is None
+
+
+def test_what_is_not_set_is_containerds_default(ask):
+    config = {"containerd": {"defaultRuntimeName": "runc", "runtimes": {"runc": {}}}}
+    data, _calls = ask(Status=(0, status(config, "cni config load failed: no network config")))
+    assert data["config"]["systemd_cgroup"] is False
+    assert data["config"]["sandbox_image_present"] is None
+    assert data["cni_error"].startswith("cni config load failed")
+
+
+def test_another_runtime_has_no_such_configuration(ask):
+    data, _calls = ask(Status=(0, info(config="not json")), ImageStatus=(5, b""))
+    assert (data["config"], data["cni_error"]) == (None, None)
+
+
+def test_a_runtime_without_an_answer(ask):
+    for runtime in (None, {"calls": {}}, {"calls": {"v1": 12, "v1alpha2": "no answer"}}):
+        with pytest.raises(Absent):
+            ask(runtime)
+    with pytest.raises(Failed):
+        ask(Status=("no answer", b""))
+    assert ask(ListPodSandbox=("no answer", b""))[0]["sandboxes"] is None
+
+
+def test_sandboxes_are_bounded(ask, monkeypatch):
+    monkeypatch.setattr(cri, "MAX_SANDBOXES", 1)
+    assert ask()[0]["sandboxes"] is None
+
+
+def test_the_lines_of_the_configuration_and_its_imports(tmp_path):
+    folder = tmp_path / "conf.d"
+    folder.mkdir()
+    (folder / "b.toml").write_text("[x.'io.containerd.cri.v1.runtime'.y]\nSystemdCgroup = true\n")
+    path = tmp_path / "config.toml"
+    path.write_text('version = 3\nimports = ["conf.d/*.toml", "/none/*"]\nsandbox_image = "a"\n')
+    first, second = cri.configuration_files(str(path))
+    assert (first["version"], first["error"]) == (3, None)
+    assert first["lines"] == [{"line": 3, "table": "", "key": "sandbox_image", "value": '"a"'}]
+    assert second["lines"][0]["table"] == "x.io.containerd.cri.v1.runtime.y"
+    (missing,) = cri.configuration_files(str(tmp_path / "none.toml"))
+    assert missing["error"] == "missing"

@@ -1,0 +1,94 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Processes that wait in the kernel, mounts that do not answer, and zombies."""
+
+import json
+import os
+import time
+
+import pytest
+
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.base import Context
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import hangs
+
+LINE = "36 35 0:61 / %s rw,relatime shared:1 - %s %s rw"
+
+
+@pytest.fixture
+def proc(tmp_path):
+    def process(pid, state="S", parent=1, start=100, switches=5, wchan="0", name="a (b) c"):
+        folder = tmp_path / str(pid)
+        folder.mkdir(exist_ok=True)
+        fields = [state, str(parent), *["0"] * 17, str(start), "0"]
+        (folder / "stat").write_text(f"{pid} ({name}) {' '.join(fields)}\n")
+        (folder / "status").write_text(f"Name:\ta\nvoluntary_ctxt_switches:\t{switches}\n")
+        (folder / "wchan").write_text(wchan)
+        (folder / "comm").write_text(name + "\n")
+        (folder / "cgroup").write_text("0::/system.slice/x.service\n")
+        return tmp_path
+
+    return process
+
+
+def test_a_wait_is_the_same_one_while_nothing_was_switched(proc):
+    folder = str(proc(7, "D", wchan="rpc_wait_bit_killable"))
+    before = hangs._wait(7, folder)
+    assert before == hangs._wait(7, folder)
+    proc(7, "D", switches=6, wchan="rpc_wait_bit_killable")
+    assert hangs._wait(7, folder) != before
+    proc(7, "S")
+    assert hangs._wait(7, folder) is None
+    assert hangs._wait(8, folder) is None
+    task = hangs._task(7, before, folder)
+    assert task == {
+        "pid": 7,
+        "name": "a (b) c",
+        "wchan": "rpc_wait_bit_killable",
+        "pod_uid": None,
+    }
+
+
+def test_zombies_of_one_parent(proc):
+    folder = str(proc(2, name="init"))
+    for pid in range(100, 100 + hangs.MANY_ZOMBIES):
+        proc(pid, "Z", parent=2)
+    proc(50, "Z", parent=3)
+    assert hangs.zombies(hangs._states(folder), folder) == [
+        {"pid": 2, "name": "init", "zombies": hangs.MANY_ZOMBIES}
+    ]
+
+
+def test_remote_mounts_are_asked_and_others_are_not(tmp_path):
+    table = "\n".join(
+        [
+            LINE % (str(tmp_path), "nfs4", "server:/a\\040b"),
+            LINE % ("/none", "fuse.sshfs", "me@host:/"),
+            LINE % ("/", "ext4", "/dev/sda1"),
+            "short",
+        ]
+    )
+    assert hangs.mounts(table) == [
+        {"point": str(tmp_path), "type": "nfs4", "source": "server:/a b", "answers": True},
+        {"point": "/none", "type": "fuse.sshfs", "source": "me@host:/", "answers": True},
+    ]
+
+
+def test_a_mount_that_does_not_answer_costs_its_time_only(monkeypatch):
+    monkeypatch.setattr(os, "statvfs", lambda point: time.sleep(30 if point == "/dead" else 0))
+    begin = time.monotonic()
+    assert hangs.answering(["/dead", "/well"], 0.5) == {"/dead": False, "/well": True}
+    assert time.monotonic() - begin < 10
+
+
+def test_mounts_are_bounded(monkeypatch):
+    monkeypatch.setattr(hangs, "MAX_MOUNTS", 2)
+    table = "\n".join(LINE % (f"/none{number}", "nfs", "s:/") for number in range(5))
+    assert len(hangs.mounts(table)) == 2
+
+
+def test_this_machine_answers(monkeypatch):
+    monkeypatch.setattr(hangs, "PAUSE_SECONDS", 0)
+    data = hangs.collect(Context({}, {}, {}))
+    json.dumps(data)
+    assert set(data) == {"tasks", "mounts", "zombies"}

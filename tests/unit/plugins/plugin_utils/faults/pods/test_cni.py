@@ -1,0 +1,120 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Addresses KM602, two network plugins KM603, and missing programs KM604."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.support.cni_evidence import cni, file, of_w1, reserve
+
+CALICO = file("10-calico.conflist", "k8s-pod-network", "calico", "portmap")
+FLANNEL = file("10-flannel.conflist", "cbr0", "flannel", "portmap")
+PODMAN = file("87-podman-bridge.conflist", "podman", "bridge", "portmap")
+CRIO = file("100-crio-bridge.conflist", "crio", "bridge")
+
+
+@pytest.mark.parametrize("code", ["KM602", "KM603", "KM604"])
+@pytest.mark.parametrize(
+    ("status", "verdict"),
+    [("not_asked", "not judged"), ("error", "unknown"), ("absent", "not_applicable")],
+)
+def test_without_an_answer(world, code, status, verdict):
+    world.documents["w1"]["collectors"]["cni"] = {"status": status, "data": None}
+    assert of_w1(world, code) == (verdict, [])
+
+
+@pytest.mark.parametrize("code", ["KM602", "KM603", "KM604"])
+def test_a_node_without_a_configuration_is_not_judged(world, code):
+    cni(world, files=[file("99-loopback.conf", "lo", "loopback"), file("a.conf", "", error="x")])
+    assert of_w1(world, code) == ("not_applicable", [])
+
+
+@pytest.mark.parametrize(
+    ("row", "verdict", "severity"),
+    [
+        ({"addresses": 110}, "clear", None),
+        ({"addresses": 110, "leaked": 30}, "present", "warning"),
+        ({"addresses": 110, "leaked": 20, "empty": 10}, "present", "warning"),
+        ({"addresses": 110, "leaked": 4}, "clear", None),
+        ({"addresses": 253, "leaked": 200}, "present", "critical"),
+        ({"addresses": 253}, "present", "critical"),
+        ({"addresses": 253, "leaked": None}, "present", "critical"),
+    ],
+)
+def test_addresses(world, row, verdict, severity):
+    reserve(cni(world), **row)
+    found, findings = of_w1(world, "KM602")
+    assert found == verdict
+    assert [finding.severity for finding in findings] == [severity] * (severity is not None)
+    for finding in findings:
+        assert (finding.host, finding.node, finding.component) == ("w1", "w1", "lab")
+        assert f"{row['addresses']} of 253 addresses" in finding.summary
+        lost = (row.get("leaked") or 0) + row.get("empty", 0)
+        assert ("flock" in finding.remedy) == bool(lost)
+
+
+def test_where_the_sandboxes_are_not_known_nothing_is_clear(world):
+    reserve(cni(world), leaked=None)
+    world.documents["w1"]["collectors"]["cri"] = {"status": "error", "data": None}
+    assert of_w1(world, "KM602")[0] == "unknown"
+
+
+def test_another_management_of_addresses_is_not_judged(world):
+    cni(world, files=[CALICO])
+    assert of_w1(world, "KM602") == ("not_applicable", [])
+
+
+@pytest.mark.parametrize("subnets", [[], ["fd00::/64"], ["10.0.0.0/24", "fd00::/64"], ["x"]])
+def test_a_range_that_is_not_known_is_never_full(world, subnets):
+    data = cni(world)
+    data["files"][0]["ipam"][0]["subnets"] = subnets
+    reserve(data, addresses=5000)
+    assert of_w1(world, "KM602")[0] == "clear"
+
+
+@pytest.mark.parametrize(
+    ("files", "verdict", "severity"),
+    [
+        ([CALICO], "clear", None),
+        ([CALICO, PODMAN], "clear", None),
+        ([CALICO, file("99-loopback.conf", "lo", "loopback")], "clear", None),
+        ([CALICO, {**CALICO, "name": "20-calico.conflist"}], "clear", None),
+        ([CALICO, {**FLANNEL, "error": "it is no JSON object"}], "clear", None),
+        ([file("00-multus.conf", "multus", "multus"), CALICO], "clear", None),
+        ([CALICO, FLANNEL], "present", "warning"),
+        ([CRIO, FLANNEL], "present", "critical"),
+    ],
+)
+def test_two_plugins(world, files, verdict, severity):
+    cni(world, files=files)
+    found, findings = of_w1(world, "KM603")
+    assert found == verdict
+    assert [finding.severity for finding in findings] == [severity] * (severity is not None)
+    for finding in findings:
+        assert f"uses {files[0]['name']}" in finding.summary
+        assert "10-flannel.conflist (Flannel)" in finding.summary
+        assert len(finding.evidence) == 2
+
+
+@pytest.mark.parametrize(
+    ("programs", "absent"),
+    [
+        (["bridge", "host-local", "portmap"], ""),
+        (["bridge", "host-local"], "portmap"),
+        (["portmap"], "bridge and host-local"),
+    ],
+)
+def test_programs(world, programs, absent):
+    cni(world, programs=programs)
+    verdict, findings = of_w1(world, "KM604")
+    assert verdict == ("present" if absent else "clear")
+    for finding in findings:
+        assert finding.severity == "critical"
+        assert f"does not find {absent} in /opt/cni/bin" in finding.summary
+
+
+def test_where_programs_lie_may_be_unknown(world):
+    cni(world, bin_dirs=None, programs=None)
+    assert of_w1(world, "KM604") == ("not_applicable", [])

@@ -1,0 +1,44 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Mounts that do not answer, and processes that cannot end, KM607."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.support.cni_evidence import of_w1
+
+POINT = "/var/lib/kubelet/pods/1/volumes/kubernetes.io~nfs/data"
+MOUNT = {"point": POINT, "type": "nfs4", "source": "server:/data", "answers": False}
+TASK = {"pid": 7, "name": "ls", "wchan": "rpc_wait_bit_killable", "pod_uid": "1-2"}
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        ({"mounts": [MOUNT]}, f"does not get an answer from server:/data (nfs4 at {POINT})"),
+        ({"tasks": [TASK]}, "has processes in state D that no signal ends: ls (pid 7)"),
+        ({"tasks": [{**TASK, "wchan": "percpu_rwsem_wait"}]}, "ls (pid 7)"),
+        ({"tasks": [TASK], "mounts": [MOUNT]}, "and has processes in state D"),
+        ({"mounts": [{**MOUNT, "answers": True}]}, ""),
+        ({"mounts": [{**MOUNT, "answers": None}]}, ""),
+        # a disk that is busy
+        ({"tasks": [{**TASK, "wchan": "io_schedule"}]}, ""),
+        ({"tasks": [{**TASK, "wchan": ""}], "zombies": [{"pid": 1, "zombies": 99}]}, ""),
+    ],
+)
+def test_what_hangs(world, data, words):
+    world.documents["w1"]["collectors"]["hangs"] = {"status": "ok", "data": data}
+    verdict, findings = of_w1(world, "KM607")
+    assert verdict == ("present" if words else "clear")
+    assert len(findings) == bool(words)
+    for finding in findings:
+        assert words in finding.summary
+        assert (finding.host, finding.node, finding.severity) == ("w1", "w1", "warning")
+
+
+def test_without_an_answer(world):
+    assert of_w1(world, "KM607") == ("not judged", [])
+    world.documents["w1"]["collectors"]["hangs"] = {"status": "timeout", "data": None}
+    assert of_w1(world, "KM607") == ("unknown", [])

@@ -1,0 +1,72 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The cgroup drivers of kubelet and runtime: which are known, and which lines set them."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import runtime_cgroup
+from tests.unit.support.cri_evidence import CONFIG, TABLE, cri, kubelet_driver
+
+OTHER = "plugins.io.containerd.cri.v1.runtime.containerd.runtimes.runc.options"
+
+
+@pytest.mark.parametrize(
+    ("kubelet", "version", "runtime", "told", "drivers"),
+    [
+        ("systemd", "v1.30.1", True, None, ("systemd", "systemd")),
+        ("systemd", "v1.30.1", False, None, ("systemd", "cgroupfs")),
+        (None, "v1.30.1", True, None, ("cgroupfs", "systemd")),
+        # a kubelet that asks has the driver of its runtime
+        ("systemd", "v1.31.0", False, "cgroupfs", ("cgroupfs", "cgroupfs")),
+        ("systemd", "v1.30.1", True, "cgroupfs", ("systemd", "cgroupfs")),
+        ("systemd", "?", True, "cgroupfs", None),
+        ("systemd", "v1.30.1", None, None, None),
+    ],
+)
+def test_both_as_they_are_now(world, kubelet, version, runtime, told, drivers):
+    cri(world, driver=told)["config"]["systemd_cgroup"] = runtime
+    kubelet_driver(world, kubelet, version=version)
+    found = runtime_cgroup.drivers(world.documents["w1"])
+    assert (found and (found.kubelet, found.runtime)) == drivers
+
+
+def test_without_an_answer_nothing_is_known(world):
+    assert runtime_cgroup.drivers(world.documents["w1"]) is None
+    cri(world, config=None)
+    assert runtime_cgroup.drivers(world.documents["w1"]) is None
+
+
+def test_a_kubelet_that_does_not_run_has_no_driver_now(world):
+    cri(world)
+    world.data("w1", "kubelet")["process"] = None
+    assert runtime_cgroup.drivers(world.documents["w1"]) is None
+
+
+@pytest.mark.parametrize(
+    ("version", "table", "words"),
+    [
+        (2, TABLE, ""),
+        (3, OTHER, ""),
+        (3, TABLE, "a table that version 3 of the configuration does not read"),
+        (2, OTHER, "a table that version 2 of the configuration does not read"),
+        (3, "somewhere", ""),
+    ],
+)
+def test_a_table_of_another_version_is_named(world, version, table, words):
+    line = {"line": 12, "table": table, "key": "SystemdCgroup", "value": "true"}
+    cri(world, files=[{"path": CONFIG, "version": version, "error": None, "lines": [line]}])
+    (proof,) = runtime_cgroup.places(world.documents["w1"], "w1")
+    assert (proof.path, proof.line) == (CONFIG, 12)
+    assert proof.text.endswith(words or "SystemdCgroup = true")
+
+
+def test_no_line_is_told_too(world):
+    cri(world)
+    (proof,) = runtime_cgroup.places(world.documents["w1"], "w1")
+    assert proof.text == "no line with SystemdCgroup: the default is false"
+    cri(world, files=[{"path": CONFIG, "version": None, "error": "missing", "lines": []}])
+    (proof,) = runtime_cgroup.places(world.documents["w1"], "w1")
+    assert proof.text == "missing"
