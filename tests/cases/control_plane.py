@@ -12,7 +12,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.no
     component_end,
 )
 
-from . import paths
+from . import clock, paths
 from .cluster import Evidence
 
 REFUSED = "dial tcp {address}: connect: connection refused"
@@ -96,9 +96,39 @@ def _without(rows: list[dict[str, Any]], component: str) -> list[dict[str, Any]]
     return [row for row in rows if row["component"] != component]
 
 
-def waiting_pods(evidence: Evidence, node: str, pods: int) -> None:
-    """Let pods of a node be Pending that its kubelet has accepted: they are only counted."""
+def waiting_pods(
+    evidence: Evidence,
+    node: str,
+    pods: int,
+    state: str | None = None,
+    message: str = "",
+    event: tuple[str, str] | None = None,
+    owners: int = 2,
+    minutes: int = 30,
+) -> None:
+    """Let pods of a node be Pending that its kubelet has accepted.
+
+    state: what kubectl shows of them, with the container's message; without it they are only
+    counted. event: the reason and the message of the kubelet's event about each of them.
+    """
     pending = evidence.data(paths.API, "pending")
     pending["total"] = pending["read"] = pending["total"] + pods
     pending["taken"] += pods
     evidence.node(node)
+    if state is None:
+        return
+    answer = evidence.data(paths.API, "pod_start")
+    since, last = clock.iso(evidence.now - 60 * minutes), clock.iso(evidence.now - 30)
+    for number in range(owners):
+        count = pods // owners + (number < pods % owners)
+        names = [f"app-{number}-{index}" for index in range(min(3, count))]
+        row = {"node": node, "namespace": "default", "owner": f"ReplicaSet/app-{number}"}
+        row |= {"state": state, "pods": count, "names": names, "since": since, "message": message}
+        if event:
+            row["event"] = {"reason": event[0], "message": event[1], "last": last}
+        answer["pods"].append(row)
+    answer["nodes"].append({"node": node, "waiting": pods, "states": {state: pods, "Running": 20}})
+    if event:
+        row = {"node": node, "reason": event[0], "message": event[1], "pod": "default/app-0-0"}
+        row |= {"count": 10 * pods, "pods": pods, "waiting": pods, "first": since, "last": last}
+        answer["events"].append(row)

@@ -14,6 +14,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.no
     kubelet_log,
     runtime,
 )
+from ansible_collections.kubemend.remediation.plugins.module_utils.system import cri
 
 from . import clock
 from .cluster import Evidence
@@ -103,7 +104,11 @@ def _of_kubelet(evidence: Evidence, host: str, unit: str, dated: list[str]) -> N
 
 
 def _of_runtime(evidence: Evidence, host: str, unit: str, dated: list[str]) -> None:
-    rows = evidence.data(host, "runtime")["units"]
+    data = evidence.data(host, "runtime")
+    rows = data["units"]
+    if cri.UNIMPLEMENTED in (data["calls"] or {}).values():
+        failures = [line for line in dated if runtime.UNLOADED in line]
+        data["plugin_failures"] = failures[-runtime.KEPT :]
     row = next((row for row in rows if row["name"] == unit), None)
     if row and runtime.ended(row):
         own = [line for line in dated if " systemd[1]: " not in line]

@@ -25,6 +25,7 @@ class NodeView:
 
     told: whether its evidence has taints at all, which an older release did not collect
     leased: when its kubelet renewed its lease, by its own clock
+    runtime: its container runtime and that one's version
     """
 
     name: str
@@ -41,6 +42,7 @@ class NodeView:
     internal: tuple[str, ...] = ()
     created: datetime | None = None
     lease_seconds: float | None = None
+    runtime: str = ""
 
     def condition(self, kind: str) -> Condition | None:
         """Ready, or another that is not False."""
@@ -72,6 +74,7 @@ def _views(cluster: Cluster) -> Iterator[NodeView]:
             _internal(node),
             timestamp(node.created),
             ages.seconds_of(node.lease_duration_s),
+            one_line(node.runtime_version or "", 80).replace("://", " "),
         )
 
 

@@ -42,6 +42,7 @@ def node_of(item):
         "system_uuid": info.get("systemUUID"),
         "boot_id": info.get("bootID"),
         "kubelet_version": info.get("kubeletVersion"),
+        "runtime_version": info.get("containerRuntimeVersion"),
         "addresses": [
             {"type": address.get("type"), "address": address.get("address")}
             for address in status.get("addresses") or []

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from ...evidence.answers.cluster.pod_start import PodEvents, PodStart
 from ...evidence.document import one_line, shell_name
 from ...models import pod_start
-from ...models.api_node import and_others, views
+from ...models.api_node import NodeView, and_others, views
 from ...models.cluster import Cluster
 from ...models.pod_start import Waiting
 from ...models.result import EvidenceRef, Missing
@@ -109,19 +109,27 @@ def _is_of_node(rows: Sequence[Waiting]) -> bool:
 def _hit(cluster: Cluster, node: str, rows: Sequence[Waiting], other_nodes: int) -> Detection:
     pods, main = sum(row.pods for row in rows), _main(rows)
     event = pod_start.repeated(cluster, node)
-    host = next((wording.host_name(view) for view in views(cluster) if view.name == node), None)
+    view = next((view for view in views(cluster) if view.name == node), None)
     since = min((row.row.since or "~" for row in rows), default="")
-    summary = f"{_subject(pods)} of {node} {_verb(pods)} not start{wording.since(since)}"
+    summary = f"{_subject(pods)} of {node}{_runtime(view)} {_verb(pods)} not start"
+    summary += wording.since(since)
     if main.trouble is not None:
         summary += f": {main.trouble.what}"
     return Detection(
         f"{summary}{_quoted(event, main)}; {_others(cluster, other_nodes)}",
         (*_event_proofs(cluster, event), *_proofs(cluster, rows)),
         _advice(node, main.trouble),
-        host=host,
+        host=wording.host_name(view) if view is not None else None,
         node=node,
         severity=_severity(cluster, node, pods),
     )
+
+
+def _runtime(view: NodeView | None) -> str:
+    """Return the runtime of a node in brackets: a release of it may be the cause."""
+    if view is None or not view.runtime:
+        return ""
+    return f" ({view.runtime})"
 
 
 def _main(rows: Sequence[Waiting]) -> Waiting:

@@ -204,6 +204,10 @@ class World:
                         "limits",
                         "descriptors",
                         "runtime",
+                        "cri",
+                        "cni",
+                        "pressure",
+                        "hangs",
                     )
                 },
             },

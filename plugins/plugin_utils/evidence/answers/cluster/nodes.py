@@ -61,6 +61,7 @@ class Node:
     system_uuid: str | None = None
     boot_id: str | None = None
     kubelet_version: str | None = None
+    runtime_version: str | None = None  # such as containerd://1.7.35
     addresses: tuple[Address, ...] = ()
     control_plane: bool | None = None
     labels: Mapping[str, str] | None = None

@@ -39,6 +39,7 @@ def test_what_hangs(world, data, words):
 
 
 def test_without_an_answer(world):
+    del world.documents["w1"]["collectors"]["hangs"]
     assert of_w1(world, "KM607") == ("not judged", [])
     world.documents["w1"]["collectors"]["hangs"] = {"status": "timeout", "data": None}
     assert of_w1(world, "KM607") == ("unknown", [])

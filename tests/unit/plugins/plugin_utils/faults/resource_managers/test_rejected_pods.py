@@ -745,6 +745,7 @@ def rebooted(gpus):
         next(node for node in world.data("api", "nodes")["items"] if node["name"] == "w1")[
             "kubelet_version"
         ] = version
+        world.data("api", "server")["git_version"] = "v1.36.3"
         return world
 
     return made
