@@ -128,11 +128,8 @@ def _addresses_advice(row: Reservations, lost: int) -> str:
 
 def _room(cni: Cni, row: Reservations) -> int | None:
     """Return how many addresses a network's ranges have for pods, None where it is not known."""
-    files = [file for file in cni.files if file.network == row.network]
-    managers = [ipam for file in files for ipam in file.ipam]
-    subnets = [subnet for ipam in managers for subnet in ipam.subnets]
     try:
-        networks = [ipaddress.ip_network(subnet, strict=False) for subnet in subnets]
+        networks = [ipaddress.ip_network(subnet, strict=False) for subnet in _subnets(cni, row)]
     except ValueError:
         return None
     # IPv6 has more than ever are used; each IPv4 range has a network, a gateway and a broadcast
@@ -140,6 +137,12 @@ def _room(cni: Cni, row: Reservations) -> int | None:
     if not sizes or len(sizes) != len(networks):
         return None
     return sum(sizes)
+
+
+def _subnets(cni: Cni, row: Reservations) -> list[str]:
+    files = [file for file in cni.files if file.network == row.network]
+    managers = [ipam for file in files for ipam in file.ipam]
+    return [subnet for ipam in managers for subnet in ipam.subnets]
 
 
 @node_check(
