@@ -48,6 +48,7 @@ kind: KubeletConfiguration
 staticPodPath: /etc/kubernetes/manifests
 cpuManagerPolicy: none
 """
+NETWORK = '{"name":"k8s-pod-network","plugins":[{"type":"calico"},{"type":"portmap"}]}'
 STATE = '{"policyName":"none","defaultCpuSet":"","checksum":1353318690}'
 # name: (mode, text)
 FILES = {
@@ -67,6 +68,7 @@ FILES = {
     "/var/lib/kubelet/cpu_manager_state": ("600", STATE),
     "/var/lib/kubelet/pki/kubelet-client-current.pem": ("600", ""),
     "/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint": ("600", "{}"),
+    "/etc/cni/net.d/10-calico.conflist": ("600", NETWORK),
     "/var/lib/kubemend/lock": ("600", ""),
     "/run/systemd/container": ("644", "podman"),
     # firewalld, ufw and a profile of NetworkManager with the modes of their packages; ufw is off.
@@ -179,7 +181,7 @@ def refused(data):
     """Paths of files that were there to be read, and could not be."""
     if isinstance(data, dict):
         if data.get("error") == "denied":
-            yield str(data["path"])
+            yield str(data.get("path") or data["name"])
         else:
             for value in data.values():
                 yield from refused(value)

@@ -38,8 +38,6 @@ OWN = {
     # its own commands: standard input is /dev/null, and a command is killed at its time limit
     "system.command": {"os.O_RDWR", "os.kill"},
     "collectors.runner": {"os.kill", "os.write", "os.O_RDWR"},
-    # its own children, each of which asks a mount that may not answer
-    "collectors.node.hangs": {"os.kill"},
     # a certificate, in a file that exists in memory only
     "system.tls": {"os.write"},
     # kubectl proxy, with its socket and log in a private temporary directory

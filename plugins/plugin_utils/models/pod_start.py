@@ -9,15 +9,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..evidence import memoize
-from ..evidence.answers.cluster.pod_start import PodEvents, PodStart, WaitingPods
+from ..evidence.answers.cluster.pod_start import LastEvent, PodEvents, PodStart, WaitingPods
 from ..evidence.document import one_line
 from ..parsers import pod_start_message
 from ..parsers.pod_start_message import NODE, WORKLOAD, Trouble
 from . import ages
 from .cluster import Cluster
 
-INIT = "Init:"
+INIT, ATTACHING = "Init:", "FailedAttachVolume"
 RUNNING = INIT + "Running"  # an init container works
+# A kubelet that tries again reports one pod at least every five minutes, however often it tries.
+CURRENT_SECONDS = 400
+CRASH, MANY = "restarting failed container", 3
 # A container that was created, and ended: that is for its image or its configuration to answer.
 ENDED = frozenset(("CrashLoopBackOff", "Error", "Completed"))
 ENDS = Trouble(
@@ -32,15 +35,17 @@ ENDS = Trouble(
 class Waiting:
     """Pods of one owner that wait on one node.
 
-    age: seconds since the kubelet accepted the oldest, None where no age is known
+    ages: seconds for which the oldest of them wait, the oldest first; empty where none is known
     trouble: why they wait, None where no text says it
+    reason: that of the event, or of the container, whose message says it
     text: the message that says most
     """
 
     row: WaitingPods
     node: str
-    age: float | None
+    ages: tuple[float, ...]
     trouble: Trouble | None
+    reason: str
     text: str
 
     @property
@@ -55,6 +60,11 @@ class Waiting:
         """Return how many pods wait."""
         return max(1, self.row.pods)
 
+    def late(self, seconds: float) -> int:
+        """Return how many pods wait for at least so long."""
+        late = sum(age >= seconds for age in self.ages)
+        return self.pods if late == len(self.ages) > 0 else late
+
     def is_of(self, party: str) -> bool:
         """Tell whether they wait for this one's mistake."""
         return self.trouble is not None and self.trouble.whose == party
@@ -68,30 +78,74 @@ def waiting(cluster: Cluster) -> tuple[Waiting, ...]:
 
 
 def _waiting(cluster: Cluster, row: WaitingPods) -> Waiting:
-    trouble, text = _trouble(row)
-    age = ages.age(cluster, row.since)
-    return Waiting(row, one_line(row.node, 253), age, trouble, one_line(text, 600))
+    trouble, reason, text = _trouble(cluster, row)
+    known = [ages.age(cluster, since) for since in row.times or (row.since,)]
+    times = tuple(sorted((age for age in known if age is not None), reverse=True))
+    return Waiting(row, one_line(row.node, 253), times, trouble, reason, one_line(text, 600))
 
 
-def _trouble(row: WaitingPods) -> tuple[Trouble | None, str]:
-    """Return why pods wait, and the text that says it."""
+def _trouble(cluster: Cluster, row: WaitingPods) -> tuple[Trouble | None, str, str]:
+    """Return why pods wait, and the reason and the text that say it."""
     state = row.state.removeprefix(INIT)
     if state in ENDED:
-        return ENDS, row.message
-    for reason, message in _texts(row, state):
+        return ENDS, state, row.message
+    event = _event(cluster, row)
+    for reason, message in _texts(row, state, event):
         trouble = pod_start_message.trouble(reason, message)
         if trouble is not None:
-            return trouble, message
-    return None, row.message or (row.event.message if row.event else "")
+            return trouble, reason, message
+    return None, state, row.message or (event.message if event else "")
 
 
-def _texts(row: WaitingPods, state: str) -> Iterator[tuple[str, str]]:
+def _event(cluster: Cluster, row: WaitingPods) -> LastEvent | None:
+    """Return the newest event about pods, None where what it reports is over."""
+    event = row.event
+    if event is None or not _is_current(cluster, event.reason, event.last):
+        return None
+    return event
+
+
+def _is_current(cluster: Cluster, reason: str, last: str | None) -> bool:
+    """Tell whether what an event reports may still be so.
+
+    The controller that attaches volumes reports once that a volume is attached elsewhere.
+    """
+    ago = ages.age(cluster, last)
+    return ago is None or ago <= CURRENT_SECONDS or reason == ATTACHING
+
+
+def _texts(row: WaitingPods, state: str, event: LastEvent | None) -> Iterator[tuple[str, str]]:
     """Yield (reason, message) of a container and of the newest event, the telling ones first."""
     pairs = [(state, row.message)]
-    if row.event is not None:
-        pairs.append((row.event.reason, row.event.message))
+    if event is not None:
+        pairs.append((event.reason, event.message))
     yield from (pair for pair in pairs if not pod_start_message.vague(pair[1]))
     yield from (pair for pair in pairs if pod_start_message.vague(pair[1]))
+
+
+def crash_loops(cluster: Cluster) -> tuple[Waiting, ...]:
+    """Return pods that started and whose containers end again and again, by their events.
+
+    Where a node has many of them, they are not its workloads' alone.
+    """
+    rows: dict[str, list[PodEvents]] = {}
+    for row in cluster.typed(PodStart).events:
+        ago = ages.age(cluster, row.last)
+        is_loop = row.reason == "BackOff" and CRASH in row.message and not row.waiting
+        if is_loop and ago is not None and ago <= CURRENT_SECONDS:
+            rows.setdefault(row.node, []).append(row)
+    few = [row for each in rows.values() if sum(row.pods for row in each) < MANY for row in each]
+    return tuple(_crash_loop(cluster, row) for row in few)
+
+
+def _crash_loop(cluster: Cluster, row: PodEvents) -> Waiting:
+    namespace, _slash, name = (row.pod or "").partition("/")
+    pods = WaitingPods(row.node, namespace, None, "CrashLoopBackOff", row.pods, (name,), row.first)
+    age = ages.age(cluster, row.first)
+    times = () if age is None else (age,)
+    return Waiting(
+        pods, one_line(row.node, 253), times, ENDS, row.reason, one_line(row.message, 600)
+    )
 
 
 def repeated(cluster: Cluster, node: str) -> PodEvents | None:
@@ -102,6 +156,7 @@ def repeated(cluster: Cluster, node: str) -> PodEvents | None:
         if row.node == node and row.waiting and not pod_start_message.vague(row.message)
     ]
     rows = [row for row in rows if _is_of_node(row)]
+    rows = [row for row in rows if _is_current(cluster, row.reason, row.last)]
     return max(rows, key=lambda row: (row.waiting, row.count), default=None)
 
 

@@ -51,12 +51,14 @@ OBJECT_MISSING, MULTI_ATTACH, NO_DRIVER, MOUNT_SERVER, MOUNT_TIMEOUT, MOUNT = (
     "mount_timeout",
     "mount_failed",
 )
-SECURITY, IMAGE_NAME, NEVER_PULL, COMMAND, UNREGISTERED = (
+SECURITY, IMAGE_NAME, NEVER_PULL, COMMAND, UNREGISTERED, RUNTIME_CLASS, LOW_LIMIT = (
     "security_context",
     "image_name",
     "image_never_pull",
     "command_missing",
     "objects_unregistered",
+    "runtime_class",
+    "low_limit",
 )
 PULL_REASONS = frozenset(
     (
@@ -66,6 +68,25 @@ PULL_REASONS = frozenset(
         "ErrImageNeverPull",
         "ImageInspectError",
         "InspectFailed",
+    )
+)
+# What one workload can cause too, by the names in its template: image, registry, server, path.
+OF_ONE = frozenset(
+    (
+        CREATE,
+        RUNTIME_CLASS,
+        CERTIFICATE,
+        DNS,
+        PLAIN_HTTP,
+        PULL,
+        RATE,
+        REFUSED,
+        TIMEOUT,
+        MOUNT,
+        MOUNT_SERVER,
+        MOUNT_TIMEOUT,
+        MULTI_ATTACH,
+        NO_DRIVER,
     )
 )
 MOUNT_REASONS = frozenset(("FailedMount", "FailedMapVolume", "FailedAttachVolume"))
@@ -108,8 +129,8 @@ _CREATE = _table(
         OBJECT_MISSING,
         WORKLOAD,
         r"(?:secrets?|configmaps?) \\?\"[^\"]+\" not found|couldn't find key|references"
-        r" non-existent",
-        "a ConfigMap or Secret that they name does not exist, or lacks a key",
+        r" non-existent|cannot find a network-attachment-definition",
+        "a ConfigMap, Secret or network attachment that they name does not exist, or lacks a key",
         "make the object, or correct the workload's template",
     ),
     (
@@ -126,6 +147,23 @@ _CREATE = _table(
         r"exec: \\*\"[^\"]*\": |executable file not found|exec format error",
         "their image lacks the command that they run, or is of another architecture",
         "correct the command or the image in the workload's template",
+    ),
+    (
+        LOW_LIMIT,
+        WORKLOAD,
+        # runc, libcontainer/process_linux.go; CRI-O
+        r"memory limit too low|container init was OOM-?killed|memory limit .{0,60}too low",
+        "their memory limit is lower than what a container needs to begin",
+        "raise limits.memory in the workload's template",
+    ),
+    (
+        RUNTIME_CLASS,
+        NODE,
+        # containerd; CRI-O
+        r"no runtime for \\?\"[^\"]*\" is configured|failed to find runtime handler",
+        "their RuntimeClass names a handler that the runtime of that node does not have",
+        "configure the handler in that runtime, or give the RuntimeClass the nodes that have it"
+        " (scheduling.nodeSelector)",
     ),
     (
         CGROUP_DRIVER,
@@ -277,8 +315,9 @@ _PULL = _table(
     (
         NOT_FOUND,
         WORKLOAD,
-        r"manifest unknown|manifest for \S+ not found|\bnot found\b|repository does not exist",
-        "their image is not in the registry",
+        r"manifest unknown|manifest for \S+ not found|\bnot found\b|repository does not exist|"
+        r"no match(?:ing manifest)? for ",
+        "their image is not in the registry, or not for the platform of that node",
         "correct the image's name or tag in the workload's template, or push it",
     ),
     (

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-SINCE = "2027-01-15T07:30:00Z"
+SINCE, LAST = "2027-01-15T07:30:00Z", "2027-01-15T07:59:00Z"
 
 
 def wait(
@@ -23,8 +23,13 @@ def wait(
     event: tuple[str, str] | None = None,
     since: str | None = SINCE,
     count: int = 45,
+    last: str | None = LAST,
+    times: tuple[str, ...] = (),
 ) -> None:
-    """Let pods of one owner wait on a node; an event is (reason, message)."""
+    """Let pods of one owner wait on a node; an event is (reason, message).
+
+    times: since when each of them waits, where it is not the same
+    """
     data = world.data("api", "pod_start")
     number = len(data["pods"])
     data["pods"].append(
@@ -36,8 +41,9 @@ def wait(
             "pods": pods,
             "names": [f"pod-{number}"],
             "since": since,
+            "times": list(times) or [since] * (since is not None),
             "message": message,
-            "event": event and {"reason": event[0], "message": event[1], "last": SINCE},
+            "event": event and {"reason": event[0], "message": event[1], "last": last},
         }
     )
     if event:
@@ -51,7 +57,7 @@ def wait(
                 "pods": pods,
                 "waiting": pods,
                 "first": SINCE,
-                "last": "2027-01-15T07:59:00Z",
+                "last": last,
             }
         )
 

@@ -16,7 +16,7 @@ from . import pending, pod
 
 MAX_READ, MAX_ROWS, MAX_EVENTS, MAX_EVENT_ROWS, MAX_SENT = 5000, 1000, 20000, 1000, 200
 MAX_NODES, MAX_ON_NODE, MAX_NAMES, MAX_TEXT = 20, 2000, 3, 600
-MAX_ATTACHMENTS, MAX_ATTACHMENTS_SENT, MAX_UIDS, SHORT = 5000, 100, 1000, 5
+MAX_ATTACHMENTS, MAX_ATTACHMENTS_SENT, MAX_UIDS, MAX_TIMES, SHORT = 5000, 100, 1000, 20, 5
 # What a kubelet, and the controller that attaches volumes, report of a pod that does not start.
 REASONS = frozenset(
     (
@@ -48,6 +48,9 @@ ATTACHMENTS = "/apis/storage.k8s.io/v1/volumeattachments"
 VAGUE = ("Back-off ", "Error: ", "error killing pod: ")
 # What differs in the words of one cause: ids, numbers, and the parts of names that are made.
 _VARIES = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{12,}|\d+")
+_VOLUME = re.compile(r'volume \\?"([^"\\]+)')
+# A pod that was ready once, or whose init containers ended late, waits since then.
+TURNS = ("Initialized", "Ready")
 
 
 def folded(text, *names):
@@ -100,9 +103,25 @@ def _waiting(container):
 def _node_of(item):
     """Return the node that has accepted a pod, None where none has, or the pod is deleted."""
     meta, spec, status = (item.get(name) or {} for name in ("metadata", "spec", "status"))
-    if meta.get("deletionTimestamp") or not status.get("startTime"):
+    if meta.get("deletionTimestamp") or not isinstance(status.get("startTime"), str):
         return None
     return one_line(spec.get("nodeName") or "", 253) or None
+
+
+def since_of(status):
+    """Return since when a pod waits: not since its start where it was further than that later.
+
+    A node that boots starts pods again, and an init container may work for hours.
+    """
+    times = [status["startTime"]]
+    for condition in dicts(status.get("conditions")):
+        if condition.get("type") in TURNS:
+            times.append(condition.get("lastTransitionTime"))
+    for container in dicts(status.get("initContainerStatuses")):
+        ended = (container.get("state") or {}).get("terminated") or {}
+        if ended.get("exitCode") == 0:
+            times.append(ended.get("finishedAt"))
+    return max(time for time in times if isinstance(time, str))
 
 
 def _is_full(rows, key, most):
@@ -145,17 +164,34 @@ class _Waiting:
                 "owner": key[2],
                 "state": state,
                 "pods": 0,
-                "names": [],
-                "since": None,
+                "oldest": [],
                 "message": files.masked_text(one_line(message, 2 * MAX_TEXT), MAX_TEXT),
                 "event": None,
             },
         )
         self.row_by_uid[uid] = row
         row["pods"] += 1
-        if len(row["names"]) < MAX_NAMES:
-            row["names"].append(meta.get("name"))
-        row["since"] = min(row["since"] or status["startTime"], status["startTime"])
+        row["oldest"].append((since_of(status), str(meta.get("name"))))
+        row["oldest"] = sorted(row["oldest"])[:MAX_TIMES]
+
+    def sent(self):
+        """Return the rows, bounded, those first that wait for the longest."""
+        rows = sorted(self.rows.values(), key=_order)
+        self.is_cut = self.is_cut or len(rows) > MAX_SENT
+        return [_sent(row) for row in rows[:MAX_SENT]]
+
+
+def _order(row):
+    return row["oldest"][0][0], -row["pods"], row["node"], str(row["namespace"]), str(row["owner"])
+
+
+def _sent(row):
+    """Return a row with the times and the names of its oldest pods."""
+    oldest = row.pop("oldest")
+    times = [time for time, _dummy in oldest]
+    return dict(
+        row, since=times[0], times=times, names=[name for _time, name in oldest[:MAX_NAMES]]
+    )
 
 
 class _Events:
@@ -247,22 +283,25 @@ def on_node(api, name):
     return counts
 
 
-def attachments(api):
+def attachments(api, volumes):
     """Return (what the API has of volumes that are attached to nodes, cut); (None, cut) if denied.
 
-    Only those count that are not well, or whose volume is meant for two nodes.
+    Only those count that are not well, or whose volume is one of these.
     """
     rows = []
     try:
         for number, item in enumerate(api.items(ATTACHMENTS, unmanaged=True)):
             if number >= MAX_ATTACHMENTS:
-                return _disputed(rows), True
-            rows.append(_attachment(item))
+                return rows[:MAX_ATTACHMENTS_SENT], True
+            row = _attachment(item)
+            if row["volume"] in volumes or row["error"] or row["deleted"]:
+                rows.append(row)
     except ApiError as error:
         if error.status not in ("denied", "absent"):
             raise
         return None, error.status == "denied"
-    return _disputed(rows), len(rows) > MAX_ATTACHMENTS_SENT
+    rows.sort(key=lambda row: (row["volume"] not in volumes, row["volume"], row["node"]))
+    return rows[:MAX_ATTACHMENTS_SENT], len(rows) > MAX_ATTACHMENTS_SENT
 
 
 def _attachment(item):
@@ -283,12 +322,6 @@ def _text(values, name, limit=253):
     return one_line(values.get(name) or "", limit)
 
 
-def _disputed(rows):
-    """Return the rows that matter first: those that are not well, then those that are attached."""
-    rows.sort(key=lambda row: (not row["error"], not row["deleted"], row["volume"], row["node"]))
-    return rows[:MAX_ATTACHMENTS_SENT]
-
-
 def collect(api, ended):
     """Return (data, truncated).
 
@@ -301,20 +334,17 @@ def collect(api, ended):
     rows = events.sent()
     data = {
         "read": search.waiting.read,
-        "pods": sorted(search.waiting.rows.values(), key=_order)[:MAX_SENT],
+        "pods": search.waiting.sent(),
         "events": rows,
         "nodes": [],
         "attachments": None,
     }
     search.until_cut(lambda _api: search.fill_nodes(data))
-    if any(row["reason"] in ATTACHING for row in rows):
-        search.until_cut(lambda _api: search.fill_attachments(data))
-    is_cut = search.is_cut or search.waiting.is_cut or events.is_cut
-    return data, is_cut or len(search.waiting.rows) > MAX_SENT
-
-
-def _order(row):
-    return -row["pods"], row["node"], str(row["namespace"]), str(row["owner"]), row["state"]
+    texts = [row["message"] for row in rows if row["reason"] in ATTACHING]
+    if texts:
+        volumes = frozenset(name for text in texts for name in _VOLUME.findall(text))
+        search.until_cut(lambda _api: search.fill_attachments(data, volumes))
+    return data, search.is_cut or search.waiting.is_cut or events.is_cut
 
 
 class _Search:
@@ -334,16 +364,18 @@ class _Search:
             self.is_cut = True
 
     def fill_nodes(self, data):
-        """Add the states of all pods of the nodes on which most pods wait."""
+        """Add the states of all pods of the nodes on which most pods wait.
+
+        They only weigh a finding: the answer is whole without them.
+        """
         counts = self.waiting.nodes
         names = sorted(counts, key=lambda name: (-counts[name], name))
-        self.is_cut = self.is_cut or len(names) > MAX_NODES
         for name in names[:MAX_NODES]:
             row = {"node": name, "waiting": counts[name], "states": None}
             data["nodes"].append(row)
             row["states"] = on_node(self.api, name)
 
-    def fill_attachments(self, data):
+    def fill_attachments(self, data, volumes):
         """Add what the API has of volumes that are attached to nodes."""
-        data["attachments"], is_cut = attachments(self.api)
+        data["attachments"], is_cut = attachments(self.api, volumes)
         self.is_cut = self.is_cut or is_cut

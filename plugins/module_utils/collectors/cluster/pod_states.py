@@ -5,6 +5,8 @@
 
 They are rows of a table, which are small. Pods whose deletion was asked for are read again with
 their metadata, on the nodes that have most of them.
+
+A table has no owners: the name of a pod without its last part stands for its workload.
 """
 
 from ...kubeapi.client import LIST, TABLE, ApiError
@@ -15,34 +17,61 @@ PLACED = {
     "fieldSelector": "spec.nodeName!=,status.phase!=Failed,status.phase!=Succeeded",
     "includeObject": "None",
 }
-TERMINATING = "Terminating"
+TERMINATING, RUNNING = "Terminating", "Running"
+CRASHES = ("CrashLoopBackOff", "Init:CrashLoopBackOff", "Error", "Init:Error", "RunContainerError")
+MAX_WORKLOADS = 20000
 
 
-def states(api, counts):
-    """Fill {node: {state: pods}}; return why the rest is missing: cut, table, or None.
+class States:
+    """The pods of each node by their state, and the workloads that crash and that run there."""
 
-    A row has no UID by which a repeated one is known, so that a list that expires is an error.
-    """
-    for number, item in enumerate(api.items("/api/v1/pods", PLACED, accept=TABLE, restarts=0)):
-        if number >= MAX_PODS:
-            return "cut"
-        if not isinstance(item.get("Status"), str) or not item.get("Node"):
-            return "table"
-        _count(counts, one_line(item["Node"], 253), one_line(item["Status"], 80))
-    return None
+    def __init__(self):
+        self.counts, self.crashing, self.running = {}, {}, {}
 
+    def read(self, api):
+        """Read all pods; return why the rest is missing: cut, table, or None.
 
-def _count(counts, node, state):
-    row = counts.setdefault(node, {})
-    if state not in row and len(row) >= MAX_STATES:
-        state = "other"
-    row[state] = row.get(state, 0) + 1
+        A row has no UID by which a repeated one is known, so that a list that expires is an error.
+        """
+        for number, item in enumerate(api.items("/api/v1/pods", PLACED, accept=TABLE, restarts=0)):
+            if number >= MAX_PODS:
+                return "cut"
+            if not isinstance(item.get("Status"), str) or not item.get("Node"):
+                return "table"
+            self._count(one_line(item["Node"], 253), one_line(item["Status"], 80), item.get("Name"))
+        return None
+
+    def _count(self, node, state, name):
+        row = self.counts.setdefault(node, {})
+        if state not in row and len(row) >= MAX_STATES:
+            state = "other"
+        row[state] = row.get(state, 0) + 1
+        workload = str(name).rpartition("-")[0]
+        if state in CRASHES and workload:
+            self.crashing.setdefault(node, set()).add(workload)
+        elif state == RUNNING and (workload in self.running or len(self.running) < MAX_WORKLOADS):
+            self.running.setdefault(workload, set()).add(node)
+
+    def sent(self):
+        """Return [{node, states, elsewhere}] of the nodes.
+
+        elsewhere: of the workloads that crash on a node, how many run on another one.
+        """
+        return [
+            {"node": node, "states": self.counts[node], "elsewhere": self._elsewhere(node)}
+            for node in sorted(self.counts)[:MAX_NODES]
+        ]
+
+    def _elsewhere(self, node):
+        crashing = self.crashing.get(node, ())
+        return sum(bool(self.running.get(workload, set()) - {node}) for workload in crashing)
 
 
 def ending(api, name):
     """Return the pods of a node whose deletion was asked for, with the oldest time.
 
-    deletionTimestamp is the end of the grace period.
+    deletionTimestamp is the end of the grace period. Of pods with a finalizer it says nothing:
+    these are only counted.
     """
     row = {"node": name, "pods": 0, "since": None, "names": [], "finalizers": 0}
     query = {"fieldSelector": "spec.nodeName=" + name}
@@ -57,7 +86,9 @@ def ending(api, name):
 
 def _add_ending(row, meta):
     row["pods"] += 1
-    row["finalizers"] += bool(meta.get("finalizers"))
+    if meta.get("finalizers"):
+        row["finalizers"] += 1
+        return
     row["since"] = min(row["since"] or meta["deletionTimestamp"], meta["deletionTimestamp"])
     if len(row["names"]) < MAX_NAMES:
         row["names"].append("{}/{}".format(meta.get("namespace"), meta.get("name")))
@@ -68,9 +99,10 @@ def collect(api, ended):
 
     `ended(error)` returns whether an error may cut the answer short instead of costing all of it.
     """
-    counts, rows, is_cut = {}, [], False
+    states, rows, is_cut = States(), [], False
+    counts = states.counts
     try:
-        reason = states(api, counts)
+        reason = states.read(api)
         if reason == "table":
             raise ApiError("error", "the API server makes no table of pods")
         is_cut = reason is not None
@@ -82,5 +114,4 @@ def collect(api, ended):
         if not ended(error):
             raise
         is_cut = True
-    nodes = [{"node": name, "states": counts[name]} for name in sorted(counts)[:MAX_NODES]]
-    return {"nodes": nodes, "ending": rows}, is_cut or len(counts) > MAX_NODES
+    return {"nodes": states.sent(), "ending": rows}, is_cut or len(counts) > MAX_NODES

@@ -51,7 +51,7 @@ def collect(context):
         "error": error,
         "files": records,
         "bin_dirs": bin_dirs,
-        "programs": None if bin_dirs is None else programs(bin_dirs),
+        "programs": programs(bin_dirs),
         "reservations": reservations(records, cri.get("sandboxes"), time.time()),
     }
 
@@ -151,8 +151,16 @@ def _word(value):
 
 
 def programs(folders):
-    """Return the names of the programs in these folders."""
-    names = {name for folder in folders for name in files.names(folder)}
+    """Return the names of the programs in these folders, None where one cannot be listed."""
+    if folders is None:
+        return None
+    names = set()
+    for folder in folders:
+        try:
+            names.update(os.listdir(folder))
+        except OSError as error:
+            if files.reason(error) != "missing":
+                return None
     return sorted(files.one_line(name, 120) for name in names)[:MAX_PROGRAMS]
 
 

@@ -16,6 +16,8 @@ MAX_TEXT, MAX_LINES, MAX_FILES, MAX_CONFIG, MAX_SANDBOXES = 400, 20, 20, 256 * 1
 SYSTEMD, CGROUPFS = 0, 1
 DRIVERS = {SYSTEMD: "systemd", CGROUPFS: "cgroupfs"}
 VERBOSE = b"\x08\x01"
+RUNC = "io.containerd.runc.v2"
+RUNC_TYPES = ("io.containerd.runc.", "io.containerd.runtime.v1.linux")
 # The keys of containerd's configuration whose lines are shown.
 KEYS = ("SystemdCgroup", "systemd_cgroup", "sandbox_image", "sandbox", "config_path", "bin_dir")
 
@@ -138,17 +140,18 @@ def cni_error(info):
 def effective(text):
     """Return a few values of containerd's effective configuration; None of another runtime.
 
-    systemd_cgroup is that of the default runtime: what is not set is false.
+    systemd_cgroup is that of the default runtime: what is not set is false. Only the options of
+    runc have it; gVisor, Kata and others make their cgroups themselves, so that it is None.
     """
     config = _object(text)
     containerd, cni = _part(config, "containerd"), _part(config, "cni")
     if not containerd:
         return None
     name = containerd.get("defaultRuntimeName")
-    options = _part(_part(_part(containerd, "runtimes"), name), "options")
+    default = _part(_part(containerd, "runtimes"), name)
     return {
         "default_runtime": _word(name),
-        "systemd_cgroup": _systemd(config, options),
+        "systemd_cgroup": _systemd(config, default),
         "sandbox_image": _word(config.get("sandboxImage")),
         "sandbox_image_present": None,
         "snapshotter": _word(containerd.get("snapshotter")),
@@ -158,7 +161,10 @@ def effective(text):
     }
 
 
-def _systemd(config, options):
+def _systemd(config, default):
+    if not str(default.get("runtimeType") or RUNC).startswith(RUNC_TYPES):
+        return None
+    options = _part(default, "options")
     return bool(options.get("SystemdCgroup") or config.get("systemdCgroup"))
 
 

@@ -16,6 +16,16 @@ def host_name(view: NodeView) -> str | None:
     return view.host.host
 
 
+def pods(count: int) -> str:
+    """Return how many pods."""
+    return "1 pod" if count == 1 else f"{count} pods"
+
+
+def do(count: int) -> str:
+    """Return the verb of so many pods."""
+    return "does" if count == 1 else "do"
+
+
 def since(time: object) -> str:
     """Return since when a state lasts, as a clause with a leading space, or ""."""
     if not time:

@@ -11,10 +11,11 @@ from typing import Any
 
 from ...evidence import contract
 from ...evidence.answers.node.cni import Cni, CniFile, Reservations
+from ...evidence.answers.node.cri import Cri
 from ...evidence.document import one_line
 from ...models.api_node import and_others
 from ...models.cluster import Host, moment
-from ...models.result import EvidenceRef
+from ...models.result import EvidenceRef, Missing
 from ..base import CheckResult, Detection, node_check, not_applicable, present, unknown
 from ..node import network
 
@@ -24,7 +25,7 @@ SOME, SHARE = 5, 0.1  # reservations that are leaked before they count, and of a
 META = ("multus", "multus-shim", "genie", "istio-cni", "nsx", "danm", "knitter")
 # What runtimes and other programs bring for containers that are no pods.
 STRANGERS = ("podman", "crio-bridge", "crio-ipv4-bridge", "containerd-net", "nerdctl", "docker")
-LOOPBACK = "loopback"
+LOOPBACK, DENIED = "loopback", "denied"
 
 
 def _configured(host: Host, document: Mapping[str, Any]) -> CheckResult | None:
@@ -32,7 +33,10 @@ def _configured(host: Host, document: Mapping[str, Any]) -> CheckResult | None:
     missing = host.missing("cni")
     if missing:
         return unknown(*missing)
-    if not _usable(contract.answer(document, Cni)):
+    cni = contract.answer(document, Cni)
+    if DENIED in (cni.error, *(file.error for file in cni.files)):
+        return unknown(Missing(host.host, "cni", DENIED))
+    if not _usable(cni):
         return not_applicable("no CNI configuration that its kubelet's runtime would read")
     return None
 
@@ -150,7 +154,7 @@ def _subnets(cni: Cni, row: Reservations) -> list[str]:
     "Two network plugins have a configuration",
     severity="warning",
     applies=APPLIES,
-    needs=("cni",),
+    needs=("cni", "cri"),
 )
 def two_plugins(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM603: report a configuration of a network plugin that another one comes before."""
@@ -160,9 +164,15 @@ def two_plugins(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult
         first, *rest = _usable(cni)
         losers = [file for file in rest if not _stranger(file) and _differs(first, file)]
         outcome = CheckResult()
-        if losers and not set(first.plugins) & set(META):
+        if losers and not set(first.plugins) & set(META) and not _loads_all(document):
             outcome = present(_two(host, cni, first, losers))
     yield outcome
+
+
+def _loads_all(document: Mapping[str, Any]) -> bool:
+    """Tell whether containerd is told to load more configurations than the first."""
+    config = contract.answer(document, Cri).config
+    return config is not None and config.max_conf_num not in (None, 1)
 
 
 def _stranger(file: CniFile) -> bool:
@@ -224,8 +234,10 @@ def missing_program(host: Host, document: Mapping[str, Any]) -> Iterator[CheckRe
     outcome = _configured(host, document)
     if outcome is None:
         cni = contract.answer(document, Cni)
-        if cni.bin_dirs is None or cni.programs is None:
+        if cni.bin_dirs is None:
             outcome = not_applicable("where its runtime looks for programs is not known")
+        elif cni.programs is None:
+            outcome = unknown(Missing(host.host, "cni", DENIED))
         else:
             file, there = _usable(cni)[0], set(cni.programs)
             names = [*file.plugins, *(ipam.type for ipam in file.ipam)]

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ...evidence.answers.cluster.pod_start import PodEvents, PodStart
 from ...evidence.document import one_line, shell_name
@@ -14,7 +14,7 @@ from ...models.api_node import NodeView, and_others, views
 from ...models.cluster import Cluster
 from ...models.pod_start import Waiting
 from ...models.result import EvidenceRef, Missing
-from ...parsers.pod_start_message import WORKLOAD, Trouble
+from ...parsers.pod_start_message import OF_ONE, WORKLOAD, Trouble
 from ..base import CheckResult, Detection, causes, cluster_check, without_kubernetes
 from ..node import wording
 
@@ -29,7 +29,7 @@ SHOWN = 5
 def missing_rows(cluster: Cluster) -> list[Missing]:
     """Return what is missing to say that no pod waits."""
     missing = list(cluster.missing("pod_start")) or list(cluster.cut("pod_start"))
-    if not missing and any(row.age is None for row in pod_start.waiting(cluster)):
+    if not missing and any(not row.ages for row in pod_start.waiting(cluster)):
         missing = [cluster.missing_answer("pod_start", "error")]
     return missing
 
@@ -77,41 +77,58 @@ def not_starting(cluster: Cluster) -> Iterator[CheckResult]:
     if cluster.key is None:
         yield without_kubernetes()
         return
-    by_node: dict[str, list[Waiting]] = {}
-    for row in pod_start.waiting(cluster):
-        if _is_late(row):
-            by_node.setdefault(row.node, []).append(row)
-    late = {node: rows for node, rows in by_node.items() if _is_of_node(rows)}
+    late = _late_nodes(cluster)
     hits = [_hit(cluster, node, rows, len(late) - 1) for node, rows in sorted(late.items())]
     yield CheckResult(tuple(hits), tuple(missing_rows(cluster)))
 
 
-def _is_late(row: Waiting) -> bool:
-    """Tell whether pods wait for too long, and not for the workload."""
-    if row.age is None or row.is_of(WORKLOAD):
-        return False
-    return row.age >= (WAITED_SECONDS if row.trouble else SILENT_SECONDS)
+def _late_nodes(cluster: Cluster) -> dict[str, list[Waiting]]:
+    """Return the nodes that do not start pods, with those that wait for too long."""
+    by_node: dict[str, list[Waiting]] = {}
+    for row in pod_start.waiting(cluster):
+        if _late(row):
+            by_node.setdefault(row.node, []).append(row)
+    return {node: rows for node, rows in by_node.items() if _is_of_node(rows)}
+
+
+def _late(row: Waiting) -> int:
+    """Return how many pods wait for too long, and not for the workload."""
+    if row.is_of(WORKLOAD):
+        return 0
+    return row.late(WAITED_SECONDS if row.trouble else SILENT_SECONDS)
 
 
 def _is_of_node(rows: Sequence[Waiting]) -> bool:
     """Tell whether the rows are more than one workload's problem.
 
-    No workload can keep its sandbox from being created.
+    Hardly any workload can keep its sandbox from being created.
     """
-    if any(row.row.event is not None and row.row.event.reason == SANDBOX for row in rows):
+    if any(row.reason == SANDBOX and row.trouble for row in rows):
         return True
-    pods = sum(row.pods for row in rows)
-    if not any(row.trouble for row in rows):
-        return len(rows) >= OWNERS and pods >= PODS
-    return len({row.owner for row in rows}) >= OWNERS or pods >= PODS
+    silent = [row for row in rows if row.trouble is None]
+    sure = [row for row in rows if row.trouble and row.trouble.kind not in OF_ONE]
+    if _pods(sure) >= PODS or (sure and _are_several(sure + silent)):
+        return True
+    if _are_several(silent) and _pods(silent) >= PODS:
+        return True
+    return any(_are_several([row for row in rows if _kind(row) == kind]) for kind in OF_ONE)
+
+
+def _are_several(rows: Sequence[Waiting]) -> bool:
+    """Tell whether rows are of more than one workload."""
+    return len({row.owner for row in rows}) >= OWNERS
+
+
+def _pods(rows: Sequence[Waiting]) -> int:
+    return sum(_late(row) for row in rows)
 
 
 def _hit(cluster: Cluster, node: str, rows: Sequence[Waiting], other_nodes: int) -> Detection:
-    pods, main = sum(row.pods for row in rows), _main(rows)
+    pods, main = _pods(rows), _main(rows)
     event = pod_start.repeated(cluster, node)
     view = next((view for view in views(cluster) if view.name == node), None)
     since = min((row.row.since or "~" for row in rows), default="")
-    summary = f"{_subject(pods)} of {node}{_runtime(view)} {_verb(pods)} not start"
+    summary = f"{wording.pods(pods)} of {node}{_runtime(view)} {wording.do(pods)} not start"
     summary += wording.since(since)
     if main.trouble is not None:
         summary += f": {main.trouble.what}"
@@ -136,20 +153,12 @@ def _main(rows: Sequence[Waiting]) -> Waiting:
     """Return the row whose cause most pods have."""
     pods: dict[str, int] = {}
     for row in rows:
-        pods[_kind(row)] = pods.get(_kind(row), 0) + row.pods
-    return max(rows, key=lambda row: (row.trouble is not None, pods[_kind(row)], row.pods))
+        pods[_kind(row)] = pods.get(_kind(row), 0) + _late(row)
+    return max(rows, key=lambda row: (row.trouble is not None, pods[_kind(row)], _late(row)))
 
 
 def _kind(row: Waiting) -> str:
     return row.trouble.kind if row.trouble else ""
-
-
-def _subject(pods: int) -> str:
-    return "1 pod" if pods == 1 else f"{pods} pods"
-
-
-def _verb(pods: int) -> str:
-    return "does" if pods == 1 else "do"
 
 
 def _quoted(event: PodEvents | None, main: Waiting) -> str:
@@ -163,12 +172,12 @@ def _quoted(event: PodEvents | None, main: Waiting) -> str:
 
 def _others(cluster: Cluster, other_nodes: int) -> str:
     if other_nodes:
-        return f"pods wait on {_subject_nodes(other_nodes)} too"
+        return f"pods wait on {_nodes(other_nodes)} too"
     names = {view.name for view in views(cluster) if view.ready == "True"}
     return "those of other nodes do" if len(names) > 1 else "it is the only Ready node"
 
 
-def _subject_nodes(count: int) -> str:
+def _nodes(count: int) -> str:
     return "1 other node" if count == 1 else f"{count} other nodes"
 
 
@@ -194,7 +203,7 @@ def _event_proofs(cluster: Cluster, event: PodEvents | None) -> list[EvidenceRef
     if event is None:
         return []
     text = (
-        f"{one_line(event.reason, 80)}, {event.count} times about {_subject(event.pods)}, last"
+        f"{one_line(event.reason, 80)}, {event.count} times about {wording.pods(event.pods)}, last"
         f" {one_line(event.last, 40)}: {one_line(event.message, 600)}"
     )
     about = f"Event of Pod {one_line(event.pod, 320)}"
@@ -217,7 +226,7 @@ def proof(cluster: Cluster, row: Waiting) -> EvidenceRef:
     """Return the pods of one owner that wait, for a report."""
     names = ", ".join(one_line(name, 253) for name in row.row.names)
     text = (
-        f"{_subject(row.pods)} {one_line(row.row.state, 80)} on {row.node} since"
+        f"{wording.pods(row.pods)} {one_line(row.row.state, 80)} on {row.node} since"
         f" {one_line(row.row.since, 40)} ({names})"
     )
     if row.text:
@@ -234,14 +243,15 @@ def proof(cluster: Cluster, row: Waiting) -> EvidenceRef:
     current_only=True,
 )
 def own_mistake(cluster: Cluster) -> Iterator[CheckResult]:
-    """KM610: report workloads whose pods wait for what they themselves have to provide."""
+    """KM610: report workloads whose pods wait for what they themselves name or have to provide."""
     if cluster.key is None:
         yield without_kubernetes()
         return
+    nodes = _late_nodes(cluster)
     rows = [
         row
-        for row in pod_start.waiting(cluster)
-        if row.is_of(WORKLOAD) and row.age is not None and row.age >= WAITED_SECONDS
+        for row in (*pod_start.waiting(cluster), *pod_start.crash_loops(cluster))
+        if row.late(WAITED_SECONDS) and (row.is_of(WORKLOAD) or _is_alone(row, nodes))
     ]
     hits: tuple[Detection, ...] = ()
     if rows:
@@ -249,15 +259,23 @@ def own_mistake(cluster: Cluster) -> Iterator[CheckResult]:
     yield CheckResult(hits, tuple(missing_rows(cluster)))
 
 
+def _is_alone(row: Waiting, nodes: Mapping[str, object]) -> bool:
+    """Tell whether no other workload of a node waits for what this one may have wrong."""
+    return row.node not in nodes and _kind(row) in OF_ONE
+
+
 def _own(cluster: Cluster, rows: Sequence[Waiting]) -> Detection:
     owners = list(dict.fromkeys(row.owner for row in rows))
     causes_by_kind = {row.trouble.kind: row.trouble for row in rows if row.trouble is not None}
-    pods = sum(row.pods for row in rows)
+    pods = sum(row.late(WAITED_SECONDS) for row in rows)
     reasons = and_others([cause.what for cause in causes_by_kind.values()])
     cures = and_others([cause.cure for cause in causes_by_kind.values()])
+    why = "which is no fault of a node"
+    if not all(row.is_of(WORKLOAD) for row in rows):
+        why = "and no other workload of their nodes waits for the same"
     return Detection(
-        f"{_subject(pods)} of {and_others(owners)} {_verb(pods)} not start, which is no fault of a"
-        f" node: {reasons}",
+        f"{wording.pods(pods)} of {and_others(owners)} {wording.do(pods)} not start, {why}:"
+        f" {reasons}",
         tuple(proof(cluster, row) for row in rows[:SHOWN]),
         cures,
     )

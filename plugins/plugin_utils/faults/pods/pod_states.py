@@ -19,7 +19,8 @@ from ..node import wording
 
 LATE_SECONDS = 600  # after the grace period: volumes and networks are taken down by then
 CRASHES = ("CrashLoopBackOff", "Init:CrashLoopBackOff", "Error", "Init:Error", "RunContainerError")
-CRASHING, SHARE = 3, 0.5
+# One workload that fails lies on one node often enough: two count that run elsewhere.
+CRASHING, WORKLOADS, SHARE = 3, 2, 0.5
 KILLS = ("FailedKillPod", "FailedSync")
 
 
@@ -57,8 +58,10 @@ def _ending(cluster: Cluster, row: EndingPods) -> Detection:
     text = f"{row.pods} Terminating, the oldest grace period ended at {one_line(row.since, 40)}"
     if row.finalizers:
         text += f"; {row.finalizers} of them have a finalizer, which its owner takes away"
+    pods = row.pods - row.finalizers
     return Detection(
-        f"{row.pods - row.finalizers} pods of {node} do not end{wording.since(row.since)}: {names}",
+        f"{wording.pods(pods)} of {node} {wording.do(pods)} not end{wording.since(row.since)}:"
+        f" {names}",
         (
             EvidenceRef("api", cluster.api_host, object=f"Node {node}", text=text),
             *_kill_proofs(cluster, node),
@@ -105,7 +108,7 @@ def crashing(cluster: Cluster) -> Iterator[CheckResult]:
     hits = [
         _crashing(cluster, row.node, row.states or {}, total)
         for row in rows
-        if len(rows) > 1 and _is_alone(row.states or {}, total)
+        if row.elsewhere >= WORKLOADS and _is_alone(row.states or {}, total)
     ]
     yield CheckResult(tuple(hits), tuple(missing))
 

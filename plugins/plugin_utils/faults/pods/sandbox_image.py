@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from ...evidence.answers.cluster.pod_start import PodEvents, PodStart
 from ...evidence.document import one_line
-from ...models import ages
+from ...models import ages, pod_start
 from ...models.api_node import views
 from ...models.cluster import Cluster
 from ...models.result import EvidenceRef
@@ -19,7 +19,7 @@ from ..base import CheckResult, Detection, causes, cluster_check, without_kubern
 from ..node import wording
 from . import node_pods
 
-AGAIN_SECONDS = 1200
+TIMES = 3  # a registry that does not answer once is no fault
 _IMAGE = re.compile(
     r"(?:sandbox image|pulling image|pull image|infra image) \\?\"?([A-Za-z0-9_./:@-]+)",
     re.IGNORECASE,
@@ -50,7 +50,7 @@ def no_sandbox_image(cluster: Cluster) -> Iterator[CheckResult]:
         ago = ages.age(cluster, row.last)
         if ago is None:
             missing.append(cluster.missing_answer("pod_start", "error"))
-        elif ago <= AGAIN_SECONDS:
+        elif ago <= pod_start.CURRENT_SECONDS and row.count >= TIMES:
             by_node.setdefault(row.node, []).append(row)
     hits = [_hit(cluster, node, rows) for node, rows in sorted(by_node.items())]
     yield CheckResult(tuple(hits), tuple(missing))

@@ -21,7 +21,7 @@ from ..base import CheckResult, Detection, cluster_check, without_kubernetes
 from ..node import wording
 from . import node_pods
 
-SHOWN = 5
+SHOWN, API_SERVER = 5, "kube-apiserver"
 
 
 @cluster_check(
@@ -29,6 +29,7 @@ SHOWN = 5
     "Kubelet is newer than the API server",
     severity="warning",
     applies="clusters whose API answers",
+    needs=("manifests",),
     cluster_needs=("server", "nodes", "pod_start"),
 )
 def newer_kubelet(cluster: Cluster) -> Iterator[CheckResult]:
@@ -43,13 +44,29 @@ def newer_kubelet(cluster: Cluster) -> Iterator[CheckResult]:
     hits: list[Detection] = []
     if server is not None:
         newer = [node for node in cluster.typed(Nodes).items if _is_newer(node, server)]
-        waiting = _waiting(cluster)
-        hits = [_hit(cluster, node, waiting.get(node.name or "", ())) for node in newer]
+        waiting, newest = _waiting(cluster), _newest(cluster, server)
+        hits = [
+            _hit(cluster, node, waiting.get(node.name or "", ()))
+            for node in newer
+            if node.name in waiting or _is_newer(node, newest)
+        ]
     yield CheckResult(tuple(hits), tuple(missing))
 
 
 def _version(text: str | None) -> tuple[int, int] | None:
     return pflag.parse_version(text or "")
+
+
+def _newest(cluster: Cluster, server: tuple[int, int]) -> tuple[int, int]:
+    """Return the newest release of an API server: an upgrade goes from one to the next.
+
+    Where a kubelet is newer than one of them, and not than another, the upgrade is under way.
+    """
+    files = [
+        file for host in cluster.hosts if host.control_plane for file in host.control_plane.files
+    ]
+    versions = [file.version for file in files if file.component == API_SERVER and file.version]
+    return max([server, *versions])
 
 
 def _is_newer(node: Node, server: tuple[int, int]) -> bool:

@@ -47,7 +47,7 @@ def attached_elsewhere(cluster: Cluster) -> Iterator[CheckResult]:
         waited = ages.age(cluster, row.first)
         if waited is None:
             missing.append(cluster.missing_answer("pod_start", "error"))
-        elif waited >= WAITED_SECONDS:
+        elif waited >= WAITED_SECONDS and _is_held(cluster, row, answer.attachments):
             hits.append(_hit(cluster, row, answer.attachments))
     if hits and answer.attachments is None:
         missing.append(Missing(cluster.api_host or "cluster API", "pod_start", "denied"))
@@ -63,10 +63,24 @@ def _is_disputed(row: PodEvents) -> bool:
     )
 
 
-def _hit(cluster: Cluster, row: PodEvents, attachments: Sequence[Attachment] | None) -> Detection:
-    volume, node = _volume(row), one_line(row.node, 253)
+def _is_held(cluster: Cluster, row: PodEvents, attachments: Sequence[Attachment] | None) -> bool:
+    """Tell whether another node has the volume, or whether that is not known.
+
+    The event stays after the volume was detached, while its pod waits for something else.
+    """
+    if attachments is None or cluster.cut("pod_start"):
+        return True
+    return bool(_holders(row, attachments))
+
+
+def _holders(row: PodEvents, attachments: Sequence[Attachment] | None) -> list[Attachment]:
+    volume = _volume(row)
     holders = [item for item in attachments or () if item.volume == volume and item.attached]
-    holders = [item for item in holders if item.node != row.node]
+    return [item for item in holders if item.node != row.node]
+
+
+def _hit(cluster: Cluster, row: PodEvents, attachments: Sequence[Attachment] | None) -> Detection:
+    volume, node, holders = _volume(row), one_line(row.node, 253), _holders(row, attachments)
     by_name = {view.name: view for view in views(cluster)}
     nodes = [f"{one_line(item.node, 253)}, {_state(by_name.get(item.node))}" for item in holders]
     place = "another node"

@@ -28,7 +28,8 @@ class WaitingPods:
     state: str = ""
     pods: int = 0
     names: tuple[str, ...] = ()
-    since: str | None = None
+    since: str | None = None  # the oldest of them
+    times: tuple[str, ...] = ()  # since when each of the oldest waits
     message: str = ""
     event: LastEvent | None = None
 

@@ -15,6 +15,7 @@ class NodeStates:
 
     node: str = ""
     states: Mapping[str, int] | None = None
+    elsewhere: int = 0  # of the workloads that crash here, how many run on another node
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class EndingPods:
 
     node: str = ""
     pods: int = 0
-    since: str | None = None  # the end of the oldest grace period
+    since: str | None = None  # the end of the oldest grace period of those without a finalizer
     names: tuple[str, ...] = ()
     finalizers: int = 0  # how many of them have a finalizer
 

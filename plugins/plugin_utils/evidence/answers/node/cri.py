@@ -23,7 +23,7 @@ class CriConfig:
     """A few values of containerd's effective configuration."""
 
     default_runtime: str = ""
-    systemd_cgroup: bool | None = None  # of the default runtime
+    systemd_cgroup: bool | None = None  # of the default runtime, where that is runc
     sandbox_image: str = ""  # empty: it is not told (containerd 2)
     sandbox_image_present: bool | None = None
     snapshotter: str = ""

@@ -11,7 +11,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.engine
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import pod_start
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import pod_start_message
 from tests.unit.support import waiting_pods
-from tests.unit.support.waiting_pods import wait
+from tests.unit.support.waiting_pods import SINCE, wait
 
 PULL = 'Failed to pull image "a": no such host'
 
@@ -32,7 +32,11 @@ def test_the_text_that_names_a_cause_counts(world):
     wait(world, state="Init:Running")
     wait(world, owner=None)
     pulling, crashing, bare = pod_start.waiting(cluster_of(world))
-    assert (pulling.trouble.kind, pulling.text, pulling.age) == (pod_start_message.DNS, PULL, 1800)
+    assert (pulling.trouble.kind, pulling.text, pulling.ages) == (
+        pod_start_message.DNS,
+        PULL,
+        (1800,),
+    )
     assert crashing.trouble.kind == "container_ends"
     assert (bare.owner, bare.trouble, bare.text) == ("Pod/pod-3 (namespace default)", None, "")
 
@@ -41,6 +45,7 @@ def test_what_is_reported_of_most_pods(world):
     wait(world, event=("BackOff", "Back-off restarting failed container"), pods=9)
     wait(world, event=("FailedMount", 'secret "tls" not found'), pods=8)
     wait(world, event=("Failed", PULL), pods=2)
+    wait(world, event=("FailedMount", "context deadline exceeded"), pods=8, last=SINCE)
     wait(world, event=("FailedCreatePodSandBox", "cni plugin not initialized"), pods=1, count=999)
     cluster = cluster_of(world)
     assert pod_start.repeated(cluster, "w1").message == PULL

@@ -26,6 +26,38 @@ MOUNTING = 'MountVolume.SetUp failed for volume "data" : '
             message.NODE,
         ),
         (
+            "FailedCreatePodSandBox",
+            'failed to get sandbox runtime: no runtime for "kata" is configured',
+            message.RUNTIME_CLASS,
+            message.NODE,
+        ),
+        (
+            "FailedCreatePodSandBox",
+            "failed to find runtime handler kata from runtime list map[]",
+            message.RUNTIME_CLASS,
+            message.NODE,
+        ),
+        (
+            "FailedCreatePodSandBox",
+            "runc create failed: unable to start container process: container init was OOM-killed"
+            " (memory limit too low?): unknown",
+            message.LOW_LIMIT,
+            message.WORKLOAD,
+        ),
+        (
+            "FailedCreatePodSandBox",
+            'plugin type="multus" failed (add): cannot find a network-attachment-definition (x) in'
+            " namespace (y)",
+            message.OBJECT_MISSING,
+            message.WORKLOAD,
+        ),
+        (
+            "Failed",
+            'Failed to pull image "a": no matching manifest for windows/amd64 in the manifest list',
+            message.NOT_FOUND,
+            message.WORKLOAD,
+        ),
+        (
             "CreateContainerConfigError",
             'configmap "app" not found',
             message.OBJECT_MISSING,

@@ -56,6 +56,14 @@ def event(name="a", reason=SANDBOX, message=NO_ADDRESS, last="2027-01-15T07:59:0
     }
 
 
+def ended(at, code=0):
+    return {"state": {"terminated": {"exitCode": code, "finishedAt": at}}}
+
+
+def turned(kind, at):
+    return {"type": kind, "status": "False", "lastTransitionTime": at}
+
+
 def table(*states):
     return [{"Status": state} for state in states]
 
@@ -135,7 +143,7 @@ def test_pods_of_one_owner_and_state_are_one_row_of_their_node():
         (row["node"], row["owner"], row["state"], row["pods"], row["names"], row["since"])
         for row in data["pods"]
     ] == [
-        ("w1", "ReplicaSet/rs", "ContainerCreating", 2, ["a", "b"], "2027-01-15T07:00:00Z"),
+        ("w1", "ReplicaSet/rs", "ContainerCreating", 2, ["b", "a"], "2027-01-15T07:00:00Z"),
         ("w1", None, "ContainerCreating", 1, ["e"], SINCE),
         ("w1", "ReplicaSet/rs", "ErrImagePull", 1, ["d"], SINCE),
         ("w2", "ReplicaSet/rs", "ContainerCreating", 1, ["c"], SINCE),
@@ -145,6 +153,32 @@ def test_pods_of_one_owner_and_state_are_one_row_of_their_node():
         {"node": "w2", "waiting": 1, "states": {}},
     ]
     assert data["attachments"] is None
+
+
+@pytest.mark.parametrize(
+    ("more", "since"),
+    [
+        ({}, SINCE),
+        # an init container worked until then
+        ({"initContainerStatuses": [ended("2027-01-15T07:50:00Z")]}, "2027-01-15T07:50:00Z"),
+        ({"initContainerStatuses": [ended("2027-01-15T07:50:00Z", 1)]}, SINCE),
+        # its node booted
+        ({"conditions": [turned("Ready", "2027-01-15T07:51:00Z")]}, "2027-01-15T07:51:00Z"),
+        ({"conditions": [turned("Ready", "2027-01-15T07:00:00Z"), 5]}, SINCE),
+        ({"conditions": [turned("Other", "2027-01-15T07:51:00Z")]}, SINCE),
+        ({"conditions": [{"type": "Ready", "lastTransitionTime": 5}]}, SINCE),
+    ],
+)
+def test_a_pod_waits_since_it_last_went_on(more, since):
+    assert pod_start.since_of({"startTime": SINCE, **more}) == since
+
+
+def test_of_a_row_the_oldest_pods_have_their_times():
+    pods = [pod(f"p{number:02}", since=f"2027-01-15T07:{number:02}:00Z") for number in range(30)]
+    data, _cut, _api = collect(reversed(pods), nodes={"w1": []})
+    (row,) = data["pods"]
+    assert (row["pods"], row["names"]) == (30, ["p00", "p01", "p02"])
+    assert row["times"] == [f"2027-01-15T07:{number:02}:00Z" for number in range(20)]
 
 
 def test_events_with_one_cause_are_one_row():
@@ -211,6 +245,12 @@ def test_volumes_that_are_attached_are_read_where_one_cannot_be():
             "error": "password=***************",
         }
     ]
+    well = {"spec": {"source": {"persistentVolumeName": "pvc-2"}}, "status": {"attached": True}}
+    wanted = 'Multi-Attach error for volume "pvc-2" Volume is already'
+    for message, sent in (("x", []), (wanted, ["pvc-2"])):
+        about = event(reason="FailedAttachVolume", message=message)
+        data, cut, _api = collect([pod()], [about], {"w1": []}, [well])
+        assert ([row["volume"] for row in data["attachments"]], cut) == (sent, False)
     denied = [ApiError("denied", "HTTP 403", 403)]
     data, cut, _api = collect([pod()], [event(reason="FailedMount")], {"w1": []}, denied)
     assert (data["attachments"], cut) == (None, True)

@@ -16,8 +16,8 @@ from tests.unit.support.listed_pods import Lists
 DELETED = "2027-01-15T07:00:00Z"
 
 
-def row(node="w1", status="Running"):
-    return {"Name": "a", "Status": status, "Node": node}
+def row(node="w1", status="Running", name="a"):
+    return {"Name": name, "Status": status, "Node": node}
 
 
 def meta(name, deleted=None, finalizers=()):
@@ -50,19 +50,36 @@ def test_pods_are_counted_and_those_that_end_are_read_again():
     assert not cut
     assert data == {
         "nodes": [
-            {"node": "w1", "states": {"Running": 2, "CrashLoopBackOff": 1}},
-            {"node": "w2", "states": {"Terminating": 1}},
+            {"node": "w1", "states": {"Running": 2, "CrashLoopBackOff": 1}, "elsewhere": 0},
+            {"node": "w2", "states": {"Terminating": 1}, "elsewhere": 0},
         ],
         "ending": [
             {
                 "node": "w2",
                 "pods": 2,
-                "since": DELETED,
-                "names": ["n/a", "n/b"],
+                "since": "2027-01-15T07:10:00Z",  # b waits for its finalizer
+                "names": ["n/a"],
                 "finalizers": 1,
             }
         ],
     }
+
+
+def test_workloads_that_crash_on_one_node_and_run_on_another_are_counted():
+    crash = "CrashLoopBackOff"
+    data, _cut = collect(
+        [
+            row("w1", crash, "proxy-aaaaa"),
+            row("w2", name="proxy-bbbbb"),
+            row("w1", crash, "web-1-aaaaa"),
+            row("w1", crash, "web-1-bbbbb"),
+            row("w1", crash, "db-0"),
+            row("w1", name="db-1"),
+            row("w2", "Pending", "web-1-ccccc"),
+            row("w1", crash, None),
+        ]
+    )
+    assert [node["elsewhere"] for node in data["nodes"]] == [1, 0]
 
 
 def test_it_is_bounded(monkeypatch):
@@ -79,7 +96,7 @@ def test_it_is_bounded(monkeypatch):
 def test_a_time_limit_keeps_what_was_read():
     data, cut = collect([row(), ApiError("timeout", "late")])
     assert cut
-    assert data["nodes"] == [{"node": "w1", "states": {"Running": 1}}]
+    assert data["nodes"] == [{"node": "w1", "states": {"Running": 1}, "elsewhere": 0}]
 
 
 @pytest.mark.parametrize("rows", [[{"metadata": {}}], [ApiError("error", "gone", 410)]])

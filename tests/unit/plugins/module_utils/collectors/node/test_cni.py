@@ -126,6 +126,17 @@ def test_where_programs_lie_is_known_of_containerd_and_docker_alone(folders):
     assert data["bin_dirs"] == ["/opt/cni/bin"]
 
 
+def test_programs_that_may_not_be_listed_are_not_known(folders, monkeypatch):
+    def listed(path):
+        if path == "/locked":
+            raise PermissionError(13, "Permission denied")
+        return ["bridge"]
+
+    monkeypatch.setattr(os, "listdir", listed)
+    assert cni.programs(["/opt/cni/bin"]) == ["bridge"]
+    assert cni.programs(["/opt/cni/bin", "/locked"]) is None
+
+
 def test_what_is_not_there(folders):
     for data in ({"kubelet": None}, {"runtime": {"kind": "embedded"}}):
         with pytest.raises(Absent):

@@ -113,6 +113,21 @@ def test_what_is_not_set_is_containerds_default(ask):
     assert data["cni_error"].startswith("cni config load failed")
 
 
+@pytest.mark.parametrize(
+    ("kind", "systemd"),
+    [
+        ("io.containerd.runc.v2", True),
+        ("", True),
+        ("io.containerd.runsc.v1", None),
+        ("io.containerd.kata.v2", None),
+    ],
+)
+def test_only_the_options_of_runc_have_a_cgroup_driver(kind, systemd):
+    default = {"runtimeType": kind, "options": {"SystemdCgroup": True}}
+    config = {"containerd": {"defaultRuntimeName": "x", "runtimes": {"x": default}}}
+    assert cri.effective(json.dumps(config))["systemd_cgroup"] is systemd
+
+
 def test_another_runtime_has_no_such_configuration(ask):
     data, _calls = ask(Status=(0, info(config="not json")), ImageStatus=(5, b""))
     assert (data["config"], data["cni_error"]) == (None, None)

@@ -5,6 +5,7 @@
 
 import json
 import os
+import signal
 import time
 
 import pytest
@@ -79,6 +80,25 @@ def test_a_mount_that_does_not_answer_costs_its_time_only(monkeypatch):
     begin = time.monotonic()
     assert hangs.answering(["/dead", "/well"], 0.5) == {"/dead": False, "/well": True}
     assert time.monotonic() - begin < 10
+
+
+def test_who_asks_a_dead_mount_holds_nothing_open(monkeypatch):
+    monkeypatch.setattr(os, "statvfs", lambda point: time.sleep(30))
+    read, write = os.pipe()
+    assert hangs.answering(["/dead"], 0.1) == {"/dead": False}
+    os.close(write)
+    os.set_blocking(read, False)
+    assert os.read(read, 1) == b""  # its end: no child holds the other one
+    os.close(read)
+
+
+def test_who_asks_a_dead_mount_ends_by_itself(monkeypatch):
+    asked = []
+    monkeypatch.setattr(os, "statvfs", lambda point: time.sleep(30))
+    monkeypatch.setattr(os, "waitpid", lambda pid, options: asked.append(pid))
+    hangs.answering(["/dead"], 0.1)
+    monkeypatch.undo()
+    assert os.waitpid(asked[0], 0)[1] == signal.SIGALRM
 
 
 def test_mounts_are_bounded(monkeypatch):

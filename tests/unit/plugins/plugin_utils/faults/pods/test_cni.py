@@ -8,6 +8,7 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.support.cni_evidence import cni, file, of_w1, reserve
+from tests.unit.support.cri_evidence import cri
 
 CALICO = file("10-calico.conflist", "k8s-pod-network", "calico", "portmap")
 FLANNEL = file("10-flannel.conflist", "cbr0", "flannel", "portmap")
@@ -113,6 +114,19 @@ def test_programs(world, programs, absent):
     for finding in findings:
         assert finding.severity == "critical"
         assert f"does not find {absent} in /opt/cni/bin" in finding.summary
+
+
+def test_what_may_not_be_read_leaves_the_order_unknown(world):
+    cni(world, files=[file("05-x.conflist", "", error="denied"), CALICO, FLANNEL])
+    assert {of_w1(world, code)[0] for code in ("KM602", "KM603", "KM604")} == {"unknown"}
+    cni(world, programs=None)
+    assert of_w1(world, "KM604")[0] == "unknown"
+
+
+def test_a_runtime_that_loads_all_configurations_has_no_first_one(world):
+    cni(world, files=[CALICO, FLANNEL])
+    cri(world)["config"]["max_conf_num"] = 0
+    assert of_w1(world, "KM603")[0] == "clear"
 
 
 def test_where_programs_lie_may_be_unknown(world):

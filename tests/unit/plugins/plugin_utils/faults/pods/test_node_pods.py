@@ -12,6 +12,10 @@ from tests.unit.support.waiting_pods import judged, wait
 
 SANDBOX = "FailedCreatePodSandBox"
 NO_ADDRESS = "failed to allocate for range 0: no IP addresses available in range set: a-b"
+HOST_PATH = 'MountVolume.SetUp failed for volume "a" : hostPath type check failed'
+DEADLINE = "error determining status: context deadline exceeded"
+LOW_LIMIT = "container init was OOM-killed (memory limit too low?)"
+SINCE = waiting_pods.SINCE
 LATE = "2027-01-15T07:58:00Z"
 NOT_FOUND = 'secret "tls" not found'
 DNS = 'Failed to pull image "reg.example/app:1": dial tcp: lookup reg.example: no such host'
@@ -51,10 +55,25 @@ def test_a_sandbox_that_cannot_be_made_is_the_nodes(world):
         # one workload's image may be its own; several workloads are the node's
         ([{"event": ("Failed", DNS)}], "clear"),
         ([{"event": ("Failed", DNS)}, {"event": ("Failed", DNS), "owner": "Job/b"}], "present"),
-        ([{"event": ("Failed", DNS), "pods": 3}], "present"),
+        ([{"event": ("Failed", DNS), "pods": 9}], "clear"),
+        ([{"event": ("FailedSync", DEADLINE), "pods": 3}], "present"),
+        ([{"event": ("FailedSync", DEADLINE), "pods": 2}], "clear"),
+        # two workloads, each with another one's mistake
+        (
+            [{"event": ("Failed", DNS)}, {"event": ("FailedMount", HOST_PATH), "owner": "b"}],
+            "clear",
+        ),
+        ([{"event": ("FailedSync", DEADLINE)}, {"owner": "Job/b"}], "present"),
+        # it was reported, and is over: then nothing is reported
+        ([{"event": (SANDBOX, NO_ADDRESS), "last": "2027-01-15T07:50:00Z"}], "clear"),
+        ([{"event": (SANDBOX, LOW_LIMIT), "pods": 9}], "clear"),
+        # one of many pods is late
+        ([{"event": ("FailedSync", DEADLINE), "pods": 9, "times": (SINCE, LATE, LATE)}], "clear"),
+        ([{"event": ("FailedSync", DEADLINE), "pods": 9, "times": (SINCE, SINCE)}], "present"),
         # nothing is reported: images may be large
         ([{}, {"owner": "Job/b", "pods": 2}], "present"),
         ([{}, {"owner": "Job/b"}], "clear"),
+        ([{"pods": 2}, {"pods": 2, "state": "Init:ContainerCreating"}], "clear"),
         ([{"pods": 9}], "clear"),
         ([{"since": "2027-01-15T07:50:00Z"}, {"owner": "Job/b", "pods": 2}], "clear"),
         # young
@@ -137,6 +156,30 @@ def test_a_finding_of_the_node_explains_it_and_none_of_another_node(world):
     waiting_pods.node_of(world, "w1")["conditions"][0]["message"] = "cni plugin not initialized"
     (finding,) = [row for row in world.judge(faults=codes).findings if row.code == "KM600"]
     assert finding.because == ("KM519",)
+
+
+def test_what_one_workload_alone_waits_for_is_told_with_its_own_mistakes(world):
+    wait(world, event=("Failed", DNS), pods=9)
+    verdicts, (finding,) = judged(world, "KM610")
+    assert (verdicts, finding.severity) == (["present"], "info")
+    assert "cannot resolve the registry's name" in finding.summary
+    wait(world, event=("Failed", DNS), owner="Job/b")
+    assert judged(world, "KM610") == (["clear"], [])
+
+
+def test_a_pod_that_started_and_ends_again_and_again_is_its_workloads(world):
+    crash = ("BackOff", "Back-off restarting failed container app in pod app_default(1)")
+    wait(world, event=crash)
+    data = world.data("api", "pod_start")
+    data["pods"].clear()
+    event = data["events"][0]
+    event["waiting"] = 0
+    (finding,) = judged(world, "KM610")[1]
+    assert finding.summary.startswith("1 pod of Pod/pod-0 (namespace default)")
+    assert finding.evidence[0].object == "Pod/pod-0 (namespace default)"
+    for more in ({"last": waiting_pods.SINCE}, {"first": LATE}, {"pods": 3}):
+        data["events"][0] = {**event, **more}
+        assert judged(world, "KM610") == (["clear"], [])
 
 
 def test_a_workloads_own_mistake_is_no_fault_of_a_node(world):

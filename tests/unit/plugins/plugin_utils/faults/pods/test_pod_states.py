@@ -15,9 +15,9 @@ def ending(world, **more):
     world.data("api", "pod_states")["ending"] = [{**row, "finalizers": 0, **more}]
 
 
-def states(world, **nodes):
+def states(world, elsewhere=2, **nodes):
     world.data("api", "pod_states")["nodes"] = [
-        {"node": node, "states": counts} for node, counts in nodes.items()
+        {"node": node, "states": counts, "elsewhere": elsewhere} for node, counts in nodes.items()
     ]
 
 
@@ -57,6 +57,11 @@ def test_what_does_not_count(world, row, verdict):
     assert judged(world, "KM609") == ([verdict], [])
 
 
+def test_one_workload_that_fails_is_no_fault_of_its_node(world):
+    states(world, 1, w1={"CrashLoopBackOff": 9}, m1={"Running": 9})
+    assert judged(world, "KM611") == (["clear"], [])
+
+
 @pytest.mark.parametrize(
     ("nodes", "verdict"),
     [
@@ -65,7 +70,6 @@ def test_what_does_not_count(world, row, verdict):
         ({"w1": {"CrashLoopBackOff": 3}, "m1": {"CrashLoopBackOff": 3}}, "clear"),
         ({"w1": {"CrashLoopBackOff": 3, "Running": 30}, "m1": {"Running": 9}}, "clear"),
         ({"w1": {"CrashLoopBackOff": 2}, "m1": {}}, "clear"),
-        ({"w1": {"CrashLoopBackOff": 9}}, "clear"),
     ],
 )
 def test_a_node_that_is_alone_with_its_crashes(world, nodes, verdict):

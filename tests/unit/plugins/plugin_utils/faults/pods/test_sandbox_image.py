@@ -32,7 +32,9 @@ def test_what_is_over_or_of_another_image_is_clear(world):
     assert judged(world, "KM605") == (["clear"], [])
     wait(world, event=EVENT)
     event = world.data("api", "pod_start")["events"][1]
-    event["last"] = "2027-01-15T07:30:00Z"
+    event["count"] = 2
+    assert judged(world, "KM605") == (["clear"], [])
+    event.update(count=45, last="2027-01-15T07:50:00Z")
     assert judged(world, "KM605") == (["clear"], [])
     event["last"] = None
     assert judged(world, "KM605") == (["unknown"], [])

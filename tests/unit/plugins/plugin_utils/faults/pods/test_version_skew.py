@@ -44,6 +44,24 @@ def test_pods_that_wait_for_it_make_it_critical(world):
     assert found["KM600"].because == ("KM608",)
 
 
+def test_an_upgrade_that_is_under_way_is_no_fault(world):
+    node_of(world, "w1")["kubelet_version"] = "v1.31.1"
+    text = (
+        "kind: Pod\nspec:\n  containers:\n  - name: kube-apiserver\n    command: [kube-apiserver]\n"
+        "    image: registry.k8s.io/kube-apiserver:v1.31.1\n"
+    )
+    world.data("m1", "manifests")["files"].append(
+        {
+            "path": "/m/kube-apiserver.yaml",
+            "name": "kube-apiserver.yaml",
+            "kind": "file",
+            "text": text,
+            "mtime": 1.0,
+        }
+    )
+    assert judged(world, "KM608") == (["clear"], [])
+
+
 def test_without_a_version_it_is_unknown(world):
     world.data("api", "server")["git_version"] = None
     assert judged(world, "KM608") == (["unknown"], [])

@@ -58,6 +58,15 @@ def test_where_attachments_may_not_be_read_it_is_present_without_the_node(world)
     assert "still attached to another node" in finding.summary
 
 
+def test_a_volume_that_was_detached_meanwhile_is_clear(world):
+    wait(world, event=EVENT)
+    attached(world, "w1")
+    attached(world, "m1", attached=False)
+    assert judged(world, "KM606") == (["clear"], [])
+    world.api["collectors"]["pod_start"]["truncated"] = True
+    assert len(judged(world, "KM606")[1]) == 1
+
+
 def test_what_is_young_or_of_no_pod_that_waits_is_clear(world):
     wait(world, event=EVENT)
     data = world.data("api", "pod_start")
