@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -79,9 +80,9 @@ def waiting(cluster: Cluster) -> tuple[Waiting, ...]:
 
 def _waiting(cluster: Cluster, row: WaitingPods) -> Waiting:
     trouble, reason, text = _trouble(cluster, row)
-    known = [ages.age(cluster, since) for since in row.times or (row.since,)]
-    times = tuple(sorted((age for age in known if age is not None), reverse=True))
-    return Waiting(row, one_line(row.node, 253), times, trouble, reason, one_line(text, 600))
+    times = [ages.age(cluster, since) for since in row.times or (row.since,)]
+    seconds = tuple(sorted((age for age in times if age is not None), reverse=True))
+    return Waiting(row, one_line(row.node, 253), seconds, trouble, reason, one_line(text, 600))
 
 
 def _trouble(cluster: Cluster, row: WaitingPods) -> tuple[Trouble | None, str, str]:
@@ -128,14 +129,17 @@ def crash_loops(cluster: Cluster) -> tuple[Waiting, ...]:
 
     Where a node has many of them, they are not its workloads' alone.
     """
-    rows: dict[str, list[PodEvents]] = {}
-    for row in cluster.typed(PodStart).events:
-        ago = ages.age(cluster, row.last)
-        is_loop = row.reason == "BackOff" and CRASH in row.message and not row.waiting
-        if is_loop and ago is not None and ago <= CURRENT_SECONDS:
-            rows.setdefault(row.node, []).append(row)
-    few = [row for each in rows.values() if sum(row.pods for row in each) < MANY for row in each]
-    return tuple(_crash_loop(cluster, row) for row in few)
+    rows = [row for row in cluster.typed(PodStart).events if _is_crash_loop(cluster, row)]
+    pods: Counter[str] = Counter()
+    for row in rows:
+        pods[row.node] += row.pods
+    return tuple(_crash_loop(cluster, row) for row in rows if pods[row.node] < MANY)
+
+
+def _is_crash_loop(cluster: Cluster, row: PodEvents) -> bool:
+    if row.reason != "BackOff" or CRASH not in row.message or row.waiting:
+        return False
+    return _is_current(cluster, row.reason, row.last)
 
 
 def _crash_loop(cluster: Cluster, row: PodEvents) -> Waiting:

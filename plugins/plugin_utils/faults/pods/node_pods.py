@@ -23,6 +23,7 @@ from ..node import wording
 WAITED_SECONDS, SILENT_SECONDS = 300, 900
 OWNERS, PODS, MOST = 2, 3, 10
 SANDBOX = "FailedCreatePodSandBox"
+SILENT, SURE = "", "of the node"
 SHOWN = 5
 
 
@@ -105,13 +106,24 @@ def _is_of_node(rows: Sequence[Waiting]) -> bool:
     """
     if any(row.reason == SANDBOX and row.trouble for row in rows):
         return True
-    silent = [row for row in rows if row.trouble is None]
-    sure = [row for row in rows if row.trouble and row.trouble.kind not in OF_ONE]
+    by_kind = _by_kind(rows)
+    silent, sure = by_kind.pop(SILENT, []), by_kind.pop(SURE, [])
     if _pods(sure) >= PODS or (sure and _are_several(sure + silent)):
         return True
     if _are_several(silent) and _pods(silent) >= PODS:
         return True
-    return any(_are_several([row for row in rows if _kind(row) == kind]) for kind in OF_ONE)
+    return any(_are_several(doubtful) for doubtful in by_kind.values())
+
+
+def _by_kind(rows: Sequence[Waiting]) -> dict[str, list[Waiting]]:
+    """Return the rows by what one workload can cause too; SURE is what none can."""
+    by_kind: dict[str, list[Waiting]] = {}
+    for row in rows:
+        kind = _kind(row)
+        if kind and kind not in OF_ONE:
+            kind = SURE
+        by_kind.setdefault(kind, []).append(row)
+    return by_kind
 
 
 def _are_several(rows: Sequence[Waiting]) -> bool:
@@ -270,11 +282,11 @@ def _own(cluster: Cluster, rows: Sequence[Waiting]) -> Detection:
     pods = sum(row.late(WAITED_SECONDS) for row in rows)
     reasons = and_others([cause.what for cause in causes_by_kind.values()])
     cures = and_others([cause.cure for cause in causes_by_kind.values()])
-    why = "which is no fault of a node"
+    reach = "which is no fault of a node"
     if not all(row.is_of(WORKLOAD) for row in rows):
-        why = "and no other workload of their nodes waits for the same"
+        reach = "and no other workload of their nodes waits for the same"
     return Detection(
-        f"{wording.pods(pods)} of {and_others(owners)} {wording.do(pods)} not start, {why}:"
+        f"{wording.pods(pods)} of {and_others(owners)} {wording.do(pods)} not start, {reach}:"
         f" {reasons}",
         tuple(proof(cluster, row) for row in rows[:SHOWN]),
         cures,

@@ -62,9 +62,8 @@ def _newest(cluster: Cluster, server: tuple[int, int]) -> tuple[int, int]:
 
     Where a kubelet is newer than one of them, and not than another, the upgrade is under way.
     """
-    files = [
-        file for host in cluster.hosts if host.control_plane for file in host.control_plane.files
-    ]
+    planes = [host.control_plane for host in cluster.hosts if host.control_plane]
+    files = [file for plane in planes for file in plane.files]
     versions = [file.version for file in files if file.component == API_SERVER and file.version]
     return max([server, *versions])
 
