@@ -284,9 +284,10 @@ def on_node(api, name):
 
 
 def attachments(api, volumes):
-    """Return (what the API has of volumes that are attached to nodes, cut); (None, cut) if denied.
+    """Return (what the API has of volumes that are attached to nodes, cut).
 
-    Only those count that are not well, or whose volume is one of these.
+    The first is None where they may not be listed: pods that wait are known without them. Only
+    those count that are not well, or whose volume is one of these.
     """
     rows = []
     try:
@@ -299,7 +300,7 @@ def attachments(api, volumes):
     except ApiError as error:
         if error.status not in ("denied", "absent"):
             raise
-        return None, error.status == "denied"
+        return None, False
     rows.sort(key=lambda row: (row["volume"] not in volumes, row["volume"], row["node"]))
     return rows[:MAX_ATTACHMENTS_SENT], len(rows) > MAX_ATTACHMENTS_SENT
 

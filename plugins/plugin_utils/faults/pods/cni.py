@@ -68,7 +68,8 @@ def addresses(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     if hits:
         yield present(*hits)
     elif any(row.leaked is None for row in cni.reservations):
-        yield unknown(*host.missing("cri", absent_is_answer=False))
+        missing = host.missing("cri", absent_is_answer=False)
+        yield unknown(*(missing or (Missing(host.host, "cri", "error"),)))
     else:
         yield CheckResult()
 

@@ -253,7 +253,7 @@ def test_volumes_that_are_attached_are_read_where_one_cannot_be():
         assert ([row["volume"] for row in data["attachments"]], cut) == (sent, False)
     denied = [ApiError("denied", "HTTP 403", 403)]
     data, cut, _api = collect([pod()], [event(reason="FailedMount")], {"w1": []}, denied)
-    assert (data["attachments"], cut) == (None, True)
+    assert (data["attachments"], cut) == (None, False)
 
 
 def test_no_secret_is_in_a_message():

@@ -60,6 +60,8 @@ def test_where_the_sandboxes_are_not_known_nothing_is_clear(world):
     reserve(cni(world), leaked=None)
     world.documents["w1"]["collectors"]["cri"] = {"status": "error", "data": None}
     assert of_w1(world, "KM602")[0] == "unknown"
+    cri(world, sandboxes=None)
+    assert of_w1(world, "KM602")[0] == "unknown"
 
 
 def test_another_management_of_addresses_is_not_judged(world):
