@@ -38,8 +38,8 @@ options:
     type: path
   collectors:
     description:
-      - What to read. Everything by default, V(pod) only where O(pod) names one, V(pinnable) only
-        with O(deep).
+      - What to read. Everything by default, V(pod) only where O(pod) names one, V(pod_states) and
+        V(pinnable) only with O(deep).
     type: list
     elements: str
     choices:
@@ -52,13 +52,15 @@ options:
       - jobs
       - rejected
       - pending
+      - pod_start
+      - pod_states
       - pinnable
       - pod
       - work
       - unmade
   deep:
     description:
-      - Reads also what takes a list of all pods, V(pinnable).
+      - Reads also what takes a list of all pods, V(pod_states) and V(pinnable).
     type: bool
     default: false
   expect_pinning:

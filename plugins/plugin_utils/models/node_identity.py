@@ -35,6 +35,8 @@ NONE, DENIED, ERROR = "none", "denied", "error"
 SHOWN = 5
 _NAME = re.compile(r"[a-z0-9]([a-z0-9._-]*[a-z0-9])?")
 _URL = re.compile(r"^[a-z]+://(\[[0-9A-Fa-f:.]+\]|[^/:]+)(?::\d+)?/?$")
+# What a line of containerd's log has as its error.
+_ERROR = re.compile(r'error="((?:[^"\\]|\\.)*)"')
 
 
 @dataclass(frozen=True)
@@ -242,9 +244,15 @@ def _networks(folder: CniFolder | None, document: Mapping[str, Any]) -> Networks
 
 
 def _unread(document: Mapping[str, Any]) -> str:
-    """Return why the runtime has no CNI configuration, by its log, else by its status."""
+    """Return why the runtime has no CNI configuration, by its status, else by its log."""
+    error = contract.answer(document, Cri).cni_error
+    if error:
+        return one_line(error, 400)
     lines = contract.answer(document, KubeletLog).lines
     logged = [line for line in lines if "failed to reload cni configuration" in line.lower()]
-    if logged:
-        return one_line(logged[-1].partition("]: ")[2] or logged[-1], 400)
-    return one_line(contract.answer(document, Cri).cni_error or "", 400)
+    if not logged:
+        return ""
+    quoted = _ERROR.search(logged[-1])
+    if quoted is not None:
+        return one_line(re.sub(r"\\(.)", r"\1", quoted.group(1)), 400)
+    return one_line(logged[-1].partition("]: ")[2] or logged[-1], 400)

@@ -21,7 +21,7 @@ INIT, ATTACHING = "Init:", "FailedAttachVolume"
 RUNNING = INIT + "Running"  # an init container works
 # A kubelet that tries again reports one pod at least every five minutes, however often it tries.
 CURRENT_SECONDS = 400
-CRASH, MANY = "restarting failed container", 3
+CRASH, MANY = "restarting failed container", 3  # workloads of one node
 # A container that was created, and ended: that is for its image or its configuration to answer.
 ENDED = frozenset(("CrashLoopBackOff", "Error", "Completed"))
 ENDS = Trouble(
@@ -127,13 +127,11 @@ def _texts(row: WaitingPods, state: str, event: LastEvent | None) -> Iterator[tu
 def crash_loops(cluster: Cluster) -> tuple[Waiting, ...]:
     """Return pods that started and whose containers end again and again, by their events.
 
-    Where a node has many of them, they are not its workloads' alone.
+    Where many workloads of a node do, they are not its workloads' alone.
     """
     rows = [row for row in cluster.typed(PodStart).events if _is_crash_loop(cluster, row)]
-    pods: Counter[str] = Counter()
-    for row in rows:
-        pods[row.node] += row.pods
-    return tuple(_crash_loop(cluster, row) for row in rows if pods[row.node] < MANY)
+    workloads = Counter(row.node for row in rows)
+    return tuple(_crash_loop(cluster, row) for row in rows if workloads[row.node] < MANY)
 
 
 def _is_crash_loop(cluster: Cluster, row: PodEvents) -> bool:

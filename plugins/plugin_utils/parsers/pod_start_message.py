@@ -423,10 +423,18 @@ def _of_mount(message: str) -> Trouble | None:
 
 
 def _of_pull(reason: str, message: str) -> Trouble | None:
-    cause = _of_errno(message) or _first(_PULL, f"{reason}: {message}")
+    cause = _of_errno(message) or _of_runtime(message) or _first(_PULL, f"{reason}: {message}")
     if cause is not None or vague(message):
         return cause
     return Trouble(PULL, NODE, "their image cannot be pulled", "the message says what fails")
+
+
+def _of_runtime(message: str) -> Trouble | None:
+    """Return that the kubelet did not reach its runtime, which is no answer of a registry."""
+    cause = _first(_CREATE, message)
+    if cause is None or cause.kind != RUNTIME:
+        return None
+    return cause
 
 
 def _of_create(message: str) -> Trouble | None:

@@ -35,6 +35,7 @@ REASONS = frozenset(
         "NetworkNotReady",
     )
 )
+BACK_OFF = "BackOff"
 ATTACHING = ("FailedAttachVolume", "FailedMount")
 CREATING, INITIALIZING = "ContainerCreating", "PodInitializing"
 EVENTS = {
@@ -218,7 +219,7 @@ class _Events:
         node = (waiting or {}).get("node") or event["host"]
         if not node:
             return
-        key = (node, event["reason"], folded(text, about.get("name"), about.get("namespace"), uid))
+        key = (node, event["reason"], _cause(event["reason"], text, about))
         if _is_full(self.rows, key, MAX_EVENT_ROWS):
             self.is_cut = True
             return
@@ -246,6 +247,15 @@ class _Events:
         rows.sort(key=lambda row: (-row["waiting"], -row["count"], row["node"], row["message"]))
         self.is_cut = self.is_cut or len(rows) > MAX_SENT
         return rows[:MAX_SENT]
+
+
+def _cause(reason, text, about):
+    """Return what equal causes have in common; each workload has its own one to end."""
+    name, namespace = about.get("name"), about.get("namespace")
+    text = folded(text, name, namespace, about.get("uid"))
+    if reason == BACK_OFF:
+        return text, namespace, str(name).rpartition("-")[0]
+    return text
 
 
 def _count(row, event, uid):

@@ -52,6 +52,13 @@ MOUNTING = 'MountVolume.SetUp failed for volume "data" : '
             message.WORKLOAD,
         ),
         (
+            "ImageInspectError",
+            'Failed to inspect image "": rpc error: code = Unavailable desc = dial unix'
+            " /run/containerd/containerd.sock: connect: connection refused",
+            message.RUNTIME,
+            message.NODE,
+        ),
+        (
             "Failed",
             'Failed to pull image "a": no matching manifest for windows/amd64 in the manifest list',
             message.NOT_FOUND,

@@ -206,6 +206,16 @@ def test_events_with_one_cause_are_one_row():
     assert second["reason"] == "BackOff"
 
 
+def test_each_workload_ends_for_itself():
+    message = "Back-off restarting failed container work in pod"
+    names = ("web-5d4f-aaaaa", "web-5d4f-bbbbb", "api-77c9-aaaaa")
+    data, _cut, _api = collect((), [event(name, "BackOff", message) for name in names])
+    assert [(row["pods"], row["pod"]) for row in data["events"]] == [
+        (2, "n/web-5d4f-bbbbb"),
+        (1, "n/api-77c9-aaaaa"),
+    ]
+
+
 @pytest.mark.parametrize("turned", [False, True])
 def test_a_row_has_the_newest_event_that_says_a_cause(turned):
     events = [
