@@ -35,7 +35,7 @@ REASONS = frozenset(
         "NetworkNotReady",
     )
 )
-BACK_OFF = "BackOff"
+BACK_OFF, COMBINED = "BackOff", "(combined from similar events): "
 ATTACHING = ("FailedAttachVolume", "FailedMount")
 CREATING, INITIALIZING = "ContainerCreating", "PodInitializing"
 EVENTS = {
@@ -213,6 +213,8 @@ class _Events:
     def _take(self, item):
         about, event = item.get("involvedObject") or {}, pod.event_of(item)
         uid, text = about.get("uid"), one_line(event["message"], MAX_TEXT)
+        if text.startswith(COMBINED):
+            text = text[len(COMBINED) :]
         waiting = self.row_by_uid.get(uid)
         if waiting is not None:
             _add_event(waiting, event, text)

@@ -55,14 +55,17 @@ def _hit(host: Host, dead: Sequence[RemoteMount], tasks: Sequence[Task]) -> Dete
         parts.append(f"does not get an answer from {and_others([_mount(item) for item in dead])}")
     if tasks:
         names = and_others([f"{one_line(task.name, 64)} (pid {task.pid})" for task in tasks])
-        parts.append(f"has processes in state D that no signal ends: {names}")
+        parts.append(f"has processes in state D: {names}")
     return Detection(
         f"{node} {' and '.join(parts)}; pods that use them do not start or end, and a kubelet or"
         " runtime that touches them hangs",
         (
             *(
                 EvidenceRef(
-                    "file", host.host, path=one_line(item.point, 300), text=f"{_mount(item)}: none"
+                    "file",
+                    host.host,
+                    path=one_line(item.point, 300),
+                    text=f"no answer: {_mount(item)}",
                 )
                 for item in dead[:SHOWN]
             ),

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from ...evidence.answers.cluster.pod_start import PodEvents, PodStart
@@ -23,6 +24,8 @@ from ..node import wording
 WAITED_SECONDS, SILENT_SECONDS = 300, 900
 OWNERS, PODS, MOST = 2, 3, 10
 SANDBOX = "FailedCreatePodSandBox"
+_BEFORE = re.compile(r"Failed to create pod sandbox: |rpc error: code = \w+ desc = ")
+_ID = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{20,}\b")
 SILENT, SURE = "", "of the node"
 SHOWN = 5
 
@@ -176,10 +179,15 @@ def _kind(row: Waiting) -> str:
 def _quoted(event: PodEvents | None, main: Waiting) -> str:
     """Return what is reported most often, with its count, or the message of a pod, as a clause."""
     if event is not None:
-        return f" ({event.count} times: {one_line(event.message, 300)})"
+        return f" ({event.count} times: {_shortened(event.message)})"
     if main.text:
-        return f" ({one_line(main.text, 300)})"
+        return f" ({_shortened(main.text)})"
     return ", and nothing is reported of them"
+
+
+def _shortened(message: str) -> str:
+    """Return a message without what each has; the cause is at its end."""
+    return one_line(_ID.sub(r"\1", _BEFORE.sub("", message)), 300)
 
 
 def _others(cluster: Cluster, other_nodes: int) -> str:

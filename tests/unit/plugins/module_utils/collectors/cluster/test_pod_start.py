@@ -187,7 +187,11 @@ def test_events_with_one_cause_are_one_row():
         [pod("a"), pod("b")],
         [
             event("a"),
-            event("b", message=other, last="2027-01-15T07:59:30Z"),
+            event(
+                "b",
+                message="(combined from similar events): " + other,
+                last="2027-01-15T07:59:30Z",
+            ),
             event("ended", message=other),
             event("a", reason="BackOff", message="Back-off restarting failed container"),
             event("a", reason="Unhealthy"),

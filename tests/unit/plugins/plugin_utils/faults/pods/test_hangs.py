@@ -18,7 +18,7 @@ TASK = {"pid": 7, "name": "ls", "wchan": "rpc_wait_bit_killable", "pod_uid": "1-
     ("data", "words"),
     [
         ({"mounts": [MOUNT]}, f"does not get an answer from server:/data (nfs4 at {POINT})"),
-        ({"tasks": [TASK]}, "has processes in state D that no signal ends: ls (pid 7)"),
+        ({"tasks": [TASK]}, "has processes in state D: ls (pid 7)"),
         ({"tasks": [{**TASK, "wchan": "percpu_rwsem_wait"}]}, "ls (pid 7)"),
         ({"tasks": [TASK], "mounts": [MOUNT]}, "and has processes in state D"),
         ({"mounts": [{**MOUNT, "answers": True}]}, ""),

@@ -93,6 +93,14 @@ def test_which_pods_are_the_nodes(world, rows, verdict):
     assert judged(world, "KM600")[0] == [verdict]
 
 
+def test_the_end_of_a_long_message_is_quoted(world):
+    begin = "Failed to create pod sandbox: rpc error: code = Unknown desc = failed for sandbox "
+    wait(world, event=(SANDBOX, f'{begin}"{"4f1d" * 16}": {NO_ADDRESS}'))
+    (finding,) = judged(world, "KM600")[1]
+    assert f'(45 times: failed for sandbox "4f1d4f1d4f1d": {NO_ADDRESS})' in finding.summary
+    assert begin in finding.evidence[0].text
+
+
 def test_another_node_with_the_same_is_named(world):
     wait(world, event=(SANDBOX, NO_ADDRESS))
     wait(world, node="m1", event=(SANDBOX, NO_ADDRESS))
