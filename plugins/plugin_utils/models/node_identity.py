@@ -35,8 +35,8 @@ NONE, DENIED, ERROR = "none", "denied", "error"
 SHOWN = 5
 _NAME = re.compile(r"[a-z0-9]([a-z0-9._-]*[a-z0-9])?")
 _URL = re.compile(r"^[a-z]+://(\[[0-9A-Fa-f:.]+\]|[^/:]+)(?::\d+)?/?$")
-# What a line of containerd's log has as its error.
-_ERROR = re.compile(r'error="((?:[^"\\]|\\.)*)"')
+# What a line of containerd's log has as its message and its error.
+_QUOTED = re.compile(r'(?:msg|error)="((?:[^"\\]|\\.)*)"')
 
 
 @dataclass(frozen=True)
@@ -252,7 +252,7 @@ def _unread(document: Mapping[str, Any]) -> str:
     logged = [line for line in lines if "failed to reload cni configuration" in line.lower()]
     if not logged:
         return ""
-    quoted = _ERROR.search(logged[-1])
-    if quoted is not None:
-        return one_line(re.sub(r"\\(.)", r"\1", quoted.group(1)), 400)
+    quoted = _QUOTED.findall(logged[-1])
+    if quoted:
+        return one_line(re.sub(r"\\(.)", r"\1", ": ".join(quoted)), 400)
     return one_line(logged[-1].partition("]: ")[2] or logged[-1], 400)
