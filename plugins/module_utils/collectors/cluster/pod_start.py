@@ -212,9 +212,7 @@ class _Events:
 
     def _take(self, item):
         about, event = item.get("involvedObject") or {}, pod.event_of(item)
-        uid, text = about.get("uid"), one_line(event["message"], MAX_TEXT)
-        if text.startswith(COMBINED):
-            text = text[len(COMBINED) :]
+        uid, text = about.get("uid"), _words(event["message"])
         waiting = self.row_by_uid.get(uid)
         if waiting is not None:
             _add_event(waiting, event, text)
@@ -249,6 +247,12 @@ class _Events:
         rows.sort(key=lambda row: (-row["waiting"], -row["count"], row["node"], row["message"]))
         self.is_cut = self.is_cut or len(rows) > MAX_SENT
         return rows[:MAX_SENT]
+
+
+def _words(message):
+    """Return a message without what a kubelet puts before one that it repeats."""
+    text = one_line(message, MAX_TEXT)
+    return text[len(COMBINED) :] if text.startswith(COMBINED) else text
 
 
 def _cause(reason, text, about):
