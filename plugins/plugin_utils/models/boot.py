@@ -451,9 +451,19 @@ def _read_only(folders: Mapping[str, str | None], mounts: Mapping[str, Mounted])
             holders.setdefault(_mount_point(real, mounts), []).append(path)
     for point, paths in sorted(holders.items()):
         mount = mounts.get(point)
-        if mount and "ro" in mount.options.split(","):
+        if mount and _refuses_writes(mount):
             text = one_line(f"{mount.source} {point} {mount.type} {mount.options}", 300)
+            if mount.error_count:
+                text += f" (errors_count {mount.error_count}, errors={mount.on_error})"
             yield Lost(point, "it is read-only", tuple(sorted(paths)), None, text)
+
+
+def _refuses_writes(mount: Mounted) -> bool:
+    """Tell whether a file system is read-only, or stopped writing after an error of its disk."""
+    if "ro" in mount.options.split(","):
+        return True
+    has_failed = bool(mount.error_count and mount.error_since_boot)
+    return has_failed and mount.on_error == "remount-ro"
 
 
 def _mount_point(path: str, mounts: Mapping[str, Mounted]) -> str:

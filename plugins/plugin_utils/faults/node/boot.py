@@ -124,8 +124,9 @@ def _lost(host: Host, node: NodeBoot, lost: Lost) -> Detection:
             f"{point} of {name} is read-only{used_by}: nothing there can write",
             (EvidenceRef("file", host.host, path="/proc/self/mounts", text=lost.mounted),),
             "find out why: the kernel makes a file system read-only when its disk fails"
-            " (journalctl -k), or a boot could not check it (fsck); then mount -o remount,rw"
-            f" {point}, and restart what lies there once it is whole",
+            " (journalctl -k), or a boot could not check it. Once the disk is whole, stop what"
+            f" writes there, umount {point}, fsck, and mount it (a reboot does that for /); one"
+            f" that has no error needs mount -o remount,rw {point} only",
             host=host.host,
             node=host.node,
             component=point,

@@ -13,12 +13,20 @@ from ..file_record import FileRecord, Unread
 
 @dataclass(frozen=True)
 class Mount:
-    """One mounted file system."""
+    """One mounted file system; the errors are those of ext4.
+
+    error_count: errors since the last check of the file system
+    error_since_boot: whether the last of them is of this boot
+    on_error: what the kernel does then: remount-ro, continue or panic
+    """
 
     point: str = ""
     source: str = ""
     type: str = ""
     options: str = ""
+    error_count: int | None = None
+    error_since_boot: bool | None = None
+    on_error: str | None = None
 
 
 @dataclass(frozen=True)

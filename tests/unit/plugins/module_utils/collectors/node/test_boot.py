@@ -110,6 +110,41 @@ def test_of_a_point_the_last_mount_counts():
     assert boot.mounts("", {"/"}) == []
 
 
+def ext4(tmp_path, **values):
+    """Write what the kernel says of one ext4 file system, and return its record."""
+    folder = tmp_path / "sys/fs/ext4/dm-0"
+    options = tmp_path / "proc/fs/ext4/dm-0/options"
+    folder.mkdir(parents=True)
+    options.parent.mkdir(parents=True)
+    (tmp_path / "proc/uptime").write_text("600.25 100.00\n")
+    (tmp_path / "dm-0").write_text("")
+    (tmp_path / "lab").symlink_to("dm-0")
+    for name, value in values.items():
+        (folder / name).write_text(f"{value}\n")
+    options.write_text("rw\nbsddf\nerrors=remount-ro\ncommit=5\n")
+    record = {"type": "ext4", "source": str(tmp_path / "lab"), "point": "/var/lib/kubelet"}
+    (found,) = boot.with_errors(
+        [record], str(tmp_path / "sys"), str(tmp_path / "proc"), lambda: 10_000.0
+    )
+    return found["error_count"], found["error_since_boot"], found["on_error"]
+
+
+@pytest.mark.parametrize(("last", "since_boot"), [(9_500, True), (9_300, False), ("", None)])
+def test_errors_of_ext4_are_of_this_boot_or_of_an_earlier_one(tmp_path, last, since_boot):
+    found = ext4(tmp_path, errors_count=55, last_error_time=last)
+    assert found == (55, since_boot, "remount-ro")
+
+
+def test_a_kernel_that_counts_no_errors(tmp_path):
+    assert ext4(tmp_path) == (None, None, "remount-ro")
+
+
+def test_other_file_systems_have_no_count_of_errors():
+    record = {"type": "xfs", "source": "/dev/sdb", "point": "/"}
+    assert boot.with_errors([dict(record)]) == [record]
+    assert boot.with_errors(None) is None
+
+
 def test_folders(tmp_path, monkeypatch):
     (tmp_path / "there").mkdir()
     (tmp_path / "dangling").symlink_to(tmp_path / "gone" / "docker")

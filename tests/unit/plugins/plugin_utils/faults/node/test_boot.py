@@ -543,6 +543,27 @@ def test_read_only(node):
     assert [one.component for one in node.judged("KM521")[1]] == ["/var/lib/kubelet"]
 
 
+@pytest.mark.parametrize(
+    ("count", "since_boot", "reaction", "verdict"),
+    [
+        (55, True, "remount-ro", "present"),
+        (55, True, "continue", "clear"),
+        (55, False, "remount-ro", "clear"),
+        (0, None, "remount-ro", "clear"),
+        (None, None, None, "clear"),
+    ],
+)
+def test_a_file_system_that_refuses_writes_and_says_rw(node, count, since_boot, reaction, verdict):
+    """As after an error of its disk with newer kernels."""
+    node.boot["mounts"][0].update(
+        options="rw,relatime",
+        error_count=count,
+        error_since_boot=since_boot,
+        on_error=reaction,
+    )
+    assert node.judged("KM521")[0] == verdict
+
+
 def test_file_systems_of_which_nobody_can_tell(node):
     for change in (
         {"status": "denied", "data": None},
