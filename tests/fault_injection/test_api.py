@@ -369,34 +369,47 @@ def test_what_the_api_does_wrong_is_unknown(
     assert all(found[1] for found in now.values() if found[0] == "unknown"), name
 
 
+def pod_list(numbers: range) -> dict[str, Any]:
+    items = [
+        {
+            "metadata": {"namespace": "n", "name": f"p{one}", "uid": f"u{one}"},
+            "spec": {"containers": [{"name": "c", "image": "x"}], "nodeName": "w1"},
+            "status": {"phase": "Running", "conditions": []},
+        }
+        for one in numbers
+    ]
+    return {"kind": "PodList", "items": items}
+
+
+def pod_table(numbers: range) -> dict[str, Any]:
+    return {
+        "kind": "Table",
+        "columnDefinitions": [{"name": name} for name in ("Name", "Status", "Node")],
+        "rows": [{"cells": [f"p{one}", "Running", "w1"]} for one in numbers],
+    }
+
+
 def test_fifty_thousand_pods_end_in_time(record_property: Any) -> None:
     """Pages of 500 as an API server gives them, to every collector that lists pods.
 
     What is not read in time is said to be cut.
     """
     count, size = (50_000 if judged.WHOLE else 10_000), 500
-    pages: dict[int, bytes] = {}
+    pages: dict[tuple[bool, int], bytes] = {}
 
     def page(_number: int, path: str, answer: Answer) -> Answer:
         parts = urllib.parse.urlsplit(path)
         if parts.path != "/api/v1/pods":
             return answer
-        at = int(dict(urllib.parse.parse_qsl(parts.query)).get("continue", "0"))
-        if at not in pages:
-            spec = {"containers": [{"name": "c", "image": "x"}], "nodeName": "w1"}
-            items = [
-                {
-                    "metadata": {"namespace": "n", "name": f"p{one}", "uid": f"u{one}"},
-                    "spec": spec,
-                    "status": {"phase": "Running", "conditions": []},
-                }
-                for one in range(at, at + size)
-            ]
+        query = dict(urllib.parse.parse_qsl(parts.query))
+        is_table, at = "includeObject" in query, int(query.get("continue", "0"))
+        if (is_table, at) not in pages:
             following = {"continue": str(at + size)} if at + size < count else {}
-            pages[at] = json.dumps(
-                {"kind": "PodList", "metadata": following, "items": items}
+            made = pod_table if is_table else pod_list
+            pages[is_table, at] = json.dumps(
+                {"metadata": following, **made(range(at, at + size))}
             ).encode()
-        return 200, {}, pages[at]
+        return 200, {}, pages[is_table, at]
 
     document, seconds = collected("v1.36.3", page, timeout=60)
     record_property("injected", 1)

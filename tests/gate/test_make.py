@@ -10,7 +10,7 @@ import pytest
 
 from tests.gate import machine
 
-DEFAULTS = {"K8S": "v1.36.3", "MASTERS": "3", "WORKERS": "1", "LAYOUT": "kubeadm"}
+DEFAULTS = {"K8S": "v1.36.3", "MASTERS": "3", "WORKERS": "1", "VMS": "0", "LAYOUT": "kubeadm"}
 
 
 @pytest.mark.parametrize(
@@ -51,6 +51,8 @@ def test_what_is_not_given_has_its_default(tmp_path, given, wanted):
         wanted["MASTERS"],
         "--workers",
         wanted["WORKERS"],
+        "--vms",
+        wanted["VMS"],
         "--layout",
         wanted["LAYOUT"],
     ]

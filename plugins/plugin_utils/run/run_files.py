@@ -45,9 +45,13 @@ def read_plan(folder: str) -> tuple[Step, ...]:
     plan = json.loads((Path(folder) / "plan.json").read_text(encoding="utf-8"))
     if plan.get("schema") != SCHEMA:
         raise ValueError(f"{folder}/plan.json is no plan of this version")
-    return tuple(
-        Step(**{**step, "nodes": tuple(step.get("nodes") or ())}) for step in plan["steps"]
-    )
+    return tuple(map(_step, plan["steps"]))
+
+
+def _step(record: dict[str, Any]) -> Step:
+    """Return a step; JSON has its tuples as lists."""
+    tuples = {name: tuple(record.get(name) or ()) for name in ("nodes", "needs")}
+    return Step(**{**record, **tuples})
 
 
 def read_steps(folder: str) -> tuple[dict[str, Any], ...]:

@@ -24,7 +24,7 @@ from ...models.kubelet import (
 from ...models.kubelet.exit_cause import Death
 from ...models.kubelet.status import KubeletStatus
 from ...models.result import EvidenceRef, Missing
-from ...parsers import systemd_unit
+from ...parsers import manager_error, systemd_unit
 from ..base import (
     AnyNodeCheck,
     CheckResult,
@@ -294,6 +294,8 @@ def _owner(status: KubeletStatus, document: Mapping[str, Any]) -> str:
         return ""
     if not status.death.certain:
         return _uncertain_owner(status, status.death, document)
+    if manager_error.unreserved(status.death.line):
+        return ""  # KM309 is about that value
     code = CODES.get(status.death.cause, "")
     may_be_empty = code in ("KM506", "KM507") or status.death.cause == exit_cause.CREDENTIAL
     if may_be_empty and _emptied(document, status.death.cause, status.death.what):

@@ -110,6 +110,22 @@ def test_each_cause_is_one_fault(world, line, status, cause, what):
     assert " ".join(line.split())[:300] in found.evidence[-1].text
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        "start cpu manager error: [cpumanager] unable to determine reserved CPU resources for"
+        " static policy",
+        "[cpumanager] unable to determine reserved CPU resources for static policy",
+    ],
+)
+def test_a_policy_without_reserved_cpus_is_told_by_its_own_fault(world, error):
+    """KM309 is about the value, so that KM506 does not repeat it."""
+    line = failed("failed to run Kubelet: " + error)
+    verdicts, (found,) = judged(world, {**LOOPS, "exec_main_status": 1}, dead(line, 1))
+    assert said(verdicts) == {**CLEAR, "KM502": "present"}
+    assert "static policy" in found.summary
+
+
 SWAPPED = failed(
     "failed to run Kubelet: running with swap on is not supported, please disable swap or set"
     " --fail-swap-on flag to false"
