@@ -24,6 +24,14 @@ NOTHING_OF = {
     "devices": "/var/lib/kubelet/device-plugins does not exist",
     "pressure": "no kubelet",
     "largest": "no kubelet",
+    "cri": "no container runtime",
+    "cni": "no kubelet",
+}
+
+UNANSWERED = "the container runtime answered no call of the CRI"
+EMBEDDED = {
+    "cri": UNANSWERED,
+    "cni": "the runtime is part of another program, which has folders of its own",
 }
 
 
@@ -75,6 +83,8 @@ def no_component(evidence: Evidence, hosts: Iterable[str]) -> None:
 
 def embedded_runtime(evidence: Evidence, host: str, path: str | None) -> None:
     """Let the runtime of a host be a part of its distribution's program: it has no unit."""
+    for collector, reason in EMBEDDED.items():
+        evidence.answer(host, collector, "absent", reason)
     evidence.data(host, "runtime").update(
         endpoint=path,
         kind="embedded",

@@ -20,9 +20,9 @@ BATCHES = FOLDER / "batches"
 NAME = re.compile(r"\d{3}-[a-z0-9-]+")
 RELEASE = re.compile(r"v1\.\d{1,2}\.\d{1,2}")
 ADDRESS = re.compile(r"\b\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}\b")
-# Those of the recordings, of the machine itself, and of RFC 5737.
+# Those of the recordings, podman's default, of the machine itself, and of RFC 5737.
 OPEN_ADDRESSES = re.compile(
-    r"(10\.89\.|10\.96\.|10\.244\.|10\.43\.|127\.|0\.0\.0\.0|192\.0\.2\.|198\.51\.100\."
+    r"(10\.88\.|10\.89\.|10\.96\.|10\.244\.|10\.43\.|127\.|0\.0\.0\.0|192\.0\.2\.|198\.51\.100\."
     r"|203\.0\.113\.)"
 )
 GRADES = ("right", "partly", "wrong", "silent", "harmful")

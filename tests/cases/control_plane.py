@@ -8,9 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.cluster import (
+    pod_start,
+)
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import (
     component_end,
 )
+from ansible_collections.kubemend.remediation.plugins.module_utils.shared.text import one_line
 
 from . import clock, paths
 from .cluster import Evidence
@@ -118,17 +122,27 @@ def waiting_pods(
     if state is None:
         return
     answer = evidence.data(paths.API, "pod_start")
+    event = event and (event[0], one_line(event[1], pod_start.MAX_TEXT))
     since, last = clock.iso(evidence.now - 60 * minutes), clock.iso(evidence.now - 30)
     for number in range(owners):
         count = pods // owners + (number < pods % owners)
         names = [f"app-{number}-{index}" for index in range(min(3, count))]
         row = {"node": node, "namespace": "default", "owner": f"ReplicaSet/app-{number}"}
         row |= {"state": state, "pods": count, "names": names, "since": since, "message": message}
+        row["times"] = [since] * min(count, pod_start.MAX_TIMES)
         if event:
             row["event"] = {"reason": event[0], "message": event[1], "last": last}
         answer["pods"].append(row)
     answer["nodes"].append({"node": node, "waiting": pods, "states": {state: pods, "Running": 20}})
+    _counted(evidence, node, state, pods)
     if event:
         row = {"node": node, "reason": event[0], "message": event[1], "pod": "default/app-0-0"}
         row |= {"count": 10 * pods, "pods": pods, "waiting": pods, "first": since, "last": last}
         answer["events"].append(row)
+
+
+def _counted(evidence: Evidence, node: str, state: str, pods: int) -> None:
+    """Add pods to those that the API has of a node in this state."""
+    rows = evidence.data(paths.API, "pod_states")["nodes"]
+    states = next(row["states"] for row in rows if row["node"] == node)
+    states[state] = states.get(state, 0) + pods

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from . import bare
 from .cluster import BuildError, Evidence
 
 BASE_FLAGS = (
@@ -37,6 +38,7 @@ def runtime(evidence: Evidence, kind: str, hosts: Iterable[str] = ()) -> None:
         raise BuildError(f"there is no runtime {kind}")
     unit, program, flags, told = KINDS[kind]
     for host in hosts or evidence.hosts:
+        _cri(evidence, host, kind)
         data = evidence.data(host, "runtime")
         data.update(told, kind=kind, config=None, metadata=None)
         name, path = unit.partition(".")[0], f"/usr/lib/systemd/system/{unit}"
@@ -53,6 +55,14 @@ def runtime(evidence: Evidence, kind: str, hosts: Iterable[str] = ()) -> None:
         for row in evidence.data(host, "pressure")["filesystems"]:
             if row["name"] == "imagefs":
                 row["path"] = folders[name]
+
+
+def _cri(evidence: Evidence, host: str, kind: str) -> None:
+    """Let the runtime answer calls of the CRI, which docker does not know."""
+    if kind == "docker":
+        evidence.answer(host, "cri", "absent", bare.UNANSWERED)
+    else:
+        evidence.data(host, "cri").update(name="cri-o", config=None, cni_error=None, files=[])
 
 
 def _tell(evidence: Evidence, host: str, flags: str) -> None:
