@@ -1,12 +1,13 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Generate docs/verification.md: the incidents that were made and recorded on real clusters."""
+"""Generate docs/verification.md: incidents that were made and recorded, and those of others."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -132,8 +133,38 @@ def page() -> str:
             "|---|---|",
             *(f"| {what} | {why} |" for what, why in UNMADE),
             "",
+            *_first_tries(),
         ]
     )
+
+
+def _first_tries() -> Iterator[str]:
+    """Yield how the first answers to each batch of public cases were graded."""
+    from tests.cases import case_file
+
+    yield "## Incidents of others"
+    yield ""
+    yield (
+        "A batch is twenty public threads with a confirmed cause, of operators whom this project"
+        " does not know (`tests/cases`). Each was judged before anything was changed for it, by"
+        " evidence that has what its thread tells:"
+    )
+    yield ""
+    yield f"| batch | searched | {' | '.join(case_file.GRADES)} |"
+    yield "|---" * (2 + len(case_file.GRADES)) + "|"
+    for batch in case_file.batches():
+        cases = map(case_file.read, case_file.of_batch(batch["batch"]))
+        counts = Counter(case.get("first_try", {}).get("grade") for case in cases)
+        if set(counts) <= set(case_file.GRADES):
+            row = " | ".join(str(counts[grade]) for grade in case_file.GRADES)
+            yield f"| {batch['batch']} | {batch['date']} | {row} |"
+    yield ""
+    yield (
+        "right: names the cause and blames nothing else; partly: its place or a part of it; wrong:"
+        " blames something else; silent: finds nothing of severity warning or critical; harmful:"
+        " plans a step that does harm."
+    )
+    yield ""
 
 
 def _recorded() -> Iterator[tuple[str, str, Path]]:
