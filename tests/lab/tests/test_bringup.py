@@ -93,7 +93,8 @@ def test_what_a_killed_bringup_left_is_made_anew(capfd):
     with own(Cluster(version, 1, 0, name=name)) as found:
         assert REBUILT in capfd.readouterr().err
         assert [node.joined for node in found.nodes] == [True]
-        assert found.problems() == []
+        # A busy machine answers a probe late: a pod may not be ready for a moment.
+        found.wait_healthy()
         assert b"m1" in found.kubectl("get", "nodes").stdout
     assert name not in Cluster.known()
     assert podman.containers(name) == {}
