@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 
+from tests.lab.cluster import paths
 from tests.lab.support import jobs, limits
 from tests.lab.support.incident import Incident
 
@@ -22,6 +23,7 @@ ABOVE = {
     )
     for version, name in RUNC.items()
 }
+ASKS_SINCE = (1, 31)
 WORDS = "expected cgroupsPath to be of format"
 
 
@@ -74,7 +76,11 @@ class CgroupDriver(Incident):
         return {"args": ["-e", "kubemend_deep=true"], "inventory": None}
 
     def expect(self, cluster, target):
-        return {("KM524", target, "kubelet")} | limits.unlimited(cluster)
+        expected = {("KM524", target, "kubelet")} | limits.unlimited(cluster)
+        # A newer kubelet asks its runtime for the driver, so that no configuration tells it.
+        if paths.version_tuple(cluster.k8s) < ASKS_SINCE:
+            expected.add(("KM516", target, "kubelet"))
+        return expected
 
 
 INCIDENT = CgroupDriver()

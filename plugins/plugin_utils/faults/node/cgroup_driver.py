@@ -21,7 +21,7 @@ from ...models.kubelet import config as kubelet_config
 from ...models.kubelet import status as kubelet_status
 from ...models.result import EvidenceRef, Missing
 from ...models.runtime_cgroup import Drivers
-from ..base import CheckResult, Detection, node_check, present, unknown
+from ..base import CheckResult, Detection, causes, node_check, present, unknown
 
 RECENT = 600.0  # seconds: the kubelet tries each pod again at least every few minutes
 SHOWN = 3
@@ -43,6 +43,7 @@ REFUSALS = (
     needs=("system", "kubelet", "kubelet_log"),
     tier="deep",
     component="kubelet",
+    explained_by=causes("KM516", component="kubelet"),
 )
 def refused(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM524: report a runtime that refuses the cgroups that the kubelet names."""
