@@ -66,7 +66,7 @@ CLASSES: Mapping[str, MessageClass] = {
         " the security policy refuses (ausearch -m avc, aa-status)",
     ),
     "module": MessageClass(
-        "a plugin of it, or a module of the kernel, does not load",
+        "one of its plugins, or a kernel module, does not load",
         "see what the line names: lsmod and modprobe of a kernel's module; of containerd ctr"
         " plugins ls, and its configuration",
     ),
@@ -94,8 +94,8 @@ CLASSES: Mapping[str, MessageClass] = {
         " playbook too_many_open_files shows who holds them",
     ),
     message_table.DEFECT: MessageClass(
-        "by its sources only a defect of this release ends it so",
-        "no setting leads to it: compare with the known issues of this release, and install another"
-        " patch release; report it with that line",
+        "only a defect of this release ends it with that message",
+        "no setting leads to it, by the sources: compare with the known issues of this release, and"
+        " install another patch release; report it with that line",
     ),
 }

@@ -163,12 +163,10 @@ def _match(
     """Return (form, where it begins, places of its verbs), also behind a prefix without one."""
     table = message_table.table(component)
     for begin in (0, *_tails(text, quoted)):
-        for end in (len(text), len(text.rstrip(".! "))):
-            match = table.match(message_table.text(text[begin:end]))
+        for whole in dict.fromkeys((text, text.rstrip(".! "))):
+            match = table.match(message_table.text(whole[begin:]))
             if match is not None and (not begin or match[0].letters >= OWN_LETTERS):
                 return match[0], begin, match[1]
-            if end == len(text.rstrip(".! ")):
-                break
     return None
 
 

@@ -24,7 +24,7 @@ LIBRARY = "library"
 COMPONENTS = frozenset(
     (
         *("kubelet", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd"),
-        *("containerd", "cri-o", "runc", LIBRARY),
+        *("containerd", "cri-o", LIBRARY),
     )
 )
 # Components that parse their flags with the libraries of the table `library`.
@@ -88,6 +88,14 @@ class Segment:
         if place < 0:
             return None
         return ((place, place + len(part)),)
+
+
+@dataclass(frozen=True)
+class Part:
+    """Part of a form: a text, or the kind of a verb that stands for a number or a word."""
+
+    text: str
+    is_verb: bool = False
 
 
 @dataclass(frozen=True)
@@ -215,21 +223,21 @@ def form(words: str, nested: bool, keys: str, meaning: str) -> Form:
     """Return a form by its format string."""
     kinds: list[str] = []
     segments: list[Segment] = []
-    parts: list[str | None] = []  # texts, and None for a verb of a type
+    parts: list[Part] = []
     last = 0
     for verb in _VERB.finditer(words):
-        parts.append(words[last : verb.start()])
+        parts.append(Part(words[last : verb.start()]))
         last = verb.end()
         if verb.group() == "%%":
-            parts.append("%")
+            parts.append(Part("%"))
             continue
         kinds.append(_kind(verb.group()))
         if kinds[-1] in _TYPED:
-            parts += [None, kinds[-1]]
+            parts.append(Part(kinds[-1], is_verb=True))
             continue
         segments.append(_segment(parts))
         parts = []
-    segments.append(_segment([*parts, words[last:]]))
+    segments.append(_segment([*parts, Part(words[last:])]))
     letters = len(re.sub(r"[\W_]", "", _VERB.sub("", words)))
     return Form(words, keys, meaning, letters, tuple(segments), _inner(kinds, nested))
 
@@ -240,20 +248,16 @@ def _kind(verb: str) -> str:
     return verb[-1]
 
 
-def _segment(parts: Sequence[str | None]) -> Segment:
-    """Return a segment; the kind of a verb stands behind None."""
+def _segment(parts: Sequence[Part]) -> Segment:
+    """Return the segment of these parts of a form."""
     plain, source = [""], ""
-    pending = False
     for part in parts:
-        if part is None:
-            pending = True
-        elif pending:
-            source += f"({_TYPED[part]})"
+        if part.is_verb:
+            source += f"({_TYPED[part.text]})"
             plain.append("")
-            pending = False
         else:
-            source += re.escape(part)
-            plain[-1] += lowered(part)
+            source += re.escape(part.text)
+            plain[-1] += lowered(part.text)
     if len(plain) == 1:
         return Segment(tuple(plain))
     return Segment(tuple(filter(None, plain)), source)

@@ -96,7 +96,8 @@ class Machine:
     def remove(self) -> None:
         self.cut_power()
         self.monitor.unlink(missing_ok=True)
-        shutil.rmtree(self.folder, ignore_errors=True)
+        if self.folder.exists():
+            shutil.rmtree(self.folder)
 
     # -- power
 

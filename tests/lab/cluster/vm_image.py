@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
 from pathlib import Path
 
 from tests.lab.cluster import gobuild, images, paths, vm
@@ -75,13 +76,11 @@ def image(k8s: str, suite: str) -> Path:
     sources = [root.parent.name, binaries.name, tars.name, runtime and runtime.name]
 
     def make(folder: Path) -> None:
-        tree = folder / "root"
-        try:
+        with tempfile.TemporaryDirectory(dir=folder) as temporary:
+            tree = Path(temporary) / "root"
             _fill(tree, root, binaries, tars, runtime)
             _copy_kernel(tree, folder)
             _format(folder / "disk.raw", tree)
-        finally:
-            shutil.rmtree(tree, ignore_errors=True)
 
     inputs = [
         *sources,

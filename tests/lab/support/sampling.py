@@ -42,6 +42,7 @@ TESTS: dict[str, tuple[int, tuple[str, ...]]] = {
             ),
         ),
     ),
+    "pods that do not start": (2, ("test_pods_not_starting.py::",)),
     "symptoms": (
         2,
         (

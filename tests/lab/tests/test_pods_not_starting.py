@@ -11,10 +11,7 @@ from __future__ import annotations
 import contextlib
 import json
 
-import pytest
-
 from tests.lab.support import gpu, jobs
-from tests.lab.support.repairing import FULL
 from tests.lab.support.report import findings
 
 FOLDER, CONFIG = "/etc/cni/net.d", "/etc/cni/net.d/10-lab.conflist"
@@ -138,7 +135,6 @@ def test_a_program_that_the_network_needs(cluster, play):
     told_nothing(play)
 
 
-@pytest.mark.skipif(not FULL, reason="half a minute: only in the whole matrix")
 def test_the_configuration_of_two_networks(cluster, play):
     with second_configuration(cluster):
         found = told_alone(play, "KM603", "KM604")
@@ -146,7 +142,6 @@ def test_the_configuration_of_two_networks(cluster, play):
     told_nothing(play)
 
 
-@pytest.mark.skipif(not FULL, reason="a minute: only in the whole matrix")
 def test_an_image_of_the_sandbox_that_is_gone(cluster, play):
     with without_sandbox_image(cluster) as namespace:
         cluster.wait(

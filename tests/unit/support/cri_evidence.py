@@ -27,6 +27,7 @@ def cri(world: Any, host: str = "w1", **more: Any) -> dict[str, Any]:
             "conf_dir": "/etc/cni/net.d",
             "bin_dirs": ["/opt/cni/bin"],
             "max_conf_num": 1,
+            "default_network": "",
         },
         "cni_error": "",
         "sandboxes": [],

@@ -10,6 +10,7 @@ A table has no owners: the name of a pod without its last part stands for its wo
 """
 
 from ...kubeapi.client import LIST, TABLE, ApiError
+from ...shared.pod_states import CRASHES
 from ...shared.text import one_line
 
 MAX_PODS, MAX_NODES, MAX_STATES, MAX_ENDING, MAX_ON_NODE, MAX_NAMES = 50000, 5000, 40, 10, 2000, 3
@@ -18,7 +19,6 @@ PLACED = {
     "includeObject": "None",
 }
 TERMINATING, RUNNING = "Terminating", "Running"
-CRASHES = ("CrashLoopBackOff", "Init:CrashLoopBackOff", "Error", "Init:Error", "RunContainerError")
 MAX_WORKLOADS = 20000
 
 

@@ -18,6 +18,7 @@ DRIVERS = {SYSTEMD: "systemd", CGROUPFS: "cgroupfs"}
 VERBOSE = b"\x08\x01"
 RUNC = "io.containerd.runc.v2"
 RUNC_TYPES = ("io.containerd.runc.", "io.containerd.runtime.v1.linux")
+CRIO_NETWORK = ("crio", "network")
 # The keys of containerd's configuration whose lines are shown.
 KEYS = ("SystemdCgroup", "systemd_cgroup", "sandbox_image", "sandbox", "config_path", "bin_dir")
 
@@ -43,6 +44,8 @@ def collect(context):
     status = protobuf.fields(asker.reply("RuntimeService/Status", VERBOSE))
     info = protobuf.pairs(status, 2)
     config = effective(info.get("config"))
+    if answered.get("kind") == runtime.CRIO:
+        config = of_crio()
     if config is not None and config["sandbox_image"]:
         config["sandbox_image_present"] = asker.has_image(config["sandbox_image"])
     return {
@@ -158,6 +161,28 @@ def effective(text):
         "conf_dir": _word(cni.get("confDir")),
         "bin_dirs": _words(cni.get("binDirs")) or _words([cni.get("binDir")]),
         "max_conf_num": cni.get("maxConfNum") if isinstance(cni.get("maxConfNum"), int) else None,
+        "default_network": "",
+    }
+
+
+def of_crio(folder="/etc/crio"):
+    """Return the same of CRI-O: what its files say of networks; crio.conf.d comes last."""
+    values = {}
+    for path in [folder + "/crio.conf", *_matches(folder + "/crio.conf.d/*")]:
+        text = files.text(path, MAX_CONFIG) or ""
+        for _line, table, key, value in toml_lines.rows(text):
+            if table == CRIO_NETWORK:
+                values[key] = _words(toml_lines.texts(value))
+    return {
+        "default_runtime": "",
+        "systemd_cgroup": None,
+        "sandbox_image": "",
+        "sandbox_image_present": None,
+        "snapshotter": "",
+        "conf_dir": "".join(values.get("network_dir", [])[:1]),
+        "bin_dirs": values.get("plugin_dirs", []),
+        "max_conf_num": None,
+        "default_network": "".join(values.get("cni_default_network", [])[:1]),
     }
 
 

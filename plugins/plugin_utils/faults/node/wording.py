@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 from ...evidence.document import one_line
-from ...models.api_node import NodeView
+from ...models.api_node import NodeView, views
+from ...models.cluster import Cluster
 
 
 def host_name(view: NodeView) -> str | None:
@@ -14,6 +15,11 @@ def host_name(view: NodeView) -> str | None:
     if view.host is None:
         return None
     return view.host.host
+
+
+def host_of(cluster: Cluster, node: str) -> str | None:
+    """Return the host of the run that is the Node with this name, or None."""
+    return next((host_name(view) for view in views(cluster) if view.name == node), None)
 
 
 def pods(count: int) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 from ...evidence import contract
 from ...evidence.answers.node.cni import Cni, CniFile, Reservations
-from ...evidence.answers.node.cri import Cri
+from ...evidence.answers.node.cri import Cri, CriConfig
 from ...evidence.document import one_line
 from ...models.api_node import and_others
 from ...models.cluster import Host, moment
@@ -165,15 +165,21 @@ def two_plugins(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult
         first, *rest = _usable(cni)
         losers = [file for file in rest if not _stranger(file) and _differs(first, file)]
         outcome = CheckResult()
-        if losers and not set(first.plugins) & set(META) and not _loads_all(document):
+        if losers and not set(first.plugins) & set(META) and not _is_told(document):
             outcome = present(_two(host, cni, first, losers))
     yield outcome
 
 
-def _loads_all(document: Mapping[str, Any]) -> bool:
-    """Tell whether containerd is told to load more configurations than the first."""
-    config = contract.answer(document, Cri).config
-    return config is not None and config.max_conf_num not in (None, 1)
+def _is_told(document: Mapping[str, Any]) -> bool:
+    """Tell whether the runtime is told which network to use, or to load more than the first."""
+    config = contract.answer(document, Cri).config or CriConfig()
+    return bool(config.default_network) or config.max_conf_num not in (None, 1)
+
+
+def _used(cni: Cni, document: Mapping[str, Any]) -> CniFile:
+    """Return the configuration that the runtime uses: the one that it is told, else the first."""
+    config, usable = contract.answer(document, Cri).config or CriConfig(), _usable(cni)
+    return next((file for file in usable if file.network == config.default_network), usable[0])
 
 
 def _stranger(file: CniFile) -> bool:
@@ -240,7 +246,7 @@ def missing_program(host: Host, document: Mapping[str, Any]) -> Iterator[CheckRe
         elif cni.programs is None:
             outcome = unknown(Missing(host.host, "cni", DENIED))
         else:
-            file, there = _usable(cni)[0], set(cni.programs)
+            file, there = _used(cni, document), set(cni.programs)
             names = [*file.plugins, *(ipam.type for ipam in file.ipam)]
             absent = [name for name in dict.fromkeys(names) if name and name not in there]
             outcome = CheckResult()

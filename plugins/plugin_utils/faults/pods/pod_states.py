@@ -7,18 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from ....module_utils.shared.pod_states import CRASHES
 from ...evidence.answers.cluster.pod_start import PodStart
 from ...evidence.answers.cluster.pod_states import EndingPods, PodStates
 from ...evidence.document import one_line, shell_name
 from ...models import ages
-from ...models.api_node import views
 from ...models.cluster import Cluster
 from ...models.result import EvidenceRef
 from ..base import CheckResult, Detection, causes, cluster_check, without_kubernetes
 from ..node import wording
 
 LATE_SECONDS = 600  # after the grace period: volumes and networks are taken down by then
-CRASHES = ("CrashLoopBackOff", "Init:CrashLoopBackOff", "Error", "Init:Error", "RunContainerError")
 # One workload that fails lies on one node often enough: two count that run elsewhere.
 CRASHING, WORKLOADS, SHARE = 3, 2, 0.5
 KILLS = ("FailedKillPod", "FailedSync")
@@ -53,7 +52,7 @@ def not_ending(cluster: Cluster) -> Iterator[CheckResult]:
 
 def _ending(cluster: Cluster, row: EndingPods) -> Detection:
     node = one_line(row.node, 253)
-    host = next((wording.host_name(view) for view in views(cluster) if view.name == node), None)
+    host = wording.host_of(cluster, node)
     names = ", ".join(one_line(name, 320) for name in row.names)
     text = f"{row.pods} Terminating, the oldest grace period ended at {one_line(row.since, 40)}"
     if row.finalizers:
@@ -126,7 +125,7 @@ def _crashes(states: Mapping[str, int]) -> int:
 
 def _crashing(cluster: Cluster, name: str, states: Mapping[str, int], total: int) -> Detection:
     node, count = one_line(name, 253), _crashes(states)
-    host = next((wording.host_name(view) for view in views(cluster) if view.name == node), None)
+    host = wording.host_of(cluster, node)
     listed = ", ".join(f"{states[state]} {one_line(state, 80)}" for state in sorted(states))
     selector = f"spec.nodeName={shell_name(node, 'NODE')}"
     return Detection(

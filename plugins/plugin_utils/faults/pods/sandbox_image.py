@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from ...evidence.answers.cluster.pod_start import PodEvents, PodStart
 from ...evidence.document import one_line
 from ...models import ages, pod_start
-from ...models.api_node import views
 from ...models.cluster import Cluster
 from ...models.result import EvidenceRef
 from ...parsers import pod_start_message
@@ -58,7 +57,7 @@ def no_sandbox_image(cluster: Cluster) -> Iterator[CheckResult]:
 
 def _hit(cluster: Cluster, name: str, rows: Sequence[PodEvents]) -> Detection:
     node, row = one_line(name, 253), rows[0]
-    host = next((wording.host_name(view) for view in views(cluster) if view.name == node), None)
+    host = wording.host_of(cluster, node)
     match = _IMAGE.search(row.message)
     image = match.group(1)[:253] if match else "IMAGE"
     reason = pod_start_message.pull(row.message)

@@ -11,7 +11,7 @@ from ...evidence.answers.cluster.nodes import Node, Nodes
 from ...evidence.answers.cluster.server import Server
 from ...evidence.document import one_line
 from ...models import pod_start
-from ...models.api_node import and_others, views
+from ...models.api_node import and_others
 from ...models.cluster import Cluster
 from ...models.pod_start import Waiting
 from ...models.result import EvidenceRef
@@ -85,7 +85,7 @@ def _waiting(cluster: Cluster) -> Mapping[str, Sequence[Waiting]]:
 def _hit(cluster: Cluster, node: Node, rows: Sequence[Waiting]) -> Detection:
     name, kubelet = one_line(node.name, 253), one_line(node.kubelet_version, 40)
     server = one_line(cluster.version, 40)
-    host = next((wording.host_name(view) for view in views(cluster) if view.name == name), None)
+    host = wording.host_of(cluster, name)
     summary = (
         f"the kubelet of {name} ({kubelet}) is newer than the API server ({server}), which"
         " Kubernetes does not support"

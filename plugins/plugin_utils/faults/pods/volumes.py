@@ -86,7 +86,7 @@ def _hit(cluster: Cluster, row: PodEvents, attachments: Sequence[Attachment] | N
     place = "another node"
     if nodes:
         place = and_others(nodes)
-    host = next((wording.host_name(view) for view in views(cluster) if view.name == node), None)
+    host = wording.host_of(cluster, node)
     text = f"{one_line(row.reason, 80)}, {row.count} times: {one_line(row.message, 400)}"
     return Detection(
         f"{one_line(row.pod, 320)} waits on {node} for the volume {volume}, which is still attached"

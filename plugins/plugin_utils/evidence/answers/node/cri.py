@@ -20,7 +20,7 @@ class CriCondition:
 
 @dataclass(frozen=True)
 class CriConfig:
-    """A few values of containerd's effective configuration."""
+    """A few values of containerd's effective configuration, or of CRI-O's files."""
 
     default_runtime: str = ""
     systemd_cgroup: bool | None = None  # of the default runtime, where that is runc
@@ -30,6 +30,7 @@ class CriConfig:
     conf_dir: str = ""
     bin_dirs: tuple[str, ...] = ()
     max_conf_num: int | None = None
+    default_network: str = ""  # of CRI-O, which then uses no other
 
 
 @dataclass(frozen=True)

@@ -88,6 +88,7 @@ def test_containerd_with_its_effective_configuration(ask):
         "conf_dir": "/etc/cni/net.d",
         "bin_dirs": ["/opt/cni/bin"],
         "max_conf_num": 1,
+        "default_network": "",
     }
     assert [(row["type"], row["status"], row["message"]) for row in data["conditions"]] == [
         ("RuntimeReady", True, ""),
@@ -131,6 +132,33 @@ def test_only_the_options_of_runc_have_a_cgroup_driver(kind, systemd):
 def test_another_runtime_has_no_such_configuration(ask):
     data, _calls = ask(Status=(0, info(config="not json")), ImageStatus=(5, b""))
     assert (data["config"], data["cni_error"]) == (None, None)
+
+
+def test_networks_of_cri_o_are_those_of_its_last_file(tmp_path):
+    folder = tmp_path / "crio.conf.d"
+    folder.mkdir()
+    (tmp_path / "crio.conf").write_text(
+        '[crio.network]\ncni_default_network = "crio"\nnetwork_dir = "/etc/cni/net.d/"\n'
+        'plugin_dirs = [ "/opt/cni/bin", "/usr/libexec/cni" ]\n'
+        '[crio.image]\ncni_default_network = "of another table"\n'
+    )
+    (folder / "10-network.conf").write_text('[crio.network]\ncni_default_network = "calico"\n')
+    (folder / "05-network.conf").write_text('[crio.network]\ncni_default_network = "flannel"\n')
+    found = cri.of_crio(str(tmp_path))
+    assert (found["default_network"], found["conf_dir"]) == ("calico", "/etc/cni/net.d/")
+    assert found["bin_dirs"] == ["/opt/cni/bin", "/usr/libexec/cni"]
+    assert found["systemd_cgroup"] is None
+
+
+def test_cri_o_without_files_has_its_defaults(tmp_path):
+    found = cri.of_crio(str(tmp_path / "missing"))
+    assert (found["default_network"], found["conf_dir"], found["bin_dirs"]) == ("", "", [])
+
+
+def test_cri_o_has_its_configuration_in_files(ask, monkeypatch):
+    monkeypatch.setattr(cri, "of_crio", lambda: {"sandbox_image": "", "default_network": "calico"})
+    data, _calls = ask({**RUNTIME, "kind": "crio"}, Status=(0, status(config={})))
+    assert data["config"]["default_network"] == "calico"
 
 
 def test_a_runtime_without_an_answer(ask):

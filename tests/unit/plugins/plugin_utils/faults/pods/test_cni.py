@@ -131,6 +131,14 @@ def test_a_runtime_that_loads_all_configurations_has_no_first_one(world):
     assert of_w1(world, "KM603")[0] == "clear"
 
 
+def test_a_runtime_that_is_told_its_network_uses_that_one(world):
+    cni(world, files=[CRIO, CALICO], programs=["bridge", "host-local"])
+    cri(world)["config"]["default_network"] = CALICO["network"]
+    assert of_w1(world, "KM603")[0] == "clear"
+    _verdict, (found,) = of_w1(world, "KM604")
+    assert CALICO["name"] in found.summary
+
+
 def test_where_programs_lie_may_be_unknown(world):
     cni(world, bin_dirs=None, programs=None)
     assert of_w1(world, "KM604") == ("not_applicable", [])
