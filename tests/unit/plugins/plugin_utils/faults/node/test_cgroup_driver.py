@@ -132,6 +132,19 @@ def test_kubelet_and_runtime_that_run_with_different_drivers(world):
     ]
 
 
+def test_what_the_runtime_refuses_is_a_consequence_of_drivers_that_differ(world):
+    kubelet_driver(world, "cgroupfs")
+    cri(world)
+    world.documents["w1"]["collectors"]["kubelet_log"] = {
+        "status": "ok",
+        "data": {"lines": [f"2026-11-22T18:31:02+0000 w1 {RUNC}"]},
+    }
+    world.data("w1", "system")["clock"] = CLOCK
+    result = world.judge(faults={"KM516", "KM524"}, deep=True)
+    found = {finding.code: finding.because for finding in result.findings}
+    assert found == {"KM516": (), "KM524": ("KM516",)}
+
+
 @pytest.mark.parametrize(
     ("status", "verdict"), [("error", "unknown"), ("not_asked", "clear"), ("absent", "clear")]
 )
