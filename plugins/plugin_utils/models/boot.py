@@ -432,7 +432,7 @@ def _not_mounted(
         if point in places and not is_there and _is_mounted_at_boot(line):
             yield Lost(
                 line.point,
-                "fstab mounts it at boot, and it is not mounted",
+                "is not mounted, although fstab mounts it at boot",
                 _below(folders, point),
                 line,
             )
@@ -451,19 +451,22 @@ def _read_only(folders: Mapping[str, str | None], mounts: Mapping[str, Mounted])
             holders.setdefault(_mount_point(real, mounts), []).append(path)
     for point, paths in sorted(holders.items()):
         mount = mounts.get(point)
-        if mount and _refuses_writes(mount):
+        refusal = _refusal(mount) if mount else ""
+        if mount and refusal:
             text = one_line(f"{mount.source} {point} {mount.type} {mount.options}", 300)
             if mount.error_count:
                 text += f" (errors_count {mount.error_count}, errors={mount.on_error})"
-            yield Lost(point, "it is read-only", tuple(sorted(paths)), None, text)
+            yield Lost(point, refusal, tuple(sorted(paths)), None, text)
 
 
-def _refuses_writes(mount: Mounted) -> bool:
-    """Tell whether a file system is read-only, or stopped writing after an error of its disk."""
+def _refusal(mount: Mounted) -> str:
+    """Return why a file system takes no writes, or ""."""
     if "ro" in mount.options.split(","):
-        return True
+        return "is read-only"
     has_failed = bool(mount.error_count and mount.error_since_boot)
-    return has_failed and mount.on_error == "remount-ro"
+    if has_failed and mount.on_error == "remount-ro":
+        return "refuses writes after an error of its disk, although it is mounted rw"
+    return ""
 
 
 def _mount_point(path: str, mounts: Mapping[str, Mounted]) -> str:

@@ -121,7 +121,7 @@ def _lost(host: Host, node: NodeBoot, lost: Lost) -> Detection:
         used_by = f" ({one_line(', '.join(lost.folders), 300)})"
     if lost.line is None:
         return Detection(
-            f"{point} of {name} is read-only{used_by}: nothing there can write",
+            f"{point} of {name} {lost.why}{used_by}: no program can write there",
             (EvidenceRef("file", host.host, path="/proc/self/mounts", text=lost.mounted),),
             "find out why: the kernel makes a file system read-only when its disk fails"
             " (journalctl -k), or a boot could not check it. Once the disk is whole, stop what"
