@@ -58,7 +58,7 @@ def pytest(
 
 
 def unit(context: Context) -> counts.Counts:
-    """Run the unit tests in parallel; of those with a playbook, half, which the commit draws.
+    """Run the unit tests in parallel; of those with a playbook, a third, which the commit draws.
 
     In a full run all of them, and every property test looks further (tests/unit/conftest.py).
     """

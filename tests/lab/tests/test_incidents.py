@@ -28,7 +28,7 @@ RESUMED = FULL or os.environ.get("KUBEMEND_RESUMED") == "1"
 ALWAYS = ("healthy", "scheduler-config-file")
 # Families of incidents that the same code makes and reads, and at last all others: how many of
 # each are drawn.
-SAMPLED = {"gpu-": 1, "pinning-": 1, "-master-unreachable": 1, "": 3}
+SAMPLED = {"gpu-": 1, "pinning-": 1, "-master-unreachable": 1, "": 2}
 # Tests of their own make and diagnose these: test_admission.py, test_reset.py, test_repair.py,
 # test_open_files.py, test_boot.py, test_manual_fixes.py, test_pending.py, test_no_writes.py.
 ELSEWHERE = (

@@ -554,7 +554,7 @@ def proven(case: Case, result: editing_argument.Edit, data: bytes) -> None:
 COUNTS: dict[str, int] = {}
 
 
-@settings(max_examples=int(ASKED or 10000), **PROFILE)
+@settings(max_examples=int(ASKED or 4000), **PROFILE)
 @given(cases())
 def test_only_the_argument_it_owns_or_a_refusal(case: Case) -> None:
     outcome = check(case)
