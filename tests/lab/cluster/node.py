@@ -10,8 +10,7 @@ import tarfile
 import time
 from dataclasses import asdict, dataclass, field
 
-from tests.lab.cluster import vm
-from tests.lab.cluster.host import run
+from tests.lab.cluster import podman, vm
 
 # How often over a wait takes what it names: its time is that of a machine with nothing else to do,
 # and costs nothing where it is not needed.
@@ -41,13 +40,7 @@ def execute(
     data = data.encode() if isinstance(data, str) else data
     if node.vm:
         return vm.execute(node, command, timeout, check, data)
-    flags = ["-i"] if data is not None else []
-    return run(
-        ["podman", "--runtime", "runc", "exec", *flags, node.container, *command],
-        timeout=timeout,
-        check=check,
-        input=data,
-    )
+    return podman.execute(node.container, command, timeout, check, data)
 
 
 def read(node: Node, path: str) -> bytes:
