@@ -8,13 +8,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from . import bare
+from . import bare, units
 from .cluster import BuildError, Evidence
 
 BASE_FLAGS = (
     "--container-runtime=remote --container-runtime-endpoint=/run/containerd/containerd.sock"
 )
 CRIO = "/var/run/crio/crio.sock"
+CRI_DOCKERD = "/run/cri-dockerd.sock"
+FOLDERS = {
+    "docker": "/var/lib/docker",
+    "cri-docker": "/var/lib/docker",
+    "crio": "/var/lib/containers",
+}
+NAMES = {"crio": "cri-o", "cri-docker": "docker"}  # as the CRI tells them
 # kind: the unit, its program, what the kubelet is told, what the runtime's record says.
 KINDS: dict[str, tuple[str, str, str, dict[str, Any]]] = {
     "docker": (
@@ -29,6 +36,12 @@ KINDS: dict[str, tuple[str, str, str, dict[str, Any]]] = {
         f"--container-runtime=remote --container-runtime-endpoint=unix://{CRIO}",
         {"endpoint": CRIO, "docker": None, "path": CRIO},
     ),
+    "cri-docker": (
+        "cri-docker.service",
+        "cri-dockerd",
+        f"--container-runtime=remote --container-runtime-endpoint=unix://{CRI_DOCKERD}",
+        {"endpoint": CRI_DOCKERD, "docker": None, "path": CRI_DOCKERD},
+    ),
 }
 
 
@@ -41,9 +54,9 @@ def runtime(evidence: Evidence, kind: str, hosts: Iterable[str] = ()) -> None:
         _cri(evidence, host, kind)
         data = evidence.data(host, "runtime")
         data.update(told, kind=kind, config=None, metadata=None)
-        name, path = unit.partition(".")[0], f"/usr/lib/systemd/system/{unit}"
+        path = f"/usr/lib/systemd/system/{unit}"
         data["units"][0].update(name=unit, fragment_path=path)
-        _tell(evidence, host, flags)
+        _tell(evidence, host, flags, told["endpoint"])
         limits = evidence.data(host, "limits")
         for row in limits["units"]:
             if row["name"] == "containerd.service":
@@ -51,10 +64,9 @@ def runtime(evidence: Evidence, kind: str, hosts: Iterable[str] = ()) -> None:
         for row in limits["processes"]:
             if row["role"] == "runtime":
                 row.update(comm=program, unit=unit)
-        folders = {"docker": "/var/lib/docker", "crio": "/var/lib/containers"}
         for row in evidence.data(host, "pressure")["filesystems"]:
             if row["name"] == "imagefs":
-                row["path"] = folders[name]
+                row["path"] = FOLDERS[kind]
 
 
 def _cri(evidence: Evidence, host: str, kind: str) -> None:
@@ -62,15 +74,15 @@ def _cri(evidence: Evidence, host: str, kind: str) -> None:
     if kind == "docker":
         evidence.answer(host, "cri", "absent", bare.UNANSWERED)
     else:
-        evidence.data(host, "cri").update(name="cri-o", config=None, cni_error=None, files=[])
+        evidence.data(host, "cri").update(name=NAMES[kind], config=None, cni_error=None, files=[])
 
 
-def _tell(evidence: Evidence, host: str, flags: str) -> None:
+def _tell(evidence: Evidence, host: str, flags: str, path: str | None) -> None:
     """Replace what the kubelet is told of its runtime, where it is a flag."""
     kubelet = evidence.data(host, "kubelet")
     endpoint = "unix:///run/containerd/containerd.sock"
     if kubelet["config"] and f"containerRuntimeEndpoint: {endpoint}" in kubelet["config"]["text"]:
-        text = kubelet["config"]["text"].replace(endpoint, f"unix://{CRIO}")
+        text = kubelet["config"]["text"].replace(endpoint, f"unix://{path}")
         kubelet["config"]["text"] = text
         return
     old, new = BASE_FLAGS.split(" "), flags.split(" ")
@@ -82,3 +94,26 @@ def _tell(evidence: Evidence, host: str, flags: str) -> None:
         record["text"] = record["text"].replace(BASE_FLAGS, flags)
     for pair in kubelet["unit"]["split_variables"]:
         pair[1] = pair[1] and pair[1].replace(BASE_FLAGS, flags)
+
+
+def runtime_down(
+    evidence: Evidence,
+    host: str,
+    state: str = "failed",
+    result: str = "exit-code",
+    status: int = 1,
+    restarts: int = 0,
+) -> None:
+    """Let the runtime's unit not run: activating, failed or inactive. Its socket is gone."""
+    data = evidence.data(host, "runtime")
+    unit = data["units"][0]
+    changed = {"active_state": state, "sub_state": units.SUB_STATES[state], "result": result}
+    unit.update(changed, exec_main_status=status, n_restarts=restarts, main_pid=0)
+    data.update(socket="missing", asked=False, calls={})
+    evidence.answer(host, "cri", "absent", bare.UNANSWERED)
+    limits = evidence.data(host, "limits")
+    limits["processes"] = [row for row in limits["processes"] if row["role"] != "runtime"]
+    row = next(row for row in limits["units"] if row["name"] == unit["name"])
+    row.update(changed, exec_main_status=status)
+    started = evidence.data(host, "unit_start").setdefault("units", [])
+    started.append(units.as_started(unit, evidence.now))

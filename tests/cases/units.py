@@ -44,7 +44,7 @@ def kubelet_down(
     devices = evidence.data(host, "devices")
     if devices.get("kubelet_socket"):
         devices["kubelet_socket"]["answers"] = False
-    evidence.data(host, "unit_start")["units"] = [_start(kubelet["unit"], evidence.now)]
+    evidence.data(host, "unit_start")["units"] = [as_started(kubelet["unit"], evidence.now)]
 
 
 def journal(
@@ -70,6 +70,7 @@ def journal(
     log = evidence.data(host, "kubelet_log")
     log["lines"] = log["lines"] + kubelet_log.chosen("\n".join(dated))
     own = evidence.data(host, "kubelet")["unit"]["name"]
+    _of_start(evidence, host, unit or own, dated)
     if (unit or own) == own:
         _of_kubelet(evidence, host, own, dated)
     else:
@@ -92,15 +93,21 @@ def _of_life(lines: list[str], back: int) -> list[str]:
     return lines
 
 
+def _of_start(evidence: Evidence, host: str, unit: str, dated: list[str]) -> None:
+    """Add what systemd said of a unit that does not run."""
+    said = [line for line in dated if " systemd[1]: " in line]
+    started = evidence.record(host, "unit_start")
+    if said and started["status"] == "ok":
+        for row in started["data"]["units"]:
+            if row["name"] == unit:
+                row["said"] = said[-20:]
+
+
 def _of_kubelet(evidence: Evidence, host: str, unit: str, dated: list[str]) -> None:
     kubelet = evidence.data(host, "kubelet")
     if kubelet_end.is_relevant(kubelet["unit"], kubelet["process"], evidence.now):
         kept = kubelet_end.last(dated)
         evidence.data(host, "kubelet_end").update(unit=unit, lines=kept)
-    said = [line for line in dated if " systemd[1]: " in line]
-    started = evidence.record(host, "unit_start")
-    if said and started["status"] == "ok":
-        started["data"]["units"][0]["said"] = said[-20:]
 
 
 def _of_runtime(evidence: Evidence, host: str, unit: str, dated: list[str]) -> None:
@@ -115,7 +122,7 @@ def _of_runtime(evidence: Evidence, host: str, unit: str, dated: list[str]) -> N
         row["said"] = [line[: runtime.LONGEST] for line in own[-runtime.KEPT :]]
 
 
-def _start(unit: dict[str, Any], now: float) -> dict[str, Any]:
+def as_started(unit: dict[str, Any], now: float) -> dict[str, Any]:
     """Return what systemd checks before it starts the unit: everything is met."""
     return {
         "name": unit["name"],

@@ -10,7 +10,8 @@ from functools import lru_cache
 
 import pytest
 
-from tests.cases import build, case_file, first_try, judge, paths
+from ansible_collections.kubemend.remediation.plugins.module_utils.system import boot_firewall
+from tests.cases import build, case_file, clock, first_try, judge, paths
 from tests.cases.cluster import BuildError, Evidence
 
 NAMES = case_file.names()
@@ -149,11 +150,13 @@ def test_a_build_of_k3s_has_no_process_but_its_own():
     assert evidence.record("m1", "etcd")["status"] == "absent"
 
 
-@pytest.mark.parametrize(("kind", "told"), [("crio", True), ("docker", False)])
+@pytest.mark.parametrize(
+    ("kind", "told"), [("crio", "crio.sock"), ("cri-docker", "cri-dockerd.sock"), ("docker", None)]
+)
 def test_a_build_with_another_runtime_tells_the_kubelet(kind, told):
     evidence = built({"runtime": {"kind": kind}})
     argv = evidence.data("w1", "kubelet")["argv"]
-    assert any("crio.sock" in word for word in argv) is told
+    assert told is None or any(told in word for word in argv)
     assert not any("containerd.sock" in word for word in argv)
 
 
@@ -169,6 +172,81 @@ def test_a_build_without_an_installation_has_no_kubelet_and_no_api():
     assert evidence.record("m1", "kubelet")["status"] == "absent"
     assert {document["status"] for document in evidence.api} == {"error"}
     assert evidence.data("m1", "boot")["firewall"]["firewalld"]["active"] is True
+
+
+def test_a_build_with_selinux_has_what_it_denied():
+    denied = ["avc:  denied  { read } for  pid=1"] * 30
+    evidence = built({"selinux": {"hosts": ["w1"], "denied": denied}})
+    found = evidence.data("w1", "boot")
+    assert found["selinux"]["enforce"] == "1"
+    assert found["denials"]["count"] == 30
+    assert found["denials"]["lines"][-1].startswith("type=AVC msg=audit(")
+    assert len(found["denials"]["lines"]) == boot_firewall.MAX_LINES
+
+
+def test_a_build_with_a_full_etcd_has_its_alarm_and_old_leases():
+    evidence = built({"etcd_size": {"size": 2058, "in_use": 19, "full": ["m1"], "stopped": 600}})
+    found = evidence.data("m2", "etcd")
+    alarmed = {row["id"]: row["name"] for row in found["members"]}
+    assert [alarmed[row["member_id"]] for row in found["alarms"]] == ["m1"]
+    old = clock.iso(evidence.now - 600)
+    assert {item["lease"] for item in evidence.data("api", "nodes")["items"]} == {old}
+    locks = evidence.data("api", "locks")["servers"]
+    assert {row["renew_time"] for server in locks for row in server["objects"]} == {old}
+
+
+@pytest.mark.parametrize(("error", "status"), [(None, "ok"), ("No route to host", "error")])
+def test_a_build_with_a_load_balancer_names_its_address(error, status):
+    evidence = built({"load_balancer": {"address": "192.0.2.10", "error": error}})
+    kubelet, way = evidence.data("w1", "kubelet"), evidence.data("w1", "api_way")
+    assert "server: https://192.0.2.10:6443" in kubelet["kubeconfig"]["text"]
+    assert (way["address"], way["error"]) == ("192.0.2.10", error)
+    assert evidence.api[0]["status"] == status
+
+
+@pytest.mark.parametrize("running", [True, False])
+def test_a_build_gives_a_component_other_flags(running):
+    evidence = built(
+        {"manifest_copy": {"host": "m1", "component": "kube-apiserver", "name": "old.yaml"}},
+        {
+            "flags": {
+                "host": "m1",
+                "component": "kube-apiserver",
+                "add": ["--audit-log-path=-"],
+                "remove": ["--authorization-mode="],
+                "running": running,
+            }
+        },
+    )
+    texts = {row["name"]: row["text"] for row in evidence.data("m1", "manifests")["files"]}
+    assert "- --audit-log-path=-\n" in texts["kube-apiserver.yaml"]
+    assert "--authorization-mode" not in texts["kube-apiserver.yaml"]
+    assert "--authorization-mode" in texts["old.yaml"]
+    processes = evidence.data("m1", "instances")["processes"]
+    argv = next(row["argv"] for row in processes if row["component"] == "kube-apiserver")
+    assert ("--audit-log-path=-" in argv) is running
+
+
+def test_a_build_without_a_runtime_has_what_systemd_said_of_it():
+    said = "systemd[1]: crio.service: Failed with result 'exit-code'."
+    evidence = built(
+        {"runtime": {"kind": "crio", "hosts": ["w1"]}},
+        {"runtime_down": {"host": "w1"}},
+        {"journal": {"host": "w1", "unit": "crio.service", "lines": ["crio[7]: no", said]}},
+    )
+    found = evidence.data("w1", "runtime")
+    assert (found["socket"], found["units"][0]["active_state"]) == ("missing", "failed")
+    assert found["units"][0]["said"][0].endswith("no")
+    assert evidence.data("w1", "unit_start")["units"][0]["said"][0].endswith(said)
+
+
+def test_a_build_of_a_boot_starts_everything_after_it():
+    evidence = built({"rebooted": {"hosts": ["m1"], "ago": 300}})
+    system = evidence.data("m1", "system")
+    started = [row["started_at"] for row in evidence.data("m1", "instances")["processes"]]
+    assert system["uptime_s"] == 300
+    assert all(evidence.now - 300 < at < evidence.now for at in started)
+    assert evidence.node("m1")["boot_id"] == system["boot_id"]
 
 
 def test_a_base_of_another_release_is_refused():
