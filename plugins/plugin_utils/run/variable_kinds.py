@@ -208,8 +208,9 @@ def _pattern(value: Any) -> str:
     return _text(value)
 
 
-TEXT = Kind(_text)
-PATH = Kind(_text, "path")  # a path of the controller
+GROUP = Kind(_text, allowed="a group of the inventory")
+NODE_PATH = Kind(_text, allowed="a path on the node")
+PATH = Kind(_text, "path", allowed="a path on the controller")
 BOOLEAN = Kind(_boolean, "bool")
 CPUS = Kind(_cpus, allowed="a list of CPUs such as `0-1,4`, or `none`")
 PATHS = Kind(_paths, "list", allowed="a path, or a list of paths")

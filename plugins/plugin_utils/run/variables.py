@@ -18,14 +18,15 @@ from .variable_kinds import (
     CPUS,
     EXPRESSION,
     FAULTS,
+    GROUP,
     HOST_PATTERN,
     LOCK_OWNER,
+    NODE_PATH,
     PATH,
     PATHS,
     POD,
     RUN_ID,
     SELECTOR,
-    TEXT,
     Kind,
     number,
     one_of,
@@ -77,13 +78,13 @@ VARIABLES: dict[str, Variable] = {
         ),
     ),
     "kubemend_control_plane_group": Variable(
-        TEXT,
+        GROUP,
         "kube_control_plane",
         HOSTS,
         "The inventory group of the control plane nodes.",
     ),
     "kubemend_node_group": Variable(
-        TEXT,
+        GROUP,
         "kube_node",
         HOSTS,
         "The inventory group of the other nodes.",
@@ -96,7 +97,7 @@ VARIABLES: dict[str, Variable] = {
         run_wide=False,
     ),
     "kubemend_kubeconfig": Variable(
-        TEXT,
+        NODE_PATH,
         None,
         HOSTS,
         (
@@ -106,7 +107,7 @@ VARIABLES: dict[str, Variable] = {
         run_wide=False,
     ),
     "kubemend_kubectl": Variable(
-        TEXT,
+        NODE_PATH,
         None,
         HOSTS,
         (
@@ -188,8 +189,8 @@ VARIABLES: dict[str, Variable] = {
         "never",
         REPORT,
         (
-            "The severity from which a finding makes the run exit with 2. After a repair, "
-            "only findings that remain count."
+            "The severity from which a finding makes the run exit with 2. `unknown` also counts "
+            "faults whose evidence is missing. After a repair, only what remains counts."
         ),
     ),
     "kubemend_compare_to": Variable(
