@@ -61,7 +61,10 @@ def shortened(text: str) -> str:
 def _replay(folder: Path) -> None:
     """Judge the bundled example into a folder."""
     env = machine.environment(
-        ANSIBLE_COLLECTIONS_PATH=str(venvs.collections()), ANSIBLE_HOME=str(folder / "home")
+        ANSIBLE_COLLECTIONS_PATH=str(venvs.collections()),
+        ANSIBLE_HOME=str(folder / "home"),
+        ANSIBLE_INVENTORY_UNPARSED_WARNING="false",
+        ANSIBLE_LOCALHOST_WARNING="false",
     )
     subprocess.run(
         [
