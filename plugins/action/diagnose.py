@@ -42,7 +42,8 @@ from ..plugin_utils.reports.run_info import Run, Symptom, exit_of, last_line, su
 from ..plugin_utils.reports.text_page import Paint, plain
 from ..plugin_utils.run import cluster_lock, console, inventory, run_files, run_plan
 from ..plugin_utils.run.report_dir import FACES, remove_face, write_patches
-from ..plugin_utils.run.settings import DEFAULT_FORMATS, FAIL_ON, FORMATS, SettingsError
+from ..plugin_utils.run.settings import SettingsError
+from ..plugin_utils.run.variables import DEFAULT_FORMATS, FAIL_ON, FORMATS
 from ..plugin_utils.safe_io import atomic_file
 
 SPEC = {

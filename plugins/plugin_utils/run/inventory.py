@@ -19,7 +19,6 @@ from ..faults import CATALOGUE
 from . import inventory_groups
 from .settings import (
     PREFIX,
-    VARIABLES,
     Settings,
     SettingsError,
     check,
@@ -27,6 +26,7 @@ from .settings import (
     differing,
     unknown_names,
 )
+from .variables import VARIABLES
 
 CLUSTER_FILE = ".cluster.json"  # the end of the name of a cluster's evidence
 CPU_MANAGER = {

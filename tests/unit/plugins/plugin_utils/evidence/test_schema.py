@@ -36,7 +36,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.schedu
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import (
     run_files,
-    settings,
+    variables,
 )
 from tests import schemas
 from tests.unit.plugins.plugin_utils.capture.test_scheduler import RUN, became, chosen, done, struck
@@ -179,7 +179,7 @@ def test_their_words_are_those_of_the_code():
 @pytest.mark.parametrize("case", CASES)
 def test_every_recorded_incident_is_reported_as_the_schema_says(case, tmp_path):
     report = reported(
-        FOLDER / case / "evidence", tmp_path, "plan", max_risk=3, allow=list(settings.REFUSALS)
+        FOLDER / case / "evidence", tmp_path, "plan", max_risk=3, allow=list(variables.REFUSALS)
     )
     assert schemas.complaints("report", report) == []
     assert report["verdicts"]
