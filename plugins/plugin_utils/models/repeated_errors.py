@@ -40,6 +40,8 @@ RUNTIMES = ("containerd", "crio", "dockerd", "cri-dockerd")
 # goes on was said within two minutes. The restart of an API server, or of a whole control plane
 # one by one, is over within four.
 LAST_SECONDS, MINUTES, COUNT = 120, 4, 5
+# An error that is said often has ended where it was not said for three of its intervals.
+QUIET_SECONDS, INTERVALS = 45, 3
 # An error without a known meaning is quoted where it is said nearly each minute.
 QUOTED_MINUTES, QUOTED_COUNT = 8, 20
 OBJECTS = 3  # pods or images of which the same error is the machine's, and not the workload's
@@ -101,7 +103,7 @@ _OTHERS = re.compile(
     r"|the object has been modified|is being terminated|horizontal|FailedGet"
     # etcd: slow requests, and clients and health checks that go away
     r"|took too long|slow fdatasync|heartbeat on time|overloaded|rejected connection"
-    r"|rejected stream|failed to check for"
+    r"|rejected stream|request stats|ignoring common name|failed to check for"
     # containerd at its start, and ends of containers
     r"|failed to load cni during init|failed to reload cni|stream (?:copy|terminated)|ttrpc: closed"
     r"|collecting metrics for|failed to handle container TaskExit|not found: not found"
@@ -164,7 +166,11 @@ def is_unread(row: ComponentErrors, read_at: float) -> bool:
 def _goes_on(entry: RepeatedError, read_at: float, minutes: int, count: int) -> bool:
     if entry.minutes < minutes or entry.count < count or entry.last is None:
         return False
-    return read_at - entry.last <= LAST_SECONDS
+    first = entry.last
+    if entry.first is not None:
+        first = entry.first
+    interval = (entry.last - first) / entry.count
+    return read_at - entry.last <= min(LAST_SECONDS, max(QUIET_SECONDS, INTERVALS * interval))
 
 
 def _read(row: ComponentErrors, entry: RepeatedError) -> Repeated:

@@ -230,6 +230,7 @@ def test_what_healthy_components_say_is_nothing(component, line):
     "more",
     [
         {"last": NOW - 130},  # it ended
+        {"last": NOW - 50},  # it was said each ten seconds
         {"minutes": 3},  # of a restart
         {"count": 4},
         {"last": None},
@@ -237,6 +238,10 @@ def test_what_healthy_components_say_is_nothing(component, line):
 )
 def test_what_does_not_go_on_is_nothing(more):
     assert worst("kubelet", entry(**more)) is None
+
+
+def test_an_error_that_is_said_once_a_minute_goes_on():
+    assert worst("kubelet", entry(count=8, last=NOW - 100)) is not None
 
 
 def test_the_same_error_of_many_pods_is_the_machines():
