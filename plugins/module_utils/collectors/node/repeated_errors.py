@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Collector repeated_errors: errors that components of this node which run say again and again.
 
-The components are the kubelet and the runtime, by the journal of their units, and those of static
-pods, by the files of the container's log.
+The components are the kubelet, the runtime and others that are units, by the journal, and those of
+static pods, by the files of the container's log.
 """
 
 import os
@@ -119,7 +119,9 @@ def _units(context, kubelet, now):
         identifier = KUBELETS["hyperkube" in (process.get("exe") or "")]
         units.append((identifier, _Row("kubelet", name, process.get("started_at"), now)))
     runtime = context.data.get("runtime") or {}
-    return units + [_of_runtime(unit, now) for unit in runtime.get("units") or [] if _runs(unit)]
+    units += [_of_runtime(unit, now) for unit in runtime.get("units") or [] if _runs(unit)]
+    processes = (context.data.get("instances") or {}).get("processes") or []
+    return units + [_of_component(process, now) for process in processes if _has_unit(process)]
 
 
 def _runs(unit):
@@ -127,8 +129,19 @@ def _runs(unit):
 
 
 def _of_runtime(unit, now):
+    """Return (identifier, row) of a unit of the runtime."""
     identifier, started = RUNTIMES[unit["name"]], procfs.started_at(unit.get("main_pid") or 0)
     return identifier, _Row(identifier, unit["name"], started, now)
+
+
+def _has_unit(process):
+    """Return whether a component has a unit of its name, as etcd has of kubespray."""
+    return process.get("unit") == process["component"] + ".service"
+
+
+def _of_component(process, now):
+    component = process["component"]
+    return component, _Row(component, process["unit"], process["started_at"], now)
 
 
 def read_journal(rows, data):

@@ -62,7 +62,7 @@ def of_node(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     "KM118",
     "Control-plane component repeats an error",
     severity="warning",
-    applies="components of the control plane that run as static pods",
+    applies="components of the control plane that run as static pods or as units",
     needs=("kubelet", "instances", "repeated_errors"),
     # Of these, those without a component are looked for on the same node.
     explained_by=_OF_CONTROL_PLANE

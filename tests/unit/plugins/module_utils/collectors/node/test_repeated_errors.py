@@ -42,7 +42,9 @@ def log(tmp_path):
 def answer(monkeypatch, tmp_path):
     """Return what the collector answers; journal is what journalctl prints."""
 
-    def collect(journal="", unit="kubelet.service", started=1.0, component="kube-scheduler"):
+    def collect(
+        journal="", unit="kubelet.service", started=1.0, component="kube-scheduler", owner=None
+    ):
         def run(argv, seconds, limit):
             assert argv[0] == "journalctl"
             collect.argv = argv
@@ -62,7 +64,14 @@ def answer(monkeypatch, tmp_path):
                 ]
             },
             "instances": {
-                "processes": [{"component": component, "static": True, "started_at": started}]
+                "processes": [
+                    {
+                        "component": component,
+                        "static": owner is None,
+                        "unit": owner,
+                        "started_at": started,
+                    }
+                ]
             },
         }
         context = base.Context({}, [], data)
@@ -163,6 +172,14 @@ def test_an_ordinary_user_is_denied(answer, monkeypatch):
 def test_a_machine_without_components(monkeypatch):
     with pytest.raises(base.Absent):
         repeated_errors.collect(base.Context({}, [], {}))
+
+
+def test_a_component_that_is_a_unit(answer):
+    line = '{"level":"warn","ts":"2026-11-26T18:00:00Z","msg":"prober detected unhealthy status"}'
+    journal = "\n".join([journal_line(5, "etcd", line)] * 3)
+    row = answer(journal, component="etcd", owner="etcd.service")["etcd"]
+    assert (row["source"], row["entries"][0]["count"]) == ("etcd.service", 3)
+    assert "etcd" not in answer(journal, component="etcd", owner="k3s.service")
 
 
 def test_a_kubelet_that_is_part_of_another_program_is_not_read(answer):
