@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -40,6 +40,7 @@ RUNTIMES = ("containerd", "crio", "dockerd", "cri-dockerd")
 # goes on was said within two minutes. The restart of an API server, or of a whole control plane
 # one by one, is over within four.
 LAST_SECONDS, MINUTES, COUNT = 120, 4, 5
+LONGEST, QUOTED = 2048, 120  # characters of a line that are read, and of its ends in a summary
 # An error that is said often has ended where it was not said for three of its intervals.
 QUIET_SECONDS, INTERVALS = 45, 3
 # An error without a known meaning is quoted where it is said nearly each minute.
@@ -69,9 +70,10 @@ _OWN: Mapping[str, re.Pattern[str]] = {
             r"|Failed to make webhook|[Ff]ailed while requesting a signed certificate"
             r"|[Cc]annot create certificate signing request|Failed to delete cgroup"
         ),
-        "kube-controller-manager": r"[Ff]ailed calling webhook",
-        "cloud-controller-manager": r"[Ff]ailed calling webhook",
-        "kube-scheduler": r"[Ff]ailed calling webhook",
+        # What a controller cannot create for a workload is of KM221 to KM223.
+        "kube-controller-manager": r"unable to sync caches|Error building controller context",
+        "cloud-controller-manager": r"unable to sync caches",
+        "kube-scheduler": r"unable to sync caches",
         "kube-apiserver": (
             r"createTransport failed|failing closed|Failed to make webhook|etcdserver: |unable to"
             r" sync kubernetes service|transport: (?:Error while dialing|authentication handshake)"
@@ -130,8 +132,11 @@ class Repeated:
 
     @property
     def message(self) -> str:
-        """Return the text of the line, without what its logger adds."""
-        return one_line(component_log.text(self.entry.line), 240)
+        """Return the text of the line, without what its logger adds; its end has the cause."""
+        text = one_line(component_log.text(self.entry.line), LONGEST)
+        if len(text) <= 2 * QUOTED:
+            return text
+        return f"{text[:QUOTED]} … {text[-QUOTED:]}"
 
     @property
     def last(self) -> datetime | None:
@@ -152,8 +157,14 @@ def worst(row: ComponentErrors, read_at: float) -> Repeated | None:
     ]
     obstacles = [item for item in candidates if item.is_obstacle]
     if obstacles:
-        return max(obstacles, key=lambda item: item.entry.count)
+        return max(obstacles, key=_weight)
     return next(_unclear(candidates, read_at), None)
+
+
+def _weight(item: Repeated) -> tuple[bool, int]:
+    """Return what an error weighs: that an object is not there follows from another one."""
+    is_cause = item.answer is not None and item.answer.kind != "not_found"
+    return is_cause, item.entry.count
 
 
 def is_unread(row: ComponentErrors, read_at: float) -> bool:
@@ -174,6 +185,7 @@ def _goes_on(entry: RepeatedError, read_at: float, minutes: int, count: int) -> 
 
 
 def _read(row: ComponentErrors, entry: RepeatedError) -> Repeated:
+    entry = replace(entry, line=entry.line[:LONGEST])
     table = "containerd"
     if row.component not in RUNTIMES:
         table = row.component

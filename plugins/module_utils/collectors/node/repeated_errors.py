@@ -20,7 +20,7 @@ WINDOW = 600  # seconds
 # After its start, a component waits for what is not up yet, and says so as an error.
 SETTLE = 120
 LOG_BYTES = 1024 * 1024  # of the end of a component's log
-JOURNAL_LINES, JOURNAL_BYTES = 4000, 1024 * 1024
+JOURNAL_LINES, JOURNAL_BYTES = 6000, 3 * 512 * 1024
 # The identifier with which the program of a unit logs.
 RUNTIMES = {
     "containerd.service": "containerd",

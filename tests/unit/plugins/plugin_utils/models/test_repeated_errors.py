@@ -60,9 +60,9 @@ OBSTACLES = (
     ),
     (
         "kube-controller-manager",
-        HEAD + r'"Unhandled Error" err="sync \"default/web-7d\" failed with Internal error'
-        r" occurred: failed calling webhook \"gone.example.com\": failed to call webhook: Post"
-        r' \"https://gone.default.svc:443/v?timeout=10s\": service \"gone\" not found"',
+        HEAD + r'"Failed to update lock" err="Internal error occurred: failed calling webhook'
+        r" \"gone.example.com\": failed to call webhook: Post \"https://gone.default.svc:443/\":"
+        r' service \"gone\" not found"',
     ),
     (
         "kube-apiserver",
@@ -126,6 +126,13 @@ OTHERS = (
         ' pod="default/web-1"',
     ),
     ("kubelet", HEAD + r'"Probe errored" err="rpc error: code = Unknown desc = exec: timeout"'),
+    # KM223 tells of it
+    (
+        "kube-controller-manager",
+        HEAD + r'"Unhandled Error" err="sync \"default/web-7d\" failed with Internal error'
+        r" occurred: failed calling webhook \"gone.example.com\": failed to call webhook: Post"
+        r' \"https://gone.default.svc:443/v?timeout=10s\": service \"gone\" not found"',
+    ),
     (
         "kube-controller-manager",
         HEAD + r'"Unhandled Error" err="sync \"a/b\" failed with Operation cannot be fulfilled on'
@@ -284,6 +291,16 @@ def test_an_unknown_error_that_is_said_all_the_time_is_quoted():
     assert worst("kubelet", entry(line, minutes=7)) is None
     assert worst("kubelet", entry(line, count=19)) is None
     assert worst("kubelet", entry(line, pods=1)) is None
+
+
+def test_a_cause_comes_before_what_follows_from_it():
+    line = (
+        HEAD + r'"Unable to register mirror pod because node is not registered yet" err="node'
+        r' \"w1\" not found" node="w1"'
+    )
+    error = worst("kubelet", entry(line, count=5000), entry())
+    assert error is not None
+    assert error.entry.line == REFUSED
 
 
 def test_an_obstacle_comes_before_what_is_more_frequent():
