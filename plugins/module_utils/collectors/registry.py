@@ -126,6 +126,7 @@ COLLECTORS = (
     _node("cni", timeout=8, needs=("kubelet", "runtime", "cri")),
     _node("unit_start", timeout=8, needs=("kubelet", "runtime")),
     _node("api_way", needs=("kubelet",)),
+    _node("repeated_errors", timeout=8, needs=("kubelet", "runtime", "instances")),
     _node("descriptors", tier=DEEP, timeout=20, follows="limits"),
     _node("pressure", timeout=5, needs=("kubelet",)),
     _node("largest", tier=DEEP, timeout=15, needs=("kubelet", "pressure"), follows="pressure"),

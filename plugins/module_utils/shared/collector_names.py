@@ -89,6 +89,10 @@ NODE = {
         "whether the node reaches the API server of its kubelet's kubeconfig: name,"
         " connection and certificate"
     ),
+    "repeated_errors": (
+        "errors that the kubelet, its runtime and control plane components that run logged again"
+        " and again in the last ten minutes: the most frequent ones, without secrets"
+    ),
     "descriptors": (
         "who holds inotify instances, watches, open files and threads, by /proc/*/fd and"
         " /proc/*/status"

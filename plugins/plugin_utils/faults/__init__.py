@@ -32,6 +32,7 @@ from .node import (
     kubelet_down,
     kubelet_unit,
     network,
+    repeated_errors,
     swap,
     taints,
 )

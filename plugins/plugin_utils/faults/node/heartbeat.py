@@ -72,7 +72,8 @@ REACHED = (
     needs=("kubelet", "api_way"),
     cluster_needs=("nodes",),
     current_only=True,
-    explained_by=causes("KM115", "KM507", "KM518", "KM526"),
+    explained_by=causes("KM115", "KM507", "KM518", "KM526") | causes("KM529", component="kubelet"),
+    same_node=True,
 )
 def unheard(cluster: Cluster) -> Iterator[CheckResult]:
     """KM525: report a Node that is not ready although its host answers and its kubelet runs."""

@@ -208,6 +208,7 @@ class World:
                         "cni",
                         "pressure",
                         "hangs",
+                        "repeated_errors",
                     )
                 },
             },

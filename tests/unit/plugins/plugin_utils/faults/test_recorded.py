@@ -106,6 +106,10 @@ WITHOUT_RECORD: dict[str, dict[str, str]] = {
             "API servers on two stores cannot be made in one kubeadm cluster without wrecking it"
         )
     },
+    "KM118": dict.fromkeys(
+        ("present", "clear"),
+        "recorded before repeated_errors was read; node/test_repeated_errors.py has them",
+    ),
     "KM201": {"unknown": "no lab runs a vendor's build; scheduling/test_lost_nodes.py has some"},
     "KM225": {
         "present": "recorded clusters have no such pods; scheduling/test_unschedulable.py has them"
@@ -185,6 +189,10 @@ WITHOUT_RECORD: dict[str, dict[str, str]] = {
     "KM528": dict.fromkeys(
         ("present", "clear"),
         "no machine of the lab has SELinux; node/test_firewall.py has its denials",
+    ),
+    "KM529": dict.fromkeys(
+        ("present", "clear"),
+        "recorded before repeated_errors was read; node/test_repeated_errors.py has them",
     ),
     "KM600": dict.fromkeys(
         ("present", "clear"), "recorded before pod_start was read; pods/test_node_pods.py has them"
