@@ -52,6 +52,9 @@ INTENDED = frozenset((TERMINATED, MANIFEST, REBOOT))
 # Ends that come back as long as nobody changes anything.
 LASTING = frozenset((EXIT, LOCK, PROBE, OOM, KILLED, SANDBOX))
 _UNTIL_STARTED = frozenset((EXIT, LOCK))
+# What the end of another component, or a boot, brings about.
+_FOLLOWING = frozenset((EXIT, LOCK, PROBE, UNKNOWN))
+_BY_BOOT = _FOLLOWING | {SANDBOX, RUNTIME}
 SIGINT, SIGKILL, SIGTERM = 130, 137, 143  # exit codes
 LOST = 255  # of a container that the runtime lost, with the reason Unknown
 _NEEDS = {
@@ -465,11 +468,11 @@ def _by_log(subject: _Subject) -> list[End]:
 
 def _excuse(end: End, subject: _Subject, restarts: Mapping[str, Restarts]) -> End:
     """Return the end with what brought it about, where that was done on purpose."""
-    for other in _NEEDS.get(end.component, ()):
+    for other in _NEEDS.get(end.component, ()) if end.kind in _FOLLOWING else ():
         for cause in restarts.get(other, Restarts()).ends:
             if cause.kind in INTENDED and -60 < end.at - cause.at < FOLLOW_SECONDS:
                 return replace(end, excused=other)
-    if subject.booted and 0 <= end.at - subject.booted < BOOT_SECONDS and end.kind != OOM:
+    if end.kind in _BY_BOOT and 0 <= end.at - subject.booted < BOOT_SECONDS:
         return replace(end, excused="boot")
     starts = [start for start in (subject.log.begun, subject.use.mtime) if start]
     fresh = any(0 <= end.at - start < FRESH_SECONDS for start in starts)

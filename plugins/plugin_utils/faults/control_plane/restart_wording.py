@@ -28,7 +28,7 @@ _SHORT = {
     component_restart.OOM: "the OOM killer",
     component_restart.KILLED: "SIGKILL",
     component_restart.TERMINATED: "SIGTERM of an operator or a program",
-    component_restart.MANIFEST: "its manifest was changed, or put back",
+    component_restart.MANIFEST: "its pod was made anew (a manifest that is new, was changed or was put back)",
     component_restart.REBOOT: "the machine booted",
     component_restart.RUNTIME: "the runtime was restarted",
     component_restart.SANDBOX: "its pod got another sandbox",
