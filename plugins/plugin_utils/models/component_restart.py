@@ -111,8 +111,9 @@ class Restarts:
 
     @property
     def unintended(self) -> tuple[End, ...]:
-        """Return the ends that nobody brought about on purpose."""
-        return tuple(end for end in self.ends if not end.is_intended)
+        """Return the ends that nobody brought about on purpose, since its manifest is as it is."""
+        changed = max((end.at for end in self.ends if end.kind == MANIFEST), default=0.0)
+        return tuple(end for end in self.ends if not end.is_intended and end.at > changed)
 
     @property
     def lasting(self) -> tuple[End, ...]:
@@ -211,10 +212,16 @@ def _ends(subject: _Subject) -> list[End]:
     containers = _containers(subject)
     if not containers:
         return _by_log(subject)
+    pairs = list(zip(containers, [*containers[1:], None], strict=True))
     ends = [
         _end(subject, container, following)
-        for container, following in zip(containers, [*containers[1:], None], strict=True)
+        for container, following in pairs
         if not container.running
+    ]
+    ends += [
+        End(subject.component, following.created, MANIFEST)
+        for container, following in pairs
+        if following is not None and _of_another_pod(container, following)
     ]
     return sorted([*_before(subject, containers[0]), *ends], key=lambda end: end.at)
 
@@ -358,13 +365,18 @@ def _stopped(
     failed = [
         event
         for event in subject.kubelet
-        if event.kind and 0 <= stop.at + NEAR_SECONDS - event.at < PROBE_SECONDS
+        if event.kind and -1 <= stop.at - event.at < PROBE_SECONDS
     ]
     if not failed:
         return replace(end, kind=PROBE, proof=proof)
     last = failed[-1]
     output = next((event.output for event in reversed(failed) if event.output), "")
     return replace(end, kind=PROBE, probe=last.kind, output=output, proof=("kubelet", last.text))
+
+
+def _of_another_pod(container: _Container, following: _Container) -> bool:
+    uids = (container.pod_uid, following.pod_uid)
+    return all(uids) and uids[0] != uids[1]
 
 
 def _is_replaced(subject: _Subject, container: _Container, following: _Container | None) -> bool:

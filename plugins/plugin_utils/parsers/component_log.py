@@ -108,9 +108,14 @@ def _is_vague(final: Telling) -> bool:
     return final.reading.weak
 
 
+def is_information(line: str) -> bool:
+    """Return whether a line is a mere information."""
+    return _INFORMATION.match(line) is not None
+
+
 def _is_aside(line: str) -> bool:
     """Return whether a line is a mere information, or about a client of the component."""
-    return bool(_INFORMATION.match(line) or _OF_CLIENTS.search(line))
+    return is_information(line) or bool(_OF_CLIENTS.search(line))
 
 
 def reading(line: str, component: str) -> Reading | None:

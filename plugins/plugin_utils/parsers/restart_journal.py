@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from . import klog
 
 MADE, STOP, KILL, OOM = "made", "stop", "kill", "oom"
-LIVENESS, STARTUP, PROBE = "liveness", "startup", "probe"
+LIVENESS, STARTUP = "liveness", "startup"
 _TIME = re.compile(r"(\d{9,11}(?:\.\d{1,9})?) ")
 _ID = r"([0-9a-f]{64})"
 # Quotation marks are escaped within msg="…", and twice where a format has %q of such a text.
@@ -68,7 +68,7 @@ class RuntimeEvent:
 class KubeletEvent:
     """What the kubelet logs of one container.
 
-    kind: liveness or startup for a probe that fails, probe where it does not tell which one
+    kind: liveness or startup for a probe that fails
     output: the answer of the probe
     back_off: how long the kubelet waits before the next start, in seconds
     """
@@ -164,8 +164,9 @@ def _structured(
         failed = _FAILED.search(entry.get("containerMessage"))
         if failed is not None:
             return KubeletEvent(at, failed.group(1).lower(), text=text)
-    if entry.get("probe") in (LIVENESS, STARTUP) and entry.get("status") == "unhealthy":
-        return KubeletEvent(at, entry.get("probe"), text=text)
+    # A container whose startup probe has not been asked yet is "unhealthy" to it too.
+    if entry.get("probe") == LIVENESS and entry.get("status") == "unhealthy":
+        return KubeletEvent(at, LIVENESS, text=text)
     return None
 
 

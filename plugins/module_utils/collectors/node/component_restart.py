@@ -33,7 +33,6 @@ OF_KUBELET = (
     "robe errored",
     "probe for",
     'SyncLoop (probe)" probe="liveness"',
-    'SyncLoop (probe)" probe="startup"',
     "(container unhealthy)",
     "Killing container",
     "definition changed",

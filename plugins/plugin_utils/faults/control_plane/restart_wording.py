@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from ...evidence.document import one_line
@@ -13,6 +14,8 @@ from ...models.cluster import Host, moment
 from ...models.component_restart import End
 from ...models.control_plane import FileUse
 from ...models.result import EvidenceRef
+from ...parsers import component_log
+from ...parsers.component_log import Telling
 
 MEBIBYTE = 1024 * 1024
 _BESIDE = {
@@ -28,7 +31,7 @@ _SHORT = {
     component_restart.OOM: "the OOM killer",
     component_restart.KILLED: "SIGKILL",
     component_restart.TERMINATED: "SIGTERM of an operator or a program",
-    component_restart.MANIFEST: "its pod was made anew (a manifest that is new, was changed or was put back)",
+    component_restart.MANIFEST: "a manifest that is new, was changed or was put back",
     component_restart.REBOOT: "the machine booted",
     component_restart.RUNTIME: "the runtime was restarted",
     component_restart.SANDBOX: "its pod got another sandbox",
@@ -82,19 +85,18 @@ def _probe(end: End, use: FileUse) -> str:
     answer = ""
     if output:
         answer = f": {output}"
-    name = "liveness or startup" if end.probe == "probe" else end.probe
-    return f"the kubelet stopped it{at(end)}, because its {name} probe failed{asked}{answer}"
+    return f"the kubelet stopped it{at(end)}, because its {end.probe} probe failed{asked}{answer}"
 
 
 def _asked(end: End, use: FileUse) -> str:
     """Return what the probe asks, by the manifest."""
     names = ["livenessProbe", "startupProbe"]
-    if end.probe in ("liveness", "startup"):
+    if end.probe:
         names = [f"{end.probe}Probe"]
     asked = [f"{name} {url}" for name, url in use.probes if name in names]
     if not asked:
         return ""
-    return one_line(f" ({', '.join(asked)})", 300)
+    return f" ({one_line(', '.join(asked), 300)})"
 
 
 def _oom(end: End, use: FileUse) -> str:
@@ -174,6 +176,28 @@ def advice(end: End, use: FileUse, node: str | None) -> str:
             " at that time"
         )
     return ""
+
+
+def message(line: str) -> str:
+    """Return the message of a klog line, bounded."""
+    text = re.sub(r"^[IWEF]\d{4} \S+ +\d+ [\w.-]+:\d+\] ", "", line)
+    return one_line(text, 240)
+
+
+def beside(end: End | None, telling: Telling) -> str:
+    """Return what its log tells in addition to why it ended, for a summary.
+
+    The log of a program that was killed knows nothing of it, and one that was asked to end only
+    says that it ends.
+    """
+    if end is None or end.kind in (component_restart.OOM, component_restart.KILLED):
+        return ""
+    if end.kind == component_restart.PROBE and component_log.is_information(telling.line):
+        return ""
+    text = message(telling.line)
+    if not text:
+        return ""
+    return f"; its log: {text}"
 
 
 def proofs(host: Host, end: End) -> Iterator[EvidenceRef]:

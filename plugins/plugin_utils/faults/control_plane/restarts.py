@@ -118,9 +118,9 @@ def _told_by_log(use: FileUse, end: End, log: ComponentLog) -> tuple[str, str, s
         return "", "", cure
     lines = [one_line(line, 600) for line in log.lines]
     telling = component_log.telling(lines, component_log.last_word(lines), use.component)
-    message = one_line(static_pods.without_prefix(telling.line), 240)
-    if not message:
+    told = restart_wording.beside(end, telling)
+    if not told:
         return "", "", cure
     if telling.reading is not None:
         cure = message_class.CLASSES[telling.reading.meaning].advice
-    return telling.line, f"; its log: {message}", cure
+    return telling.line, told, cure

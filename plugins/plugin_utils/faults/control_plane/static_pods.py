@@ -40,9 +40,8 @@ BOOT_SECONDS = 600  # after a boot, what waits for what is not up yet exits a fe
 # such starts and 20 s before the third, and forgets it after ten minutes without an end.
 OFTEN, PAUSE_SECONDS, BACK_OFF_SECONDS = 3, 1200, 20
 CONFIGURATION = "configuration"
-# Ends whose reason its log tells, and ends of which the log knows nothing.
+# Ends whose reason its log tells.
 _BY_LOG = frozenset((component_restart.EXIT, component_restart.LOCK, component_restart.UNKNOWN))
-_NOT_BY_LOG = frozenset((component_restart.OOM, component_restart.KILLED))
 
 
 @node_check(
@@ -287,10 +286,8 @@ def _hit(subject: _Component, effect: str, lived: float | None) -> Detection:
     if host.control_plane and host.control_plane.kubelet_unproven:
         state = "runs"
     message = f"{_message(telling.line or kubelet)}{_meaning(telling)}{_last_line(telling, last)}"
-    if subject.end is not None and subject.end.kind in _NOT_BY_LOG:
-        message = ""
-    elif reason and message:
-        message = f"; its log{message}"
+    if reason:
+        message = restart_wording.beside(subject.end, telling)
     return Detection(
         f"its manifest is there and the kubelet {state}, but it"
         f" {effect}{_starts(exits)}{_last_start(lived)}{reason}{message}",
@@ -320,7 +317,7 @@ def _last_start(lived: float | None) -> str:
 
 
 def _message(line: str) -> str:
-    message = one_line(without_prefix(line), 240)
+    message = restart_wording.message(line)
     if not message:
         return ""
     return f": {message}"
@@ -356,11 +353,6 @@ def _named(use: FileUse, line: str) -> str:
     names = set(re.findall(r"--?[A-Za-z][\w-]*", line))
     named = [f"- {word}" for word in use.words if word.partition("=")[0] in names]
     return one_line(" ".join(named) or f"asks for {' '.join(use.words)}", 300)
-
-
-def without_prefix(line: str) -> str:
-    """Return the message of a klog line."""
-    return re.sub(r"^[IWEF]\d{4} \S+ +\d+ [\w.-]+:\d+\] ", "", line)
 
 
 def _remedy(use: FileUse, telling: Telling, last: str, kubelet: bool) -> str:

@@ -112,6 +112,11 @@ def test_what_a_runtime_logs_of_a_container(line, expected):
             ' container=etcd pod=etcd-m1_kube-system(ab)\\"" pod="kube-system/etcd-m1"',
             KubeletEvent(AT, back_off=20.0),
         ),
+        (  # of a container whose startup probe has not been asked yet
+            'kubelet.go:2826] "SyncLoop (probe)" probe="startup" status="unhealthy"'
+            ' pod="kube-system/etcd-m1"',
+            None,
+        ),
         # of a user's pod, of another container
         (
             'prober.go:107] "Probe failed" probeType="Liveness" pod="default/etcd-0" podUID="ab"'

@@ -418,3 +418,14 @@ def test_evidence_of_another_shape_is_never_a_finding(world, data):
     begin(world, SCHEDULER, CLOCK - 100)
     restarts(world, [], **data)
     assert not found(world)
+
+
+def test_what_ended_under_a_former_manifest_is_over(world):
+    """The runtime still has the ended container of the former pod."""
+    rows = [
+        row(900, 3, 890, exit_code=137, reason="OOMKilled", pod_uid="1" * 32, sandbox="6" * 64),
+        row(695, 0),
+    ]
+    restarts(world, rows, runtime=journal(made(695, 0)))
+    assert not found(world)
+    assert "OOM killer" in verdict(world).note
