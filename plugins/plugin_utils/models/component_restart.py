@@ -56,6 +56,9 @@ _UNTIL_STARTED = frozenset((EXIT, LOCK))
 _FOLLOWING = frozenset((EXIT, LOCK, PROBE, UNKNOWN))
 _BY_BOOT = _FOLLOWING | {SANDBOX, RUNTIME}
 SIGINT, SIGKILL, SIGTERM = 130, 137, 143  # exit codes
+# The first process of a container does not end by a signal that it does not handle: Go exits
+# with this code then, without a word. After a panic, which has the same code, its log says so.
+GO_SIGNAL = 2
 LOST = 255  # of a container that the runtime lost, with the reason Unknown
 _NEEDS = {
     "kube-apiserver": ("etcd",),
@@ -241,7 +244,16 @@ def _containers(subject: _Subject) -> list[_Container]:
             containers[event.id] = replace(containers[event.id], stop=event)
         elif event.id in containers and event.kind == restart_journal.OOM:
             containers[event.id] = replace(containers[event.id], oom=event)
+        elif event.id in containers and event.kind == restart_journal.ENDED:
+            containers[event.id] = _ended(containers[event.id], event)
     return sorted(containers.values(), key=lambda container: container.created)
+
+
+def _ended(container: _Container, event: RuntimeEvent) -> _Container:
+    """Return the container with its end, as far as the runtime itself has it no more."""
+    if container.finished is not None:
+        return container
+    return replace(container, finished=event.at, exit_code=event.code)
 
 
 def _is_ours(event: RuntimeEvent, subject: _Subject, listed: list[ComponentContainer]) -> bool:
@@ -295,7 +307,10 @@ def _end(subject: _Subject, container: _Container, following: _Container | None)
         judged = judge(subject, container, following, end)
         if judged is not None:
             return judged
-    return replace(end, unread=_unread(subject, end, ("runtime", "kernel")))
+    unread = _unread(subject, end, ("runtime", "kernel"))
+    if end.code is None:
+        unread += ("containers",)
+    return replace(end, unread=unread)
 
 
 def _ended_at(subject: _Subject, container: _Container, following: _Container | None) -> float:
@@ -405,9 +420,11 @@ def _signalled(
 ) -> End | None:
     """Return the end of a container that a signal ended which the kubelet did not send.
 
-    The components exit with 0 at SIGTERM, and at nothing else.
+    The components exit with 0 at SIGTERM, and at nothing else; the controller manager does not
+    handle it.
     """
-    if end.code not in (0, SIGINT, SIGKILL, SIGTERM):
+    quiet = end.code == GO_SIGNAL and _says_nothing(_log_lines(subject, container.attempt))
+    if not quiet and end.code not in (0, SIGINT, SIGKILL, SIGTERM):
         return None
     kind, tellers = TERMINATED, ["runtime"]
     if end.code == SIGKILL:
@@ -418,11 +435,20 @@ def _signalled(
     return replace(end, kind=kind)
 
 
+def _says_nothing(lines: tuple[str, ...]) -> bool:
+    """Tell whether a log is there, and has no line about an exit."""
+    return bool(lines) and not any(
+        component_log.says_exit(line) or component_log.says_lock_lost(line) for line in lines
+    )
+
+
 def _by_itself(
     subject: _Subject, container: _Container, following: _Container | None, end: End
 ) -> End | None:
     """Return the end of a program that exited, as its exit code or its log tells."""
     lines = _log_lines(subject, container.attempt)
+    if end.code == GO_SIGNAL and not lines:
+        return replace(end, unread=("log",))
     if end.code is None and not any(map(component_log.says_exit, lines)):
         return None
     if end.code == LOST and container.reason == "Unknown":

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from . import klog
 
-MADE, STOP, KILL, OOM = "made", "stop", "kill", "oom"
+MADE, STOP, ENDED, OOM = "made", "stop", "ended", "oom"
 LIVENESS, STARTUP = "liveness", "startup"
 _TIME = re.compile(r"(\d{9,11}(?:\.\d{1,9})?) ")
 _ID = r"([0-9a-f]{64})"
@@ -28,7 +28,12 @@ _ATTEMPT = re.compile(r"[Aa]ttempt:(\d{1,6})")
 _CRIO_MADE = re.compile(rf"Created container {_ID}: ([\w.-]+/[\w.-]+)/([\w-]+)")
 _CONTAINERD_STOP = re.compile(rf"StopContainer for {_MARK}{_ID}{_MARK} with timeout (\d{{1,6}})")
 _CRIO_STOP = re.compile(rf"Stopping container: {_ID} \(timeout: (\d{{1,6}})s\)")
-_KILL = re.compile(rf"Kill container {_MARK}{_ID}")
+# An exit event of another id is that of a command within the container. 0 is left out.
+_EXIT_EVENTS = (
+    re.compile(rf"exit event container_id:{_MARK}{_ID}{_MARK}\s+id:{_MARK}\1{_MARK}"),
+    re.compile(rf"TaskExit\{{ContainerID:{_ID},ID:\1,"),
+)
+_EXIT_STATUS = re.compile(r"(?:exit_status:|ExitStatus:)(\d{1,3})")
 _TASK_OOM = re.compile(rf"TaskOOM.*?{_ID}")
 _FAILED = re.compile(r"failed (liveness|startup) probe", re.IGNORECASE)
 # 1.14 to 1.19: 'Liveness probe for "POD_NAMESPACE(UID):CONTAINER" failed (failure): OUTPUT'
@@ -51,6 +56,7 @@ class RuntimeEvent:
 
     component, pod, attempt, sandbox: of one that is made, as far as the runtime tells them
     timeout: of a stop, in seconds
+    code: of an end, the exit code
     """
 
     at: float
@@ -62,6 +68,7 @@ class RuntimeEvent:
     sandbox: str = ""
     timeout: int = 0
     text: str = ""
+    code: int = 0
 
 
 @dataclass(frozen=True)
@@ -130,10 +137,15 @@ def _ended(at: float, text: str) -> RuntimeEvent | None:
         stop = pattern.search(text)
         if stop is not None:
             return RuntimeEvent(at, STOP, stop.group(1), timeout=int(stop.group(2)), text=text)
-    for kind, pattern in ((KILL, _KILL), (OOM, _TASK_OOM)):
-        found = pattern.search(text)
-        if found is not None:
-            return RuntimeEvent(at, kind, found.group(1), text=text)
+    for pattern in _EXIT_EVENTS:
+        exited = pattern.search(text)
+        if exited is not None:
+            status = _EXIT_STATUS.search(text)
+            code = int(status.group(1)) if status else 0
+            return RuntimeEvent(at, ENDED, exited.group(1), text=text, code=code)
+    oom = _TASK_OOM.search(text)
+    if oom is not None:
+        return RuntimeEvent(at, OOM, oom.group(1), text=text)
     return None
 
 

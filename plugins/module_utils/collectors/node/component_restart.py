@@ -19,7 +19,7 @@ RECENT = component_end.RECENT
 # A stop begins some time before the container ends, and a probe fails several times before that.
 BEFORE = 600
 SECONDS = 2.0
-READ_BYTES, KEPT, LONGEST, MAX_CONTAINERS, MAX_MESSAGE = 4 * 1024 * 1024, 60, 500, 40, 300
+READ_BYTES, KEPT, LONGEST, MAX_CONTAINERS, MAX_MESSAGE = 4 * 1024 * 1024, 200, 500, 40, 300
 NAME, POD_UID = "io.kubernetes.container.name", "io.kubernetes.pod.uid"
 RESTARTS = "io.kubernetes.container.restartCount"
 STATES = ("created", "running", "exited", "unknown")
@@ -40,7 +40,7 @@ OF_KUBELET = (
 )
 READINESS = ("eadiness probe", 'probeType="Readiness"', '="readiness"')
 # What containerd and CRI-O log of a container by its id.
-OF_CONTAINER = ("StopContainer for", "Kill container", "TaskOOM", "Stopping container: ")
+OF_CONTAINER = ("StopContainer for", "TaskOOM", "exit event", "TaskExit", "Stopping container: ")
 CREATED = ("CreateContainer within sandbox", "Created container ")
 RETURNS = "returns container id"
 # Each line of the kernel that names who was killed, and by which limit.
@@ -230,9 +230,11 @@ def _journal(context, unit, since, choose):
     if len(text) >= READ_BYTES:
         rows = rows[1:]
         record["oldest"] = oldest(rows)
-    record["lines"] = [
-        files.masked_text(files.one_line(line, LONGEST), LONGEST) for line in choose(rows)[-KEPT:]
-    ]
+    chosen = choose(rows)
+    if len(chosen) > KEPT:
+        chosen = chosen[-KEPT:]
+        record["oldest"] = oldest(chosen)
+    record["lines"] = [files.masked_text(files.one_line(line, LONGEST), LONGEST) for line in chosen]
     return record
 
 

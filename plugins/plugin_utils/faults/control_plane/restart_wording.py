@@ -21,6 +21,7 @@ MEBIBYTE = 1024 * 1024
 _BESIDE = {
     "runtime": "the runtime's journal",
     "kernel": "the kernel's journal",
+    "log": "its log",
     "containers": "the ended container, which the runtime has no more",
 }
 _LIMITS = {True: "it reached its memory limit", False: "the machine had no memory left"}

@@ -40,7 +40,21 @@ POD = "kube-system/etcd"
             CONTAINERD + f'StopContainer for \\"{ID}\\" with timeout 30 (s)"',
             RuntimeEvent(AT, "stop", ID, timeout=30),
         ),
-        (CONTAINERD + f'Kill container \\"{ID}\\""', RuntimeEvent(AT, "kill", ID)),
+        (  # containerd 2.2
+            CONTAINERD + f'received container exit event container_id:\\"{ID}\\" id:\\"{ID}\\"'
+            '  pid:70  exit_status:137  exited_at:{seconds:1795719429}"',
+            RuntimeEvent(AT, "ended", ID, code=137),
+        ),
+        (
+            CONTAINERD + f"TaskExit event &TaskExit{{ContainerID:{ID},ID:{ID},Pid:7,ExitStatus:1,"
+            'ExitedAt:2027-01-15 08:00:00 +0000 UTC,XXX_unrecognized:[],}"',
+            RuntimeEvent(AT, "ended", ID, code=1),
+        ),
+        (  # of a command within the container
+            CONTAINERD + f'received container exit event container_id:\\"{ID}\\" id:\\"x\\"'
+            '  pid:70  exit_status:1"',
+            None,
+        ),
         (
             CRIO + f'Created container {ID}: kube-system/etcd-m1/etcd" id=x',
             RuntimeEvent(AT, "made", ID, "etcd", "kube-system/etcd-m1"),
@@ -59,11 +73,12 @@ def test_what_a_runtime_logs_of_a_container(line, expected):
         assert found is None
         return
     assert found is not None
-    assert (found.at, found.kind, found.id, found.timeout) == (
+    assert (found.at, found.kind, found.id, found.timeout, found.code) == (
         AT,
         expected.kind,
         expected.id,
         expected.timeout,
+        expected.code,
     )
     assert (found.component, found.pod, found.attempt, found.sandbox) == (
         expected.component,

@@ -429,3 +429,31 @@ def test_what_ended_under_a_former_manifest_is_over(world):
     restarts(world, rows, runtime=journal(made(695, 0)))
     assert not found(world)
     assert "OOM killer" in verdict(world).note
+
+
+@pytest.mark.parametrize(
+    ("lines", "code"),
+    [
+        (['I1126 19:02:53.039070       1 shared_informer.go:409] "Caches are synced"'], None),
+        (["panic: runtime error: index out of range"], "KM117"),
+        ([], "KM117"),
+    ],
+)
+def test_a_controller_manager_at_sigterm(world, lines, code):
+    """It does not handle the signal, and exits with the code of a panic (seen with v1.36.3)."""
+    restarts(world, killed(2)["rows"], runtime=journal(made(695, 3)))
+    log(world, *lines)
+    assert [one.code for one in found(world)] == ([code] if code else [])
+
+
+def test_the_exit_code_of_a_container_that_the_runtime_has_no_more(world):
+    ended = identity(3)
+    event = (
+        f'{CLOCK - 901:.3f} m2 containerd[7]: level=info msg="received container exit event'
+        f' container_id:\\"{ended}\\" id:\\"{ended}\\" pid:7 exit_status:137"'
+    )
+    rows = [row(900, 4, 700, exit_code=137), row(695, 5)]
+    restarts(world, rows, runtime=journal(made(3900, 3), event, made(900, 4), made(695, 5)))
+    (one,) = found(world)
+    assert (one.code, one.severity) == ("KM117", "warning")
+    says(one.summary, "2 times", "before that: SIGKILL")
