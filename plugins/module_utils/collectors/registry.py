@@ -122,6 +122,11 @@ COLLECTORS = (
     _node("kubelet_log", tier=DEEP, needs=("kubelet",)),
     _node("kubelet_end", needs=("kubelet",)),
     _node("runtime", timeout=8, needs=("kubelet",), asks=True),
+    _node(
+        "component_restart",
+        timeout=12,
+        needs=("kubelet", "manifests", "instances", "runtime"),
+    ),
     _node("cri", timeout=8, needs=("runtime",)),
     _node("cni", timeout=8, needs=("kubelet", "runtime", "cri")),
     _node("unit_start", timeout=8, needs=("kubelet", "runtime")),

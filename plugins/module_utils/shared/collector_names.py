@@ -73,6 +73,11 @@ NODE = {
         "the container runtime that the kubelet uses: its units, its socket, and whether it"
         " takes a connection and a call of the CRI there"
     ),
+    "component_restart": (
+        "how containers of control plane components ended in the last hour, where one does not run"
+        " or was started of late: what the runtime has of them, and lines of the journals of"
+        " runtime, kubelet and kernel"
+    ),
     "cri": (
         "what the container runtime says of itself: version, cgroup driver, network, sandboxes, a"
         " few values of its configuration, and the lines of the files that set them"

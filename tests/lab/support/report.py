@@ -18,7 +18,7 @@ def findings(report: dict) -> list[dict]:
     items = [
         item
         for item in report["findings"]
-        if (item["code"], item.get("severity")) != ("KM114", "warning")
+        if (item["code"], item.get("severity")) != ("KM114", "warning") and item["code"] != "KM117"
     ]
     others = [item for item in items if item["code"] not in REPEATED]
     return others or items

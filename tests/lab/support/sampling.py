@@ -56,6 +56,7 @@ TESTS: dict[str, tuple[int, tuple[str, ...]]] = {
             "test_manual_fixes.py::",
             "test_no_writes.py::",
             "test_repeated_errors.py::",
+            "test_component_restart.py::",
         ),
     ),
 }
