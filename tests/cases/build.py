@@ -24,6 +24,7 @@ from . import (
     quiet,
     room,
     runtimes,
+    services,
     units,
 )
 from .cluster import BuildError, Evidence
@@ -124,6 +125,7 @@ MACROS: dict[str, Step] = {
     "kubelet_down": units.kubelet_down,
     "kubelet_started": units.kubelet_started,
     "journal": units.journal,
+    "component_unit": services.component_unit,
     "component_ended": control_plane.component_ended,
     "component_gone": control_plane.gone,
     "api_down": control_plane.api_down,

@@ -106,6 +106,7 @@ def _logs(evidence: Evidence, name: str) -> None:
     evidence.data(name, "kubelet_log")["lines"] = []
     evidence.answer(name, "kubelet_end", "absent", "the kubelet runs")
     evidence.answer(name, "component_end", "absent", "each of them runs")
+    evidence.answer(name, "component_units", "absent", "no unit of a control plane component")
     evidence.answer(name, "unit_start", "absent", "kubelet and runtime run")
     evidence.answer(name, "journal", "absent", "/var/lib/kubemend does not exist")
     evidence.data(name, "kubelet")["unit"]["n_restarts"] = 0

@@ -106,6 +106,7 @@ COLLECTORS = (
     _node("instances"),
     _node("component_http", timeout=20, needs=("instances",), components=ELECTING),
     _node("component_end", timeout=8, needs=("kubelet", "manifests", "instances")),
+    _node("component_units", needs=("instances",)),
     _node(
         "scheduler_log",
         timeout=8,
@@ -124,7 +125,7 @@ COLLECTORS = (
     _node("runtime", timeout=8, needs=("kubelet",), asks=True),
     _node("cri", timeout=8, needs=("runtime",)),
     _node("cni", timeout=8, needs=("kubelet", "runtime", "cri")),
-    _node("unit_start", timeout=8, needs=("kubelet", "runtime")),
+    _node("unit_start", timeout=8, needs=("kubelet", "runtime", "component_units")),
     _node("api_way", needs=("kubelet",)),
     _node("descriptors", tier=DEEP, timeout=20, follows="limits"),
     _node("pressure", timeout=5, needs=("kubelet",)),

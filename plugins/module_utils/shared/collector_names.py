@@ -27,6 +27,11 @@ NODE = {
         "the end of the log of a component that a static pod should run and that does not"
         " run or was started of late"
     ),
+    "component_units": (
+        "the units of systemd that run control plane components (etcd.service, kube-*.service and"
+        " those of k3s, RKE2, k0s and microk8s), and the end of the journal of one that does not"
+        " run or that systemd started again of late"
+    ),
     "scheduler_log": (
         "the order in which the scheduler saw nodes come and go, as far as its log has it"
         " (--v=2 and higher, of versions that may lose nodes)"
@@ -82,8 +87,9 @@ NODE = {
         " addresses that host-local reserved, against the runtime's sandboxes"
     ),
     "unit_start": (
-        "what systemd checks before it starts a unit of the kubelet or its runtime that does"
-        " not run: conditions, paths, the units that it needs, and what it said of them"
+        "what systemd checks before it starts a unit of the kubelet, its runtime or the control"
+        " plane that does not run: conditions, paths, the units that it needs, and what it said of"
+        " them"
     ),
     "api_way": (
         "whether the node reaches the API server of its kubelet's kubeconfig: name,"

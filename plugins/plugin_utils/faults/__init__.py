@@ -16,6 +16,7 @@ from .control_plane import (
     leader_election,
     manifests,
     members,
+    services,
     static_pods,
     writes_refused,
 )

@@ -54,7 +54,8 @@ _LOST = re.compile(r"leader ?election lost|[Ff]ailed to renew lease|leaderelecti
     needs=("system", "kubelet", "manifests", "instances", "component_end"),
     explained_by=causes("KM115")
     | causes("KM114", component="etcd")
-    | causes("KM114", component="kube-apiserver"),
+    | causes("KM114", component="kube-apiserver")
+    | causes("KM116", component="etcd"),
 )
 def down(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM114: report a component that does not run or stay up while the kubelet is well."""
