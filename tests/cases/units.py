@@ -136,4 +136,5 @@ def _start(unit: dict[str, Any], now: float) -> dict[str, Any]:
         "paths": [],
         "needs": [],
         "said": [],
+        "after": None,
     }

@@ -111,7 +111,10 @@ NODE = {
         "processes in state D that do not go on for four seconds, mounts of remote file systems"
         " that do not answer, and parents of many zombies"
     ),
-    "space": "what is free where the components' logs and this collection's journal lie",
+    "space": (
+        "what is free on the file systems of etcd, the kubelet, the runtime, /run, logs and this"
+        " collection's journal, and whether they are read-only"
+    ),
     "journal": (
         "what earlier runs changed on this node, what they left unfinished, and who holds its lock"
     ),

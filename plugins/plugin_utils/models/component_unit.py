@@ -38,8 +38,8 @@ UP = frozenset((systemd_unit.RUNNING, systemd_unit.STARTING, systemd_unit.STOPPI
 # What waits for what a boot has not started yet exits a few times.
 BOOT_SECONDS, BOOTING_SECONDS = 600, 180
 # Three exits within a day, the last one of late, are no accident; three within ten minutes are a
-# loop, whatever the unit does at the moment of the audit.
-DAY_SECONDS, LATE_SECONDS, LOOP_SECONDS, EXITS = 86400, 2400, 600, 3
+# loop where the newest process is young, whatever the unit does at the moment of the audit.
+DAY_SECONDS, LATE_SECONDS, LOOP_SECONDS, SHORT_SECONDS, EXITS = 86400, 2400, 600, 120, 3
 # A start that takes longer never ends by itself: systemd's own limit is 90 seconds, and k3s and
 # RKE2, which have none, need some minutes for their images.
 START_SECONDS = 900
@@ -202,9 +202,11 @@ def _of_running(
 ) -> tuple[str, str]:
     """Return the state of a unit that runs, starts or stops."""
     clock = machine.clock or 0.0
-    if sum(clock - time < LOOP_SECONDS for time in exits) >= EXITS:
-        return systemd_unit.LOOPING, "it ends again and again, and systemd starts it again"
-    if len(exits) >= EXITS and clock - exits[-1] < LATE_SECONDS:
+    # A start by hand sets systemd's count to 0: what was before it is over.
+    if len(exits) >= EXITS and unit.restarts != 0 and clock - exits[-1] < LATE_SECONDS:
+        loops = sum(clock - time < LOOP_SECONDS for time in exits) >= EXITS
+        if loops and clock - exits[-1] < SHORT_SECONDS:
+            return systemd_unit.LOOPING, "it ends again and again, and systemd starts it again"
         return RESTARTS, "it runs at the moment"
     if state.kind == systemd_unit.STARTING:
         since = row.begun_at

@@ -25,7 +25,7 @@ PROPERTIES = (
 )
 UNITS = 12
 RECENT = 3600  # seconds: whether one that was started within these is restarted again and again
-LINES, KEPT, SAID = 2000, 100, 60  # of the journal: read, kept; and kept of systemd's own
+LINES, KEPT, SAID = 2000, 250, 60  # of the journal: read, kept; and kept of systemd's own
 
 
 def collect(context):

@@ -48,7 +48,7 @@ PROPERTIES = (
     *HOW,
 )
 RUNS = ("active", "reloading")
-UNITS, DEPTH, PATHS, FILES = 8, 3, 20, 40
+UNITS, DEPTH, PATHS, FILES, PREDECESSORS = 8, 3, 20, 40, 60
 LINES, READ_BYTES, LONGEST = 80, 128 * 1024, 300
 # Where the drop-ins of a unit lie whose own file a mask hides.
 DROPINS = (
@@ -125,6 +125,7 @@ def _facts(block, end, budget, depth):
         "paths": paths(block, assignments),
         "needs": _needs(block, assignments, end, budget, depth),
         "said": systemd_lines(name, _left(end)),
+        "after": _words_of(block, "After")[:PREDECESSORS],
     }
 
 

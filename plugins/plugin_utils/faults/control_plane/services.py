@@ -23,6 +23,7 @@ from .static_pods import last_word
 
 # etcd's own lines about a disk that is too slow for it: what depends on etcd loses its lock then.
 _SLOW = ("slow fdatasync", "took too long")
+BEGUN = 3  # first lines of a start
 _TOOK = re.compile(r'"took":"([\d.]{1,20}[a-z]{1,2})"')
 _CRITICAL = {
     systemd_unit.LOOPING: "does not stay up",
@@ -44,7 +45,7 @@ _WARNING = {
     severity="critical",
     applies="hosts with a unit of systemd that runs a control-plane component",
     needs=("system", "kubelet", "manifests", "instances", "component_units", "unit_start"),
-    explained_by=causes("KM115", "KM508", "KM521")
+    explained_by=causes("KM508", "KM521")
     | causes("KM114", "KM116", component="etcd")
     | causes("KM114", "KM116", component="kube-apiserver"),
 )
@@ -56,7 +57,7 @@ def service_down(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResul
         return
     services = component_unit.read(host, document)
     if not services:
-        yield not_applicable("no unit of systemd runs a component", host=host.host)
+        yield not_applicable("", host=host.host)
         return
     for service in services:
         yield _result(host, service)
@@ -127,7 +128,15 @@ def _severity(service: Service) -> str | None:
     return None
 
 
+def _is_stopped(service: Service) -> bool:
+    """Tell whether the unit was stopped in order: what its program said then is no cause."""
+    kinds = (systemd_unit.STOPPED, systemd_unit.FENCED)
+    return service.kind in kinds and service.unit.result == "success"
+
+
 def _history(service: Service) -> str:
+    if _is_stopped(service):
+        return ""
     if service.exits > 1:
         return f"; {service.exits} restarts within the last day"
     if service.kind in component_unit.DOWN and service.unit.restarts:
@@ -137,6 +146,8 @@ def _history(service: Service) -> str:
 
 def _telling(service: Service, lines: list[str]) -> Telling:
     """Return the line of its last start that tells why it ended."""
+    if _is_stopped(service):
+        return Telling()
     if service.kind == component_unit.HANGS or not lines:
         errors = [line for line in lines if " level=error " in line or line.startswith("E")]
         return Telling(next(iter(errors[-1:]), ""))
@@ -147,7 +158,12 @@ def _telling(service: Service, lines: list[str]) -> Telling:
     component = service.row.component
     if component in ("k3s", "rke2", "k0s", "kubelite"):
         component = "kubelet"  # the one with a table that all of these run
-    return component_log.telling(lines, last, component)
+    telling = component_log.telling(lines, last, component)
+    if telling.reading is not None:
+        return telling
+    # A program that refuses a flag says so before it prints how it is used.
+    begun = [Telling(line, component_log.reading(line, component)) for line in lines[:BEGUN]]
+    return next((first for first in begun if first.names_cause), telling)
 
 
 def _message(telling: Telling) -> str:
@@ -213,7 +229,7 @@ def _remedy(service: Service, telling: Telling, name: str, slow: bool) -> str:
 def _cure(service: Service, telling: Telling, name: str) -> str:
     past = model_unit_start.past(service.refused)
     if past is not None:
-        return past.cure
+        return str(past.cure)
     if service.kind in (systemd_unit.STOPPED, systemd_unit.FENCED):
         return f"find out who stopped it, and why (systemctl status {name})"
     if telling.reading is not None:

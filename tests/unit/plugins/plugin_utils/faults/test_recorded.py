@@ -106,6 +106,10 @@ WITHOUT_RECORD: dict[str, dict[str, str]] = {
             "API servers on two stores cannot be made in one kubeadm cluster without wrecking it"
         )
     },
+    "KM116": {
+        "present": "components of recorded clusters are static pods; test_services.py has units",
+        "clear": "components of recorded clusters are static pods; test_services.py has units",
+    },
     "KM201": {"unknown": "no lab runs a vendor's build; scheduling/test_lost_nodes.py has some"},
     "KM225": {
         "present": "recorded clusters have no such pods; scheduling/test_unschedulable.py has them"

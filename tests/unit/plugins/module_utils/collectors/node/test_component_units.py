@@ -46,9 +46,11 @@ Type=simple
 ExecStart={ path=/usr/local/bin/etcd-backup.sh ; argv[]=/usr/local/bin/etcd-backup.sh ; x=y }
 """
 JOURNAL = """\
-2026-11-25T13:02:16+0000 m1 systemd[1]: etcd.service: Scheduled restart job, restart counter is at 6.
+2026-11-25T13:02:16+0000 m1 systemd[1]: etcd.service: Scheduled restart job, \
+restart counter is at 6.
 2026-11-25T13:02:11+0000 m1 systemd[1]: etcd.service: Failed with result 'exit-code'.
-2026-11-25T13:02:11+0000 m1 systemd[1]: etcd.service: Main process exited, code=exited, status=1/FAILURE
+2026-11-25T13:02:11+0000 m1 systemd[1]: etcd.service: Main process exited, code=exited, \
+status=1/FAILURE
 2026-11-25T13:02:11+0000 m1 etcd[77]: {"level":"fatal","msg":"discovery failed"}
 """
 

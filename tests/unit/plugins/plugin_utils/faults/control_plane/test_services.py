@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import CATALOGUE
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import message_class
 
 CLOCK = 1_800_000_000.0
@@ -136,6 +137,7 @@ def test_what_systemd_refuses_is_told(world):
         ((30000, 20000, 500), "active running", "warning"),
         ((500, 300, 100), "active running", "critical"),
         ((500, 300, 100), "activating start", "critical"),
+        ((550, 400, 250), "active running", "warning"),  # it lives longer now
         ((30000, 20000, 3000), "active running", None),  # not of late
         ((300, 100), "active running", None),  # twice
         ((90000, 88000, 100), "active running", None),  # yesterday
@@ -178,6 +180,16 @@ def test_one_that_does_not_become_ready(world, age, present):
     assert verdicts(world) == (["present"] if present else ["unknown"])
 
 
+def test_a_flag_that_is_refused_before_the_usage_is_printed(world):
+    """Of etcd 3.6, whose last line is one of its usage."""
+    texts = ("flag provided but not defined: -data-dirr", "Usage:", "", "  etcd gateway", "    L7.")
+    lines = [line(15, f"etcd[77]: {text}") for text in texts]
+    give(world, looping(lines=[*lines, line(14, EXITED)], exec_main_status=2))
+    (finding,) = found(world)
+    assert "flag provided but not defined: -data-dirr" in finding.summary
+    assert message_class.CLASSES["configuration"].clause in finding.summary
+
+
 STOPPED = "inactive dead"
 
 
@@ -201,6 +213,16 @@ def test_one_that_is_inactive(world, changes, severity):
     assert [item.severity for item in found(world)] == ([severity] if severity else [])
     if severity is None:
         assert verdicts(world) == ["not_applicable"]
+
+
+def test_what_a_program_said_when_it_was_stopped_is_no_cause(world):
+    """Of kube-scheduler 1.36.3, which logs this at each SIGTERM."""
+    said = 'etcd[77]: I0115 07:59:10.980846 77 server.go:324] "Requested to terminate, exiting"'
+    give(world, row(state=STOPPED, ended_at=CLOCK - 9, lines=[line(9, said)]))
+    (finding,) = found(world)
+    assert "Requested" not in finding.summary
+    assert [item.kind for item in finding.evidence] == ["unit", "file"]
+    assert "systemctl start etcd.service" in finding.remedy
 
 
 def test_a_disabled_etcd_that_the_api_server_of_its_host_uses(world):
@@ -287,3 +309,14 @@ def test_an_api_server_without_its_etcd_names_it(world):
     give(world, looping(), server)
     because = {item.component: item.because for item in found(world)}
     assert because == {"etcd": (), "kube-apiserver": ("KM116",)}
+
+
+def test_it_may_explain_a_cluster_without_writes():
+    assert ("KM116", "etcd") in CATALOGUE["KM115"].explained_by
+    assert ("KM115", None) not in CATALOGUE["KM116"].explained_by  # else neither names the other
+
+
+def test_a_start_by_hand_ends_what_was_before(world):
+    said = [line(age, AGAIN) for age in (300, 200, 100)]
+    give(world, row(n_restarts=0, started_at=CLOCK - 50, said=said), uptime=900000.0)
+    assert verdicts(world) == ["clear"]
