@@ -212,7 +212,7 @@ def _of_running(
         since = row.begun_at
         if since is None or machine.clock is None or clock - since < START_SECONDS:
             return systemd_unit.STARTING, state.why
-        return HANGS, f"it is starting for {(clock - since) / 60:.0f} minutes, and is not ready"
+        return HANGS, f"it has been starting for {(clock - since) / 60:.0f} minutes"
     boot = systemd_unit.at_boot(unit)
     of_others = row.wanted_by or unit.family == "snap" or row.name == machine.of_kubelet
     if state.kind == systemd_unit.RUNNING and boot.answer == systemd_unit.NO and not of_others:

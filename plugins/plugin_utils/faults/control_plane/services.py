@@ -23,6 +23,11 @@ from .static_pods import last_word
 
 # etcd's own lines about a disk that is too slow for it: what depends on etcd loses its lock then.
 _SLOW = ("slow fdatasync", "took too long")
+# RKE2 starts the kubelet, which writes to a file of its own, and the others as static pods.
+_LOGS = {
+    "rke2": ", in /var/lib/rancher/rke2/agent/logs/kubelet.log and below /var/log/pods",
+    "k0s": ", of which each names its component",
+}
 BEGUN = 3  # first lines of a start
 _TOOK = re.compile(r'"took":"([\d.]{1,20}[a-z]{1,2})"')
 _CRITICAL = {
@@ -230,6 +235,8 @@ def _cure(service: Service, telling: Telling, name: str) -> str:
     past = model_unit_start.past(service.refused)
     if past is not None:
         return str(past.cure)
+    if service.kind == component_unit.HANGS:
+        return f"see what it waits for in its last log lines{_LOGS.get(service.row.component, '')}"
     if service.kind in (systemd_unit.STOPPED, systemd_unit.FENCED):
         return f"find out who stopped it, and why (systemctl status {name})"
     if telling.reading is not None:
@@ -246,7 +253,9 @@ def _files(service: Service) -> str:
 
 
 def _started(service: Service, name: str) -> str:
-    if service.kind in (systemd_unit.LOOPING, component_unit.RESTARTS, component_unit.HANGS):
+    if service.kind == component_unit.HANGS:
+        return ""
+    if service.kind in (systemd_unit.LOOPING, component_unit.RESTARTS):
         return "; systemd starts it again by itself"
     if service.kind == systemd_unit.GAVE_UP:
         return f"; then systemctl reset-failed {name} and systemctl start {name}"

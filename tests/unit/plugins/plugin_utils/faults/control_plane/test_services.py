@@ -177,6 +177,7 @@ def test_one_that_does_not_become_ready(world, age, present):
     give(world, unit)
     assert [item.severity for item in found(world)] == (["critical"] if present else [])
     assert all("Kubelet exited" in item.summary for item in found(world))
+    assert all("/agent/logs/kubelet.log" in item.remedy for item in found(world))
     assert verdicts(world) == (["present"] if present else ["unknown"])
 
 
