@@ -43,6 +43,8 @@ DAY_SECONDS, LATE_SECONDS, LOOP_SECONDS, SHORT_SECONDS, EXITS = 86400, 2400, 600
 # A start that takes longer never ends by itself: systemd's own limit is 90 seconds, and k3s and
 # RKE2, which have none, need some minutes for their images.
 START_SECONDS = 900
+# Programs that are a whole distribution: a host whose kubelet is another one's has left them.
+WHOLE = frozenset(("k3s", "rke2", "k0s", "kubelite"))
 _AGAIN = re.compile(r"Scheduled restart job|scheduling restart")
 _LOCAL = frozenset(("localhost", "127.0.0.1", "::1"))
 
@@ -186,6 +188,8 @@ def _not_needed(row: ComponentUnit, state: systemd_unit.State, machine: _Machine
         return f"{row.component} runs here in another way"
     if row.name == machine.of_kubelet and machine.down:
         return "it runs the kubelet too: KM502 and KM503 tell of it"
+    if row.component in WHOLE and machine.of_kubelet not in ("", row.name):
+        return f"the kubelet of this host is that of {machine.of_kubelet}"
     return ""
 
 

@@ -14,6 +14,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import message_class
 
 CLOCK = 1_800_000_000.0
+STOPPED = "inactive dead"
 # kubespray#11560, of etcd 3.5
 REFUSED = (
     'etcd[77]: {"level":"fatal","ts":"2027-01-15T07:59:00.000Z","caller":"etcdmain/etcd.go:204",'
@@ -160,6 +161,7 @@ def test_a_disk_that_is_too_slow_for_etcd_is_named(world):
     lines = [line(94, SLOW), line(92, LOST), line(91, ended)]
     said = [line(age, AGAIN) for age in (50000, 30000, 92)]
     unit = row("k3s", n_restarts=6, started_at=CLOCK - 90, said=said, lines=lines)
+    world.data("m1", "kubelet")["unit"]["name"] = "k3s.service"
     give(world, unit, uptime=900000.0)
     (finding,) = found(world)
     for words in ("3 restarts", "leaderelection lost", "slow fdatasync", "7.454439372s"):
@@ -174,6 +176,7 @@ def test_one_that_does_not_become_ready(world, age, present):
     begun = None if age is None else CLOCK - age
     lines = [line(100, 'rke2[7]: time="x" level=error msg="Kubelet exited: exit status 1"')]
     unit = row("rke2", "activating start", name="rke2-server.service", begun_at=begun, lines=lines)
+    world.data("m1", "kubelet")["unit"]["name"] = "rke2-server.service"
     give(world, unit)
     assert [item.severity for item in found(world)] == (["critical"] if present else [])
     assert all("Kubelet exited" in item.summary for item in found(world))
@@ -189,9 +192,6 @@ def test_a_flag_that_is_refused_before_the_usage_is_printed(world):
     (finding,) = found(world)
     assert "flag provided but not defined: -data-dirr" in finding.summary
     assert message_class.CLASSES["configuration"].clause in finding.summary
-
-
-STOPPED = "inactive dead"
 
 
 @pytest.mark.parametrize(
@@ -265,6 +265,13 @@ def test_a_leftover_beside_another_process_is_no_fault(world):
     world.data("m1", "instances")["processes"].append(
         {"component": "etcd", "pid": 5, "argv": ["etcd"], "static": False, "container_id": "c"}
     )
+    assert verdicts(world) == ["not_applicable"]
+
+
+@pytest.mark.parametrize("component", ["k3s", "rke2", "k0s"])
+def test_a_distribution_that_the_host_has_left_is_no_fault(world, component):
+    """The host was installed again with kubeadm: its kubelet is kubelet.service."""
+    give(world, row(component, STOPPED, begun_at=None))
     assert verdicts(world) == ["not_applicable"]
 
 
