@@ -17,6 +17,7 @@ from .control_plane import (
     manifests,
     members,
     restarts,
+    services,
     static_pods,
     writes_refused,
 )

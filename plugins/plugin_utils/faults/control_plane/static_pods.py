@@ -53,7 +53,8 @@ _BY_LOG = frozenset((component_restart.EXIT, component_restart.LOCK, component_r
     needs=("system", "kubelet", "manifests", "instances", "component_end", "component_restart"),
     explained_by=causes("KM115")
     | causes("KM114", component="etcd")
-    | causes("KM114", component="kube-apiserver"),
+    | causes("KM114", component="kube-apiserver")
+    | causes("KM116", component="etcd"),
 )
 def down(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM114: report a component that does not run or stay up while the kubelet is well."""

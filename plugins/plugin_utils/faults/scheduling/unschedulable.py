@@ -203,7 +203,7 @@ def other_reason(cluster: Cluster) -> Iterator[CheckResult]:
     cluster_needs=("locks", "nodes"),
     current_only=True,
     explained_by=causes("KM115")
-    | causes("KM105", "KM107", "KM114", "KM118", component="kube-scheduler"),
+    | causes("KM105", "KM107", "KM114", "KM116", "KM118", component="kube-scheduler"),
 )
 def nobody_leads(cluster: Cluster) -> Iterator[CheckResult]:
     """KM203: no scheduler renews the schedulers' lock."""

@@ -710,3 +710,62 @@ def test_nothing_that_a_node_says_raises(seen):
         "not_applicable",
     }
     assert isinstance(model_boot.read(document).unread(), list)
+
+
+# KM521: full file systems
+
+
+def stored(node, *rows, status="ok"):
+    """Give w1 these folders, as (path, what lies there, bytes that are free)."""
+    stores = [
+        {"path": path, "use": use, "device": number, "total_bytes": 2**32, "free_bytes": free}
+        for number, (path, use, free) in enumerate(rows)
+    ]
+    data = {"folders": [], "stores": stores} if status == "ok" else None
+    node.document["collectors"]["space"] = {"status": status, "data": data}
+    return stores
+
+
+@pytest.mark.parametrize(
+    ("path", "use", "severity"),
+    [
+        ("/var/lib/etcd", "etcd", "critical"),
+        ("/run", "run", "critical"),
+        ("/var/log/pods", "pod_logs", "warning"),
+        ("/var/log/journal", "journal", "warning"),
+    ],
+)
+def test_a_full_file_system(node, path, use, severity):
+    stored(node, ("/var/lib/kubelet", "kubelet", 2**30), (path, use, 0))
+    verdict, (found,) = node.judged("KM521")
+    assert (verdict, found.severity, found.component) == ("present", severity, path)
+    assert [(one.kind, one.path) for one in found.evidence] == [("file", path)]
+
+
+def test_file_systems_with_room_are_well(node):
+    stored(node, ("/run", "run", 2**30))
+    assert node.judged("KM521") == ("clear", [])
+
+
+def test_a_read_only_one_is_told_once(node):
+    node.boot["mounts"][0]["options"] = "ro"
+    stores = stored(node, ("/var/lib/kubelet", "kubelet", 2**30), ("/wal", "etcd", 2**30))
+    stores[0]["read_only"] = stores[1]["read_only"] = True
+    assert sorted(one.component for one in node.judged("KM521")[1]) == ["/", "/wal"]
+
+
+def test_an_etcd_host_without_a_kubelet(node):
+    node.document["collectors"]["kubelet"] = {"status": "absent", "data": None}
+    stored(node, ("/var/lib/etcd", "etcd", 0))
+    assert [one.component for one in node.judged("KM521")[1]] == ["/var/lib/etcd"]
+
+
+@pytest.mark.parametrize("status", ["error", "timeout", "denied"])
+def test_space_that_was_not_read_is_unknown(node, status):
+    stored(node, status=status)
+    assert node.judged("KM521")[0] == "unknown"
+
+
+def test_a_folder_that_was_not_read_is_unknown(node):
+    stored(node, ("/run", "run", 2**30))[0]["error"] = "Input/output error"
+    assert node.judged("KM521")[0] == "unknown"
