@@ -18,6 +18,7 @@ from . import phrases
 from .run_info import Run
 
 HEALTHY = "healthy"
+MANUAL = "manual"
 CODES_SHOWN = 8
 NOT_AUDITED = {
     node_hosts.NO_HOST: "not in this inventory",
@@ -168,8 +169,8 @@ def conclusion(result: model_result.Result, run: Run) -> str:
     count = len(result.findings)
     more = ""
     if count:
-        more = f" ({_counted(count, 'finding')} for information)"
-    hosts = _counted(len(answered), "host")
+        more = f" ({phrases.counted(count, 'finding')} for information)"
+    hosts = phrases.counted(len(answered), "host")
     return f"No problems found: {result.faults} faults judged on {hosts}{more}."
 
 
@@ -177,12 +178,6 @@ def _codes(codes: Sequence[str]) -> str:
     if len(codes) <= CODES_SHOWN:
         return phrases.join_codes(codes)
     return f"{len(codes)} faults"
-
-
-def _counted(count: int, noun: str) -> str:
-    if count == 1:
-        return f"{count} {noun}"
-    return f"{count} {noun}s"
 
 
 def covered(coverage: model_result.Coverage, run: Run) -> str:
@@ -234,6 +229,14 @@ def _reason(status: str, text: str, collectors_by_host: Mapping[str, Sequence[st
     return line
 
 
+def fix_label(finding: model_result.Finding, steps: Sequence[Step]) -> str:
+    """Return whether kubemend can do the fix of a finding, and at which risk."""
+    risk = remedy_risk(finding, steps)
+    if risk == MANUAL:
+        return f"fix ({MANUAL})"
+    return f"fix (automatic, {risk})"
+
+
 def remedy_risk(finding: model_result.Finding, steps: Sequence[Step]) -> str:
     """Return the risk of the plan's step for a finding, or that its remedy is manual."""
     steps = [step for step in steps if step.code == finding.code]
@@ -242,7 +245,7 @@ def remedy_risk(finding: model_result.Finding, steps: Sequence[Step]) -> str:
     risks = [step.risk for step in steps if step.cluster in (None, finding.cluster)]
     if any(risks):
         return f"risk {max(risks)}"
-    return "manual"
+    return MANUAL
 
 
 def lack_of(lack: model_result.Lack) -> Mapping[str, str | None]:

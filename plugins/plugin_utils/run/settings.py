@@ -240,6 +240,7 @@ VARIABLES: dict[str, Variable] = {
     "kubemend_bundle": Variable(_text, None),
     "kubemend_bundle_anonymous": Variable(_boolean, False),
     "kubemend_compare_to": Variable(_text, None),
+    "kubemend_cluster_name": Variable(_text, None, run_wide=False),
     "kubemend_run_id": Variable(_run_id, None),
     "kubemend_take_lock": Variable(_lock_of, None),
     "kubemend_lock_ttl": Variable(_number(1, 86400), 900),
