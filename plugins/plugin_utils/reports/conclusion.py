@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from ..models import node_hosts
 from ..models import result as model_result
 from ..planning.plan import Step
-from . import phrases
+from . import host_names, phrases
 from .run_info import Run
 
 HEALTHY = "healthy"
@@ -133,9 +133,9 @@ class _Gaps:
         if self.skipped:
             parts.append(f"not judged: {_codes(self.skipped)}")
         if self.partial_hosts and not parts:
-            parts.append(f"not all faults judged on {phrases.join_names(self.partial_hosts)}")
+            parts.append(f"not all faults judged on {host_names.join(self.partial_hosts)}")
         if self.not_audited:
-            parts.append(f"not audited: {phrases.join_names(self.not_audited)}")
+            parts.append(f"not audited: {host_names.join(self.not_audited)}")
         return "; ".join(parts) or "no host answered, or no API"
 
 
@@ -197,7 +197,7 @@ def covered(coverage: model_result.Coverage, run: Run) -> str:
     if coverage.nodes is not None:
         nodes = str(coverage.nodes)
     parts = [f"Nodes in the API: {nodes}", f"audited: {coverage.audited}"]
-    parts += [f"{text}: {phrases.join_names(names)}" for text, names in names_by_text.items()]
+    parts += [f"{text}: {host_names.join(names)}" for text, names in names_by_text.items()]
     return "; ".join(parts)
 
 
@@ -220,7 +220,7 @@ def _reason(status: str, text: str, collectors_by_host: Mapping[str, Sequence[st
     for host, collectors in collectors_by_host.items():
         hosts_by_collectors.setdefault(tuple(collectors), []).append(host)
     sources = ", ".join(
-        f"{' '.join(collectors)} of {phrases.join_names(hosts)}"
+        f"{' '.join(collectors)} of {host_names.join(hosts)}"
         for collectors, hosts in hosts_by_collectors.items()
     )
     line = f"{sources} ({phrases.WORDS.get(status, status)}): {text}"

@@ -13,6 +13,8 @@ from ..faults import graph
 from ..models import result as model_result
 from .phrases import finding_order
 
+_ADDRESS = re.compile(r"\b[0-9]{1,3}(?:\.[0-9]{1,3}){3}\b")
+ADDRESS_DOTS = 3
 Order = tuple[int, bool, str, str, str]
 GROUPS_SHOWN = 3  # of one fault, if its texts differ; all others are one more group
 
@@ -26,12 +28,14 @@ class Group:
         hosts: of all findings, in their order; Nodes where no host is known.
         count: the number of findings.
         mixed: whether the texts of the others differ from that of the first.
+        varied: whether they differ in addresses only.
     """
 
     first: model_result.Finding
     hosts: tuple[str, ...]
     count: int
     mixed: bool = False
+    varied: bool = False
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,8 @@ def hosts_of(finding: model_result.Finding) -> tuple[str, ...]:
 def summary_of(group: Group) -> str:
     """Return what all findings of a group say: without the name of the host that is shown."""
     text = group.first.summary
+    if group.varied:
+        text = without_addresses(text)
     if len(group.hosts) > 1:
         for name in hosts_of(group.first):
             text = re.sub(rf"(?: (?:of|on|at))? {re.escape(name)}(?![\w-])", "", text)
@@ -100,7 +106,14 @@ def _key(finding: model_result.Finding) -> object:
 def _without(text: str, names: Iterable[str]) -> str:
     for name in names:
         text = text.replace(name, "\0")
-    return text
+    return without_addresses(text)
+
+
+def without_addresses(text: str) -> str:
+    """Return an error as it reads for any host: it may name the address of its own."""
+    if text.count(".") < ADDRESS_DOTS:
+        return text
+    return _ADDRESS.sub("…", text)
 
 
 def _bounded(members: list[list[model_result.Finding]]) -> Iterator[Group]:
@@ -116,7 +129,15 @@ def _bounded(members: list[list[model_result.Finding]]) -> Iterator[Group]:
 
 def _made(findings: Sequence[model_result.Finding], mixed: bool = False) -> Group:
     hosts = dict.fromkeys(host for finding in findings for host in hosts_of(finding))
-    return Group(findings[0], tuple(hosts), len(findings), mixed)
+    varied = not mixed and len({_unnamed(finding) for finding in findings}) > 1
+    return Group(findings[0], tuple(hosts), len(findings), mixed, varied)
+
+
+def _unnamed(finding: model_result.Finding) -> str:
+    text = finding.summary
+    for name in hosts_of(finding):
+        text = text.replace(name, "\0")
+    return text
 
 
 def chain(groups: Sequence[Group]) -> list[Entry]:

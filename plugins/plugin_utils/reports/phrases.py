@@ -14,6 +14,7 @@ from ..models import writes
 from ..models.result import UNPROVEN
 from ..planning import check_mode
 from ..planning.plan import Step
+from . import host_names
 from .run_info import Run
 
 NAMES_SHOWN = 20
@@ -282,9 +283,9 @@ def join_missing(lacks: Iterable[model_result.Missing]) -> str:
         if collector == "inventory":
             parts.append(_not_in_inventory(names))
         elif collector == "host":
-            parts.append(f"{join_names(names)} ({WORDS.get(status, status)})")
+            parts.append(f"{host_names.join(names)} ({WORDS.get(status, status)})")
         else:
-            parts.append(f"{collector} of {join_names(names)} ({WORDS.get(status, status)})")
+            parts.append(f"{collector} of {host_names.join(names)} ({WORDS.get(status, status)})")
     return ", ".join(parts)
 
 
@@ -295,7 +296,7 @@ def _not_in_inventory(names: Sequence[str]) -> str:
     if len(hosts) < len(names):
         parts.append("every host of the control plane (none is in this run)")
     if hosts:
-        parts.append(f"{join_names(hosts)} (no host of this run)")
+        parts.append(f"{host_names.join(hosts)} (no host of this run)")
     return ", ".join(parts)
 
 

@@ -40,6 +40,8 @@ Row = TypeVar(
     model_result.Lack,
     model_result.Coverage,
 )
+NO_ANSWER = "KM901"
+STEPS_SHOWN = 60  # entries of the plan
 WIDTH = 79  # what Ansible prints where it sees no terminal
 CHANGES = (("new", "critical"), ("worse", "critical"), ("gone", "good"), ("unchanged", ""))
 STATE_KINDS = {"done": "good", "to do": "info", "will be done": "info"}
@@ -144,15 +146,17 @@ def _changes(page: Page, comparison: Comparison, name: str, kind: str) -> None:
 def _plan(page: Page, run: Run) -> None:
     """Write the steps in their order with their states; with --diff also the changes.
 
-    Steps that follow each other and differ only in their host are one entry, without --diff.
+    Steps that differ only in their host are one entry, without --diff: those that follow each
+    other, or where none is done, all of them.
     """
     done = {step["id"]: step for step in run.steps}
     if run.plan:
         page.line("plan:")
-    for (text, kind, note), steps in _alike_steps(run, done):
+    entries = list(_alike_steps(run, done))
+    for (text, kind, note), steps in entries[:STEPS_SHOWN]:
         label, hosts = f"{steps[0].id} ", ""
         if len(steps) > 1:
-            label = f"{steps[0].id} to {steps[-1].id} "
+            label = f"{steps[0].id} and {len(steps) - 1} more "
             hosts = host_names.counted(step.host or "" for step in steps) + ": "
         page.prose(hosts + text, label=label, kind=kind)
         if note:
@@ -160,6 +164,9 @@ def _plan(page: Page, run: Run) -> None:
         if run.diffs:
             for line in steps[0].diff.splitlines():
                 page.line(f"    {line}")
+    left = sum(len(steps) for _told, steps in entries[STEPS_SHOWN:])
+    if left:
+        page.prose(f"and {phrases.counted(left, 'step')} more, all in report.json")
 
 
 def _alike_steps(
@@ -168,11 +175,15 @@ def _alike_steps(
     def told(step: Step) -> tuple[str, str, str]:
         return _step_text(step, run, done)
 
-    for key, steps in groupby(run.plan, key=told):
-        if run.diffs:
-            yield from ((key, [step]) for step in steps)
-        else:
-            yield key, list(steps)
+    if run.diffs:
+        yield from ((told(step), [step]) for step in run.plan)
+    elif run.mode in phrases.OBSERVES:
+        alike: dict[tuple[str, str, str], list[Step]] = {}
+        for step in run.plan:
+            alike.setdefault(told(step), []).append(step)
+        yield from alike.items()
+    else:
+        yield from ((key, list(steps)) for key, steps in groupby(run.plan, key=told))
 
 
 def _step_text(step: Step, run: Run, done: Mapping[str, Mapping[str, str]]) -> tuple[str, str, str]:
@@ -213,7 +224,7 @@ def _cluster(
     _coverage(page, result, run, key)
     for text, names in conclusion.about_hosts(hosts, findings, result, run).items():
         page.prose(f"{text}: {host_names.join(names)}", indent=0)
-    _silent(page, hosts)
+    _silent(page, hosts, entries)
     text_gaps.notes(page, verdicts, run)
 
 
@@ -249,14 +260,25 @@ def _differential(
         page.prose(text, label=label, kind=verdict, hang=17)
 
 
-def _silent(page: Page, hosts: Sequence[model_result.HostRow]) -> None:
-    """Write the hosts that did not answer, with the error of their connection."""
+def _is_silence(entry: groups.Entry) -> bool:
+    return entry.group.first.code == NO_ANSWER
+
+
+def _silent(
+    page: Page, hosts: Sequence[model_result.HostRow], entries: Sequence[groups.Entry]
+) -> None:
+    """Write the hosts that did not answer, with the error of their connection.
+
+    A finding about a host has its error already.
+    """
+    told = {host for entry in entries for host in entry.group.hosts if _is_silence(entry)}
     names_by_error: dict[tuple[str, str], list[str]] = {}
     for row in hosts:
-        if row.status == "not_asked":
-            names_by_error.setdefault((row.status, ""), []).append(row.host)
-        elif row.status != "ok":
-            names_by_error.setdefault((row.status, row.reason), []).append(row.host)
+        reason = groups.without_addresses(row.reason)
+        if row.status == "not_asked" or row.host in told:
+            reason = ""
+        if row.status != "ok":
+            names_by_error.setdefault((row.status, reason), []).append(row.host)
     errors = sorted(names_by_error.items(), key=lambda item: (-len(item[1]), item[0]))
     for (status, reason), names in errors[: text_gaps.ERRORS_SHOWN]:
         title = phrases.WORDS.get(status, status)

@@ -74,6 +74,8 @@ def _spoken(before: str | None, time: datetime, now: datetime | None) -> str:
         word = f"{before} "
     if now is None or before not in _AGED:
         return f"{word}{clock(time)}"
+    if time > now and before == "since":
+        return f"{word}{clock(time)}"
     if time > now:
         return f"{word}{clock(time)} (in {duration(time - now)})"
     age = duration(now - time)

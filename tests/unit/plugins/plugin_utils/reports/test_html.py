@@ -193,7 +193,7 @@ def test_it_is_complete_without_its_script(page):
         "step 01 failed",
         "cluster 01234567",
         "Kubernetes v1.36.3",
-        "✖ critical KM101 Leader election disabled m2 kube-scheduler leader election is off",
+        "✖ critical KM101 m2 kube-scheduler Leader election disabled leader election is off",
         "because of KM110",
         "because of KM101",
         "/etc/kubernetes/manifests/kube-scheduler.yaml:17: - --leader-elect=false",
