@@ -210,6 +210,7 @@ def _pattern(value: Any) -> str:
 
 GROUP = Kind(_text, allowed="a group of the inventory")
 NODE_PATH = Kind(_text, allowed="a path on the node")
+NAME = Kind(_text, allowed="a name")
 PATH = Kind(_text, "path", allowed="a path on the controller")
 BOOLEAN = Kind(_boolean, "bool")
 CPUS = Kind(_cpus, allowed="a list of CPUs such as `0-1,4`, or `none`")

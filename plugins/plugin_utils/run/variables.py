@@ -21,6 +21,7 @@ from .variable_kinds import (
     GROUP,
     HOST_PATTERN,
     LOCK_OWNER,
+    NAME,
     NODE_PATH,
     PATH,
     PATHS,
@@ -202,6 +203,16 @@ VARIABLES: dict[str, Variable] = {
             "new, worse, unchanged or gone, and `kubemend_fail_on` counts only what is new or "
             "worse."
         ),
+    ),
+    "kubemend_cluster_name": Variable(
+        NAME,
+        None,
+        REPORT,
+        (
+            "The name of the cluster in reports. Without it, the `clusterName` of kubeadm. Set it "
+            "in `group_vars` where an inventory holds several clusters."
+        ),
+        run_wide=False,
     ),
     "kubemend_bundle": Variable(
         PATH,

@@ -84,7 +84,7 @@ def _hit(host: Host, problem: Problem) -> Detection:
     if not model_boot.is_repairable(problem):
         risk = 0
     return Detection(
-        f"{problem.name} {state} on {host.node or host.host}: {one_line(problem.why, 400)}",
+        f"{problem.name} {state}: {one_line(problem.why, 400)}",
         tuple(proofs),
         model_boot.cure(problem),
         host=host.host,
@@ -201,12 +201,12 @@ def _room(found: Unwritable, path: str) -> str:
 
 
 def _lost(host: Host, node: NodeBoot, lost: Lost) -> Detection:
-    name, point, used_by = host.node or host.host, one_line(lost.point, 120), ""
+    point, used_by = one_line(lost.point, 120), ""
     if lost.folders:
         used_by = f" ({one_line(', '.join(lost.folders), 300)})"
     if lost.line is None:
         return Detection(
-            f"{point} of {name} {lost.why}{used_by}: no program can write there",
+            f"{point} {lost.why}{used_by}: no program can write there",
             (EvidenceRef("file", host.host, path="/proc/self/mounts", text=lost.mounted),),
             "find out why: the kernel makes a file system read-only when its disk fails"
             " (journalctl -k), or a boot could not check it. Once the disk is whole, stop what"
@@ -222,7 +222,7 @@ def _lost(host: Host, node: NodeBoot, lost: Lost) -> Detection:
         severity = "warning"
     text = one_line(lost.line.text, 200)
     return Detection(
-        f"{point} of {name} is not mounted{used_by}, although fstab mounts it at boot{later}",
+        f"{point} is not mounted{used_by}, although fstab mounts it at boot{later}",
         (EvidenceRef("file", host.host, path=lost.line.path, line=lost.line.line, text=text),),
         f"find out why (systemctl status the unit of {point}, findmnt --verify, whether"
         f" {one_line(lost.line.what, 120)} is there). What lies in the folder now is not what lay"
@@ -275,8 +275,7 @@ def _selinux_hit(host: Host, running: str, config: str | None) -> Detection:
     elif running == "permissive" and config == "disabled":
         effect = "it will be gone, and with it the labels of files that are written then"
     return Detection(
-        f"SELinux of {host.node or host.host} is {running}, and the next boot makes it {config}:"
-        f" {effect}",
+        f"SELinux is {running}, and the next boot makes it {config}: {effect}",
         (
             EvidenceRef("file", host.host, path="/sys/fs/selinux/enforce", text=running),
             EvidenceRef("file", host.host, path="/etc/selinux/config", text=f"SELINUX={config}"),

@@ -135,8 +135,8 @@ def _down(host: Host, status: KubeletStatus, document: Mapping[str, Any]) -> Det
     unit = shell_name(status.unit.name, "UNIT")
     order, advice = _order(document, status, unit)
     summary = (
-        f"the kubelet of {host.node or host.host} does not run:"
-        f" {status.state.why}{history}{kubelet_exit_advice.causes(status)}{order}"
+        f"the kubelet does not run: {status.state.why}{history}{kubelet_exit_advice.causes(status)}"
+        f"{order}"
     )
     return Detection(
         one_line(summary, 800),
@@ -346,13 +346,11 @@ def _death(
     if code == "KM510":
         empty = _emptied(document, cause, subject)
         paths = empty or [subject.partition(": ")[0]]
-        summary = f"the kubelet of {node} does not start: {' and '.join(paths)} is empty or damaged"
+        summary = f"the kubelet does not start: {' and '.join(paths)} is empty or damaged"
         advice = "; ".join(kubelet_exit_advice.emptied(path, node) for path in paths)
         places = [EvidenceRef("file", host.host, path=path, text="0 bytes") for path in empty]
     else:
-        summary = (
-            f"the kubelet of {node} does not start: {kubelet_exit_advice.words(cause, subject)}"
-        )
+        summary = f"the kubelet does not start: {kubelet_exit_advice.words(cause, subject)}"
         places = _places(host, document, death)
         path = ""
         if places:

@@ -205,7 +205,7 @@ def test_nothing_is_forwarded(node, files, stated, place):
         FORWARD,
         1,
     )
-    facts(found.summary, FORWARD, "w1", "the kernel has 0", *stated)
+    facts(found.summary, FORWARD, "the kernel has 0", *stated)
     assert [one.path for one in found.evidence if one.path] == ([place] if place else [])
     assert "the plan does, in /etc/sysctl.d/99-zz-kubemend.conf" in found.remedy
     assert f"sysctl -w {FORWARD}=1" in found.remedy
@@ -251,7 +251,7 @@ def test_what_the_next_boot_undoes(node):
     _verdict, (found,) = node.judged("KM520")
     assert (found.severity, found.risk) == ("warning", 1)
     assert found.summary.startswith(
-        f"{FORWARD} will not outlive a reboot on w1: the kernel has 1, and"
+        f"{FORWARD} will not outlive a reboot: the kernel has 1, and"
         " /etc/sysctl.d/zz-cis.conf:1 brings it back to 0 at"
     )
     node.sysctl(("/etc/sysctl.conf", f"{FORWARD}=1\n"))
@@ -274,7 +274,7 @@ def test_a_module_that_files_ask_for_is_missing(node):
         "br_netfilter",
         1,
     )
-    facts(found.summary, "br_netfilter", "w1", "not loaded", "/etc/modules-load.d/k8s.conf:2")
+    facts(found.summary, "br_netfilter", "not loaded", "/etc/modules-load.d/k8s.conf:2")
     facts(
         found.remedy,
         "modprobe br_netfilter",
@@ -598,7 +598,7 @@ def test_file_systems_of_which_nobody_can_tell(node):
             [],
             "present",
             (
-                "SELinux of w1 is permissive, and the next boot makes it enforcing: it will deny"
+                "SELinux is permissive, and the next boot makes it enforcing: it will deny"
                 " what it only reports now"
             ),
         ),
@@ -608,7 +608,7 @@ def test_file_systems_of_which_nobody_can_tell(node):
             [],
             "present",
             (
-                "SELinux of w1 is enforcing, and the next boot makes it permissive: it was"
+                "SELinux is enforcing, and the next boot makes it permissive: it was"
                 " switched on by hand"
             ),
         ),
@@ -617,7 +617,7 @@ def test_file_systems_of_which_nobody_can_tell(node):
             "disabled",
             [],
             "present",
-            "SELinux of w1 is permissive, and the next boot makes it disabled: it will be gone",
+            "SELinux is permissive, and the next boot makes it disabled: it will be gone",
         ),
         ("0", "enforcing", [["enforcing", "0"]], "clear", ""),
         ("1", "nonsense", [], "clear", ""),
