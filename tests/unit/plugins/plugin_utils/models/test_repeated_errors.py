@@ -5,13 +5,18 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers.node import (
     repeated_errors as evidence,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import repeated_errors
+from tests.unit.support import answers
 
+CAPTURES = Path(__file__).parents[4] / "fixtures" / "node" / "v1.36.3" / "repeated-errors.json"
 NOW = 1_800_000_000.0
 HEAD = "E1126 18:00:00.000001       1 x.go:1] "
 REFUSED = HEAD + '"Failed to ensure lease exists, will retry" err="Unauthorized" interval="7s"'
@@ -322,3 +327,35 @@ def test_an_obstacle_comes_before_what_is_more_frequent():
 def test_a_log_that_was_not_read_far_enough(more, is_unread):
     row = evidence.ComponentErrors(component="kubelet", **{"since": NOW - 600, **more})
     assert repeated_errors.is_unread(row, NOW) == is_unread
+
+
+@pytest.mark.parametrize(
+    ("capture", "kinds"),
+    [
+        # seven minutes after a cluster was made, on a busy machine
+        ("healthy/m1", {}),
+        ("healthy/w1", {}),
+        # the binding of the scheduler's role is gone; a webhook of pods does not exist
+        ("broken/m1", {"kube-scheduler": "forbidden", "kube-apiserver": "webhook"}),
+        # the name of the API server is not resolved, and runc is gone
+        ("broken/w1", {"kubelet": "name", "containerd": "runtime"}),
+        # two minutes after both were undone
+        ("gone/m1", {}),
+        ("gone/w1", {}),
+        # leases of nodes go to a webhook that does not exist
+        ("lease/m1", {"kubelet": "webhook", "kube-apiserver": "webhook"}),
+        ("lease/w1", {"kubelet": "webhook"}),
+    ],
+)
+def test_captures_of_a_real_cluster(capture, kinds):
+    raw = json.loads(CAPTURES.read_text(encoding="utf-8"))[capture]
+    answer = answers.typed(evidence.RepeatedErrors, raw)
+    errors = {
+        row.component: repeated_errors.worst(row, answer.read_at) for row in answer.components
+    }
+    assert {
+        component: error.answer and error.answer.kind
+        for component, error in errors.items()
+        if error is not None
+    } == kinds
+    assert all(error.is_obstacle for error in errors.values() if error is not None)
