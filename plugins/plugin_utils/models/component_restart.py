@@ -460,7 +460,9 @@ def _by_itself(
 
 def _log_lines(subject: _Subject, attempt: int) -> tuple[str, ...]:
     """Return the last lines of the log of a start, none where another start's were read."""
-    return subject.log.lines if subject.log.restart == attempt else ()
+    if subject.log.restart != attempt:
+        return ()
+    return subject.log.lines
 
 
 def _unread(subject: _Subject, end: End, tellers: Iterable[str]) -> tuple[str, ...]:
@@ -493,7 +495,9 @@ def _by_log(subject: _Subject) -> list[End]:
     log = subject.log
     if log.last is None or log.restart is None:
         return []
-    lived = log.last - log.first if log.first is not None else None
+    lived = None
+    if log.first is not None:
+        lived = log.last - log.first
     end = End(subject.component, log.last, UNKNOWN, None, log.restart, lived)
     if log.last < subject.booted:
         return [replace(end, kind=REBOOT)]
@@ -506,10 +510,11 @@ def _by_log(subject: _Subject) -> list[End]:
 
 def _excuse(end: End, subject: _Subject, restarts: Mapping[str, Restarts]) -> End:
     """Return the end with what brought it about, where that was done on purpose."""
-    for other in _NEEDS.get(end.component, ()) if end.kind in _FOLLOWING else ():
-        for cause in restarts.get(other, Restarts()).ends:
-            if cause.kind in INTENDED and -60 < end.at - cause.at < FOLLOW_SECONDS:
-                return replace(end, excused=other)
+    if end.is_intended:
+        return end
+    for other in _NEEDS.get(end.component, ()):
+        if end.kind in _FOLLOWING and _follows(end, restarts.get(other, Restarts())):
+            return replace(end, excused=other)
     if end.kind in _BY_BOOT and 0 <= end.at - subject.booted < BOOT_SECONDS:
         return replace(end, excused="boot")
     starts = [start for start in (subject.log.begun, subject.use.mtime) if start]
@@ -517,3 +522,10 @@ def _excuse(end: End, subject: _Subject, restarts: Mapping[str, Restarts]) -> En
     if fresh and end.kind in _UNTIL_STARTED:
         return replace(end, excused="manifest")
     return end
+
+
+def _follows(end: End, other: Restarts) -> bool:
+    """Tell whether another component was ended on purpose shortly before."""
+    return any(
+        cause.kind in INTENDED and -60 < end.at - cause.at < FOLLOW_SECONDS for cause in other.ends
+    )

@@ -122,14 +122,21 @@ def runtime_event(line: str) -> RuntimeEvent | None:
 def _made(at: float, text: str) -> RuntimeEvent | None:
     made = _CONTAINERD_MADE.search(text)
     if made is not None:
-        attempt = _ATTEMPT.search(text)
-        number = int(attempt.group(1)) if attempt else 0
+        number = _number(_ATTEMPT, text)
         component = made.group(2) or made.group(3)
         return RuntimeEvent(at, MADE, made.group(4), component, "", number, made.group(1), 0, text)
     made = _CRIO_MADE.search(text)
     if made is None:
         return None
     return RuntimeEvent(at, MADE, made.group(1), made.group(3), made.group(2), text=text)
+
+
+def _number(pattern: re.Pattern[str], text: str) -> int:
+    """Return the number that a text has, 0 where it is left out, as protobuf does."""
+    found = pattern.search(text)
+    if found is None:
+        return 0
+    return int(found.group(1))
 
 
 def _ended(at: float, text: str) -> RuntimeEvent | None:
@@ -140,8 +147,7 @@ def _ended(at: float, text: str) -> RuntimeEvent | None:
     for pattern in _EXIT_EVENTS:
         exited = pattern.search(text)
         if exited is not None:
-            status = _EXIT_STATUS.search(text)
-            code = int(status.group(1)) if status else 0
+            code = _number(_EXIT_STATUS, text)
             return RuntimeEvent(at, ENDED, exited.group(1), text=text, code=code)
     oom = _TASK_OOM.search(text)
     if oom is not None:

@@ -85,7 +85,7 @@ def collect(context):
 def _unit(runtime):
     """Return the first unit of the runtime that is there: it runs the containers."""
     units = [unit for unit in runtime.get("units") or () if not unit.get("absent")]
-    return units[0] if units else {}
+    return next(iter(units), {})
 
 
 def _containers(context, runtime, components):
@@ -132,8 +132,7 @@ def container_of(data, component):
     """Return the row of one container of a list, without what only its status has."""
     fields = protobuf.fields(data)
     labels, annotations = protobuf.pairs(fields, 8), protobuf.pairs(fields, 9)
-    metadata = [protobuf.fields(value) for value in protobuf.values(fields, 3)]
-    attempt = protobuf.integer(metadata[-1], 2) if metadata else 0
+    attempt = protobuf.integer(_part(fields, 3), 2)
     count = procfs.number(annotations.get(RESTARTS, ""))
     return {
         "component": component,
@@ -152,9 +151,15 @@ def container_of(data, component):
     }
 
 
+def _part(fields, number):
+    """Return the fields of the message that a field has, [] where it is left out."""
+    parts = [protobuf.fields(value) for value in protobuf.values(fields, number)]
+    return next(reversed(parts), [])
+
+
 def state_of(number):
     """Return the name of a container's state."""
-    return STATES[number] if number < len(STATES) else STATES[-1]
+    return STATES[min(number, len(STATES) - 1)]
 
 
 def seconds(nanoseconds):
@@ -172,8 +177,7 @@ def _add_status(context, path, api, row):
 
 def status_of(data):
     """Return what a reply to ContainerStatus says of a container's life and end."""
-    answer = [protobuf.fields(value) for value in protobuf.values(protobuf.fields(data), 1)]
-    fields = answer[-1] if answer else []
+    fields = _part(protobuf.fields(data), 1)
     values = {
         "state": state_of(protobuf.integer(fields, 3)),
         "started": seconds(protobuf.integer(fields, 5)),
@@ -191,7 +195,7 @@ def status_of(data):
 
 def signed(number):
     """Return a number that protobuf has as 64 bits without a sign."""
-    return number - (1 << 64) if number >> 63 else number
+    return number - (number >> 63 << 64)
 
 
 def memory_limit(fields):
@@ -212,7 +216,9 @@ def _journal(context, unit, since, choose):
     if not unit:
         record["error"] = "its unit is not known"
         return record
-    named = ["-k"] if unit == "-k" else ["-u", unit]
+    named = ["-u", unit]
+    if unit == "-k":
+        named = [unit]
     window = ["-r", "-o", "short-unix", f"--since=@{int(since)}"]
     try:
         # the newest first, so that the limit of bytes costs the oldest
@@ -284,7 +290,9 @@ def id_of(line):
     else:
         rest = line.partition(CREATED[1])[2]
     word = rest.strip(' \\"').partition('"')[0].partition("\\")[0].partition(":")[0]
-    return word if len(word) == 64 else ""
+    if len(word) != 64:
+        return ""
+    return word
 
 
 def of_kubelet(lines, components):

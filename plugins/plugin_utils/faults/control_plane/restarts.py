@@ -58,12 +58,14 @@ def restarted(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
         if restarts.unintended and use.component not in unsteady:
             log = logs.get(use.component, ComponentLog())
             hits.append(_hit(host, use, restarts, log))
+    if hits:
+        notes = []
     yield CheckResult(
         tuple(hits),
         tuple(_owed(host, plane)),
         bool(plane.files),
         host=host.host,
-        note="" if hits else "; ".join(notes),
+        note="; ".join(notes),
     )
 
 
@@ -86,7 +88,9 @@ def _hit(host: Host, use: FileUse, restarts: Restarts, log: ComponentLog) -> Det
     proofs = list(restart_wording.proofs(host, end))
     if last:
         proofs.append(EvidenceRef("log", host.host, path=one_line(log.path or "", 300), text=last))
-    severity = "warning" if len(ends) >= REPEATED else None
+    severity = None
+    if len(ends) >= REPEATED:
+        severity = "warning"
     return Detection(
         f"it was restarted {_times(len(ends))} within the last hour:"
         f" {restart_wording.clause(end, use)}{message}{_former(ends)}",
@@ -100,7 +104,9 @@ def _hit(host: Host, use: FileUse, restarts: Restarts, log: ComponentLog) -> Det
 
 
 def _times(number: int) -> str:
-    return "once" if number == 1 else f"{number} times"
+    if number == 1:
+        return "once"
+    return f"{number} times"
 
 
 def _former(ends: tuple[End, ...]) -> str:
