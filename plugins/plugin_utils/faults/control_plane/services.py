@@ -19,7 +19,6 @@ from ...parsers import component_log, message_class, systemd_unit, unit_journal
 from ...parsers.component_log import Telling
 from ..base import CheckResult, Detection, causes, node_check, not_applicable, present, unknown
 from ..node import kubelet_unit
-from .static_pods import last_word
 
 # etcd's own lines about a disk that is too slow for it: what depends on etcd loses its lock then.
 _SLOW = ("slow fdatasync", "took too long")
@@ -86,11 +85,11 @@ def _result(host: Host, service: Service) -> CheckResult:
 
 
 def _hit(host: Host, service: Service) -> Detection:
-    name, node = shell_name(service.row.name, "UNIT"), host.node or host.host
+    name = shell_name(service.row.name, "UNIT")
     effect = {**_CRITICAL, **_WARNING}[service.kind]
     if service.kind == component_unit.NOT_AT_BOOT:
         return Detection(
-            f"{name} of {node} {effect}: {service.why}",
+            f"{name} {effect}: {service.why}",
             (kubelet_unit.proof(host, service.unit),),
             f"systemctl enable --no-reload {name}",
             host=host.host,
@@ -105,9 +104,7 @@ def _hit(host: Host, service: Service) -> Detection:
     if past is not None:
         cause = f"; {past.what}"
     return Detection(
-        one_line(
-            f"{name} of {node} {effect}: {service.why}{_history(service)}{cause}{_slow(lines)}", 800
-        ),
+        one_line(f"{name} {effect}: {service.why}{_history(service)}{cause}{_slow(lines)}", 800),
         _proofs(host, service, telling, lines),
         _remedy(service, telling, name, bool(_slow_line(lines))),
         host=host.host,
@@ -156,7 +153,7 @@ def _telling(service: Service, lines: list[str]) -> Telling:
     if service.kind == component_unit.HANGS or not lines:
         errors = [line for line in lines if " level=error " in line or line.startswith("E")]
         return Telling(next(iter(errors[-1:]), ""))
-    last = last_word(lines)
+    last = component_log.last_word(lines)
     if service.last is not None and last == lines[-1]:
         ended = unit_journal.last(service.last)
         last = one_line((ended.line if ended else last).partition("]: ")[2], 600) or last

@@ -112,8 +112,7 @@ def _hit(host: Host, error: Repeated) -> Detection:
     if error.answer is not None:
         meaning, advice = one_line(error.answer.clause, 300), error.answer.advice
     return Detection(
-        f"{row.component} of {host.node or host.host} runs and repeats ({count}): {meaning}:"
-        f" {error.message}",
+        f"{row.component} runs and repeats ({count}): {meaning}: {error.message}",
         tuple(_proof(host, row, line) for line in _lines(error)),
         f"{advice}. The log: {_command(row)}",
         host=host.host,

@@ -82,8 +82,8 @@ def _of_network(host: Host, cni: Cni, row: Reservations) -> Iterator[Detection]:
     network_name = one_line(row.network, 80)
     of_room = f" of {room}" if room is not None else ""
     summary = (
-        f"{row.addresses}{of_room} addresses of the network {network_name} on"
-        f" {host.node or host.host} are reserved, {lost} of them for no pod that exists"
+        f"{row.addresses}{of_room} addresses of the network {network_name} are"
+        f" reserved, {lost} of them for no pod that exists"
     )
     if is_full:
         summary += "; no new pod gets one"

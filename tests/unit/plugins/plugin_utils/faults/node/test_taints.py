@@ -231,16 +231,17 @@ def test_a_cordon_of_somebody_else(world, cordon, severity, stated):
             },
             "warning",
             (
-                "the node is fenced by the taint node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
-                " since 2027-01-15T07:40:00Z: the node is declared dead"
+                "the node is fenced by the taint"
+                " node.kubernetes.io/out-of-service=nodeshutdown:NoExecute since"
+                " 2027-01-15T07:40:00Z: the node is declared dead"
             ),
         ),
         (
             {"key": "node.cloudprovider.kubernetes.io/shutdown", "effect": "NoSchedule"},
             "info",
             (
-                "the node is fenced by the taint node.cloudprovider.kubernetes.io/shutdown:NoSchedule:"
-                " the cloud says"
+                "the node is fenced by the taint"
+                " node.cloudprovider.kubernetes.io/shutdown:NoSchedule: the cloud says"
             ),
         ),
         (CAF, None, None),
