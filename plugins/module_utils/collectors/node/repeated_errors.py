@@ -113,15 +113,22 @@ def _of_units(context, kubelet, now):
 
 def _units(context, kubelet, now):
     """Return [(identifier, row)] of the units that run."""
-    units = []
-    process, name = kubelet.get("process") or {}, (kubelet.get("unit") or {}).get("name")
-    if process and name == "kubelet.service":
-        identifier = KUBELETS["hyperkube" in (process.get("exe") or "")]
-        units.append((identifier, _Row("kubelet", name, process.get("started_at"), now)))
-    runtime = context.data.get("runtime") or {}
-    units += [_of_runtime(unit, now) for unit in runtime.get("units") or [] if _runs(unit)]
+    units = (context.data.get("runtime") or {}).get("units") or []
     processes = (context.data.get("instances") or {}).get("processes") or []
-    return units + [_of_component(process, now) for process in processes if _has_unit(process)]
+    return [
+        *_of_kubelet(kubelet, now),
+        *(_of_runtime(unit, now) for unit in units if _runs(unit)),
+        *(_of_component(process, now) for process in processes if _has_unit(process)),
+    ]
+
+
+def _of_kubelet(kubelet, now):
+    """Return [(identifier, row)] of the kubelet; [] where it does not run as a unit of its own."""
+    process, name = kubelet.get("process") or {}, (kubelet.get("unit") or {}).get("name")
+    if not process or name != "kubelet.service":
+        return []
+    identifier = KUBELETS["hyperkube" in (process.get("exe") or "")]
+    return [(identifier, _Row("kubelet", name, process.get("started_at"), now))]
 
 
 def _runs(unit):
