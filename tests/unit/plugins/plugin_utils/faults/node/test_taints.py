@@ -231,7 +231,8 @@ def test_a_cordon_of_somebody_else(world, cordon, severity, stated):
             },
             "warning",
             (
-                "the node is fenced by the taint node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
+                "the node is fenced by the taint"
+                " node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
                 " since 2027-01-15T07:40:00Z: the node is declared dead"
             ),
         ),
@@ -239,7 +240,8 @@ def test_a_cordon_of_somebody_else(world, cordon, severity, stated):
             {"key": "node.cloudprovider.kubernetes.io/shutdown", "effect": "NoSchedule"},
             "info",
             (
-                "the node is fenced by the taint node.cloudprovider.kubernetes.io/shutdown:NoSchedule:"
+                "the node is fenced by the taint"
+                " node.cloudprovider.kubernetes.io/shutdown:NoSchedule:"
                 " the cloud says"
             ),
         ),
