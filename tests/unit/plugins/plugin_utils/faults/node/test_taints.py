@@ -232,8 +232,8 @@ def test_a_cordon_of_somebody_else(world, cordon, severity, stated):
             "warning",
             (
                 "the node is fenced by the taint"
-                " node.kubernetes.io/out-of-service=nodeshutdown:NoExecute since"
-                " 2027-01-15T07:40:00Z: the node is declared dead"
+                " node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
+                " since 2027-01-15T07:40:00Z: the node is declared dead"
             ),
         ),
         (
@@ -241,7 +241,8 @@ def test_a_cordon_of_somebody_else(world, cordon, severity, stated):
             "info",
             (
                 "the node is fenced by the taint"
-                " node.cloudprovider.kubernetes.io/shutdown:NoSchedule: the cloud says"
+                " node.cloudprovider.kubernetes.io/shutdown:NoSchedule:"
+                " the cloud says"
             ),
         ),
         (CAF, None, None),
