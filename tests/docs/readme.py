@@ -18,9 +18,11 @@ EXAMPLE = "examples/two-leaders"
 # The command of the shown report; `tests.gate.stages.install` compares it with a real run.
 INSTALLED = "~/.ansible/collections/ansible_collections/kubemend/remediation"
 COMMAND = f"ansible-playbook kubemend.remediation.replay -e kubemend_evidence={INSTALLED}/{EXAMPLE}"
-MAX_SHOWN_LINES = 18
+MAX_SHOWN_LINES = 28
 # What differs from run to run.
-CHANGING = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{6}|\b[0-9.]+ s\b|20\d\d-\d\d-\d\dT[0-9:]+Z")
+CHANGING = re.compile(
+    r"\d{8}T\d{6}Z-[0-9a-f]{6}|\b[0-9.]+ s\b|20\d\d-\d\d-\d\d[T ][0-9:]+(?:Z| UTC)"
+)
 
 
 def page(symptoms) -> str:
