@@ -49,7 +49,7 @@ TERMINATED, MANIFEST, REBOOT, RUNTIME, SANDBOX, UNKNOWN = (
 )
 # Ends that a person or a program brought about on purpose.
 INTENDED = frozenset((TERMINATED, MANIFEST, REBOOT))
-# Ends that come back as long as nobody changes anything.
+# Ends that come back as long as nothing is changed.
 LASTING = frozenset((EXIT, LOCK, PROBE, OOM, KILLED, SANDBOX))
 _UNTIL_STARTED = frozenset((EXIT, LOCK))
 # What the end of another component, or a boot, brings about.
@@ -114,7 +114,7 @@ class Restarts:
 
     @property
     def unintended(self) -> tuple[End, ...]:
-        """Return the ends that nobody brought about on purpose, since its manifest is as it is."""
+        """Return the ends that were not brought about on purpose, since the last new manifest."""
         changed = max((end.at for end in self.ends if end.kind == MANIFEST), default=0.0)
         return tuple(end for end in self.ends if not end.is_intended and end.at > changed)
 
@@ -179,12 +179,12 @@ def of_host(document: Mapping[str, Any], plane: ControlPlane) -> dict[str, Resta
             kills,
         )
         subjects.setdefault(use.component, subject)
-    found = {name: _restarts(subject) for name, subject in subjects.items()}
+    restarts = {name: _restarts(subject) for name, subject in subjects.items()}
     return {
         name: replace(
-            restarts, ends=tuple(_excuse(end, subjects[name], found) for end in restarts.ends)
+            before, ends=tuple(_excuse(end, subjects[name], restarts) for end in before.ends)
         )
-        for name, restarts in found.items()
+        for name, before in restarts.items()
     }
 
 
@@ -237,23 +237,26 @@ def _containers(subject: _Subject) -> list[_Container]:
     for event in subject.runtime:
         if event.kind == restart_journal.MADE and _is_ours(event, subject, listed):
             pod_uid = pods.get(event.sandbox, "")
-            made = _Container(event.id, event.at, event.attempt, pod_uid, event.sandbox)
-            containers.setdefault(event.id, made)
+            container = _Container(event.id, event.at, event.attempt, pod_uid, event.sandbox)
+            containers.setdefault(event.id, container)
     for event in subject.runtime:
-        if event.id in containers and event.kind == restart_journal.STOP:
-            containers[event.id] = replace(containers[event.id], stop=event)
-        elif event.id in containers and event.kind == restart_journal.OOM:
-            containers[event.id] = replace(containers[event.id], oom=event)
-        elif event.id in containers and event.kind == restart_journal.ENDED:
-            containers[event.id] = _ended(containers[event.id], event)
+        if event.id in containers:
+            containers[event.id] = _with(containers[event.id], event)
     return sorted(containers.values(), key=lambda container: container.created)
 
 
-def _ended(container: _Container, event: RuntimeEvent) -> _Container:
-    """Return the container with its end, as far as the runtime itself has it no more."""
-    if container.finished is not None:
-        return container
-    return replace(container, finished=event.at, exit_code=event.code)
+def _with(container: _Container, event: RuntimeEvent) -> _Container:
+    """Return the container with what the runtime logs of its end.
+
+    What the runtime itself still has of it comes first.
+    """
+    if event.kind == restart_journal.STOP:
+        return replace(container, stop=event)
+    if event.kind == restart_journal.OOM:
+        return replace(container, oom=event)
+    if event.kind == restart_journal.ENDED and container.finished is None:
+        return replace(container, finished=event.at, exit_code=event.code)
+    return container
 
 
 def _is_ours(event: RuntimeEvent, subject: _Subject, listed: list[ComponentContainer]) -> bool:
@@ -469,8 +472,8 @@ def _unread(subject: _Subject, end: End, tellers: Iterable[str]) -> tuple[str, .
     """Return which of the journals that would tell of the end were not read."""
     journals = {"runtime": subject.answer.runtime, "kernel": subject.answer.kernel}
     missing = [name for name in tellers if not _covers(journals[name], end.at)]
-    made = [event for event in subject.runtime if event.kind == restart_journal.MADE]
-    if not made and "runtime" not in missing:
+    starts = [event for event in subject.runtime if event.kind == restart_journal.MADE]
+    if not starts and "runtime" not in missing:
         missing.append("runtime")  # it logs no start, so that it logs no stop either
     return tuple(missing)
 
@@ -517,11 +520,15 @@ def _excuse(end: End, subject: _Subject, restarts: Mapping[str, Restarts]) -> En
             return replace(end, excused=other)
     if end.kind in _BY_BOOT and 0 <= end.at - subject.booted < BOOT_SECONDS:
         return replace(end, excused="boot")
-    starts = [start for start in (subject.log.begun, subject.use.mtime) if start]
-    fresh = any(0 <= end.at - start < FRESH_SECONDS for start in starts)
-    if fresh and end.kind in _UNTIL_STARTED:
+    if end.kind in _UNTIL_STARTED and _is_fresh(end, subject):
         return replace(end, excused="manifest")
     return end
+
+
+def _is_fresh(end: End, subject: _Subject) -> bool:
+    """Tell whether a component ended shortly after its manifest came or changed."""
+    starts = [start for start in (subject.log.begun, subject.use.mtime) if start]
+    return any(0 <= end.at - start < FRESH_SECONDS for start in starts)
 
 
 def _follows(end: End, other: Restarts) -> bool:

@@ -120,23 +120,25 @@ def runtime_event(line: str) -> RuntimeEvent | None:
 
 
 def _made(at: float, text: str) -> RuntimeEvent | None:
-    made = _CONTAINERD_MADE.search(text)
-    if made is not None:
+    match = _CONTAINERD_MADE.search(text)
+    if match is not None:
         number = _number(_ATTEMPT, text)
-        component = made.group(2) or made.group(3)
-        return RuntimeEvent(at, MADE, made.group(4), component, "", number, made.group(1), 0, text)
-    made = _CRIO_MADE.search(text)
-    if made is None:
+        component = match.group(2) or match.group(3)
+        return RuntimeEvent(
+            at, MADE, match.group(4), component, "", number, match.group(1), 0, text
+        )
+    match = _CRIO_MADE.search(text)
+    if match is None:
         return None
-    return RuntimeEvent(at, MADE, made.group(1), made.group(3), made.group(2), text=text)
+    return RuntimeEvent(at, MADE, match.group(1), match.group(3), match.group(2), text=text)
 
 
 def _number(pattern: re.Pattern[str], text: str) -> int:
     """Return the number that a text has, 0 where it is left out, as protobuf does."""
-    found = pattern.search(text)
-    if found is None:
+    match = pattern.search(text)
+    if match is None:
         return 0
-    return int(found.group(1))
+    return int(match.group(1))
 
 
 def _ended(at: float, text: str) -> RuntimeEvent | None:
@@ -227,9 +229,9 @@ def oom_kills(lines: list[str]) -> list[OomKill]:
         timed = _timed(line)
         if timed is None:
             continue
-        found = _limit(*timed)
-        if found is not None:
-            limit = found
+        reached = _limit(*timed)
+        if reached is not None:
+            limit = reached
             continue
         victim = _VICTIM.search(timed[1])
         if victim is not None:

@@ -11,7 +11,14 @@ import time
 
 import pytest
 
-from tests.lab.support.static_pod import MANAGER, SCHEDULER, manifest, processes, restart
+from tests.lab.support.static_pod import (
+    MANAGER,
+    SCHEDULER,
+    manifest,
+    processes,
+    restart,
+    set_flag,
+)
 
 
 def told(report: dict, node: str, component: str) -> list[dict]:
@@ -97,7 +104,7 @@ def test_what_ends_it_again_and_again(cluster, play, change, words):
 
 def test_what_an_operator_restarts_is_no_finding(cluster, play):
     restart(cluster, "m2", SCHEDULER)
-    with edited(cluster, "m2", MANAGER, lambda text: text + "# edited\n"):
+    with edited(cluster, "m2", MANAGER, lambda text: set_flag(text, "v", "3")):
         _done, report = play()
     assert not told(report, "m2", SCHEDULER)
     assert not told(report, "m2", MANAGER)

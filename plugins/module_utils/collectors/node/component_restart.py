@@ -63,14 +63,14 @@ def collect(context):
     unit = _unit(runtime)
     context.source = "the runtime's socket, journalctl"
     containers, unread = _containers(context, runtime, components)
-    known = [container["id"] for container in containers or ()]
+    ids = [container["id"] for container in containers or ()]
     return {
         "since": since,
         "runtime_started": procfs.started_at(unit.get("main_pid") or 0),
         "containers": containers,
         "unread": unread,
         "runtime": _journal(
-            context, unit.get("name"), since, lambda lines: of_runtime(lines, components, known)
+            context, unit.get("name"), since, lambda lines: of_runtime(lines, components, ids)
         ),
         "kubelet": _journal(
             context,
@@ -100,10 +100,10 @@ def _containers(context, runtime, components):
         return None, "the runtime answers no call of the CRI"
     rows = []
     for component in components:
-        found = _listed(context, runtime["path"], api, component)
-        if found is None:
+        listed = _listed(context, runtime["path"], api, component)
+        if listed is None:
             return None, "the runtime does not list its containers"
-        rows += found
+        rows += listed
     for row in rows:
         _add_status(context, runtime["path"], api, row)
     return rows, None
@@ -253,18 +253,20 @@ def oldest(rows):
     return None
 
 
-def of_runtime(lines, components, known):
+def of_runtime(lines, components, listed):
     """Return the runtime's lines about the making and the stops of these components' containers.
 
     Only the line about the making of a container that the runtime has no more tells whose id it is.
     """
-    ids, rows = set(known), []
+    ids, rows = set(listed), []
     for line in lines:
         if any(word in line for word in CREATED):
             if _is_made(line, components):
                 ids.add(id_of(line))
                 rows.append(line)
-        elif any(word in line for word in OF_CONTAINER) and any(one in line for one in ids if one):
+        elif any(word in line for word in OF_CONTAINER) and any(
+            name in line for name in ids if name
+        ):
             rows.append(line)
     return rows
 

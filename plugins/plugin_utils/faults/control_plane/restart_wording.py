@@ -76,17 +76,17 @@ def _lock(end: End, use: FileUse) -> str:
 
 
 def _probe(end: End, use: FileUse) -> str:
-    asked = _asked(end, use)
+    urls = _asked(end, use)
     if not end.probe:
         return (
             f"the kubelet stopped it{at(end)} in its running pod, as it does where a liveness or"
-            f" startup probe fails{asked}"
+            f" startup probe fails{urls}"
         )
     output = one_line(end.output, 200)
     answer = ""
     if output:
         answer = f": {output}"
-    return f"the kubelet stopped it{at(end)}, because its {end.probe} probe failed{asked}{answer}"
+    return f"the kubelet stopped it{at(end)}, because its {end.probe} probe failed{urls}{answer}"
 
 
 def _asked(end: End, use: FileUse) -> str:
@@ -94,10 +94,10 @@ def _asked(end: End, use: FileUse) -> str:
     names = ["livenessProbe", "startupProbe"]
     if end.probe:
         names = [f"{end.probe}Probe"]
-    asked = [f"{name} {url}" for name, url in use.probes if name in names]
-    if not asked:
+    urls = [f"{name} {url}" for name, url in use.probes if name in names]
+    if not urls:
         return ""
-    return f" ({one_line(', '.join(asked), 300)})"
+    return f" ({one_line(', '.join(urls), 300)})"
 
 
 def _oom(end: End, use: FileUse) -> str:
@@ -188,7 +188,7 @@ def message(line: str) -> str:
 def beside(end: End | None, telling: Telling) -> str:
     """Return what its log tells in addition to why it ended, for a summary.
 
-    The log of a program that was killed knows nothing of it, and one that was asked to end only
+    The log of a program that was killed knows nothing of it, and one that was urls to end only
     says that it ends.
     """
     if end is None or end.kind in (component_restart.OOM, component_restart.KILLED):

@@ -50,10 +50,10 @@ def restarted(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
         return
     unsteady = static_pods.unsteady(host, document)
     logs = static_pods.logs(document)
-    found = component_restart.of_host(document, plane)
+    restarts_by_name = component_restart.of_host(document, plane)
     hits, notes = [], []
     for use in static_pods.one_each(plane):
-        restarts = found.get(use.component, Restarts())
+        restarts = restarts_by_name.get(use.component, Restarts())
         notes += [f"{use.component}: {restart_wording.short(end)}" for end in restarts.ends]
         if restarts.unintended and use.component not in unsteady:
             log = logs.get(use.component, ComponentLog())
@@ -124,9 +124,9 @@ def _told_by_log(use: FileUse, end: End, log: ComponentLog) -> tuple[str, str, s
         return "", "", cure
     lines = [one_line(line, 600) for line in log.lines]
     telling = component_log.telling(lines, component_log.last_word(lines), use.component)
-    told = restart_wording.beside(end, telling)
-    if not told:
+    text = restart_wording.beside(end, telling)
+    if not text:
         return "", "", cure
     if telling.reading is not None:
         cure = message_class.CLASSES[telling.reading.meaning].advice
-    return telling.line, told, cure
+    return telling.line, text, cure

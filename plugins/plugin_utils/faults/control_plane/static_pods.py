@@ -214,7 +214,7 @@ def _ends_often(subject: _Component, started: float) -> bool:
 
 
 def _starts_often(subject: _Component, started: float) -> bool:
-    """Tell whether its log numbers show often started one that nobody restarted on purpose."""
+    """Tell whether its log numbers show often started one that was not restarted on purpose."""
     ends = subject.restarts.ends
     if ends and ends[-1].is_intended:
         return False
@@ -271,34 +271,50 @@ def _hit(subject: _Component, effect: str, lived: float | None) -> Detection:
     lines, kubelet = _lines(exits), one_line(exits.kubelet or "", 600)
     last = component_log.last_word(lines)
     telling = component_log.telling(lines, last, use.component)
-    proofs = [EvidenceRef("file", host.host, path=use.path, text=_named(use, telling.line))]
-    reason = cure = ""
-    if subject.end is not None and subject.end.kind not in _BY_LOG:
-        reason = f"; {restart_wording.clause(subject.end, use)}"
-        cure = restart_wording.advice(subject.end, use, host.node)
-        proofs += restart_wording.proofs(host, subject.end)
-    proofs += _log_proofs(host, exits, (telling.line, last))
-    if not last and kubelet:
-        proofs.append(EvidenceRef("log", host.host, object="kubelet", text=kubelet))
+    end = _end_beside_log(subject)
+    message = f"{_message(telling.line or kubelet)}{_meaning(telling)}{_last_line(telling, last)}"
+    remedy = _remedy(use, telling, last, bool(kubelet))
+    if end is not None:
+        clause = restart_wording.clause(end, use)
+        message = f"; {clause}{restart_wording.beside(end, telling)}"
+        remedy = restart_wording.advice(end, use, host.node) or remedy
     because: tuple[str, ...] = ()
     if use.flag is not None and use.flag.value is None:
         because = ("KM105",)
     state = "is well"
     if host.control_plane and host.control_plane.kubelet_unproven:
         state = "runs"
-    message = f"{_message(telling.line or kubelet)}{_meaning(telling)}{_last_line(telling, last)}"
-    if reason:
-        message = restart_wording.beside(subject.end, telling)
     return Detection(
         f"its manifest is there and the kubelet {state}, but it"
-        f" {effect}{_starts(exits)}{_last_start(lived)}{reason}{message}",
-        tuple(proofs),
-        cure or _remedy(use, telling, last, bool(kubelet)),
+        f" {effect}{_starts(exits)}{_last_start(lived)}{message}",
+        tuple(_proofs(subject, telling, last, kubelet)),
+        remedy,
         host.host,
         host.node,
         use.component,
         because=because,
     )
+
+
+def _end_beside_log(subject: _Component) -> End | None:
+    """Return the last end, None where its log alone tells the reason."""
+    if subject.end is None or subject.end.kind in _BY_LOG:
+        return None
+    return subject.end
+
+
+def _proofs(
+    subject: _Component, telling: Telling, last: str, kubelet: str
+) -> Iterator[EvidenceRef]:
+    """Yield the arguments, what ended the component, and the lines of its log."""
+    host, use = subject.host, subject.use
+    yield EvidenceRef("file", host.host, path=use.path, text=_named(use, telling.line))
+    end = _end_beside_log(subject)
+    if end is not None:
+        yield from restart_wording.proofs(host, end)
+    yield from _log_proofs(host, subject.exits, (telling.line, last))
+    if not last and kubelet:
+        yield EvidenceRef("log", host.host, object="kubelet", text=kubelet)
 
 
 def _starts(exits: ComponentLog) -> str:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,6 @@ class ComponentRestart:
     runtime_started: float | None = None
     containers: tuple[ComponentContainer, ...] | None = None
     unread: str | None = None
-    runtime: JournalLines = field(default_factory=JournalLines)
-    kubelet: JournalLines = field(default_factory=JournalLines)
-    kernel: JournalLines = field(default_factory=JournalLines)
+    runtime: JournalLines = JournalLines()
+    kubelet: JournalLines = JournalLines()
+    kernel: JournalLines = JournalLines()
