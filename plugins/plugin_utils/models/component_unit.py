@@ -142,11 +142,11 @@ def _address(url: str) -> str:
 def _service(document: Mapping[str, Any], row: ComponentUnit, machine: _Machine) -> Service:
     unit = systemd_unit.unit(row)
     exits = _exits(row, machine)
-    kind, why = _state(row, unit, exits, machine)
+    kind, reason = _state(row, unit, exits, machine)
     refused: tuple[Refusal, ...] = ()
     if kind in DOWN or kind == systemd_unit.STOPPED:
         refused = tuple(unit_start.find_refusals(document, row, row.said))
-    return Service(row, unit, kind, why, len(exits), refused, _last(row))
+    return Service(row, unit, kind, reason, len(exits), refused, _last(row))
 
 
 def _exits(row: ComponentUnit, machine: _Machine) -> list[float]:
@@ -205,18 +205,11 @@ def _of_running(
     machine: _Machine,
 ) -> tuple[str, str]:
     """Return the state of a unit that runs, starts or stops."""
-    clock = machine.clock or 0.0
-    # A start by hand sets systemd's count to 0: what was before it is over.
-    if len(exits) >= EXITS and unit.restarts != 0 and clock - exits[-1] < LATE_SECONDS:
-        loops = sum(clock - time < LOOP_SECONDS for time in exits) >= EXITS
-        if loops and clock - exits[-1] < SHORT_SECONDS:
-            return systemd_unit.LOOPING, "it ends again and again, and systemd starts it again"
-        return RESTARTS, "it runs at the moment"
+    restarts = _of_restarts(unit, exits, machine.clock or 0.0)
+    if restarts is not None:
+        return restarts
     if state.kind == systemd_unit.STARTING:
-        since = row.begun_at
-        if since is None or machine.clock is None or clock - since < START_SECONDS:
-            return systemd_unit.STARTING, state.why
-        return HANGS, f"it has been starting for {(clock - since) / 60:.0f} minutes"
+        return _of_starting(row, state, machine)
     boot = systemd_unit.at_boot(unit)
     of_others = row.wanted_by or unit.family == "snap" or row.name == machine.of_kubelet
     if state.kind == systemd_unit.RUNNING and boot.answer == systemd_unit.NO and not of_others:
@@ -224,12 +217,37 @@ def _of_running(
     return state.kind, state.why
 
 
+def _of_restarts(
+    unit: systemd_unit.Unit, exits: Sequence[float], clock: float
+) -> tuple[str, str] | None:
+    """Return the state of a unit that systemd started again and again, else None."""
+    # A start by hand sets systemd's count to 0: what was before it is over.
+    if len(exits) < EXITS or unit.restarts == 0 or clock - exits[-1] >= LATE_SECONDS:
+        return None
+    loops = sum(clock - time < LOOP_SECONDS for time in exits) >= EXITS
+    if loops and clock - exits[-1] < SHORT_SECONDS:
+        return systemd_unit.LOOPING, "it ends again and again, and systemd starts it again"
+    return RESTARTS, "it runs at the moment"
+
+
+def _of_starting(
+    row: ComponentUnit, state: systemd_unit.State, machine: _Machine
+) -> tuple[str, str]:
+    """Return the state of a unit that is starting."""
+    if row.begun_at is None or machine.clock is None:
+        return state.kind, state.why
+    age = machine.clock - row.begun_at
+    if age < START_SECONDS:
+        return state.kind, state.why
+    return HANGS, f"it has been starting for {age / 60:.0f} minutes"
+
+
 def _of_stopped(
     row: ComponentUnit, unit: systemd_unit.Unit, state: systemd_unit.State, machine: _Machine
 ) -> tuple[str, str]:
     """Return the state of a unit that is inactive: it counts only where something needs it."""
-    needed = row.component == "etcd" and machine.etcd
-    if row.ended_at is not None or needed:
+    is_used = row.component == "etcd" and machine.etcd
+    if row.ended_at is not None or is_used:
         return state.kind, state.why
     if systemd_unit.at_boot(unit).answer == systemd_unit.YES:
         return systemd_unit.STOPPED, "it is enabled, and was not started since the boot"

@@ -56,13 +56,17 @@ def unwritable(stores: Iterable[Store]) -> list[Unwritable]:
     for store in stores:
         key: int | str = store.path if store.device is None else store.device
         groups.setdefault(key, []).append(store)
-    found = []
-    for group in groups.values():
-        why = _full(group[0])
-        if group[0].read_only or why:
-            full = not group[0].read_only
-            found.append(Unwritable(tuple(group), why if full else "is read-only", full))
-    return found
+    return [full for full in map(_unwritable, groups.values()) if full is not None]
+
+
+def _unwritable(group: list[Store]) -> Unwritable | None:
+    """Return the file system of these folders if it takes no writes."""
+    if group[0].read_only:
+        return Unwritable(tuple(group), "is read-only", False)
+    reason = _full(group[0])
+    if reason:
+        return Unwritable(tuple(group), reason, True)
+    return None
 
 
 def _full(store: Store) -> str:

@@ -31,20 +31,25 @@ LINES, KEPT, SAID = 2000, 250, 60  # of the journal: read, kept; and kept of sys
 def collect(context):
     """Return {units: rows}: how each unit is, and its journal where it does not run well."""
     names = candidates((context.data.get("instances") or {}).get("processes") or ())
-    if not names:
-        raise Absent("no unit of a control plane component")
-    context.source = "systemctl show, journalctl"
-    try:
-        blocks = systemd.show(names, PROPERTIES, context.seconds(4))
-    except command.CommandError as error:
-        raise Failed(str(error)) from error
-    rows = [row for row in (_row(blocks.get(name) or {}) for name in names) if row]
+    rows = _rows(names, context)
     if not rows:
         raise Absent("no unit of a control plane component")
+    context.source = "systemctl show, journalctl"
     for row in rows:
         if is_relevant(row, time.time()):
             row.update(_journal(row["name"], context))
     return {"units": rows}
+
+
+def _rows(names, context):
+    """Return the facts of those of these units that run a component."""
+    if not names:
+        return []
+    try:
+        blocks = systemd.show(names, PROPERTIES, context.seconds(4))
+    except command.CommandError as error:
+        raise Failed(str(error)) from error
+    return [row for row in (_row(blocks.get(name) or {}) for name in names) if row]
 
 
 def candidates(processes, folders=unit_start.DROPINS):
@@ -123,13 +128,13 @@ def is_relevant(row, now):
 
 def _journal(name, context):
     """Return {said, lines, journal_error}: systemd's own lines of a unit, and those of all."""
-    said = unit_start.systemd_lines(name, context.seconds(2), SAID, ("_PID=1",))
+    own_lines = unit_start.systemd_lines(name, context.seconds(2), SAID, ("_PID=1",))
     try:
         text = kubelet_end.read(name, context.seconds(3), LINES)
     except command.CommandError as error:
-        return {"said": said, "journal_error": str(error)}
+        return {"said": own_lines, "journal_error": str(error)}
     lines = kubelet_end.last(text.split("\n")[::-1])[-KEPT:]
     reason = None
     if os.geteuid() != 0 and not any("]: " in line for line in lines):
         reason = "denied"
-    return {"said": said, "lines": lines, "journal_error": reason}
+    return {"said": own_lines, "lines": lines, "journal_error": reason}

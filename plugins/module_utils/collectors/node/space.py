@@ -47,30 +47,33 @@ def collect(context):
 
 def places(data):
     """Return [(folder, what lies there)] of a node, by the data of other collectors."""
-    found = [(path, ETCD) for path in etcd_folders(data)]
+    folders = [(path, ETCD) for path in etcd_folders(data)]
     kubelet = data.get("kubelet")
     if kubelet:
-        found.append((pressure.root_dir(kubelet), "kubelet"))
-        found += [(path, "runtime") for path in pressure.images(kubelet)]
-    if found or data.get("component_units"):
-        found += STORES
-    return found
+        folders.append((pressure.root_dir(kubelet), "kubelet"))
+        folders += [(path, "runtime") for path in pressure.images(kubelet)]
+    if folders or data.get("component_units"):
+        folders += STORES
+    return folders
 
 
 def etcd_folders(data):
     """Return the folders of etcd's data and of its log, as its command lines name them."""
     rows = (data.get("instances") or {}).get("processes") or []
     rows = rows + ((data.get("component_units") or {}).get("units") or [])
-    named = [
-        procfs.flag(row.get("argv") or [], flag)
-        for row in rows
-        if row.get("component") == ETCD
-        for flag in ("data-dir", "wal-dir")
-    ]
-    paths = [path for path in named if path and path.startswith("/")]
+    paths = set()
+    for row in rows:
+        if row.get("component") == ETCD:
+            paths.update(_named(row.get("argv") or []))
     if not paths and os.path.isdir(os.path.join(USUAL, "member")):
-        paths = [USUAL]
-    return sorted(set(paths))
+        paths.add(USUAL)
+    return sorted(paths)
+
+
+def _named(argv):
+    """Return the folders that a command line of etcd names."""
+    values = [procfs.flag(argv, flag) or "" for flag in ("data-dir", "wal-dir")]
+    return [path for path in values if path.startswith("/")]
 
 
 def _store(path, use):

@@ -65,12 +65,9 @@ def collect(context):
 
     They are the units of the kubelet, of the runtime, and of the control plane's components.
     """
-    kubelet = (context.data.get("kubelet") or {}).get("unit") or {}
-    runtime = (context.data.get("runtime") or {}).get("units") or []
-    components = (context.data.get("component_units") or {}).get("units") or []
     names = [
         unit["name"]
-        for unit in [kubelet, *runtime, *components]
+        for unit in _units(context.data)
         if unit.get("name") and not unit.get("absent") and unit.get("active_state") not in RUNS
     ]
     names = list(dict.fromkeys(names))  # k3s.service runs a kubelet and the control plane
@@ -80,6 +77,15 @@ def collect(context):
         return {"units": every(names, context.seconds(6))}
     except CommandError as error:
         raise Failed(str(error)) from error
+
+
+def _units(data):
+    """Return the units that other collectors read."""
+    kubelet = (data.get("kubelet") or {}).get("unit") or {}
+    collected = [
+        (data.get(name) or {}).get("units") or [] for name in ("runtime", "component_units")
+    ]
+    return [kubelet, *collected[0], *collected[1]]
 
 
 def every(names, seconds=6):

@@ -27,6 +27,8 @@ _LOGS = {
     "rke2": ", in /var/lib/rancher/rke2/agent/logs/kubelet.log and below /var/log/pods",
     "k0s": ", of which each names its component",
 }
+# Of these programs the kubelet is the one with a table.
+_TABLES = dict.fromkeys(("k3s", "rke2", "k0s", "kubelite"), "kubelet")
 BEGUN = 3  # first lines of a start
 _TOOK = re.compile(r'"took":"([\d.]{1,20}[a-z]{1,2})"')
 _CRITICAL = {
@@ -153,19 +155,24 @@ def _telling(service: Service, lines: list[str]) -> Telling:
     if service.kind == component_unit.HANGS or not lines:
         errors = [line for line in lines if " level=error " in line or line.startswith("E")]
         return Telling(next(iter(errors[-1:]), ""))
-    last = component_log.last_word(lines)
-    if service.last is not None and last == lines[-1]:
-        ended = unit_journal.last(service.last)
-        last = one_line((ended.line if ended else last).partition("]: ")[2], 600) or last
-    component = service.row.component
-    if component in ("k3s", "rke2", "k0s", "kubelite"):
-        component = "kubelet"  # the one with a table that all of these run
-    telling = component_log.telling(lines, last, component)
+    component = _TABLES.get(service.row.component, service.row.component)
+    telling = component_log.telling(lines, _last_line(service, lines), component)
     if telling.reading is not None:
         return telling
     # A program that refuses a flag says so before it prints how it is used.
     begun = [Telling(line, component_log.reading(line, component)) for line in lines[:BEGUN]]
     return next((first for first in begun if first.names_cause), telling)
+
+
+def _last_line(service: Service, lines: list[str]) -> str:
+    """Return the line with which the program ended, else its last one."""
+    last = component_log.last_word(lines)
+    if service.last is None or last != lines[-1]:
+        return last
+    ended = unit_journal.last(service.last)
+    if ended is None:
+        return last
+    return one_line(ended.line.partition("]: ")[2], 600) or last
 
 
 def _message(telling: Telling) -> str:
@@ -196,9 +203,9 @@ def _slow(lines: list[str]) -> str:
 
 def _slow_line(lines: list[str]) -> str:
     for words in _SLOW:
-        found = [line for line in lines if words in line]
-        if found:
-            return found[-1]
+        matches = [line for line in lines if words in line]
+        if matches:
+            return matches[-1]
     return ""
 
 

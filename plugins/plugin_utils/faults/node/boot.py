@@ -110,6 +110,16 @@ def lost_filesystem(host: Host, document: Mapping[str, Any]) -> Iterator[CheckRe
         yield CheckResult(spaces.hits, applies=bool(spaces.hits), host=host.host, note=note)
         return
     node = model_boot.read(document)
+    hits = tuple(_lost(host, node, lost) for lost in model_boot.lost(node))
+    missing = _unknown_mounts(host, node) + spaces.missing
+    yield CheckResult(hits + spaces.hits, missing, host=host.host, note=spaces.note)
+    if contract.answer(document, Spaces).stores is None and not spaces.missing:
+        # An older release did not read what is free: only that is not judged.
+        yield unknown(Missing(host.host, "space", "not_asked"), host=host.host)
+
+
+def _unknown_mounts(host: Host, node: NodeBoot) -> tuple[Missing, ...]:
+    """Return what is missing to know which file systems are mounted, and how."""
     missing = host.missing("boot", absent_is_answer=False) + host.missing(
         "swap", absent_is_answer=False
     )
@@ -117,13 +127,7 @@ def lost_filesystem(host: Host, document: Mapping[str, Any]) -> Iterator[CheckRe
         missing = (Missing(host.host, "boot", "error"),)
     if not missing and not node.container and not model_boot.fstab_known(node):
         missing = (Missing(host.host, "swap", "error"),)
-    hits = tuple(_lost(host, node, lost) for lost in model_boot.lost(node))
-    yield CheckResult(
-        hits + spaces.hits, missing + spaces.missing, host=host.host, note=spaces.note
-    )
-    if contract.answer(document, Spaces).stores is None and not spaces.missing:
-        # An older release did not read what is free: only that is not judged.
-        yield unknown(Missing(host.host, "space", "not_asked"), host=host.host)
+    return missing
 
 
 def _spaces(host: Host, document: Mapping[str, Any]) -> CheckResult:
@@ -131,13 +135,13 @@ def _spaces(host: Host, document: Mapping[str, Any]) -> CheckResult:
     stores = contract.answer(document, Spaces).stores or ()
     missing = host.missing("space", absent_is_answer=False)
     if missing:
-        asked = tuple(item for item in missing if item.status != "not_asked")
-        return CheckResult((), asked)
-    known = _read_only_folders(host, document)
+        unanswered = tuple(item for item in missing if item.status != "not_asked")
+        return CheckResult((), unanswered)
+    read_only = _read_only_folders(host, document)
     hits = tuple(
-        _full_or_read_only(host, found)
-        for found in model_store.unwritable(stores)
-        if known.isdisjoint(store.path for store in found.stores)
+        _full_or_read_only(host, unwritable)
+        for unwritable in model_store.unwritable(stores)
+        if read_only.isdisjoint(store.path for store in unwritable.stores)
     )
     unread = [store for store in stores if store.error]
     if not unread:
@@ -161,21 +165,21 @@ def _reason(store: Store) -> str:
     return "error"
 
 
-def _full_or_read_only(host: Host, found: Unwritable) -> Detection:
-    path, name = one_line(found.stores[0].path, 120), host.node or host.host
+def _full_or_read_only(host: Host, unwritable: Unwritable) -> Detection:
+    path, name = one_line(unwritable.stores[0].path, 120), host.node or host.host
     advice = (
         "find out why: the kernel makes a file system read-only when its disk fails (journalctl"
         f" -k); findmnt -T {path} shows how it is mounted"
     )
-    if found.full:
-        advice = f"find what fills it, and make room: {_room(found, path)}"
+    if unwritable.full:
+        advice = f"find what fills it, and make room: {_room(unwritable, path)}"
     severity = None
-    if not found.severe:
+    if not unwritable.severe:
         severity = "warning"
     return Detection(
-        f"the file system of {path} of {name} {found.why}; no program can write there:"
-        f" {one_line(found.uses, 400)}",
-        (EvidenceRef("file", host.host, path=path, text=found.why),),
+        f"the file system of {path} of {name} {unwritable.why}; no program can write there:"
+        f" {one_line(unwritable.uses, 400)}",
+        (EvidenceRef("file", host.host, path=path, text=unwritable.why),),
         advice,
         host=host.host,
         node=host.node,
@@ -184,9 +188,9 @@ def _full_or_read_only(host: Host, found: Unwritable) -> Detection:
     )
 
 
-def _room(found: Unwritable, path: str) -> str:
+def _room(unwritable: Unwritable, path: str) -> str:
     """Return how space is found and freed, by what lies there."""
-    uses = {store.use for store in found.stores}
+    uses = {store.use for store in unwritable.stores}
     command = f"du -xh --max-depth=3 {path} | sort -h | tail -20 (of inodes: du -x --inodes)"
     if "run" in uses:
         command += (

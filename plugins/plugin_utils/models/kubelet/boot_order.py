@@ -27,12 +27,7 @@ def before_runtime(document: Mapping[str, Any], status: KubeletStatus) -> str:
     The kubelet stays down although the runtime runs now. One that systemd starts again (Restart=)
     needs no order.
     """
-    death = status.death
-    if death is None or not death.certain or death.cause != exit_cause.RUNTIME:
-        return ""
-    if status.state.kind not in (systemd_unit.FAILED, systemd_unit.GAVE_UP):
-        return ""
-    if not _ended_at_boot(document, death.line):
+    if not _ended_for_runtime(status) or not _ended_at_boot(document, status):
         return ""
     units = contract.answer(document, UnitStart).units
     after = next((unit.after for unit in units if unit.name == status.unit.name), None)
@@ -46,8 +41,17 @@ def before_runtime(document: Mapping[str, Any], status: KubeletStatus) -> str:
     return running[0]
 
 
-def _ended_at_boot(document: Mapping[str, Any], line: str) -> bool:
-    system, moment = contract.answer(document, System), kubelet_status.moment(line)
+def _ended_for_runtime(status: KubeletStatus) -> bool:
+    """Tell whether the runtime's absence ended a kubelet that systemd does not start again."""
+    death = status.death
+    if death is None or not death.certain or death.cause != exit_cause.RUNTIME:
+        return False
+    return status.state.kind in (systemd_unit.FAILED, systemd_unit.GAVE_UP)
+
+
+def _ended_at_boot(document: Mapping[str, Any], status: KubeletStatus) -> bool:
+    system = contract.answer(document, System)
+    moment = kubelet_status.moment(status.death.line if status.death else "")
     if moment is None or system.clock is None or system.uptime_s is None:
         return False
     return 0 <= moment - (system.clock - system.uptime_s) < BOOT_SECONDS
