@@ -991,4 +991,4 @@ def test_swap_for_which_the_kubelet_would_not_start_again_is_told_before_the_dra
     steps = planned(world)
     assert steps
     assert {step.allowed for step in steps} == {allowed}
-    assert allowed or all("swap is on (/swapfile)" in step.blocked_by for step in steps)
+    assert allowed or all("swap is on at w1 (/swapfile)" in step.blocked_by for step in steps)
