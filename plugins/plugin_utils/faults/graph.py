@@ -13,11 +13,11 @@ from . import CATALOGUE
 @cache
 def effects() -> dict[str, tuple[str, ...]]:
     """Return the codes that each fault can lead to."""
-    found: dict[str, set[str]] = {}
+    codes_by_cause: dict[str, set[str]] = {}
     for code, fault in CATALOGUE.items():
         for cause, _component in fault.explained_by:
-            found.setdefault(cause, set()).add(code)
-    return {code: tuple(sorted(codes)) for code, codes in sorted(found.items())}
+            codes_by_cause.setdefault(cause, set()).add(code)
+    return {code: tuple(sorted(codes)) for code, codes in sorted(codes_by_cause.items())}
 
 
 def explains(cause: str, component: str | None, effect: str) -> bool:

@@ -8,8 +8,9 @@ Places are computed here, so that the page needs no script and no style of its o
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .groups import Entry
 
@@ -48,31 +49,14 @@ def draw(
 ) -> Drawing | None:
     """Return the drawing of all faults that cause one or have a cause; None without any."""
     edges = _edges(entries)
-    codes = {code for edge in edges for code in edge}
-    if not codes or len(codes) > BOXES:
-        return None
     columns = _columns(edges)
-    first: dict[str, Entry] = {}
-    hosts: dict[str, set[str]] = {}
-    for entry in entries:
-        code = entry.group.first.code
-        first.setdefault(code, entry)
-        hosts.setdefault(code, set()).update(entry.group.hosts)
-    rows: dict[int, int] = {}
-    boxes = {}
-    for code in (code for code in first if code in codes):
-        column = columns[code]
-        row = rows.get(column, 0)
-        rows[column] = row + 1
-        boxes[code] = Box(
-            code,
-            _short(titles.get(code, "")),
-            first[code].group.first.severity,
-            len(hosts[code]),
-            column * COLUMN,
-            row * ROW,
-            targets.get(code, ""),
-        )
+    if not columns or len(columns) > BOXES:
+        return None
+    boxes = _boxes([entry for entry in entries if entry.group.first.code in columns], columns)
+    boxes = {
+        code: replace(box, title=_short(titles.get(code, "")), target=targets.get(code, ""))
+        for code, box in boxes.items()
+    }
     return Drawing(
         max(box.left for box in boxes.values()) + BOX_WIDTH,
         max(box.top for box in boxes.values()) + BOX_HEIGHT,
@@ -81,15 +65,33 @@ def draw(
     )
 
 
+def _boxes(entries: Sequence[Entry], columns: Mapping[str, int]) -> dict[str, Box]:
+    """Return a box for each fault, below those of its column that come before it."""
+    severities: dict[str, str] = {}
+    hosts: dict[str, set[str]] = {}
+    for entry in entries:
+        code = entry.group.first.code
+        severities.setdefault(code, entry.group.first.severity)
+        hosts.setdefault(code, set()).update(entry.group.hosts)
+    rows = Counter[int]()
+    boxes = {}
+    for code, severity in severities.items():
+        column = columns[code]
+        boxes[code] = Box(
+            code, "", severity, len(hosts[code]), column * COLUMN, rows[column] * ROW, ""
+        )
+        rows[column] += 1
+    return boxes
+
+
 def _edges(entries: Sequence[Entry]) -> list[tuple[str, str]]:
     """Return (cause, consequence) of the faults that were found."""
-    found = {entry.group.first.code for entry in entries}
-    edges = {
-        (cause, entry.group.first.code)
-        for entry in entries
-        for cause in entry.group.first.because
-        if cause in found and cause != entry.group.first.code
-    }
+    codes = {entry.group.first.code for entry in entries}
+    edges = set()
+    for entry in entries:
+        finding = entry.group.first
+        causes = codes.intersection(finding.because) - {finding.code}
+        edges |= {(cause, finding.code) for cause in causes}
     return sorted(edges)
 
 
@@ -111,7 +113,7 @@ def _short(title: str) -> str:
 
 def _path(cause: Box, effect: Box) -> str:
     """Return the line from the right side of a cause to the left side of its consequence."""
-    left, top = cause.left + BOX_WIDTH, cause.top + BOX_HEIGHT // 2
-    right, bottom = effect.left, effect.top + BOX_HEIGHT // 2
-    middle = (left + right) // 2
-    return f"M{left},{top} C{middle},{top} {middle},{bottom} {right},{bottom} {ARROW}"
+    start, top = cause.left + BOX_WIDTH, cause.top + BOX_HEIGHT // 2
+    end, bottom = effect.left, effect.top + BOX_HEIGHT // 2
+    middle = (start + end) // 2
+    return f"M{start},{top} C{middle},{top} {middle},{bottom} {end},{bottom} {ARROW}"

@@ -162,11 +162,11 @@ def _walk(
     depth: int,
 ) -> Iterator[Entry]:
     for index in children.get(parent, ()):
-        others = set(groups[index].first.because)
+        causes = set(groups[index].first.because)
         if parent is not None:
-            others.discard(groups[parent].first.code)
+            causes.discard(groups[parent].first.code)
         leads_to = tuple(groups[child] for child in children.get(index, ()))
-        yield Entry(groups[index], depth, tuple(sorted(others)), leads_to)
+        yield Entry(groups[index], depth, tuple(sorted(causes)), leads_to)
         yield from _walk(groups, children, index, depth + 1)
 
 
@@ -177,10 +177,10 @@ def _parents(groups: Sequence[Group]) -> dict[int, int]:
         by_code.setdefault(item.first.code, []).append(index)
     parents: dict[int, int] = {}
     for index, item in enumerate(groups):
+        named = [cause for code in item.first.because for cause in by_code.get(code, ())]
         candidates = [
             cause
-            for code in item.first.because
-            for cause in by_code.get(code, ())
+            for cause in named
             if _explains(groups[cause], item) and not _is_above(parents, index, cause)
         ]
         if candidates:
@@ -217,8 +217,8 @@ def _urgency(
     urgency: dict[int, Order] = {}
 
     def visit(index: int) -> Order:
-        own = finding_order(groups[index].first)
-        urgency[index] = min([own, *(visit(child) for child in children.get(index, ()))])
+        order = finding_order(groups[index].first)
+        urgency[index] = min([order, *(visit(child) for child in children.get(index, ()))])
         return urgency[index]
 
     for root in children.get(None, ()):

@@ -67,10 +67,10 @@ def identity(result: model_result.Result, run: Run) -> str:
     if len(keys) == 1:
         parts += of_cluster(keys[0], result, run)
     elif keys:
-        known = [key for key in keys if key not in (None, model_result.UNPROVEN)]
+        proven = [key for key in keys if key not in (None, model_result.UNPROVEN)]
         answered = sum(row.status == "ok" for row in result.hosts)
         parts += [
-            phrases.counted(len(known), "cluster"),
+            phrases.counted(len(proven), "cluster"),
             f"{answered} of {phrases.counted(len(result.hosts), 'host')} read",
         ]
     seconds = _seconds(run)
@@ -116,11 +116,11 @@ def checked(result: model_result.Result) -> str:
     """Return how many faults were checked, and how many were not, each reason with its number."""
     codes = {item.code for item in result.verdicts}
     parts = [f"{phrases.counted(len(codes), 'fault')} checked"]
-    left: dict[str, set[str]] = {}
+    codes_by_reason: dict[str, set[str]] = {}
     for item in result.not_judged:
         if item.code not in codes:
-            left.setdefault(_left_reason(item), set()).add(item.code)
-    ordered = sorted(left.items(), key=lambda item: (item[0] != DEEP, item[0]))
+            codes_by_reason.setdefault(_left_reason(item), set()).add(item.code)
+    ordered = sorted(codes_by_reason.items(), key=lambda item: (item[0] != DEEP, item[0]))
     parts += [f"{len(names)} {reason}" for reason, names in ordered]
     return "; ".join(parts)
 

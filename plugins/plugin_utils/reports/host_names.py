@@ -26,9 +26,9 @@ def join(names: Iterable[str], shown: int = ITEMS_SHOWN) -> str:
     ordered = sorted(set(names), key=natural)
     runs = list(_runs(ordered))
     text = ", ".join(_run_text(run) for run in runs[:shown])
-    left = sum(map(len, runs[shown:]))
-    if left:
-        return f"{text} and {left} more"
+    hidden = sum(map(len, runs[shown:]))
+    if hidden:
+        return f"{text} and {hidden} more"
     return text
 
 

@@ -416,14 +416,14 @@ def _finding_entries(
     now = headline.now(run)
     for entry in entries:
         group = entry.group
-        first, own = group.first, ids[group]
+        first, anchor = group.first, ids[group]
         page = None
-        if targets[first.code] == own and first.code in run.explanations:
+        if targets[first.code] == anchor and first.code in run.explanations:
             page = markdown.render(run.explanations[first.code])
         below = [(ids[item], _code_and_title(item.first.code, run)) for item in entry.leads_to]
         yield FindingEntry(
             first,
-            own,
+            anchor,
             entry.depth,
             conclusion.fix_label(first, run.plan),
             times.readable(groups.summary_of(group), now),

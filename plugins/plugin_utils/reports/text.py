@@ -64,18 +64,23 @@ def render(result: model_result.Result, run: Run, width: int = WIDTH, paint: Pai
         text_gaps.not_judged(
             page, [item for item in result.not_judged if item.cluster not in keys], run
         )
-    for pod_timeline in run.timelines:
-        page.gap()
-        timeline.render(page, pod_timeline)
-    for capture in run.captures:
-        page.gap()
-        scheduler_capture.render(page, capture)
+    _appendices(page, run)
     page.gap()
     compared(page, run)
     page.gap()
     _plan(page, run)
     _end(page, result, run, [entry for key in keys for entry in chains[key]])
     return page.text()
+
+
+def _appendices(page: Page, run: Run) -> None:
+    """Write the timelines and captures that the operator asked for."""
+    for pod_timeline in run.timelines:
+        page.gap()
+        timeline.render(page, pod_timeline)
+    for capture in run.captures:
+        page.gap()
+        scheduler_capture.render(page, capture)
 
 
 def _by_cluster(
@@ -153,37 +158,43 @@ def _plan(page: Page, run: Run) -> None:
     if run.plan:
         page.line("plan:")
     entries = list(_alike_steps(run, done))
-    for (text, kind, note), steps in entries[:STEPS_SHOWN]:
-        label, hosts = f"{steps[0].id} ", ""
-        if len(steps) > 1:
-            label = f"{steps[0].id} and {len(steps) - 1} more "
-            hosts = host_names.counted(step.host or "" for step in steps) + ": "
-        page.prose(hosts + text, label=label, kind=kind)
-        if note:
-            page.prose(f"note: {note}", indent=4)
-        if run.diffs:
-            for line in steps[0].diff.splitlines():
-                page.line(f"    {line}")
-    left = sum(len(steps) for _told, steps in entries[STEPS_SHOWN:])
-    if left:
-        page.prose(f"and {phrases.counted(left, 'step')} more, all in report.json")
+    for text, steps in entries[:STEPS_SHOWN]:
+        _steps(page, text, steps, run.diffs)
+    hidden = sum(len(steps) for _text, steps in entries[STEPS_SHOWN:])
+    if hidden:
+        page.prose(f"and {phrases.counted(hidden, 'step')} more, all in report.json")
+
+
+def _steps(page: Page, step_text: tuple[str, str, str], steps: Sequence[Step], diffs: bool) -> None:
+    """Write steps that differ only in their host."""
+    text, kind, note = step_text
+    label, hosts = f"{steps[0].id} ", ""
+    if len(steps) > 1:
+        label = f"{steps[0].id} and {len(steps) - 1} more "
+        hosts = host_names.counted(step.host or "" for step in steps) + ": "
+    page.prose(hosts + text, label=label, kind=kind)
+    if note:
+        page.prose(f"note: {note}", indent=4)
+    if diffs:
+        for line in steps[0].diff.splitlines():
+            page.line(f"    {line}")
 
 
 def _alike_steps(
     run: Run, done: Mapping[str, Mapping[str, str]]
 ) -> Iterator[tuple[tuple[str, str, str], list[Step]]]:
-    def told(step: Step) -> tuple[str, str, str]:
+    def text(step: Step) -> tuple[str, str, str]:
         return _step_text(step, run, done)
 
     if run.diffs:
-        yield from ((told(step), [step]) for step in run.plan)
+        yield from ((text(step), [step]) for step in run.plan)
     elif run.mode in phrases.OBSERVES:
         alike: dict[tuple[str, str, str], list[Step]] = {}
         for step in run.plan:
-            alike.setdefault(told(step), []).append(step)
+            alike.setdefault(text(step), []).append(step)
         yield from alike.items()
     else:
-        yield from ((key, list(steps)) for key, steps in groupby(run.plan, key=told))
+        yield from ((key, list(steps)) for key, steps in groupby(run.plan, key=text))
 
 
 def _step_text(step: Step, run: Run, done: Mapping[str, Mapping[str, str]]) -> tuple[str, str, str]:
@@ -260,10 +271,6 @@ def _differential(
         page.prose(text, label=label, kind=verdict, hang=17)
 
 
-def _is_silence(entry: groups.Entry) -> bool:
-    return entry.group.first.code == NO_ANSWER
-
-
 def _silent(
     page: Page, hosts: Sequence[model_result.HostRow], entries: Sequence[groups.Entry]
 ) -> None:
@@ -271,15 +278,7 @@ def _silent(
 
     A finding about a host has its error already.
     """
-    told = {host for entry in entries for host in entry.group.hosts if _is_silence(entry)}
-    names_by_error: dict[tuple[str, str], list[str]] = {}
-    for row in hosts:
-        reason = groups.without_addresses(row.reason)
-        if row.status == "not_asked" or row.host in told:
-            reason = ""
-        if row.status != "ok":
-            names_by_error.setdefault((row.status, reason), []).append(row.host)
-    errors = sorted(names_by_error.items(), key=lambda item: (-len(item[1]), item[0]))
+    errors = _connection_errors(hosts, entries)
     for (status, reason), names in errors[: text_gaps.ERRORS_SHOWN]:
         title = phrases.WORDS.get(status, status)
         if status == "unreachable":
@@ -291,3 +290,19 @@ def _silent(
     rest = [name for _error, names in errors[text_gaps.ERRORS_SHOWN :] for name in names]
     if rest:
         page.prose(f"other errors, all in report.json: {host_names.join(rest)}", indent=0)
+
+
+def _connection_errors(
+    hosts: Sequence[model_result.HostRow], entries: Sequence[groups.Entry]
+) -> list[tuple[tuple[str, str], list[str]]]:
+    """Return (status, error) of hosts that did not answer with their names, most hosts first."""
+    silences = [entry.group for entry in entries if entry.group.first.code == NO_ANSWER]
+    reported = {host for group in silences for host in group.hosts}
+    names_by_error: dict[tuple[str, str], list[str]] = {}
+    for row in hosts:
+        reason = groups.without_addresses(row.reason)
+        if row.status == "not_asked" or row.host in reported:
+            reason = ""
+        if row.status != "ok":
+            names_by_error.setdefault((row.status, reason), []).append(row.host)
+    return sorted(names_by_error.items(), key=lambda item: (-len(item[1]), item[0]))

@@ -31,8 +31,8 @@ def _parsed(match: re.Match[str]) -> datetime | None:
     if offset == "Z":
         offset = "+0000"
     try:
-        found = datetime.strptime(match[2] + offset, "%Y-%m-%dT%H:%M:%S%z")
-        return found.astimezone(timezone.utc)
+        time = datetime.strptime(match[2] + offset, "%Y-%m-%dT%H:%M:%S%z")
+        return time.astimezone(timezone.utc)
     except (ValueError, OverflowError):
         return None
 

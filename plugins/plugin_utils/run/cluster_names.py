@@ -20,7 +20,7 @@ _CLUSTER_NAME = re.compile(r"^clusterName:[ ]*[\"']?([^\s\"'#]{1,63})", re.MULTI
 
 
 def names(
-    clusters: Iterable[Cluster], given: Mapping[str, str] | None = None
+    clusters: Iterable[Cluster], name_by_host: Mapping[str, str] | None = None
 ) -> dict[str | None, str]:
     """Return the name of each cluster that has one, by its key in reports.
 
@@ -28,20 +28,20 @@ def names(
 
     Args:
         clusters: of the run.
-        given: the operator's name for the cluster of a host.
+        name_by_host: the operator's name for the cluster of a host.
     """
-    found = {
-        cluster.key[:KEY_DIGITS]: _given(cluster, given or {}) or _of_kubeadm(cluster)
+    names_by_key = {
+        cluster.key[:KEY_DIGITS]: _given(cluster, name_by_host or {}) or _of_kubeadm(cluster)
         for cluster in clusters
         if cluster.key
     }
-    used = Counter(found.values())
-    return {key: _unique(name, key, used[name]) for key, name in found.items() if name}
+    used = Counter(names_by_key.values())
+    return {key: _unique(name, key, used[name]) for key, name in names_by_key.items() if name}
 
 
-def _given(cluster: Cluster, given: Mapping[str, str]) -> str:
-    hosts = (host.host for host in cluster.hosts)
-    return next((given[host] for host in hosts if host in given), given.get(EVERY_HOST, ""))
+def _given(cluster: Cluster, name_by_host: Mapping[str, str]) -> str:
+    names = (name_by_host.get(host.host) for host in cluster.hosts)
+    return next(filter(None, names), name_by_host.get(EVERY_HOST, ""))
 
 
 def _unique(name: str, key: str, clusters: int) -> str:

@@ -13,11 +13,11 @@ MAX_BYTES = 100_000
 
 def texts(folder: str, codes: Iterable[str]) -> dict[str, str]:
     """Return the page of each fault in Markdown, without those that cannot be read."""
-    found = {}
+    pages = {}
     for code in sorted(set(codes)):
         try:
             with (Path(folder) / f"{code}.md").open(encoding="utf-8") as file:
-                found[code] = file.read(MAX_BYTES)
+                pages[code] = file.read(MAX_BYTES)
         except (OSError, ValueError):
             continue
-    return found
+    return pages

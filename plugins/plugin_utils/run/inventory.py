@@ -181,13 +181,13 @@ class Hosts:
     def cluster_names(self) -> dict[str, str]:
         """Return {host: name of its cluster} of the hosts that have kubemend_cluster_name."""
         name = "kubemend_cluster_name"
-        found = {}
+        names = {}
         for host in self.asked:
             if self._has(host, name):
                 value = check({name: self._own(host, name)}).cluster_name
                 if value is not None:
-                    found[host] = value
-        return found
+                    names[host] = value
+        return names
 
     def _has(self, host: str, name: str) -> bool:
         return name in self._above or name in self._given[host]
