@@ -18,7 +18,7 @@ EXAMPLE = "examples/two-leaders"
 # The command of the shown report; `tests.gate.stages.install` compares it with a real run.
 INSTALLED = "~/.ansible/collections/ansible_collections/kubemend/remediation"
 COMMAND = f"ansible-playbook kubemend.remediation.replay -e kubemend_evidence={INSTALLED}/{EXAMPLE}"
-MAX_SHOWN_LINES = 28
+CONSEQUENCES = "  leads to:"  # the first finding and its fix stand before it
 # What differs from run to run.
 CHANGING = re.compile(
     r"\d{8}T\d{6}Z-[0-9a-f]{6}|\b[0-9.]+ s\b|20\d\d-\d\d-\d\d[T ][0-9:]+(?:Z| UTC)"
@@ -53,9 +53,7 @@ def _report() -> str:
 def shortened(text: str) -> str:
     """Return the command and a part of a report, with … for what changes or is left out."""
     lines = [CHANGING.sub("…", line) for line in text.rstrip().splitlines()]
-    shown = lines[:MAX_SHOWN_LINES]
-    while shown and shown[-1]:
-        shown.pop()
+    shown = lines[: lines.index(CONSEQUENCES)]
     last = re.sub(r"report: .*", "report: …", lines[-1])
     return "\n".join([f"$ {COMMAND}", "…", *shown, "…", last, "…"])
 

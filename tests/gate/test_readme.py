@@ -13,6 +13,7 @@ run 20261126T181645Z-2554f9, 2026-11-26T18:16:45Z, replay: changes nothing, 3.1 
 CRITICAL KM101 m2 kube-scheduler: leader election is off
   pid 10103: kube-scheduler
 """
+    + "  leads to:\n"
     + "".join(f"\nline {number}\n" for number in range(20))
     + """
 kubemend: 4 hosts, 2 critical, 1 warning, 0 unknown; report: /tmp/somewhere

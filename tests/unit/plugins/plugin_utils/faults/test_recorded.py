@@ -110,10 +110,10 @@ WITHOUT_RECORD: dict[str, dict[str, str]] = {
         ("present", "clear"),
         "recorded before repeated_errors was read; node/test_repeated_errors.py has them",
     ),
-    "KM116": {
-        "present": "components of recorded clusters are static pods; test_services.py has units",
-        "clear": "components of recorded clusters are static pods; test_services.py has units",
-    },
+    "KM116": dict.fromkeys(
+        ("present", "clear"),
+        "components of recorded clusters are static pods; control_plane/test_services.py has units",
+    ),
     "KM201": {"unknown": "no lab runs a vendor's build; scheduling/test_lost_nodes.py has some"},
     "KM225": {
         "present": "recorded clusters have no such pods; scheduling/test_unschedulable.py has them"
