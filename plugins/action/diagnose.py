@@ -17,6 +17,7 @@ from typing import Any
 from ansible.plugins.action import ActionBase
 from ansible.release import __version__
 from ansible.utils import color
+from ansible.utils.display import Display
 
 from ..module_utils.shared.version import TOOL_VERSION
 from ..plugin_utils.bundle import writer
@@ -40,9 +41,19 @@ from ..plugin_utils.reports import (
 )
 from ..plugin_utils.reports.run_info import Run, Symptom, exit_of, last_line, summary
 from ..plugin_utils.reports.text_page import Paint, plain
-from ..plugin_utils.run import cluster_lock, console, inventory, run_files, run_plan
+from ..plugin_utils.run import (
+    cluster_lock,
+    cluster_names,
+    command_line,
+    console,
+    fault_pages,
+    inventory,
+    run_files,
+    run_plan,
+)
 from ..plugin_utils.run.report_dir import FACES, remove_face, write_patches
-from ..plugin_utils.run.settings import DEFAULT_FORMATS, FAIL_ON, FORMATS, SettingsError
+from ..plugin_utils.run.settings import SettingsError
+from ..plugin_utils.run.variables import DEFAULT_FORMATS, FAIL_ON, FORMATS
 from ..plugin_utils.safe_io import atomic_file
 
 SPEC = {
@@ -83,16 +94,17 @@ SPEC = {
     "bundle": {"type": "path"},
     "bundle_anonymous": {"type": "bool", "default": False},
     "compare_to": {"type": "path"},
+    "cluster_names": {"type": "dict", "default": {}},
     "hosts": {"type": "dict", "default": {}},
     "api_hosts": {"type": "list", "elements": "str", "default": []},
     "outside": {"type": "dict", "default": {}},
 }
 COLOURS = {
     "critical": "bright red",
-    "warning": "bright purple",
+    "warning": "bright yellow",
     "info": "cyan",
     "present": "bright red",
-    "unknown": "yellow",
+    "unknown": "bright purple",
     "clear": "green",
     "good": "green",
 }
@@ -209,7 +221,10 @@ def _evaluate(args: dict[str, Any]) -> _Evaluation:
         planned = run_plan.plan_of(args, judged, clusters)
     if args["mode"] != "replay":
         observes = args["mode"] == "observe"
-        findings = (run_plan.with_command(item, planned, observes) for item in judged.findings)
+        hosts = command_line.options()
+        findings = (
+            run_plan.with_command(item, planned, observes, hosts) for item in judged.findings
+        )
         judged = replace(judged, findings=tuple(findings))
     return _Evaluation(result, judged, clusters, planned, tuple(unread))
 
@@ -260,6 +275,10 @@ def _run(
         pages=_pages(),
         faults=_codes(args),
         outside=tuple((name, str(row["reason"])) for name, row in args["outside"].items()),
+        cluster_names=cluster_names.names(clusters, args["cluster_names"]),
+        verbose=Display().verbosity > 0,
+        evidence_time=max((item.collected_at for item in clusters), default=""),
+        explanations=_explanations(judged),
     )
 
 
@@ -283,6 +302,10 @@ def _pages() -> str:
     if PAGES.is_dir():
         return str(PAGES)
     return ""
+
+
+def _explanations(judged: model_result.Result) -> dict[str, str]:
+    return fault_pages.texts(str(PAGES), {finding.code for finding in judged.findings})
 
 
 def _write_reports(formats: list[str], judged: model_result.Result, run: Run) -> None:

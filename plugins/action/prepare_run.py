@@ -20,6 +20,7 @@ from ..plugin_utils.faults import CATALOGUE, symptoms
 from ..plugin_utils.faults.base import Fault
 from ..plugin_utils.models import limits as model_limits
 from ..plugin_utils.reports import diff as report_diff
+from ..plugin_utils.run.cluster_names import EVERY_HOST
 from ..plugin_utils.run.inventory import Hosts, play_of, templated
 from ..plugin_utils.run.report_dir import FACES, ReportFolder, absolute, remove_face
 from ..plugin_utils.run.settings import PREFIX, Settings, SettingsError, check, without_effect
@@ -113,6 +114,7 @@ class ActionModule(ActionBase):
             "mode": mode,
             "control_plane_hosts": hosts.control_plane,
             "groups": hosts.groups,
+            "cluster_names": hosts.cluster_names(),
             **_profile(hosts, args),
         }
 
@@ -203,9 +205,16 @@ class ActionModule(ActionBase):
             "mode": "replay",
             "pattern": "localhost",
             "evidence": [absolute(path) for path in settings.evidence],
+            "cluster_names": _replayed_name(settings),
             "control_plane_hosts": [],
             "groups": {},
         }
+
+
+def _replayed_name(settings: Settings) -> dict[str, str]:
+    if settings.cluster_name is None:
+        return {}
+    return {EVERY_HOST: settings.cluster_name}
 
 
 def _input_error(sentence: str) -> dict[str, Any]:

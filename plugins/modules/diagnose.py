@@ -188,6 +188,12 @@ options:
         and unchanged, and O(fail_on) counts only what
         is new.
     type: path
+  cluster_names:
+    description:
+      - The name of the cluster of each host that has C(kubemend_cluster_name); the empty name
+        stands for every host.
+    type: dict
+    default: {}
   hosts:
     description:
       - Every host of the run, with its roles (C(control_plane), C(node)), as

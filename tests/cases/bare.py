@@ -18,6 +18,9 @@ NOTHING_OF = {
     "component_end": (
         "no static pod of a component, or each of them runs and was not started of late"
     ),
+    "component_restart": (
+        "no static pod of a component, or each of them runs and was not started of late"
+    ),
     "etcd": "neither an API server nor etcd runs here",
     "scheduler_log": "none of kube-scheduler runs here",
     "api_way": "no kubeconfig of a kubelet that names a server",

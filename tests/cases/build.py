@@ -29,6 +29,7 @@ from . import (
     room,
     runtimes,
     selinux,
+    services,
     units,
 )
 from .cluster import BuildError, Evidence
@@ -129,6 +130,7 @@ MACROS: dict[str, Step] = {
     "kubelet_down": units.kubelet_down,
     "kubelet_started": units.kubelet_started,
     "journal": units.journal,
+    "component_unit": services.component_unit,
     "component_ended": control_plane.component_ended,
     "component_gone": control_plane.gone,
     "api_down": control_plane.api_down,

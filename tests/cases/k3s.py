@@ -15,6 +15,7 @@ NONE_HERE = (
     "manifests",
     "component_http",
     "component_end",
+    "component_restart",
     "etcd",
     "scheduler_log",
     "api_way",

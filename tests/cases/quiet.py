@@ -106,6 +106,8 @@ def _logs(evidence: Evidence, name: str) -> None:
     evidence.data(name, "kubelet_log")["lines"] = []
     evidence.answer(name, "kubelet_end", "absent", "the kubelet runs")
     evidence.answer(name, "component_end", "absent", "each of them runs")
+    evidence.answer(name, "component_restart", "absent", "each of them runs")
+    evidence.answer(name, "component_units", "absent", "no unit of a control plane component")
     evidence.answer(name, "unit_start", "absent", "kubelet and runtime run")
     evidence.answer(name, "journal", "absent", "/var/lib/kubemend does not exist")
     evidence.data(name, "kubelet")["unit"]["n_restarts"] = 0
@@ -125,6 +127,7 @@ def _room(evidence: Evidence, name: str) -> None:
         cgroups={"memory": 300},
     )
     evidence.answer(name, "largest", "absent", "nothing is nearly used up")
+    evidence.data(name, "space").update(folders=[], stores=[])
 
 
 def _runtime(evidence: Evidence, name: str) -> None:

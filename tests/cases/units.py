@@ -143,4 +143,5 @@ def as_started(unit: dict[str, Any], now: float) -> dict[str, Any]:
         "paths": [],
         "needs": [],
         "said": [],
+        "after": None,
     }

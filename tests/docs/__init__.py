@@ -60,10 +60,12 @@ def pages() -> dict[Path, str]:
         evidence_schema,
         faults,
         guide,
+        installers,
         readme,
         rights,
         roles,
         symptoms,
+        variables,
         verification,
     )
 
@@ -78,8 +80,11 @@ def pages() -> dict[Path, str]:
         found[docs / "symptoms" / f"{symptom.name}.md"] = symptoms.page(
             symptom, catalogue, repaired
         )
-    found[ROOT / "README.md"] = readme.page(catalogue, all_symptoms, repaired)
+    found[ROOT / "README.md"] = readme.page(all_symptoms)
+    found.update(variables.role_specs())
     found.update(roles.pages())
+    found[variables.PAGE] = variables.page()
+    found[installers.PAGE] = installers.page()
     found[docs / "rights.md"] = rights.page()
     found[docs / "verification.md"] = verification.page()
     schema = docs / "schema" / "evidence-1.json"

@@ -48,7 +48,7 @@ BLOCKS = {
     "related": "Related faults",
 }
 BLOCK = re.compile(r"<!-- generated: begin (\w+) -->\n.*?\n<!-- generated: end -->", re.DOTALL)
-UNDO = "[What can be undone, and how](../../README.md#undoing-a-repair)."
+UNDO = "[What can be undone, and how](../undo.md)."
 
 
 def index(catalogue, repaired) -> str:

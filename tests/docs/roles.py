@@ -5,43 +5,33 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import yaml
 
-from tests.docs import ROOT, between
+from tests.docs import between, variables
 
 
 def pages() -> Iterator[tuple[Path, str]]:
-    for role in sorted((ROOT / "roles").iterdir()):
-        yield role / "README.md", between(role / "README.md", "variables", _variables(role))
+    """Yield the README of each role with its table."""
+    for path, text in variables.role_specs():
+        readme = path.parents[1] / "README.md"
+        yield readme, between(readme, "variables", _table(text))
 
 
-def _variables(role: Path) -> str:
-    """Return the table of a role's variables, as its argument_specs have them."""
-    options = yaml.safe_load((role / "meta" / "argument_specs.yml").read_text(encoding="utf-8"))[
-        "argument_specs"
-    ]["main"]["options"]
-    rows = []
-    for name, option in sorted(options.items()):
-        meaning = _meaning(option["description"])
-        rows.append(f"| `{name}` | {_default(option.get('default'))} | {meaning} |")
+def _table(specs: str) -> str:
+    """Return the table of a role's variables, as its argument specs have them."""
+    options = yaml.safe_load(specs)["argument_specs"]["main"]["options"]
+    rows = [
+        f"| `{name}` | {variables.default(option.get('default'))} |"
+        f" {_meaning(option['description'])} |"
+        for name, option in options.items()
+    ]
     return "\n".join(["| variable | default | meaning |", "|---|---|---|", *rows])
 
 
-def _default(value: object) -> str:
-    if value is None:
-        return "—"
-    if isinstance(value, str):
-        return f"`{value}`"
-    return f"`{json.dumps(value)}`"
-
-
-def _meaning(description: str | list[str]) -> str:
+def _meaning(description: str) -> str:
     """Return a description with its markup as code."""
-    if isinstance(description, list):
-        description = " ".join(description)
     return re.sub(r"[A-Z]+[(]([^)]*)[)]", r"`\1`", description)

@@ -25,7 +25,15 @@ SITE = machine.OUTPUT.parent / "site"
 SOURCE, HTML = SITE / "source", SITE / "html"
 NAME = "kubemend.remediation"
 # What a reader of the site needs of the checkout beside docs/, as the pages link it.
-PAGES = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "LICENSE")
+PAGES = (
+    "README.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "CODE_OF_CONDUCT.md",
+    "MAINTAINERS.md",
+    "CHANGELOG.md",
+    "LICENSE",
+)
 CONF = """
 project = "kubemend.remediation"
 copyright = "kubemend contributors"
@@ -60,9 +68,16 @@ kubemend.remediation
 
    Overview <README>
    docs/quickstart
+   docs/variables
    docs/rights
    docs/faults
    docs/reports
+   docs/exit-codes
+   docs/repairs
+   docs/undo
+   docs/installers
+   docs/filters
+   docs/faq
    docs/cases
    docs/timeline
    docs/capture
@@ -100,14 +115,23 @@ kubemend.remediation
    :caption: The project
    :maxdepth: 1
 
+   docs/versioning
    docs/architecture
    docs/decisions/README
    docs/trust
    docs/performance
    docs/verification
    CONTRIBUTING
+   MAINTAINERS
+   CODE_OF_CONDUCT
    SECURITY
    CHANGELOG
+
+.. toctree::
+   :hidden:
+   :glob:
+
+   docs/dev/*
 """
 # Labels of ansible-core's own documentation that plugin pages refer to: its address is known, its
 # inventory is not fetched.

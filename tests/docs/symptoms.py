@@ -193,7 +193,7 @@ def _highest_risk(steps) -> str:
     highest = max(faults.step_risk(fault) for fault in steps)
     return (
         f"- The highest risk that a step of it can have is {highest} ([what is"
-        " done](../../README.md#what-it-changes-on-a-node))."
+        " done](../repairs.md#what-is-repaired))."
     )
 
 
@@ -249,10 +249,7 @@ def _undo(symptom, catalogue, repaired) -> list[str]:
         ),
         "```",
         "",
-        (
-            "[What it brings back, what it leaves and what it"
-            " refuses](../../README.md#undoing-a-repair)."
-        ),
+        ("[What it brings back, what it leaves and what it refuses](../undo.md)."),
         *(["", *notes] if notes else []),
     ]
 

@@ -19,9 +19,6 @@ from dataclasses import replace
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers.node import (
     runtime,
 )
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.control_plane import (
-    static_pods,
-)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.kubelet import exit_cause
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import (
     component_log,
@@ -240,7 +237,7 @@ def _of_pod(row: Row, line: str) -> str:
 
 def of_pod(component: str, line: str) -> tuple[str, str]:
     """Return the class and the keys of a static pod's last line, as the finding tells it."""
-    last = static_pods.last_word([line])
+    last = component_log.last_word([line])
     telling = component_log.telling([line], last, component)
     if telling.reading is None:
         return UNKNOWN, ""

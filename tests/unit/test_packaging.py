@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import fnmatch
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import settings
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import settings, variables
 
 ROOT = Path(settings.__file__).parents[3]
 # The view of the checkout that Ansible has holds only what is installed.
@@ -26,10 +27,10 @@ CHECKOUT_ROOT = Path(__file__).resolve().parents[2]
 MODULES = {path.stem: path for path in sorted((ROOT / "plugins" / "modules").glob("*.py"))}
 ROLES = sorted((ROOT / "roles").iterdir())
 ALLOWED = {
-    "kubemend_report_formats": settings.FORMATS,
-    "kubemend_allow": settings.REFUSALS,
-    "kubemend_fail_on": settings.FAIL_ON,
-    "kubemend_capture_components": settings.COMPONENTS,
+    "kubemend_report_formats": variables.FORMATS,
+    "kubemend_allow": variables.REFUSALS,
+    "kubemend_fail_on": variables.FAIL_ON,
+    "kubemend_capture_components": variables.COMPONENTS,
 }
 
 
@@ -212,6 +213,33 @@ def test_the_artefact_has_the_tables_of_messages():
     ignored = load(ROOT / "galaxy.yml")["build_ignore"]
     assert names
     assert not [name for name in names for pattern in ignored if fnmatch.fnmatch(name, pattern)]
+
+
+LINK = re.compile(r"(?<!!)\[[^\]\n]+\]\(([^)\s]+)\)")
+
+
+def test_links_of_the_artefact_lead_to_what_it_holds():
+    ignored = [*load(ROOT / "galaxy.yml")["build_ignore"], "galaxy.yml"]
+    lost = []
+    for page in (path for path in shipped() if path.suffix == ".md"):
+        text = "\n".join(outside_checkout(page.read_text(encoding="utf-8")))
+        for target in LINK.findall(text):
+            path, _hash, _anchor = target.partition("#")
+            if not path or "://" in path:
+                continue
+            there = Path(os.path.normpath(page.relative_to(ROOT).parent / path)).as_posix()
+            kept = not any(fnmatch.fnmatch(there, pattern) for pattern in ignored)
+            if not (kept and (CHECKOUT_ROOT / there).exists()):
+                lost.append(f"{page.relative_to(ROOT)}: {target}")
+    assert not lost, "\n".join(lost)
+
+
+def test_the_readme_is_short_and_begins_with_the_installation():
+    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= 180
+    headings = [line for line in lines if line.startswith("## ")]
+    assert headings[0] == "## Install"
+    assert headings[-1] == f"## {CHECKOUT}"
 
 
 def outside_checkout(text: str) -> Iterator[str]:

@@ -24,7 +24,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import (
     symptoms,
 )
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import settings
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import settings, variables
 from tests import schemas
 from tests.unit.plugins.plugin_utils.faults.test_recorded import FOLDER as RECORDED
 from tests.unit.support.alone import interpreter
@@ -337,7 +337,7 @@ def test_a_role_is_the_flow_of_the_playbooks_with_its_faults_and_risk_fixed(role
         "argument_specs"
     ]["main"]["options"]
     for name, option in options.items():
-        default = settings.VARIABLES[name].default
+        default = variables.VARIABLES[name].default
         assert option.get("default") == (
             list(default) if isinstance(default, tuple) else default
         ), name

@@ -106,6 +106,7 @@ COLLECTORS = (
     _node("instances"),
     _node("component_http", timeout=20, needs=("instances",), components=ELECTING),
     _node("component_end", timeout=8, needs=("kubelet", "manifests", "instances")),
+    _node("component_units", needs=("instances",)),
     _node(
         "scheduler_log",
         timeout=8,
@@ -122,15 +123,21 @@ COLLECTORS = (
     _node("kubelet_log", tier=DEEP, needs=("kubelet",)),
     _node("kubelet_end", needs=("kubelet",)),
     _node("runtime", timeout=8, needs=("kubelet",), asks=True),
+    _node(
+        "component_restart",
+        timeout=12,
+        needs=("kubelet", "manifests", "instances", "runtime"),
+    ),
     _node("cri", timeout=8, needs=("runtime",)),
     _node("cni", timeout=8, needs=("kubelet", "runtime", "cri")),
-    _node("unit_start", timeout=8, needs=("kubelet", "runtime")),
+    _node("unit_start", timeout=8, needs=("kubelet", "runtime", "component_units")),
     _node("api_way", needs=("kubelet",)),
+    _node("repeated_errors", timeout=8, needs=("kubelet", "runtime", "instances")),
     _node("descriptors", tier=DEEP, timeout=20, follows="limits"),
     _node("pressure", timeout=5, needs=("kubelet",)),
     _node("largest", tier=DEEP, timeout=15, needs=("kubelet", "pressure"), follows="pressure"),
     _node("hangs", tier=DEEP, timeout=10),
-    _node("space", tier=DEEP, timeout=5),
+    _node("space", timeout=5, needs=("kubelet", "instances", "component_units")),
     _node("journal", path="/var/lib/kubemend"),
 )
 API_COLLECTORS = tuple(_cluster(name) for name in collector_names.CLUSTER)

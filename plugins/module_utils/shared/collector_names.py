@@ -27,6 +27,11 @@ NODE = {
         "the end of the log of a component that a static pod should run and that does not"
         " run or was started of late"
     ),
+    "component_units": (
+        "the units of systemd that run control plane components (etcd.service, kube-*.service and"
+        " those of k3s, RKE2, k0s and microk8s), and the end of the journal of one that does not"
+        " run or that systemd started again of late"
+    ),
     "scheduler_log": (
         "the order in which the scheduler saw nodes come and go, as far as its log has it"
         " (--v=2 and higher, of versions that may lose nodes)"
@@ -73,6 +78,11 @@ NODE = {
         "the container runtime that the kubelet uses: its units, its socket, and whether it"
         " takes a connection and a call of the CRI there"
     ),
+    "component_restart": (
+        "how containers of control plane components ended in the last hour, where one does not run"
+        " or was started of late: what the runtime has of them, and lines of the journals of"
+        " runtime, kubelet and kernel"
+    ),
     "cri": (
         "what the container runtime says of itself: version, cgroup driver, network, sandboxes, a"
         " few values of its configuration, and the lines of the files that set them"
@@ -82,12 +92,17 @@ NODE = {
         " addresses that host-local reserved, against the runtime's sandboxes"
     ),
     "unit_start": (
-        "what systemd checks before it starts a unit of the kubelet or its runtime that does"
-        " not run: conditions, paths, the units that it needs, and what it said of them"
+        "what systemd checks before it starts a unit of the kubelet, its runtime or the control"
+        " plane that does not run: conditions, paths, the units that it needs, and what it said of"
+        " them"
     ),
     "api_way": (
         "whether the node reaches the API server of its kubelet's kubeconfig: name,"
         " connection and certificate"
+    ),
+    "repeated_errors": (
+        "errors that the kubelet, its runtime and control plane components that run logged again"
+        " and again in the last ten minutes: the most frequent ones, without secrets"
     ),
     "descriptors": (
         "who holds inotify instances, watches, open files and threads, by /proc/*/fd and"
@@ -105,7 +120,10 @@ NODE = {
         "processes in state D that do not go on for four seconds, mounts of remote file systems"
         " that do not answer, and parents of many zombies"
     ),
-    "space": "what is free where the components' logs and this collection's journal lie",
+    "space": (
+        "what is free on the file systems of etcd, the kubelet, the runtime, /run, logs and this"
+        " collection's journal, and whether they are read-only"
+    ),
     "journal": (
         "what earlier runs changed on this node, what they left unfinished, and who holds its lock"
     ),

@@ -35,3 +35,19 @@ ROLES = (
     ("ssh.service", "sshd"),
     ("sshd.service", "sshd"),
 )
+# Units of the control plane by their names: their program is a script, or a distribution's own.
+CONTROL_PLANE = {
+    "etcd.service": "etcd",
+    "etcd2.service": "etcd",
+    "etcd3.service": "etcd",
+    "etcd-member.service": "etcd",
+    "kube-etcd.service": "etcd",
+    "kube-apiserver.service": "kube-apiserver",
+    "kube-controller-manager.service": "kube-controller-manager",
+    "kube-scheduler.service": "kube-scheduler",
+    "k3s.service": "k3s",
+    "rke2-server.service": "rke2",
+    "k0scontroller.service": "k0s",
+    "snap.microk8s.daemon-kubelite.service": "kubelite",
+    "snap.microk8s.daemon-k8s-dqlite.service": "k8s-dqlite",
+}

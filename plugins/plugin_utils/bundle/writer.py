@@ -206,6 +206,7 @@ def _report(case: Case, packed: Mapping[str, bytes], anonymizer: Anonymizer | No
         notices=tuple(clean(list(case.run.notices))),
         timelines=timelines,
         report_dir="",
+        cluster_names={},
         captures=(),
         compared=None,
         outside=(),

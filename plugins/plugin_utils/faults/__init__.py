@@ -16,6 +16,8 @@ from .control_plane import (
     leader_election,
     manifests,
     members,
+    restarts,
+    services,
     static_pods,
     writes_refused,
 )
@@ -32,6 +34,7 @@ from .node import (
     kubelet_down,
     kubelet_unit,
     network,
+    repeated_errors,
     swap,
     taints,
 )

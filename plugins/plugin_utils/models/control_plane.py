@@ -67,6 +67,8 @@ class FileUse:
     version: tuple[int, int] | None
     usual: bool
     tag: str | None = None
+    probes: tuple[tuple[str, str], ...] = ()
+    memory_limit: str = ""
 
 
 @dataclass(frozen=True)
@@ -283,6 +285,8 @@ def _use(
         container.version,
         usual,
         container.tag,
+        tuple(container.probes.items()),
+        container.memory_limit,
     )
 
 

@@ -28,6 +28,14 @@ _JSON_FIELD = re.compile(r'"(msg|error)":("(?:[^"\\]|\\.)*)"?')
 _WAITED_FOR = frozenset(("credential", "network", "dependency", "api", "runtime"))
 _WORDS = ("Error: ", "error: ", "panic: ", "fatal error: ")
 _INFORMATION = re.compile(r'I\d{4} |.*"level":"(?:info|debug)"|.* level=(?:info|debug) ')
+# The phrases by which a program of Kubernetes, etcd or Go logs that it exits.
+_LAST = re.compile(
+    r"F\d{4} |E\d{4} .*(?:command failed|failed to run|Failed to run)|[Ee]rror: |panic: |fatal"
+    r" error: |unknown (?:shorthand )?flag|"
+    r'.*"level":"(?:fatal|panic)"'
+)
+# A component that cannot renew its lock ends itself, so that another one leads.
+_LOST = re.compile(r"leader ?election lost|[Ff]ailed to renew lease|leaderelection\.go.*lost")
 # Of a client of the component, which does not end it.
 _OF_CLIENTS = re.compile(
     r"Unable to authenticate the request|TLS handshake error from|rejected connection"
@@ -48,6 +56,26 @@ class Telling:
     def names_cause(self) -> bool:
         """Return whether it names a cause, and not only that something took too long."""
         return self.reading is not None and not self.reading.weak
+
+
+def says_exit(line: str) -> bool:
+    """Return whether a line says that the program exits."""
+    return _LAST.match(line) is not None
+
+
+def says_lock_lost(line: str) -> bool:
+    """Return whether a line says that the component could not renew its lock."""
+    return _LOST.search(line) is not None
+
+
+def last_word(lines: Sequence[str]) -> str:
+    """Return the last line that says that the program exits, else the last of all, or ""."""
+    exits = [line for line in lines if says_exit(line)]
+    lost = [line for line in lines if says_lock_lost(line)]
+    for candidates in (exits, lost, lines):
+        if candidates:
+            return candidates[-1]
+    return ""
 
 
 def telling(lines: Sequence[str], last: str, component: str) -> Telling:
@@ -80,9 +108,14 @@ def _is_vague(final: Telling) -> bool:
     return final.reading.weak
 
 
+def is_information(line: str) -> bool:
+    """Return whether a line is a mere information."""
+    return _INFORMATION.match(line) is not None
+
+
 def _is_aside(line: str) -> bool:
     """Return whether a line is a mere information, or about a client of the component."""
-    return bool(_INFORMATION.match(line) or _OF_CLIENTS.search(line))
+    return is_information(line) or bool(_OF_CLIENTS.search(line))
 
 
 def reading(line: str, component: str) -> Reading | None:

@@ -47,6 +47,9 @@ class Container:
     image: str
     arguments: tuple[Argument, ...]
     env: dict[str, str] = field(default_factory=dict)
+    # livenessProbe and startupProbe, as what each of them asks
+    probes: dict[str, str] = field(default_factory=dict)
+    memory_limit: str = ""
 
     @property
     def argv(self) -> list[str]:
@@ -170,7 +173,32 @@ def _container(node: Node) -> Container:
         text_of(get(entry, "name")): text_of(get(entry, "value"))
         for entry in items(get(node, "env"))
     }
-    return Container(text_of(get(node, "name")), text_of(get(node, "image")), arguments, env)
+    return Container(
+        text_of(get(node, "name")),
+        text_of(get(node, "image")),
+        arguments,
+        env,
+        _probes(node),
+        text_of(get(node, "resources", "limits", "memory")),
+    )
+
+
+def _probes(node: Node) -> dict[str, str]:
+    """Return what the probes ask at which a kubelet restarts a container."""
+    ports = {
+        text_of(get(port, "name")): text_of(get(port, "containerPort"))
+        for port in items(get(node, "ports"))
+    }
+    probes = {}
+    for name in ("livenessProbe", "startupProbe"):
+        action = get(node, name, "httpGet")
+        if action is None:
+            continue
+        port = text_of(get(action, "port"))
+        host = text_of(get(action, "host")) or "POD_IP"
+        scheme = (text_of(get(action, "scheme")) or "http").lower()
+        probes[name] = f"{scheme}://{host}:{ports.get(port, port)}{text_of(get(action, 'path'))}"
+    return probes
 
 
 def _line_of(error: yaml.YAMLError) -> int | None:

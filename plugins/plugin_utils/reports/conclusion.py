@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from ..models import node_hosts
 from ..models import result as model_result
 from ..planning.plan import Step
-from . import phrases
+from . import host_names, phrases
 from .run_info import Run
 
 HEALTHY = "healthy"
+MANUAL = "manual"
 CODES_SHOWN = 8
 NOT_AUDITED = {
     node_hosts.NO_HOST: "not in this inventory",
@@ -132,9 +133,9 @@ class _Gaps:
         if self.skipped:
             parts.append(f"not judged: {_codes(self.skipped)}")
         if self.partial_hosts and not parts:
-            parts.append(f"not all faults judged on {phrases.join_names(self.partial_hosts)}")
+            parts.append(f"not all faults judged on {host_names.join(self.partial_hosts)}")
         if self.not_audited:
-            parts.append(f"not audited: {phrases.join_names(self.not_audited)}")
+            parts.append(f"not audited: {host_names.join(self.not_audited)}")
         return "; ".join(parts) or "no host answered, or no API"
 
 
@@ -168,8 +169,8 @@ def conclusion(result: model_result.Result, run: Run) -> str:
     count = len(result.findings)
     more = ""
     if count:
-        more = f" ({_counted(count, 'finding')} for information)"
-    hosts = _counted(len(answered), "host")
+        more = f" ({phrases.counted(count, 'finding')} for information)"
+    hosts = phrases.counted(len(answered), "host")
     return f"No problems found: {result.faults} faults judged on {hosts}{more}."
 
 
@@ -177,12 +178,6 @@ def _codes(codes: Sequence[str]) -> str:
     if len(codes) <= CODES_SHOWN:
         return phrases.join_codes(codes)
     return f"{len(codes)} faults"
-
-
-def _counted(count: int, noun: str) -> str:
-    if count == 1:
-        return f"{count} {noun}"
-    return f"{count} {noun}s"
 
 
 def covered(coverage: model_result.Coverage, run: Run) -> str:
@@ -202,7 +197,7 @@ def covered(coverage: model_result.Coverage, run: Run) -> str:
     if coverage.nodes is not None:
         nodes = str(coverage.nodes)
     parts = [f"Nodes in the API: {nodes}", f"audited: {coverage.audited}"]
-    parts += [f"{text}: {phrases.join_names(names)}" for text, names in names_by_text.items()]
+    parts += [f"{text}: {host_names.join(names)}" for text, names in names_by_text.items()]
     return "; ".join(parts)
 
 
@@ -225,13 +220,21 @@ def _reason(status: str, text: str, collectors_by_host: Mapping[str, Sequence[st
     for host, collectors in collectors_by_host.items():
         hosts_by_collectors.setdefault(tuple(collectors), []).append(host)
     sources = ", ".join(
-        f"{' '.join(collectors)} of {phrases.join_names(hosts)}"
+        f"{' '.join(collectors)} of {host_names.join(hosts)}"
         for collectors, hosts in hosts_by_collectors.items()
     )
     line = f"{sources} ({phrases.WORDS.get(status, status)}): {text}"
     if status in WAYS_OUT:
         line += f"; {WAYS_OUT[status]}"
     return line
+
+
+def fix_label(finding: model_result.Finding, steps: Sequence[Step]) -> str:
+    """Return whether kubemend can do the fix of a finding, and at which risk."""
+    risk = remedy_risk(finding, steps)
+    if risk == MANUAL:
+        return f"fix ({MANUAL})"
+    return f"fix (automatic, {risk})"
 
 
 def remedy_risk(finding: model_result.Finding, steps: Sequence[Step]) -> str:
@@ -242,7 +245,7 @@ def remedy_risk(finding: model_result.Finding, steps: Sequence[Step]) -> str:
     risks = [step.risk for step in steps if step.cluster in (None, finding.cluster)]
     if any(risks):
         return f"risk {max(risks)}"
-    return "manual"
+    return MANUAL
 
 
 def lack_of(lack: model_result.Lack) -> Mapping[str, str | None]:

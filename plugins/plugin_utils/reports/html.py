@@ -25,11 +25,25 @@ from ..faults import symptoms
 from ..models import result as model_result
 from ..models.timeline import Timeline
 from ..planning.plan import Step
-from . import conclusion, matrix, phrases, scheduler_capture, text, timeline
-from .run_info import Run, exit_of, last_line, summary
+from . import (
+    cause_graph,
+    conclusion,
+    groups,
+    headline,
+    host_names,
+    markdown,
+    matrix,
+    phrases,
+    scheduler_capture,
+    text,
+    timeline,
+    times,
+)
+from .run_info import Run, exit_of, last_line
 from .text_page import Page, cut, escape, plain
 
 TEMPLATES = Path(__file__).with_name("templates")
+NAMES_SHOWN = 500  # ranges, or names that are none
 CHUNK = 40  # entries that the browser lays out together, and not before they come into view
 MODES = {**phrases.MODES, "capture": "judges nothing", "revert": "judges nothing"}
 WORDS = {
@@ -59,14 +73,29 @@ class FindingEntry:
     """Findings that differ only in their host, as one entry.
 
     Attributes:
-        done: the risk of the step that does the remedy, or manual.
+        id: the target of links to it.
+        fix: whether kubemend can do the remedy, and at which risk.
+        place: its hosts as ranges; names has all of them.
+        mixed: whether the texts of its other findings differ.
+        others: causes besides the entry above it.
+        leads_to: what it causes: the target, code and title of each entry below it.
+        page: the page of its fault, in the first entry of the fault.
+        about: the entry with that page.
     """
 
     item: model_result.Finding
-    done: str
-    hosts: tuple[str, ...]
-    because: str
+    id: str
+    depth: int
+    fix: str
+    summary: str
+    place: str
+    names: str
+    mixed: bool
+    others: str
+    leads_to: tuple[tuple[str, str], ...]
     evidence: tuple[str, ...]
+    page: Markup | None
+    about: str
 
 
 @dataclass(frozen=True)
@@ -117,11 +146,14 @@ class View:
     findings: tuple[FindingEntry, ...]
     tables: tuple[Table, ...]
     unknown: tuple[tuple[str, str], ...]
+    drawing: cause_graph.Drawing | None
+    targets: Mapping[str, str]
+    chains: str
     covered: str
     judged: tuple[str, ...]
     missing_reasons: tuple[str, ...]
-    left_out: str
-    fine: tuple[tuple[str, str], ...]
+    left_out: tuple[tuple[str, str], ...]
+    fine: tuple[tuple[str, tuple[str, ...]], ...]
     notes: tuple[str, ...]
 
 
@@ -159,7 +191,10 @@ def render(result: model_result.Result, run: Run, report: str = "") -> str:
             run=run,
             about=phrases.about(run),
             mode=MODES.get(run.mode, run.mode),
-            counts=summary(result),
+            counts=headline.counts(result),
+            identity=headline.identity(result, run),
+            checked=headline.checked(result),
+            started=times.readable(run.started, None),
             exit_code=code,
             exit_reason=reason,
             sentence=sentence,
@@ -169,9 +204,8 @@ def render(result: model_result.Result, run: Run, report: str = "") -> str:
             hosts=sum(len(view.hosts) for view in views),
             findings=sum(len(view.findings) for view in views),
             clean=sum(place.clean for view in views for place in view.hosts),
-            left_out=phrases.join_not_judged(
-                item for item in result.not_judged if item.cluster not in keys
-            ),
+            left_out=_left_out(item for item in result.not_judged if item.cluster not in keys),
+            box=(cause_graph.BOX_WIDTH, cause_graph.BOX_HEIGHT),
             steps=_steps(run),
             timelines=[_timeline(pod_timeline) for pod_timeline in run.timelines],
             texts=_texts(run),
@@ -261,37 +295,40 @@ def _by_cluster(rows: Iterable[Any]) -> dict[str | None, list[Any]]:
 def _view(number: int, rows: _ClusterRows, result: model_result.Result, run: Run) -> View:
     states = matrix.states(rows.verdicts, rows.findings)
     about = conclusion.about_hosts(rows.hosts, rows.findings, result, run)
-    title, version = _title(rows)
+    entries = groups.chain(groups.group(rows.findings))
+    targets = _targets(number, entries)
     covered = (
         conclusion.covered(item, run) for item in result.coverage if item.cluster == rows.key
     )
     return View(
         number,
-        title,
-        version,
+        headline.cluster_name(rows.key, run),
+        headline.version(rows.key, result),
         _places(rows.hosts, states, about),
         matrix.make(rows.hosts, states),
-        tuple(
-            _finding_entry(group, run)
-            for group in phrases.group_alike(phrases.in_order(rows.findings))
-        ),
+        tuple(_finding_entries(number, entries, run)),
         _tables(run, rows.verdicts, rows.not_judged),
         tuple(phrases.unknown_rows(_without_causes(rows.verdicts, run), rows.hosts)),
+        cause_graph.draw(entries, run.titles, targets),
+        targets,
+        headline.chains(entries),
         " ".join(covered).strip(),
         tuple(about),
         tuple(conclusion.reasons(lack for lack in result.lacks if lack.cluster == rows.key)),
-        phrases.join_not_judged(rows.not_judged),
-        tuple(phrases.clear_rows(rows.verdicts)),
+        _left_out(rows.not_judged),
+        tuple(
+            (verdict, tuple(codes.split())) for verdict, codes in phrases.clear_rows(rows.verdicts)
+        ),
         tuple(
             f"{note} ({phrases.join_codes(codes)})" for note, codes in _notes(rows.verdicts).items()
         ),
     )
 
 
-def _title(rows: _ClusterRows) -> tuple[str, str]:
-    if rows.key is None or rows.key == model_result.UNPROVEN:
-        return "Hosts of no proven cluster", ""
-    return f"Cluster {rows.key}", f"Kubernetes {rows.version or 'version unknown'}"
+def _left_out(items: Iterable[model_result.NotJudged]) -> tuple[tuple[str, str], ...]:
+    """Return (code, why it was not judged)."""
+    rows = {item.code: phrases.REASONS.get(item.reason, item.reason) for item in items}
+    return tuple(sorted(rows.items()))
 
 
 def _without_causes(
@@ -359,18 +396,57 @@ def _troubles(states: Mapping[str, str]) -> Iterator[tuple[int, str, str]]:
             yield matrix.STATES.index(state), code, state
 
 
-def _finding_entry(group: Sequence[model_result.Finding], run: Run) -> FindingEntry:
-    first = group[0]
-    hosts: list[str] = []
-    for finding in group:
-        hosts += finding.everywhere or (finding.node or "",)
-    return FindingEntry(
-        first,
-        conclusion.remedy_risk(first, run.plan),
-        tuple(hosts),
-        phrases.join_codes(first.because),
-        tuple(phrases.proof_lines(first)),
-    )
+def _targets(number: int, entries: Iterable[groups.Entry]) -> dict[str, str]:
+    """Return the first entry of each fault: where links to it lead."""
+    targets: dict[str, str] = {}
+    for index, entry in enumerate(entries):
+        targets.setdefault(entry.group.first.code, _entry_id(number, index))
+    return targets
+
+
+def _entry_id(number: int, index: int) -> str:
+    return f"finding-{number}-{index}"
+
+
+def _finding_entries(
+    number: int, entries: Sequence[groups.Entry], run: Run
+) -> Iterator[FindingEntry]:
+    ids = {entry.group: _entry_id(number, index) for index, entry in enumerate(entries)}
+    targets = _targets(number, entries)
+    now = headline.now(run)
+    for entry in entries:
+        group = entry.group
+        first, anchor = group.first, ids[group]
+        page = None
+        if targets[first.code] == anchor and first.code in run.explanations:
+            page = markdown.render(run.explanations[first.code])
+        below = [(ids[item], _code_and_title(item.first.code, run)) for item in entry.leads_to]
+        yield FindingEntry(
+            first,
+            anchor,
+            entry.depth,
+            conclusion.fix_label(first, run.plan),
+            times.readable(groups.summary_of(group), now),
+            host_names.counted(group.hosts),
+            _names(group.hosts),
+            group.mixed,
+            headline.titled(entry.others, run),
+            tuple(below),
+            tuple(phrases.proof_lines(first, named=len(group.hosts) > 1)),
+            page,
+            targets[first.code],
+        )
+
+
+def _code_and_title(code: str, run: Run) -> str:
+    return headline.titled([code], run)
+
+
+def _names(hosts: Sequence[str]) -> str:
+    """Return every host of an entry, where its heading does not name all of them."""
+    if len(hosts) < host_names.RUN:
+        return ""
+    return host_names.join(hosts, NAMES_SHOWN)
 
 
 def _steps(run: Run) -> list[dict[str, Any]]:

@@ -61,7 +61,7 @@ def _parts(result: model_result.Result, run: Run) -> dict[str, Any]:
     """Return the fields; rows for each host, fault or finding are an iterator."""
     parts = {
         **_run_parts(result, run),
-        **_result_parts(result),
+        **_result_parts(result, run),
         "symptom": _symptom(run.symptom),
         "plan": [step.shown() for step in run.plan],
         "steps": [
@@ -98,9 +98,9 @@ def _run_parts(result: model_result.Result, run: Run) -> dict[str, Any]:
     }
 
 
-def _result_parts(result: model_result.Result) -> dict[str, Any]:
+def _result_parts(result: model_result.Result, run: Run) -> dict[str, Any]:
     return {
-        "clusters": [_cluster(item) for item in result.clusters],
+        "clusters": [_cluster(item, run) for item in result.clusters],
         "hosts": map(_host, result.hosts),
         "verdicts": map(_verdict, result.verdicts),
         "not_judged": [
@@ -121,12 +121,15 @@ def _coverage(item: model_result.Coverage) -> dict[str, Any]:
     }
 
 
-def _cluster(item: model_result.ClusterRow) -> dict[str, Any]:
-    return {
+def _cluster(item: model_result.ClusterRow, run: Run) -> dict[str, Any]:
+    row = {
         "key": item.key,
         "kubernetes_version": item.kubernetes_version,
         "hosts": list(item.hosts),
     }
+    if item.key in run.cluster_names:
+        row["name"] = run.cluster_names[item.key]
+    return row
 
 
 def _host(item: model_result.HostRow) -> dict[str, Any]:

@@ -121,10 +121,14 @@ def _refine_whole(
 
 
 def places(finding: model_result.Finding) -> list[str | None]:
-    """Return the hosts of a finding, else those of its evidence, else the whole cluster."""
+    """Return the hosts of a finding, else those of its evidence, else the whole cluster.
+
+    An answer of the API is of no host: any one may have asked.
+    """
     if finding.host or finding.node:
         return list(finding.everywhere) or [finding.node]
-    return list(dict.fromkeys(proof.host for proof in finding.evidence if proof.host)) or [WHOLE]
+    hosts = (proof.host for proof in finding.evidence if proof.host and proof.kind != "api")
+    return list(dict.fromkeys(hosts)) or [WHOLE]
 
 
 def make(hosts: Sequence[model_result.HostRow], table: States) -> Matrix:

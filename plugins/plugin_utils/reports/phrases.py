@@ -14,6 +14,7 @@ from ..models import writes
 from ..models.result import UNPROVEN
 from ..planning import check_mode
 from ..planning.plan import Step
+from . import host_names
 from .run_info import Run
 
 NAMES_SHOWN = 20
@@ -110,52 +111,6 @@ def may_be_healthy(findings: Iterable[model_result.Finding]) -> bool:
     return not any(finding.code == writes.CODE for finding in findings)
 
 
-def in_order(findings: Iterable[model_result.Finding]) -> list[model_result.Finding]:
-    """Sort findings worst first, and a consequence below its cause."""
-    groups: dict[tuple[str, str], list[model_result.Finding]] = {}
-    for finding in sorted(findings, key=finding_order):
-        groups.setdefault((finding.severity, finding.code), []).append(finding)
-    ordered: list[model_result.Finding] = []
-    visited: set[tuple[str, str]] = set()
-
-    def visit(group: tuple[str, str]) -> None:
-        if group in visited:
-            return
-        visited.add(group)
-        causes = {code for finding in groups[group] for code in finding.because}
-        for other in groups:
-            if other[1] in causes:
-                visit(other)
-        ordered.extend(groups[group])
-
-    for group in groups:
-        visit(group)
-    return ordered
-
-
-def group_alike(findings: Iterable[model_result.Finding]) -> list[list[model_result.Finding]]:
-    """Group findings that differ only in their host and point at nothing of this host."""
-    groups: dict[object, list[model_result.Finding]] = {}
-    for finding in findings:
-        groups.setdefault(_group_key(finding), []).append(finding)
-    return list(groups.values())
-
-
-def _group_key(finding: model_result.Finding) -> object:
-    if not finding.host or any(map(_has_place, finding.evidence)):
-        return id(finding)
-    return (
-        finding.code,
-        finding.severity,
-        finding.component,
-        finding.summary,
-        finding.because,
-        finding.remedy,
-        finding.command,
-        tuple((proof.kind, proof.text) for proof in finding.evidence),
-    )
-
-
 def _has_place(proof: model_result.EvidenceRef) -> bool:
     return bool(proof.path or proof.pid is not None or proof.object)
 
@@ -165,14 +120,19 @@ def is_in_summary(finding: model_result.Finding, proof: model_result.EvidenceRef
     return not _has_place(proof) and (proof.text or "") in finding.summary
 
 
-def proof_lines(finding: model_result.Finding) -> list[str]:
-    """Return the evidence of a finding, a line each; not escaped."""
+def proof_lines(finding: model_result.Finding, named: bool = False) -> list[str]:
+    """Return the evidence of a finding, a line each; not escaped.
+
+    A line names its host if it is another one than the finding's, or if named. An answer of the
+    API is about its object, not about the host that asked.
+    """
     flags, lines = flags_of(finding), []
     for proof in finding.evidence:
         if is_in_summary(finding, proof):
             continue
         line = pointer(proof, flags)
-        if proof.host and proof.host != finding.host:
+        foreign = proof.host != finding.host and proof.kind != "api"
+        if proof.host and (named or foreign):
             line = f"{proof.host}: {line}"
         lines.append(line)
     return lines
@@ -323,9 +283,9 @@ def join_missing(lacks: Iterable[model_result.Missing]) -> str:
         if collector == "inventory":
             parts.append(_not_in_inventory(names))
         elif collector == "host":
-            parts.append(f"{join_names(names)} ({WORDS.get(status, status)})")
+            parts.append(f"{host_names.join(names)} ({WORDS.get(status, status)})")
         else:
-            parts.append(f"{collector} of {join_names(names)} ({WORDS.get(status, status)})")
+            parts.append(f"{collector} of {host_names.join(names)} ({WORDS.get(status, status)})")
     return ", ".join(parts)
 
 
@@ -336,7 +296,7 @@ def _not_in_inventory(names: Sequence[str]) -> str:
     if len(hosts) < len(names):
         parts.append("every host of the control plane (none is in this run)")
     if hosts:
-        parts.append(f"{join_names(hosts)} (no host of this run)")
+        parts.append(f"{host_names.join(hosts)} (no host of this run)")
     return ", ".join(parts)
 
 
@@ -368,6 +328,13 @@ def join_names(names: Sequence[str]) -> str:
     if more > 0:
         return f"{shown} and {more} more"
     return shown
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a number with its noun, plural where it is not one."""
+    if count == 1:
+        return f"{count} {noun}"
+    return f"{count} {noun}s"
 
 
 def join_codes(codes: Iterable[str]) -> str:

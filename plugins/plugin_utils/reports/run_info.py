@@ -52,6 +52,10 @@ class Run:
         pages: the directory of the faults' pages, empty where they are not installed.
         faults: the selected codes, None for all.
         outside: hosts of the inventory that are not in the run, each with the reason.
+        cluster_names: the name of each cluster, by its key.
+        verbose: whether the operator asked for every list (-v).
+        evidence_time: of recorded evidence, when it was collected; empty where it is the run's.
+        explanations: the text of the page of each fault that was found, in Markdown.
     """
 
     run_id: str
@@ -74,6 +78,10 @@ class Run:
     pages: str = ""
     faults: frozenset[str] | None = None
     outside: tuple[tuple[str, str], ...] = ()
+    cluster_names: Mapping[str | None, str] = field(default_factory=dict)
+    verbose: bool = False
+    evidence_time: str = ""
+    explanations: Mapping[str, str] = field(default_factory=dict)
 
     def path(self, name: str) -> str:
         """Return the path of a file in the report directory."""

@@ -9,11 +9,24 @@ escaped as a whole, in one place (text_page.Page), before any colour is added.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import TypeVar
 
 from ..models import result as model_result
-from . import conclusion, phrases, scheduler_capture, timeline
+from ..planning.plan import Step
+from . import (
+    conclusion,
+    groups,
+    headline,
+    host_names,
+    phrases,
+    scheduler_capture,
+    text_findings,
+    text_gaps,
+    timeline,
+    times,
+)
 from .diff import Comparison
 from .run_info import Run, Symptom, last_line
 from .text_page import Page, Paint, plain
@@ -27,8 +40,9 @@ Row = TypeVar(
     model_result.Lack,
     model_result.Coverage,
 )
+NO_ANSWER = "KM901"
+STEPS_SHOWN = 60  # entries of the plan
 WIDTH = 79  # what Ansible prints where it sees no terminal
-ROLES = (("control_plane", "control plane"), ("worker", "workers"), ("unknown", "role unknown"))
 CHANGES = (("new", "critical"), ("worse", "critical"), ("gone", "good"), ("unchanged", ""))
 STATE_KINDS = {"done": "good", "to do": "info", "will be done": "info"}
 
@@ -36,33 +50,75 @@ STATE_KINDS = {"done": "good", "to do": "info", "will be done": "info"}
 def render(result: model_result.Result, run: Run, width: int = WIDTH, paint: Paint = plain) -> str:
     """Return the whole report, ending with a newline."""
     page = Page(width, paint)
-    page.prose(f"kubemend: {phrases.about(run)}", indent=0)
-    page.prose(f"run {run.run_id}, {run.started}, {phrases.MODES[run.mode]}", indent=0)
-    for notice in run.notices:
-        page.prose(f"note: {notice}", indent=0)
     keys = phrases.cluster_keys(result)
+    findings = _by_cluster(result.findings)
+    chains = {key: groups.chain(groups.group(findings.get(key, ()))) for key in keys}
+    _summary(page, result, run, [entry for key in keys for entry in chains[key]])
     for key in keys:
-        _cluster(page, result, run, key)
+        if len(keys) > 1:
+            page.gap()
+            page.prose(headline.SEPARATOR.join(headline.of_cluster(key, result, run)), indent=0)
+        _cluster(page, result, run, key, chains[key])
+    if run.verbose:
+        page.gap()
+        text_gaps.not_judged(
+            page, [item for item in result.not_judged if item.cluster not in keys], run
+        )
+    _appendices(page, run)
     page.gap()
-    _not_judged(page, [item for item in result.not_judged if item.cluster not in keys])
-    if run.pages and result.findings:
-        page.line(f"about a code: {run.pages}/<code>.md")
+    compared(page, run)
+    page.gap()
+    _plan(page, run)
+    _end(page, result, run, [entry for key in keys for entry in chains[key]])
+    return page.text()
+
+
+def _appendices(page: Page, run: Run) -> None:
+    """Write the timelines and captures that the operator asked for."""
     for pod_timeline in run.timelines:
         page.gap()
         timeline.render(page, pod_timeline)
     for capture in run.captures:
         page.gap()
         scheduler_capture.render(page, capture)
+
+
+def _by_cluster(
+    findings: Iterable[model_result.Finding],
+) -> dict[str | None, list[model_result.Finding]]:
+    by_cluster: dict[str | None, list[model_result.Finding]] = {}
+    for finding in findings:
+        by_cluster.setdefault(finding.cluster, []).append(finding)
+    return by_cluster
+
+
+def _summary(
+    page: Page, result: model_result.Result, run: Run, entries: Sequence[groups.Entry]
+) -> None:
+    """Write which run this is, its counts, and notes about it."""
+    page.prose(headline.identity(result, run), indent=0)
+    page.prose(f"run {run.run_id}, {times.readable(run.started, None)}", indent=0)
     page.gap()
-    compared(page, run)
+    counts = headline.counts(result)
+    page.spans((f"{count} {name}", name if count else "") for name, count in counts.items())
+    facts = (headline.chains(entries), headline.checked(result))
+    page.prose("; ".join(filter(None, facts)))
+    for notice in run.notices:
+        page.prose(f"note: {times.readable(notice, headline.now(run))}", indent=0)
+
+
+def _end(
+    page: Page, result: model_result.Result, run: Run, entries: Sequence[groups.Entry]
+) -> None:
+    """Write each group in one line, the conclusion and the last line."""
     page.gap()
-    _plan(page, run)
-    page.gap()
+    text_findings.write_list(page, entries, run)
+    if run.pages and entries:
+        page.line(f"explained in {run.pages}/<code>.md, and in report.html")
     sentence = conclusion.conclusion(result, run)
     if sentence:
         page.prose(sentence, indent=0)
     page.line(last_line(result, run))
-    return page.text()
 
 
 def compared(page: Page, run: Run) -> None:
@@ -93,36 +149,76 @@ def _changes(page: Page, comparison: Comparison, name: str, kind: str) -> None:
 
 
 def _plan(page: Page, run: Run) -> None:
-    """Write the steps in their order with their states; with --diff also the changes."""
+    """Write the steps in their order with their states; with --diff also the changes.
+
+    Steps that differ only in their host are one entry, without --diff: those that follow each
+    other, or where none is done, all of them.
+    """
     done = {step["id"]: step for step in run.steps}
     if run.plan:
         page.line("plan:")
-    for step in run.plan:
-        state, reason = phrases.state_of(step, done.get(step.id), run.mode)
-        risk = "manual"
-        if step.risk:
-            risk = f"risk {step.risk}"
-        text = f"{step.remedy} {step.target} ({risk}): {state}"
-        if reason:
-            text += f"; {reason}"
-        page.prose(text, label=f"{step.id} ", kind=STATE_KINDS.get(state, "warning"))
-        if step.note:
-            page.prose(f"note: {step.note}", indent=4)
-        if run.diffs:
-            for line in step.diff.splitlines():
-                page.line(f"    {line}")
+    entries = list(_alike_steps(run, done))
+    for text, steps in entries[:STEPS_SHOWN]:
+        _steps(page, text, steps, run.diffs)
+    hidden = sum(len(steps) for _text, steps in entries[STEPS_SHOWN:])
+    if hidden:
+        page.prose(f"and {phrases.counted(hidden, 'step')} more, all in report.json")
 
 
-def _cluster(page: Page, result: model_result.Result, run: Run, key: str | None) -> None:
-    findings = phrases.in_order(_at(key, result.findings))
+def _steps(page: Page, step_text: tuple[str, str, str], steps: Sequence[Step], diffs: bool) -> None:
+    """Write steps that differ only in their host."""
+    text, kind, note = step_text
+    label, hosts = f"{steps[0].id} ", ""
+    if len(steps) > 1:
+        label = f"{steps[0].id} and {len(steps) - 1} more "
+        hosts = host_names.counted(step.host or "" for step in steps) + ": "
+    page.prose(hosts + text, label=label, kind=kind)
+    if note:
+        page.prose(f"note: {note}", indent=4)
+    if diffs:
+        for line in steps[0].diff.splitlines():
+            page.line(f"    {line}")
+
+
+def _alike_steps(
+    run: Run, done: Mapping[str, Mapping[str, str]]
+) -> Iterator[tuple[tuple[str, str, str], list[Step]]]:
+    def text(step: Step) -> tuple[str, str, str]:
+        return _step_text(step, run, done)
+
+    if run.diffs:
+        yield from ((text(step), [step]) for step in run.plan)
+    elif run.mode in phrases.OBSERVES:
+        alike: dict[tuple[str, str, str], list[Step]] = {}
+        for step in run.plan:
+            alike.setdefault(text(step), []).append(step)
+        yield from alike.items()
+    else:
+        yield from ((key, list(steps)) for key, steps in groupby(run.plan, key=text))
+
+
+def _step_text(step: Step, run: Run, done: Mapping[str, Mapping[str, str]]) -> tuple[str, str, str]:
+    state, reason = phrases.state_of(step, done.get(step.id), run.mode)
+    risk = "manual"
+    if step.risk:
+        risk = f"risk {step.risk}"
+    text = f"{step.remedy} {step.target} ({risk}): {state}"
+    if reason:
+        text += f"; {reason}"
+    return text, STATE_KINDS.get(state, "warning"), step.note or ""
+
+
+def _cluster(
+    page: Page,
+    result: model_result.Result,
+    run: Run,
+    key: str | None,
+    entries: Sequence[groups.Entry],
+) -> None:
+    findings = [finding for finding in result.findings if finding.cluster == key]
     verdicts, not_judged = _at(key, result.verdicts), _at(key, result.not_judged)
     hosts = _at(key, result.hosts)
-    page.gap()
-    _heading(page, result, hosts, key)
-    _coverage(page, result, run, key)
-    for group in phrases.group_alike(findings):
-        page.gap()
-        _finding(page, group)
+    text_findings.write(page, entries, run)
     page.gap()
     causes: Collection[str] = ()
     if run.symptom:
@@ -130,15 +226,17 @@ def _cluster(page: Page, result: model_result.Result, run: Run, key: str | None)
         _differential(page, run, run.symptom, verdicts, not_judged)
         page.gap()
     other_verdicts = [item for item in verdicts if item.code not in causes]
-    _unknown(page, other_verdicts, hosts)
+    text_gaps.unknown(page, other_verdicts, hosts, run)
     for line in conclusion.reasons(_at(key, result.lacks)):
-        page.prose(line, label="  why: ", indent=4)
-    _not_judged(page, [item for item in not_judged if item.code not in causes])
-    _clear(page, other_verdicts)
+        page.prose(line, label="why: ", indent=2)
+    if run.verbose:
+        text_gaps.not_judged(page, [item for item in not_judged if item.code not in causes], run)
+        text_gaps.clear(page, other_verdicts, run)
+    _coverage(page, result, run, key)
     for text, names in conclusion.about_hosts(hosts, findings, result, run).items():
-        page.prose(f"{text}: {phrases.join_names(names)}", indent=0)
-    _silent(page, hosts)
-    _notes(page, verdicts)
+        page.prose(f"{text}: {host_names.join(names)}", indent=0)
+    _silent(page, hosts, entries)
+    text_gaps.notes(page, verdicts, run)
 
 
 def _at(key: str | None, rows: Iterable[Row]) -> list[Row]:
@@ -147,51 +245,11 @@ def _at(key: str | None, rows: Iterable[Row]) -> list[Row]:
 
 
 def _coverage(page: Page, result: model_result.Result, run: Run, key: str | None) -> None:
+    """Write which Nodes were not audited; the first line says it where all were."""
     for coverage in _at(key, result.coverage):
         sentence = conclusion.covered(coverage, run)
-        if sentence:
+        if sentence and coverage.left:
             page.prose(sentence, indent=0)
-
-
-def _notes(page: Page, verdicts: Sequence[model_result.Verdict]) -> None:
-    for note in dict.fromkeys(item.note for item in verdicts if item.note):
-        codes = phrases.join_codes(item.code for item in verdicts if item.note == note)
-        page.prose(f"note: {note} ({codes})", indent=0)
-
-
-def _heading(
-    page: Page, result: model_result.Result, hosts: Sequence[model_result.HostRow], key: str | None
-) -> None:
-    text = "Hosts of no proven cluster"
-    if key is not None and key != model_result.UNPROVEN:
-        versions = (item.kubernetes_version for item in result.clusters if item.key == key)
-        text = f"Cluster {key}, Kubernetes {next(versions, None) or 'version unknown'}"
-    parts = []
-    for role, title in ROLES:
-        names = [item.host for item in hosts if item.role == role]
-        if names:
-            parts.append(f"{title}: {phrases.join_names(names)}")
-    if parts:
-        text += ": " + "; ".join(parts)
-    page.prose(text, indent=0)
-
-
-def _finding(page: Page, group: Sequence[model_result.Finding]) -> None:
-    first = group[0]
-    hosts = phrases.join_names([host for finding in group for host in finding.everywhere])
-    head = " ".join(part for part in (first.code, hosts, first.component) if part)
-    text = f" {head}: {first.summary}"
-    if first.because:
-        text += f" (because of {phrases.join_codes(first.because)})"
-    page.prose(text, label=first.severity.upper(), kind=first.severity, indent=0)
-    for line in phrases.proof_lines(first):
-        page.line(f"  {line}")
-    label = "repair"
-    if first.remedy:
-        page.prose(first.remedy, label="repair: ", kind="good")
-        label = "command"
-    if first.command:
-        page.line(f"  {label}: {first.command}")
 
 
 def _differential(
@@ -213,37 +271,38 @@ def _differential(
         page.prose(text, label=label, kind=verdict, hang=17)
 
 
-def _unknown(
-    page: Page, verdicts: Sequence[model_result.Verdict], hosts: Sequence[model_result.HostRow]
+def _silent(
+    page: Page, hosts: Sequence[model_result.HostRow], entries: Sequence[groups.Entry]
 ) -> None:
-    for codes, missing in phrases.unknown_rows(verdicts, hosts):
-        page.prose(f"{codes}: missing {missing}", label="UNKNOWN ", kind="unknown", indent=0)
+    """Write the hosts that did not answer, with the error of their connection.
 
-
-def _not_judged(page: Page, not_judged: Sequence[model_result.NotJudged]) -> None:
-    text = phrases.join_not_judged(not_judged)
-    if text:
-        page.prose(f"not judged: {text}", indent=0)
-
-
-def _clear(page: Page, verdicts: Sequence[model_result.Verdict]) -> None:
-    for verdict, codes in phrases.clear_rows(verdicts):
-        page.prose(f"{phrases.WORDS.get(verdict, verdict)}: {codes}", indent=0)
-
-
-def _silent(page: Page, hosts: Sequence[model_result.HostRow]) -> None:
-    """Write the hosts that did not answer, with the error of their connection."""
-    groups: dict[tuple[str, str], list[str]] = {}
-    for row in hosts:
-        if row.status == "not_asked":
-            groups.setdefault((row.status, ""), []).append(row.host)
-        elif row.status != "ok":
-            groups.setdefault((row.status, row.reason), []).append(row.host)
-    for (status, reason), names in sorted(groups.items()):
+    A finding about a host has its error already.
+    """
+    errors = _connection_errors(hosts, entries)
+    for (status, reason), names in errors[: text_gaps.ERRORS_SHOWN]:
         title = phrases.WORDS.get(status, status)
         if status == "unreachable":
             title = "did not answer"
-        text = f"{title}: {phrases.join_names(names)}"
+        text = f"{title}: {host_names.join(names)}"
         if reason:
             text += f" ({reason})"
         page.prose(text, indent=0)
+    rest = [name for _error, names in errors[text_gaps.ERRORS_SHOWN :] for name in names]
+    if rest:
+        page.prose(f"other errors, all in report.json: {host_names.join(rest)}", indent=0)
+
+
+def _connection_errors(
+    hosts: Sequence[model_result.HostRow], entries: Sequence[groups.Entry]
+) -> list[tuple[tuple[str, str], list[str]]]:
+    """Return (status, error) of hosts that did not answer with their names, most hosts first."""
+    silences = [entry.group for entry in entries if entry.group.first.code == NO_ANSWER]
+    reported = {host for group in silences for host in group.hosts}
+    names_by_error: dict[tuple[str, str], list[str]] = {}
+    for row in hosts:
+        reason = groups.without_addresses(row.reason)
+        if row.status == "not_asked" or row.host in reported:
+            reason = ""
+        if row.status != "ok":
+            names_by_error.setdefault((row.status, reason), []).append(row.host)
+    return sorted(names_by_error.items(), key=lambda item: (-len(item[1]), item[0]))

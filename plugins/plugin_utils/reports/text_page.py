@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from ..safe_io.text import escape, plain
 
@@ -30,6 +30,11 @@ class Page:
     def line(self, text: str, label: str = "", kind: str = "") -> None:
         """Add one line, never wrapped: label (coloured) and text, cut after LINE_LIMIT."""
         self.lines.append(self._painted(escape(label), kind) + cut(escape(text)))
+
+    def spans(self, parts: Iterable[tuple[str, str]]) -> None:
+        """Add one line of parts, each with its kind of colour."""
+        painted = (self._painted(escape(text), kind) for text, kind in parts)
+        self.lines.append("  " + "   ".join(painted))
 
     def prose(
         self, text: str, label: str = "", kind: str = "", indent: int = 2, hang: int | None = None

@@ -10,7 +10,7 @@ import textwrap
 from ansible import constants
 from ansible.utils.display import Display
 
-WIDEST = 120
+WIDEST = 160
 
 
 def show(text: str) -> None:

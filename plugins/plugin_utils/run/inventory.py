@@ -19,7 +19,6 @@ from ..faults import CATALOGUE
 from . import inventory_groups
 from .settings import (
     PREFIX,
-    VARIABLES,
     Settings,
     SettingsError,
     check,
@@ -27,6 +26,7 @@ from .settings import (
     differing,
     unknown_names,
 )
+from .variables import VARIABLES
 
 CLUSTER_FILE = ".cluster.json"  # the end of the name of a cluster's evidence
 CPU_MANAGER = {
@@ -177,6 +177,17 @@ class Hosts:
                 if values[key] is not None
             }
         return settings
+
+    def cluster_names(self) -> dict[str, str]:
+        """Return {host: name of its cluster} of the hosts that have kubemend_cluster_name."""
+        name = "kubemend_cluster_name"
+        names = {}
+        for host in self.asked:
+            if self._has(host, name):
+                value = check({name: self._own(host, name)}).cluster_name
+                if value is not None:
+                    names[host] = value
+        return names
 
     def _has(self, host: str, name: str) -> bool:
         return name in self._above or name in self._given[host]

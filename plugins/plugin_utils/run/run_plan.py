@@ -115,12 +115,21 @@ def not_back(
 
 
 def with_command(
-    finding: model_result.Finding, steps: tuple[plan.Step, ...], observing: bool = False
+    finding: model_result.Finding,
+    steps: tuple[plan.Step, ...],
+    observing: bool = False,
+    hosts: str = " -i INVENTORY",
 ) -> model_result.Finding:
     """Return a finding with the exact command that repairs it.
 
     It gets the command only if the operator's consent is all that is missing, or if the playbook
     only observes.
+
+    Args:
+        finding: that may be repaired.
+        steps: of the plan.
+        observing: whether the playbook changes nothing.
+        hosts: the options that name the hosts of the run (command_line.options).
     """
     waiting = [step for step in steps if _repairs(step, finding) and _waits(step, observing)]
     if not waiting or not all(step.allowed or plan.only_risk(step) for step in waiting):
@@ -131,7 +140,7 @@ def with_command(
     return replace(
         finding,
         command=(
-            "ansible-playbook -i INVENTORY kubemend.remediation.remediate -e"
+            f"ansible-playbook{hosts} kubemend.remediation.remediate -e"
             f" kubemend_faults={finding.code}{deep} -e"
             f" kubemend_max_risk={max(step.risk for step in waiting)}"
         ),

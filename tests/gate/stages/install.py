@@ -19,9 +19,11 @@ from tests.gate.stages import nox
 # All that an operator needs, and nothing else.
 SHIPPED = {
     "CHANGELOG.md",
+    "CODE_OF_CONDUCT.md",
     "CONTRIBUTING.md",
     "FILES.json",
     "LICENSE",
+    "MAINTAINERS.md",
     "MANIFEST.json",
     "README.md",
     "SECURITY.md",

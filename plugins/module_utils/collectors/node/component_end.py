@@ -37,9 +37,23 @@ def collect(context):
     nothing.
     """
     context.source = PODS
+    running = static_processes(context)
+    components = recent(context)
+    kubelet = context.data.get("kubelet") or {}
+    context.source = root = _log_folder(kubelet)
+    rows = [_row(root, component, component in running) for component in components]
+    _add_kubelet_lines(rows, context, (kubelet.get("unit") or {}).get("name"))
+    return {"components": rows}
+
+
+def recent(context):
+    """Return the components whose static pod does not run, or was started of late.
+
+    Absent is raised where there is none, Denied where this user may not read the manifests.
+    """
     if context.data.get("manifests") is None and os.geteuid() != 0:
         raise Denied("which components run here is told by manifests, which this user may not read")
-    running = _static_processes(context)
+    running = static_processes(context)
     components = [
         component
         for component in _named(context.data.get("manifests") or {})
@@ -49,11 +63,7 @@ def collect(context):
         raise Absent(
             "no static pod of a component, or each of them runs and was not started of late"
         )
-    kubelet = context.data.get("kubelet") or {}
-    context.source = root = _log_folder(kubelet)
-    rows = [_row(root, component, component in running) for component in components]
-    _add_kubelet_lines(rows, context, (kubelet.get("unit") or {}).get("name"))
-    return {"components": rows}
+    return components
 
 
 def _log_folder(kubelet):
@@ -72,7 +82,7 @@ def _add_kubelet_lines(rows, context, unit):
         row["kubelet"] = find_start_failure(lines, row["component"])
 
 
-def _static_processes(context):
+def static_processes(context):
     """Return {component: its processes in static pods}."""
     processes = {}
     for process in (context.data.get("instances") or {}).get("processes") or []:

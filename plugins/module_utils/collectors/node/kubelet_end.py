@@ -31,11 +31,27 @@ def collect(context):
         raise Absent("the kubelet runs, and was not started again of late")
     context.source = f"journalctl of {name}"
     try:
+        text = read(name, context.seconds(8))
+    except command.CommandError as error:
+        raise Failed(str(error)) from error
+    context.truncated = len(text) >= READ_BYTES
+    lines = last(text.split("\n")[::-1])
+    if not any("]: " in line for line in lines) and os.geteuid() != 0:
+        raise Denied(f"journald shows this user nothing of {name}")
+    return {"unit": name, "lines": lines}
+
+
+def read(unit, seconds, lines=READ_LINES):
+    """Return the end of a unit's journal, the newest line first; raise CommandError without one.
+
+    A journal without a line of the unit is an empty text.
+    """
+    try:
         # --all: journald shows a message with one byte that is no text as "blob data" otherwise,
         # and a kubelet of 1.18 quotes such bytes;
         # the newest first, so that the limit of bytes costs the oldest; without -q, which would
         # leave out the lines between two boots
-        text = command.run(
+        return command.run(
             [
                 "journalctl",
                 "--no-pager",
@@ -44,22 +60,15 @@ def collect(context):
                 "-o",
                 "short-iso",
                 "-n",
-                str(READ_LINES),
+                str(lines),
                 "-u",
-                name,
+                unit,
             ],
-            context.seconds(8),
+            seconds,
             READ_BYTES,
         )
     except command.Silent:
-        text = ""
-    except command.CommandError as error:
-        raise Failed(str(error)) from error
-    context.truncated = len(text) >= READ_BYTES
-    lines = last(text.split("\n")[::-1])
-    if not any("]: " in line for line in lines) and os.geteuid() != 0:
-        raise Denied(f"journald shows this user nothing of {name}")
-    return {"unit": name, "lines": lines}
+        return ""
 
 
 def is_relevant(unit, process, now):

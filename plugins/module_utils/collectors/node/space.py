@@ -1,23 +1,111 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Collector space: what is free where logs and kubemend's own journal lie."""
+"""Collector space: what is free where a node's programs write.
+
+These are logs, kubemend's own journal, and the folders without which Kubernetes does not work.
+"""
 
 import os
 
-from ...system import files
+from ...system import files, procfs
+from . import pressure
 
 # Not /run/log/journal: a journal in memory bounds itself, and /run is small where memory is.
 FOLDERS = ("/var/log/pods", "/var/log/journal", "/var/lib/kubemend")
+ETCD = "etcd"
+# What lies where on a node, besides the folders of its kubelet, runtime and etcd.
+STORES = (
+    ("/run", "run"),
+    ("/var/log/pods", "pod_logs"),
+    ("/var/log/journal", "journal"),
+    ("/var/lib/cni", "cni"),
+    ("/var/lib/rancher/k3s/server/db", ETCD),
+    ("/var/lib/rancher/rke2/server/db", ETCD),
+    ("/var/lib/k0s/etcd", ETCD),
+    ("/var/snap/microk8s/current/var/kubernetes/backend", ETCD),
+)
+USUAL = "/var/lib/etcd"
+READ_ONLY = 1  # ST_RDONLY of statvfs
+MAX_STORES = 24
 
 
 def collect(context):
-    """Return {folders: [{path, free_bytes, total_bytes, free_inodes, error}]}.
+    """Return {folders, stores}: what is free, of folders of logs and of all folders of a node.
 
-    For a missing folder the values are those of the nearest folder above it.
+    folders: [{path, free_bytes, total_bytes, free_inodes, error}], for a missing folder the values
+    of the nearest one above it. stores: the file systems of the folders that are there, free is
+    what root may still write.
     """
     context.source = "statvfs"
-    return {"folders": [_space(path) for path in FOLDERS]}
+    rows = [_store(path, use) for path, use in places(context.data)[:MAX_STORES]]
+    return {
+        "folders": [_space(path) for path in FOLDERS],
+        "stores": [row for row in rows if row],
+    }
+
+
+def places(data):
+    """Return [(folder, what lies there)] of a node, by the data of other collectors."""
+    folders = [(path, ETCD) for path in etcd_folders(data)]
+    kubelet = data.get("kubelet")
+    if kubelet:
+        folders.append((pressure.root_dir(kubelet), "kubelet"))
+        folders += [(path, "runtime") for path in pressure.images(kubelet)]
+    if folders or data.get("component_units"):
+        folders += STORES
+    return folders
+
+
+def etcd_folders(data):
+    """Return the folders of etcd's data and of its log, as its command lines name them."""
+    rows = (data.get("instances") or {}).get("processes") or []
+    rows = rows + ((data.get("component_units") or {}).get("units") or [])
+    paths = set()
+    for row in rows:
+        if row.get("component") == ETCD:
+            paths.update(_named(row.get("argv") or []))
+    if not paths and os.path.isdir(os.path.join(USUAL, "member")):
+        paths.add(USUAL)
+    return sorted(paths)
+
+
+def _named(argv):
+    """Return the folders that a command line of etcd names."""
+    values = [procfs.flag(argv, flag) or "" for flag in ("data-dir", "wal-dir")]
+    return [path for path in values if path.startswith("/")]
+
+
+def _store(path, use):
+    """Return the file system of a folder; None where the folder is not there."""
+    try:
+        stats = os.statvfs(path)
+    except OSError as error:
+        if files.reason(error) == "missing":
+            return None
+        return {"path": path, "use": use, "error": files.reason(error)}
+    row = {
+        "path": path,
+        "use": use,
+        "device": None,
+        "total_bytes": stats.f_blocks * stats.f_frsize,
+        "free_bytes": stats.f_bfree * stats.f_frsize,
+        "inodes": None,
+        "free_inodes": None,
+        "read_only": bool(stats.f_flag & READ_ONLY),
+        "error": None,
+    }
+    if stats.f_files:  # some filesystems count none
+        row.update(inodes=stats.f_files, free_inodes=stats.f_ffree)
+    row["device"] = _device(path)
+    return row
+
+
+def _device(path):
+    try:
+        return os.stat(path).st_dev
+    except OSError:
+        return None
 
 
 def _space(path):

@@ -48,7 +48,7 @@ PROPERTIES = (
     *HOW,
 )
 RUNS = ("active", "reloading")
-UNITS, DEPTH, PATHS, FILES = 8, 3, 20, 40
+UNITS, DEPTH, PATHS, FILES, PREDECESSORS = 8, 3, 20, 40, 60
 LINES, READ_BYTES, LONGEST = 80, 128 * 1024, 300
 # Where the drop-ins of a unit lie whose own file a mask hides.
 DROPINS = (
@@ -61,20 +61,31 @@ DROPINS = (
 
 
 def collect(context):
-    """Return {units}: the facts of the kubelet's and the runtime's units that do not run."""
-    kubelet = (context.data.get("kubelet") or {}).get("unit") or {}
-    runtime = (context.data.get("runtime") or {}).get("units") or []
+    """Return {units}: the facts of those units of a node that do not run.
+
+    They are the units of the kubelet, of the runtime, and of the control plane's components.
+    """
     names = [
         unit["name"]
-        for unit in [kubelet, *runtime]
+        for unit in _units(context.data)
         if unit.get("name") and not unit.get("absent") and unit.get("active_state") not in RUNS
     ]
+    names = list(dict.fromkeys(names))  # k3s.service runs a kubelet and the control plane
     if not names:
-        raise Absent("each unit of the kubelet and its runtime runs, or there is none")
+        raise Absent("each unit of the kubelet, its runtime and components runs, or there is none")
     try:
         return {"units": every(names, context.seconds(6))}
     except CommandError as error:
         raise Failed(str(error)) from error
+
+
+def _units(data):
+    """Return the units that other collectors read."""
+    kubelet = (data.get("kubelet") or {}).get("unit") or {}
+    collected = [
+        (data.get(name) or {}).get("units") or [] for name in ("runtime", "component_units")
+    ]
+    return [kubelet, *collected[0], *collected[1]]
 
 
 def every(names, seconds=6):
@@ -114,12 +125,13 @@ def _facts(block, end, budget, depth):
         "condition_at": value_of("ConditionTimestamp"),
         "assert_result": _tested(value_of, "Assert"),
         "assert_at": value_of("AssertTimestamp"),
-        "ended_at": _moment(_number(value_of("InactiveEnterTimestampMonotonic"))),
+        "ended_at": moment(_number(value_of("InactiveEnterTimestampMonotonic"))),
         "checks": checks,
         "checks_from": source,
         "paths": paths(block, assignments),
         "needs": _needs(block, assignments, end, budget, depth),
         "said": systemd_lines(name, _left(end)),
+        "after": _words_of(block, "After")[:PREDECESSORS],
     }
 
 
@@ -133,7 +145,7 @@ def _tested(value_of, check):
     return value_of(check + "Result") == "yes"
 
 
-def _moment(microseconds):
+def moment(microseconds):
     """Return seconds since the epoch of a moment of the monotonic clock; None without one."""
     if microseconds:
         return round(time.time() - time.monotonic() + microseconds / 1e6, 1)
@@ -420,10 +432,10 @@ def _place_of(written, key, name):
 # -- its journal ----------------------------------------------------------------------------------
 
 
-def systemd_lines(name, seconds):
-    """Return the last lines of systemd about this unit, oldest first.
+def systemd_lines(name, seconds, kept=KEPT, matches=()):
+    """Return the last lines of systemd about this unit in this boot, oldest first.
 
-    The list is empty where the journal has none.
+    The list is empty where the journal has none. matches: fields of the journal that it asks for.
     """
     argv = [
         "journalctl",
@@ -438,6 +450,7 @@ def systemd_lines(name, seconds):
         str(LINES),
         "-u",
         name,
+        *matches,
     ]
     try:
         text = command.run(argv, seconds, READ_BYTES)
@@ -446,5 +459,5 @@ def systemd_lines(name, seconds):
     lines = [line[: 4 * LONGEST] for line in text.split("\n")[::-1] if of_systemd(line)]
     return [
         files.masked(files.one_line(line, LONGEST).encode("utf-8"))[0].decode("utf-8", "replace")
-        for line in lines[-KEPT:]
+        for line in lines[-kept:]
     ]

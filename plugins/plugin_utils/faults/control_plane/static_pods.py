@@ -7,19 +7,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ...evidence import contract
 from ...evidence.answers.node.component_end import ComponentEnd, ComponentLog
-from ...evidence.answers.node.system import System
 from ...evidence.document import one_line
+from ...models import component_restart
 from ...models.cluster import Host, moment
+from ...models.component_restart import End, Restarts
 from ...models.control_plane import ControlPlane, FileUse, Process
 from ...models.result import EvidenceRef, Missing
 from ...parsers import component_log, message_class, pflag
 from ...parsers.component_log import Telling
 from ..base import CheckResult, Detection, causes, node_check
+from . import restart_wording
 from .manifests import SETTLE_SECONDS
 
 # After its own start a kubelet brings everything up at once, and what waits for what is not up yet
@@ -34,15 +36,12 @@ SHORT_SECONDS, STARTS, LIVED_SECONDS = 120, 2, 10
 # stopped it a few times in a row; ten times are not plausible.
 AGAIN_SECONDS, AGAIN_STARTS, QUIET_STARTS = 2400, 3, 10
 BOOT_SECONDS = 600  # after a boot, what waits for what is not up yet exits a few times
-# The phrases by which a program of Kubernetes, etcd or Go logs that it exits.
-_LAST = re.compile(
-    r"F\d{4} |E\d{4} .*(?:command failed|failed to run|Failed to run)|[Ee]rror: |panic: |fatal"
-    r" error: |unknown (?:shorthand )?flag|"
-    r'.*"level":"(?:fatal|panic)"'
-)
+# Three ends within an hour are one each 20 minutes. The kubelet waits 10 s before the second of
+# such starts and 20 s before the third, and forgets it after ten minutes without an end.
+OFTEN, PAUSE_SECONDS, BACK_OFF_SECONDS = 3, 1200, 20
 CONFIGURATION = "configuration"
-# A component that cannot renew its lock ends itself, so that another one leads.
-_LOST = re.compile(r"leader ?election lost|[Ff]ailed to renew lease|leaderelection\.go.*lost")
+# Ends whose reason its log tells.
+_BY_LOG = frozenset((component_restart.EXIT, component_restart.LOCK, component_restart.UNKNOWN))
 
 
 @node_check(
@@ -51,10 +50,11 @@ _LOST = re.compile(r"leader ?election lost|[Ff]ailed to renew lease|leaderelecti
     severity="critical",
     applies="manifests of control-plane components in the folder of a kubelet that runs",
     risk=2,
-    needs=("system", "kubelet", "manifests", "instances", "component_end"),
+    needs=("system", "kubelet", "manifests", "instances", "component_end", "component_restart"),
     explained_by=causes("KM115")
     | causes("KM114", component="etcd")
-    | causes("KM114", component="kube-apiserver"),
+    | causes("KM114", component="kube-apiserver")
+    | causes("KM116", component="etcd"),
 )
 def down(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM114: report a component that does not run or stay up while the kubelet is well."""
@@ -63,11 +63,7 @@ def down(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     if plane is None or plane.kubelet_problem or missing:
         yield _without_components(host, missing)
         return
-    exits, booted = _exits(document), _booted(document)
-    results = [
-        _evaluated(host, plane, use, exits.get(use.component, ComponentLog()), booted)
-        for use in _one_each(plane)
-    ]
+    results = _results(host, document, plane)
     hits = tuple(hit for hit, _doubt in results if hit)
     doubts = [doubt for _hit, doubt in results if doubt]
     note = ""
@@ -75,6 +71,36 @@ def down(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
         note = "; ".join(doubts)
     missing = tuple(_owed(host, plane, bool(doubts)))
     yield CheckResult(hits, missing, bool(plane.files), host=host.host, note=note)
+
+
+def unsteady(host: Host, document: Mapping[str, Any]) -> frozenset[str]:
+    """Return the components of a host of which the fault is present."""
+    plane = host.control_plane
+    if plane is None or plane.kubelet_problem:
+        return frozenset()
+    hits = [hit for hit, _doubt in _results(host, document, plane) if hit is not None]
+    return frozenset(hit.component or "" for hit in hits)
+
+
+def _results(
+    host: Host, document: Mapping[str, Any], plane: ControlPlane
+) -> list[tuple[Detection | None, str]]:
+    """Return for each component of a manifest its hit, or why that cannot be decided."""
+    exits, restarts = logs(document), component_restart.of_host(document, plane)
+    booted = component_restart.booted(document)
+    return [
+        _evaluated(
+            _Component(
+                host,
+                plane,
+                use,
+                exits.get(use.component, ComponentLog()),
+                restarts.get(use.component, Restarts()),
+                booted,
+            )
+        )
+        for use in one_each(plane)
+    ]
 
 
 def _without_components(host: Host, missing: tuple[Missing, ...]) -> CheckResult:
@@ -87,7 +113,7 @@ def _without_components(host: Host, missing: tuple[Missing, ...]) -> CheckResult
     return CheckResult((), missing, applies, host=host.host, note=problem)
 
 
-def _exits(document: Mapping[str, Any]) -> dict[str, ComponentLog]:
+def logs(document: Mapping[str, Any]) -> dict[str, ComponentLog]:
     """Return what the logs say of each component's exits, by the component."""
     logs = contract.answer(document, ComponentEnd).components
     return {log.component: log for log in logs}
@@ -108,7 +134,7 @@ def _is_young(plane: ControlPlane, process: Process) -> bool:
     return plane.clock - process.started_at < SHORT_SECONDS
 
 
-def _one_each(plane: ControlPlane) -> list[FileUse]:
+def one_each(plane: ControlPlane) -> list[FileUse]:
     """Return one manifest of each component: a second one is a fault of its own (KM109)."""
     uses: dict[str, FileUse] = {}
     for use in sorted(plane.files, key=lambda use: not use.usual):
@@ -116,25 +142,35 @@ def _one_each(plane: ControlPlane) -> list[FileUse]:
     return list(uses.values())
 
 
-def _booted(document: Mapping[str, Any]) -> float:
-    """Return when the machine booted, by its own clock, or 0 if that is not known."""
-    system = contract.answer(document, System)
-    if system.clock is None or system.uptime_s is None:
-        return 0.0
-    return system.clock - system.uptime_s
+@dataclass(frozen=True)
+class _Component:
+    """One component of a manifest with all that is known of its ends."""
+
+    host: Host
+    plane: ControlPlane
+    use: FileUse
+    exits: ComponentLog
+    restarts: Restarts
+    booted: float
+
+    @property
+    def end(self) -> End | None:
+        """Return its last end, None where there is none or a person brought it about."""
+        if not self.restarts.ends or self.restarts.ends[-1].is_intended:
+            return None
+        return self.restarts.ends[-1]
 
 
-def _evaluated(
-    host: Host, plane: ControlPlane, use: FileUse, exits: ComponentLog, booted: float
-) -> tuple[Detection | None, str]:
+def _evaluated(subject: _Component) -> tuple[Detection | None, str]:
     """Return the hit of a manifest's component, or why that cannot be decided."""
+    plane, use = subject.plane, subject.use
     started = [
         process.started_at
         for process in plane.processes
         if process.component == use.component and process.static
     ]
     if started:
-        return _running_hit(host, plane, use, exits, max(started), booted), ""
+        return _running_hit(subject, max(started)), ""
     if pflag.component_of(use.words) != use.component:
         reason = (
             f"what runs as {use.component} by {use.path} is not known: its command does not name it"
@@ -142,31 +178,47 @@ def _evaluated(
         return None, reason
     # A kubelet whose start is not known is old.
     begun = 0.0
-    if host.kubelet_started:
-        begun = host.kubelet_started.timestamp()
+    if subject.host.kubelet_started:
+        begun = subject.host.kubelet_started.timestamp()
     if plane.clock - use.mtime < SETTLE_SECONDS or plane.clock - begun < STARTING_SECONDS:
         return None, f"the kubelet may still be at it: {use.component}"
-    if exits.lines:
-        return _hit(host, use, exits, "does not stay up", None), ""
-    return _hit(host, use, exits, "does not start", None), ""
+    if subject.exits.lines:
+        return _hit(subject, "does not stay up", None), ""
+    return _hit(subject, "does not start", None), ""
 
 
-def _running_hit(
-    host: Host,
-    plane: ControlPlane,
-    use: FileUse,
-    exits: ComponentLog,
-    started: float,
-    booted: float,
-) -> Detection | None:
+def _running_hit(subject: _Component, started: float) -> Detection | None:
     """Return the hit of a component that runs at the moment, but exits repeatedly, or None."""
+    exits = subject.exits
     lived = _lived(exits)
-    if _exits_at_once(plane, exits, started, lived):
-        return _hit(host, use, exits, "ends again and again", lived)
-    if _restarts(plane, exits, started, booted):
-        hit = _hit(host, use, exits, "restarts again and again", lived)
+    if _exits_at_once(subject.plane, exits, started, lived):
+        return _hit(subject, "ends again and again", lived)
+    if _ends_often(subject, started) or _starts_often(subject, started):
+        hit = _hit(subject, "restarts again and again", lived)
         return replace(hit, severity="warning")
     return None
+
+
+def _ends_often(subject: _Component, started: float) -> bool:
+    """Tell whether a component ended at least three times within the hour, and just now.
+
+    One that has run for longer than the pause between two of three ends in an hour has left that
+    rate behind it.
+    """
+    if subject.end is None or subject.plane.clock - started >= PAUSE_SECONDS:
+        return False
+    ends = len(subject.restarts.lasting)
+    if subject.end.kind in component_restart.LASTING:
+        return ends >= OFTEN or subject.restarts.back_off >= BACK_OFF_SECONDS
+    return ends >= OFTEN
+
+
+def _starts_often(subject: _Component, started: float) -> bool:
+    """Tell whether its log numbers show often started one that was not restarted on purpose."""
+    ends = subject.restarts.ends
+    if ends and ends[-1].is_intended:
+        return False
+    return _restarts(subject.plane, subject.exits, started, subject.booted)
 
 
 def _exits_at_once(
@@ -176,7 +228,7 @@ def _exits_at_once(
         return False
     if lived is None or lived >= LIVED_SECONDS or plane.clock - started >= SHORT_SECONDS:
         return False
-    return _LAST.match(last_word(_lines(exits))) is not None
+    return component_log.says_exit(component_log.last_word(_lines(exits)))
 
 
 def _restarts(plane: ControlPlane, exits: ComponentLog, started: float, booted: float) -> bool:
@@ -195,9 +247,13 @@ def _restarts(plane: ControlPlane, exits: ComponentLog, started: float, booted: 
     if len(recent) < 2:
         return False
     starts = QUIET_STARTS
-    if any(_LAST.match(line) or _LOST.search(line) for line in _lines(exits)):
+    if any(_tells_exit(line) for line in _lines(exits)):
         starts = AGAIN_STARTS
     return exits.restart + 1 >= starts
+
+
+def _tells_exit(line: str) -> bool:
+    return component_log.says_exit(line) or component_log.says_lock_lost(line)
 
 
 def _lines(exits: ComponentLog) -> list[str]:
@@ -210,16 +266,18 @@ def _lived(exits: ComponentLog) -> float | None:
     return exits.last - exits.first
 
 
-def _hit(
-    host: Host, use: FileUse, exits: ComponentLog, effect: str, lived: float | None
-) -> Detection:
+def _hit(subject: _Component, effect: str, lived: float | None) -> Detection:
+    host, use, exits = subject.host, subject.use, subject.exits
     lines, kubelet = _lines(exits), one_line(exits.kubelet or "", 600)
-    last = last_word(lines)
+    last = component_log.last_word(lines)
     telling = component_log.telling(lines, last, use.component)
-    proofs = [EvidenceRef("file", host.host, path=use.path, text=_named(use, telling.line))]
-    proofs += _log_proofs(host, exits, (telling.line, last))
-    if not last and kubelet:
-        proofs.append(EvidenceRef("log", host.host, object="kubelet", text=kubelet))
+    end = _end_beside_log(subject)
+    message = f"{_message(telling.line or kubelet)}{_meaning(telling)}{_last_line(telling, last)}"
+    remedy = _remedy(use, telling, last, bool(kubelet))
+    if end is not None:
+        clause = restart_wording.clause(end, use)
+        message = f"; {clause}{restart_wording.beside(end, telling)}"
+        remedy = restart_wording.advice(end, use, host.node) or remedy
     because: tuple[str, ...] = ()
     if use.flag is not None and use.flag.value is None:
         because = ("KM105",)
@@ -228,15 +286,35 @@ def _hit(
         state = "runs"
     return Detection(
         f"its manifest is there and the kubelet {state}, but it"
-        f" {effect}{_starts(exits)}{_last_start(lived)}{_message(telling.line or kubelet)}"
-        f"{_meaning(telling)}{_last_line(telling, last)}",
-        tuple(proofs),
-        _remedy(use, telling, last, bool(kubelet)),
+        f" {effect}{_starts(exits)}{_last_start(lived)}{message}",
+        tuple(_proofs(subject, telling, last, kubelet)),
+        remedy,
         host.host,
         host.node,
         use.component,
         because=because,
     )
+
+
+def _end_beside_log(subject: _Component) -> End | None:
+    """Return the last end, None where its log alone tells the reason."""
+    if subject.end is None or subject.end.kind in _BY_LOG:
+        return None
+    return subject.end
+
+
+def _proofs(
+    subject: _Component, telling: Telling, last: str, kubelet: str
+) -> Iterator[EvidenceRef]:
+    """Yield the arguments, what ended the component, and the lines of its log."""
+    host, use = subject.host, subject.use
+    yield EvidenceRef("file", host.host, path=use.path, text=_named(use, telling.line))
+    end = _end_beside_log(subject)
+    if end is not None:
+        yield from restart_wording.proofs(host, end)
+    yield from _log_proofs(host, subject.exits, (telling.line, last))
+    if not last and kubelet:
+        yield EvidenceRef("log", host.host, object="kubelet", text=kubelet)
 
 
 def _starts(exits: ComponentLog) -> str:
@@ -256,7 +334,7 @@ def _last_start(lived: float | None) -> str:
 
 
 def _message(line: str) -> str:
-    message = one_line(_without_prefix(line), 240)
+    message = restart_wording.message(line)
     if not message:
         return ""
     return f": {message}"
@@ -294,23 +372,8 @@ def _named(use: FileUse, line: str) -> str:
     return one_line(" ".join(named) or f"asks for {' '.join(use.words)}", 300)
 
 
-def last_word(lines: list[str]) -> str:
-    """Return the last line that says that the program exits, else the last of all, or ""."""
-    exits = [line for line in lines if _LAST.match(line)]
-    lost = [line for line in lines if _LOST.search(line)]
-    for candidates in (exits, lost, lines):
-        if candidates:
-            return candidates[-1]
-    return ""
-
-
-def _without_prefix(line: str) -> str:
-    """Return the message of a klog line."""
-    return re.sub(r"^[IWEF]\d{4} \S+ +\d+ [\w.-]+:\d+\] ", "", line)
-
-
 def _remedy(use: FileUse, telling: Telling, last: str, kubelet: bool) -> str:
-    if _LOST.search(last) and telling.line == last:
+    if component_log.says_lock_lost(last) and telling.line == last:
         return (
             "it could not renew its lock in time: the API server or its etcd is too slow, or takes"
             ' no writes. See etcd\'s log for "took too long" and "slow fdatasync", what its disk'

@@ -177,7 +177,7 @@ def _crowded(
         _holder(host, holder, _count(holder.threads, "thread")) for holder in holders[:SHOWN]
     ]
     return Detection(
-        f"{threads} threads run on {host.node or host.host}{most_of_them}, and {key} is {bound}:"
+        f"{threads} threads run{most_of_them}, and {key} is {bound}:"
         " soon no process and no thread can be started",
         tuple(proofs),
         f"{advice}, and restart it where it leaks; podPidsLimit of the kubelet's configuration"
@@ -265,7 +265,6 @@ def _hit(
     Root's comes first, and it alone stops kubelet and runtime.
     """
     first = shortages[0]
-    name = host.node or host.host
     most_of_them, rank, state, severity = "", 0, "used up", None
     if first.culprit:
         most_of_them = f", most of them by {first.culprit} with {first.usage_of(first.culprit)}"
@@ -276,7 +275,7 @@ def _hit(
     if first.key != FILE_MAX and first.uid != 0:
         severity = "warning"
     return Detection(
-        f"{first.key}={first.limit} is {state} on {name}{_users(shortages)}{most_of_them}",
+        f"{first.key}={first.limit} is {state}{_users(shortages)}{most_of_them}",
         tuple(_proofs(host, document, limits, shortages)),
         _advice(first, first.culprit),
         host=host.host,
@@ -434,7 +433,7 @@ def _lasting_hit(
         text = f"/proc/sys/{setting.key.replace('.', '/')} is {setting.running}"
         proofs.append(EvidenceRef("process", host.host, text=text))
     return Detection(
-        f"{setting.key} of {host.node or host.host}: {setting.why}",
+        f"{setting.key}: {setting.why}",
         tuple(proofs),
         _lasts(limits, setting),
         host=host.host,

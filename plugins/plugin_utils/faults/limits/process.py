@@ -75,8 +75,7 @@ def _full_hit(host: Host, limits: Limits, holders: list[Holder]) -> Detection:
     if any(holder.role for holder in holders):
         severity = "critical"
     return Detection(
-        f"{first} of {host.node or host.host} has {first.open} of {first.soft} files"
-        f" open{_others(len(holders) - 1)}",
+        f"{first} has {first.open} of {first.soft} files open{_others(len(holders) - 1)}",
         tuple(proofs),
         f"see what it has open, for it may leak them (ls -l /proc/{first.pid}/fd); where it"
         f" needs more: {_more(first, units.get(first.unit, LimitedUnit()))}",
@@ -258,7 +257,7 @@ def _other_limit_hit(host: Host, excess: _Excess, proofs: tuple[EvidenceRef, ...
     if excess.certain:
         severity = "warning"
     return Detection(
-        f"{host.node or host.host} gives logins of {excess.users} another limit than its files say:"
+        f"the host gives logins of {excess.users} another limit than its files say:"
         f" {excess.value}, and is passed over",
         proofs,
         f"set these to {excess.ceiling} or less, or let the plan say so in a managed file that is"
@@ -275,7 +274,7 @@ def _refused_login_hit(host: Host, excess: _Excess, proofs: tuple[EvidenceRef, .
     if excess.certain:
         severity, version = None, ""
     return Detection(
-        f"{host.node or host.host} refuses logins of {excess.users}: {excess.value}{version}",
+        f"the host refuses logins of {excess.users}: {excess.value}{version}",
         proofs,
         f"keep the session that is open, set these to {excess.ceiling} or less there, or let the"
         " plan say so in a managed file that is read last, and try a second login before the first"
@@ -345,7 +344,7 @@ def _services_hit(host: Host, highest: Entry, below: list[Holder]) -> Detection:
         for holder in below[:SHOWN]
     ]
     return Detection(
-        f"{one_line(highest.path, 80)} of {host.node or host.host} says"
+        f"{one_line(highest.path, 80)} says"
         f" {one_line(highest.value, 40)}, and {below[0]} has {below[0].hard}: it is for logins"
         " only",
         (_entry(host, highest), *processes),
@@ -399,7 +398,7 @@ def _refused_hit(host: Host, limits: Limits, units: list[LimitedUnit]) -> Detect
     if any(proof.kind == "file" for proof in proofs):
         place = "the file that is named"
     return Detection(
-        f"{' and '.join(names)} of {host.node or host.host} cannot start: a limit of the"
+        f"{' and '.join(names)} cannot start: a limit of the"
         " unit is above what it can have (205/LIMITS)",
         tuple(proofs),
         f"set LimitNOFILE= to {highest} or less in {place}, then systemctl daemon-reload and"
@@ -480,7 +479,7 @@ def _infinite_hit(host: Host, units: list[LimitedUnit]) -> Detection:
         default = EvidenceRef("unit", host.host, object=_name(unit), text="LimitNOFILE=infinity")
         proofs += _set(host, unit, "LimitNOFILE") or [default]
     return Detection(
-        f"{' and '.join(_name(unit) for unit in units)} of {host.node or host.host} runs with"
+        f"{' and '.join(_name(unit) for unit in units)} runs with"
         " LimitNOFILE=infinity, and so do its containers",
         tuple(proofs),
         "nothing has to be done; programs that visit every descriptor they could have (old"

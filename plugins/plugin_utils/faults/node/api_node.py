@@ -48,7 +48,7 @@ LIFECYCLE = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
     cluster_needs=("locks", "nodes"),
     current_only=True,
     explained_by=causes("KM115")
-    | causes("KM105", "KM107", "KM114", component="kube-controller-manager"),
+    | causes("KM105", "KM107", "KM114", "KM116", "KM118", component="kube-controller-manager"),
 )
 def nobody_leads(cluster: Cluster) -> Iterator[CheckResult]:
     """KM511: report that no controller manager renews the lock, or that taints stay."""

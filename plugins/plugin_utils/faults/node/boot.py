@@ -8,13 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ...evidence import contract
 from ...evidence.answers.node.boot import Selinux
+from ...evidence.answers.node.space import Spaces, Store
 from ...evidence.document import one_line
 from ...models import boot as model_boot
+from ...models import store as model_store
 from ...models.boot import Lost, NodeBoot, Problem
 from ...models.cluster import Host
 from ...models.result import EvidenceRef, Missing
-from ..base import CheckResult, Detection, node_check, not_applicable, present
+from ...models.store import Unwritable
+from ..base import CheckResult, Detection, node_check, not_applicable, present, unknown
 
 NO_KUBELET = "no kubelet"
 SWITCHED = {"1": "enforcing", "0": "permissive"}
@@ -80,7 +84,7 @@ def _hit(host: Host, problem: Problem) -> Detection:
     if not model_boot.is_repairable(problem):
         risk = 0
     return Detection(
-        f"{problem.name} {state} on {host.node or host.host}: {one_line(problem.why, 400)}",
+        f"{problem.name} {state}: {one_line(problem.why, 400)}",
         tuple(proofs),
         model_boot.cure(problem),
         host=host.host,
@@ -93,17 +97,29 @@ def _hit(host: Host, problem: Problem) -> Detection:
 
 @node_check(
     "KM521",
-    "A file system of the node is read-only or not mounted",
+    "A file system of the node is full, read-only or not mounted",
     severity="critical",
-    applies="nodes with a kubelet",
-    needs=("system", "kubelet", "boot", "swap"),
+    applies="nodes with a kubelet, and hosts of etcd",
+    needs=("system", "kubelet", "boot", "swap", "space"),
 )
 def lost_filesystem(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
-    """KM521: report a file system of kubelet, runtime or etcd that is not mounted or read-only."""
+    """KM521: report a file system that a node needs and that takes no writes, or is not there."""
+    spaces = _spaces(host, document)
     if host.statuses.get("kubelet") == "absent":
-        yield not_applicable(NO_KUBELET, host=host.host)
+        note = "" if spaces.hits else NO_KUBELET
+        yield CheckResult(spaces.hits, applies=bool(spaces.hits), host=host.host, note=note)
         return
     node = model_boot.read(document)
+    hits = tuple(_lost(host, node, lost) for lost in model_boot.lost(node))
+    missing = _unknown_mounts(host, node) + spaces.missing
+    yield CheckResult(hits + spaces.hits, missing, host=host.host, note=spaces.note)
+    if contract.answer(document, Spaces).stores is None and not spaces.missing:
+        # An older release did not read what is free: only that is not judged.
+        yield unknown(Missing(host.host, "space", "not_asked"), host=host.host)
+
+
+def _unknown_mounts(host: Host, node: NodeBoot) -> tuple[Missing, ...]:
+    """Return what is missing to know which file systems are mounted, and how."""
     missing = host.missing("boot", absent_is_answer=False) + host.missing(
         "swap", absent_is_answer=False
     )
@@ -111,17 +127,90 @@ def lost_filesystem(host: Host, document: Mapping[str, Any]) -> Iterator[CheckRe
         missing = (Missing(host.host, "boot", "error"),)
     if not missing and not node.container and not model_boot.fstab_known(node):
         missing = (Missing(host.host, "swap", "error"),)
-    hits = tuple(_lost(host, node, lost) for lost in model_boot.lost(node))
-    yield CheckResult(hits, missing, host=host.host)
+    return missing
+
+
+def _spaces(host: Host, document: Mapping[str, Any]) -> CheckResult:
+    """Return the file systems that are full or read-only, and what is not known of them."""
+    stores = contract.answer(document, Spaces).stores or ()
+    missing = host.missing("space", absent_is_answer=False)
+    if missing:
+        unanswered = tuple(item for item in missing if item.status != "not_asked")
+        return CheckResult((), unanswered)
+    read_only = _read_only_folders(host, document)
+    hits = tuple(
+        _full_or_read_only(host, unwritable)
+        for unwritable in model_store.unwritable(stores)
+        if read_only.isdisjoint(store.path for store in unwritable.stores)
+    )
+    unread = [store for store in stores if store.error]
+    if not unread:
+        return CheckResult(hits)
+    note = one_line(f"what is free on {unread[0].path} is not known", 200)
+    return CheckResult(hits, (Missing(host.host, "space", _reason(unread[0])),), note=note)
+
+
+def _read_only_folders(host: Host, document: Mapping[str, Any]) -> set[str]:
+    """Return the folders whose file system the collector boot tells to be read-only."""
+    if host.statuses.get("kubelet") == "absent":
+        return set()
+    losses = model_boot.lost(model_boot.read(document))
+    return {path for lost in losses for path in lost.folders}
+
+
+def _reason(store: Store) -> str:
+    """Return the status of evidence for a folder that was not read."""
+    if store.error == "denied":
+        return "denied"
+    return "error"
+
+
+def _full_or_read_only(host: Host, unwritable: Unwritable) -> Detection:
+    path, name = one_line(unwritable.stores[0].path, 120), host.node or host.host
+    advice = (
+        "find out why: the kernel makes a file system read-only when its disk fails (journalctl"
+        f" -k); findmnt -T {path} shows how it is mounted"
+    )
+    if unwritable.full:
+        advice = f"find what fills it, and make room: {_room(unwritable, path)}"
+    severity = None
+    if not unwritable.severe:
+        severity = "warning"
+    return Detection(
+        f"the file system of {path} of {name} {unwritable.why}; no program can write there:"
+        f" {one_line(unwritable.uses, 400)}",
+        (EvidenceRef("file", host.host, path=path, text=unwritable.why),),
+        advice,
+        host=host.host,
+        node=host.node,
+        component=path,
+        severity=severity,
+    )
+
+
+def _room(unwritable: Unwritable, path: str) -> str:
+    """Return how space is found and freed, by what lies there."""
+    uses = {store.use for store in unwritable.stores}
+    command = f"du -xh --max-depth=3 {path} | sort -h | tail -20 (of inodes: du -x --inodes)"
+    if "run" in uses:
+        command += (
+            "; compare the sandboxes below /run/containerd or /run/crio with crictl pods: some"
+            " releases of a runtime leave those of ended pods there until a reboot"
+        )
+    if "journal" in uses:
+        command += "; journalctl --vacuum-size=500M shortens the journal"
+    if "etcd" in uses:
+        command += "; delete no file below etcd's data folder by hand"
+    return command
 
 
 def _lost(host: Host, node: NodeBoot, lost: Lost) -> Detection:
-    name, point, used_by = host.node or host.host, one_line(lost.point, 120), ""
+    point, used_by = one_line(lost.point, 120), ""
     if lost.folders:
         used_by = f" ({one_line(', '.join(lost.folders), 300)})"
     if lost.line is None:
         return Detection(
-            f"{point} of {name} {lost.why}{used_by}: no program can write there",
+            f"{point} {lost.why}{used_by}: no program can write there",
             (EvidenceRef("file", host.host, path="/proc/self/mounts", text=lost.mounted),),
             "find out why: the kernel makes a file system read-only when its disk fails"
             " (journalctl -k), or a boot could not check it. Once the disk is whole, stop what"
@@ -137,7 +226,7 @@ def _lost(host: Host, node: NodeBoot, lost: Lost) -> Detection:
         severity = "warning"
     text = one_line(lost.line.text, 200)
     return Detection(
-        f"{point} of {name} is not mounted{used_by}, although fstab mounts it at boot{later}",
+        f"{point} is not mounted{used_by}, although fstab mounts it at boot{later}",
         (EvidenceRef("file", host.host, path=lost.line.path, line=lost.line.line, text=text),),
         f"find out why (systemctl status the unit of {point}, findmnt --verify, whether"
         f" {one_line(lost.line.what, 120)} is there). What lies in the folder now is not what lay"
@@ -190,8 +279,7 @@ def _selinux_hit(host: Host, running: str, config: str | None) -> Detection:
     elif running == "permissive" and config == "disabled":
         effect = "it will be gone, and with it the labels of files that are written then"
     return Detection(
-        f"SELinux of {host.node or host.host} is {running}, and the next boot makes it {config}:"
-        f" {effect}",
+        f"SELinux is {running}, and the next boot makes it {config}: {effect}",
         (
             EvidenceRef("file", host.host, path="/sys/fs/selinux/enforce", text=running),
             EvidenceRef("file", host.host, path="/etc/selinux/config", text=f"SELINUX={config}"),

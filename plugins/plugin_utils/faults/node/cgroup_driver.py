@@ -77,13 +77,13 @@ def with_configuration(
 
 
 def _differ(host: Host, document: Mapping[str, Any], drivers: Drivers) -> Detection:
-    node, cri = host.node or host.host, contract.answer(document, Cri)
+    cri = contract.answer(document, Cri)
     kubelet = EvidenceRef("process", host.host, object="kubelet", text="cgroupfs is its default")
     if drivers.setting is not None:
         kubelet = drivers.setting.proof(host.host)
     runtime = f"{one_line(cri.name, 40) or 'its runtime'} {one_line(cri.version, 40)}".strip()
     return Detection(
-        f"kubelet and runtime of {node} have different cgroup drivers: the kubelet"
+        f"kubelet and runtime have different cgroup drivers: the kubelet"
         f" {one_line(drivers.kubelet, 40)}, {runtime} {drivers.runtime}; pods are killed and made"
         " again, or do not start",
         (kubelet, *runtime_cgroup.places(document, host.host)),
@@ -137,8 +137,7 @@ def _hit(host: Host, document: Mapping[str, Any], refusals: list[tuple[str, str]
     if setting and setting.path and setting.value == other:
         place = f" (the kubelet's stands in {setting.path})"
     return Detection(
-        f"no new pod starts on {host.node or host.host}: its runtime has the cgroup driver"
-        f" {driver}, and its kubelet {other}",
+        f"no new pod starts: its runtime has the cgroup driver {driver}, and its kubelet {other}",
         tuple(EvidenceRef("log", host.host, text=line) for line, _driver in refusals[-SHOWN:]),
         f"give both the same driver, systemd where systemd runs the machine{place}: SystemdCgroup"
         " in containerd's configuration, cgroup_manager in CRI-O's, cgroupDriver in the kubelet's."

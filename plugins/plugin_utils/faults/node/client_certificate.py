@@ -61,7 +61,7 @@ def _hit(host: Host, valid: Validity, status: KubeletStatus) -> Detection:
     if path[:1] == "/":
         place = EvidenceRef("file", host.host, path=path, text=_dates(valid))
     return Detection(
-        f"the client certificate of the kubelet of {node} {state} ({path}, valid until"
+        f"the client certificate of the kubelet {state} ({path}, valid until"
         f" {valid.ends:%Y-%m-%d %H:%M:%S} UTC)",
         (place, kubelet_unit.proof(host, status.unit)),
         _advice(valid, node, shell_name(status.unit.name, "UNIT")),

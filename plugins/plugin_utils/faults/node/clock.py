@@ -153,8 +153,7 @@ def _hit(host: Host, seconds: float, count: int) -> Detection:
         " and the controller agree on"
     )
     return Detection(
-        f"the clock of {host.node or host.host} is at least {abs(seconds):.0f} s {direction} that"
-        " of the others",
+        f"the clock is at least {abs(seconds):.0f} s {direction} that of the others",
         (EvidenceRef("process", host.host, text=text),),
         "see why it is not set (timedatectl, chronyc tracking, systemctl status chronyd"
         " systemd-timesyncd), and let it be set slowly: certificates and tokens that were made"

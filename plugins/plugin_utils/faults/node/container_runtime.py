@@ -186,8 +186,7 @@ class Runtime:
             running, severity = "; its process runs on until it ends", "warning"
         return self._hit(
             unit,
-            f"the container runtime of {self.name} is masked ({name}): it was taken out on"
-            f" purpose{running}",
+            f"the container runtime is masked ({name}): it was taken out on purpose{running}",
             (node_kubelet_unit.proof(self.host, unit),),
             "ask who masked it, and why; an empty unit file reads as masked too (systemctl"
             f" cat); systemctl unmask {name} ends it, and nothing here does",
@@ -215,7 +214,7 @@ class Runtime:
             boot = systemd_unit.at_boot(unit)
             yield self._hit(
                 unit,
-                f"the container runtime of {self.name} runs, and will not after the next boot:"
+                f"the container runtime runs, and will not after the next boot:"
                 f" {name}: {boot.why}, and no other unit starts it",
                 (node_kubelet_unit.proof(self.host, unit),),
                 f"systemctl enable --no-reload {name}",
@@ -248,7 +247,7 @@ class Runtime:
         )
         return self._hit(
             unit,
-            f"the container runtime of {self.name} does not run: {name}: {'; '.join(reasons)}",
+            f"the container runtime does not run: {name}: {'; '.join(reasons)}",
             tuple(proofs),
             advice,
             risk=_start_risk(unit, state),
@@ -417,7 +416,7 @@ class Runtime:
             severity = "warning"
         return self._hit(
             None,
-            f"the container runtime of {self.name} {summary}",
+            f"the container runtime {summary}",
             proofs,
             advice,
             risk=0,
@@ -548,7 +547,7 @@ class Runtime:
         return [
             self._hit(
                 None,
-                f"the configuration of containerd on {self.name} is an empty file ({path}), as a"
+                f"the configuration of containerd is an empty file ({path}), as a"
                 " power cut leaves it: it has its own defaults from its next start on, the cgroup"
                 " driver cgroupfs and no mirrors of registries among them",
                 (EvidenceRef("file", self.host.host, path=path, text="0 bytes"),),
@@ -576,7 +575,7 @@ class Runtime:
             return None
         return self._hit(
             None,
-            f"the kubelet of {self.name} is told to use docker itself ({flag}), which kubelets from"
+            f"the kubelet is told to use docker itself ({flag}), which kubelets from"
             " 1.24 on cannot: cri-dockerd has to be in between",
             (EvidenceRef("process", self.host.host, object="kubelet", text=flag), *self._words()),
             "install cri-dockerd and give the kubelet unix:///run/cri-dockerd.sock, or containerd's"
@@ -592,7 +591,7 @@ class Runtime:
             suffix = "; kubelets from 1.24 on reach docker by cri-dockerd alone"
         return self._hit(
             None,
-            f"the kubelet of {self.name} is told to use {self.path}, and {reason}: neither that"
+            f"the kubelet is told to use {self.path}, and {reason}: neither that"
             f" socket nor a unit {unit}",
             (
                 EvidenceRef("file", self.host.host, path=self.path, text="missing"),
@@ -635,7 +634,7 @@ class Runtime:
         ]
         return self._hit(
             None,
-            f"the container runtime of {self.name} cannot be reached: {problem}",
+            f"the container runtime cannot be reached: {problem}",
             (
                 *units,
                 EvidenceRef("file", self.host.host, path=self.path, text=one_line(proof, 100)),
@@ -657,7 +656,7 @@ class Runtime:
             EvidenceRef("http", self.host.host, object=self.path, text=answers),
             *self._words(),
         )
-        summary = f"the container runtime of {self.name} {problem}"
+        summary = f"the container runtime {problem}"
         return self._hit(None, summary, proofs, remedy, risk=0)
 
     def _unit_name(self) -> str:

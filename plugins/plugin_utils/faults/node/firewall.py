@@ -300,7 +300,6 @@ def _loopback(address: str) -> bool:
 
 
 def _hit(host: Host, wall: Wall, closed: Mapping[int, str], advice: str) -> Detection:
-    name = host.node or host.host
     users = " and ".join(f"{port}/tcp ({user})" for port, user in sorted(closed.items()))
     ports = ", ".join(f"{port}/tcp" for port in sorted(closed))
     remedy, unseen = _open_ufw(closed)
@@ -310,8 +309,7 @@ def _hit(host: Host, wall: Wall, closed: Mapping[int, str], advice: str) -> Dete
         remedy = f"{remedy}. {advice}"
     active = f"active: {_word(wall.active)}, comes with a boot: {_word(wall.comes)}"
     return Detection(
-        f"{wall.name} {_state(wall, name)}, and its files let no connection in at {users};"
-        f" {unseen}",
+        f"{wall.name} {_state(wall)}, and its files let no connection in at {users}; {unseen}",
         (
             EvidenceRef("unit", host.host, object=f"{wall.name}.service", text=active),
             EvidenceRef("file", host.host, path=wall.file, text=f"nothing lets {ports} in"),
@@ -323,15 +321,15 @@ def _hit(host: Host, wall: Wall, closed: Mapping[int, str], advice: str) -> Dete
     )
 
 
-def _state(wall: Wall, name: str) -> str:
+def _state(wall: Wall) -> str:
     """Return whether a firewall is on, for a summary."""
     if wall.active and wall.comes:
-        return f"is on at {name}, and comes back with each boot"
+        return "is on, and comes back with each boot"
     if wall.active:
-        return f"is on at {name}, though no boot brings it"
+        return "is on, though no boot brings it"
     if wall.active is None:
-        return f"may be on at {name}, and comes back with each boot"
-    return f"is off at {name}, and comes back with the next boot"
+        return "may be on, and comes back with each boot"
+    return "is off, and comes back with the next boot"
 
 
 def _open_firewalld(closed: Iterable[int]) -> tuple[str, str]:
@@ -450,7 +448,6 @@ def _concerns_node(line: str) -> bool:
 
 
 def _denied(host: Host, lines: list[str]) -> Detection:
-    name = host.node or host.host
     programs = dict.fromkeys(
         one_line(_program(_fields(line)) or "?", 40) for line in reversed(lines)
     )
@@ -459,7 +456,7 @@ def _denied(host: Host, lines: list[str]) -> Detection:
         for line in lines[-SHOWN:]
     ]
     return Detection(
-        f"SELinux of {name} enforces, and has denied something to"
+        f"SELinux enforces, and has denied something to"
         f" {one_line(', '.join(programs), 200)} since the boot ({len(lines)} of the last denials)",
         tuple(proofs),
         "see ausearch -m avc -ts boot, and audit2why: most often the package container-selinux is"

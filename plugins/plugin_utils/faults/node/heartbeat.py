@@ -72,7 +72,8 @@ REACHED = (
     needs=("kubelet", "api_way"),
     cluster_needs=("nodes",),
     current_only=True,
-    explained_by=causes("KM115", "KM507", "KM518", "KM526"),
+    explained_by=causes("KM115", "KM507", "KM518", "KM526") | causes("KM529", component="kubelet"),
+    same_node=True,
 )
 def unheard(cluster: Cluster) -> Iterator[CheckResult]:
     """KM525: report a Node that is not ready although its host answers and its kubelet runs."""
@@ -160,7 +161,7 @@ def _silent(cluster: Cluster, view: NodeView, host: Host) -> Detection:
         server = one_line(way.server, 200)
         proofs.append(EvidenceRef("http", host.host, object=server, text=result))
     return Detection(
-        f"the kubelet of {view.name} runs, and the API has heard nothing of it{ago}: {reason}",
+        f"the kubelet runs, and the API has heard nothing of it{ago}: {reason}",
         tuple(proofs),
         advice,
         host=host.host,
@@ -184,7 +185,7 @@ def _unwell(cluster: Cluster, view: NodeView, host: Host) -> Detection:
     message = _words(view) or "it does not say why"
     text = f"Ready is False: {message}"
     return Detection(
-        f"the kubelet of {view.name} runs, and says itself that the node is not ready: {message}",
+        f"the kubelet runs, and says itself that the node is not ready: {message}",
         (EvidenceRef("api", cluster.api_host, object=f"Node {view.name}", text=text),),
         "fix what it names; journalctl -u kubelet tells more",
         host=host.host,

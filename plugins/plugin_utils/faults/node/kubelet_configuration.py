@@ -74,10 +74,7 @@ def _hit(
     settings = [setting for refused in values.refused for setting in refused.settings]
     proofs = refused_configuration.places(document, settings, host.host)
     places = _where(proofs)
-    summary = (
-        f"the kubelet of {host.node or host.host} {_state(status)}: it refuses its configuration:"
-        f" {values.reason}{places}"
-    )
+    summary = f"the kubelet {_state(status)}: it refuses its configuration: {values.reason}{places}"
     other = _other(status, values, outcome)
     if other:
         summary += f"; and its last log lines are: {other}"
@@ -138,8 +135,7 @@ def _by_words(
     return replace(
         hit,
         summary=one_line(
-            f"the kubelet of {host.node or host.host} does not start: it refuses its "
-            f"configuration: {reason}{places}",
+            f"the kubelet does not start: it refuses its configuration: {reason}{places}",
             LONGEST,
         ),
         remedy=one_line(f"{advice}{places}; then {then}", LONGEST),
@@ -161,7 +157,7 @@ def _by_keys(
     start = kubelet_exit_advice.started(status.state.kind, shell_name(status.unit.name, "UNIT"))
     values = " and ".join(dict.fromkeys(setting.text.strip() for setting in settings))
     summary = (
-        f"the kubelet of {host.node or host.host} does not start: it refuses its configuration:"
+        f"the kubelet does not start: it refuses its configuration:"
         f" {values}{places}: {death.message}"
     )
     advice = f"correct {values}{places}{_accepted(death.keys, values)}"

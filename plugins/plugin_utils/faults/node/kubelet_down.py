@@ -15,6 +15,7 @@ from ...evidence.document import one_line, shell_name
 from ...models import unit_start as model_unit_start
 from ...models.cluster import Host
 from ...models.kubelet import (
+    boot_order,
     exit_cause,
     refused_configuration,
 )
@@ -131,19 +132,34 @@ def _down(host: Host, status: KubeletStatus, document: Mapping[str, Any]) -> Det
     because: tuple[str, ...] = ()
     if status.death is not None:
         because = _because(host, status.death, document)
+    unit = shell_name(status.unit.name, "UNIT")
+    order, advice = _order(document, status, unit)
     summary = (
-        f"the kubelet of {host.node or host.host} does not run:"
-        f" {status.state.why}{history}{kubelet_exit_advice.causes(status)}"
+        f"the kubelet does not run: {status.state.why}{history}{kubelet_exit_advice.causes(status)}"
+        f"{order}"
     )
     return Detection(
         one_line(summary, 800),
         _proofs(host, status),
-        kubelet_exit_advice.remedy(status, shell_name(status.unit.name, "UNIT")),
+        f"{kubelet_exit_advice.remedy(status, unit)}{advice}",
         host=host.host,
         node=host.node,
         component=KUBELET,
         because=because,
         risk=risk,
+    )
+
+
+def _order(document: Mapping[str, Any], status: KubeletStatus, unit: str) -> tuple[str, str]:
+    """Return a clause and an advice where nothing orders a kubelet after its runtime at boot."""
+    name = boot_order.before_runtime(document, status)
+    if not name:
+        return "", ""
+    name = shell_name(name, "RUNTIME")
+    return (
+        f"; it was started at boot before {name} was ready: its unit has no After={name}",
+        f"; and systemctl edit {unit}: [Unit] After={name} Wants={name}, [Service] Restart=always,"
+        " or the next boot may end the same way",
     )
 
 
@@ -330,13 +346,11 @@ def _death(
     if code == "KM510":
         empty = _emptied(document, cause, subject)
         paths = empty or [subject.partition(": ")[0]]
-        summary = f"the kubelet of {node} does not start: {' and '.join(paths)} is empty or damaged"
+        summary = f"the kubelet does not start: {' and '.join(paths)} is empty or damaged"
         advice = "; ".join(kubelet_exit_advice.emptied(path, node) for path in paths)
         places = [EvidenceRef("file", host.host, path=path, text="0 bytes") for path in empty]
     else:
-        summary = (
-            f"the kubelet of {node} does not start: {kubelet_exit_advice.words(cause, subject)}"
-        )
+        summary = f"the kubelet does not start: {kubelet_exit_advice.words(cause, subject)}"
         places = _places(host, document, death)
         path = ""
         if places:

@@ -50,11 +50,11 @@ def not_enabled(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult
 def _not_enabled(
     host: Host, document: Mapping[str, Any], unit: systemd_unit.Unit, reason: str
 ) -> Detection:
-    name, node = shell_name(unit.name, "UNIT"), host.node or host.host
+    name = shell_name(unit.name, "UNIT")
     enable = f"systemctl enable --no-reload {name}"
     if unit.runs:
         return Detection(
-            f"the kubelet of {node} runs, and will not after the next boot: {reason}",
+            f"the kubelet runs, and will not after the next boot: {reason}",
             (proof(host, unit),),
             enable,
             host=host.host,
@@ -69,7 +69,7 @@ def _not_enabled(
     if refused:
         start = f"; that alone does not start it: {refused}"
     return Detection(
-        f"the kubelet of {node} is not running, and will not be after the next boot: {reason}",
+        f"the kubelet is not running, and will not be after the next boot: {reason}",
         (proof(host, unit),),
         f"{enable}{start}",
         host=host.host,
@@ -104,8 +104,7 @@ def _masked(host: Host, unit: systemd_unit.Unit) -> Detection:
     if unit.runs:
         running = "; its process runs on until it ends"
     return Detection(
-        f"the kubelet of {host.node or host.host} is masked{until}: the node was taken"
-        f" out on purpose{running}",
+        f"the kubelet is masked{until}: the node was taken out on purpose{running}",
         (proof(host, unit),),
         "see whether its file is a link to /dev/null or was emptied (ls -l, systemctl cat); ask"
         " who masked it, and why; nothing here repairs this node unless kubemend_allow has fenced;"

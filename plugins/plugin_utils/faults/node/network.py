@@ -133,7 +133,7 @@ def _uninitialised(cluster: Cluster, view: NodeView, ready: Condition) -> Detect
         )
     text = f"{one_line(ready.reason, 80)}: {one_line(ready.message, 400)}"
     return Detection(
-        f"{view.name} is NotReady{wording.since(ready.since)} because it has no network for"
+        f"the node is NotReady{wording.since(ready.since)} because it has no network for"
         f" pods; its folder of CNI configuration {folder}",
         (EvidenceRef("api", cluster.api_host, object=f"Node {view.name}", text=text), *proofs),
         remedy,
@@ -257,7 +257,7 @@ def _pressed(cluster: Cluster, view: NodeView, conditions: list[Condition]) -> D
     if clauses:
         measured = f"; {'; '.join(clauses)}"
     return Detection(
-        f"{view.name} is short of {' and of '.join(resources)}: its kubelet evicts pods, and no new"
+        f"the node is short of {' and of '.join(resources)}: its kubelet evicts pods, and no new"
         f" ones come{measured}",
         tuple(proofs),
         f"{'; '.join(advice)}. The kubelet takes the condition back itself, and the node lifecycle"

@@ -95,7 +95,7 @@ def _hit(host: Host, node: NodeSwap) -> Detection:
         if swap.source.origin != "unknown" or swap.active.path not in named
     ]
     sources = "; ".join(dict.fromkeys(_source(source) for source in [*running, *coming]))
-    summary = _state(node, host.node or host.host)
+    summary = _state(node)
     if sources:
         summary = f"{summary}; {sources}"
     severity: str | None = "warning"
@@ -116,22 +116,22 @@ def _hit(host: Host, node: NodeSwap) -> Detection:
     )
 
 
-def _state(node: NodeSwap, name: str) -> str:
+def _state(node: NodeSwap) -> str:
     if node.wanted.wants:
         return (
-            f"swap is meant for pods on {name} ({node.wanted.behavior}), and its kubelet refuses"
+            f"swap is meant for pods ({node.wanted.behavior}), and its kubelet refuses"
             " it: failSwapOn is not false"
         )
     if not node.on:
         return (
-            f"swap is off at {name} and comes back with the next boot: its kubelet refuses it, and"
+            "swap is off and comes back with the next boot: its kubelet refuses it, and"
             " will not start then"
         )
     effect = "it does not run, and will not start"
     if node.answers:
         effect = "it runs, because it started before, and will not start again"
     paths = ", ".join(one_line(swap.active.path, 80) for swap in node.on[:SHOWN])
-    return f"swap is on at {name} ({paths}), and its kubelet refuses it: {effect}"
+    return f"swap is on ({paths}), and its kubelet refuses it: {effect}"
 
 
 def _remedy(node: NodeSwap, coming: list[Source]) -> str:

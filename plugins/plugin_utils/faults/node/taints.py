@@ -308,7 +308,7 @@ def _cordon(cluster: Cluster, view: NodeView) -> Iterator[Detection]:
         remedy = "uncordon it where it was drained: node_drain with state uncordoned"
         severity = "info"
     yield Detection(
-        f"{view.name} is cordoned by {owner}{since}: it takes no new pods",
+        f"the node is cordoned by {owner}{since}: it takes no new pods",
         (EvidenceRef("api", cluster.api_host, object=f"Node {view.name}", text=text),),
         remedy,
         host=wording.host_name(view),
@@ -331,7 +331,7 @@ def _fence(cluster: Cluster, view: NodeView, taint: NodeTaint, owner: Owner) -> 
     if owner.kind == "administrator":
         severity = None
     return Detection(
-        f"{view.name} is fenced by the taint {spelled(taint)}{since}: {owner.means}",
+        f"the node is fenced by the taint {spelled(taint)}{since}: {owner.means}",
         (
             EvidenceRef(
                 "api", cluster.api_host, object=f"Node {view.name}", text=f"set by {owner.who}"

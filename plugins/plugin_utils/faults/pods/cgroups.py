@@ -57,8 +57,7 @@ def _leaks(kernel: str) -> bool:
 
 
 def _hit(host: Host, number: int, kernel: str, is_full: bool) -> Detection:
-    node = host.node or host.host
-    state = f"{number} of {MOST} memory cgroups exist on {node}"
+    state = f"{number} of {MOST} memory cgroups exist"
     if is_full:
         state += ", which is the most: no pod can start, and no container"
     else:

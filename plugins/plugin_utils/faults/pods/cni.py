@@ -82,8 +82,8 @@ def _of_network(host: Host, cni: Cni, row: Reservations) -> Iterator[Detection]:
     network_name = one_line(row.network, 80)
     of_room = f" of {room}" if room is not None else ""
     summary = (
-        f"{row.addresses}{of_room} addresses of the network {network_name} on"
-        f" {host.node or host.host} are reserved, {lost} of them for no pod that exists"
+        f"{row.addresses}{of_room} addresses of the network {network_name} are"
+        f" reserved, {lost} of them for no pod that exists"
     )
     if is_full:
         summary += "; no new pod gets one"
@@ -193,14 +193,13 @@ def _differs(first: CniFile, file: CniFile) -> bool:
 
 
 def _two(host: Host, cni: Cni, first: CniFile, losers: Sequence[CniFile]) -> Detection:
-    node = host.node or host.host
     names = and_others([f"{file.name}{_writer(file)}" for file in losers])
     proofs = [
         EvidenceRef("file", host.host, path=f"{cni.folder}/{file.name}", text=_described(file))
         for file in (first, *losers)
     ]
     return Detection(
-        f"the runtime of {node} uses {first.name}{_writer(first)} for pods, because it comes first"
+        f"the runtime uses {first.name}{_writer(first)} for pods, because it comes first"
         f" in {cni.folder}, and not {names}",
         tuple(proofs),
         f"if {first.name} is not what is meant, move it out of the folder, see that nothing writes"
@@ -256,10 +255,10 @@ def missing_program(host: Host, document: Mapping[str, Any]) -> Iterator[CheckRe
 
 
 def _missing(host: Host, cni: Cni, file: CniFile, absent: Sequence[str]) -> Detection:
-    folders, node = ", ".join(cni.bin_dirs or ()), host.node or host.host
+    folders = ", ".join(cni.bin_dirs or ())
     names = " and ".join(one_line(name, 80) for name in absent)
     return Detection(
-        f"no new pod starts on {node}: its runtime does not find {names} in {folders}, which"
+        f"no new pod starts: its runtime does not find {names} in {folders}, which"
         f" {file.name} needs",
         (
             EvidenceRef("file", host.host, path=f"{cni.folder}/{file.name}", text=_described(file)),

@@ -143,7 +143,7 @@ def _hit(cluster: Cluster, node: str, rows: Sequence[Waiting], other_nodes: int)
     event = pod_start.repeated(cluster, node)
     view = next((view for view in views(cluster) if view.name == node), None)
     since = min((row.row.since or "~" for row in rows), default="")
-    summary = f"{wording.pods(pods)} of {node}{_runtime(view)} {wording.do(pods)} not start"
+    summary = f"{wording.pods(pods)}{_runtime(view)} {wording.do(pods)} not start"
     summary += wording.since(since)
     if main.trouble is not None:
         summary += f": {main.trouble.what}"

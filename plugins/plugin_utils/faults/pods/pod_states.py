@@ -59,8 +59,7 @@ def _ending(cluster: Cluster, row: EndingPods) -> Detection:
         text += f"; {row.finalizers} of them have a finalizer, which its owner takes away"
     pods = row.pods - row.finalizers
     return Detection(
-        f"{wording.pods(pods)} of {node} {wording.do(pods)} not end{wording.since(row.since)}:"
-        f" {names}",
+        f"{wording.pods(pods)} {wording.do(pods)} not end{wording.since(row.since)}: {names}",
         (
             EvidenceRef("api", cluster.api_host, object=f"Node {node}", text=text),
             *_kill_proofs(cluster, node),
@@ -129,7 +128,7 @@ def _crashing(cluster: Cluster, name: str, states: Mapping[str, int], total: int
     listed = ", ".join(f"{states[state]} {one_line(state, 80)}" for state in sorted(states))
     selector = f"spec.nodeName={shell_name(node, 'NODE')}"
     return Detection(
-        f"{count} of {sum(states.values())} pods of {node} end again and again; on all other nodes"
+        f"{count} of {sum(states.values())} pods end again and again; on all other nodes"
         f" together {total - count}",
         (EvidenceRef("api", cluster.api_host, object=f"Node {node}", text=f"its pods: {listed}"),),
         "see the end of the logs of two of them (kubectl logs --previous): what they have in common"

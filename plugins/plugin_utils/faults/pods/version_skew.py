@@ -87,7 +87,7 @@ def _hit(cluster: Cluster, node: Node, rows: Sequence[Waiting]) -> Detection:
     server = one_line(cluster.version, 40)
     host = wording.host_of(cluster, name)
     summary = (
-        f"the kubelet of {name} ({kubelet}) is newer than the API server ({server}), which"
+        f"the kubelet ({kubelet}) is newer than the API server ({server}), which"
         " Kubernetes does not support"
     )
     if rows:

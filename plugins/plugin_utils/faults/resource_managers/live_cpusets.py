@@ -80,7 +80,7 @@ def _drifted(host: Host, node: Node) -> Iterator[Detection]:
         return
     proofs = [_drift_proof(host, container, cpus) for container, cpus in drifts[:SHOWN]]
     yield Detection(
-        _drift_summary(host, node, [container for container, dummy in drifts]),
+        _drift_summary(node, [container for container, dummy in drifts]),
         (*proofs, EvidenceRef("file", host.host, path=path(node))),
         _heals(node),
         host=host.host,
@@ -96,13 +96,10 @@ def _drifts(node: Node) -> Iterator[tuple[Container, cpuset.CPUs]]:
             yield container, cpus
 
 
-def _drift_summary(host: Host, node: Node, containers: list[Container]) -> str:
-    name = host.node or host.host
+def _drift_summary(node: Node, containers: list[Container]) -> str:
     if len(containers) == 1:
-        return f"1 container of {name} runs on other CPUs than the kubelet's state says"
-    summary = (
-        f"{len(containers)} containers of {name} run on other CPUs than the kubelet's state says"
-    )
+        return "1 container runs on other CPUs than the kubelet's state says"
+    summary = f"{len(containers)} containers run on other CPUs than the kubelet's state says"
     pinned = sum(_is_pinned(node, container) for container in containers)
     if pinned:
         summary += f", {pinned} of them pinned ones"
@@ -225,7 +222,7 @@ def _is_named(container: StuckContainer, lines: list[str]) -> bool:
 
 def _freeze_failure(host: Host, proofs: tuple[EvidenceRef, ...]) -> Detection:
     return Detection(
-        f"runc could not freeze a container's cgroup on {host.node or host.host}, so that its CPUs"
+        f"runc could not freeze a container's cgroup, so that its CPUs"
         f" could not be changed: {NO_RESET}",
         proofs,
         "find the task that does not freeze (state D, or one that forks without end) in the"
@@ -237,10 +234,9 @@ def _freeze_failure(host: Host, proofs: tuple[EvidenceRef, ...]) -> Detection:
 
 
 def _left_frozen(host: Host, count: int, proofs: tuple[EvidenceRef, ...]) -> Detection:
-    name = host.node or host.host
-    summary = f"1 container of {name} is frozen: {NO_RESET}"
+    summary = f"1 container is frozen: {NO_RESET}"
     if count > 1:
-        summary = f"{count} containers of {name} are frozen: {NO_RESET}"
+        summary = f"{count} containers are frozen: {NO_RESET}"
     return Detection(
         summary,
         proofs,

@@ -285,7 +285,7 @@ def differs(host: Host, node: Node) -> Iterator[Detection]:
     yield _hit(
         host,
         node,
-        f"the kubelet of {host.node or host.host} is configured for the CPU manager policy"
+        f"the kubelet is configured for the CPU manager policy"
         f" {node.policy}, its state is of {state.policy or 'none that it names'}:"
         f" {consequence(node)}",
         [
@@ -313,8 +313,7 @@ def corrupt(host: Host, node: Node) -> Iterator[Detection]:
         yield _hit(
             host,
             node,
-            f"cpu_manager_state of {host.node or host.host} does not have the checksum that it"
-            f" names: {consequence(node)}",
+            f"cpu_manager_state does not have the checksum that it names: {consequence(node)}",
             [_file(host, node, _content(node))],
             _over_it(node),
         )
@@ -341,8 +340,7 @@ def unreadable(host: Host, node: Node) -> Iterator[Detection]:
     yield _hit(
         host,
         node,
-        f"cpu_manager_state of {host.node or host.host} cannot be read by {reader}, {problem}:"
-        f" {consequence(node)}",
+        f"cpu_manager_state cannot be read by {reader}, {problem}: {consequence(node)}",
         [_file(host, node, f"{size} bytes; {problem}")],
         _over_it(node),
     )
@@ -372,7 +370,7 @@ def reserved(host: Host, node: Node) -> Iterator[Detection]:
         yield _hit(
             host,
             node,
-            f"the reserved CPUs {cpuset.text(misplaced)} of {host.node or host.host} {location} of"
+            f"the reserved CPUs {cpuset.text(misplaced)} {location} of"
             f" its state: {consequence(node)}",
             [
                 *(setting.proof(host.host) for setting in reservation.settings),
@@ -429,7 +427,7 @@ def changed_machine(host: Host, node: Node) -> Iterator[Detection]:
     yield _hit(
         host,
         node,
-        f"the CPUs of {host.node or host.host} are not those of its state"
+        f"the CPUs are not those of its state"
         f" ({_difference(known_cpus, online)}): {consequence(node)}",
         [
             EvidenceRef(
@@ -480,7 +478,7 @@ def overlapping(host: Host, node: Node) -> Iterator[Detection]:
     pairs = _overlaps(node, state)
     if not pairs:
         return
-    summary = f"sets of CPUs overlap in the state of {host.node or host.host}"
+    summary = "sets of CPUs overlap in the state"
     if any(other is None for dummy, other in pairs):
         summary += f": {consequence(node)}"
     proofs = [_file(host, node, _overlap_text(state, *pair)) for pair in pairs[:5]]
@@ -533,7 +531,7 @@ def orphans(host: Host, node: Node) -> Iterator[Detection]:
     yield _hit(
         host,
         node,
-        f"CPUs {lost} of {host.node or host.host} are kept for {counted} gone",
+        f"CPUs {lost} are kept for {counted} gone",
         [
             _file(host, node, _orphan_text(entry, cpus, trace))
             for entry, cpus in sorted(gone.items())[:MAX_SHOWN_ENTRIES]
@@ -606,8 +604,7 @@ def unreserved(host: Host, node: Node) -> Iterator[Detection]:
         yield _hit(
             host,
             node,
-            f"the kubelet of {host.node or host.host} is told the static policy and reserves no"
-            f" CPU: {consequence(node)}",
+            f"the kubelet is told the static policy and reserves no CPU: {consequence(node)}",
             [
                 _policy_proof(host, node, "cpuManagerPolicy: static"),
                 *(setting.proof(host.host) for setting in reservation.settings),
@@ -636,7 +633,7 @@ def memory(host: Host, node: Node) -> Iterator[Detection]:
         yield _hit(
             host,
             node,
-            f"memory_manager_state of {host.node or host.host} cannot be read by a kubelet,"
+            f"memory_manager_state cannot be read by a kubelet,"
             f" {state.problem}: {consequence(node)}",
             [_memory_file(host, file, f"{file.size} bytes; {state.problem}")],
             _over_it(node),
@@ -665,7 +662,7 @@ def _memory_differs(
         yield _hit(
             host,
             node,
-            f"the kubelet of {host.node or host.host} is configured for the memory manager policy"
+            f"the kubelet is configured for the memory manager policy"
             f" {policy}, its state is of {state.policy}: {consequence(node)}",
             proofs,
         )
@@ -673,7 +670,7 @@ def _memory_differs(
         yield _hit(
             host,
             node,
-            f"the memory manager of {host.node or host.host} refuses its state, which is not that"
+            f"the memory manager refuses its state, which is not that"
             f" of the machine and its reservation: {consequence(node)}",
             [location, EvidenceRef("log", host.host, text=node.refused_memory)],
             _over_it(node),
@@ -700,8 +697,7 @@ def lent(host: Host, document: Mapping[str, Any]) -> Detection | None:
         return None
     arguments = " ".join(node.lent)
     return Detection(
-        f"the kubelet of {host.node or host.host} still has {arguments} from a reset that"
-        " did not come to its end",
+        f"the kubelet still has {arguments} from a reset that did not come to its end",
         (EvidenceRef("file", host.host, path=dropin.ENVIRONMENT, text=arguments),),
         "let the next repairing run take it away; so does a reboot, and the kubelet's next start is"
         " without it",

@@ -202,7 +202,8 @@ def other_reason(cluster: Cluster) -> Iterator[CheckResult]:
     needs=("instances", "manifests"),
     cluster_needs=("locks", "nodes"),
     current_only=True,
-    explained_by=causes("KM115") | causes("KM105", "KM107", "KM114", component="kube-scheduler"),
+    explained_by=causes("KM115")
+    | causes("KM105", "KM107", "KM114", "KM116", "KM118", component="kube-scheduler"),
 )
 def nobody_leads(cluster: Cluster) -> Iterator[CheckResult]:
     """KM203: no scheduler renews the schedulers' lock."""

@@ -71,12 +71,12 @@ def test_reports_are_written_for_their_owner_only_and_printed(replay, operator):
     assert report["hosts"][0]["reason"] == "secret\x1b[31m words of a node"
     assert "\x1b" not in done.stdout + text
     pages = Path(diagnose.__file__).absolute().parents[2] / "docs" / "faults"
-    assert f"\nabout a code: {pages}/<code>.md\n" in text
+    assert f"\nexplained in {pages}/<code>.md, and in report.html\n" in text
     assert [item["docs"] for item in report["findings"]] == ["docs/faults/KM901.md"]
     assert (pages / "KM901.md").is_file()
-    assert "docs/faults/KM901.md in the folder of the collection" in (
-        folder / "report.html"
-    ).read_text(encoding="utf-8")
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert page.count("<summary>About KM901</summary>") == 1
+    assert "<h5>What you see</h5>" in page
 
 
 def test_the_result_holds_codes_and_paths_but_no_evidence(replay):
@@ -321,7 +321,7 @@ def test_check_mode_asks_before_it_reports_and_ends_by_what_the_hosts_say(tmp_pa
 
 
 # a terminal of 80 is 79 to Ansible, and none is too
-@pytest.mark.parametrize(("columns", "limit"), [(79, 79), (99, 99), (400, 120)])
+@pytest.mark.parametrize(("columns", "limit"), [(79, 79), (99, 99), (400, 160)])
 def test_the_report_has_the_width_that_ansible_has_and_never_an_endless_one(
     monkeypatch, columns, limit
 ):

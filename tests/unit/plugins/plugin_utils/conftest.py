@@ -196,6 +196,7 @@ class World:
                         "manifests",
                         "instances",
                         "component_http",
+                        "component_units",
                         "etcd",
                         "installer",
                         "devices",
@@ -208,6 +209,7 @@ class World:
                         "cni",
                         "pressure",
                         "hangs",
+                        "repeated_errors",
                     )
                 },
             },

@@ -20,7 +20,27 @@ class Space:
 
 
 @dataclass(frozen=True)
+class Store:
+    """The file system of a folder that a node needs.
+
+    use: what lies there. device: the same for folders of one file system. free_bytes: what root
+    may still write.
+    """
+
+    path: str = ""
+    use: str = ""
+    device: int | None = None
+    total_bytes: int | None = None
+    free_bytes: int | None = None
+    inodes: int | None = None
+    free_inodes: int | None = None
+    read_only: bool | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True)
 class Spaces:
-    """The free space of the directories of logs and of the journal."""
+    """The free space of the directories of logs and of the journal, and of a node's folders."""
 
     folders: tuple[Space, ...] = ()
+    stores: tuple[Store, ...] | None = None  # None: an older release collected

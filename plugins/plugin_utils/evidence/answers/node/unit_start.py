@@ -59,6 +59,7 @@ class StartUnit:
     paths: tuple[StartPath, ...] = ()
     needs: tuple[StartUnit, ...] = ()
     said: tuple[str, ...] = ()
+    after: tuple[str, ...] | None = None  # None: an older release collected
     how: str | None = None
     ordered: bool | None = None
     path: str | None = None

@@ -13,7 +13,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.shared import
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture import (
     plan as capture_plan,
 )
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import report_dir, settings
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import report_dir, variables
 
 SPECS = {
     name: spec
@@ -43,7 +43,7 @@ def test_levels_are_raised_by_default_only_where_no_consent_is_needed():
 
 @pytest.mark.parametrize("option", ["components", "level", "seconds"])
 def test_the_defaults_of_a_capture_are_those_of_its_variables(option):
-    variable = settings.VARIABLES["kubemend_capture_" + option]
+    variable = variables.VARIABLES["kubemend_capture_" + option]
     default = argument_specs.LOG_LEVEL[option]["default"]
     assert default == (list(variable.default) if option == "components" else variable.default)
 

@@ -5,7 +5,7 @@
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.logs import components
 from ansible_collections.kubemend.remediation.plugins.module_utils.shared import log_defaults
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import settings
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import variables
 
 
 def test_a_node_accepts_what_nobody_asked_for():
@@ -20,4 +20,4 @@ def test_a_node_accepts_what_nobody_asked_for():
 
 
 def test_every_component_that_a_capture_may_name_has_logs_to_read():
-    assert set(settings.COMPONENTS) == set(log_defaults.COMPONENTS)
+    assert set(variables.COMPONENTS) == set(log_defaults.COMPONENTS)

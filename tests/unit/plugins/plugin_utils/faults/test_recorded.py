@@ -106,6 +106,14 @@ WITHOUT_RECORD: dict[str, dict[str, str]] = {
             "API servers on two stores cannot be made in one kubeadm cluster without wrecking it"
         )
     },
+    "KM118": dict.fromkeys(
+        ("present", "clear"),
+        "recorded before repeated_errors was read; node/test_repeated_errors.py has them",
+    ),
+    "KM116": dict.fromkeys(
+        ("present", "clear"),
+        "components of recorded clusters are static pods; control_plane/test_services.py has units",
+    ),
     "KM201": {"unknown": "no lab runs a vendor's build; scheduling/test_lost_nodes.py has some"},
     "KM225": {
         "present": "recorded clusters have no such pods; scheduling/test_unschedulable.py has them"
@@ -186,44 +194,44 @@ WITHOUT_RECORD: dict[str, dict[str, str]] = {
         ("present", "clear"),
         "no machine of the lab has SELinux; node/test_firewall.py has its denials",
     ),
+    "KM529": dict.fromkeys(
+        ("present", "clear"),
+        "recorded before repeated_errors was read; node/test_repeated_errors.py has them",
+    ),
     "KM600": dict.fromkeys(
-        ("present", "clear"), "recorded before pod_start was read; pods/test_node_pods.py has them"
+        ("present",), "recorded before pod_start was read; pods/test_node_pods.py has them"
     ),
     "KM601": dict.fromkeys(
-        ("present", "clear"),
+        ("present",),
         "recorded before memory cgroups were counted; pods/test_cgroups.py has them",
     ),
     "KM602": dict.fromkeys(
         ("present", "clear"), "recorded before cni was read; pods/test_cni.py has them"
     ),
-    "KM603": dict.fromkeys(
-        ("present", "clear"), "recorded before cni was read; pods/test_cni.py has them"
-    ),
-    "KM604": dict.fromkeys(
-        ("present", "clear"), "recorded before cni was read; pods/test_cni.py has them"
-    ),
+    "KM603": dict.fromkeys(("present",), "recorded before cni was read; pods/test_cni.py has them"),
+    "KM604": dict.fromkeys(("present",), "recorded before cni was read; pods/test_cni.py has them"),
     "KM605": dict.fromkeys(
-        ("present", "clear"),
+        ("present",),
         "recorded before pod_start was read; pods/test_sandbox_image.py has them",
     ),
     "KM607": dict.fromkeys(
-        ("present", "clear"), "recorded before hangs was read; pods/test_hangs.py has them"
+        ("present",), "recorded before hangs was read; pods/test_hangs.py has them"
     ),
     "KM606": dict.fromkeys(
-        ("present", "clear"), "recorded before pod_start was read; pods/test_volumes.py has them"
+        ("present",), "recorded before pod_start was read; pods/test_volumes.py has them"
     ),
     "KM608": {
         "present": "kubeadm of the lab installs one release; pods/test_version_skew.py has others"
     },
     "KM609": dict.fromkeys(
-        ("present", "clear"),
+        ("present",),
         "recorded before pod_states was read; pods/test_pod_states.py has them",
     ),
     "KM610": dict.fromkeys(
-        ("present", "clear"), "recorded before pod_start was read; pods/test_node_pods.py has them"
+        ("present",), "recorded before pod_start was read; pods/test_node_pods.py has them"
     ),
     "KM611": dict.fromkeys(
-        ("present", "clear"),
+        ("present",),
         "recorded before pod_states was read; pods/test_pod_states.py has them",
     ),
     "KM901": {"unknown": "a host that does not answer is the fault itself"},

@@ -30,7 +30,7 @@ def node(world):
 def test_whose_ceiling_it_is_and_where_the_lines_are(node):
     node.limits_d("# app\n* hard nofile 2000000\n@dba - nofile 3000000\nroot hard nofile 4096\n")
     found = node.finding("KM406")
-    facts(found.summary, "w1", "*", "@dba", "2000000", "1048576 (fs.nr_open)")
+    facts(found.summary, "*", "@dba", "2000000", "1048576 (fs.nr_open)")
     assert found.severity == "critical"
     assert found.risk == 1
     assert node.said("KM406").splitlines() == [

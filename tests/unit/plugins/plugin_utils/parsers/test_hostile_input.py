@@ -37,6 +37,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.no
     swap,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.logs import lines as log_lines
+from ansible_collections.kubemend.remediation.plugins.module_utils.logs import repeated_lines
 from ansible_collections.kubemend.remediation.plugins.module_utils.shared import (
     label_selector,
     quantity,
@@ -97,6 +98,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers impor
     component_log,
     cpu_manager_state,
     cpuset,
+    error_answer,
     klog,
     limits_conf,
     message_form,
@@ -292,6 +294,7 @@ PARSERS = (
         (LINES, TEXT, st.just("kube-apiserver")),
         (component_log.Telling,),
     ),
+    Parser(error_answer.read, (TEXT, st.just("kubelet")), (error_answer.Answer, NONE)),
     Parser(unit_journal.starts, (LINES,), (list,)),
     Parser(
         exit_cause.death,
@@ -407,6 +410,9 @@ PARSERS = (
     Parser(etcd.members, (BYTES,), (dict,), (http_client.HttpError,)),
     Parser(log_lines.seconds, (TEXT,), (float, int, NONE)),
     Parser(log_lines.written, (BYTES,), (tuple, NONE)),
+    Parser(repeated_lines.fold, (BYTES.map(lambda raw: raw[:500]),), (bytes,)),
+    Parser(lambda raw: list(repeated_lines.IN_FILE.finditer(raw)), (BYTES,), (list,)),
+    Parser(lambda raw: list(repeated_lines.IN_JOURNAL.finditer(raw)), (BYTES,), (list,)),
     Parser(log_lines.entry, (BYTES,), (tuple, NONE)),
     Parser(log_lines.unusable, (TEXT,), (str, NONE)),
     Parser(quantity.parse, (st.one_of(TEXT, JUNK),), (Fraction, NONE)),

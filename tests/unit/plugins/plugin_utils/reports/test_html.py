@@ -62,6 +62,14 @@ ATTRIBUTES = {
     "tabindex",
     "scope",
     "open",
+    # of the drawing of causes
+    "d",
+    "height",
+    "rx",
+    "viewbox",
+    "width",
+    "x",
+    "y",
 }
 
 
@@ -179,19 +187,18 @@ def test_it_is_complete_without_its_script(page):
     words = page.words
     for text in (
         "kubemend: Pods of Jobs are created twice",
-        (
-            "run 20261121T090000Z-1a2b3c, 2026-11-21T09:00:00Z to 2026-11-21T09:00:09Z, repair:"
-            " afterwards"
-        ),
+        "run 20261121T090000Z-1a2b3c, 2026-11-21 09:00 UTC, repair: afterwards",
+        "Kubernetes v1.36.3 · 7 of 8 hosts read · 9 s · after the repair",
         "exit code 2 (failed)",
         "step 01 failed",
-        "Cluster 0123456789abcdef",
+        "cluster 01234567",
         "Kubernetes v1.36.3",
-        "✖ critical KM101 m2 kube-scheduler leader election is off",
+        "✖ critical KM101 m2 kube-scheduler Leader election disabled leader election is off",
         "because of KM110",
+        "because of KM101",
         "/etc/kubernetes/manifests/kube-scheduler.yaml:17: - --leader-elect=false",
         "pid 1234: kube-scheduler … --leader-elect=false",
-        "repair: set the argument to --leader-elect=true (risk 2)",
+        "fix (automatic, risk 2): set the argument to --leader-elect=true",
         (
             "ansible-playbook -i INVENTORY kubemend.remediation.remediate -e kubemend_faults=KM101"
             " -e kubemend_max_risk=2"
@@ -199,7 +206,7 @@ def test_it_is_complete_without_its_script(page):
         "Pods of Jobs are created twice: possible causes",
         "✖ present KM101 Leader election disabled kube-scheduler",
         "? unknown KM105 missing kubelet of worker-00002 (unreachable)",
-        "not judged KM404 (kubemend_deep is not set, or an older release collected)",
+        "KM404 (kubemend_deep is not set, or an older release collected)",
         "01-m2-kube-scheduler",
         "+ - --leader-elect=true",
         "note: one master at a time",
@@ -272,7 +279,7 @@ def test_an_empty_result_says_so():
         verdicts=(model_result.Verdict("KM101", "k", "clear"),),
     )
     words = Page(html.render(healthy, fleet.run(symptom=False))).words
-    assert "Nothing is present or unknown on 1 host: no finding (0 of 0 faults judged)." in words
+    assert "Nothing was found and nothing is unknown on 1 host: no finding" in words
     assert "1 without a finding" in words
 
 
@@ -308,3 +315,25 @@ def test_an_earlier_report_and_captures_are_told_in_the_words_of_the_terminal():
     assert "nodes: <b>its snapshot lacks</b> w1" in page.words
     assert "it says (a/b): 0/4 nodes <script>" in page.words
     assert "compared with" not in Page(html.render(result, fleet.run(str))).words
+
+
+def test_cells_of_the_matrix_lead_to_their_findings():
+    page = Page(rendered(mode="observe"))
+    targets = {value for name, value in page.attributes if name == "id"}
+    links = {value for name, value in page.attributes if name == "href"}
+    assert {"#finding-0-0", "#finding-0-1", "#finding-0-2"} <= links
+    assert links - {"#report"} <= {f"#{target}" for target in targets}
+
+
+def test_alike_findings_are_one_entry_with_all_hosts():
+    found = fleet.result(60, broken=40, silent=0)
+    page = Page(html.render(found, fleet.run(symptom=False)))
+    assert page.words.count("the kubelet does not run: it ended with status 1") == 1
+    assert "worker-00000 to worker-00039 (40 hosts)" in page.words
+
+
+def test_the_page_of_a_fault_stands_once_below_its_first_finding():
+    run = replace(fleet.run(), explanations={"KM101": "# KM101 x\n\n## What you see\n\nA *lock*."})
+    page = Page(html.render(fleet.result(5), run))
+    assert page.words.count("What you see A lock .") == 1
+    assert ("em", ()) in page.bones

@@ -96,9 +96,10 @@ def test_a_finding_reads_as_the_interface_shows_it():
     )
     assert (
         "CRITICAL KM101 m2 kube-scheduler: leader election is off\n"
-        f"  {FOLDER}/kube-scheduler.yaml:17: - --leader-elect=false\n"
-        "  pid 1234: kube-scheduler … --leader-elect=false\n"
-        f"  repair: set {FOLDER}/kube-scheduler.yaml:17 to\n    - --leader-elect=true\n" in report
+        f"  evidence: {FOLDER}/kube-scheduler.yaml:17: - --leader-elect=false\n"
+        "            pid 1234: kube-scheduler … --leader-elect=false\n"
+        f"  fix (manual): set {FOLDER}/kube-scheduler.yaml:17 to\n    - --leader-elect=true\n"
+        in report
     )
     assert "healthy: m1, m3, w1\n" in report
     assert report.endswith("\nkubemend: 4 hosts, 1 critical, 0 warning, 0 unknown; report: /r\n")
@@ -144,26 +145,24 @@ def test_a_command_is_never_wrapped():
         "ansible-playbook -i inventory.yml kubemend.remediation.remediate "
         + "-e kubemend_max_risk=2 " * 5
     )
-    assert f"  repair: {command.strip()}\n" in rendered(
-        findings=(finding(command=command.strip()),)
-    )
-    assert f"  command: {command.strip()}\n" in rendered(
-        findings=(finding(command=command.strip(), remedy="x"),)
-    )
+    for remedy in (None, "x"):
+        report = rendered(findings=(finding(command=command.strip(), remedy=remedy),))
+        assert f"\n            {command.strip()}\n" in report
 
 
 def test_the_head_names_run_time_mode_cluster_and_roles():
     report = rendered(run_data=run(notices=("kubemend_max_risk=2 has no effect: x.",)))
     head = " ".join(report.split())
     assert head.startswith(
-        "kubemend: audit run 20261121T090000Z-1a2b3c, 2026-11-21T09:00:00Z, observe: changes"
-        " nothing "
+        "kubemend audit · cluster 01234567 · Kubernetes v1.36.3 · 4 of 4 hosts read · 9 s · nothing"
+        " was changed run 20261121T090000Z-1a2b3c, 2026-11-21 09:00 UTC "
     )
     assert "note: kubemend_max_risk=2 has no effect: x." in head
-    assert f"Cluster {KEY}, Kubernetes v1.36.3: control plane: m1, m2, m3; workers: w1" in head
     assert rendered(run_data=run(mode="replay")).startswith(
-        "kubemend: replay of recorded evidence\n"
+        "kubemend replay of recorded evidence ·"
     )
+    named = rendered(run_data=run(cluster_names={KEY: "prod-a"}))
+    assert named.startswith("kubemend audit · prod-a · Kubernetes v1.36.3")
 
 
 def test_most_severe_first_and_then_by_code_and_place():
@@ -179,7 +178,8 @@ def test_most_severe_first_and_then_by_code_and_place():
     heads = [
         line.split(":")[0] for line in report.splitlines() if " KM" in line and line[0].isupper()
     ]
-    assert heads == [
+    assert heads[:5] == heads[5:]  # the list at the end
+    assert heads[:5] == [
         "CRITICAL KM101 m1 kube-scheduler",
         "CRITICAL KM101 m3 kube-scheduler",
         "CRITICAL KM102 m3 kube-scheduler",
@@ -188,10 +188,12 @@ def test_most_severe_first_and_then_by_code_and_place():
     ]
 
 
-def test_because_names_the_deeper_reason():
-    assert "KM108 m2 kube-scheduler: stale (because of KM502)" in rendered(
-        findings=(finding("KM108", summary="stale", because=("KM502",)),)
+def test_because_names_the_deeper_reason_that_is_no_finding():
+    report = rendered(
+        findings=(finding("KM108", summary="stale", because=("KM502",)),),
+        run_data=run(titles={"KM502": "Kubelet does not run"}),
     )
+    assert "  because of: KM502 Kubelet does not run\n" in report
 
 
 def test_findings_that_differ_by_host_only_read_as_one_and_are_counted_each():
@@ -207,19 +209,49 @@ def test_findings_that_differ_by_host_only_read_as_one_and_are_counted_each():
         for n in range(30)
     )
     report = rendered(findings=silent)
-    assert report.count("KM901") == 1
-    assert "WARNING KM901 w00, w01, w02" in report
-    assert "and 10 more: the host did not answer" in " ".join(report.split())
+    assert report.count("KM901") == 2  # one group, and its line at the end
+    assert "WARNING KM901 w00-w29 (30 hosts): the host did not answer" in " ".join(report.split())
     assert "log: timed out" not in report  # the summary says it
     assert "0 critical, 30 warning" in report
 
 
-def test_findings_with_proofs_of_their_own_stay_apart():
+def test_one_piece_of_evidence_stands_for_a_group_and_names_its_host():
     two = tuple(
-        finding(host=host, evidence=(EvidenceRef("process", host, pid=7, argv=ARGV),))
-        for host in ("m1", "m2")
+        finding(host=host, evidence=(EvidenceRef("process", host, pid=pid, argv=ARGV),))
+        for host, pid in (("m1", 7), ("m2", 8))
     )
-    assert rendered(findings=two).count("CRITICAL KM101") == 2
+    report = rendered(findings=two)
+    assert "CRITICAL KM101 m1, m2 kube-scheduler" in report
+    assert "  evidence: m1: pid 7: kube-scheduler … --leader-elect=false\n" in report
+    assert "pid 8" not in report
+    assert "+1 more host," in report
+
+
+def test_sixty_workers_with_one_wrong_sysctl_fit_on_one_screen():
+    workers = tuple(
+        finding(
+            "KM407",
+            f"w{n}",
+            "vm.swappiness",
+            "warning",
+            summary="1 now, 2 after the next boot",
+            evidence=(EvidenceRef("file", f"w{n}", path="/etc/sysctl.d/a.conf", line=n),),
+            remedy="write it",
+        )
+        for n in range(1, 61)
+    )
+    report = rendered(findings=workers, hosts=tuple(row(f"w{n}", "worker") for n in range(1, 61)))
+    assert "WARNING KM407 w1-w60 (60 hosts) vm.swappiness" in report
+    assert len(report.splitlines()) <= 24
+
+
+def test_a_fault_with_many_different_texts_is_bounded():
+    report = rendered(
+        findings=tuple(finding(host=f"w{n}", summary=f"text {n * 7}") for n in range(500))
+    )
+    assert len(report.splitlines()) < 50
+    assert "the other texts differ" in report
+    assert "500 critical" in report
 
 
 def test_thirty_unknowns_of_one_silent_host_are_one_line():
@@ -239,7 +271,9 @@ def test_thirty_unknowns_of_one_silent_host_are_one_line():
         hosts=(row("m1"), row("m2", status="unreachable", reason="timed out")), verdicts=verdicts
     )
     assert report.count("UNKNOWN") == 1
-    assert "KM128 KM129: missing m2 (unreachable)" in " ".join(report.split())
+    assert "UNKNOWN 30 faults, because evidence is missing" in report
+    assert "  30 faults: missing m2 (unreachable)\n" in report
+    assert "KM128" not in report
     assert "did not answer: m2 (timed out)\n" in report
     assert "30 unknown" in report
 
@@ -273,31 +307,37 @@ def test_unknown_names_hosts_and_collectors():
             ),
         )
     )
-    assert "UNKNOWN KM101 KM102: missing m9 (not asked)\n" in report
+    assert "UNKNOWN KM101, KM102: missing m9 (not asked)\n" in report
     assert (
         "UNKNOWN KM106: missing component_http of m1, m3 (denied), etcd of m1 (error)\n" in report
     )
 
 
-def test_clear_not_applicable_and_not_judged_are_one_line_each():
-    report = rendered(
-        verdicts=(
+def test_clear_not_applicable_and_not_judged_are_numbers_and_lists_with_verbose():
+    parts = {
+        "verdicts": (
             Verdict("KM103", KEY, "clear", component="a"),
             Verdict("KM103", KEY, "not_applicable", component="b"),
             Verdict("KM102", KEY, "clear"),
             Verdict("KM110", KEY, "not_applicable"),
         ),
-        not_judged=(
+        "not_judged": (
             NotJudged("KM107", KEY, "limit"),
             NotJudged("KM108", KEY, "limit"),
-            NotJudged("KM404", None, "tier"),
+            NotJudged("KM611", None, "tier"),
         ),
-    )
-    assert "\nclear: KM102 KM103\n" in report
+    }
+    brief = " ".join(rendered(**parts).split())
+    assert "3 faults checked; 1 need -e kubemend_deep=true" in brief
+    assert "2 concern hosts that --limit left out" in brief
+    assert "KM107 Manifest" not in brief
+    titles = {"KM107": "Manifest does not parse"}
+    report = rendered(run_data=run(verbose=True, titles=titles), **parts)
+    assert "\nclear: KM102\nclear: KM103\n" in report
     assert "\nnot applicable: KM110\n" in report
-    assert "\nnot judged: KM107 KM108 (--limit left their hosts out)\n" in report
+    assert "\nnot judged: KM107 Manifest does not parse (--limit left their hosts out)\n" in report
     assert (
-        "\nnot judged: KM404 (kubemend_deep is not set, or an older release collected)\n" in report
+        "\nnot judged: KM611 (kubemend_deep is not set, or an older release collected)\n" in report
     )
 
 
@@ -313,7 +353,7 @@ def test_a_note_is_said_once():
     )
     report = " ".join(rendered(verdicts=verdicts).split())
     assert (
-        report.count("a foreign kube-controller-manager on w1 is not of this cluster (KM101 KM102)")
+        report.count("a foreign kube-controller-manager on w1 is not of this cluster (2 faults)")
         == 1
     )
 
@@ -372,17 +412,19 @@ def test_two_clusters_and_hosts_of_none_have_sections_of_their_own():
         findings=(finding(), finding("KM102", "a1", None), finding("KM901", "b1", None)),
     )
     assert (
-        report.index(f"Cluster {KEY}")
-        < report.index("Cluster ffff")
-        < report.index("Hosts of no proven cluster")
+        report.index("\ncluster 01234567 · Kubernetes v1.36.3")
+        < report.index("\ncluster ffffffff · Kubernetes version unknown · 1 of 1 host read")
+        < report.index("\nHosts not assigned to a cluster")
     )
-    assert "Kubernetes version unknown: workers: a1" in report
+    assert report.startswith("kubemend audit · 2 clusters · 3 of 3 hosts read")
 
 
 def test_long_lists_of_hosts_are_cut_and_the_rest_is_counted():
-    report = rendered(hosts=tuple(row(f"w{n:04}", "worker") for n in range(5000)))
-    assert "and 4980 more" in report
+    report = rendered(hosts=tuple(row(f"w{n * 2:05}", "worker") for n in range(5000)))
+    assert "and 4992 more" in " ".join(report.split())
     assert len(report) < 2000
+    report = rendered(hosts=tuple(row(f"w{n}", "worker") for n in range(5000)))
+    assert "healthy: w0-w4999\n" in report
 
 
 def test_a_whole_argv_is_shown_when_no_flag_is_in_question_and_text_picks_otherwise():
@@ -415,10 +457,13 @@ def test_proofs_of_every_kind():
             ),
         )
     )
-    assert "  ConfigMap kube-system/kubeadm-config ClusterConfiguration:3: a: b\n" in report
-    assert "  m1: pid 9: answers leader election is not checked\n" in report
-    assert "  kubelet: inactive\n" in report
-    assert "  log: other words\n" in report
+    for line in (
+        "  evidence: ConfigMap kube-system/kubeadm-config ClusterConfiguration:3: a: b\n",
+        " m1: pid 9: answers leader election is not checked\n",
+        " kubelet: inactive\n",
+        " log: other words\n",
+    ):
+        assert line in report
 
 
 def test_no_field_reaches_the_page_raw():
@@ -498,23 +543,24 @@ def test_recorded_incidents_fit_into_80_columns(case):
         result, run(titles={code: fault.title for code, fault in fault_engine.CATALOGUE.items()})
     )
     whole = {
-        f"  {text_page.escape(line)}"
+        text_page.escape(line)
         for item in result.findings
-        for line in phrases.proof_lines(item)
+        for named in (False, True)
+        for line in phrases.proof_lines(item, named)
     }
-    long = [line for line in report.splitlines() if len(line) > 79 and line not in whole]
-    assert [
+    long = [
         line
-        for line in long
-        if not line.startswith(("  command: ", "  repair: ")) and max(map(len, line.split())) < 60
-    ] == []
+        for line in report.splitlines()
+        if len(line) > 79 and line.replace("  evidence: ", "").strip(" ") not in whole
+    ]
+    assert [line for line in long if max(map(len, line.split())) < 60] == []
 
 
 def test_the_pages_of_faults_are_named_once_where_they_are_installed_and_something_was_found():
     told = rendered(findings=(finding(), finding(host="m3")), run_data=run(pages="/c/docs/faults"))
-    assert told.count("about a code: /c/docs/faults/<code>.md\n") == 1
+    assert told.count("explained in /c/docs/faults/<code>.md, and in report.html\n") == 1
     assert finding().docs == "docs/faults/KM101.md"
-    assert "about a code" not in rendered(findings=(finding(),)) + rendered(
+    assert "explained in" not in rendered(findings=(finding(),)) + rendered(
         run_data=run(pages="/c/docs/faults")
     )
 

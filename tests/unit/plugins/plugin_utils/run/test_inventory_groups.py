@@ -11,10 +11,10 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import (
     inventory_groups,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.run.settings import (
-    VARIABLES,
     check,
     without_effect,
 )
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.run.variables import VARIABLES
 from tests.unit.support.facts import facts
 
 CP, NODE = "kubemend_control_plane_group", "kubemend_node_group"

@@ -14,6 +14,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.run.settings 
     SettingsError,
     check,
 )
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.run.variables import VARIABLES
 
 
 def test_defaults_are_those_of_the_interface():
@@ -181,7 +182,7 @@ def test_a_value_is_shown_in_one_short_printable_line():
 
 
 def test_every_default_passes_its_own_check():
-    for name, variable in settings.VARIABLES.items():
+    for name, variable in VARIABLES.items():
         if variable.default is not None and variable.default != ():
             assert check({name: variable.default}).values[name] == variable.default, name
 

@@ -25,6 +25,7 @@ def told(**more: Any) -> Any:
             "f_files": 50,
             "f_favail": 7,
             "f_ffree": 9,
+            "f_flag": 0,
             **more,
         }
     )
@@ -105,3 +106,65 @@ def test_the_real_thing() -> None:
         assert 0 <= item["free_bytes"] <= item["total_bytes"]
         assert os.path.isabs(item["path"])  # noqa: PTH117 - a path as the node gives it
         assert item["error"] is None
+
+
+def stores(monkeypatch: pytest.MonkeyPatch, data: dict[str, Any], *real: str) -> dict[str, str]:
+    """Return what lies where, of a machine that has only these folders."""
+
+    def statvfs(path: str) -> Any:
+        if path not in real:
+            raise FileNotFoundError(2, "No such file or directory")
+        return told()
+
+    monkeypatch.setattr(space.os, "statvfs", statvfs)
+    monkeypatch.setattr(space, "_space", lambda path: {"path": path})
+    monkeypatch.setattr(space.os.path, "isdir", lambda path: path == "/var/lib/etcd/member")
+    found = space.collect(base.Context({}, [], data))["stores"]
+    return {row["path"]: row["use"] for row in found}
+
+
+ETCD = {"component": "etcd", "argv": ["etcd", "--data-dir=/data/etcd", "--wal-dir", "/wal"]}
+
+
+def test_the_folders_that_etcd_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    folders = ("/data/etcd", "/wal", "/run", "/var/lib/etcd")
+    data: dict[str, Any] = {"instances": {"processes": [ETCD]}}
+    assert stores(monkeypatch, data, *folders) == {
+        "/data/etcd": "etcd",
+        "/wal": "etcd",
+        "/run": "run",
+    }
+    data = {"component_units": {"units": [dict(ETCD, argv=["etcd"])]}}
+    assert stores(monkeypatch, data, *folders) == {"/var/lib/etcd": "etcd", "/run": "run"}
+
+
+def test_the_folders_of_a_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    kubelet = {"argv": ["kubelet", "--root-dir=/data/kubelet"]}
+    data: dict[str, Any] = {"kubelet": kubelet}
+    monkeypatch.setattr(space, "etcd_folders", lambda dummy: [])
+    found = stores(monkeypatch, data, "/data/kubelet", "/var/log/pods", "/run")
+    assert found == {"/data/kubelet": "kubelet", "/var/log/pods": "pod_logs", "/run": "run"}
+
+
+def test_a_machine_without_kubernetes_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(space, "etcd_folders", lambda dummy: [])
+    assert stores(monkeypatch, {}, "/run") == {}
+
+
+def test_what_root_may_write_and_whether_it_is_read_only(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(space.os, "statvfs", lambda path: told(f_flag=4097))
+    row = space._store(str(tmp_path), "run")
+    assert row is not None
+    assert (row["free_bytes"], row["total_bytes"]) == (99 * 4096, 409600)
+    assert (row["free_inodes"], row["inodes"], row["read_only"]) == (9, 50, True)
+    assert row["device"] == tmp_path.stat().st_dev
+
+
+def test_a_folder_that_may_not_be_read_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def statvfs(path: str) -> Any:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(space.os, "statvfs", statvfs)
+    assert space._store("/x", "run") == {"path": "/x", "use": "run", "error": "denied"}

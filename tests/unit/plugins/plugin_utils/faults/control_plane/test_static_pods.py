@@ -9,9 +9,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.control_plane import (
-    static_pods,
-)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import component_log
 from tests.unit.support.facts import facts
 
 SCHEDULER, MANAGER = "kube-scheduler", "kube-controller-manager"
@@ -399,7 +397,7 @@ def test_where_nobody_leads_it_is_why(world, component, code):
     ],
 )
 def test_the_last_word(lines, word):
-    assert static_pods.last_word(lines) == word
+    assert component_log.last_word(lines) == word
 
 
 @pytest.mark.parametrize(("host", "because"), [("m2", ("KM114",)), ("m1", ())])

@@ -73,7 +73,7 @@ def test_kubelet_and_runtime_are_critical_and_others_are_not(node):
     node.walk["nofile"] = [other, {**other, "pid": 51, "open": 1}]
     found = node.finding("KM404")
     assert found.severity == "warning"
-    facts(found.summary, "java", f"pod {POD}", "container cccccccccccc", "w1", "1024 of 1024 files")
+    facts(found.summary, "java", f"pod {POD}", "container cccccccccccc", "1024 of 1024 files")
     assert "soft limit 1024, hard limit unlimited" in node.said("KM404")
     assert "ls -l /proc/50/fd" in found.remedy
     assert "the limit that its runtime gives the container" in found.remedy
@@ -83,7 +83,7 @@ def test_kubelet_and_runtime_are_critical_and_others_are_not(node):
     assert "a managed drop-in for containerd.service" in found.remedy
     assert "-e kubemend_nofile=NUMBER" in found.remedy
     assert "by hand: LimitNOFILE= by systemctl edit containerd.service" in found.remedy
-    facts(found.summary, "containerd", "containerd.service", "w1", "1000 of 1024 files", "1 other")
+    facts(found.summary, "containerd", "containerd.service", "1000 of 1024 files", "1 other")
     for unit_ in (None, "a; reboot.service", "session-1.scope"):
         node.seen["processes"][1]["unit"] = unit_
         assert node.finding("KM404").remedy.endswith(
@@ -237,7 +237,7 @@ def test_a_kubelet_sets_its_own(node):
     node.seen["processes"][0]["nofile"] = [4096, 4096]
     found = node.finding("KM408")
     assert found.severity == "info"
-    facts(found.summary, LIMITS_D, "w1", "1048576", "kubelet", "kubelet.service", "4096", "logins")
+    facts(found.summary, LIMITS_D, "1048576", "kubelet", "kubelet.service", "4096", "logins")
     assert node.said("KM408").splitlines() == [
         f"{LIMITS_D}:1 * hard nofile 1048576",
         "kubelet (kubelet.service): hard limit 4096",
@@ -266,7 +266,7 @@ def test_a_unit_that_cannot_start(node):
         ],
     )
     found = node.finding("KM409")
-    facts(found.summary, "kubelet.service", "w1", "cannot start", "205/LIMITS")
+    facts(found.summary, "kubelet.service", "cannot start", "205/LIMITS")
     assert found.severity == "critical"
     assert node.said("KM409").splitlines() == [
         "activating, exit-code, status=205/LIMITS",
@@ -292,7 +292,7 @@ def test_a_unit_that_cannot_start(node):
     assert "what PID 1 itself has (/proc/1/limits)" in node.finding("KM409").remedy
     node.seen["units"][1].update(active_state="failed", exec_main_status=205)
     assert node.finding("KM409").summary.startswith(
-        "kubelet.service and containerd.service of w1 cannot start"
+        "kubelet.service and containerd.service cannot start"
     )
     for one in node.seen["units"]:
         one["active_state"] = "active"
@@ -305,7 +305,7 @@ def test_a_runtime_without_a_limit(node):
         limit_nofile=[1024, -1], sets=[{"path": own, "line": 9, "text": "LimitNOFILE=infinity"}]
     )
     found = node.finding("KM410")
-    facts(found.summary, "containerd.service", "w1", "LimitNOFILE=infinity", "containers")
+    facts(found.summary, "containerd.service", "LimitNOFILE=infinity", "containers")
     assert found.severity == "info"
     assert node.said("KM410") == f"{own}:9 LimitNOFILE=infinity"
     assert found.remedy.startswith("nothing has to be done")

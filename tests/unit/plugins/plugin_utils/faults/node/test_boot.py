@@ -205,7 +205,7 @@ def test_nothing_is_forwarded(node, files, stated, place):
         FORWARD,
         1,
     )
-    facts(found.summary, FORWARD, "w1", "the kernel has 0", *stated)
+    facts(found.summary, FORWARD, "the kernel has 0", *stated)
     assert [one.path for one in found.evidence if one.path] == ([place] if place else [])
     assert "the plan does, in /etc/sysctl.d/99-zz-kubemend.conf" in found.remedy
     assert f"sysctl -w {FORWARD}=1" in found.remedy
@@ -251,7 +251,7 @@ def test_what_the_next_boot_undoes(node):
     _verdict, (found,) = node.judged("KM520")
     assert (found.severity, found.risk) == ("warning", 1)
     assert found.summary.startswith(
-        f"{FORWARD} will not outlive a reboot on w1: the kernel has 1, and"
+        f"{FORWARD} will not outlive a reboot: the kernel has 1, and"
         " /etc/sysctl.d/zz-cis.conf:1 brings it back to 0 at"
     )
     node.sysctl(("/etc/sysctl.conf", f"{FORWARD}=1\n"))
@@ -274,7 +274,7 @@ def test_a_module_that_files_ask_for_is_missing(node):
         "br_netfilter",
         1,
     )
-    facts(found.summary, "br_netfilter", "w1", "not loaded", "/etc/modules-load.d/k8s.conf:2")
+    facts(found.summary, "br_netfilter", "not loaded", "/etc/modules-load.d/k8s.conf:2")
     facts(
         found.remedy,
         "modprobe br_netfilter",
@@ -598,7 +598,7 @@ def test_file_systems_of_which_nobody_can_tell(node):
             [],
             "present",
             (
-                "SELinux of w1 is permissive, and the next boot makes it enforcing: it will deny"
+                "SELinux is permissive, and the next boot makes it enforcing: it will deny"
                 " what it only reports now"
             ),
         ),
@@ -608,7 +608,7 @@ def test_file_systems_of_which_nobody_can_tell(node):
             [],
             "present",
             (
-                "SELinux of w1 is enforcing, and the next boot makes it permissive: it was"
+                "SELinux is enforcing, and the next boot makes it permissive: it was"
                 " switched on by hand"
             ),
         ),
@@ -617,7 +617,7 @@ def test_file_systems_of_which_nobody_can_tell(node):
             "disabled",
             [],
             "present",
-            "SELinux of w1 is permissive, and the next boot makes it disabled: it will be gone",
+            "SELinux is permissive, and the next boot makes it disabled: it will be gone",
         ),
         ("0", "enforcing", [["enforcing", "0"]], "clear", ""),
         ("1", "nonsense", [], "clear", ""),
@@ -710,3 +710,62 @@ def test_nothing_that_a_node_says_raises(seen):
         "not_applicable",
     }
     assert isinstance(model_boot.read(document).unread(), list)
+
+
+# KM521: full file systems
+
+
+def stored(node, *rows, status="ok"):
+    """Give w1 these folders, as (path, what lies there, bytes that are free)."""
+    stores = [
+        {"path": path, "use": use, "device": number, "total_bytes": 2**32, "free_bytes": free}
+        for number, (path, use, free) in enumerate(rows)
+    ]
+    data = {"folders": [], "stores": stores} if status == "ok" else None
+    node.document["collectors"]["space"] = {"status": status, "data": data}
+    return stores
+
+
+@pytest.mark.parametrize(
+    ("path", "use", "severity"),
+    [
+        ("/var/lib/etcd", "etcd", "critical"),
+        ("/run", "run", "critical"),
+        ("/var/log/pods", "pod_logs", "warning"),
+        ("/var/log/journal", "journal", "warning"),
+    ],
+)
+def test_a_full_file_system(node, path, use, severity):
+    stored(node, ("/var/lib/kubelet", "kubelet", 2**30), (path, use, 0))
+    verdict, (found,) = node.judged("KM521")
+    assert (verdict, found.severity, found.component) == ("present", severity, path)
+    assert [(one.kind, one.path) for one in found.evidence] == [("file", path)]
+
+
+def test_file_systems_with_room_are_well(node):
+    stored(node, ("/run", "run", 2**30))
+    assert node.judged("KM521") == ("clear", [])
+
+
+def test_a_read_only_one_is_told_once(node):
+    node.boot["mounts"][0]["options"] = "ro"
+    stores = stored(node, ("/var/lib/kubelet", "kubelet", 2**30), ("/wal", "etcd", 2**30))
+    stores[0]["read_only"] = stores[1]["read_only"] = True
+    assert sorted(one.component for one in node.judged("KM521")[1]) == ["/", "/wal"]
+
+
+def test_an_etcd_host_without_a_kubelet(node):
+    node.document["collectors"]["kubelet"] = {"status": "absent", "data": None}
+    stored(node, ("/var/lib/etcd", "etcd", 0))
+    assert [one.component for one in node.judged("KM521")[1]] == ["/var/lib/etcd"]
+
+
+@pytest.mark.parametrize("status", ["error", "timeout", "denied"])
+def test_space_that_was_not_read_is_unknown(node, status):
+    stored(node, status=status)
+    assert node.judged("KM521")[0] == "unknown"
+
+
+def test_a_folder_that_was_not_read_is_unknown(node):
+    stored(node, ("/run", "run", 2**30))[0]["error"] = "Input/output error"
+    assert node.judged("KM521")[0] == "unknown"

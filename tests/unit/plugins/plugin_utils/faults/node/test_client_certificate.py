@@ -86,7 +86,9 @@ def test_one_that_expired_while_the_kubelet_runs_is_why_the_api_refuses_it(world
         "w1",
         "kubelet",
     )
-    assert "of w1 has expired: the API server refuses the kubelet that runs" in found.summary
+    assert (
+        "of the kubelet has expired: the API server refuses the kubelet that runs" in found.summary
+    )
     assert "2026-11-21 18:31:29 UTC" in found.summary
     proof = found.evidence[0]
     assert proof.path == CURRENT
@@ -123,7 +125,7 @@ def test_its_last_words_have_the_first_word(world):
     )
     assert verdict == "present"
     assert found.summary.startswith(
-        "the kubelet of w1 does not start: it has no valid client certificate"
+        "the kubelet does not start: it has no valid client certificate"
     )
 
 

@@ -502,7 +502,7 @@ def test_an_empty_configuration_of_containerd_is_told_as_a_warning(node):
         (),
     )
     assert (
-        "the configuration of containerd on w1 is an empty file (/etc/containerd/config.toml), as a"
+        "the configuration of containerd is an empty file (/etc/containerd/config.toml), as a"
         " power cut leaves it" in found.summary
     )
     assert [(proof.path, proof.text) for proof in found.evidence] == [

@@ -41,7 +41,7 @@ def test_each_part_of_the_way(world, failed, error, words):
     )
     assert verdicts == ["present"]
     assert words in found.summary
-    assert "w1 runs" in found.summary
+    assert "the kubelet runs" in found.summary
     assert "2027-01-15T07:55:00Z" in found.summary
     assert (found.host, found.node, found.component, found.risk) == ("w1", "w1", "kubelet", 0)
     assert found.evidence[-1].object == SERVER

@@ -71,7 +71,7 @@ def test_a_kubelet_that_the_next_boot_does_not_bring_back(
     assert (found.code, found.severity) == ("KM501", severity)
     facts(found.remedy, *commands)
     assert found.remedy.count("systemctl") == len(commands)
-    facts(found.summary, "kubelet", "w1", *stated)
+    facts(found.summary, "kubelet", *stated)
     assert found.evidence[0].object == "kubelet.service"
     assert state in found.evidence[0].text
 

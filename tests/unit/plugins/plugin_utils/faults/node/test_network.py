@@ -83,7 +83,7 @@ def test_what_a_kubelet_posts(world, status, message, verdict):
     for one in found:
         assert (one.host, one.node, one.severity, one.risk) == ("w1", "w1", "critical", 0)
         assert one.summary.startswith(
-            f"w1 is NotReady since {SINCE} because it has no network for pods"
+            f"the node is NotReady since {SINCE} because it has no network for pods"
         )
         assert message[:60] in one.evidence[0].text
         assert "--field-selector spec.nodeName=w1" in one.remedy

@@ -194,12 +194,12 @@ def test_a_list_that_was_cut_is_never_clear(world):
         (
             None,
             "warning",
-            ("w1", "cordoned", "person", LONG),
+            ("cordoned", "person", LONG),
         ),
         (
             {"run": "r1", "reason": "kernel", "held": True},
             "info",
-            ("w1", "cordoned", "node_drain", "run r1: kernel", LONG),
+            ("cordoned", "node_drain", "run r1: kernel", LONG),
         ),
         ({"run": "r1", "reason": "kernel", "held": False}, None, None),
     ],
@@ -231,7 +231,8 @@ def test_a_cordon_of_somebody_else(world, cordon, severity, stated):
             },
             "warning",
             (
-                "w1 is fenced by the taint node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
+                "the node is fenced by the taint"
+                " node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
                 " since 2027-01-15T07:40:00Z: the node is declared dead"
             ),
         ),
@@ -239,7 +240,8 @@ def test_a_cordon_of_somebody_else(world, cordon, severity, stated):
             {"key": "node.cloudprovider.kubernetes.io/shutdown", "effect": "NoSchedule"},
             "info",
             (
-                "w1 is fenced by the taint node.cloudprovider.kubernetes.io/shutdown:NoSchedule:"
+                "the node is fenced by the taint"
+                " node.cloudprovider.kubernetes.io/shutdown:NoSchedule:"
                 " the cloud says"
             ),
         ),

@@ -39,7 +39,7 @@ def test_a_sandbox_that_cannot_be_made_is_the_nodes(world):
     verdicts, (finding,) = judged(world, "KM600")
     assert verdicts == ["present"]
     assert (finding.host, finding.node, finding.severity) == ("w1", "w1", "warning")
-    assert finding.summary.startswith(f"1 pod of w1 does not start since {waiting_pods.SINCE}")
+    assert finding.summary.startswith(f"1 pod does not start since {waiting_pods.SINCE}")
     assert f"(45 times: {NO_ADDRESS})" in finding.summary
     assert "those of other nodes do" in finding.summary
     assert "spec.nodeName=w1" in finding.remedy

@@ -38,7 +38,7 @@ def test_pods_that_stay_long_after_their_grace_period(world):
     verdicts, (finding,) = judged(world, "KM609")
     assert verdicts == ["present"]
     assert (finding.host, finding.node, finding.severity) == ("w1", "w1", "warning")
-    assert finding.summary.startswith("2 pods of w1 do not end since 2027-01-15T07:00:00Z: n/a")
+    assert finding.summary.startswith("2 pods do not end since 2027-01-15T07:00:00Z: n/a")
     assert "1 of them have a finalizer" in finding.evidence[0].text
     assert "DeadlineExceeded" in finding.evidence[1].text
 

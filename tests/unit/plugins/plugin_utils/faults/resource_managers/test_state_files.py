@@ -203,7 +203,7 @@ def test_entries_by_container_are_judged_by_what_runs_and_by_the_kubelets_links(
     assert node.verdicts()["KM307"] == verdict
     if verdict == "present":
         (hit,) = node.findings()
-        facts(hit.summary, "CPUs 1", "w1", "1 container")
+        facts(hit.summary, "CPUs 1", "1 container")
         assert "an older one does not" in hit.remedy
         assert (
             f"container {'a' * 64} has 1: no process of it, and no link to its log"

@@ -28,7 +28,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.reme
     kernel_settings,
     login_limits,
 )
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import settings
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import variables
 from tests.unit.support.facts import facts
 from tests.unit.support.file_evidence import named_record
 
@@ -194,7 +194,7 @@ def test_the_variable_says_how_much(node, asked, expected):
 
 
 def test_every_variable_is_one():
-    assert set(model_limits.VARIABLES.values()) < set(settings.VARIABLES)
+    assert set(model_limits.VARIABLES.values()) < set(variables.VARIABLES)
     assert set(model_limits.VARIABLES) == {*model_limits.TARGETS, *login_limits.TARGETS}
 
 
@@ -577,7 +577,7 @@ def test_an_api_server_that_lists_no_nodes_tells_nothing(node, nodes):
 
 
 def test_every_word_that_lifts_something_is_one():
-    assert {"fenced", "api_down"} <= set(settings.REFUSALS)
+    assert {"fenced", "api_down"} <= set(variables.REFUSALS)
 
 
 def scene(host, **more):

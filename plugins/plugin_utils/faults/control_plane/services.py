@@ -1,0 +1,268 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""KM116: check that each unit of systemd that runs a control-plane component stays up."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ...evidence.document import one_line, shell_name
+from ...models import component_unit
+from ...models import unit_start as model_unit_start
+from ...models.cluster import Host
+from ...models.component_unit import Service
+from ...models.result import EvidenceRef, Missing
+from ...parsers import component_log, message_class, systemd_unit, unit_journal
+from ...parsers.component_log import Telling
+from ..base import CheckResult, Detection, causes, node_check, not_applicable, present, unknown
+from ..node import kubelet_unit
+
+# etcd's own lines about a disk that is too slow for it: what depends on etcd loses its lock then.
+_SLOW = ("slow fdatasync", "took too long")
+# RKE2 starts the kubelet, which writes to a file of its own, and the others as static pods.
+_LOGS = {
+    "rke2": ", in /var/lib/rancher/rke2/agent/logs/kubelet.log and below /var/log/pods",
+    "k0s": ", of which each names its component",
+}
+# Of these programs the kubelet is the one with a table.
+_TABLES = dict.fromkeys(("k3s", "rke2", "k0s", "kubelite"), "kubelet")
+BEGUN = 3  # first lines of a start
+_TOOK = re.compile(r'"took":"([\d.]{1,20}[a-z]{1,2})"')
+_CRITICAL = {
+    systemd_unit.LOOPING: "does not stay up",
+    systemd_unit.GAVE_UP: "does not run",
+    systemd_unit.FAILED: "does not run",
+    systemd_unit.STOPPED: "does not run",
+    component_unit.HANGS: "does not become ready",
+}
+_WARNING = {
+    component_unit.RESTARTS: "restarts again and again",
+    component_unit.NOT_AT_BOOT: "runs, and will not after the next boot",
+    systemd_unit.FENCED: "does not run",
+}
+
+
+@node_check(
+    "KM116",
+    "Control-plane service does not stay up",
+    severity="critical",
+    applies="hosts with a unit of systemd that runs a control-plane component",
+    needs=("system", "kubelet", "manifests", "instances", "component_units", "unit_start"),
+    explained_by=causes("KM508", "KM521")
+    | causes("KM114", "KM116", component="etcd")
+    | causes("KM114", "KM116", component="kube-apiserver"),
+)
+def service_down(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
+    """KM116: report a unit of etcd or another component that does not run, stay up or start."""
+    missing = host.missing("component_units")
+    if missing:
+        yield unknown(*missing, host=host.host)
+        return
+    services = component_unit.read(host, document)
+    if not services:
+        yield not_applicable("", host=host.host)
+        return
+    for service in services:
+        yield _result(host, service)
+
+
+def _result(host: Host, service: Service) -> CheckResult:
+    component, kind = service.row.component, service.kind
+    if kind == component_unit.NOT_NEEDED:
+        note = f"{one_line(service.row.name, 80)}: {service.why}"
+        return not_applicable(note, host=host.host, component=component)
+    if kind in _CRITICAL or kind in _WARNING:
+        # What runs otherwise is in the evidence of the processes.
+        missing = host.missing("instances") + host.missing("manifests")
+        if missing and kind != component_unit.NOT_AT_BOOT:
+            return unknown(*missing, host=host.host, component=component)
+        return present(_hit(host, service), host=host.host, component=component)
+    if kind in (component_unit.BOOTING, systemd_unit.STARTING, systemd_unit.STOPPING):
+        doubt = Missing(host.host, "component_units", "timeout")
+        return unknown(doubt, host=host.host, component=component, note=service.why)
+    return CheckResult(host=host.host, component=component)
+
+
+def _hit(host: Host, service: Service) -> Detection:
+    name = shell_name(service.row.name, "UNIT")
+    effect = {**_CRITICAL, **_WARNING}[service.kind]
+    if service.kind == component_unit.NOT_AT_BOOT:
+        return Detection(
+            f"{name} {effect}: {service.why}",
+            (kubelet_unit.proof(host, service.unit),),
+            f"systemctl enable --no-reload {name}",
+            host=host.host,
+            node=host.node,
+            component=service.row.component,
+            severity="warning",
+        )
+    lines = component_unit.own_lines(service)
+    telling = _telling(service, lines)
+    past = model_unit_start.past(service.refused)
+    cause = _message(telling)
+    if past is not None:
+        cause = f"; {past.what}"
+    return Detection(
+        one_line(f"{name} {effect}: {service.why}{_history(service)}{cause}{_slow(lines)}", 800),
+        _proofs(host, service, telling, lines),
+        _remedy(service, telling, name, bool(_slow_line(lines))),
+        host=host.host,
+        node=host.node,
+        component=service.row.component,
+        severity=_severity(service),
+    )
+
+
+def _severity(service: Service) -> str | None:
+    """Return the severity where it is not critical.
+
+    A first end, and a unit that is not to start by itself, may be an operator's own doing.
+    """
+    if service.kind in _WARNING:
+        return "warning"
+    once = service.exits < 2 and service.unit.restarts in (0, 1)
+    if service.kind == systemd_unit.LOOPING and once:
+        return "warning"
+    boot = systemd_unit.at_boot(service.unit).answer
+    if service.kind == systemd_unit.STOPPED and boot != systemd_unit.YES:
+        return "warning"
+    return None
+
+
+def _is_stopped(service: Service) -> bool:
+    """Tell whether the unit was stopped in order: what its program said then is no cause."""
+    kinds = (systemd_unit.STOPPED, systemd_unit.FENCED)
+    return service.kind in kinds and service.unit.result == "success"
+
+
+def _history(service: Service) -> str:
+    if _is_stopped(service):
+        return ""
+    if service.exits > 1:
+        return f"; {service.exits} restarts within the last day"
+    if service.kind in component_unit.DOWN and service.unit.restarts:
+        return f"; {service.unit.restarts} restarts so far"
+    return ""
+
+
+def _telling(service: Service, lines: list[str]) -> Telling:
+    """Return the line of its last start that tells why it ended."""
+    if _is_stopped(service):
+        return Telling()
+    if service.kind == component_unit.HANGS or not lines:
+        errors = [line for line in lines if " level=error " in line or line.startswith("E")]
+        return Telling(next(iter(errors[-1:]), ""))
+    component = _TABLES.get(service.row.component, service.row.component)
+    telling = component_log.telling(lines, _last_line(service, lines), component)
+    if telling.reading is not None:
+        return telling
+    # A program that refuses a flag says so before it prints how it is used.
+    begun = [Telling(line, component_log.reading(line, component)) for line in lines[:BEGUN]]
+    return next((first for first in begun if first.names_cause), telling)
+
+
+def _last_line(service: Service, lines: list[str]) -> str:
+    """Return the line with which the program ended, else its last one."""
+    last = component_log.last_word(lines)
+    if service.last is None or last != lines[-1]:
+        return last
+    ended = unit_journal.last(service.last)
+    if ended is None:
+        return last
+    return one_line(ended.line.partition("]: ")[2], 600) or last
+
+
+def _message(telling: Telling) -> str:
+    message = _text(telling.line, 300)
+    if not message:
+        return ""
+    if telling.reading is None:
+        return f"; its last line: {message}"
+    return f": {message} ({message_class.CLASSES[telling.reading.meaning].clause})"
+
+
+def _text(line: str, most: int) -> str:
+    """Return what a line says, without its time, level and place in the source."""
+    return one_line(component_log.text(line) or line, most)
+
+
+def _slow(lines: list[str]) -> str:
+    """Return what etcd says of a disk that is too slow for it, for a summary."""
+    slow = _slow_line(lines)
+    if not slow:
+        return ""
+    took = _TOOK.search(slow)
+    took_text = ""
+    if took is not None:
+        took_text = f" ({took.group(1)})"
+    return f"; before that: {_text(slow, 240)}{took_text}"
+
+
+def _slow_line(lines: list[str]) -> str:
+    for words in _SLOW:
+        matches = [line for line in lines if words in line]
+        if matches:
+            return matches[-1]
+    return ""
+
+
+def _proofs(
+    host: Host, service: Service, telling: Telling, lines: list[str]
+) -> tuple[EvidenceRef, ...]:
+    proofs = [kubelet_unit.proof(host, service.unit)]
+    name = one_line(service.row.name, 80)
+    proofs += model_unit_start.proofs(host.host, name, service.refused)
+    for line in dict.fromkeys(filter(None, (telling.line, _slow_line(lines)))):
+        proofs.append(EvidenceRef("log", host.host, object=name, text=line))
+    if service.row.fragment_path:
+        command = one_line(" ".join(service.row.argv), 300)
+        proofs.append(
+            EvidenceRef("file", host.host, path=service.row.fragment_path, text=command or None)
+        )
+    return tuple(dict.fromkeys(proofs))
+
+
+def _remedy(service: Service, telling: Telling, name: str, slow: bool) -> str:
+    cure = _cure(service, telling, name)
+    if slow and telling.reading is None:
+        cure = (
+            "see what else uses the disk of etcd's data (iostat -x 5), and give etcd a faster one"
+        )
+    started = _started(service, name)
+    return f"{cure}{_files(service)}{started}. The whole log: journalctl -u {name}"
+
+
+def _cure(service: Service, telling: Telling, name: str) -> str:
+    past = model_unit_start.past(service.refused)
+    if past is not None:
+        return str(past.cure)
+    if service.kind == component_unit.HANGS:
+        return f"see what it waits for in its last log lines{_LOGS.get(service.row.component, '')}"
+    if service.kind in (systemd_unit.STOPPED, systemd_unit.FENCED):
+        return f"find out who stopped it, and why (systemctl status {name})"
+    if telling.reading is not None:
+        return message_class.CLASSES[telling.reading.meaning].advice
+    return "fix what its last log lines name, in its flags or in a file that it is given"
+
+
+def _files(service: Service) -> str:
+    """Return where its settings are."""
+    paths = [*service.row.environment_files, *service.row.drop_in_paths]
+    if not paths or service.kind == systemd_unit.STOPPED:
+        return ""
+    return f" (its settings: {one_line(', '.join(paths), 200)})"
+
+
+def _started(service: Service, name: str) -> str:
+    if service.kind == component_unit.HANGS:
+        return ""
+    if service.kind in (systemd_unit.LOOPING, component_unit.RESTARTS):
+        return "; systemd starts it again by itself"
+    if service.kind == systemd_unit.GAVE_UP:
+        return f"; then systemctl reset-failed {name} and systemctl start {name}"
+    if service.kind == systemd_unit.FENCED:
+        return f"; then systemctl unmask {name} and systemctl start {name}"
+    return f"; then systemctl start {name}"

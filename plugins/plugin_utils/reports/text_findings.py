@@ -1,0 +1,97 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Findings in the text report: each group with its proof and its fix, then one line for each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from . import conclusion, groups, headline, host_names, phrases, times
+from .groups import Entry, Group
+from .run_info import Run
+from .text_page import Page
+
+# Lines of evidence; all of it is in the other formats.
+PROOFS = {"critical": 6}
+PROOFS_OTHERS = 3
+PROOFS_BELOW = 2  # of a consequence
+LABEL = "  evidence: "
+STEP = 4  # columns by which a consequence stands below its cause
+
+
+def head(group: Group, run: Run) -> str:
+    """Return code, place and title of a group."""
+    first = group.first
+    names = host_names.counted(group.hosts)
+    place = " ".join(part for part in (first.code, names, first.component) if part)
+    return f"{place}: {run.titles.get(first.code) or first.summary}"
+
+
+def write(page: Page, entries: Sequence[Entry], run: Run) -> None:
+    """Write every group with its proof and its fix, a consequence indented below its cause."""
+    now = headline.now(run)
+    for entry in entries:
+        if entry.depth == 0:
+            page.gap()
+        _entry(page, entry, run, now)
+
+
+def _entry(page: Page, entry: Entry, run: Run, now: datetime | None) -> None:
+    group, indent = entry.group, STEP * entry.depth
+    first = group.first
+    label = first.severity.upper()
+    page.prose(f" {head(group, run)}", label=label, kind=first.severity, indent=indent)
+    if run.titles.get(first.code) and first.summary:
+        page.prose(times.readable(groups.summary_of(group), now), indent=indent + 2)
+    if entry.others:
+        label = "also because of: " if entry.depth else "because of: "
+        page.prose(headline.titled(entry.others, run), label=label, indent=indent + 2)
+    _proofs(page, entry, indent)
+    _fix(page, group, run, indent)
+    if group.mixed:
+        page.prose(f"the other texts differ: {run.path('report.json')}", indent=indent + 2)
+    if entry.leads_to:
+        page.line(" " * (indent + 2) + "leads to:")
+
+
+def _proofs(page: Page, entry: Entry, indent: int) -> None:
+    group = entry.group
+    limit = PROOFS.get(group.first.severity, PROOFS_OTHERS)
+    if entry.depth:
+        limit = PROOFS_BELOW
+    lines = phrases.proof_lines(group.first, named=len(group.hosts) > 1)
+    label = LABEL
+    for line in lines[:limit]:
+        page.line(" " * indent + label + line)
+        label = " " * len(LABEL)
+    more = []
+    if len(lines) > limit:
+        more.append(f"+{phrases.counted(len(lines) - limit, 'more line')}")
+    if len(group.hosts) > 1:
+        more.append(f"+{phrases.counted(len(group.hosts) - 1, 'more host')}")
+    if more and lines:
+        page.line(" " * (indent + len(LABEL)) + f"({', '.join(more)}, all in report.json)")
+
+
+def _fix(page: Page, group: Group, run: Run, indent: int) -> None:
+    first = group.first
+    if not first.remedy and not first.command:
+        return
+    label = f"{conclusion.fix_label(first, run.plan)}: "
+    page.prose(first.remedy or "", label=label, kind="good", indent=indent + 2)
+    if first.command:
+        page.line(" " * (indent + len(LABEL)) + first.command)
+
+
+def write_list(page: Page, entries: Sequence[Entry], run: Run) -> None:
+    """Write one line for each group, cut to the width: a terminal shows its end."""
+    for entry in entries:
+        first = entry.group.first
+        label = " " * (2 * entry.depth) + first.severity.upper()
+        text = f" {head(entry.group, run)}"
+        room = page.width - len(label)
+        if len(text) > room:
+            text = f"{text[: room - 1]}…"
+        page.line(text, label=label, kind=first.severity)

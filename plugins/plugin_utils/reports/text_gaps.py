@@ -1,0 +1,77 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the text report says of faults that were not found: unknown, not judged, clear."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ..models import result as model_result
+from . import phrases
+from .run_info import Run
+from .text_page import Page
+
+CODES_SHOWN = 4  # unknown faults; more are a number, and a list with -v
+ERRORS_SHOWN = 5
+MORE = "every fault by name: -v, or report.html"
+
+
+def unknown(
+    page: Page,
+    verdicts: Iterable[model_result.Verdict],
+    hosts: Sequence[model_result.HostRow],
+    run: Run,
+) -> None:
+    """Write the unknown faults with what is missing: a few by name, many as a number."""
+    rows = phrases.unknown_rows(verdicts, hosts)
+    codes = sorted({code for item, _missing in rows for code in item.split()})
+    if len(codes) <= CODES_SHOWN or run.verbose:
+        for item, missing in rows:
+            titles = _titled(item.split(), run)
+            page.prose(f"{titles}: missing {missing}", label="UNKNOWN ", kind="unknown", indent=0)
+        return
+    page.prose(
+        f"{len(codes)} faults, because evidence is missing ({MORE}):",
+        label="UNKNOWN ",
+        kind="unknown",
+        indent=0,
+    )
+    for item, missing in rows[:ERRORS_SHOWN]:
+        number = phrases.counted(len(item.split()), "fault")
+        page.prose(f"{number}: missing {missing}", indent=2)
+    rest = sum(len(item.split()) for item, _missing in rows[ERRORS_SHOWN:])
+    if rest:
+        page.prose(f"{phrases.counted(rest, 'fault')}: for other reasons", indent=2)
+
+
+def not_judged(page: Page, items: Iterable[model_result.NotJudged], run: Run) -> None:
+    """Write the faults that this run did not judge, one line each."""
+    for item in sorted(items, key=lambda row: row.code):
+        reason = phrases.REASONS.get(item.reason, item.reason)
+        page.prose(f"{_titled([item.code], run)} ({reason})", label="not judged: ", indent=0)
+
+
+def clear(page: Page, verdicts: Iterable[model_result.Verdict], run: Run) -> None:
+    """Write the faults that are clear or not applicable, one line each."""
+    for verdict, codes in phrases.clear_rows(verdicts):
+        label = f"{phrases.WORDS.get(verdict, verdict)}: "
+        for code in codes.split():
+            page.prose(_titled([code], run), label=label, kind=verdict, indent=0)
+
+
+def notes(page: Page, verdicts: Iterable[model_result.Verdict], run: Run) -> None:
+    """Write each note once, with the faults that it is about."""
+    codes_by_note: dict[str, dict[str, None]] = {}
+    for item in verdicts:
+        if item.note:
+            codes_by_note.setdefault(item.note, {})[item.code] = None
+    for note, codes in codes_by_note.items():
+        about = f"{len(codes)} faults"
+        if len(codes) == 1:
+            about = _titled(codes, run)
+        page.prose(f"note: {note} ({about})", indent=0)
+
+
+def _titled(codes: Iterable[str], run: Run) -> str:
+    return ", ".join(f"{code} {run.titles.get(code, '')}".rstrip() for code in codes)

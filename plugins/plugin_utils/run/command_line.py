@@ -1,0 +1,50 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The inventory and the limit of the running ansible-playbook, as a command repeats them."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ansible import constants, context
+
+
+def options() -> str:
+    """Return the options that name the hosts of this run, quoted for a shell.
+
+    Without an inventory on the command line Ansible takes its default one, and so does the command.
+    """
+    return rendered(context.CLIARGS, constants.DEFAULT_HOST_LIST, str(Path.cwd()))
+
+
+def rendered(arguments: Mapping[str, Any], default: Any, folder: str) -> str:
+    """Return -i and --limit of these arguments; paths below the folder are relative to it."""
+    inventories = _listed(arguments.get("inventory"))
+    if inventories == _listed(default):
+        inventories = []
+    words = []
+    for inventory in inventories:
+        words += ["-i", _relative(inventory, folder)]
+    if arguments.get("subset"):
+        words += ["--limit", str(arguments["subset"])]
+    return "".join(f" {shlex.quote(word)}" for word in words)
+
+
+def _listed(value: Any) -> list[str]:
+    if not value:
+        return []
+    if isinstance(value, str):
+        return [value]
+    return [str(item) for item in value]
+
+
+def _relative(inventory: str, folder: str) -> str:
+    """Return a path as an operator types it; a list of hosts (with a comma) is none."""
+    below = folder.rstrip("/") + "/"
+    if "," not in inventory and inventory.startswith(below):
+        return inventory[len(below) :]
+    return inventory

@@ -1,0 +1,110 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A component that was restarted: the audit says why, and is silent about what was meant."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import time
+
+import pytest
+
+from tests.lab.support.static_pod import (
+    MANAGER,
+    SCHEDULER,
+    manifest,
+    processes,
+    restart,
+    set_flag,
+)
+
+
+def told(report: dict, node: str, component: str) -> list[dict]:
+    """Return what the report says of the ends of a component."""
+    return [
+        item
+        for item in report["findings"]
+        if (item["host"], item["component"]) == (node, component)
+        and item["code"] in ("KM114", "KM117")
+    ]
+
+
+def wait_restarted(cluster, node: str, component: str, before: set[int], timeout: float = 240):
+    cluster.wait(
+        lambda: {pid for pid, _argv in processes(cluster, node, component)} - before,
+        timeout,
+        f"another {component} on {node}",
+    )
+
+
+def pids(cluster, node: str, component: str) -> set[int]:
+    return {pid for pid, _argv in processes(cluster, node, component)}
+
+
+@contextlib.contextmanager
+def edited(cluster, node: str, component: str, change):
+    """Change a manifest, and put its bytes back at the end."""
+    path = manifest(component)
+    former = cluster.read(node, path)
+    before = pids(cluster, node, component)
+    try:
+        cluster.write(node, path, change(former.decode()))
+        wait_restarted(cluster, node, component, before)
+        yield
+    finally:
+        before = pids(cluster, node, component)
+        cluster.write(node, path, former)
+        cluster.exec(node, ["systemctl", "restart", "kubelet"])  # it forgets its back-off
+        wait_restarted(cluster, node, component, before)
+
+
+def little_memory(text: str) -> str:
+    """Return a manifest whose container may have less memory than its program needs."""
+    return re.sub(
+        r"(?m)^(\s*)resources:\n",
+        r"\1resources:\n\1  limits:\n\1    memory: 24Mi\n",
+        text,
+        count=1,
+    )
+
+
+def wrong_port(text: str) -> str:
+    """Return a manifest whose liveness probe asks a port at which nobody listens."""
+    liveness = text[text.index("livenessProbe:") :]
+    liveness = liveness[: liveness.index("name: ")]
+    changed = re.sub(r"port: \S+", "port: 10999", liveness)
+    changed = re.sub(r"periodSeconds: \d+", "periodSeconds: 2", changed)
+    changed = re.sub(r"failureThreshold: \d+", "failureThreshold: 2", changed)
+    return text.replace(liveness, changed)
+
+
+def test_a_process_that_was_killed(cluster, play):
+    before = pids(cluster, "m1", SCHEDULER)
+    cluster.exec("m1", ["kill", "-9", *map(str, before)])
+    wait_restarted(cluster, "m1", SCHEDULER, before)
+    _done, report = play()
+    (one,) = told(report, "m1", SCHEDULER)
+    assert "SIGKILL" in one["summary"], one
+
+
+@pytest.mark.parametrize(
+    ("change", "words"), [(little_memory, "OOM killer"), (wrong_port, "liveness")]
+)
+def test_what_ends_it_again_and_again(cluster, play, change, words):
+    with edited(cluster, "m1", MANAGER, change):
+        before = pids(cluster, "m1", MANAGER)
+        time.sleep(1)
+        wait_restarted(cluster, "m1", MANAGER, before)
+        _done, report = play()
+        (one,) = told(report, "m1", MANAGER)
+        assert words in one["summary"], one
+
+
+def test_what_an_operator_restarts_is_no_finding(cluster, play):
+    restart(cluster, "m2", SCHEDULER)
+    with edited(cluster, "m2", MANAGER, lambda text: set_flag(text, "v", "3")):
+        _done, report = play()
+    assert not told(report, "m2", SCHEDULER)
+    assert not told(report, "m2", MANAGER)

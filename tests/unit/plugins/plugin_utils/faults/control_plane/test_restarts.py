@@ -1,0 +1,459 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""KM117, and KM114 of what runs again: why a component was restarted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+SCHEDULER, MANAGER, SERVER, ETCD = (
+    "kube-scheduler",
+    "kube-controller-manager",
+    "kube-apiserver",
+    "etcd",
+)
+CLOCK = 1_800_000_000.0
+UID, SANDBOX = "0" * 31 + "a", "5" * 64
+PATH = f"/var/log/pods/kube-system_kube-scheduler-m2_{UID}/kube-scheduler/2.log"
+LOST = "F1125 08:00:05.100000       1 server.go:264] leaderelection lost"
+REFUSED = 'E1125 08:00:05.100000       1 run.go:72] "command failed" err="open /x: no such file"'
+
+
+def says(text: str, *words: str) -> None:
+    for word in words:
+        assert word in text
+
+
+def identity(attempt: int, component: str = SCHEDULER) -> str:
+    return f"{attempt:02d}{len(component):02d}" + "e" * 60
+
+
+def row(
+    age: float, attempt: int, ended: float | None = None, component: str = SCHEDULER, **more: Any
+) -> dict[str, Any]:
+    """Return a container that was made so many seconds ago, and ended so many seconds ago."""
+    return {
+        "component": component,
+        "id": identity(attempt, component),
+        "sandbox": SANDBOX,
+        "pod_uid": UID,
+        "attempt": attempt,
+        "state": "running" if ended is None else "exited",
+        "created": CLOCK - age,
+        "started": CLOCK - age,
+        "finished": None if ended is None else CLOCK - ended,
+        "exit_code": None,
+        "reason": None,
+        "message": "",
+        "memory_limit": None,
+        **more,
+    }
+
+
+def made(age: float, attempt: int, component: str = SCHEDULER) -> str:
+    return (
+        f"{CLOCK - age:.3f} m2 containerd[7]: time=x level=info"
+        f' msg="CreateContainer within sandbox \\"{SANDBOX}\\" for'
+        f" &ContainerMetadata{{Name:{component},Attempt:{attempt},}} returns container id"
+        f' \\"{identity(attempt, component)}\\""'
+    )
+
+
+def stop(age: float, attempt: int, timeout: int = 30, component: str = SCHEDULER) -> str:
+    return (
+        f"{CLOCK - age:.3f} m2 containerd[7]: time=x level=info"
+        f' msg="StopContainer for \\"{identity(attempt, component)}\\" with timeout {timeout} (s)"'
+    )
+
+
+def journal(*lines: str, **more: Any) -> dict[str, Any]:
+    return {"lines": list(lines), "oldest": None, "error": None, **more}
+
+
+def restarts(world: Any, rows: list[dict[str, Any]] | None, **more: Any) -> None:
+    """Set what m2 tells of ends; its components of these rows started with the last of them."""
+    data = {
+        "since": CLOCK - 4200,
+        "runtime_started": CLOCK - 90000,
+        "containers": rows,
+        "unread": None if rows is not None else "the runtime answers no call of the CRI",
+        "runtime": journal(),
+        "kubelet": journal(),
+        "kernel": journal(),
+        **more,
+    }
+    world.documents["m2"]["collectors"]["component_restart"] = {"status": "ok", "data": data}
+    for one in rows or ():
+        if one["state"] == "running":
+            begin(world, one["component"], one["created"])
+
+
+def begin(world: Any, component: str, started: float) -> None:
+    world.manifest("m2", component, "--v=2")
+    for process in world.data("m2", "instances")["processes"]:
+        if process["component"] == component:
+            process["started_at"] = started
+
+
+def log(world: Any, *lines: str, **more: Any) -> None:
+    data = {
+        "component": SCHEDULER,
+        "running": True,
+        "restart": 2,
+        "begun": CLOCK - 900000,
+        "path": PATH,
+        "first": CLOCK - 9000,
+        "last": CLOCK - 700,
+        "lines": list(lines),
+        "kubelet": None,
+        **more,
+    }
+    collectors = world.documents["m2"]["collectors"]
+    collectors["component_end"] = {"status": "ok", "data": {"components": [data]}}
+
+
+def found(world: Any, *codes: str) -> list[Any]:
+    return [one for one in world.judge().findings if one.code in (codes or ("KM117", "KM114"))]
+
+
+def verdict(world: Any) -> Any:
+    (said,) = [
+        one for one in world.judge().verdicts if one.code == "KM117" and one.host == "m2"
+    ] or [None]
+    return said
+
+
+def killed(code: int, **more: Any) -> dict[str, Any]:
+    """Return a scheduler that ended 700 s ago, and its successor."""
+    return {"rows": [row(9000, 2, 700, exit_code=code, **more), row(695, 3)]}
+
+
+def test_a_plane_whose_components_run_for_long_is_clear(world):
+    world.documents["m2"]["collectors"]["component_restart"] = {"status": "absent", "data": None}
+    assert verdict(world).verdict == "clear"
+    assert not found(world)
+
+
+@pytest.mark.parametrize(
+    ("status", "said"), [("error", "unknown"), ("denied", "unknown"), ("absent", "clear")]
+)
+def test_a_young_component_is_unknown_where_its_ends_were_not_read(world, status, said):
+    begin(world, SCHEDULER, CLOCK - 100)
+    world.documents["m2"]["collectors"]["component_restart"] = {"status": status, "data": None}
+    assert verdict(world).verdict == said
+
+
+def test_evidence_of_an_older_release_is_not_judged(world):
+    begin(world, SCHEDULER, CLOCK - 100)
+    world.documents["m2"]["collectors"].pop("component_restart", None)
+    assert verdict(world) is None
+
+
+def test_its_own_exit_is_told_with_its_code_and_its_log(world):
+    restarts(world, killed(1)["rows"], runtime=journal(made(695, 3)))
+    log(world, REFUSED)
+    (one,) = found(world)
+    assert (one.code, one.severity, one.component) == ("KM117", "info", SCHEDULER)
+    says(one.summary, "exited by itself", "exit code 1", "no such file")
+    assert [proof.path for proof in one.evidence] == [PATH]
+
+
+def test_a_lock_that_was_lost(world):
+    restarts(world, killed(1)["rows"], runtime=journal(made(695, 3)))
+    log(world, LOST)
+    (one,) = found(world)
+    says(one.summary, "lock")
+
+
+@pytest.mark.parametrize(
+    ("lines", "kernel", "words"),
+    [
+        ({"reason": "OOMKilled", "memory_limit": 64 * 1024 * 1024}, (), ("64 MiB",)),
+        ({"reason": "OOMKilled"}, (), ("OOM killer",)),
+        (
+            {"reason": "Error"},
+            (f"{CLOCK - 701:.1f} m2 kernel: Out of memory: Killed process 9 (kube-scheduler)",),
+            ("the machine had no memory left",),
+        ),
+        (
+            {"reason": "Error"},
+            (
+                f"{CLOCK - 701:.1f} m2 kernel: oom-kill:constraint=CONSTRAINT_MEMCG,oom_memcg=/x,"
+                f"task_memcg=/kubepods/pod{UID}/{identity(2)},task=kube-scheduler,pid=9,uid=0",
+                f"{CLOCK - 701:.1f} m2 kernel: Memory cgroup out of memory: Killed process 9"
+                " (kube-scheduler)",
+            ),
+            ("memory limit",),
+        ),
+    ],
+)
+def test_the_oom_killer(world, lines, kernel, words):
+    restarts(
+        world,
+        killed(137, **lines)["rows"],
+        runtime=journal(made(695, 3)),
+        kernel=journal(*kernel),
+    )
+    (one,) = found(world)
+    says(one.summary, "OOM killer", *words)
+    assert "resources.limits.memory" in one.remedy
+
+
+def test_a_probe_that_the_kubelet_logs(world):
+    probe = (
+        f"{CLOCK - 735:.1f} m2 kubelet[7]: I0115 08:00:00.000000       7 prober.go:107]"
+        ' "Probe failed" probeType="Liveness" pod="kube-system/kube-scheduler-m2" podUID="a"'
+        ' containerName="kube-scheduler" probeResult="failure" output="statuscode: 503"'
+    )
+    restarts(
+        world,
+        killed(137)["rows"],
+        runtime=journal(stop(730, 2), made(695, 3)),
+        kubelet=journal(probe),
+    )
+    (one,) = found(world)
+    says(one.summary, "liveness probe failed", "statuscode: 503")
+    assert one.evidence[0].object == "kubelet"
+
+
+@pytest.mark.parametrize("code", [0, 2, 137])
+def test_a_probe_of_which_the_kubelet_logs_nothing(world, code):
+    """A kubelet with --v=0 stops a container of a running pod for no other reason."""
+    restarts(world, killed(code)["rows"], runtime=journal(stop(730, 2), made(695, 3)))
+    (one,) = found(world)
+    says(one.summary, "liveness or startup probe")
+    assert "reason=Unhealthy" in one.remedy
+
+
+def test_sigkill_of_another_process(world):
+    restarts(world, killed(137)["rows"], runtime=journal(made(695, 3)))
+    (one,) = found(world)
+    says(one.summary, "SIGKILL", "another process")
+
+
+@pytest.mark.parametrize(
+    ("more", "word"),
+    [
+        ({"runtime": journal(error="late")}, "runtime"),
+        ({"runtime": journal()}, "runtime"),  # it logs no start either
+        ({"runtime": journal(made(695, 3)), "kernel": journal(error="late")}, "kernel"),
+        ({"runtime": journal(made(695, 3), oldest=CLOCK - 699)}, "runtime"),
+    ],
+)
+def test_who_killed_it_is_unknown_where_a_journal_is_missing(world, more, word):
+    restarts(world, killed(137)["rows"], **more)
+    (one,) = found(world)
+    says(one.summary, "why is not known", word, "137")
+
+
+@pytest.mark.parametrize(
+    ("code", "runtime"),
+    [
+        (0, journal(made(695, 3))),  # SIGTERM
+        (143, journal(made(695, 3))),
+        (137, journal(stop(700, 2, timeout=0), made(695, 3))),  # crictl stop
+    ],
+)
+def test_an_operator_who_restarts_it_is_no_fault(world, code, runtime):
+    restarts(world, killed(code)["rows"], runtime=runtime)
+    assert not found(world)
+    assert verdict(world).verdict == "clear"
+    assert SCHEDULER in verdict(world).note
+
+
+def test_a_manifest_that_was_changed_is_no_fault(world):
+    restarts(world, [row(695, 0)], runtime=journal(made(695, 0)))
+    assert not found(world)
+    assert "manifest" in verdict(world).note
+
+
+def test_an_upgrade_of_two_components_and_who_loses_its_lock_meanwhile(world):
+    rows = [
+        row(700, 0, component=SERVER),
+        row(650, 0, component=ETCD),
+        row(9000, 2, 640, exit_code=1),
+        row(635, 3),
+    ]
+    restarts(world, rows, runtime=journal(made(635, 3)))
+    log(world, LOST)
+    assert not found(world)
+
+
+@pytest.mark.parametrize("uptime", [800.0, 500.0])
+def test_a_boot_is_no_fault(world, uptime):
+    world.data("m2", "system")["uptime_s"] = uptime
+    rows = [
+        row(9000, 2, 790, exit_code=255, reason="Unknown"),
+        row(480, 3, 470, exit_code=1, sandbox="6" * 64),
+        row(460, 4, sandbox="6" * 64),
+    ]
+    restarts(world, rows, runtime=journal(made(460, 4)))
+    log(world, REFUSED, restart=3)
+    assert not found(world)
+
+
+def test_the_runtime_was_restarted_and_lost_it(world):
+    restarts(
+        world,
+        killed(255, reason="Unknown")["rows"],
+        runtime=journal(made(695, 3)),
+        runtime_started=CLOCK - 698,
+    )
+    (one,) = found(world)
+    says(one.summary, "runtime was restarted")
+
+
+def test_another_sandbox(world):
+    rows = killed(137)["rows"]
+    rows[1]["sandbox"] = "6" * 64
+    restarts(world, rows, runtime=journal(stop(702, 2), made(695, 3)))
+    (one,) = found(world)
+    says(one.summary, "sandbox")
+
+
+def test_ends_that_only_the_journal_has(world):
+    """The kubelet keeps one ended container: the older ones are told by the runtime's journal."""
+    rows = [row(900, 4, 700, exit_code=137, reason="OOMKilled"), row(695, 5)]
+    runtime = journal(made(3900, 3), stop(930, 3), made(900, 4), made(695, 5))
+    restarts(world, rows, runtime=runtime)
+    (one,) = found(world)
+    assert (one.code, one.severity) == ("KM117", "warning")
+    says(one.summary, "2 times", "OOM killer", "probe")
+
+
+def test_three_ends_within_the_hour_do_not_stay_up(world):
+    rows = [row(900, 4, 700, exit_code=137, reason="OOMKilled"), row(695, 5)]
+    runtime = journal(
+        made(3000, 2), stop(2030, 2), made(2000, 3), stop(930, 3), made(900, 4), made(695, 5)
+    )
+    restarts(world, rows, runtime=runtime)
+    (one,) = found(world)
+    assert (one.code, one.severity, one.component) == ("KM114", "warning", SCHEDULER)
+    says(one.summary, "restarts again and again", "OOM killer")
+    assert "resources.limits.memory" in one.remedy
+
+
+def test_three_ends_of_which_the_last_is_long_ago_are_over(world):
+    rows = [row(2400, 4, 2300, exit_code=137, reason="OOMKilled"), row(2200, 5)]
+    runtime = journal(
+        made(3400, 2), stop(3030, 2), made(3000, 3), stop(2430, 3), made(2400, 4), made(2200, 5)
+    )
+    restarts(world, rows, runtime=runtime)
+    assert [(one.code, one.severity) for one in found(world)] == [("KM117", "warning")]
+
+
+@pytest.mark.parametrize(("seconds", "code"), [("10s", "KM117"), ("20s", "KM114")])
+def test_the_back_off_of_the_kubelet_tells_of_three_ends(world, seconds, code):
+    back_off = (
+        f"{CLOCK - 690:.1f} m2 kubelet[7]: E0115 08:00:00.000000       7 pod_workers.go:1324]"
+        ' "Error syncing pod, skipping" err="failed to \\"StartContainer\\" for'
+        f' \\"kube-scheduler\\" with CrashLoopBackOff: \\"back-off {seconds} restarting failed'
+        ' container=kube-scheduler pod=kube-scheduler-m2_kube-system(a)\\""'
+        ' pod="kube-system/kube-scheduler-m2"'
+    )
+    restarts(
+        world,
+        killed(137, reason="OOMKilled")["rows"],
+        runtime=journal(made(695, 3)),
+        kubelet=journal(back_off),
+    )
+    assert [one.code for one in found(world)] == [code]
+
+
+def test_a_users_pod_with_a_container_of_that_name_is_another_one(world):
+    foreign = made(800, 7).replace(SANDBOX, "7" * 64)
+    restarts(world, [row(9000, 2)], runtime=journal(foreign))
+    assert not found(world)
+
+
+def test_of_a_runtime_that_is_not_asked_the_log_tells(world):
+    begin(world, SCHEDULER, CLOCK - 695)
+    restarts(world, None)
+    log(world, LOST)
+    (one,) = found(world)
+    says(one.summary, "lock")
+    log(world, "I1125 quiet")
+    (one,) = found(world)
+    says(one.summary, "why is not known", "the runtime answers no call of the CRI")
+
+
+def test_one_that_is_down_is_told_with_the_reason_of_its_end(world):
+    running = world.data("m2", "instances")["processes"]
+    running[:] = [one for one in running if one["component"] != SCHEDULER]
+    restarts(world, [row(60, 2, 50, exit_code=137, reason="OOMKilled")])
+    log(world, "I1125 quiet")
+    (one,) = found(world)
+    assert (one.code, one.severity) == ("KM114", "critical")
+    says(one.summary, "OOM killer")
+    assert "quiet" not in one.summary
+
+
+def test_a_lock_that_was_lost_with_the_api_server_is_a_consequence(world):
+    rows = [
+        row(9000, 2, 700, component=SERVER, exit_code=137, reason="OOMKilled"),
+        row(690, 3, component=SERVER),
+        row(9000, 2, 680, exit_code=1),
+        row(675, 3),
+    ]
+    restarts(world, rows, runtime=journal(made(675, 3)))
+    log(world, LOST)
+    told = {one.component: one.because for one in found(world)}
+    assert told == {SERVER: (), SCHEDULER: ("KM117",)}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"containers": "many"},
+        {"containers": [7]},
+        {"containers": [{"component": SCHEDULER, "attempt": "x"}]},
+        {"runtime": {"lines": 7}},
+        {"kernel": None},
+    ],
+)
+def test_evidence_of_another_shape_is_never_a_finding(world, data):
+    begin(world, SCHEDULER, CLOCK - 100)
+    restarts(world, [], **data)
+    assert not found(world)
+
+
+def test_what_ended_under_a_former_manifest_is_over(world):
+    """The runtime still has the ended container of the former pod."""
+    rows = [
+        row(900, 3, 890, exit_code=137, reason="OOMKilled", pod_uid="1" * 32, sandbox="6" * 64),
+        row(695, 0),
+    ]
+    restarts(world, rows, runtime=journal(made(695, 0)))
+    assert not found(world)
+    assert "OOM killer" in verdict(world).note
+
+
+@pytest.mark.parametrize(
+    ("lines", "code"),
+    [
+        (['I1126 19:02:53.039070       1 shared_informer.go:409] "Caches are synced"'], None),
+        (["panic: runtime error: index out of range"], "KM117"),
+        ([], "KM117"),
+    ],
+)
+def test_a_controller_manager_at_sigterm(world, lines, code):
+    """It does not handle the signal, and exits with the code of a panic (seen with v1.36.3)."""
+    restarts(world, killed(2)["rows"], runtime=journal(made(695, 3)))
+    log(world, *lines)
+    assert [one.code for one in found(world)] == ([code] if code else [])
+
+
+def test_the_exit_code_of_a_container_that_the_runtime_has_no_more(world):
+    ended = identity(3)
+    event = (
+        f'{CLOCK - 901:.3f} m2 containerd[7]: level=info msg="received container exit event'
+        f' container_id:\\"{ended}\\" id:\\"{ended}\\" pid:7 exit_status:137"'
+    )
+    rows = [row(900, 4, 700, exit_code=137), row(695, 5)]
+    restarts(world, rows, runtime=journal(made(3900, 3), event, made(900, 4), made(695, 5)))
+    (one,) = found(world)
+    assert (one.code, one.severity) == ("KM117", "warning")
+    says(one.summary, "2 times", "before that: SIGKILL")

@@ -1,0 +1,124 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Errors that components repeat: KM529 of the node, KM118 of the control plane."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+NOW = 1_800_000_000.0
+HEAD = "E1126 18:00:00.000001       1 x.go:1] "
+LEASE = HEAD + '"Failed to ensure lease exists, will retry" err="Unauthorized" interval="7s"'
+LOCK = (
+    HEAD + "error retrieving resource lock kube-system/kube-scheduler: leases.coordination.k8s.io"
+    ' "kube-scheduler" is forbidden: User "system:kube-scheduler" cannot get resource "leases" in'
+    ' API group "coordination.k8s.io" in the namespace "kube-system"'
+)
+UNKNOWN = HEAD + '"Something new" err="of which nothing is known"'
+
+
+def entry(line: str, **more: Any) -> dict[str, Any]:
+    values = {"count": 60, "minutes": 10, "first": NOW - 590, "last": NOW - 5, "pods": 0}
+    return {**values, "line": line, **more}
+
+
+def give(world: Any, host: str, component: str, source: str, *lines: str, **more: Any) -> None:
+    """Let a component of a host repeat these lines."""
+    row = {
+        "component": component,
+        "source": source,
+        "error": None,
+        "started": NOW - 86400,
+        "since": NOW - 600,
+        "lines": 900,
+        "errors": 600,
+        "cut": False,
+        "entries": [entry(line) for line in lines],
+        **more,
+    }
+    collectors = world.documents[host]["collectors"]
+    data = collectors.get("repeated_errors", {}).get("data") or {"read_at": NOW, "components": []}
+    data["components"].append(row)
+    collectors["repeated_errors"] = {"status": "ok", "data": data}
+
+
+def verdict(world: Any, code: str, host: str) -> tuple[str, list[Any]]:
+    result = world.judge(faults=frozenset((code,)))
+    verdicts = [item.verdict for item in result.verdicts if item.host == host]
+    return (verdicts or ["not judged"])[0], list(result.findings)
+
+
+def test_a_kubelet_that_is_refused(world):
+    give(world, "w1", "kubelet", "kubelet.service", LEASE, UNKNOWN)
+    said, (finding,) = verdict(world, "KM529", "w1")
+    assert (said, finding.severity, finding.component) == ("present", "warning", "kubelet")
+    assert (finding.host, finding.node) == ("w1", "w1")
+    assert [proof.object for proof in finding.evidence] == ["kubelet.service"] * 2
+    assert finding.evidence[0].text == " ".join(LEASE.split())
+    assert "401" in finding.summary
+    assert "journalctl -u kubelet.service" in finding.remedy
+
+
+def test_a_scheduler_that_is_forbidden(world):
+    path = "/var/log/pods/kube-system_kube-scheduler-m1_0/kube-scheduler/0.log"
+    give(world, "m1", "kube-scheduler", path, LOCK)
+    said, (finding,) = verdict(world, "KM118", "m1")
+    assert (said, finding.severity, finding.component) == ("present", "warning", "kube-scheduler")
+    assert [proof.path for proof in finding.evidence] == [path]
+    assert "system:kube-scheduler may not get leases" in finding.summary
+    assert verdict(world, "KM529", "m1")[0] == "not_applicable"
+
+
+def test_an_unknown_error_is_an_information(world):
+    give(world, "w1", "kubelet", "kubelet.service", UNKNOWN)
+    said, (finding,) = verdict(world, "KM529", "w1")
+    assert (said, finding.severity) == ("present", "info")
+    assert "Something new" in finding.summary
+
+
+def test_components_without_errors(world):
+    give(world, "m1", "kubelet", "kubelet.service")
+    give(world, "m1", "etcd", "/var/log/pods/x")
+    for code in ("KM529", "KM118"):
+        assert verdict(world, code, "m1") == ("clear", [])
+
+
+@pytest.mark.parametrize("more", [{"error": "denied"}, {"cut": True, "since": NOW - 60}])
+def test_a_log_that_was_not_read_is_unknown(world, more):
+    give(world, "w1", "kubelet", "kubelet.service", **more)
+    assert verdict(world, "KM529", "w1") == ("unknown", [])
+
+
+@pytest.mark.parametrize(
+    ("record", "expected"),
+    [
+        (None, "not judged"),  # an older release collected
+        ({"status": "denied", "data": None}, "unknown"),
+        ({"status": "timeout", "data": None}, "unknown"),
+        ({"status": "absent", "data": None}, "not_applicable"),
+    ],
+)
+@pytest.mark.parametrize("code", ["KM529", "KM118"])
+def test_without_an_answer(world, code, record, expected):
+    world.documents["w1"]["collectors"]["repeated_errors"] = record
+    if record is None:
+        del world.documents["w1"]["collectors"]["repeated_errors"]
+    assert verdict(world, code, "w1") == (expected, [])
+
+
+def test_a_worker_has_no_control_plane(world):
+    give(world, "w1", "kubelet", "kubelet.service", LEASE)
+    assert verdict(world, "KM118", "w1")[0] == "not_applicable"
+
+
+def test_a_full_disk_of_the_node_explains_it(world):
+    give(world, "w1", "kubelet", "kubelet.service", LEASE)
+    world.documents["w1"]["collectors"]["boot"]["data"]["mounts"] = [
+        {"point": "/", "source": "/dev/sda1", "type": "ext4", "options": "ro,relatime"}
+    ]
+    result = world.judge(faults=frozenset(("KM529", "KM521")))
+    findings = {finding.code: finding for finding in result.findings}
+    assert findings["KM529"].because == ("KM521",)

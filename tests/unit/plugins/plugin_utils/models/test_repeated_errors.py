@@ -1,0 +1,361 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Errors that keep a component from its work, and others that healthy components repeat."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers.node import (
+    repeated_errors as evidence,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import repeated_errors
+from tests.unit.support import answers
+
+CAPTURES = Path(__file__).parents[4] / "fixtures" / "node" / "v1.36.3" / "repeated-errors.json"
+NOW = 1_800_000_000.0
+HEAD = "E1126 18:00:00.000001       1 x.go:1] "
+REFUSED = HEAD + '"Failed to ensure lease exists, will retry" err="Unauthorized" interval="7s"'
+
+
+def entry(line: str = REFUSED, **more) -> evidence.RepeatedError:
+    values = {"count": 60, "minutes": 10, "first": NOW - 590, "last": NOW - 5, "line": line}
+    return evidence.RepeatedError(**{**values, **more})
+
+
+def worst(component: str, *entries: evidence.RepeatedError) -> repeated_errors.Repeated | None:
+    row = evidence.ComponentErrors(component=component, since=NOW - 600, entries=entries)
+    return repeated_errors.worst(row, NOW)
+
+
+# What keeps each component from its work: (component, line)
+OBSTACLES = (
+    ("kubelet", REFUSED),
+    (
+        "kubelet",
+        HEAD + r'"Failed to watch" err="failed to list *v1.Node: nodes \"w1\" is forbidden: User'
+        r" \"system:node:w1\" cannot list resource \"nodes\" in API group \"\" at the cluster"
+        r' scope" logger="UnhandledError" reflector="k8s.io/client-go/informers/factory.go:160"'
+        ' type="*v1.Node"',
+    ),
+    (
+        "kubelet",
+        HEAD + r'"Unable to register node with API server" err="Post \"https://api:6443/api/v1/'
+        r'nodes\": dial tcp: lookup api on 10.0.0.2:53: no such host" node="w1"',
+    ),
+    (
+        "kubelet",
+        HEAD + '"Error updating node status, will retry" err="error getting node \\"w1\\": nodes'
+        ' \\"w1\\" not found"',
+    ),
+    (
+        "kube-scheduler",
+        HEAD + "k8s.io/client-go/informers/factory.go:135: Failed to list *v1.StorageClass: Get"
+        " https://192.168.187.142:6443/apis/storage.k8s.io/v1/storageclasses?limit=500: x509:"
+        " certificate signed by unknown authority",
+    ),
+    (
+        "kube-controller-manager",
+        HEAD + "error retrieving resource lock kube-system/kube-controller-manager: Get"
+        ' "https://10.0.0.1:6443/apis": dial tcp 10.0.0.1:6443: i/o timeout',
+    ),
+    (
+        "kube-controller-manager",
+        HEAD + r'"Failed to update lock" err="Internal error occurred: failed calling webhook'
+        r" \"gone.example.com\": failed to call webhook: Post \"https://gone.default.svc:443/\":"
+        r' service \"gone\" not found"',
+    ),
+    (
+        "kube-apiserver",
+        "W1126 18:00:00.000001       1 logging.go:59] [core] [Channel #1 SubChannel #3]grpc:"
+        ' addrConn.createTransport failed to connect to {Addr: "127.0.0.1:2379", }. Err: connection'
+        ' error: desc = "transport: Error while dialing: dial tcp 127.0.0.1:2379: connect:'
+        ' connection refused"',
+    ),
+    (
+        "kube-apiserver",
+        "W1126 18:00:00.000001       1 dispatcher.go:225] Failed calling webhook, failing closed"
+        ' gone.example.com: failed calling webhook "gone.example.com": failed to call webhook: Post'
+        ' "https://gone.default.svc:443/v?timeout=10s": dial tcp 10.96.1.1:443: connect: no route',
+    ),
+    (
+        "etcd",
+        '{"level":"warn","ts":"2026-11-26T18:00:00Z","caller":"rafthttp/probing_status.go:68",'
+        '"msg":"prober detected unhealthy status","remote-peer-id":"f7","rtt":"0s","error":"dial'
+        ' tcp 10.0.0.2:2380: connect: no route to host"}',
+    ),
+    (
+        "containerd",
+        'time="2026-11-26T18:00:00Z" level=error msg="cannot write" error="mkdir'
+        ' /var/lib/containerd/x: read-only file system"',
+    ),
+)
+# What healthy components say, and what is about users' objects: (component, line)
+OTHERS = (
+    (
+        "kubelet",
+        HEAD + r'"Failed to get system container stats" err="failed to get cgroup stats for'
+        r' \"/system.slice/kubelet.service\": failed to get container info"',
+    ),
+    ("kubelet", HEAD + '"Unable to read config path" err="path does not exist, ignoring"'),
+    (
+        "kubelet",
+        HEAD + r'"Partial failure issuing cadvisor.ContainerInfoV2" err="partial failures:'
+        r' [\"/a\": RecentStats: unable to find data in memory cache]"',
+    ),
+    (
+        "kubelet",
+        HEAD + r'"Eviction manager: failed to get summary stats" err="failed to get node info:'
+        r' node \"w1\" not found"',
+    ),
+    (
+        "kubelet",
+        HEAD + r'"Error syncing pod, skipping" err="failed to \"StartContainer\" for \"a\" with'
+        r" ImagePullBackOff: \"Back-off pulling image \\\"x\\\": dial tcp: lookup reg.lan: no such"
+        r' host\"" pod="default/web-1"',
+    ),
+    (
+        "kubelet",
+        HEAD + r'"Failed to watch" err="failed to list *v1.Secret: secrets \"s\" is forbidden:'
+        r" User \"system:node:w1\" cannot list resource \"secrets\" in API group \"\" in the"
+        r" namespace \"a\": no relationship found between node 'w1' and this object\""
+        r' reflector="object-\"a\"/\"s\"" type="*v1.Secret"',
+    ),
+    (
+        "kubelet",
+        HEAD + r'"MountVolume.SetUp failed" err="mount failed: dial tcp 10.0.0.7:2049: i/o timeout"'
+        ' pod="default/web-1"',
+    ),
+    ("kubelet", HEAD + r'"Probe errored" err="rpc error: code = Unknown desc = exec: timeout"'),
+    # KM223 tells of it
+    (
+        "kube-controller-manager",
+        HEAD + r'"Unhandled Error" err="sync \"default/web-7d\" failed with Internal error'
+        r" occurred: failed calling webhook \"gone.example.com\": failed to call webhook: Post"
+        r' \"https://gone.default.svc:443/v?timeout=10s\": service \"gone\" not found"',
+    ),
+    (
+        "kube-controller-manager",
+        HEAD + r'"Unhandled Error" err="sync \"a/b\" failed with Operation cannot be fulfilled on'
+        r" replicasets.apps \"b\": the object has been modified; please apply your changes to the"
+        ' latest version and try again"',
+    ),
+    (
+        "kube-controller-manager",
+        HEAD + '"Unhandled Error" err="unable to retrieve the complete list of server APIs:'
+        ' metrics.k8s.io/v1beta1: the server is currently unable to handle the request"',
+    ),
+    (
+        "kube-controller-manager",
+        HEAD + r'"Unhandled Error" err="sync \"a/b\" failed with pods \"b-\" is forbidden: exceeded'
+        ' quota: q, requested: pods=1, used: pods=1, limited: pods=1"',
+    ),
+    (
+        "kube-controller-manager",
+        HEAD + r'"Failed to watch" err="failed to list *v1.PartialObjectMetadata: the server could'
+        ' not find the requested resource"',
+    ),
+    (
+        "kube-controller-manager",
+        HEAD + r'"Unhandled Error" err="error syncing claim \"a/c\": failed to provision: dial tcp'
+        ' 10.0.0.9:443: connect: connection refused"',
+    ),
+    (
+        "kube-apiserver",
+        HEAD + "watch chan error: etcdserver: mvcc: required revision has been compacted",
+    ),
+    (
+        "kube-apiserver",
+        HEAD + '"Unable to authenticate the request" err="[x509: certificate has expired or is not'
+        " yet valid: current time 2026-11-26T18:00:00Z is after 2026-01-01T00:00:00Z, invalid"
+        ' bearer token]"',
+    ),
+    (
+        "kube-apiserver",
+        HEAD + '"Timeout or abort while handling" err="context deadline exceeded" method="GET"',
+    ),
+    (
+        "kube-apiserver",
+        HEAD + r'"Unhandled Error" err="v1beta1.metrics.k8s.io failed with: failing or missing'
+        r" response from https://10.1.1.1:443/apis/metrics.k8s.io/v1beta1: Get \"https://10.1.1.1"
+        r':443/apis\": context deadline exceeded"',
+    ),
+    (
+        "kube-apiserver",
+        "W1126 18:00:00.000001       1 logging.go:59] [core] [Channel #9 SubChannel #10]grpc:"
+        ' addrConn.createTransport failed to connect to {Addr: "127.0.0.1:2379", }. Err: connection'
+        ' error: desc = "transport: authentication handshake failed: context canceled"',
+    ),
+    (
+        "etcd",
+        '{"level":"warn","ts":"2026-11-26T18:00:00Z","caller":"txn/util.go:93","msg":"apply request'
+        ' took too long","took":"120ms","expected-duration":"100ms","error":"context deadline'
+        ' exceeded"}',
+    ),
+    (
+        "etcd",
+        '{"level":"warn","ts":"2026-11-26T18:00:00Z","caller":"wal/wal.go:1","msg":"slow fdatasync"'
+        ',"took":"1.2s","expected-duration":"1s"}',
+    ),
+    (
+        "etcd",
+        '{"level":"warn","ts":"2026-11-26T18:00:00Z","msg":"rejected connection on client'
+        ' endpoint","remote-addr":"10.0.0.1:1","error":"remote error: tls: bad certificate"}',
+    ),
+    (
+        "containerd",
+        'time="2026-11-26T18:00:00Z" level=error msg="failed to load cni during init, please check'
+        ' CRI plugin status before setting up network for pods" error="cni config load failed: no'
+        ' network config found in /etc/cni/net.d: cni plugin not initialized"',
+    ),
+    (
+        "containerd",
+        r'time="2026-11-26T18:00:00Z" level=error msg="ExecSync for \"1\" failed" error="failed to'
+        ' exec in container: open /a/b: no space left on device"',
+    ),
+    (
+        "containerd",
+        r'time="2026-11-26T18:00:00Z" level=error msg="PullImage \"reg.lan/a:1\" failed"'
+        ' error="failed to do request: dial tcp: lookup reg.lan: no such host"',
+    ),
+)
+
+
+@pytest.mark.parametrize(("component", "line"), OBSTACLES)
+def test_what_keeps_a_component_from_its_work(component, line):
+    error = worst(component, entry(line))
+    assert error is not None
+    assert error.is_obstacle
+    assert error.answer is not None
+
+
+@pytest.mark.parametrize(("component", "line"), OTHERS)
+def test_what_healthy_components_say_is_nothing(component, line):
+    assert worst(component, entry(line, pods=int("pod=" in line or "PullImage" in line))) is None
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"last": NOW - 130},  # it ended
+        {"last": NOW - 50},  # it was said each ten seconds
+        {"minutes": 3},  # of a restart
+        {"count": 4},
+        {"last": None},
+    ],
+)
+def test_what_does_not_go_on_is_nothing(more):
+    assert worst("kubelet", entry(**more)) is None
+
+
+def test_an_error_that_is_said_once_a_minute_goes_on():
+    assert worst("kubelet", entry(count=8, last=NOW - 100)) is not None
+
+
+def test_the_same_error_of_many_pods_is_the_machines():
+    line = (
+        'time="2026-11-26T18:00:00Z" level=error msg="RunPodSandbox for &PodSandboxMetadata{Name:a}'
+        ' failed, error" error="mkdir /run/containerd/x: no space left on device"'
+    )
+    assert worst("containerd", entry(line, pods=1)) is None
+    error = worst("containerd", entry(line, pods=3))
+    assert error is not None
+    assert error.is_obstacle
+
+
+def test_images_that_no_registry_gives():
+    line = (
+        r'time="2026-11-26T18:00:00Z" level=error msg="PullImage \"reg.lan/a:1\" failed"'
+        ' error="failed to do request: dial tcp: lookup reg.lan: no such host"'
+    )
+    error = worst("containerd", entry(line, pods=3))
+    assert error is not None
+    assert error.is_obstacle
+
+
+def test_a_machine_that_keeps_pods_from_starting_is_found_by_its_kubelet():
+    line = (
+        HEAD + '"MountVolume.SetUp failed" err="mkdir /var/lib/kubelet/pods/1: read-only file'
+        ' system" pod="a/b"'
+    )
+    assert worst("kubelet", entry(line, pods=2)) is None
+    error = worst("kubelet", entry(line, pods=3))
+    assert error is not None
+    assert error.is_obstacle
+
+
+def test_an_unknown_error_that_is_said_all_the_time_is_quoted():
+    line = HEAD + '"Something new" err="of which nothing is known"'
+    error = worst("kubelet", entry(line))
+    assert error is not None
+    assert (error.is_obstacle, error.answer) == (False, None)
+    assert worst("kubelet", entry(line, minutes=7)) is None
+    assert worst("kubelet", entry(line, count=19)) is None
+    assert worst("kubelet", entry(line, pods=1)) is None
+
+
+def test_a_cause_comes_before_what_follows_from_it():
+    line = (
+        HEAD + r'"Unable to register mirror pod because node is not registered yet" err="node'
+        r' \"w1\" not found" node="w1"'
+    )
+    error = worst("kubelet", entry(line, count=5000), entry())
+    assert error is not None
+    assert error.entry.line == REFUSED
+
+
+def test_an_obstacle_comes_before_what_is_more_frequent():
+    error = worst("kubelet", entry(HEAD + '"Something new"', count=900), entry())
+    assert error is not None
+    assert error.is_obstacle
+
+
+@pytest.mark.parametrize(
+    ("more", "is_unread"),
+    [
+        ({}, False),
+        ({"error": "denied"}, True),
+        ({"cut": True, "since": NOW - 200}, True),
+        ({"cut": True, "since": NOW - 400}, False),
+        ({"since": NOW - 20}, False),  # it was started a moment ago
+    ],
+)
+def test_a_log_that_was_not_read_far_enough(more, is_unread):
+    row = evidence.ComponentErrors(component="kubelet", **{"since": NOW - 600, **more})
+    assert repeated_errors.is_unread(row, NOW) == is_unread
+
+
+@pytest.mark.parametrize(
+    ("capture", "kinds"),
+    [
+        # seven minutes after a cluster was made, on a busy machine
+        ("healthy/m1", {}),
+        ("healthy/w1", {}),
+        # the binding of the scheduler's role is gone; a webhook of pods does not exist
+        ("broken/m1", {"kube-scheduler": "forbidden", "kube-apiserver": "webhook"}),
+        # the name of the API server is not resolved, and runc is gone
+        ("broken/w1", {"kubelet": "name", "containerd": "runtime"}),
+        # two minutes after both were undone
+        ("gone/m1", {}),
+        ("gone/w1", {}),
+        # leases of nodes go to a webhook that does not exist
+        ("lease/m1", {"kubelet": "webhook", "kube-apiserver": "webhook"}),
+        ("lease/w1", {"kubelet": "webhook"}),
+    ],
+)
+def test_captures_of_a_real_cluster(capture, kinds):
+    raw = json.loads(CAPTURES.read_text(encoding="utf-8"))[capture]
+    answer = answers.typed(evidence.RepeatedErrors, raw)
+    errors = {
+        row.component: repeated_errors.worst(row, answer.read_at) for row in answer.components
+    }
+    assert {
+        component: error.answer and error.answer.kind
+        for component, error in errors.items()
+        if error is not None
+    } == kinds
+    assert all(error.is_obstacle for error in errors.values() if error is not None)

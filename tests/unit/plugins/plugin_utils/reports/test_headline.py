@@ -1,0 +1,56 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The first lines of a report."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.result import (
+    Coverage,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import (
+    groups,
+    headline,
+)
+from tests.browser import fleet
+
+
+def test_the_first_line_has_cluster_release_nodes_seconds_and_mode():
+    result = replace(
+        fleet.result(5), coverage=(Coverage("0123456789abcdef", 6, 4, (("w9", "no_host"),)),)
+    )
+    run = fleet.run(symptom=False)
+    parts = headline.identity(result, run).split(headline.SEPARATOR)
+    assert parts == [
+        "kubemend audit",
+        "cluster 01234567",
+        "Kubernetes v1.36.3",
+        "4 of 6 nodes read",
+        "9 s",
+        "nothing was changed",
+    ]
+    assert "prod" in headline.identity(
+        result, replace(run, cluster_names={"0123456789abcdef": "prod"})
+    )
+
+
+def test_findings_for_information_are_counted_too():
+    assert list(headline.counts(fleet.result(5))) == ["critical", "warning", "info", "unknown"]
+
+
+def test_ages_relate_to_the_evidence_of_a_replay():
+    run = replace(fleet.run(), mode="replay", evidence_time="2025-01-01T00:00:00Z")
+    assert str(headline.now(run)).startswith("2025")
+    assert headline.now(replace(run, evidence_time="")) is None
+    assert str(headline.now(fleet.run())).startswith("2026")
+
+
+def test_chains_are_counted_only_where_there_are_some():
+    findings = fleet.result(5).findings
+    entries = groups.chain(groups.group(findings))
+    assert headline.chains(entries) == ""
+    kcm = replace(findings[0], component="kube-controller-manager")
+    linked = groups.chain(groups.group([kcm, *findings[1:]]))
+    assert headline.chains(linked) == "3 findings, 2 causes"

@@ -1,0 +1,29 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The operator's own inventory and limit in a command."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import (
+    command_line,
+)
+
+DEFAULT = ["/etc/ansible/hosts"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options"),
+    [
+        ({"inventory": ("/work/hosts.yml",), "subset": None}, " -i hosts.yml"),
+        ({"inventory": ("/elsewhere/a b.ini", "m1,m2,")}, " -i '/elsewhere/a b.ini' -i m1,m2,"),
+        ({"inventory": ("/work/x",), "subset": "w1:!w2; rm"}, " -i x --limit 'w1:!w2; rm'"),
+        ({"inventory": DEFAULT, "subset": "w1"}, " --limit w1"),
+        ({"inventory": "/work/x"}, " -i x"),
+        ({}, ""),
+    ],
+)
+def test_the_options_are_those_of_the_run_quoted_for_a_shell(arguments, options):
+    assert command_line.rendered(arguments, DEFAULT, "/work") == options

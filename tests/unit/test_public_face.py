@@ -1,0 +1,124 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Workflows, templates and addresses: they parse, and name only what exists."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.docs import absolute_links
+from tests.gate import stages
+from tests.gate.stages import sanity
+
+ROOT = Path(__file__).resolve().parents[2]
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+TEMPLATES = sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"))
+PLACEHOLDER = "kubemend.example/remediation"
+
+
+def load(path: Path) -> Any:
+    return yaml.safe_load(path.read_text(encoding="utf-8"))
+
+
+def commands(path: Path) -> list[str]:
+    """Return what the steps of a workflow run, with the values of their matrix put in."""
+    found = []
+    for job in load(path)["jobs"].values():
+        rows = job.get("strategy", {}).get("matrix", {}).get("include", [{}])
+        for row in rows:
+            for step in job["steps"]:
+                command = step.get("run", "")
+                for name, value in row.items():
+                    command = command.replace(f"${{{{ matrix.{name} }}}}", str(value))
+                found.append(command)
+    return found
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_a_workflow_has_jobs_with_few_rights(path):
+    workflow = load(path)
+    assert workflow["on"]
+    assert workflow["permissions"]
+    for job in workflow["jobs"].values():
+        assert job["runs-on"] == "ubuntu-latest"
+        assert all(("run" in step) != ("uses" in step) for step in job["steps"])
+
+
+def test_workflows_name_only_targets_sessions_and_stages_that_exist():
+    text = "\n".join(command for path in WORKFLOWS for command in commands(path))
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z][a-z-]*):", makefile, re.MULTILINE))
+    assert set(re.findall(r"\bmake ([a-z-]+)", text)) <= targets
+    nox = (ROOT / "antsibull-nox.toml").read_text(encoding="utf-8")
+    named = re.findall(r"^\[sessions[.](\w+)\]", nox, re.MULTILINE)
+    sessions = {name.replace("_", "-") for name in named} | {"sanity"}
+    assert set(re.findall(r"\bnox -e ([a-z-]+)", text)) <= sessions
+    names = {
+        name for part in re.findall(r"tests[.]gate --only (\S+)", text) for name in part.split(",")
+    }
+    assert names
+    assert names <= {stage.name for stage in stages.EVERY}
+    for module in re.findall(r"python3 -m (tests[.][\w.]+)", text):
+        path = ROOT / module.replace(".", "/")
+        assert path.with_suffix(".py").is_file() or (path / "__main__.py").is_file(), module
+
+
+def test_workflows_run_every_supported_ansible_core():
+    matrix = load(ROOT / ".github" / "workflows" / "ci.yml")["jobs"]["sanity"]["strategy"]["matrix"]
+    pins = {
+        path.stem.removeprefix("sanity-") for path in (ROOT / "tests/pins").glob("sanity-*.txt")
+    }
+    assert set(matrix["core"]) == pins
+    assert len(matrix["core"]) == len(pins)
+    assert pins == {"2.16", *sanity.NEWEST}
+    for core in pins:
+        lines = (ROOT / "tests" / "pins" / f"sanity-{core}.txt").read_text(encoding="utf-8")
+        assert re.search(rf"^ansible-core=={re.escape(core)}[.]", lines, re.MULTILINE)
+    lowest = min(pins, key=lambda core: [int(part) for part in core.split(".")])
+    assert load(ROOT / "meta" / "runtime.yml")["requires_ansible"] == f">={lowest}.0"
+    for page in ("README.md", "docs/versioning.md"):
+        text = (ROOT / page).read_text(encoding="utf-8")
+        line = next(line for line in text.splitlines() if "ansible-core" in line and "2.21" in line)
+        assert pins <= set(re.findall(r"\d[.]\d+", line)), page
+
+
+@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)
+def test_an_issue_template_asks_for_what_is_needed(path):
+    template = load(path)
+    if path.stem == "config":
+        assert template == {"blank_issues_enabled": False}
+        return
+    assert {"name", "description", "body"} <= set(template)
+    fields = [field for field in template["body"] if field["type"] != "markdown"]
+    assert len({field["id"] for field in fields}) == len(fields)
+    assert any(field.get("validations", {}).get("required") for field in fields)
+
+
+def test_a_false_finding_asks_for_an_anonymous_bundle():
+    text = (ROOT / ".github" / "ISSUE_TEMPLATE" / "false_finding.yml").read_text(encoding="utf-8")
+    assert "kubemend_bundle_anonymous=true" in " ".join(text.split())
+
+
+def test_placeholder_addresses_are_in_one_file():
+    galaxy = load(ROOT / "galaxy.yml")
+    for name in ("repository", "documentation", "homepage", "issues"):
+        assert galaxy[name].startswith("https://")
+    listed = subprocess.run(
+        ["git", "grep", "-lF", PLACEHOLDER], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert set(listed.stdout.split()) <= {"galaxy.yml", Path(__file__).relative_to(ROOT).as_posix()}
+
+
+def test_links_of_a_released_readme_lead_into_the_repository():
+    text = "[a](docs/a.md#b), [c](https://c.example/d), [e](#f), [g](LICENSE)"
+    assert absolute_links.absolute(text, "https://git.example/r/", "0.1.0") == (
+        "[a](https://git.example/r/blob/0.1.0/docs/a.md#b), [c](https://c.example/d), [e](#f),"
+        " [g](https://git.example/r/blob/0.1.0/LICENSE)"
+    )
