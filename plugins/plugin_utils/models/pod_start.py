@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ..evidence import memoize
 from ..evidence.answers.cluster.pod_start import LastEvent, PodEvents, PodStart, WaitingPods
-from ..evidence.document import one_line
+from ..evidence.document import COMPONENTS, one_line
 from ..parsers import pod_start_message
 from ..parsers.pod_start_message import NODE, WORKLOAD, Trouble
 from . import ages
@@ -60,6 +60,13 @@ class Waiting:
     def pods(self) -> int:
         """Return how many pods wait."""
         return max(1, self.row.pods)
+
+    @property
+    def is_control_plane(self) -> bool:
+        """Tell whether they are static pods of the control plane, which other faults judge."""
+        static = {f"{component}-{self.row.node}" for component in ("etcd", *COMPONENTS)}
+        names = self.row.names
+        return self.row.namespace == "kube-system" and bool(names) and static.issuperset(names)
 
     def late(self, seconds: float) -> int:
         """Return how many pods wait for at least so long."""

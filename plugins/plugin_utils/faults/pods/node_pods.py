@@ -271,7 +271,9 @@ def own_mistake(cluster: Cluster) -> Iterator[CheckResult]:
     rows = [
         row
         for row in (*pod_start.waiting(cluster), *pod_start.crash_loops(cluster))
-        if row.late(WAITED_SECONDS) and (row.is_of(WORKLOAD) or _is_alone(row, nodes))
+        if not row.is_control_plane
+        and row.late(WAITED_SECONDS)
+        and (row.is_of(WORKLOAD) or _is_alone(row, nodes))
     ]
     hits: tuple[Detection, ...] = ()
     if rows:

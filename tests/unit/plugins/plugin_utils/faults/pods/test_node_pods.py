@@ -202,3 +202,26 @@ def test_a_workloads_own_mistake_is_no_fault_of_a_node(world):
     assert finding.summary.startswith("3 pods of ReplicaSet/app-1 (namespace default), Job/b")
     assert "does not exist" in finding.summary
     assert "kubectl logs --previous" in finding.remedy
+
+
+@pytest.mark.parametrize(
+    ("namespace", "name", "verdict"),
+    [
+        ("kube-system", "kube-scheduler-w1", "clear"),
+        ("kube-system", "etcd-w1", "clear"),
+        ("kube-system", "kube-scheduler-w2", "present"),
+        ("kube-system", "kube-vip-w1", "present"),
+        ("default", "kube-scheduler-w1", "present"),
+    ],
+)
+def test_a_component_of_the_control_plane_is_no_workload(world, namespace, name, verdict):
+    """KM114 and KM117 judge it by its container, its log and its manifest."""
+    wait(world, event=("BackOff", f"Back-off restarting failed container a in pod {name}"))
+    data = world.data("api", "pod_start")
+    data["pods"].clear()
+    data["events"][0].update(waiting=0, pod=f"{namespace}/{name}")
+    assert judged(world, "KM610")[0] == [verdict]
+    data["events"].clear()
+    wait(world, state="CrashLoopBackOff", message="back-off 5m0s")
+    data["pods"][0].update(namespace=namespace, names=[name])
+    assert judged(world, "KM610")[0] == [verdict]
