@@ -365,6 +365,9 @@ def _with_sandbox(
         return None
     if container.pod_uid != following.pod_uid or container.sandbox == following.sandbox:
         return None
+    # A manifest with the bytes of an earlier one makes a pod with the UID of that one.
+    if container.created < subject.use.mtime <= following.created:
+        return replace(end, kind=MANIFEST)
     return replace(end, kind=SANDBOX)
 
 

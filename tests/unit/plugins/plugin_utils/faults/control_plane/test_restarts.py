@@ -314,6 +314,16 @@ def test_another_sandbox(world):
     says(one.summary, "sandbox")
 
 
+def test_a_manifest_that_is_written_again_makes_a_pod_of_the_same_uid(world):
+    """The UID of a static pod is a digest of its manifest."""
+    rows = killed(2)["rows"]
+    rows[1]["sandbox"] = "6" * 64
+    restarts(world, rows)
+    for file in world.data("m2", "manifests")["files"]:
+        file["mtime"] = rows[1]["created"] - 13
+    assert found(world) == []
+
+
 def test_ends_that_only_the_journal_has(world):
     """The kubelet keeps one ended container: the older ones are told by the runtime's journal."""
     rows = [row(900, 4, 700, exit_code=137, reason="OOMKilled"), row(695, 5)]
