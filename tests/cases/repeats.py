@@ -13,7 +13,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.no
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.logs import repeated_lines
 
-from . import clock
+from . import clock, quiet
 from .cluster import BuildError, Evidence
 
 PROGRAM = re.compile(r"^[\w.-]+\[\d+\]: ")
@@ -38,7 +38,7 @@ def repeats(
         "component": component,
         "source": unit or LOGS.format(component=component, host=host),
         "error": None,
-        "started": evidence.now - 86400,
+        "started": _started(evidence, host, component),
         "since": evidence.now - repeated_errors.WINDOW,
         "lines": counter.lines,
         "errors": counter.lines,
@@ -48,6 +48,14 @@ def repeats(
     answer = evidence.data(host, "repeated_errors")
     answer["read_at"] = evidence.now
     answer.setdefault("components", []).append(row)
+
+
+def _started(evidence: Evidence, host: str, component: str) -> float:
+    """Return when a component was started: the kubelet's own time, a day ago for others."""
+    if component == "kubelet":
+        started: float = evidence.data(host, "kubelet")["process"]["started_at"]
+        return started
+    return evidence.now - quiet.DAY
 
 
 def _text(host: str, line: str) -> str:
