@@ -80,5 +80,5 @@ def _spoken(before: str | None, time: datetime, now: datetime | None) -> str:
         return f"{word}{clock(time)} (in {duration(time - now)})"
     age = duration(now - time)
     if before == "since":
-        return f"since {age} ago ({clock(time)})"
+        return f"for {age} (since {clock(time)})"
     return f"{age} ago ({clock(time)})"

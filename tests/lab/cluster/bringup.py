@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import socket
 from pathlib import Path
 
 from tests.lab.cluster import images, kubeadm, kubespray, podman, vm_image
@@ -15,6 +16,7 @@ from tests.lab.cluster.host import note
 CONFIG = {"kubeadm": "/root/kubeadm.json", "kubespray": kubespray.KUBEADM_CONFIG}
 LAYOUTS = tuple(CONFIG)
 ENDPOINT_PORT = 6443
+SSH_PORT = 22
 
 
 def parallel(function, items) -> list:
@@ -69,13 +71,22 @@ def wait_booted(node) -> None:
 
 
 def start_again(node) -> None:
-    """Kill the container and start it, as after a power cut, until systemd is up.
+    """Kill the container and start it, as after a power cut, until systemd is up and ssh answers.
 
     Its cluster may need longer.
     """
     podman.podman("kill", node.container, timeout=60)
     podman.podman("start", node.container, timeout=60)
     wait_booted(node)
+    cluster_node.wait(lambda: ssh_answers(node), 120, f"ssh of {node.name}", every=0.5)
+
+
+def ssh_answers(node) -> bool:
+    try:
+        with socket.create_connection((node.ip, SSH_PORT), 5) as connection:
+            return connection.recv(4) == b"SSH-"
+    except OSError as error:
+        raise ValueError(str(error)) from error
 
 
 def cut_power(cluster, node) -> None:
@@ -163,10 +174,17 @@ def _kubeadm(cluster, node, config: str, *argv) -> None:
         tail = cluster_node.execute(node, units, check=False).stdout.decode("utf-8", "replace")
         said = (verbose.stdout + verbose.stderr).decode("utf-8", "replace")
         raise RuntimeError(
-            f"kubeadm {argv[0]} on {node.name}: exit"
-            f" {verbose.returncode}\n{said[-3000:]}\n{tail[-3000:]}"
+            f"kubeadm {argv[0]} on {node.name}: exit {verbose.returncode}:"
+            f" {_reason(said)}\n{said[-3000:]}\n{tail[-3000:]}"
         )
     node.joined = True
+
+
+def _reason(said: str) -> str:
+    """Return the line in which kubeadm tells why it ended, for the first line of an error."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    errors = [line for line in lines if line.startswith("error") or "[ERROR" in line]
+    return next(reversed(errors or lines), "it printed nothing")[:300]
 
 
 def init(cluster, node) -> None:

@@ -8,6 +8,7 @@ import ipaddress
 import json
 import secrets
 import shutil
+import subprocess
 import time
 from pathlib import Path
 
@@ -252,7 +253,7 @@ class Cluster(Changes):
             kernel.raise_limits()
             self._load()
             if not self._reuse(image):
-                self._build(image)
+                self._build_once_more(image)
             self.scale_vms(self.vms)
             self.state["vms"] = self.vms
             self.save()
@@ -295,6 +296,14 @@ class Cluster(Changes):
             note(f"{self.name} is rebuilt: {error}")
             return False
         return True
+
+    def _build_once_more(self, image: str) -> None:
+        """Build the cluster, and a second time if its programs did not get up in their time."""
+        try:
+            self._build(image)
+        except (RuntimeError, TimeoutError, subprocess.TimeoutExpired) as error:
+            note(f"{self.name} is built once more: {error}")
+            self._build(image)
 
     def _build(self, image: str) -> None:
         started = time.monotonic()

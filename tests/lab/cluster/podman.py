@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import dataclasses
+import ipaddress
 import json
 import shlex
 import subprocess
+import time
 from pathlib import Path
 
 from tests.lab.cluster import paths
@@ -43,6 +45,9 @@ VOLUMES = ("/var/lib/containerd", "/var/lib/kubelet", "/var/lib/etcd")
 CGROUPS = Path("/sys/fs/cgroup")
 # What `podman exec` says of a container that does not run.
 NOT_RUNNING = 125
+# The name of a container's first process until it runs the container's program.
+STARTING = "runc:["
+STARTING_SECONDS = 20
 
 
 def podman(*argv, **kwargs):
@@ -71,6 +76,16 @@ def bridge(name: str) -> tuple[str, str]:
     return described["network_interface"], described["subnets"][0]["gateway"]
 
 
+def hardware_address(ip: str) -> str:
+    """Return the MAC address of a node.
+
+    podman would choose another one at each start. A machine keeps its own, and where it changes
+    the others do not reach the node until their ARP entries end.
+    """
+    number = int(ipaddress.IPv4Address(ip))
+    return ":".join(["02", "6b", *(f"{number >> shift & 255:02x}" for shift in (24, 16, 8, 0))])
+
+
 def run_node(
     container: str, hostname: str, image: str, network: str, ip: str, cluster: str
 ) -> None:
@@ -91,6 +106,8 @@ def run_node(
         network,
         "--ip",
         ip,
+        "--mac-address",
+        hardware_address(ip),
         image,
         "/sbin/init",
         timeout=120,
@@ -99,23 +116,25 @@ def run_node(
 
 @dataclasses.dataclass(frozen=True)
 class Inside:
-    """How a program gets into a container: its first process, control groups and environment."""
+    """How a program gets into a container: its first process, and the path of its control group."""
 
     pid: int
     started: str
-    groups: tuple[str, ...]
-    environment: dict[str, str]
+    group: str
 
     @property
     def running(self) -> bool:
         return bool(self.started) and _started(self.pid) == self.started
 
     def command(self, words: list[str]) -> list[str]:
-        join = "; ".join(f"echo $$ > {shlex.quote(group)}/cgroup.procs" for group in self.groups)
+        # systemd moves itself while it starts, so the groups are those of this moment.
+        own = Path("/proc", str(self.pid), "cgroup").read_text(encoding="utf-8").split()
+        groups = control_groups(own, self.group)
+        join = " && ".join(f"echo $$ > {shlex.quote(group)}/cgroup.procs" for group in groups)
         return [
             "sh",
             "-c",
-            f'{join}; exec "$@"',
+            f'{join or "true"} && exec "$@"',
             "sh",
             "prlimit",
             *(f"--{limit}" for limit in ULIMITS),
@@ -124,6 +143,10 @@ class Inside:
             *("--mount", "--uts", "--ipc", "--net", "--pid", "--cgroup"),
             *words,
         ]
+
+    def environment(self) -> dict[str, str]:
+        text = Path("/proc", str(self.pid), "environ").read_text(encoding="utf-8")
+        return dict(line.split("=", 1) for line in text.split("\0") if "=" in line)
 
 
 INSIDE: dict[str, Inside] = {}
@@ -139,15 +162,18 @@ def execute(
     inside = INSIDE.get(container)
     if inside is None or not inside.running:
         inside = _inside(container)
-    if inside is None:
+    try:
+        if inside is None:
+            raise ProcessLookupError
+        command, environment = inside.command(words), inside.environment()
+    except OSError:  # its first process ended meanwhile
+        INSIDE.pop(container, None)
         said = f"container {container} does not run"
         if check:
-            raise RuntimeError(said)
+            raise RuntimeError(said) from None
         return subprocess.CompletedProcess(words, NOT_RUNNING, b"", said.encode())
     INSIDE[container] = inside
-    return run(
-        inside.command(words), timeout=timeout, check=check, input=data, env=inside.environment
-    )
+    return run(command, timeout=timeout, check=check, input=data, env=environment)
 
 
 def _inside(container: str) -> Inside | None:
@@ -157,18 +183,19 @@ def _inside(container: str) -> Inside | None:
     if len(found) != 2 or found[0] == b"0":
         return None
     pid, group = int(found[0]), found[1].decode()
-    process = Path("/proc", str(pid))
+    started = _started(pid)
+    deadline = time.monotonic() + STARTING_SECONDS
+    while _name(pid).startswith(STARTING) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return Inside(pid, started, group)
+
+
+def _name(pid: int) -> str:
+    """Return the name of a process; empty if it is gone."""
     try:
-        environment = process.joinpath("environ").read_text(encoding="utf-8")
-        own = process.joinpath("cgroup").read_text(encoding="utf-8").split()
+        return Path("/proc", str(pid), "comm").read_text(encoding="utf-8")
     except OSError:
-        return None
-    return Inside(
-        pid,
-        _started(pid),
-        control_groups(own, group),
-        dict(line.split("=", 1) for line in environment.split("\0") if "=" in line),
-    )
+        return ""
 
 
 def control_groups(own: list[str], group: str) -> tuple[str, ...]:

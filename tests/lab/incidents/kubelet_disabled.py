@@ -25,6 +25,8 @@ class KubeletDisabled(Incident):
 
     def undo(self, cluster, target):
         cluster.exec(target, ["systemctl", "enable", "--no-reload", "kubelet"])
+        # A node that was restarted meanwhile has none.
+        cluster.exec(target, ["systemctl", "start", "kubelet"])
 
     def expect(self, cluster, target):
         return {("KM501", target, "kubelet")}

@@ -35,9 +35,21 @@ def test_its_status_its_input_and_a_node_that_is_restarted(cluster):
     with pytest.raises(RuntimeError, match="exit 3"):
         podman.execute(node.container, ["sh", "-c", "exit 3"], 60, True, None)
     inside = podman.INSIDE[node.container]
-    podman.INSIDE[node.container] = podman.Inside(inside.pid, "0", (), {})
+    podman.INSIDE[node.container] = podman.Inside(inside.pid, "0", "")
     podman.execute(node.container, ["true"], 60, True, None)
     assert podman.INSIDE[node.container] == inside
+
+
+def test_a_group_that_refuses_a_program_is_an_error(cluster, monkeypatch):
+    monkeypatch.setattr(podman, "control_groups", lambda _own, _group: ("/nowhere",))
+    with pytest.raises(RuntimeError, match="nowhere"):
+        podman.execute(cluster.node("w1").container, ["true"], 60, True, None)
+
+
+def test_a_node_keeps_its_hardware_address_when_it_is_started_again(cluster):
+    node = cluster.node("w1")
+    seen = podman.execute(node.container, ["cat", "/sys/class/net/eth0/address"], 60, True, None)
+    assert seen.stdout.decode().strip() == podman.hardware_address(node.ip)
 
 
 def test_a_container_that_does_not_run():
