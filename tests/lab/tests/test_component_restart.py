@@ -61,10 +61,13 @@ def edited(cluster, node: str, component: str, change):
 
 
 def little_memory(text: str) -> str:
-    """Return a manifest whose container may have less memory than its program needs."""
+    """Return a manifest whose container may have less memory than its program needs.
+
+    One that does not lead lives with 16 MiB.
+    """
     return re.sub(
         r"(?m)^(\s*)resources:\n",
-        r"\1resources:\n\1  limits:\n\1    memory: 24Mi\n",
+        r"\1resources:\n\1  limits:\n\1    memory: 12Mi\n",
         text,
         count=1,
     )
