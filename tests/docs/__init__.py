@@ -54,9 +54,10 @@ def between(path: Path, name: str, text: str, whole: str = "") -> str:
     return f"{head}{begin}\n{text}\n{end}{rest.split(end, 1)[1]}"
 
 
-def pages() -> dict[Path, str]:
-    """Return every generated file with its text."""
+def pages(phrases) -> dict[Path, str]:
+    """Return every generated file with its text, the Chinese ones by the phrases."""
     from tests.docs import (
+        chinese,
         evidence_schema,
         faults,
         guide,
@@ -80,7 +81,8 @@ def pages() -> dict[Path, str]:
         found[docs / "symptoms" / f"{symptom.name}.md"] = symptoms.page(
             symptom, catalogue, repaired
         )
-    found[ROOT / "README.md"] = readme.page(all_symptoms)
+    found[ROOT / "README.md"] = readme.page(ROOT / "README.md", readme.blocks(all_symptoms))
+    found.update(chinese.pages(catalogue, all_symptoms, repaired, phrases))
     found.update(variables.role_specs())
     found.update(roles.pages())
     found[variables.PAGE] = variables.page()
@@ -95,7 +97,10 @@ def pages() -> dict[Path, str]:
 
 def main(arguments: list[str]) -> int:
     """Write the pages, or with --check name those that are stale; return the exit status."""
-    wanted = pages()
+    from tests.docs import chinese
+
+    phrases = chinese.read()
+    wanted = pages(phrases)
     check = "--check" in arguments
     stale = [(path, text) for path, text in wanted.items() if _present(path) != text]
     for path, text in stale:
@@ -106,7 +111,7 @@ def main(arguments: list[str]) -> int:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
             print(f"wrote {name}")
-    found = [*_unknown_pages(wanted), *_problems(wanted)]
+    found = [*_unknown_pages(wanted), *_problems(wanted), *phrases.problems()]
     for problem in found:
         print(problem)
     return 1 if found or (stale and check) else 0
@@ -119,7 +124,8 @@ def _present(path: Path) -> str | None:
 def _unknown_pages(wanted: dict[Path, str]) -> list[str]:
     """Return a line for each page of a fault or a symptom that does not exist."""
     docs = ROOT / "docs"
-    pages = [*sorted((docs / "faults").glob("*.md")), *sorted((docs / "symptoms").glob("*.md"))]
+    folders = (docs / "faults", docs / "symptoms", docs / "zh-CN" / "symptoms")
+    pages = [page for folder in folders for page in sorted(folder.glob("*.md"))]
     return [
         f"{page.relative_to(ROOT)} is of nothing in the catalogue: remove it"
         for page in pages

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import tempfile
 from pathlib import Path
 
 from tests.docs import ROOT, between, variables
+from tests.docs.language import ENGLISH
 from tests.gate import machine, venvs
 
 EXAMPLE = "examples/two-leaders"
@@ -25,23 +27,34 @@ CHANGING = re.compile(
 )
 
 
-def page(symptoms) -> str:
-    """Return the README with its generated blocks."""
-    path = ROOT / "README.md"
-    text = between(path, "symptoms", _symptoms(symptoms))
-    text = between(path, "report", f"```console\n{_report()}\n```", text)
-    return between(path, "variables", variables.common_table(), text)
+def blocks(symptoms, language=ENGLISH) -> dict[str, str]:
+    """Return the generated blocks of the README in a language, with the English page's links."""
+    return {
+        "symptoms": _symptoms(symptoms, language),
+        "report": f"```console\n{_report()}\n```",
+        "variables": variables.common_table(language),
+    }
 
 
-def _symptoms(symptoms) -> str:
+def page(path: Path, texts: dict[str, str]) -> str:
+    """Return a README with its generated blocks."""
+    text = ""
+    for name, block in texts.items():
+        text = between(path, name, block, text)
+    return text
+
+
+def _symptoms(symptoms, language) -> str:
     rows = [
-        f"| [{symptom.title}](docs/symptoms/{symptom.name}.md) |"
+        f"| [{language.say(symptom.title)}](docs/symptoms/{symptom.name}.md) |"
         f" `kubemend.remediation.{symptom.name}` | {len(symptom.causes)} |"
         for symptom in symptoms.values()
     ]
-    return "\n".join(["| you see | playbook | possible causes |", "|---|---|---|", *rows])
+    head = language.say("| you see | playbook | possible causes |")
+    return "\n".join([head, "|---|---|---|", *rows])
 
 
+@functools.cache
 def _report() -> str:
     """Return the first lines of the example's report and its last line, as `make audit` prints."""
     with tempfile.TemporaryDirectory() as folder:

@@ -27,6 +27,7 @@ NAME = "kubemend.remediation"
 # What a reader of the site needs of the checkout beside docs/, as the pages link it.
 PAGES = (
     "README.md",
+    "README.zh-CN.md",
     "CONTRIBUTING.md",
     "SECURITY.md",
     "CODE_OF_CONDUCT.md",
@@ -89,6 +90,16 @@ kubemend.remediation
    :glob:
 
    docs/symptoms/*
+
+.. toctree::
+   :caption: 中文
+   :maxdepth: 1
+   :glob:
+
+   概述 <README.zh-CN>
+   docs/zh-CN/quickstart
+   docs/zh-CN/symptoms/*
+   docs/zh-CN/faq
 
 .. toctree::
    :caption: Faults

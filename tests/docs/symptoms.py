@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 from tests.docs import GENERATED, faults
+from tests.docs.language import ENGLISH
 
 # What an operator sees, by symptom: the one thing about it that no literal of the catalogue says.
 SEEN = {
@@ -108,57 +109,73 @@ MORE = {
 }
 
 
-def page(symptom, catalogue, repaired) -> str:
+def page(symptom, catalogue, repaired, language=ENGLISH) -> str:
+    """Return a symptom's page in a language, with the links of the English page."""
+    say = language.say
     causes = [catalogue[code] for code in symptom.causes]
-    signs = "; ".join(
-        f"[{code}](../faults/{code}.md) {faults.lowered(catalogue[code].title)}"
-        for code in symptom.signs
-    )
-    rows = [
-        f"| [{fault.code}](../faults/{fault.code}.md) | {fault.title} | {fault.severity} |"
-        f" {faults.repair_cell(fault, repaired)} |"
-        for fault in causes
-    ]
+    rows = [_row(fault, repaired, language) for fault in causes]
     return "\n".join(
         [
-            f"# {symptom.title}",
+            f"# {say(symptom.title)}",
             "",
             GENERATED,
             "",
-            "## What you see",
+            f"## {say('What you see')}",
             "",
-            *(f"- {line}" for line in SEEN[symptom.name]),
+            *(f"- {say(line)}" for line in SEEN[symptom.name]),
             "",
-            *([f"The symptom itself is judged too: {signs}.", ""] if signs else []),
-            "## What it can be",
+            *_signs(symptom, catalogue, language),
+            f"## {say('What it can be')}",
             "",
-            "In the order in which they are looked at:",
+            say("In the order in which they are looked at:"),
             "",
-            "| fault | cause | severity | a plan's step, risk |",
+            say("| fault | cause | severity | a plan's step, risk |"),
             "|---|---|---|---|",
             *rows,
             "",
-            "## What the playbook does",
+            f"## {say('What the playbook does')}",
             "",
-            *_does(symptom, catalogue, repaired),
+            *_does(symptom, catalogue, repaired, language),
             "",
-            "## What it never does",
+            f"## {say('What it never does')}",
             "",
-            *_never(symptom, catalogue, repaired),
+            *_never(symptom, catalogue, repaired, language),
             "",
-            "## How to undo",
+            f"## {say('How to undo')}",
             "",
-            *_undo(symptom, catalogue, repaired),
+            *_undo(symptom, catalogue, repaired, language),
             "",
         ]
     )
+
+
+def _row(fault, repaired, language) -> str:
+    repair = faults.repair_cell(fault, repaired)
+    if not repair.isdecimal():
+        repair = language.say(repair)
+    return (
+        f"| [{fault.code}](../faults/{fault.code}.md) | {language.say(fault.title)} |"
+        f" {language.say(fault.severity)} | {repair} |"
+    )
+
+
+def _signs(symptom, catalogue, language) -> list[str]:
+    """Return the sentence that names the faults which show the symptom, and an empty line."""
+    signs = language.semicolon.join(
+        f"[{code}](../faults/{code}.md) {language.within(catalogue[code].title)}"
+        for code in symptom.signs
+    )
+    if not signs:
+        return []
+    return [language.say("The symptom itself is judged too: {signs}.").format(signs=signs), ""]
 
 
 def _faults(symptom, catalogue):
     return [catalogue[code] for code in dict.fromkeys(symptom.signs + symptom.causes)]
 
 
-def _does(symptom, catalogue, repaired) -> list[str]:
+def _does(symptom, catalogue, repaired, language) -> list[str]:
+    say = language.say
     needs = sorted({name for fault in _faults(symptom, catalogue) for name in fault.needs})
     asked = sorted({name for fault in _faults(symptom, catalogue) for name in fault.cluster_needs})
     steps = [fault for fault in _faults(symptom, catalogue) if fault.code in repaired]
@@ -167,7 +184,7 @@ def _does(symptom, catalogue, repaired) -> list[str]:
         f"ansible-playbook -i INVENTORY kubemend.remediation.{symptom.name}",
         "```",
         "",
-        (
+        say(
             "It judges every cause above and prints each with its verdict and its evidence. It"
             " observes, prints the plan and changes nothing, unless `-e kubemend_max_risk=<risk>`"
             " consents to the steps of the plan up to that risk."
@@ -175,42 +192,48 @@ def _does(symptom, catalogue, repaired) -> list[str]:
         "",
     ]
     if needs:
-        parts.append(
-            f"- Every host is asked once, as in an audit. Its causes are told by {_names(needs)}"
+        sentence = say(
+            "- Every host is asked once, as in an audit. Its causes are told by {names}"
             " ([what each reads](../rights.md))."
         )
+        parts.append(sentence.format(names=_names(needs, language)))
     if asked:
-        parts.append(f"- The API is asked as in an audit. Its causes are told by {_names(asked)}.")
-    parts.append(_highest_risk(steps))
+        sentence = say("- The API is asked as in an audit. Its causes are told by {names}.")
+        parts.append(sentence.format(names=_names(asked, language)))
+    parts.append(_highest_risk(steps, language))
     if symptom.name in MORE:
-        parts += ["", MORE[symptom.name]]
+        parts += ["", say(MORE[symptom.name])]
     return parts
 
 
-def _highest_risk(steps) -> str:
+def _highest_risk(steps, language) -> str:
     if not steps:
-        return "- No cause of it has a step: it only tells."
-    highest = max(faults.step_risk(fault) for fault in steps)
-    return (
-        f"- The highest risk that a step of it can have is {highest} ([what is"
+        return language.say("- No cause of it has a step: it only tells.")
+    sentence = language.say(
+        "- The highest risk that a step of it can have is {risk} ([what is"
         " done](../repairs.md#what-is-repaired))."
     )
+    return sentence.format(risk=max(faults.step_risk(fault) for fault in steps))
 
 
-def _names(names) -> str:
-    return ", ".join(f"`{name}`" for name in names)
+def _names(names, language) -> str:
+    return language.comma.join(f"`{name}`" for name in names)
 
 
-def _never(symptom, catalogue, repaired) -> list[str]:
+def _never(symptom, catalogue, repaired, language) -> list[str]:
+    say = language.say
     parts = [
-        "- Repair what was not proven: *unknown* is no cause.",
-        "- Restart anything to have a look at it.",
-        "- Take away a cordon or a taint that is not a run's own.",
+        say("- Repair what was not proven: *unknown* is no cause."),
+        say("- Restart anything to have a look at it."),
+        say("- Take away a cordon or a taint that is not a run's own."),
     ]
     for fault in _faults(symptom, catalogue):
         sentences = _sentences(faults.written(fault.code, "What kubemend can do"))
         parts += [
-            f"- [{fault.code}](../faults/{fault.code}.md) {faults.lowered(fault.title)}: {sentence}"
+            say("- {fault}: {sentence}").format(
+                fault=f"[{fault.code}](../faults/{fault.code}.md) {language.within(fault.title)}",
+                sentence=say(sentence),
+            )
             for sentence in sentences
             if sentence.startswith("kubemend never ")
         ]
@@ -220,48 +243,46 @@ def _never(symptom, catalogue, repaired) -> list[str]:
         if fault.code not in repaired
     ]
     if left:
-        parts += [
-            "",
-            f"No step of a plan is about {', '.join(left)}: their pages say what a person can do.",
-        ]
+        sentence = say("No step of a plan is about {faults}: their pages say what a person can do.")
+        parts += ["", sentence.format(faults=language.comma.join(left))]
     return parts
 
 
-def _undo(symptom, catalogue, repaired) -> list[str]:
+def _undo(symptom, catalogue, repaired, language) -> list[str]:
+    say = language.say
     steps = [fault for fault in _faults(symptom, catalogue) if fault.code in repaired]
     if not steps:
-        return ["There is nothing to undo: it changes nothing."]
-    notes = [note for note in map(_undo_note, steps) if note]
+        return [say("There is nothing to undo: it changes nothing.")]
+    notes = [note for note in (_undo_note(fault, language) for fault in steps) if note]
+    revert = "ansible-playbook -i INVENTORY kubemend.remediation.revert"
+    last = f"{revert} -e kubemend_run_id=last"
     return [
-        (
+        say(
             "Without `kubemend_max_risk` nothing was changed, and there is nothing to undo. A"
             " repair is taken back by"
         ),
         "",
         "```",
-        (
-            "ansible-playbook -i INVENTORY kubemend.remediation.revert                           #"
-            " what can be undone"
-        ),
-        (
-            "ansible-playbook -i INVENTORY kubemend.remediation.revert -e kubemend_run_id=last   #"
-            " or an id"
-        ),
+        f"{revert:{len(last)}}   # {say('what can be undone')}",
+        f"{last}   # {say('or an id')}",
         "```",
         "",
-        ("[What it brings back, what it leaves and what it refuses](../undo.md)."),
+        say("[What it brings back, what it leaves and what it refuses](../undo.md)."),
         *(["", *notes] if notes else []),
     ]
 
 
-def _undo_note(fault) -> str:
+def _undo_note(fault, language) -> str:
     """Return what a fault's page states about a revert, as an item of a list, or ""."""
     texts = [faults.written(fault.code, title) for title in ("What kubemend can do", "Undo")]
     sentences = [sentence for text in texts for sentence in _sentences(text)]
     sentences = [sentence for sentence in sentences if re.search(r"\b[Rr]evert", sentence)]
     if not sentences:
         return ""
-    return f"- [{fault.code}](../faults/{fault.code}.md): {' '.join(sentences)}"
+    return language.say("- {fault}: {sentence}").format(
+        fault=f"[{fault.code}](../faults/{fault.code}.md)",
+        sentence=language.say(" ".join(sentences)),
+    )
 
 
 def _sentences(text: str) -> list[str]:

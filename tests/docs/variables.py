@@ -17,6 +17,7 @@ from pathlib import Path
 import yaml
 
 from tests.docs import ROOT, between
+from tests.docs.language import ENGLISH
 
 PAGE = ROOT / "docs" / "variables.md"
 # Those that most operators set; the README has these alone.
@@ -59,14 +60,15 @@ def page() -> str:
     return between(PAGE, "variables", "\n".join(parts).rstrip())
 
 
-def common_table() -> str:
+def common_table(language=ENGLISH) -> str:
     """Return the table of the README: a few variables, and the first sentence of each meaning."""
     rows = []
     for name in COMMON:
         variable = _table().VARIABLES[name]
         meaning = re.split(r"(?<=[.]) ", variable.meaning)[0]
-        rows.append(f"| `{name}` | {default(variable.default)} | {meaning} |")
-    return "\n".join(["| variable | default | meaning |", "|---|---|---|", *rows])
+        rows.append(f"| `{name}` | {default(variable.default)} | {language.say(meaning)} |")
+    head = language.say("| variable | default | meaning |")
+    return "\n".join([head, "|---|---|---|", *rows])
 
 
 def _row(name: str, variable) -> str:

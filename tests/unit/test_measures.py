@@ -106,6 +106,12 @@ def test_words_and_wide_lines_are_found(tmp_path: Path) -> None:
     assert [place.line for place in measures.wide_lines([path])] == [2]
 
 
+def test_english_words_are_looked_for_in_no_chinese_page() -> None:
+    names = {path.relative_to(measures.ROOT).as_posix() for path in measures.prose()}
+    assert {"README.md", "docs/quickstart.md"} <= names
+    assert not [name for name in names if "zh-CN" in name]
+
+
 @pytest.mark.parametrize(
     ("test", "is_missing"),
     [

@@ -189,6 +189,8 @@ def test_what_is_public_and_how_weaknesses_are_reported():
 
 PAGES = (".md", ".rst", ".yml", ".yaml", ".j2", ".txt", ".service", ".timer", ".cfg", ".toml")
 CHECKOUT = "From a git checkout"
+# The same in Chinese.
+CHECKOUTS = (CHECKOUT, "从 git 检出")
 
 
 def shipped() -> list[Path]:
@@ -249,7 +251,7 @@ def outside_checkout(text: str) -> Iterator[str]:
         fenced ^= line.startswith("```")
         heading = None if fenced else re.match(r"(#+) (.*)", line)
         if heading and (not inside or len(heading[1]) <= inside):
-            inside = len(heading[1]) if heading[2] == CHECKOUT else 0
+            inside = len(heading[1]) if heading[2] in CHECKOUTS else 0
         if not inside:
             yield line
 

@@ -26,6 +26,7 @@ SHIPPED = {
     "MAINTAINERS.md",
     "MANIFEST.json",
     "README.md",
+    "README.zh-CN.md",
     "SECURITY.md",
     "changelogs",
     "docs",
