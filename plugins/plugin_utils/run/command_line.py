@@ -29,8 +29,11 @@ def rendered(arguments: Mapping[str, Any], default: Any, folder: str) -> str:
     words = []
     for inventory in inventories:
         words += ["-i", _relative(inventory, folder)]
-    if arguments.get("subset"):
-        words += ["--limit", str(arguments["subset"])]
+    subset = str(arguments.get("subset") or "")
+    if subset.startswith("-"):
+        words.append(f"--limit={subset}")
+    elif subset:
+        words += ["--limit", subset]
     return "".join(f" {shlex.quote(word)}" for word in words)
 
 
@@ -45,6 +48,9 @@ def _listed(value: Any) -> list[str]:
 def _relative(inventory: str, folder: str) -> str:
     """Return a path as an operator types it; a list of hosts (with a comma) is none."""
     below = folder.rstrip("/") + "/"
-    if "," not in inventory and inventory.startswith(below):
-        return inventory[len(below) :]
-    return inventory
+    if "," in inventory or not inventory.startswith(below):
+        return inventory
+    relative = inventory[len(below) :]
+    if relative.startswith("-"):  # or it reads as an option
+        return f"./{relative}"
+    return relative

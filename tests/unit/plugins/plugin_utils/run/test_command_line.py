@@ -22,6 +22,11 @@ DEFAULT = ["/etc/ansible/hosts"]
         ({"inventory": ("/work/x",), "subset": "w1:!w2; rm"}, " -i x --limit 'w1:!w2; rm'"),
         ({"inventory": DEFAULT, "subset": "w1"}, " --limit w1"),
         ({"inventory": "/work/x"}, " -i x"),
+        ({"inventory": "/work/it's $HOME.yml"}, """ -i 'it'"'"'s $HOME.yml'"""),
+        ({"inventory": "/work/-x.yml"}, " -i ./-x.yml"),
+        ({"inventory": "/work/x", "subset": "web:&eu"}, " -i x --limit 'web:&eu'"),
+        ({"inventory": "/work/x", "subset": "!x"}, " -i x --limit '!x'"),
+        ({"inventory": "/work/x", "subset": "-x*"}, " -i x '--limit=-x*'"),
         ({}, ""),
     ],
 )
