@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,6 +45,8 @@ from .text_page import Page, cut, escape, plain
 
 TEMPLATES = Path(__file__).with_name("templates")
 NAMES_SHOWN = 500  # ranges, or names that are none
+SLUG_LENGTH = 120
+_NO_SLUG = re.compile(r"[^A-Za-z0-9./-]+")
 CHUNK = 40  # entries that the browser lays out together, and not before they come into view
 MODES = {**phrases.MODES, "capture": "judges nothing", "revert": "judges nothing"}
 WORDS = {
@@ -89,7 +92,7 @@ class FindingEntry:
     fix: str
     summary: str
     place: str
-    names: str
+    names: tuple[str, ...]
     mixed: bool
     others: str
     leads_to: tuple[tuple[str, str], ...]
@@ -296,7 +299,8 @@ def _view(number: int, rows: _ClusterRows, result: model_result.Result, run: Run
     states = matrix.states(rows.verdicts, rows.findings)
     about = conclusion.about_hosts(rows.hosts, rows.findings, result, run)
     entries = groups.chain(groups.group(rows.findings))
-    targets = _targets(number, entries)
+    anchors = _anchors(entries)
+    targets = _targets(entries, anchors)
     covered = (
         conclusion.covered(item, run) for item in result.coverage if item.cluster == rows.key
     )
@@ -306,7 +310,7 @@ def _view(number: int, rows: _ClusterRows, result: model_result.Result, run: Run
         headline.version(rows.key, result),
         _places(rows.hosts, states, about),
         matrix.make(rows.hosts, states),
-        tuple(_finding_entries(number, entries, run)),
+        tuple(_finding_entries(entries, anchors, targets, run)),
         _tables(run, rows.verdicts, rows.not_judged),
         tuple(phrases.unknown_rows(_without_causes(rows.verdicts, run), rows.hosts)),
         cause_graph.draw(entries, run.titles, targets),
@@ -396,23 +400,50 @@ def _troubles(states: Mapping[str, str]) -> Iterator[tuple[int, str, str]]:
             yield matrix.STATES.index(state), code, state
 
 
-def _targets(number: int, entries: Iterable[groups.Entry]) -> dict[str, str]:
+def _anchors(entries: Iterable[groups.Entry]) -> dict[groups.Group, str]:
+    """Return the id of each entry: that of its first finding, the same in the next report.
+
+    Findings of one place are numbered. No two places of a page have the same id: those with
+    characters that a link cannot have, or too long, get a digest.
+    """
+    anchors: dict[groups.Group, str] = {}
+    counts: dict[str, int] = {}
+    for entry in entries:
+        name = entry.group.first.id
+        counts[name] = counts.get(name, 0) + 1
+        anchor = f"finding-{_slug(name)}"
+        if counts[name] > 1:
+            anchor += f"_{counts[name]}"
+        anchors[entry.group] = anchor
+    return anchors
+
+
+def _slug(name: str) -> str:
+    slug = _NO_SLUG.sub("-", name)
+    is_whole = slug == name and name.count("/") == 3 and len(name) <= SLUG_LENGTH
+    slug = slug.replace("/", "_")
+    if is_whole:
+        return slug
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{slug[:SLUG_LENGTH]}_{digest[:8]}"
+
+
+def _targets(
+    entries: Iterable[groups.Entry], anchors: Mapping[groups.Group, str]
+) -> dict[str, str]:
     """Return the first entry of each fault: where links to it lead."""
     targets: dict[str, str] = {}
-    for index, entry in enumerate(entries):
-        targets.setdefault(entry.group.first.code, _entry_id(number, index))
+    for entry in entries:
+        targets.setdefault(entry.group.first.code, anchors[entry.group])
     return targets
 
 
-def _entry_id(number: int, index: int) -> str:
-    return f"finding-{number}-{index}"
-
-
 def _finding_entries(
-    number: int, entries: Sequence[groups.Entry], run: Run
+    entries: Sequence[groups.Entry],
+    ids: Mapping[groups.Group, str],
+    targets: Mapping[str, str],
+    run: Run,
 ) -> Iterator[FindingEntry]:
-    ids = {entry.group: _entry_id(number, index) for index, entry in enumerate(entries)}
-    targets = _targets(number, entries)
     now = headline.now(run)
     for entry in entries:
         group = entry.group
@@ -442,11 +473,14 @@ def _code_and_title(code: str, run: Run) -> str:
     return headline.titled([code], run)
 
 
-def _names(hosts: Sequence[str]) -> str:
+def _names(hosts: Sequence[str]) -> tuple[str, ...]:
     """Return every host of an entry, where its heading does not name all of them."""
     if len(hosts) < host_names.RUN:
-        return ""
-    return host_names.join(hosts, NAMES_SHOWN)
+        return ()
+    parts, hidden = host_names.listed(hosts, NAMES_SHOWN)
+    if hidden:
+        parts.append(f"{hidden} more")
+    return tuple(parts)
 
 
 def _steps(run: Run) -> list[dict[str, Any]]:
