@@ -8,7 +8,7 @@ They say which hosts are healthy, which were not audited, and why answers are mi
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..models import node_hosts
@@ -235,6 +235,23 @@ def fix_label(finding: model_result.Finding, steps: Sequence[Step]) -> str:
     if risk == MANUAL:
         return f"fix ({MANUAL})"
     return f"fix (automatic, {risk})"
+
+
+def fix_labels(steps: Iterable[Step]) -> Callable[[model_result.Finding], str]:
+    """Return fix_label for many findings of one plan."""
+    by_place: dict[tuple[str, str | None], list[Step]] = {}
+    for step in steps:
+        by_place.setdefault((step.code, step.host), []).append(step)
+        by_place.setdefault((step.code, None), []).append(step)
+
+    def label(finding: model_result.Finding) -> str:
+        hosts: Sequence[str | None] = (None,)
+        if finding.host is not None:
+            hosts = finding.everywhere
+        found = [step for host in hosts for step in by_place.get((finding.code, host), ())]
+        return fix_label(finding, found)
+
+    return label
 
 
 def remedy_risk(finding: model_result.Finding, steps: Sequence[Step]) -> str:

@@ -13,8 +13,8 @@ from datetime import datetime
 
 from ..faults import CATALOGUE
 from ..models import result as model_result
-from . import phrases, times
-from .groups import Entry
+from . import host_names, phrases, times
+from .groups import Cause, Entry
 from .run_info import Run, summary
 
 SEPARATOR = " · "
@@ -139,6 +139,17 @@ def chains(entries: Sequence[Entry]) -> str:
     roots = sum(entry.depth == 0 for entry in entries)
     findings = sum(entry.group.count for entry in entries)
     return f"{phrases.counted(findings, 'finding')}, {phrases.counted(roots, 'cause')}"
+
+
+def causes(others: Iterable[Cause], run: Run) -> str:
+    """Join further causes, each with its title, and with its hosts where they tell it apart."""
+    texts = []
+    for cause in others:
+        text = titled([cause.code], run)
+        if cause.hosts:
+            text += f" ({host_names.join(cause.hosts)})"
+        texts.append(text)
+    return "; ".join(texts)
 
 
 def titled(codes: Iterable[str], run: Run) -> str:

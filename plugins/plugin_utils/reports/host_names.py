@@ -76,7 +76,7 @@ def _next_place(first: str, second: str) -> int:
     if len(differing) != 1 or differing[0] % 2 == 0:
         return -1
     number, following = old[differing[0]], new[differing[0]]
-    if len(number) > 18 or int(following[:19]) != int(number) + 1:
+    if max(len(number), len(following) - 1) > 18 or int(following) != int(number) + 1:
         return -1
     if (number[0] == "0" or following[0] == "0") and len(number) != len(following):
         return -1  # w09 and w10 belong together, w9 and w010 do not

@@ -79,7 +79,9 @@ class FindingEntry:
         id: the target of links to it.
         fix: whether kubemend can do the remedy, and at which risk.
         place: its hosts as ranges; names has all of them.
-        mixed: whether the texts of its other findings differ.
+        differing: which texts of its other findings differ: texts, fixes or both; else empty.
+        other_evidence: whether the evidence of its other hosts differs.
+        remedy: what fixes all of them.
         others: causes besides the entry above it.
         leads_to: what it causes: the target, code and title of each entry below it.
         page: the page of its fault, in the first entry of the fault.
@@ -93,7 +95,9 @@ class FindingEntry:
     summary: str
     place: str
     names: tuple[str, ...]
-    mixed: bool
+    differing: str
+    other_evidence: bool
+    remedy: str
     others: str
     leads_to: tuple[tuple[str, str], ...]
     evidence: tuple[str, ...]
@@ -298,7 +302,7 @@ def _by_cluster(rows: Iterable[Any]) -> dict[str | None, list[Any]]:
 def _view(number: int, rows: _ClusterRows, result: model_result.Result, run: Run) -> View:
     states = matrix.states(rows.verdicts, rows.findings)
     about = conclusion.about_hosts(rows.hosts, rows.findings, result, run)
-    entries = groups.chain(groups.group(rows.findings))
+    entries = groups.chain(groups.group(rows.findings, conclusion.fix_labels(run.plan)))
     anchors = _anchors(entries)
     targets = _targets(entries, anchors)
     covered = (
@@ -460,8 +464,10 @@ def _finding_entries(
             times.readable(groups.summary_of(group), now),
             host_names.counted(group.hosts),
             _names(group.hosts),
-            group.mixed,
-            headline.titled(entry.others, run),
+            groups.differences(group),
+            group.other_evidence,
+            groups.remedy_of(group),
+            headline.causes(entry.others, run),
             tuple(below),
             tuple(phrases.proof_lines(first, named=len(group.hosts) > 1)),
             page,

@@ -51,8 +51,8 @@ def render(result: model_result.Result, run: Run, width: int = WIDTH, paint: Pai
     """Return the whole report, ending with a newline."""
     page = Page(width, paint)
     keys = phrases.cluster_keys(result)
-    findings = _by_cluster(result.findings)
-    chains = {key: groups.chain(groups.group(findings.get(key, ()))) for key in keys}
+    findings, labels = _by_cluster(result.findings), conclusion.fix_labels(run.plan)
+    chains = {key: groups.chain(groups.group(findings.get(key, ()), labels)) for key in keys}
     _summary(page, result, run, [entry for key in keys for entry in chains[key]])
     for key in keys:
         if len(keys) > 1:

@@ -385,3 +385,15 @@ def test_the_names_of_an_entry_are_never_cut_as_one_text():
     words = Page(html.render(replace(fleet.result(5), findings=tuple(found)), fleet.run())).words
     assert f"{hosts[0]}, {hosts[1]}" in words
     assert words.count(hosts[-1]) >= 2  # all hosts of the entry, of the row of the matrix
+
+
+def test_other_fixes_and_other_evidence_are_stated():
+    found = [
+        replace(item, summary=str(number), remedy=f"edit /etc/{number}", evidence=())
+        for number, item in enumerate(elections(*((f"w{n}", "x") for n in range(9))))
+    ]
+    found.append(replace(found[0], host="w10", evidence=fleet.result(5).findings[0].evidence))
+    words = Page(html.render(replace(fleet.result(5), findings=tuple(found)), fleet.run())).words
+    assert "the other texts and fixes differ: report.json" in words
+    assert "the evidence of the other hosts differs: report.json" in words
+    assert "for example w3: edit /etc/3" in words
