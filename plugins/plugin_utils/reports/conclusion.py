@@ -248,8 +248,8 @@ def fix_labels(steps: Iterable[Step]) -> Callable[[model_result.Finding], str]:
         hosts: Sequence[str | None] = (None,)
         if finding.host is not None:
             hosts = finding.everywhere
-        found = [step for host in hosts for step in by_place.get((finding.code, host), ())]
-        return fix_label(finding, found)
+        at_hosts = [step for host in hosts for step in by_place.get((finding.code, host), ())]
+        return fix_label(finding, at_hosts)
 
     return label
 

@@ -261,17 +261,21 @@ def _others(groups: Sequence[Group], index: int, parent: int | None) -> tuple[Ca
     if parent is None:
         return tuple(causes)
     above = groups[parent]
-    hosts = [
-        host
-        for cause in groups
-        if cause.first.code == above.first.code and _explains(cause, item)
-        for host in cause.hosts
-        if host not in above.hosts and (not item.hosts or host in item.hosts)
-    ]
-    own: tuple[Cause, ...] = ()
+    further = [cause for cause in causes if cause.code != above.first.code]
+    hosts = _uncovered(groups, item, above)
     if hosts:
-        own = (Cause(above.first.code, tuple(hosts)),)
-    return (*own, *(cause for cause in causes if cause.code != above.first.code))
+        further.insert(0, Cause(above.first.code, hosts))
+    return tuple(further)
+
+
+def _uncovered(groups: Sequence[Group], item: Group, above: Group) -> tuple[str, ...]:
+    """Return hosts of other causes with the code of the one above, as far as they concern it."""
+    hosts: dict[str, None] = {}
+    for cause in groups:
+        if cause.first.code == above.first.code and _explains(cause, item):
+            hosts.update(dict.fromkeys(cause.hosts))
+    concerned = item.hosts or tuple(hosts)
+    return tuple(host for host in hosts if host in concerned and host not in above.hosts)
 
 
 def _parents(groups: Sequence[Group]) -> dict[int, int]:

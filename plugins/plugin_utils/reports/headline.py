@@ -141,10 +141,10 @@ def chains(entries: Sequence[Entry]) -> str:
     return f"{phrases.counted(findings, 'finding')}, {phrases.counted(roots, 'cause')}"
 
 
-def causes(others: Iterable[Cause], run: Run) -> str:
+def causes(further: Iterable[Cause], run: Run) -> str:
     """Join further causes, each with its title, and with its hosts where they tell it apart."""
     texts = []
-    for cause in others:
+    for cause in further:
         text = titled([cause.code], run)
         if cause.hosts:
             text += f" ({host_names.join(cause.hosts)})"

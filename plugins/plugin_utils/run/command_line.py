@@ -12,6 +12,13 @@ from typing import Any
 
 from ansible import constants, context
 
+PLAYBOOK = "ansible-playbook "  # a line from here on is a command, which is copied and not wrapped
+
+
+def revert(run_id: str) -> str:
+    """Return the command that takes a run back, for the hosts of this run."""
+    return f"{PLAYBOOK.rstrip()}{options()} kubemend.remediation.revert -e kubemend_run_id={run_id}"
+
 
 def options() -> str:
     """Return the options that name the hosts of this run, quoted for a shell.

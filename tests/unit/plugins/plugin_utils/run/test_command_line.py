@@ -32,3 +32,13 @@ DEFAULT = ["/etc/ansible/hosts"]
 )
 def test_the_options_are_those_of_the_run_quoted_for_a_shell(arguments, options):
     assert command_line.rendered(arguments, DEFAULT, "/work") == options
+
+
+def test_a_run_is_taken_back_for_its_own_inventory(monkeypatch):
+    monkeypatch.setattr(
+        command_line.context, "CLIARGS", {"inventory": ["/x y/hosts"], "subset": "!w1"}
+    )
+    assert command_line.revert("R1") == (
+        "ansible-playbook -i '/x y/hosts' --limit '!w1' kubemend.remediation.revert"
+        " -e kubemend_run_id=R1"
+    )
