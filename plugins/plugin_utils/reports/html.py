@@ -37,6 +37,7 @@ from . import (
     phrases,
     scheduler_capture,
     text,
+    text_gaps,
     timeline,
     times,
 )
@@ -328,7 +329,8 @@ def _view(number: int, rows: _ClusterRows, result: model_result.Result, run: Run
             (verdict, tuple(codes.split())) for verdict, codes in phrases.clear_rows(rows.verdicts)
         ),
         tuple(
-            f"{note} ({phrases.join_codes(codes)})" for note, codes in _notes(rows.verdicts).items()
+            f"{note} ({text_gaps.about(codes, run)})"
+            for note, codes in text_gaps.codes_by_note(rows.verdicts).items()
         ),
     )
 
@@ -347,14 +349,6 @@ def _without_causes(
     if run.symptom:
         causes = run.symptom.causes
     return [item for item in verdicts if item.code not in causes]
-
-
-def _notes(verdicts: Iterable[model_result.Verdict]) -> dict[str, list[str]]:
-    notes: dict[str, list[str]] = {}
-    for item in verdicts:
-        if item.note:
-            notes.setdefault(item.note, []).append(item.code)
-    return notes
 
 
 def _tables(

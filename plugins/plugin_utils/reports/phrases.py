@@ -58,6 +58,20 @@ def place(finding: model_result.Finding) -> str:
     return " ".join(part for part in parts if part)
 
 
+def places(findings: Iterable[model_result.Finding], run: Run) -> list[str]:
+    """Return a line for each fault and component of findings: its title and all places."""
+    names_by_fault: dict[tuple[str, str], list[str]] = {}
+    for finding in sorted(findings, key=finding_order):
+        names = names_by_fault.setdefault((finding.code, finding.component or ""), [])
+        names += finding.everywhere or filter(None, (finding.node,))
+    lines = []
+    for (code, component), names in names_by_fault.items():
+        head = " ".join(filter(None, (code, host_names.counted(names), component)))
+        title = run.titles.get(code)
+        lines.append(f"{head}: {title}" if title else head)
+    return lines
+
+
 def state_of(step: Step, done: Mapping[str, str] | None, mode: str) -> tuple[str, str]:
     """Return the state of a step, past or future, and the reason for it."""
     if not done and step.allowed and mode in OBSERVES:

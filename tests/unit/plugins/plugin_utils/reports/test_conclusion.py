@@ -280,3 +280,9 @@ def test_labels_of_a_plan_are_those_of_each_finding():
         for finding in (one, replace(one, host=None, hosts=()), replace(one, cluster="other")):
             label = conclusion.fix_labels(steps)(finding)
             assert label == conclusion.fix_label(finding, steps)
+
+
+def test_a_code_in_the_conclusion_has_its_title():
+    result = replace(CLEAN, verdicts=(*CLEAN.verdicts, Verdict("KM101", KEY, "unknown")))
+    sentence = conclusion.conclusion(result, run(titles={"KM101": "Election disabled"}))
+    assert "unknown: KM101 Election disabled" in sentence

@@ -397,3 +397,11 @@ def test_other_fixes_and_other_evidence_are_stated():
     assert "the other texts and fixes differ: report.json" in words
     assert "the evidence of the other hosts differs: report.json" in words
     assert "for example w3: edit /etc/3" in words
+
+
+def test_a_code_of_the_plan_and_of_a_note_has_its_title():
+    result = fleet.result(5)
+    run = replace(fleet.run(), titles={"KM101": "Election disabled", "KM104": "A file of it"})
+    words = Page(html.render(result, run)).words
+    assert "KM101 Election disabled, risk 2" in words
+    assert "a note (KM104 A file of it)" in words
