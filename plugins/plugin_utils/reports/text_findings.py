@@ -11,7 +11,7 @@ from datetime import datetime
 from . import conclusion, groups, headline, host_names, phrases, times
 from .groups import Entry, Group
 from .run_info import Run
-from .text_page import Page
+from .text_page import Page, clip, columns, escape
 
 # Lines of evidence; all of it is in the other formats.
 PROOFS = {"critical": 6}
@@ -96,7 +96,6 @@ def write_list(page: Page, entries: Sequence[Entry], run: Run) -> None:
         label = " " * (2 * entry.depth) + first.severity.upper()
         room = max(page.width - len(label), MIN_ROOM)
         texts = (f" {head(entry.group, run, shown)}" for shown in (*NAMES_TRIED, 1))
-        text = next((text for text in texts if len(text) <= room), "")
-        if not text:
-            text = f" {head(entry.group, run, 1)}"[: room - 1] + "…"
+        fitting = (text for text in texts if columns(escape(text)) <= room)
+        text = next(fitting, "") or clip(f" {head(entry.group, run, 1)}", room)
         page.line(text, label=label, kind=first.severity)

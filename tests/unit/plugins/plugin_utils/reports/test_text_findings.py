@@ -134,3 +134,12 @@ def test_a_further_cause_on_another_host_is_named_with_it():
         ]
     )
     assert "      also because of: KM601 (w2)" in text
+
+
+def test_a_line_of_the_list_fits_whatever_characters_it_has():
+    for name in ("\u8282" * 30, "\u202e" * 30):
+        (line,) = lines(
+            [finding("KM101", name, "critical")], write=text_findings.write_list, width=80
+        )
+        assert sum(1 + (char == "\u8282") for char in line) <= 80
+        assert line.endswith("…")
