@@ -28,11 +28,11 @@ CHANGED = {
     "verify": "after the repair",
 }
 LEFT_OUT = {
-    "tier": "have no evidence, which an older release did not collect",
-    "limit": "concern hosts that --limit left out",
-    "slice": "need a whole cluster: replay the slices together",
+    "tier": "without evidence, which an older release did not collect",
+    "limit": "of hosts that --limit left out",
+    "slice": "of a whole cluster: replay the slices together",
 }
-DEEP = "need -e kubemend_deep=true"
+DEEP = "only with -e kubemend_deep=true"
 
 
 def cluster_name(key: str | None, run: Run) -> str:

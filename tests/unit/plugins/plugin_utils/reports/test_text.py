@@ -328,7 +328,7 @@ def test_clear_not_applicable_and_not_judged_are_numbers_and_lists_with_verbose(
         ),
     }
     brief = " ".join(rendered(**parts).split())
-    assert "3 faults checked; 1 need -e kubemend_deep=true" in brief
+    assert "3 faults checked; 1 only with -e kubemend_deep=true" in brief
     assert "2 concern hosts that --limit left out" in brief
     assert "KM107 Manifest" not in brief
     titles = {"KM107": "Manifest does not parse"}
