@@ -29,8 +29,8 @@ CHANGED = {
 }
 LEFT_OUT = {
     "tier": "without evidence, which an older release did not collect",
-    "limit": "of hosts that --limit left out",
-    "slice": "of a whole cluster: replay the slices together",
+    "limit": "on hosts that --limit left out",
+    "slice": "for a whole cluster: replay the slices together",
 }
 DEEP = "only with -e kubemend_deep=true"
 

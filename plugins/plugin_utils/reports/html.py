@@ -337,7 +337,7 @@ def _view(number: int, rows: _ClusterRows, result: model_result.Result, run: Run
 
 def _left_out(items: Iterable[model_result.NotJudged]) -> tuple[tuple[str, str], ...]:
     """Return (code, why it was not judged)."""
-    rows = {item.code: phrases.REASONS.get(item.reason, item.reason) for item in items}
+    rows = {item.code: phrases.unjudged(item) for item in items}
     return tuple(sorted(rows.items()))
 
 

@@ -48,8 +48,11 @@ def unknown(
 def not_judged(page: Page, items: Iterable[model_result.NotJudged], run: Run) -> None:
     """Write the faults that this run did not judge, one line each."""
     for item in sorted(items, key=lambda row: row.code):
-        reason = phrases.REASONS.get(item.reason, item.reason)
-        page.prose(f"{_titled([item.code], run)} ({reason})", label="not judged: ", indent=0)
+        page.prose(
+            f"{_titled([item.code], run)} ({phrases.unjudged(item)})",
+            label="not judged: ",
+            indent=0,
+        )
 
 
 def clear(page: Page, verdicts: Iterable[model_result.Verdict], run: Run) -> None:

@@ -206,7 +206,7 @@ def test_it_is_complete_without_its_script(page):
         "Pods of Jobs are created twice: possible causes",
         "✖ present KM101 Leader election disabled kube-scheduler",
         "? unknown KM105 missing kubelet of worker-00002 (unreachable)",
-        "KM404 (kubemend_deep is not set, or an older release collected)",
+        "KM404 (an older release collected the evidence)",
         "01-m2-kube-scheduler",
         "+ - --leader-elect=true",
         "note: one master at a time",
