@@ -27,10 +27,10 @@ from ..evidence.answers.node.kubelet import Kubelet
 from ..evidence.answers.node.space import Spaces
 from ..faults import engine as fault_engine
 from ..models import cluster as model_cluster
+from ..run import command_line
 from ..safe_io.yaml_nodes import BROKEN, first_document, get, text_of
 
 KUBELET, SCHEDULER = "kubelet", "kube-scheduler"
-REVERT = "ansible-playbook -i INVENTORY kubemend.remediation.revert -e kubemend_run_id="
 # From level 8 on client-go logs the bodies of requests, Secrets among them; the scheduler has
 # useful lines up to 7 beside them.
 MOST, MOST_OF_SCHEDULER = 6, 7
@@ -160,7 +160,7 @@ def _earlier(level: RaisedLevel) -> str:
     if level.until:
         until = evidence_document.one_line(level.until, 20)[-9:]
         back = f"until {until} (its service puts it back); wait, or revert it"
-    return f"is raised by run {run_id} {back}: {REVERT}{run_id}"
+    return f"is raised by run {run_id} {back}: {command_line.revert(run_id)}"
 
 
 def kubelet_level(kubelet: Kubelet) -> int:

@@ -22,8 +22,9 @@ from ..models.cluster import Cluster, Host
 from ..models.control_plane import Process
 from ..models.scheduling import cache_dump, node_tree
 from ..models.scheduling import message as scheduling_message
+from ..run import command_line
 from .outcome import Became
-from .plan import REVERT, SCHEDULER, Plan, Target
+from .plan import SCHEDULER, Plan, Target
 
 DOCUMENT = "scheduler.json"
 SYMPTOM = "pods_stay_pending"
@@ -317,7 +318,7 @@ def _level(capture: Mapping[str, Any], became: Became | None, run_id: str) -> st
         trying = (
             "a service there goes on trying, or take it back" if became.trying else "take it back"
         )
-        return f"NOT PUT BACK: {became.reason}; {trying} with {REVERT}{run_id}"
+        return f"NOT PUT BACK: {became.reason}; {trying} with {command_line.revert(run_id)}"
     return became.reason
 
 

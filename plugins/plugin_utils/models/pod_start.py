@@ -32,6 +32,14 @@ ENDS = Trouble(
 )
 
 
+def qualified(owner: str, namespace: str) -> str:
+    """Return an object (kind and name) as kubectl names it; a pod needs no kind."""
+    kind, _slash, name = owner.rpartition("/")
+    if kind in ("", "Pod"):
+        return f"{namespace}/{name}"
+    return f"{kind} {namespace}/{name}"
+
+
 @dataclass(frozen=True)
 class Waiting:
     """Pods of one owner that wait on one node.
@@ -54,7 +62,7 @@ class Waiting:
         """Return the owner of the pods, or the first of them where they have none."""
         namespace = one_line(self.row.namespace or "", 80)
         name = self.row.owner or f"Pod/{next(iter(self.row.names), '?')}"
-        return f"{one_line(name, 300)} (namespace {namespace})"
+        return qualified(one_line(name, 300), namespace)
 
     @property
     def pods(self) -> int:

@@ -17,13 +17,13 @@ from ...module_utils.shared.pod_rejection import REJECTED
 from ...module_utils.shared.version import TOOL_VERSION
 from ..capture import log_merge, outcome
 from ..capture.outcome import Became
-from ..capture.plan import KUBELET, REVERT, Plan, Target
+from ..capture.plan import KUBELET, Plan, Target
 from ..evidence import document as evidence_document
 from ..evidence import sources
 from ..models import cluster as model_cluster
 from ..models import timeline
 from ..models.result import Result
-from ..run import cluster_lock
+from ..run import cluster_lock, command_line
 from ..safe_io import atomic_file
 from . import actions, json_report
 from .run_info import Run
@@ -74,7 +74,7 @@ def planned(plan: Plan, check: bool, back_at: float, width: int = WIDTH) -> str:
     if plan.targets and not check:
         lines.append(
             f"Run {plan.run_id}: should this be interrupted, the levels go back by themselves at"
-            f" about {_time(back_at)}, or at once with {REVERT}{plan.run_id}"
+            f" about {_time(back_at)}, or at once with {command_line.revert(plan.run_id)}"
         )
     return _wrapped(lines, width)
 
@@ -367,10 +367,10 @@ def _wrapped(lines: Iterable[str], width: int) -> str:
             page.line(line)
             continue
         indent = len(line) - len(line.lstrip(" "))
-        text, command, run_id = line.partition(REVERT)
+        text, command, arguments = line.partition(command_line.PLAYBOOK)
         page.prose(text.strip(" "), indent=indent)
         if command:
-            page.line(" " * (indent + 2) + command + run_id)
+            page.line(" " * (indent + 2) + command + arguments)
     return page.text()
 
 
@@ -451,5 +451,6 @@ def _not_restored(plan: Plan, raised: Sequence[Became]) -> str:
     reasons = "; ".join(dict.fromkeys(item.reason for item in raised))
     sentence = f"the level of {names} was not put back ({reasons})"
     if any(item.trying for item in raised):
-        sentence += f"; a service there goes on trying, or take it back with {REVERT}{plan.run_id}"
+        command = command_line.revert(plan.run_id)
+        sentence += f"; a service there goes on trying, or take it back with {command}"
     return sentence

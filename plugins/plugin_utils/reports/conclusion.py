@@ -8,7 +8,7 @@ They say which hosts are healthy, which were not audited, and why answers are mi
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..models import node_hosts
@@ -19,7 +19,7 @@ from .run_info import Run
 
 HEALTHY = "healthy"
 MANUAL = "manual"
-CODES_SHOWN = 8
+CODES_SHOWN = 4
 NOT_AUDITED = {
     node_hosts.NO_HOST: "not in this inventory",
     "limit": "not asked (--limit)",
@@ -111,10 +111,10 @@ def _is_whole(row: model_result.HostRow, result: model_result.Result) -> bool:
 
 @dataclass(frozen=True)
 class _Gaps:
-    """What an audit without a problem did not evaluate."""
+    """What an audit without a problem did not evaluate; codes with their titles."""
 
-    unknown: list[str]
-    skipped: list[str]
+    unknown: Mapping[str, str]
+    skipped: Mapping[str, str]
     not_audited: list[str]
     partial_hosts: list[str]
     silent: bool
@@ -139,14 +139,16 @@ class _Gaps:
         return "; ".join(parts) or "no host answered, or no API"
 
 
-def _gaps(result: model_result.Result, answered: Collection[model_result.HostRow]) -> _Gaps:
+def _gaps(
+    result: model_result.Result, answered: Collection[model_result.HostRow], run: Run
+) -> _Gaps:
     unknown = {item.code for item in result.verdicts if item.verdict == "unknown"}
     # A fault of the deep tier that belongs to no cluster was not requested.
     skips = [item for item in result.not_judged if item.reason != "tier" or item.cluster]
     whole = {row.host for row in answered if _is_whole(row, result)}
     return _Gaps(
-        sorted(unknown),
-        sorted({item.code for item in skips} - unknown),
+        _titles(unknown, run),
+        _titles({item.code for item in skips} - unknown, run),
         sorted({name for item in result.coverage for name, _reason in item.left}),
         [row.host for row in answered if row.host not in whole],
         len(answered) < len(result.hosts) or _is_an_api_silent(result),
@@ -163,7 +165,7 @@ def conclusion(result: model_result.Result, run: Run) -> str:
     if problems or not _is_whole_audit(result, run):
         return ""
     answered = [row for row in result.hosts if row.status == "ok"]
-    gaps = _gaps(result, answered)
+    gaps = _gaps(result, answered, run)
     if not answered or gaps.exist():
         return f"No problem is known, but not everything was judged; {gaps.text()}."
     count = len(result.findings)
@@ -174,10 +176,15 @@ def conclusion(result: model_result.Result, run: Run) -> str:
     return f"No problems found: {result.faults} faults judged on {hosts}{more}."
 
 
-def _codes(codes: Sequence[str]) -> str:
-    if len(codes) <= CODES_SHOWN:
-        return phrases.join_codes(codes)
-    return f"{len(codes)} faults"
+def _titles(codes: Iterable[str], run: Run) -> dict[str, str]:
+    return {code: run.titles.get(code, "") for code in sorted(codes)}
+
+
+def _codes(titles: Mapping[str, str]) -> str:
+    """Join a few codes, each with its title; return the number of many."""
+    if len(titles) <= CODES_SHOWN:
+        return ", ".join(f"{code} {title}".rstrip() for code, title in titles.items())
+    return f"{len(titles)} faults"
 
 
 def covered(coverage: model_result.Coverage, run: Run) -> str:
@@ -235,6 +242,23 @@ def fix_label(finding: model_result.Finding, steps: Sequence[Step]) -> str:
     if risk == MANUAL:
         return f"fix ({MANUAL})"
     return f"fix (automatic, {risk})"
+
+
+def fix_labels(steps: Iterable[Step]) -> Callable[[model_result.Finding], str]:
+    """Return fix_label for many findings of one plan."""
+    by_place: dict[tuple[str, str | None], list[Step]] = {}
+    for step in steps:
+        by_place.setdefault((step.code, step.host), []).append(step)
+        by_place.setdefault((step.code, None), []).append(step)
+
+    def label(finding: model_result.Finding) -> str:
+        hosts: Sequence[str | None] = (None,)
+        if finding.host is not None:
+            hosts = finding.everywhere
+        at_hosts = [step for host in hosts for step in by_place.get((finding.code, host), ())]
+        return fix_label(finding, at_hosts)
+
+    return label
 
 
 def remedy_risk(finding: model_result.Finding, steps: Sequence[Step]) -> str:

@@ -245,7 +245,9 @@ class _Index:
 
     def __init__(self, findings: Iterable[model_result.Finding]) -> None:
         self._places: dict[_Place, dict[str | None, model_result.Finding]] = {}
+        self._nodes: dict[tuple[str | None, ...], model_result.Finding] = {}
         for finding in findings:
+            self._nodes.setdefault(_node(finding), finding)
             for place in _places(finding):
                 self._add(place, finding)
 
@@ -265,7 +267,14 @@ class _Index:
     def find(self, finding: model_result.Finding) -> model_result.Finding | None:
         """Return the same finding: if it is about several hosts, a finding at any of them."""
         matches = (self._at(place, finding) for place in _places(finding))
-        return next(filter(None, matches), None)
+        return next(filter(None, matches), None) or self._of_node(finding)
+
+    def _of_node(self, finding: model_result.Finding) -> model_result.Finding | None:
+        """Return the finding about the same Node, whose host only one of two reports knows."""
+        match = self._nodes.get(_node(finding))
+        if match is None or not finding.node or (finding.host and match.host):
+            return None
+        return match
 
     def _at(self, place: _Place, finding: model_result.Finding) -> model_result.Finding | None:
         by_cluster = self._places.get(place, {})
@@ -280,6 +289,10 @@ class _Index:
 def _places(finding: model_result.Finding) -> list[_Place]:
     hosts = finding.everywhere or (f"node {finding.node or ''}",)
     return [(finding.code, host, finding.component or "") for host in hosts]
+
+
+def _node(finding: model_result.Finding) -> tuple[str | None, ...]:
+    return finding.code, finding.cluster, finding.node, finding.component
 
 
 def _are_alike(cluster: str | None, other: str | None, host: str | None) -> bool:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..faults import graph
@@ -15,13 +15,17 @@ from .phrases import finding_order
 
 _ADDRESS = re.compile(r"\b[0-9]{1,3}(?:\.[0-9]{1,3}){3}\b")
 ADDRESS_DOTS = 3
+# A name is a word of its own: w1 is no part of w10, of w1.example and of db-w1.
+_BEFORE, _AFTER = r"(?<![\w.-])", r"(?![\w-]|\.\w)"
+PLACEHOLDER = "HOST"  # in a text that all hosts of a group share
 Order = tuple[int, bool, str, str, str]
+FixLabel = Callable[[model_result.Finding], str]
 GROUPS_SHOWN = 3  # of one fault, if its texts differ; all others are one more group
 
 
 @dataclass(frozen=True)
 class Group:
-    """Findings of one fault that read the same.
+    """Findings of one fault that read the same, and are fixed the same way.
 
     Attributes:
         first: the finding that is shown.
@@ -29,6 +33,8 @@ class Group:
         count: the number of findings.
         mixed: whether the texts of the others differ from that of the first.
         varied: whether they differ in addresses only.
+        other_fixes: whether the remedies of the others differ.
+        other_evidence: whether the evidence of the others says something else, or elsewhere.
     """
 
     first: model_result.Finding
@@ -36,6 +42,20 @@ class Group:
     count: int
     mixed: bool = False
     varied: bool = False
+    other_fixes: bool = False
+    other_evidence: bool = False
+
+
+@dataclass(frozen=True)
+class Cause:
+    """A further cause of an entry.
+
+    Attributes:
+        hosts: where it is, if the entry above has the same code and is on other hosts.
+    """
+
+    code: str
+    hosts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -44,13 +64,13 @@ class Entry:
 
     Attributes:
         depth: 0 for a group without a cause that was found.
-        others: further codes that explain it, next to the group above.
+        others: further causes that explain it, next to the group above.
         leads_to: the groups directly below it.
     """
 
     group: Group
     depth: int
-    others: tuple[str, ...]
+    others: tuple[Cause, ...]
     leads_to: tuple[Group, ...]
 
 
@@ -66,47 +86,95 @@ def hosts_of(finding: model_result.Finding) -> tuple[str, ...]:
 def summary_of(group: Group) -> str:
     """Return what all findings of a group say: without the name of the host that is shown."""
     text = group.first.summary
+    if group.mixed:
+        return _as_example(group, text)
     if group.varied:
         text = without_addresses(text)
     if len(group.hosts) > 1:
-        for name in hosts_of(group.first):
-            text = re.sub(rf"(?: (?:of|on|at))? {re.escape(name)}(?![\w-])", "", text)
-            text = re.sub(rf"^{re.escape(name)}(?![\w-])", "the host", text)
+        for name in _names(group.first, text):
+            word = re.escape(name)
+            text = re.sub(rf"(?: (?:of|on|at))? {word}(?!'s){_AFTER}", "", text)
+            text = re.sub(rf"^{word}{_AFTER}", "the host", text)
+        text = _without_names(group.first, text, PLACEHOLDER)
     return text
 
 
-def group(findings: Iterable[model_result.Finding]) -> list[Group]:
-    """Group findings that differ only in their host and its evidence, worst first."""
-    alike: dict[object, list[model_result.Finding]] = {}
+def remedy_of(group: Group) -> str:
+    """Return the remedy of a group, which names no host where it is that of several."""
+    text = group.first.remedy or ""
+    if group.other_fixes:
+        return _as_example(group, text)
+    if len(group.hosts) > 1:
+        return _without_names(group.first, text, PLACEHOLDER)
+    return text
+
+
+def differences(group: Group) -> str:
+    """Return which texts of a group are not shown; empty if one stands for all."""
+    kinds = []
+    if group.mixed:
+        kinds.append("texts")
+    if group.other_fixes:
+        kinds.append("fixes")
+    return " and ".join(kinds)
+
+
+def _as_example(group: Group, text: str) -> str:
+    names = hosts_of(group.first)
+    if not names or not text:
+        return text
+    return f"for example {names[0]}: {text}"
+
+
+def group(
+    findings: Iterable[model_result.Finding], fix_label: FixLabel | None = None
+) -> list[Group]:
+    """Group findings that differ only in their host and its evidence, worst first.
+
+    The label says who can do the remedy and at which risk; another one is another group.
+    """
+    by_fault: dict[object, dict[object, list[model_result.Finding]]] = {}
     for finding in sorted(findings, key=finding_order):
-        alike.setdefault(_key(finding), []).append(finding)
-    by_fault: dict[object, list[list[model_result.Finding]]] = {}
-    for members in alike.values():
-        first = members[0]
-        fault = first.severity, first.code, bool(hosts_of(first))
-        by_fault.setdefault(fault, []).append(members)
-    return [item for members in by_fault.values() for item in _bounded(members)]
+        fault, text = _key(finding, fix_label)
+        alike = by_fault.setdefault(fault, {})
+        alike.setdefault(text, []).append(finding)
+    return [item for alike in by_fault.values() for item in _bounded(list(alike.values()))]
 
 
-def _key(finding: model_result.Finding) -> object:
+def _key(finding: model_result.Finding, fix_label: FixLabel | None) -> tuple[object, object]:
+    """Return (what findings of one entry always share, what they share if they are not mixed)."""
     names = hosts_of(finding)
-    if not names:
-        return finding.id, finding.summary
-    return (
-        finding.code,
+    label = ""
+    if fix_label is not None:
+        label = fix_label(finding)
+    fault = (
         finding.severity,
+        finding.code,
+        bool(names),
         finding.component,
-        _without(finding.summary, names),
         finding.because,
-        _without(finding.remedy or "", names),
+        finding.risk,
         finding.command,
+        label,
+    )
+    if not names:
+        return fault, (finding.id, finding.summary, finding.remedy)
+    return fault, (
+        without_addresses(_without_names(finding, finding.summary)),
+        _without_names(finding, finding.remedy or ""),
     )
 
 
-def _without(text: str, names: Iterable[str]) -> str:
-    for name in names:
-        text = text.replace(name, "\0")
-    return without_addresses(text)
+def _names(finding: model_result.Finding, text: str) -> list[str]:
+    """Return the names of a finding's place that a text has, the longest first."""
+    names = {*hosts_of(finding), finding.node or ""}
+    return sorted((name for name in names if name and name in text), key=lambda name: -len(name))
+
+
+def _without_names(finding: model_result.Finding, text: str, instead: str = "\0") -> str:
+    for name in _names(finding, text):
+        text = re.sub(f"{_BEFORE}{re.escape(name)}{_AFTER}", instead, text)
+    return text
 
 
 def without_addresses(text: str) -> str:
@@ -124,20 +192,36 @@ def _bounded(members: list[list[model_result.Finding]]) -> Iterator[Group]:
     members = sorted(members, key=len, reverse=True)
     yield from (_made(findings) for findings in members[:GROUPS_SHOWN])
     rest = [finding for findings in members[GROUPS_SHOWN:] for finding in findings]
-    yield _made(rest, mixed=True)
+    yield _made(rest)
 
 
-def _made(findings: Sequence[model_result.Finding], mixed: bool = False) -> Group:
+def _made(findings: Sequence[model_result.Finding]) -> Group:
     hosts = dict.fromkeys(host for finding in findings for host in hosts_of(finding))
-    varied = not mixed and len({_unnamed(finding) for finding in findings}) > 1
-    return Group(findings[0], tuple(hosts), len(findings), mixed, varied)
+    texts = {_without_names(finding, finding.summary) for finding in findings}
+    mixed = len(set(map(without_addresses, texts))) > 1
+    fixes = {_without_names(finding, finding.remedy or "") for finding in findings}
+    proofs = {_evidence(finding) for finding in findings}
+    return Group(
+        findings[0],
+        tuple(hosts),
+        len(findings),
+        mixed,
+        len(texts) > 1 and not mixed,
+        len(fixes) > 1,
+        len(proofs) > 1,
+    )
 
 
-def _unnamed(finding: model_result.Finding) -> str:
-    text = finding.summary
-    for name in hosts_of(finding):
-        text = text.replace(name, "\0")
-    return text
+def _evidence(finding: model_result.Finding) -> tuple[object, ...]:
+    """Return what the evidence of a finding says, and in which file or object of its host."""
+
+    def unnamed(text: str | None) -> str:
+        return _without_names(finding, text or "")
+
+    return tuple(
+        (proof.kind, unnamed(proof.path), unnamed(proof.object), unnamed(proof.text), proof.argv)
+        for proof in finding.evidence
+    )
 
 
 def chain(groups: Sequence[Group]) -> list[Entry]:
@@ -162,12 +246,36 @@ def _walk(
     depth: int,
 ) -> Iterator[Entry]:
     for index in children.get(parent, ()):
-        causes = set(groups[index].first.because)
-        if parent is not None:
-            causes.discard(groups[parent].first.code)
         leads_to = tuple(groups[child] for child in children.get(index, ()))
-        yield Entry(groups[index], depth, tuple(sorted(causes)), leads_to)
+        yield Entry(groups[index], depth, _others(groups, index, parent), leads_to)
         yield from _walk(groups, children, index, depth + 1)
+
+
+def _others(groups: Sequence[Group], index: int, parent: int | None) -> tuple[Cause, ...]:
+    """Return the causes of a group but the one above it.
+
+    Findings with the code of that one, with another text on other hosts, are causes too.
+    """
+    item = groups[index]
+    causes = [Cause(code) for code in sorted(set(item.first.because))]
+    if parent is None:
+        return tuple(causes)
+    above = groups[parent]
+    further = [cause for cause in causes if cause.code != above.first.code]
+    hosts = _uncovered(groups, item, above)
+    if hosts:
+        further.insert(0, Cause(above.first.code, hosts))
+    return tuple(further)
+
+
+def _uncovered(groups: Sequence[Group], item: Group, above: Group) -> tuple[str, ...]:
+    """Return hosts of other causes with the code of the one above, as far as they concern it."""
+    hosts: dict[str, None] = {}
+    for cause in groups:
+        if cause.first.code == above.first.code and _explains(cause, item):
+            hosts.update(dict.fromkeys(cause.hosts))
+    concerned = item.hosts or tuple(hosts)
+    return tuple(host for host in hosts if host in concerned and host not in above.hosts)
 
 
 def _parents(groups: Sequence[Group]) -> dict[int, int]:

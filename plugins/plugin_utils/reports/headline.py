@@ -13,8 +13,8 @@ from datetime import datetime
 
 from ..faults import CATALOGUE
 from ..models import result as model_result
-from . import phrases, times
-from .groups import Entry
+from . import host_names, phrases, times
+from .groups import Cause, Entry
 from .run_info import Run, summary
 
 SEPARATOR = " · "
@@ -28,11 +28,11 @@ CHANGED = {
     "verify": "after the repair",
 }
 LEFT_OUT = {
-    "tier": "have no evidence, which an older release did not collect",
-    "limit": "concern hosts that --limit left out",
-    "slice": "need a whole cluster: replay the slices together",
+    "tier": "without evidence, which an older release did not collect",
+    "limit": "on hosts that --limit left out",
+    "slice": "for a whole cluster: replay the slices together",
 }
-DEEP = "need -e kubemend_deep=true"
+DEEP = "only with -e kubemend_deep=true"
 
 
 def cluster_name(key: str | None, run: Run) -> str:
@@ -139,6 +139,17 @@ def chains(entries: Sequence[Entry]) -> str:
     roots = sum(entry.depth == 0 for entry in entries)
     findings = sum(entry.group.count for entry in entries)
     return f"{phrases.counted(findings, 'finding')}, {phrases.counted(roots, 'cause')}"
+
+
+def causes(further: Iterable[Cause], run: Run) -> str:
+    """Join further causes, each with its title, and with its hosts where they tell it apart."""
+    texts = []
+    for cause in further:
+        text = titled([cause.code], run)
+        if cause.hosts:
+            text += f" ({host_names.join(cause.hosts)})"
+        texts.append(text)
+    return "; ".join(texts)
 
 
 def titled(codes: Iterable[str], run: Run) -> str:

@@ -23,13 +23,17 @@ def natural(name: str) -> tuple[tuple[int, int, str], ...]:
 
 def join(names: Iterable[str], shown: int = ITEMS_SHOWN) -> str:
     """Join sorted names with ranges: "m1, w1-w60"; count what does not fit."""
-    ordered = sorted(set(names), key=natural)
-    runs = list(_runs(ordered))
-    text = ", ".join(_run_text(run) for run in runs[:shown])
-    hidden = sum(map(len, runs[shown:]))
+    parts, hidden = listed(names, shown)
+    text = ", ".join(parts)
     if hidden:
         return f"{text} and {hidden} more"
     return text
+
+
+def listed(names: Iterable[str], shown: int) -> tuple[list[str], int]:
+    """Return the first sorted names and ranges, and the number of names that do not fit."""
+    runs = list(_runs(sorted(set(names), key=natural)))
+    return [_run_text(run) for run in runs[:shown]], sum(map(len, runs[shown:]))
 
 
 def counted(names: Iterable[str], shown: int = ITEMS_SHOWN) -> str:
@@ -72,7 +76,7 @@ def _next_place(first: str, second: str) -> int:
     if len(differing) != 1 or differing[0] % 2 == 0:
         return -1
     number, following = old[differing[0]], new[differing[0]]
-    if len(number) > 18 or int(following[:19]) != int(number) + 1:
+    if max(len(number), len(following) - 1) > 18 or int(following) != int(number) + 1:
         return -1
     if (number[0] == "0" or following[0] == "0") and len(number) != len(following):
         return -1  # w09 and w10 belong together, w9 and w010 do not

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +37,7 @@ from . import (
     phrases,
     scheduler_capture,
     text,
+    text_gaps,
     timeline,
     times,
 )
@@ -44,6 +46,8 @@ from .text_page import Page, cut, escape, plain
 
 TEMPLATES = Path(__file__).with_name("templates")
 NAMES_SHOWN = 500  # ranges, or names that are none
+SLUG_LENGTH = 120
+_NO_SLUG = re.compile(r"[^A-Za-z0-9./-]+")
 CHUNK = 40  # entries that the browser lays out together, and not before they come into view
 MODES = {**phrases.MODES, "capture": "judges nothing", "revert": "judges nothing"}
 WORDS = {
@@ -76,7 +80,9 @@ class FindingEntry:
         id: the target of links to it.
         fix: whether kubemend can do the remedy, and at which risk.
         place: its hosts as ranges; names has all of them.
-        mixed: whether the texts of its other findings differ.
+        differing: which texts of its other findings differ: texts, fixes or both; else empty.
+        other_evidence: whether the evidence of its other hosts differs.
+        remedy: what fixes all of them.
         others: causes besides the entry above it.
         leads_to: what it causes: the target, code and title of each entry below it.
         page: the page of its fault, in the first entry of the fault.
@@ -89,8 +95,10 @@ class FindingEntry:
     fix: str
     summary: str
     place: str
-    names: str
-    mixed: bool
+    names: tuple[str, ...]
+    differing: str
+    other_evidence: bool
+    remedy: str
     others: str
     leads_to: tuple[tuple[str, str], ...]
     evidence: tuple[str, ...]
@@ -295,8 +303,9 @@ def _by_cluster(rows: Iterable[Any]) -> dict[str | None, list[Any]]:
 def _view(number: int, rows: _ClusterRows, result: model_result.Result, run: Run) -> View:
     states = matrix.states(rows.verdicts, rows.findings)
     about = conclusion.about_hosts(rows.hosts, rows.findings, result, run)
-    entries = groups.chain(groups.group(rows.findings))
-    targets = _targets(number, entries)
+    entries = groups.chain(groups.group(rows.findings, conclusion.fix_labels(run.plan)))
+    anchors = _anchors(entries)
+    targets = _targets(entries, anchors)
     covered = (
         conclusion.covered(item, run) for item in result.coverage if item.cluster == rows.key
     )
@@ -306,7 +315,7 @@ def _view(number: int, rows: _ClusterRows, result: model_result.Result, run: Run
         headline.version(rows.key, result),
         _places(rows.hosts, states, about),
         matrix.make(rows.hosts, states),
-        tuple(_finding_entries(number, entries, run)),
+        tuple(_finding_entries(entries, anchors, targets, run)),
         _tables(run, rows.verdicts, rows.not_judged),
         tuple(phrases.unknown_rows(_without_causes(rows.verdicts, run), rows.hosts)),
         cause_graph.draw(entries, run.titles, targets),
@@ -320,14 +329,15 @@ def _view(number: int, rows: _ClusterRows, result: model_result.Result, run: Run
             (verdict, tuple(codes.split())) for verdict, codes in phrases.clear_rows(rows.verdicts)
         ),
         tuple(
-            f"{note} ({phrases.join_codes(codes)})" for note, codes in _notes(rows.verdicts).items()
+            f"{note} ({text_gaps.about(codes, run)})"
+            for note, codes in text_gaps.codes_by_note(rows.verdicts).items()
         ),
     )
 
 
 def _left_out(items: Iterable[model_result.NotJudged]) -> tuple[tuple[str, str], ...]:
     """Return (code, why it was not judged)."""
-    rows = {item.code: phrases.REASONS.get(item.reason, item.reason) for item in items}
+    rows = {item.code: phrases.unjudged(item) for item in items}
     return tuple(sorted(rows.items()))
 
 
@@ -339,14 +349,6 @@ def _without_causes(
     if run.symptom:
         causes = run.symptom.causes
     return [item for item in verdicts if item.code not in causes]
-
-
-def _notes(verdicts: Iterable[model_result.Verdict]) -> dict[str, list[str]]:
-    notes: dict[str, list[str]] = {}
-    for item in verdicts:
-        if item.note:
-            notes.setdefault(item.note, []).append(item.code)
-    return notes
 
 
 def _tables(
@@ -396,23 +398,50 @@ def _troubles(states: Mapping[str, str]) -> Iterator[tuple[int, str, str]]:
             yield matrix.STATES.index(state), code, state
 
 
-def _targets(number: int, entries: Iterable[groups.Entry]) -> dict[str, str]:
+def _anchors(entries: Iterable[groups.Entry]) -> dict[groups.Group, str]:
+    """Return the id of each entry: that of its first finding, the same in the next report.
+
+    Findings of one place are numbered. No two places of a page have the same id: those with
+    characters that a link cannot have, or too long, get a digest.
+    """
+    anchors: dict[groups.Group, str] = {}
+    counts: dict[str, int] = {}
+    for entry in entries:
+        name = entry.group.first.id
+        counts[name] = counts.get(name, 0) + 1
+        anchor = f"finding-{_slug(name)}"
+        if counts[name] > 1:
+            anchor += f"_{counts[name]}"
+        anchors[entry.group] = anchor
+    return anchors
+
+
+def _slug(name: str) -> str:
+    slug = _NO_SLUG.sub("-", name)
+    is_whole = slug == name and name.count("/") == 3 and len(name) <= SLUG_LENGTH
+    slug = slug.replace("/", "_")
+    if is_whole:
+        return slug
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{slug[:SLUG_LENGTH]}_{digest[:8]}"
+
+
+def _targets(
+    entries: Iterable[groups.Entry], anchors: Mapping[groups.Group, str]
+) -> dict[str, str]:
     """Return the first entry of each fault: where links to it lead."""
     targets: dict[str, str] = {}
-    for index, entry in enumerate(entries):
-        targets.setdefault(entry.group.first.code, _entry_id(number, index))
+    for entry in entries:
+        targets.setdefault(entry.group.first.code, anchors[entry.group])
     return targets
 
 
-def _entry_id(number: int, index: int) -> str:
-    return f"finding-{number}-{index}"
-
-
 def _finding_entries(
-    number: int, entries: Sequence[groups.Entry], run: Run
+    entries: Sequence[groups.Entry],
+    ids: Mapping[groups.Group, str],
+    targets: Mapping[str, str],
+    run: Run,
 ) -> Iterator[FindingEntry]:
-    ids = {entry.group: _entry_id(number, index) for index, entry in enumerate(entries)}
-    targets = _targets(number, entries)
     now = headline.now(run)
     for entry in entries:
         group = entry.group
@@ -429,8 +458,10 @@ def _finding_entries(
             times.readable(groups.summary_of(group), now),
             host_names.counted(group.hosts),
             _names(group.hosts),
-            group.mixed,
-            headline.titled(entry.others, run),
+            groups.differences(group),
+            group.other_evidence,
+            groups.remedy_of(group),
+            headline.causes(entry.others, run),
             tuple(below),
             tuple(phrases.proof_lines(first, named=len(group.hosts) > 1)),
             page,
@@ -442,11 +473,14 @@ def _code_and_title(code: str, run: Run) -> str:
     return headline.titled([code], run)
 
 
-def _names(hosts: Sequence[str]) -> str:
+def _names(hosts: Sequence[str]) -> tuple[str, ...]:
     """Return every host of an entry, where its heading does not name all of them."""
     if len(hosts) < host_names.RUN:
-        return ""
-    return host_names.join(hosts, NAMES_SHOWN)
+        return ()
+    parts, hidden = host_names.listed(hosts, NAMES_SHOWN)
+    if hidden:
+        parts.append(f"{hidden} more")
+    return tuple(parts)
 
 
 def _steps(run: Run) -> list[dict[str, Any]]:

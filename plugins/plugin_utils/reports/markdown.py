@@ -22,6 +22,7 @@ _CODE = re.compile(r"`([^`]+)`")
 _LINK = re.compile(r"\[([^\]]+)\]\(([^)\s]+)\)")
 _ADDRESS = re.compile(r"&lt;(https://[^\s&]+)&gt;")
 _STRONG = re.compile(r"\*\*([^*]+)\*\*")
+_KEPT = re.compile("\0([0-9]+)\0")
 _EMPHASIS = re.compile(r"\*([^*\s][^*]*)\*")
 
 
@@ -88,13 +89,19 @@ def _row(cells: Sequence[str], tag: str) -> Markup:
 
 
 def _inline(text: str) -> Markup:
-    html = str(escape(text))
+    codes: list[str] = []
+
+    def kept(match: re.Match[str]) -> str:
+        codes.append(match[1])
+        return f"\0{len(codes) - 1}\0"
+
+    html = _CODE.sub(kept, str(escape(text.replace("\0", ""))))
     html = _ADDRESS.sub(r'<a rel="noreferrer" href="\1">\1</a>', html)
     html = _LINK.sub(_link, html)
-    html = _CODE.sub(r"<code>\1</code>", html)
     html = _STRONG.sub(r"<b>\1</b>", html)
     html = _EMPHASIS.sub(r"<em>\1</em>", html)
-    return Markup(html)
+    # An asterisk in code is a character of it.
+    return Markup(_KEPT.sub(lambda match: f"<code>{codes[int(match[1])]}</code>", html))
 
 
 def _link(match: re.Match[str]) -> str:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from ...module_utils.shared import collector_names
+from ..faults import CATALOGUE
 from ..models import result as model_result
 from ..models import writes
 from ..models.result import UNPROVEN
@@ -27,9 +28,10 @@ ORDER = {
 WORDS = {"not_applicable": "not applicable", "not_judged": "not judged", "not_asked": "not asked"}
 REASONS = {
     "limit": "--limit left their hosts out",
-    "tier": "kubemend_deep is not set, or an older release collected",
+    "tier": "an older release collected the evidence",
     "slice": "of whole clusters: replay judges the slices together",
 }
+DEEP = "needs -e kubemend_deep=true"
 MODES = {
     "observe": "observe: changes nothing",
     "replay": "replay: changes nothing",
@@ -56,6 +58,20 @@ def place(finding: model_result.Finding) -> str:
     """Return the code, host and component of a finding."""
     parts = (finding.code, finding.host or finding.node, finding.component)
     return " ".join(part for part in parts if part)
+
+
+def places(findings: Iterable[model_result.Finding], run: Run) -> list[str]:
+    """Return a line for each fault and component of findings: its title and all places."""
+    names_by_fault: dict[tuple[str, str], list[str]] = {}
+    for finding in sorted(findings, key=finding_order):
+        names = names_by_fault.setdefault((finding.code, finding.component or ""), [])
+        names += finding.everywhere or filter(None, (finding.node,))
+    lines = []
+    for (code, component), names in names_by_fault.items():
+        head = " ".join(filter(None, (code, host_names.counted(names), component)))
+        title = run.titles.get(code)
+        lines.append(f"{head}: {title}" if title else head)
+    return lines
 
 
 def state_of(step: Step, done: Mapping[str, str] | None, mode: str) -> tuple[str, str]:
@@ -223,8 +239,8 @@ def detail_of(
     if verdict == "unknown":
         return "missing " + join_missing(lack for item in verdicts for lack in item.missing)
     if verdict == "not_judged":
-        reasons = (item.reason for item in not_judged if item.code == code)
-        return next((f"({REASONS.get(reason, reason)})" for reason in reasons), "")
+        reasons = (unjudged(item) for item in not_judged if item.code == code)
+        return next((f"({reason})" for reason in reasons), "")
     return ""
 
 
@@ -300,12 +316,12 @@ def _not_in_inventory(names: Sequence[str]) -> str:
     return ", ".join(parts)
 
 
-def join_not_judged(not_judged: Iterable[model_result.NotJudged]) -> str:
-    """Return the codes by the reason for which they were not judged."""
-    reasons: dict[str, list[str]] = {}
-    for item in not_judged:
-        reasons.setdefault(REASONS.get(item.reason, item.reason), []).append(item.code)
-    return "; ".join(f"{join_codes(codes)} ({reason})" for reason, codes in sorted(reasons.items()))
+def unjudged(item: model_result.NotJudged) -> str:
+    """Return why a run did not judge a fault, and what would."""
+    fault = CATALOGUE.get(item.code)
+    if item.reason == "tier" and fault is not None and fault.tier == "deep":
+        return DEEP
+    return REASONS.get(item.reason, item.reason)
 
 
 def clear_rows(verdicts: Iterable[model_result.Verdict]) -> list[tuple[str, str]]:

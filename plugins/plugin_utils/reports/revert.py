@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from ..run import command_line
 from ..run.revert import RESULTS, Done, File, Listing, Report, Undoable, verdict
 from .text import WIDTH
 from .text_page import Page, plain
@@ -28,8 +29,6 @@ BECAME = {
     "kept": "kept as it is",
 }
 LEVEL = "log level of "  # how a journal names that of a process
-COMMAND = "ansible-playbook -i INVENTORY kubemend.remediation.revert -e kubemend_run_id="
-
 
 COMPONENTS = {True: "runs again as before", False: "is NOT proven", None: "needs no proof"}
 WITHOUT_REASON = frozenset(("restore", "restored", "already", "undone"))
@@ -51,7 +50,7 @@ def render(report: Report) -> str:
     page = Page(WIDTH, plain)
     for line in lines:
         indent = len(line) - len(line.lstrip(" "))
-        if COMMAND in line or not line:
+        if command_line.PLAYBOOK in line or not line:
             page.line(line)  # to be copied
         else:
             page.prose(line.strip(" "), indent=indent)
@@ -136,7 +135,7 @@ def _runs(listings: Sequence[Listing]) -> list[str]:
             lines += _run_lines(host, run)
         if any(map(_is_revertible, parts.values())):
             revertible += 1
-            lines.append(f"  undo: {COMMAND}{run_id}")
+            lines.append(f"  undo: {command_line.revert(run_id)}")
     if run_ids:
         lines += ["", f"kubemend: {revertible} of {len(run_ids)} runs can be undone"]
     return lines

@@ -27,7 +27,6 @@ from . import (
     timeline,
     times,
 )
-from .diff import Comparison
 from .run_info import Run, Symptom, last_line
 from .text_page import Page, Paint, plain
 
@@ -43,7 +42,7 @@ Row = TypeVar(
 NO_ANSWER = "KM901"
 STEPS_SHOWN = 60  # entries of the plan
 WIDTH = 79  # what Ansible prints where it sees no terminal
-CHANGES = (("new", "critical"), ("worse", "critical"), ("gone", "good"), ("unchanged", ""))
+CHANGES = {"new": "critical", "worse": "critical", "gone": "good", "unchanged": ""}
 STATE_KINDS = {"done": "good", "to do": "info", "will be done": "info"}
 
 
@@ -51,8 +50,8 @@ def render(result: model_result.Result, run: Run, width: int = WIDTH, paint: Pai
     """Return the whole report, ending with a newline."""
     page = Page(width, paint)
     keys = phrases.cluster_keys(result)
-    findings = _by_cluster(result.findings)
-    chains = {key: groups.chain(groups.group(findings.get(key, ()))) for key in keys}
+    findings, labels = _by_cluster(result.findings), conclusion.fix_labels(run.plan)
+    chains = {key: groups.chain(groups.group(findings.get(key, ()), labels)) for key in keys}
     _summary(page, result, run, [entry for key in keys for entry in chains[key]])
     for key in keys:
         if len(keys) > 1:
@@ -129,23 +128,22 @@ def compared(page: Page, run: Run) -> None:
     page.prose(
         f"compared with run {comparison.run_id}, which ended {comparison.finished}:", indent=0
     )
-    for name, kind in CHANGES:
-        _changes(page, comparison, name, kind)
-    places_by_reason: dict[str, list[str]] = {}
+    for change in CHANGES:
+        _changes(page, run, getattr(comparison, change), change)
+    findings_by_reason: dict[str, list[model_result.Finding]] = {}
     for item, reason in comparison.not_judged:
-        places_by_reason.setdefault(reason, []).append(phrases.place(item))
-    for reason, places in places_by_reason.items():
-        page.prose(
-            f"{phrases.join_names(places)} ({reason})", label="not judged now: ", kind="unknown"
-        )
+        findings_by_reason.setdefault(reason, []).append(item)
+    for reason, findings in findings_by_reason.items():
+        for line in phrases.places(findings, run):
+            page.prose(f"{line} ({reason})", label="not judged now: ", kind="unknown")
 
 
-def _changes(page: Page, comparison: Comparison, name: str, kind: str) -> None:
-    places = [phrases.place(item) for item in getattr(comparison, name)]
-    if places:
-        page.prose(phrases.join_names(places), label=f"{name}: ", kind=kind)
-    elif name == "new":
-        page.prose("nothing", label=f"{name}: ", kind="good")
+def _changes(page: Page, run: Run, findings: Sequence[model_result.Finding], change: str) -> None:
+    """Write findings with the same change, a line for each fault and component."""
+    for line in phrases.places(findings, run):
+        page.prose(line, label=f"{change}: ", kind=CHANGES[change])
+    if not findings and change == "new":
+        page.prose("nothing", label=f"{change}: ", kind="good")
 
 
 def _plan(page: Page, run: Run) -> None:

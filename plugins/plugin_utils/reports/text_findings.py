@@ -11,20 +11,22 @@ from datetime import datetime
 from . import conclusion, groups, headline, host_names, phrases, times
 from .groups import Entry, Group
 from .run_info import Run
-from .text_page import Page
+from .text_page import Page, clip, columns, escape
 
 # Lines of evidence; all of it is in the other formats.
 PROOFS = {"critical": 6}
 PROOFS_OTHERS = 3
 PROOFS_BELOW = 2  # of a consequence
 LABEL = "  evidence: "
+NAMES_TRIED = (host_names.ITEMS_SHOWN, 4, 2)  # in one line: the title is more than names
+MIN_ROOM = 30
 STEP = 4  # columns by which a consequence stands below its cause
 
 
-def head(group: Group, run: Run) -> str:
-    """Return code, place and title of a group."""
+def head(group: Group, run: Run, shown: int = host_names.ITEMS_SHOWN) -> str:
+    """Return code, place (so many names and ranges) and title of a group."""
     first = group.first
-    names = host_names.counted(group.hosts)
+    names = host_names.counted(group.hosts, shown)
     place = " ".join(part for part in (first.code, names, first.component) if part)
     return f"{place}: {run.titles.get(first.code) or first.summary}"
 
@@ -47,11 +49,12 @@ def _entry(page: Page, entry: Entry, run: Run, now: datetime | None) -> None:
         page.prose(times.readable(groups.summary_of(group), now), indent=indent + 2)
     if entry.others:
         label = "also because of: " if entry.depth else "because of: "
-        page.prose(headline.titled(entry.others, run), label=label, indent=indent + 2)
+        page.prose(headline.causes(entry.others, run), label=label, indent=indent + 2)
     _proofs(page, entry, indent)
     _fix(page, group, run, indent)
-    if group.mixed:
-        page.prose(f"the other texts differ: {run.path('report.json')}", indent=indent + 2)
+    differing = groups.differences(group)
+    if differing:
+        page.prose(f"the other {differing} differ: {run.path('report.json')}", indent=indent + 2)
     if entry.leads_to:
         page.line(" " * (indent + 2) + "leads to:")
 
@@ -70,8 +73,9 @@ def _proofs(page: Page, entry: Entry, indent: int) -> None:
     if len(lines) > limit:
         more.append(f"+{phrases.counted(len(lines) - limit, 'more line')}")
     if len(group.hosts) > 1:
-        more.append(f"+{phrases.counted(len(group.hosts) - 1, 'more host')}")
-    if more and lines:
+        other = " with other evidence" if group.other_evidence else ""
+        more.append(f"+{phrases.counted(len(group.hosts) - 1, 'more host')}{other}")
+    if more and (lines or group.other_evidence):
         page.line(" " * (indent + len(LABEL)) + f"({', '.join(more)}, all in report.json)")
 
 
@@ -80,7 +84,7 @@ def _fix(page: Page, group: Group, run: Run, indent: int) -> None:
     if not first.remedy and not first.command:
         return
     label = f"{conclusion.fix_label(first, run.plan)}: "
-    page.prose(first.remedy or "", label=label, kind="good", indent=indent + 2)
+    page.prose(groups.remedy_of(group), label=label, kind="good", indent=indent + 2)
     if first.command:
         page.line(" " * (indent + len(LABEL)) + first.command)
 
@@ -90,8 +94,8 @@ def write_list(page: Page, entries: Sequence[Entry], run: Run) -> None:
     for entry in entries:
         first = entry.group.first
         label = " " * (2 * entry.depth) + first.severity.upper()
-        text = f" {head(entry.group, run)}"
-        room = page.width - len(label)
-        if len(text) > room:
-            text = f"{text[: room - 1]}…"
+        room = max(page.width - len(label), MIN_ROOM)
+        texts = (f" {head(entry.group, run, shown)}" for shown in (*NAMES_TRIED, 1))
+        fitting = (text for text in texts if columns(escape(text)) <= room)
+        text = next(fitting, "") or clip(f" {head(entry.group, run, 1)}", room)
         page.line(text, label=label, kind=first.severity)

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from ..models import result as model_result
 from . import phrases
@@ -48,8 +48,11 @@ def unknown(
 def not_judged(page: Page, items: Iterable[model_result.NotJudged], run: Run) -> None:
     """Write the faults that this run did not judge, one line each."""
     for item in sorted(items, key=lambda row: row.code):
-        reason = phrases.REASONS.get(item.reason, item.reason)
-        page.prose(f"{_titled([item.code], run)} ({reason})", label="not judged: ", indent=0)
+        page.prose(
+            f"{_titled([item.code], run)} ({phrases.unjudged(item)})",
+            label="not judged: ",
+            indent=0,
+        )
 
 
 def clear(page: Page, verdicts: Iterable[model_result.Verdict], run: Run) -> None:
@@ -62,15 +65,24 @@ def clear(page: Page, verdicts: Iterable[model_result.Verdict], run: Run) -> Non
 
 def notes(page: Page, verdicts: Iterable[model_result.Verdict], run: Run) -> None:
     """Write each note once, with the faults that it is about."""
-    codes_by_note: dict[str, dict[str, None]] = {}
+    for note, codes in codes_by_note(verdicts).items():
+        page.prose(f"note: {note} ({about(codes, run)})", indent=0)
+
+
+def codes_by_note(verdicts: Iterable[model_result.Verdict]) -> dict[str, dict[str, None]]:
+    """Return each note once, with the codes that it is about."""
+    notes: dict[str, dict[str, None]] = {}
     for item in verdicts:
         if item.note:
-            codes_by_note.setdefault(item.note, {})[item.code] = None
-    for note, codes in codes_by_note.items():
-        about = f"{len(codes)} faults"
-        if len(codes) == 1:
-            about = _titled(codes, run)
-        page.prose(f"note: {note} ({about})", indent=0)
+            notes.setdefault(item.note, {})[item.code] = None
+    return notes
+
+
+def about(codes: Collection[str], run: Run) -> str:
+    """Return the fault that a note is about, or the number of several."""
+    if len(codes) == 1:
+        return _titled(codes, run)
+    return f"{len(codes)} faults"
 
 
 def _titled(codes: Iterable[str], run: Run) -> str:

@@ -6,13 +6,16 @@
 from __future__ import annotations
 
 import textwrap
+import unicodedata
 from collections.abc import Callable, Iterable
 
 from ..safe_io.text import escape, plain
 
-__all__ = ["LINE_LIMIT", "Page", "Paint", "cut", "escape", "plain"]
+__all__ = ["LINE_LIMIT", "Page", "Paint", "clip", "columns", "cut", "escape", "plain"]
 
 LINE_LIMIT = 2000
+_WIDE = frozenset("WF")
+_FILLER = "\1"  # which escape() leaves in no text
 
 # (text, kind) -> coloured text. Kinds: critical, warning, info, present, unknown, clear, good,
 # heading.
@@ -43,17 +46,17 @@ class Page:
         if hang is None:
             hang = indent + 2
         label = escape(label)
-        space = " " * (indent + len(label))
+        space = " " * (indent + columns(label))
         # A list item is not parted from its dash: the reader copies it.
         wrapped = textwrap.wrap(
-            escape(text).replace("- --", "-\0--"),
+            _spread(escape(text)).replace("- --", "-\0--"),
             self.width,
             initial_indent=space,
             subsequent_indent=" " * hang,
             break_long_words=False,
             break_on_hyphens=False,
         )
-        lines = [part.replace("\0", " ") for part in wrapped] or [space]
+        lines = [part.replace("\0", " ").replace(_FILLER, "") for part in wrapped] or [space]
         self.lines.append(" " * indent + self._painted(label, kind) + lines[0][len(space) :])
         self.lines.extend(lines[1:])
 
@@ -70,6 +73,32 @@ class Page:
         if not label:
             return ""
         return self.paint(label, kind)
+
+
+def columns(text: str) -> int:
+    """Return the columns of a text on a terminal."""
+    return len(_spread(text))
+
+
+def clip(text: str, room: int) -> str:
+    """Return a text that fits into so many columns, with a mark where it is cut."""
+    text = escape(text)
+    if columns(text) <= room:
+        return text
+    spread = _spread(text)
+    end = room - 1
+    if spread[end] == _FILLER:  # no half of a character
+        end -= 1
+    return spread[:end].replace(_FILLER, "") + "…"
+
+
+def _spread(text: str) -> str:
+    """Return a text with a filler after each character that takes two columns."""
+    if text.isascii():
+        return text
+    return "".join(
+        char + _FILLER if unicodedata.east_asian_width(char) in _WIDE else char for char in text
+    )
 
 
 def cut(text: str) -> str:

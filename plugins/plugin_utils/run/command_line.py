@@ -12,6 +12,13 @@ from typing import Any
 
 from ansible import constants, context
 
+PLAYBOOK = "ansible-playbook "  # a line from here on is a command, which is copied and not wrapped
+
+
+def revert(run_id: str) -> str:
+    """Return the command that takes a run back, for the hosts of this run."""
+    return f"{PLAYBOOK.rstrip()}{options()} kubemend.remediation.revert -e kubemend_run_id={run_id}"
+
 
 def options() -> str:
     """Return the options that name the hosts of this run, quoted for a shell.
@@ -29,8 +36,11 @@ def rendered(arguments: Mapping[str, Any], default: Any, folder: str) -> str:
     words = []
     for inventory in inventories:
         words += ["-i", _relative(inventory, folder)]
-    if arguments.get("subset"):
-        words += ["--limit", str(arguments["subset"])]
+    subset = str(arguments.get("subset") or "")
+    if subset.startswith("-"):
+        words.append(f"--limit={subset}")
+    elif subset:
+        words += ["--limit", subset]
     return "".join(f" {shlex.quote(word)}" for word in words)
 
 
@@ -45,6 +55,9 @@ def _listed(value: Any) -> list[str]:
 def _relative(inventory: str, folder: str) -> str:
     """Return a path as an operator types it; a list of hosts (with a comma) is none."""
     below = folder.rstrip("/") + "/"
-    if "," not in inventory and inventory.startswith(below):
-        return inventory[len(below) :]
-    return inventory
+    if "," in inventory or not inventory.startswith(below):
+        return inventory
+    relative = inventory[len(below) :]
+    if relative.startswith("-"):  # or it reads as an option
+        return f"./{relative}"
+    return relative

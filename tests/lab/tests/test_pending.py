@@ -499,11 +499,11 @@ def test_each_reason_is_told_apart(cluster, play):
             )
         assert not of(report, "KM513", "rare"), done.stdout[-9000:]
         assert all(
-            "because no node offers what they request (" in of(report, "KM210", name)[0]
+            "because no node offers what is requested (" in of(report, "KM210", name)[0]
             for name in ("rare", "gizmo")
         ), done.stdout[-9000:]
         assert (
-            "because no node is large enough for what they request (cpu: 1000 of 4 at most)"
+            "because no node is large enough for what is requested (cpu: 1000 of 4 at most)"
             in of(report, "KM210", "hungry")[0]
         )
         assert {"KM210", "KM216", "KM220"} <= {

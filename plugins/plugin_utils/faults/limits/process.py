@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -126,7 +127,7 @@ def _more_for_service(holder: Holder, unit: LimitedUnit) -> str:
         return (
             f"the plan raises it, in a managed drop-in for {holder.unit} and in the running"
             f" process, to what -e {VARIABLES[LOGINS]}=NUMBER asks for (by hand: LimitNOFILE= by"
-            f" systemctl edit {holder.unit}, and a restart of it)"
+            f" systemctl edit {shlex.quote(holder.unit)}, and a restart of it)"
         )
     number = str(next_start)
     if next_start == UNLIMITED:
@@ -136,7 +137,7 @@ def _more_for_service(holder: Holder, unit: LimitedUnit) -> str:
         " next start on; the plan gives the running process as much as the kernel lets it"
         " have (no more than its hard limit where PID 1 lacks CAP_SYS_RESOURCE, nothing"
         " beyond 1024 where it may use select()); the rest takes systemctl daemon-reload"
-        f" and systemctl restart {holder.unit}, by hand or by the plan with -e"
+        f" and systemctl restart {shlex.quote(holder.unit)}, by hand or by the plan with -e"
         " kubemend_allow=service_restart"
     )
 
@@ -394,7 +395,7 @@ def _refused_hit(host: Host, limits: Limits, units: list[LimitedUnit]) -> Detect
     highest = "what PID 1 itself has (/proc/1/limits)"
     if ceiling:
         highest = f"{ceiling[0]} ({ceiling[1]})"
-    place = f"the file where systemctl cat {names[0]} shows it"
+    place = f"the file where systemctl cat {shlex.quote(names[0])} shows it"
     if any(proof.kind == "file" for proof in proofs):
         place = "the file that is named"
     return Detection(
@@ -402,7 +403,7 @@ def _refused_hit(host: Host, limits: Limits, units: list[LimitedUnit]) -> Detect
         " unit is above what it can have (205/LIMITS)",
         tuple(proofs),
         f"set LimitNOFILE= to {highest} or less in {place}, then systemctl daemon-reload and"
-        f" systemctl restart {' '.join(names)}{_lowered(limits)}",
+        f" systemctl restart {shlex.join(names)}{_lowered(limits)}",
         host=host.host,
         node=host.node,
     )

@@ -161,9 +161,7 @@ def undone(source: Source) -> str:
         "generator": "ln -s /dev/null {0}",
         "edit": "edit {0}",
     }
-    commands = [
-        templates.get(undo.kind, "{0}").format(one_line(undo.target, 120)) for undo in source.undo
-    ]
+    commands = [templates.get(undo.kind, "{0}").format(undo.operand) for undo in source.undo]
     return ", ".join(commands) or f"find out what switches {source.device} on"
 
 

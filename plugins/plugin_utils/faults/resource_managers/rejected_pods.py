@@ -220,7 +220,7 @@ def rejected(node: Node) -> Iterator[Detection]:
     if not node.rejected:
         return
     first = node.rejected[0]
-    summary = f"the kubelet of {node.name} rejected {_pod_count(node)}, the newest {first.name}"
+    summary = f"the kubelet rejected {_pod_count(node)}, the newest {first.name}"
     lacked = _lacked(first.refusal)
     if lacked:
         summary += f" ({lacked})"
@@ -416,8 +416,8 @@ def oversubscribed(node: Node) -> Iterator[Detection]:
         remaining = [pod for pod in shortage.others if pod not in past]
         yield _hit(
             node,
-            f"pods that ask for {_amount(shortage.total, resource)} were put on {node.name}, which"
-            f" has {_amount(shortage.available, resource)}, past the scheduler",
+            f"pods that ask for {_amount(shortage.total, resource)} were put on a node that has"
+            f" {_amount(shortage.available, resource)}, past the scheduler",
             _askers([shortage.pod, *past, *remaining], resource),
             "take spec.nodeName out of the pod templates and let the scheduler count (a"
             " nodeSelector still chooses the node)",
@@ -461,7 +461,7 @@ def two_schedulers(node: Node) -> Iterator[Detection]:
             names = sorted({pod.scheduler for pod in scheduled if pod.scheduler})
             yield _hit(
                 node,
-                f"{' and '.join(names)} each placed pods with {shortage.resource} on {node.name}",
+                f"{' and '.join(names)} each placed pods with {shortage.resource} on this node",
                 _askers(scheduled, shortage.resource),
                 "give each scheduler nodes of its own (labels and taints), or let one of them place"
                 " every pod with this resource",
@@ -503,7 +503,7 @@ def not_given_back(node: Node) -> Iterator[Detection]:
 def _not_given_back_hit(node: Node, pod: Pod, lacking: int, stuck: list[Holding]) -> Detection:
     return _hit(
         node,
-        f"{lacking} {pod.refusal.resource} of {node.name} were still held by pods that are ending"
+        f"{lacking} {pod.refusal.resource} were still held by pods that are ending"
         f" or have ended when {pod.name} came",
         [_holding_proof(node, holding) for holding in stuck],
         "wait until they are gone, or find what keeps them (a volume that does not unmount,"
@@ -564,10 +564,10 @@ def admitted_again(node: Node) -> Iterator[Detection]:
         proofs.insert(0, EvidenceRef("process", node.inventory_host, text=text))
     yield _hit(
         node,
-        f"the kubelet of {node.name} rejected {_first_of(pods)} when it had started and admitted"
+        f"the kubelet rejected {_first_of(pods)} when it had started and admitted"
         " again what was accepted before",
         proofs,
-        f"see that the device plugin of {node.name} has registered, then delete the rejected pods,"
+        "see that the device plugin of this node has registered, then delete the rejected pods,"
         " and create again those that have no owner that does it; drain the device pods before the"
         " next reboot",
     )
@@ -635,7 +635,7 @@ def unhealthy(node: Node) -> Iterator[Detection]:
         if healthy < capacity and (healthy or node.unserved(resource) is False):
             yield _hit(
                 node,
-                f"{capacity - healthy} of {capacity} {resource} on {node.name}"
+                f"{capacity - healthy} of {capacity} {resource}"
                 f" {_verb(capacity - healthy)} unhealthy",
                 [
                     _capacity_proof(node, resource, capacity, healthy),
@@ -690,12 +690,12 @@ def _unregistered_hit(node: Node, resource: str, capacity: int, requested: bool)
         folder = node.evidence.folder
     return _hit(
         node,
-        f"no device plugin serves {resource} on {node.name}",
+        f"no device plugin serves {resource}",
         [
             _capacity_proof(node, resource, capacity, 0),
             EvidenceRef("file", node.inventory_host, path=folder, text=_sockets(node)),
         ],
-        f"let the plugin's pod on {node.name} be recreated (delete that one pod); it registers"
+        "let the plugin's pod on this node be recreated (delete that one pod); it registers"
         " with the kubelet that runs now",
         severity,
     )
@@ -752,14 +752,14 @@ def _crash_hit(node: Node, plugin: DevicePlugin, container: PluginContainer) -> 
     )
     if container.message:
         text += f": {container.message}"
-    summary = f"the device plugin {name} on {node.name} does not stay up"
+    summary = f"the device plugin {name} does not stay up"
     remedy = f"kubectl -n {plugin.namespace} logs {plugin.name} -c {container.name} --previous"
     if TELLING in str(container.message).lower():
         summary += f": {TELLING}"
         remedy = (
             "the plugin is not at fault, but a limit of its node (mostly inotify"
             " instances: KM401, KM402): run kubemend.remediation.too_many_open_files,"
-            f" which names who holds them and raises what is too small on {node.name}"
+            " which names who holds them and raises what is too small there"
         )
     return _hit(node, summary, [EvidenceRef("api", object=f"Pod {name}", text=text)], remedy)
 
@@ -782,8 +782,7 @@ def changed_ids(node: Node) -> Iterator[Detection]:
         if lost:
             yield _hit(
                 node,
-                f"running pods on {node.name} hold {resource} under names that its plugin does not"
-                " use any more",
+                f"running pods hold {resource} under names that its plugin does not use any more",
                 [
                     *(_holding_proof(node, holding) for holding in lost[:SHOWN]),
                     *_known(node, resource),
@@ -819,7 +818,7 @@ def corrupt(node: Node) -> Iterator[Detection]:
     if error:
         yield _hit(
             node,
-            f"the kubelet of {node.name} cannot trust its device checkpoint: {error}",
+            f"the kubelet cannot trust its device checkpoint: {error}",
             [_checkpoint_proof(node, str(error))],
             "drain the device pods of this node, then move the file away and restart the kubelet:"
             " after its next start it knows of no device that is in use, and would give them out"
@@ -846,7 +845,7 @@ def _forgotten_hit(node: Node, forgotten: list[tuple[Pod, str]]) -> Detection:
     ]
     return _hit(
         node,
-        f"the kubelet of {node.name} does not know that {first.name} has {first_resource}{more}: it"
+        f"the kubelet does not know that {first.name} has {first_resource}{more}: it"
         " may give these devices to another pod",
         [*proofs, _checkpoint_proof(node, "written later, without them")],
         "take these pods away and let them be recreated, one after the other: each is given"
@@ -861,7 +860,7 @@ def _rejections(node: Node, *kinds: str, reason: str, advice: str) -> Iterator[D
     if pods:
         yield _hit(
             node,
-            f"the kubelet of {node.name} rejected {_first_of(pods)}: {reason}",
+            f"the kubelet rejected {_first_of(pods)}: {reason}",
             [_pod_proof(pod, pod.said) for pod in pods[:SHOWN]],
             advice,
         )

@@ -128,7 +128,7 @@ def _hit(subject: Subject, hosts: Mapping[str, Host]) -> Detection:
         )
     node = str(subject.pods[0].node)
     return Detection(
-        f"{meaning} and gets none of its own on {node}",
+        f"{meaning} and gets none of its own",
         proofs,
         advice.text,
         component=subject.title,

@@ -547,12 +547,12 @@ def _lost(
     if target.host:
         host = target.host.host
     return Detection(
-        f"the scheduler has lost {target.name}: {_named(pods)} for it, and the reasons speak of"
+        f"the scheduler has lost this node: {_named(pods)} for it, and the reasons speak of"
         f" {_counts(pods)}{more}",
         (*(_message_proof(cluster, *pod) for pod in pods[:SHOWN]), node_proof, *proofs),
-        f"restart the scheduler that leads, while another one is there to take over: {target.name}"
+        f"restart the scheduler that leads, while another one is there to take over: the node"
         f" is back then. It returns when nodes join unevenly again; cured by {CURES}. What avoids"
-        f" it: {joining}. Nothing is to be done on {target.name} or to the pod",
+        f" it: {joining}. Nothing is to be done on the node or to the pod",
         host=host,
         node=target.name,
         component=SCHEDULER,

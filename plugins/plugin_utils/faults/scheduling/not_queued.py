@@ -19,6 +19,7 @@ from ...evidence.document import one_line
 from ...models import ages, taints
 from ...models.api_node import SHOWN, NodeView, and_others, views
 from ...models.cluster import Cluster
+from ...models.pod_start import qualified
 from ...models.result import EvidenceRef, Missing
 from ...models.scheduling.excluded_nodes import PASSING
 from ..base import (
@@ -286,10 +287,10 @@ def _not_taken(cluster: Cluster, row: BoundPods, view: NodeView | None) -> Detec
         object=f"Pod {_pods(row)}",
         text=f"spec.nodeName is {name}, and status.startTime is not set: no kubelet took it up",
     )
-    waits = f"{waiting_pods.wait(waiting_pods.count(row))} for the kubelet of {name}, which"
+    waits = waiting_pods.wait(waiting_pods.count(row))
     if view is None:
         return Detection(
-            f"{waits} is no node of this cluster: {_pods(row)}",
+            f"{waits} for a node that is none of this cluster: {_pods(row)}",
             (proof,),
             "no scheduler looks at a pod that names its node: correct nodeName in the workload, or"
             " leave it to the scheduler; or let that node join. Such pods are soon removed by the"
@@ -297,7 +298,7 @@ def _not_taken(cluster: Cluster, row: BoundPods, view: NodeView | None) -> Detec
             node=name,
         )
     return Detection(
-        f"{waits} {_kubelet_state(view)}: {_pods(row)}",
+        f"{waits} for the kubelet of this node, which {_kubelet_state(view)}: {_pods(row)}",
         (proof, _ready_proof(cluster, name, view)),
         "it is the kubelet's turn, not the scheduler's: what is found of that node says why it is"
         " silent, its journal says the rest",
@@ -394,10 +395,8 @@ def _owner(row: RefusedOwner) -> str:
     owner = ""
     if row.owner:
         owner = f" of {one_line(row.owner, 300)}"
-    return (
-        f"{one_line(row.kind, 40)}/{one_line(row.name, 253)}{owner} (namespace"
-        f" {one_line(row.namespace, 80)})"
-    )
+    name = f"{one_line(row.kind, 40)}/{one_line(row.name, 253)}"
+    return qualified(name, one_line(row.namespace, 80)) + owner
 
 
 def _refusal_proof(cluster: Cluster, row: RefusedOwner) -> EvidenceRef:

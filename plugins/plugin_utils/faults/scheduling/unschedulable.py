@@ -38,14 +38,14 @@ ROLE = leader_lease.Role(SCHEDULER, "scheduler", "every new pod stays Pending wi
 _Waiting = tuple[PendingPods, list[Excluded]]
 # What is in use ends by itself; what no node has, or not as much of it, no pod's end brings.
 _SMALL = (
-    "is large enough for what they request",
+    "is large enough for what is requested",
     (
         "lower the request, or add a larger node: neither the end of other pods nor another node of"
         " this size helps"
     ),
 )
 _NONE = (
-    "offers what they request",
+    "offers what is requested",
     (
         "see why none does. Devices are offered by a device plugin: is its DaemonSet there, do its"
         " pods run on the nodes that have them (a label, a toleration), what does its log say;"
@@ -76,7 +76,7 @@ def insufficient_resources(cluster: Cluster) -> Iterator[CheckResult]:
     return _waiting_results(
         cluster,
         frozenset({"resource"}),
-        "nodes have not enough left of what they request",
+        "nodes have not enough left of what is requested",
         "lower the requests, remove pods that are not needed, or add nodes with that resource",
     )
 
@@ -87,7 +87,7 @@ def no_matching_node(cluster: Cluster) -> Iterator[CheckResult]:
     return _waiting_results(
         cluster,
         CHOSEN,
-        "their selector, affinity or node name leaves nodes out",
+        "selector, affinity or node name leaves nodes out",
         (
             "compare the pod's selector and affinity with the labels of the nodes (kubectl get"
             " nodes --show-labels)"
@@ -101,7 +101,7 @@ def unsatisfiable_spread(cluster: Cluster) -> Iterator[CheckResult]:
     return _waiting_results(
         cluster,
         frozenset({"spread"}),
-        "their topology spread constraints leave nodes out",
+        "topology spread constraints leave nodes out",
         (
             "add nodes in the domains that have fewer of these pods, label the nodes, or let the"
             " constraint be ScheduleAnyway"
@@ -115,7 +115,7 @@ def host_port_taken(cluster: Cluster) -> Iterator[CheckResult]:
     return _waiting_results(
         cluster,
         frozenset({"port"}),
-        "the host port that they ask for is taken on nodes",
+        "the requested host port is taken on nodes",
         "remove the other pod with that port, or do without a host port",
     )
 
@@ -137,7 +137,7 @@ def unbound_claim(cluster: Cluster) -> Iterator[CheckResult]:
     return _waiting_results(
         cluster,
         frozenset({"claim"}),
-        "of their claims",
+        "of claims",
         "look at the claim (kubectl describe pvc): its storage class, and whether its provisioner"
         " runs",
     )
@@ -151,7 +151,7 @@ def cordoned_nodes(cluster: Cluster) -> Iterator[CheckResult]:
     return _waiting_results(
         cluster,
         frozenset({"cordon"}),
-        "nodes that they could have are cordoned",
+        "suitable nodes are cordoned",
         "ask who cordoned them, and why; or let the pods have other nodes",
     )
 
@@ -164,7 +164,7 @@ def unready_nodes(cluster: Cluster) -> Iterator[CheckResult]:
     return _waiting_results(
         cluster,
         frozenset({"unready"}),
-        "nodes that they could have are not ready",
+        "suitable nodes are not ready",
         "bring those nodes back: the playbook node_unreachable tells of each why it is not ready",
     )
 
@@ -175,7 +175,7 @@ def volume_elsewhere(cluster: Cluster) -> Iterator[CheckResult]:
     return _waiting_results(
         cluster,
         frozenset({"volume"}),
-        "of where their volumes are, or how many nodes may have",
+        "of where volumes are, or how many nodes may have",
         (
             "compare the volume's node affinity (kubectl describe pv) with the nodes that are left,"
             " and bring one there"
@@ -478,7 +478,7 @@ def _no_node(group: _Waiters, lack: str) -> str:
     """Return the summary of a lack, which may concern only the nodes that the pods ask for."""
     for _entry, reasons in group.waiting:
         if any(reason.lack and reason.lack.elsewhere for reason in reasons):
-            return f"no node that they ask for {lack}"
+            return f"no selected node {lack}"
     return f"no node {lack}"
 
 

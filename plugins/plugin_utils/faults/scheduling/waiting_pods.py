@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from ...evidence.answers.cluster.pending import BoundPods, GatedPods, PendingPods, UnseenPods
 from ...evidence.document import one_line
 from ...models.api_node import and_others
+from ...models.pod_start import qualified
 
 
 def count(entry: PendingPods | UnseenPods | GatedPods | BoundPods) -> int:
@@ -38,4 +39,4 @@ def owners(entries: Iterable[PendingPods]) -> str:
 
 def _owner(entry: PendingPods) -> str:
     owner = entry.owner or f"Pod/{first_name(entry)}"
-    return f"{one_line(owner, 300)} (namespace {one_line(entry.namespace, 80)})"
+    return qualified(one_line(owner, 300), one_line(entry.namespace, 80))

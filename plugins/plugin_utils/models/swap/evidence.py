@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import copy
 import posixpath
+import shlex
 from dataclasses import dataclass
 from functools import cached_property
 
 from ...evidence.answers.file_record import FileRecord
 from ...evidence.answers.node.swap import Swap
+from ...evidence.document import one_line
 from ...parsers import conf_lines, swap_files
 from ...parsers.swap_files import Unit
 
@@ -34,6 +36,14 @@ class Undo:
     kind: str
     target: str
     note: str = ""
+
+    @property
+    def operand(self) -> str:
+        """Return the target as a command takes it: names of units may have a backslash."""
+        target = one_line(self.target, 120)
+        if self.kind in ("mask", "disable", "generator"):
+            return shlex.quote(target)
+        return target
 
 
 @dataclass(frozen=True)

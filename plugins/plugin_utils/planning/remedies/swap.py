@@ -110,7 +110,7 @@ def _undone(node: NodeSwap, source: Source, undo: Undo, measures: Sources) -> No
         measures.empty[f"{UNITS}/{undo.target}"] = f"{undo.target} masked"
     elif undo.kind == "mask":
         measures.hand.append(
-            f"systemctl disable --no-reload {undo.target} (its own file lies where a mask would):"
+            f"systemctl disable --no-reload {undo.operand} (its own file lies where a mask would):"
             f" {source.place}"
         )
     elif undo.kind == "generator" and _emptied(node, source):
@@ -126,7 +126,7 @@ def _is_maskable(source: Source, undo: Undo) -> bool:
 
 def _hand(undo: Undo) -> str:
     """Return what only a person does, as a command where one does it."""
-    target = one_line(undo.target, 120)
+    target = undo.operand
     return {
         "disable": f"systemctl disable --now {target}",
         "generator": f"ln -s /dev/null {target}",

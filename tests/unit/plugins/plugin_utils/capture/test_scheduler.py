@@ -337,8 +337,7 @@ def test_what_failed_is_said(lost, more, lines, dump, level):
             (
                 "NOT PUT BACK",
                 "no answer",
-                "ansible-playbook -i INVENTORY kubemend.remediation.revert -e"
-                f" kubemend_run_id={RUN}",
+                f"ansible-playbook kubemend.remediation.revert -e kubemend_run_id={RUN}",
             ),
         ),
     ],

@@ -72,6 +72,19 @@ def test_recorded_evidence_gives_the_verdicts_that_were_checked(case):
     assert found == json.loads(path.read_text(encoding="utf-8"))
 
 
+@pytest.mark.parametrize("case", CASES)
+def test_a_summary_leaves_its_node_to_the_line_above(case):
+    """A report groups nodes with one sentence: it must not name one of them."""
+    result = fault_engine.evaluate(
+        evidence_sources.stream([str(FOLDER / case / "evidence")]), deep=True
+    )
+    for found in result.findings:
+        assert "(namespace" not in found.summary
+        if re.match("KM2|KM3[23]", found.code):
+            words = re.findall(r"[\w.-]+", found.summary)
+            assert not {*found.everywhere, found.node}.intersection(words)
+
+
 def test_something_was_recorded():
     assert CASES
 

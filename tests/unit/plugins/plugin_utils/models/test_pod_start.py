@@ -38,7 +38,7 @@ def test_the_text_that_names_a_cause_counts(world):
         (1800,),
     )
     assert crashing.trouble.kind == "container_ends"
-    assert (bare.owner, bare.trouble, bare.text) == ("Pod/pod-3 (namespace default)", None, "")
+    assert (bare.owner, bare.trouble, bare.text) == ("default/pod-3", None, "")
 
 
 def test_what_is_reported_of_most_pods(world):

@@ -187,10 +187,7 @@ def test_what_is_shown_for_whoever_interrupts_it():
     """
     *_others, last, command = report_capture.planned(plan(), False, NOW + 90, WIDE).splitlines()
     facts(last, RUN, "2026-11-21T20:02:32Z")
-    assert (
-        command
-        == f"  ansible-playbook -i INVENTORY kubemend.remediation.revert -e kubemend_run_id={RUN}"
-    )
+    assert command == f"  ansible-playbook kubemend.remediation.revert -e kubemend_run_id={RUN}"
     assert "interrupted" not in report_capture.planned(plan(), True, NOW)
 
 

@@ -271,3 +271,18 @@ def test_advice_carries_a_risk_only_where_a_step_does_it():
         "risk 0" not in face for data in (run(), run(plan=plans)) for face in faces(result, data)
     )
     assert "(manual)" in faces(result)[1]
+
+
+def test_labels_of_a_plan_are_those_of_each_finding():
+    one = Finding("KM502", "critical", KEY, "w1", None, "s", hosts=("w1", "w2"))
+    step = Step("1", "w2", "KM502", "start", 2, "kubelet", cluster=KEY)
+    for steps in ((), (step,), (replace(step, host="w3"),), (replace(step, code="KM501"),)):
+        for finding in (one, replace(one, host=None, hosts=()), replace(one, cluster="other")):
+            label = conclusion.fix_labels(steps)(finding)
+            assert label == conclusion.fix_label(finding, steps)
+
+
+def test_a_code_in_the_conclusion_has_its_title():
+    result = replace(CLEAN, verdicts=(*CLEAN.verdicts, Verdict("KM101", KEY, "unknown")))
+    sentence = conclusion.conclusion(result, run(titles={"KM101": "Election disabled"}))
+    assert "unknown: KM101 Election disabled" in sentence

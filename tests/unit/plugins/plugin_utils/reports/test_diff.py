@@ -269,11 +269,17 @@ def test_the_terminal_says_what_became_of_them():
         findings=(found(), found(host="m2")),
     )
     before = earlier(found(), found("KM502", component="kubelet"), found(host="m3"))
-    report = text.render(result, run(compared=report_diff.compare(before, result)), 80)
+    titles = {"KM101": "Election disabled", "KM502": "Kubelet does not run"}
+    report = text.render(
+        result, run(compared=report_diff.compare(before, result), titles=titles), 80
+    )
     assert (
-        "compared with run 20261121T090000Z-1a2b3c, which ended 2026-11-21T09:00:09Z:\n  new: KM101"
-        " m2 kube-scheduler\n  gone: KM502 m1 kubelet\n  unchanged: KM101 m1 kube-scheduler\n  not"
-        " judged now: KM101 m3 kube-scheduler (m3 did not answer)\n" in report
+        "compared with run 20261121T090000Z-1a2b3c, which ended 2026-11-21T09:00:09Z:\n"
+        "  new: KM101 m2 kube-scheduler: Election disabled\n"
+        "  gone: KM502 m1 kubelet: Kubelet does not run\n"
+        "  unchanged: KM101 m1 kube-scheduler: Election disabled\n"
+        "  not judged now: KM101 m3 kube-scheduler: Election disabled (m3 did not answer)\n"
+        in report
     )
     assert "  new: nothing\n" in text.render(
         Result(), run(compared=report_diff.compare(earlier(), Result())), 80
@@ -375,3 +381,34 @@ def test_a_folder_of_a_run_will_do_and_no_other(tmp_path):
     assert report_diff.parse(report_diff.read(str(tmp_path)), "x").findings[0].id == found().id
     with pytest.raises(SettingsError, match="that is no file"):
         report_diff.read("/dev/null")
+
+
+@pytest.mark.parametrize("known_first", [True, False])
+def test_a_node_is_the_same_when_its_host_becomes_known(known_first):
+    reports = [found("KM512", host, None, node="w1") for host in ("10.0.0.1", None)]
+    before, now = reports if known_first else reversed(reports)
+    told = compared(earlier(before), Result(findings=(now,)))
+    assert ids(told.unchanged) == [now.id]
+    assert (told.new, told.gone, told.not_judged) == ((), (), ())
+
+
+def test_the_same_node_of_another_cluster_or_on_another_host_is_another_one():
+    before = earlier(found("KM512", "a", None, node="w1"))
+    for now in (
+        found("KM512", "b", None, node="w1"),
+        found("KM512", None, None, node="w1", cluster="f" * 16),
+    ):
+        assert len(compared(before, Result(findings=(now,))).new) == 1
+
+
+def test_many_hosts_of_a_change_are_ranges():
+    result = Result(findings=tuple(found("KM502", f"w{n}", None) for n in range(1, 61)))
+    report = text.render(result, run(compared=report_diff.compare(earlier(), result)), 80)
+    assert "  new: KM502 w1-w60 (60 hosts)\n" in report
+
+
+def test_ids_are_the_same_whatever_order_the_evidence_has():
+    folder = FOLDER / "v1.36.3-pods-pending" / "evidence"
+    documents = list(evidence_sources.stream([str(folder)]))
+    results = [fault_engine.evaluate(order, deep=True) for order in (documents, documents[::-1])]
+    assert sorted(ids(results[0].findings)) == sorted(ids(results[1].findings))

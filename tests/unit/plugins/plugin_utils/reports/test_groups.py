@@ -134,3 +134,146 @@ def test_the_cause_on_the_same_host_is_nearer():
         (1, ("w2",)),
     ]
     assert [item.first.code for item in entries[1].leads_to] == ["KM600"]
+
+
+def test_a_name_is_not_a_part_of_another_name():
+    found = groups.group(
+        [
+            finding("KM404", "w1", summary="w1 lacks w10.example"),
+            finding("KM404", "w2", summary="w2 lacks w20.example"),
+            finding("KM404", "1", summary="limit 128 of 1"),
+            finding("KM404", "2", summary="limit 228 of 2"),
+        ]
+    )
+    assert len(found) == 4
+
+
+def test_the_name_of_the_node_and_of_the_host_are_both_left_out():
+    found = groups.group(
+        finding("KM514", f"10.0.0.{n}", node=f"w{n}", summary=f"w{n} is cordoned by x")
+        for n in (1, 2)
+    )
+    assert [groups.summary_of(item) for item in found] == ["the host is cordoned by x"]
+
+
+def test_no_text_of_a_group_names_one_of_its_hosts():
+    (found,) = groups.group(
+        finding(
+            "KM514",
+            name,
+            summary=f"the taint of {name} (node {name}) and {name}'s kubelet differ (/x/{name}).",
+            remedy=f"kubectl uncordon {name} by hand",
+        )
+        for name in ("w1.example", "w2.example")
+    )
+    assert groups.summary_of(found) == ("the taint (node) and HOST's kubelet differ (/x/HOST).")
+    assert groups.remedy_of(found) == "kubectl uncordon HOST by hand"
+    (alone,) = groups.group([found.first])
+    assert groups.remedy_of(alone) == "kubectl uncordon w1.example by hand"
+
+
+def test_a_fix_with_another_address_is_another_group():
+    found = groups.group(
+        finding("KM502", f"w{n}", summary=f"refused by 10.0.0.{n}", remedy=f"edit 10.0.0.{n}")
+        for n in (1, 2)
+    )
+    assert [item.hosts for item in found] == [("w1",), ("w2",)]
+
+
+def test_the_rest_is_one_group_only_where_nothing_but_texts_differs():
+    def row(number, **more):
+        return finding("KM114", f"w{number}", summary=f"text {number}", **more)
+
+    found = groups.group(
+        [row(n, component="a", command="x") for n in range(9)]
+        + [row(10, component="b"), row(11, because=("KM107",)), row(12, severity="warning")]
+    )
+    assert [(item.first.component, item.first.command, item.count) for item in found] == [
+        ("a", "x", 1),
+        ("a", "x", 1),
+        ("a", "x", 1),
+        ("a", "x", 6),
+        ("b", None, 1),
+        (None, None, 1),
+        (None, None, 1),
+    ]
+    assert groups.summary_of(found[3]) == "for example w3: text 3"
+    assert groups.differences(found[3]) == "texts"
+
+
+def test_other_fixes_in_the_rest_are_stated():
+    found = groups.group(
+        finding("KM404", f"w{n}", summary="a limit", remedy=f"edit /etc/{n}") for n in range(9)
+    )[-1]
+    assert groups.differences(found) == "fixes"
+    assert groups.remedy_of(found) == "for example w3: edit /etc/3"
+
+
+def test_hosts_whose_fix_has_another_label_are_another_group():
+    labels = {"w1": "fix (automatic, risk 2)"}
+    found = groups.group(
+        (finding("KM502", f"w{n}") for n in (1, 2, 3)),
+        lambda item: labels.get(item.host, "fix (manual)"),
+    )
+    assert [item.hosts for item in found] == [("w1",), ("w2", "w3")]
+
+
+def test_evidence_at_another_place_is_stated():
+    def row(number, folder, line, text="x"):
+        proof = EvidenceRef("file", f"w{number}", path=f"/{folder}/w{number}", line=line, text=text)
+        return finding("KM407", f"w{number}", evidence=(proof,))
+
+    (same,) = groups.group([row(1, "a", 1), row(2, "a", 2)])
+    (other,) = groups.group([row(1, "a", 1), row(2, "b", 1)])
+    (text,) = groups.group([row(1, "a", 1), row(2, "a", 1, "y")])
+    assert [item.other_evidence for item in (same, other, text)] == [False, True, True]
+
+
+def test_another_cause_with_the_same_code_is_named_with_its_hosts():
+    entries = groups.chain(
+        groups.group(
+            [
+                finding("KM601", "w1", summary="a"),
+                finding("KM601", "w2", summary="b"),
+                finding("KM601", "w3", summary="c"),
+                *(
+                    finding("KM600", f"w{n}", severity="warning", because=("KM601",))
+                    for n in (1, 2)
+                ),
+            ]
+        )
+    )
+    assert [(entry.depth, entry.group.hosts) for entry in entries[:2]] == [
+        (0, ("w1",)),
+        (1, ("w1", "w2")),
+    ]
+    assert entries[1].others == (groups.Cause("KM601", ("w2",)),)
+
+
+def test_a_consequence_of_two_faults_stands_once_and_names_both():
+    entries = groups.chain(
+        groups.group(
+            [
+                finding("KM105", "m1", component="kube-scheduler"),
+                finding("KM107", "m2", component="kube-scheduler"),
+                finding("KM203", because=("KM105", "KM107")),
+            ]
+        )
+    )
+    assert [entry.group.first.code for entry in entries].count("KM203") == 1
+    below = next(entry for entry in entries if entry.group.first.code == "KM203")
+    assert len(below.others) == 1
+    assert sum(entry.group.count for entry in entries) == 3
+
+
+def test_a_circle_keeps_every_finding_once():
+    rows = groups.chain(
+        groups.group(
+            [
+                finding("KM107", "m1", because=("KM115",)),
+                finding("KM115", because=("KM114",)),
+                finding("KM114", "m1", because=("KM107",)),
+            ]
+        )
+    )
+    assert sorted(entry.depth for entry in rows) == [0, 1, 2]

@@ -206,7 +206,7 @@ def test_it_is_complete_without_its_script(page):
         "Pods of Jobs are created twice: possible causes",
         "✖ present KM101 Leader election disabled kube-scheduler",
         "? unknown KM105 missing kubelet of worker-00002 (unreachable)",
-        "KM404 (kubemend_deep is not set, or an older release collected)",
+        "KM404 (an older release collected the evidence)",
         "01-m2-kube-scheduler",
         "+ - --leader-elect=true",
         "note: one master at a time",
@@ -321,7 +321,7 @@ def test_cells_of_the_matrix_lead_to_their_findings():
     page = Page(rendered(mode="observe"))
     targets = {value for name, value in page.attributes if name == "id"}
     links = {value for name, value in page.attributes if name == "href"}
-    assert {"#finding-0-0", "#finding-0-1", "#finding-0-2"} <= links
+    assert {"#finding-KM101_0123456789abcdef_m2_kube-scheduler"} <= links
     assert links - {"#report"} <= {f"#{target}" for target in targets}
 
 
@@ -337,3 +337,71 @@ def test_the_page_of_a_fault_stands_once_below_its_first_finding():
     page = Page(html.render(fleet.result(5), run))
     assert page.words.count("What you see A lock .") == 1
     assert ("em", ()) in page.bones
+
+
+def ids_of(page):
+    return [value for name, value in page.attributes if name == "id"]
+
+
+def elections(*places):
+    first = fleet.result(5).findings[0]
+    return [replace(first, host=host, component=component) for host, component in places]
+
+
+def test_the_id_of_an_entry_is_that_of_its_finding_whatever_else_is_found():
+    whole, result = fleet.run(symptom=False), fleet.result(8, broken=2, silent=0)
+    fewer = replace(result, findings=result.findings[1:])
+    both = [set(ids_of(Page(html.render(item, whole)))) for item in (result, fewer)]
+    shared = {name for name in both[1] if name.startswith("finding-")}
+    assert {name[8:13] for name in shared} == {"KM502", "KM113"}
+    assert shared <= both[0]
+
+
+def test_ids_are_unique_and_links_whatever_hosts_are_named():
+    names = ("a b", "a-b", "a/b", "a_b", "a%b", "\u00e9", "a" * 300, "a" * 301)
+    result = replace(
+        fleet.result(5),
+        findings=tuple(
+            replace(item, summary=str(number), remedy=str(number))
+            for number, item in enumerate(elections(*((name, "x") for name in names)))
+        ),
+    )
+    # Findings of one place, as those without a host are.
+    alone = replace(result.findings[0], code="KM113", host=None, node=None, component=None)
+    result = replace(
+        result,
+        findings=(*result.findings[:4], alone, replace(alone, summary="other")),
+    )
+    for findings in (result.findings, [replace(item, code="KM404") for item in result.findings]):
+        page = Page(html.render(replace(result, findings=tuple(findings)), fleet.run()))
+        ids = ids_of(page)
+        assert len(ids) == len(set(ids))
+        assert all(re.fullmatch(r"[A-Za-z0-9._-]+", name) for name in ids)
+
+
+def test_the_names_of_an_entry_are_never_cut_as_one_text():
+    hosts = [f"worker-with-a-long-name-{number * 2}" for number in range(300)]
+    found = elections(*((host, "kube-scheduler") for host in hosts))
+    words = Page(html.render(replace(fleet.result(5), findings=tuple(found)), fleet.run())).words
+    assert f"{hosts[0]}, {hosts[1]}" in words
+    assert words.count(hosts[-1]) >= 2  # all hosts of the entry, of the row of the matrix
+
+
+def test_other_fixes_and_other_evidence_are_stated():
+    found = [
+        replace(item, summary=str(number), remedy=f"edit /etc/{number}", evidence=())
+        for number, item in enumerate(elections(*((f"w{n}", "x") for n in range(9))))
+    ]
+    found.append(replace(found[0], host="w10", evidence=fleet.result(5).findings[0].evidence))
+    words = Page(html.render(replace(fleet.result(5), findings=tuple(found)), fleet.run())).words
+    assert "the other texts and fixes differ: report.json" in words
+    assert "the evidence of the other hosts differs: report.json" in words
+    assert "for example w3: edit /etc/3" in words
+
+
+def test_a_code_of_the_plan_and_of_a_note_has_its_title():
+    result = fleet.result(5)
+    run = replace(fleet.run(), titles={"KM101": "Election disabled", "KM104": "A file of it"})
+    words = Page(html.render(result, run)).words
+    assert "KM101 Election disabled, risk 2" in words
+    assert "a note (KM104 A file of it)" in words

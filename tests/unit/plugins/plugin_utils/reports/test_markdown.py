@@ -49,3 +49,10 @@ def test_every_page_is_whole_html(path):
     assert not page.open
     assert "##" not in page.words
     assert "```" not in page.words
+
+
+def test_an_asterisk_in_code_is_no_emphasis():
+    assert (
+        markdown.render("`/etc/*.conf` and `/run/*.d` *now*")
+        == "<p><code>/etc/*.conf</code> and <code>/run/*.d</code> <em>now</em></p>"
+    )

@@ -8,6 +8,7 @@ from __future__ import annotations
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import (
     revert,
 )
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import command_line
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import revert as run_revert
 from tests.unit.support.facts import facts
 from tests.unit.support.revert_listing import (
@@ -41,7 +42,7 @@ def test_the_list() -> None:
         run_revert.Report(listings, None, run_revert.choose(listings, None), not_asked=["m3"])
     )
     assert text.index(NEW) < text.index(OLD)
-    assert f"undo: {revert.COMMAND}{NEW}" in text
+    assert f"undo: {command_line.revert(NEW)}" in text
     assert f"kubemend_run_id={OLD}" not in text
     facts(text.splitlines()[-1], "1 of 2 runs", "undone")
     for words in (
@@ -166,7 +167,7 @@ def test_it_fits_into_80_columns_but_for_what_is_copied() -> None:
             max(
                 len(line)
                 for line in text.splitlines()
-                if revert.COMMAND not in line and max(map(len, line.split() or [""])) < 60
+                if command_line.PLAYBOOK not in line and max(map(len, line.split() or [""])) < 60
             )
             <= 79
         )

@@ -328,17 +328,15 @@ def test_clear_not_applicable_and_not_judged_are_numbers_and_lists_with_verbose(
         ),
     }
     brief = " ".join(rendered(**parts).split())
-    assert "3 faults checked; 1 need -e kubemend_deep=true" in brief
-    assert "2 concern hosts that --limit left out" in brief
+    assert "3 faults checked; 1 only with -e kubemend_deep=true" in brief
+    assert "2 on hosts that --limit left out" in brief
     assert "KM107 Manifest" not in brief
     titles = {"KM107": "Manifest does not parse"}
     report = rendered(run_data=run(verbose=True, titles=titles), **parts)
     assert "\nclear: KM102\nclear: KM103\n" in report
     assert "\nnot applicable: KM110\n" in report
     assert "\nnot judged: KM107 Manifest does not parse (--limit left their hosts out)\n" in report
-    assert (
-        "\nnot judged: KM611 (kubemend_deep is not set, or an older release collected)\n" in report
-    )
+    assert "\nnot judged: KM611 (needs -e kubemend_deep=true)\n" in report
 
 
 def test_a_note_is_said_once():

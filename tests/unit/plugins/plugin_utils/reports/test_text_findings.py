@@ -93,3 +93,53 @@ def test_the_list_has_one_line_for_each_group_within_the_width():
     )
     assert len(line) == 40
     assert line.endswith("…")
+
+
+def test_many_names_leave_room_for_the_title():
+    (line,) = lines(
+        [finding("KM101", f"host-{n * 2}", "critical") for n in range(20)],
+        write=text_findings.write_list,
+        width=80,
+    )
+    assert line.endswith("and 18 more (20 hosts): Election disabled")
+
+
+def test_other_fixes_and_other_evidence_are_stated():
+    text = lines(
+        finding("KM407", f"w{n}", summary=f"text {n}", remedy=f"edit /etc/{n}") for n in range(9)
+    )
+    assert "  for example w3: text 3" in text
+    assert "  fix (manual): for example w3: edit /etc/3" in text
+    assert text[-1] == "  the other texts and fixes differ: /r/report.json"
+    text = lines(
+        finding("KM407", f"w{n}", evidence=proofs(n), remedy=f"edit it on w{n}") for n in (1, 2)
+    )
+    assert text[-2:] == [
+        " " * 12 + "(+1 more host with other evidence, all in report.json)",
+        "  fix (manual): edit it on HOST",
+    ]
+
+
+def test_the_first_host_without_evidence_hides_none():
+    text = lines([finding("KM407", "w1"), finding("KM407", "w2", evidence=proofs(1))])
+    assert "(+1 more host with other evidence, all in report.json)" in text[-1]
+
+
+def test_a_further_cause_on_another_host_is_named_with_it():
+    text = lines(
+        [
+            finding("KM601", "w1", "critical", summary="a"),
+            finding("KM601", "w2", "critical", summary="b"),
+            *(finding("KM600", f"w{n}", because=("KM601",)) for n in (1, 2)),
+        ]
+    )
+    assert "      also because of: KM601 (w2)" in text
+
+
+def test_a_line_of_the_list_fits_whatever_characters_it_has():
+    for name in ("\u8282" * 30, "\u202e" * 30):
+        (line,) = lines(
+            [finding("KM101", name, "critical")], write=text_findings.write_list, width=80
+        )
+        assert sum(1 + (char == "\u8282") for char in line) <= 80
+        assert line.endswith("…")

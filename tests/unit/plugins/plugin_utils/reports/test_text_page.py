@@ -5,10 +5,17 @@
 
 from __future__ import annotations
 
+import unicodedata
+
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import (
     text_page,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports.text_page import (
+    Page,
+    clip,
+    plain,
 )
 
 
@@ -31,3 +38,29 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports impor
 )
 def test_escape(raw, shown):
     assert text_page.escape(raw) == shown
+
+
+def on_terminal(line):
+    return sum(2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in line)
+
+
+@pytest.mark.parametrize("width", [80, 100, 160])
+def test_text_of_any_script_fits_into_the_width(width):
+    page = Page(width, plain)
+    page.prose("\u8282\u70b9 is down, " * 40, label="\u539f\u56e0: ")
+    assert max(map(on_terminal, page.lines)) <= width
+    assert on_terminal(page.lines[0]) > width - 12
+    assert "".join(page.lines).count("\u8282\u70b9") == 40
+
+
+def test_a_long_word_stays_whole():
+    page = Page(80, plain)
+    page.prose(f"see {'x' * 200} now", label="fix: ")
+    assert any("x" * 200 in line for line in page.lines)
+
+
+def test_a_clipped_text_fits_with_its_mark():
+    assert clip("abc", 3) == "abc"
+    assert clip("abcd", 3) == "ab\u2026"
+    assert on_terminal(clip("\u8282\u70b9\u8282\u70b9", 6)) <= 6
+    assert clip("a\u202eb", 20) == "a\\u202eb"

@@ -22,8 +22,23 @@ DEFAULT = ["/etc/ansible/hosts"]
         ({"inventory": ("/work/x",), "subset": "w1:!w2; rm"}, " -i x --limit 'w1:!w2; rm'"),
         ({"inventory": DEFAULT, "subset": "w1"}, " --limit w1"),
         ({"inventory": "/work/x"}, " -i x"),
+        ({"inventory": "/work/it's $HOME.yml"}, """ -i 'it'"'"'s $HOME.yml'"""),
+        ({"inventory": "/work/-x.yml"}, " -i ./-x.yml"),
+        ({"inventory": "/work/x", "subset": "web:&eu"}, " -i x --limit 'web:&eu'"),
+        ({"inventory": "/work/x", "subset": "!x"}, " -i x --limit '!x'"),
+        ({"inventory": "/work/x", "subset": "-x*"}, " -i x '--limit=-x*'"),
         ({}, ""),
     ],
 )
 def test_the_options_are_those_of_the_run_quoted_for_a_shell(arguments, options):
     assert command_line.rendered(arguments, DEFAULT, "/work") == options
+
+
+def test_a_run_is_taken_back_for_its_own_inventory(monkeypatch):
+    monkeypatch.setattr(
+        command_line.context, "CLIARGS", {"inventory": ["/x y/hosts"], "subset": "!w1"}
+    )
+    assert command_line.revert("R1") == (
+        "ansible-playbook -i '/x y/hosts' --limit '!w1' kubemend.remediation.revert"
+        " -e kubemend_run_id=R1"
+    )

@@ -64,7 +64,7 @@ def test_a_taint_that_somebody_set(world, message, severity):
         found.risk,
     ) == ("w1", "w1", severity, 0)
     assert found.summary.startswith(
-        "the taint caf=log:NoExecute of w1 keeps ReplicaSet/cart (namespace shop) away: 2 pods"
+        "the taint caf=log:NoExecute of w1 keeps ReplicaSet shop/cart away: 2 pods"
         " wait; set by a user"
     )
     assert "toleration" in found.remedy

@@ -45,7 +45,7 @@ def test_a_sandbox_that_cannot_be_made_is_the_nodes(world):
     assert "spec.nodeName=w1" in finding.remedy
     assert [proof.object for proof in finding.evidence] == [
         "Event of Pod default/pod-0",
-        "ReplicaSet/app-1 (namespace default)",
+        "ReplicaSet default/app-1",
     ]
 
 
@@ -183,8 +183,8 @@ def test_a_pod_that_started_and_ends_again_and_again_is_its_workloads(world):
     event = data["events"][0]
     event["waiting"] = 0
     (finding,) = judged(world, "KM610")[1]
-    assert finding.summary.startswith("1 pod of Pod/pod-0 (namespace default)")
-    assert finding.evidence[0].object == "Pod/pod-0 (namespace default)"
+    assert finding.summary.startswith("1 pod of default/pod-0")
+    assert finding.evidence[0].object == "default/pod-0"
     for more in ({"last": waiting_pods.SINCE}, {"first": LATE}):
         data["events"] = [{**event, **more}]
         assert judged(world, "KM610") == (["clear"], [])
@@ -199,7 +199,7 @@ def test_a_workloads_own_mistake_is_no_fault_of_a_node(world):
     verdicts, (finding,) = judged(world, "KM610")
     assert verdicts == ["present"]
     assert (finding.severity, finding.node) == ("info", None)
-    assert finding.summary.startswith("3 pods of ReplicaSet/app-1 (namespace default), Job/b")
+    assert finding.summary.startswith("3 pods of ReplicaSet default/app-1, Job default/b")
     assert "does not exist" in finding.summary
     assert "kubectl logs --previous" in finding.remedy
 

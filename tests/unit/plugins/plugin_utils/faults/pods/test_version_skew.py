@@ -38,7 +38,7 @@ def test_pods_that_wait_for_it_make_it_critical(world):
     wait(world, pods=7, state="CreateContainerConfigError", message=UNREAD)
     _verdicts, (finding,) = judged(world, "KM608")
     assert finding.severity == "critical"
-    assert "7 of its pods do not start (ReplicaSet/app-1 (namespace default))" in finding.summary
+    assert "7 of its pods do not start (ReplicaSet default/app-1)" in finding.summary
     assert UNREAD in finding.evidence[-1].text
     found = {row.code: row for row in world.judge(faults={"KM600", "KM608"}).findings}
     assert found["KM600"].because == ("KM608",)

@@ -215,11 +215,11 @@ def asking(name, count, resource="cpu", **more):
 @pytest.mark.parametrize(
     ("resource", "unit", "words"),
     [
-        ("cpu", 1, "ask for 2.3 CPUs were put on w1, which has 2 CPUs, past"),
+        ("cpu", 1, "ask for 2.3 CPUs were put on a node that has 2 CPUs, past"),
         (
             "memory",
             2**20,
-            "ask for 2300 MiB of memory were put on w1, which has 2000 MiB of memory, past",
+            "ask for 2300 MiB of memory were put on a node that has 2000 MiB of memory, past",
         ),
         ("pods", 1, "ask for 2300 places for pods were"),
     ],
@@ -258,7 +258,7 @@ def test_huge_pages_are_counted_and_told(gpus):
         [asking("a", 2**26, huge)],
     )
     assert found(world) == {"KM320", "KM321"}
-    assert "ask for 128 MiB hugepages-2Mi were put on w1" in finding(world, "KM321").summary
+    assert "ask for 128 MiB hugepages-2Mi were put on a node" in finding(world, "KM321").summary
 
 
 @pytest.mark.parametrize(("mark", "codes"), [(None, {"KM320", "KM321"}), ("u-static", {"KM320"})])
@@ -462,7 +462,7 @@ def test_a_static_pod_is_known_by_its_hash(gpus):
 def test_unhealthy_devices(gpus):
     world = gpus(devices=(2, 1), registered=("gpu-0",))
     assert found(world) == {"KM323"}
-    assert "1 of 2 nvidia.com/gpu on w1 is unhealthy" in finding(world, "KM323").summary
+    assert "1 of 2 nvidia.com/gpu is unhealthy" in finding(world, "KM323").summary
 
 
 @pytest.mark.parametrize(
@@ -761,7 +761,7 @@ def test_a_pod_that_was_admitted_again(rebooted):
     seen = finding(world, "KM328")
     assert (seen.host, seen.node, seen.because) == ("w1", "w1", ("KM324",))
     assert finding(world, "KM320").because == ("KM324", "KM328")
-    facts(seen.summary, "kubelet", "w1", "n/training", "admitted again")
+    facts(seen.summary, "kubelet", "n/training", "admitted again")
     assert seen.evidence[0].text == "the kubelet runs since 2027-01-15T08:00:00Z"
     assert (
         "(first seen by a kubelet 2027-01-15T07:00:00Z, rejected 2027-01-15T08:00:04Z)"

@@ -59,7 +59,8 @@ def test_a_running_pod_and_its_template_are_one_finding(nodes):
         ("Burstable", "w1", *lacks),
         ("Burstable", "w1", *lacks),
     )
-    facts(found.summary, "container app", "whole CPUs", "1", "gets none", "w1")
+    facts(found.summary, "container app", "whole CPUs", "1", "gets none")
+    assert found.node == "w1"
     assert found.command.startswith(
         'kubectl -n n patch deployment d --type=strategic -p \'{"spec":'
     )
@@ -151,7 +152,8 @@ def test_what_the_operator_expects_is_named_with_the_reason(nodes):
     world = nodes(w1=("static", "static"))
     alone = [container(cpu="1500m")]
     (found,) = find(world, pod(owner=None, expected=True, qos="Guaranteed", containers=alone))
-    facts(found.summary, "kubemend_expect_pinning", "gets none", "w1")
+    facts(found.summary, "kubemend_expect_pinning", "gets none")
+    assert found.node == "w1"
     facts(found.evidence[0].text, "Guaranteed", "w1", "container app", "limits.cpu 1500m", "whole")
     (found,) = find(world, item(expected=True, containers=[container(cpu=None, memory=None)]))
     assert found.severity == "info"

@@ -221,7 +221,8 @@ def test_the_incident_names_the_node(incident):
         "critical",
         ("KM201",),
     )
-    facts(found.summary, "m3", "kube-system/agent-x", "Pending", "3 nodes of 4")
+    assert found.node == "m3"
+    facts(found.summary, "this node", "kube-system/agent-x", "Pending", "3 nodes of 4")
     assert "v1.18.8" in found.remedy
     assert found.evidence[0].text == SHORT
 

@@ -218,7 +218,7 @@ def test_a_kubelet_that_does_not_take_it_up(world, name, ready, more, verdict):
     for found in findings:
         clause = "is not ready (Ready is Unknown since"
         if name == "gone":
-            clause = "is no node of this cluster"
+            clause = "is none of this cluster"
         elif ready == "True":
             clause = "is Ready, but does not"
         assert clause in found.summary
@@ -296,7 +296,7 @@ def test_why_pods_are_not_made(world, message, code):
         {code: "present"} if code else {}
     )
     for found in findings:
-        assert "ReplicaSet/cart-1 of Deployment/cart (namespace shop)" in found.summary
+        assert "ReplicaSet shop/cart-1 of Deployment/cart" in found.summary
         assert found.severity == "warning"
         assert "has 0 of 2 pods" in found.evidence[0].text
 

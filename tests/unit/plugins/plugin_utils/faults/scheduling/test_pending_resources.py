@@ -165,7 +165,7 @@ def test_what_no_node_offers_is_the_cause_and_not_the_masters_taint(world, messa
     waiting(world, message, asks)
     (found,) = judged(world)
     assert (found.code, found.severity) == ("KM210", "warning")
-    facts(found.summary, "1 pod", "no node", GPU, "Job/train", "shop")
+    facts(found.summary, "1 pod", "no node", GPU, "Job shop/train")
     assert "device plugin" in found.remedy
     assert "taints that go, do not help" in found.remedy
     assert "w1" in known(found)[f"excluded: Insufficient {GPU}"]
@@ -191,7 +191,7 @@ def test_what_is_in_use_is_not_enough_left(world, message):
         "KM210",
         "warning",
     )
-    assert "nodes have not enough left of what they request" in found.summary
+    assert "nodes have not enough left of what is requested" in found.summary
     assert known(found) == {f"excluded: Insufficient {GPU}": "Nodes w1"}
     assert "lower the requests" in found.remedy
     assert spared(found) == ["Nodes m1, m2, m3"]
@@ -234,7 +234,7 @@ def test_where_the_scheduler_ends_at_a_taint_it_says_nothing_of_what_no_node_has
         "KM210",
         "warning",
     )
-    assert "no node offers what they request" in resource.summary
+    assert "no node offers what is requested" in resource.summary
     ((text, names),) = known(resource).items()
     assert text.startswith(f"have too little {GPU}; the scheduler ends at another reason of theirs")
     assert names == "Nodes m1, m2, m3, w1"
@@ -365,7 +365,7 @@ def test_nodes_that_offer_it_and_are_not_asked_for(world):
         off=["m1", "m2", "m3", "w2"],
     )
     (found,) = judged(world)
-    assert "because no node that they ask for offers what they request" in found.summary
+    assert "because no selected node offers what is requested" in found.summary
     texts = {names: text for text, names in known(found).items()}
     assert (set(texts), len(known(found))) == ({"Nodes w1", "Nodes w2"}, 2)
     facts(texts["Nodes w1"], f"Insufficient {GPU}")
@@ -400,7 +400,7 @@ def test_what_no_node_is_large_enough_for(world, asks, short, named):
     )
     (found,) = judged(world)
     assert (found.code, found.severity) == ("KM210", "warning")
-    assert f"no node is large enough for what they request ({named})" in found.summary
+    assert f"no node is large enough for what is requested ({named})" in found.summary
     assert "add a larger node" in found.remedy
 
 

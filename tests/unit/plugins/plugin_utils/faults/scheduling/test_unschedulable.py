@@ -253,7 +253,7 @@ def test_each_reason_is_its_own_fault(world, clause, code):
     assert verdicts == {one: "present" if one == code else "clear" for one in SAID}
     for found in findings:
         assert found.summary.startswith("2 pods wait because ")
-        assert found.summary.endswith("ReplicaSet/cart (namespace shop)")
+        assert found.summary.endswith("ReplicaSet shop/cart")
         assert found.severity == "warning"
         assert clause in found.evidence[0].text
         assert found.remedy
@@ -284,7 +284,7 @@ def test_what_is_one_reason_of_several_is_a_hint(world):
     assert found.severity == "warning"
     assert found.summary.startswith("3 pods wait")
     assert "(cpu, memory)" in found.summary
-    assert "Pod/b" in found.summary
+    assert ", shop/b" in found.summary
 
 
 @pytest.mark.parametrize(
@@ -474,7 +474,7 @@ def test_the_pod_that_was_asked_for_need_not_wait(world):
     )
     _verdicts, (found,) = judged(world, "KM210")
     assert found.summary.startswith("1 pod waits")
-    assert "Pod/mine" in found.summary
+    assert ": shop/mine" in found.summary
 
 
 @pytest.mark.parametrize(

@@ -32,17 +32,17 @@ def test_verb_and_number_agree(number: int, clause: str) -> None:
 
 def test_each_owner_is_named_once() -> None:
     entry = pending.PendingPods(owner="Job/a", namespace="n")
-    assert waiting_pods.owners([entry, replace(entry)]) == "Job/a (namespace n)"
+    assert waiting_pods.owners([entry, replace(entry)]) == "Job n/a"
 
 
 def test_a_pod_without_an_owner_is_named_itself() -> None:
     entry = pending.PendingPods(names=("alone", "other"), namespace="n")
-    assert waiting_pods.owners([entry]) == "Pod/alone (namespace n)"
+    assert waiting_pods.owners([entry]) == "n/alone"
 
 
 def test_more_owners_than_are_shown_are_counted() -> None:
     entries = [pending.PendingPods("n", owner=f"Job/{number}") for number in range(20)]
     text = waiting_pods.owners(entries)
-    assert text.startswith("Job/0 (namespace n)")
+    assert text.startswith("Job n/0")
     assert "Job/19" not in text
     assert "more" in text or "others" in text

@@ -397,6 +397,11 @@ def given(*undo, place="/etc/rc.local:3", device="/dev/x"):
         ((Undo("disable", "a.service"),), "a.service", ("systemctl disable --now a.service",)),
         ((Undo("disable", "x.swap"),), "x", ("systemctl disable --now x.swap",)),
         (
+            (Undo("disable", r"dev-disk-by\x2dlabel-s.swap"),),
+            "x",
+            (r"systemctl disable --now 'dev-disk-by\x2dlabel-s.swap'",),
+        ),
+        (
             (Undo("mask", "x.swap"),),
             "/etc/systemd/system/x.swap",
             (
