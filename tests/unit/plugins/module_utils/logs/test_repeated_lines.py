@@ -167,3 +167,25 @@ def test_errors_in_the_journal_are_found(line, identifier):
     match = repeated_lines.IN_JOURNAL.search(("a\n" + line + "\nb").encode())
     assert (match and match.group(2).decode()) == identifier
     assert match is None or line.endswith(match.group(3).decode())
+
+
+@pytest.mark.parametrize(
+    ("lines", "count"),
+    [
+        (['pod="a/web-7d4b9c8f6d-x2bzx"', 'pod="a/web-6b8f5c-22222"', 'pod="a/web-0"'], 1),
+        (['pod="a/db-0"', 'pod="b/db-0"'], 2),
+        (['pods=["a/x-kkjjz","a/y"]', 'pods=["a/x-zxcvb","a/y"]'], 1),
+        (['sync "a/b" failed', 'sync "a/c" failed'], 2),
+        (['PullImage "r.lan/a:1"', 'PullImage "r.lan/a@sha256:0"', 'PullImage "r.lan/b:1"'], 2),
+        (["in pod a-kkjjz_x(5bfc00)", "in pod a-zxcvb_x(6bfc00)", "in pod a_y(7bfc00)"], 2),
+        (["of pod x/a-kkjjz: no", "of pod x/b: no"], 2),
+        (["get_value(abort)"], 0),
+        (["a.go: no pod"], 0),
+        ([f'x pod="a/pod{number}"' for number in range(20)], repeated_lines.MAX_PODS),
+        (["x" * repeated_lines.NAMED_BYTES + ' pod="a/b"'], 0),
+    ],
+)
+def test_of_how_many_workloads_lines_name_pods(lines, count):
+    rows = counted(*(f"{KLOG}{line}" for line in lines))
+    assert len(rows) == 1
+    assert rows[0]["pods"] == count
