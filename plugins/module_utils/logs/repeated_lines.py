@@ -77,17 +77,19 @@ MAX_FOLDS = 1500  # texts of one component that are folded; the rest differs in 
 FOLDED_BYTES = 500  # of a line, by which it is compared
 NAMED_BYTES = 4096  # of a line, in which the name of its object is looked for
 LONGEST = 900  # bytes of the line that is kept
-SHOWN = 8  # errors of one component, the most frequent ones
+SHOWN = 12  # errors of one component, the most frequent ones
+# What is said less often is no error that goes on.
+MINUTES, COUNT = 4, 5
 
 
 class Counter:
     """Counts the error lines of one component, newest first.
 
-    lines: how many; cut: whether some were left out, because each has a text of its own.
+    lines: how many.
     """
 
     def __init__(self):
-        self.lines, self.cut = 0, False
+        self.lines, self._is_full = 0, False
         self._texts, self._errors = {}, {}
 
     def add(self, moment, raw):
@@ -100,7 +102,7 @@ class Counter:
         key = self._texts.get(text)
         if key is None:
             if len(self._texts) >= MAX_FOLDS:
-                self.cut = True
+                self._is_full = True
                 return
             key = self._texts[text] = fold(text)
         error = self._errors.get(key)
@@ -110,8 +112,18 @@ class Counter:
 
     def most_frequent(self):
         """Return the rows of the most frequent errors, without secrets."""
-        errors = sorted(self._errors.values(), key=lambda error: (-error.count, -error.last))
-        return [error.row() for error in errors[:SHOWN]]
+        return [error.row() for error in self._sorted()[:SHOWN]]
+
+    @property
+    def cut(self):
+        """Tell whether errors that may go on were left out, as too many differ."""
+        return self._is_full or any(error.is_repeated for error in self._sorted()[SHOWN:])
+
+    def _sorted(self):
+        return sorted(
+            self._errors.values(),
+            key=lambda error: (not error.is_repeated, -error.count, -error.last),
+        )
 
 
 class _Error:
@@ -131,6 +143,11 @@ class _Error:
             name = _workload(raw)
             if name:
                 self.pods.add(name)
+
+    @property
+    def is_repeated(self):
+        """Tell whether it was said often enough, and for long enough, to be one that goes on."""
+        return self.count >= COUNT and len(self.minutes) >= MINUTES
 
     def row(self):
         """Return {count, minutes, first, last, pods, line}; line is the newest one.

@@ -184,11 +184,14 @@ def _weight(item: Repeated) -> tuple[bool, int]:
     return is_cause, item.entry.count
 
 
-def is_unread(row: ComponentErrors, read_at: float) -> bool:
-    """Tell whether too little of a component's log was read to tell what it repeats."""
+def gap(row: ComponentErrors) -> str:
+    """Return why a component's log was not read as a whole, or ""."""
     if row.error:
-        return True
-    return row.cut and row.since is not None and read_at - row.since < 60 * (MINUTES + 1)
+        return one_line(row.error, QUOTED)
+    begun = moment(row.since)
+    if row.cut and begun is not None:
+        return f"not all of it was read, from {begun:%H:%M:%SZ} on"
+    return "not all of it was read" if row.cut else ""
 
 
 def _goes_on(entry: RepeatedError, read_at: float, minutes: int, count: int) -> bool:

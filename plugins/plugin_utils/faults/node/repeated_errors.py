@@ -55,7 +55,8 @@ _OF_CONTROL_PLANE = causes("KM115") | causes("KM107", "KM114", component="kube-a
 )
 def of_node(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM529: report an error that keeps a kubelet or a runtime from its work and goes on."""
-    yield from _results(host, document, OF_NODE, "neither its kubelet nor its runtime has a log")
+    nothing = "neither its kubelet nor its runtime runs as a unit of its own"
+    yield from _results(host, document, OF_NODE, ("kubelet", "runtime"), nothing)
 
 
 @node_check(
@@ -72,33 +73,46 @@ def of_node(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
 def of_control_plane(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM118: report an error that keeps a component from its work and goes on."""
     components = repeated_errors.CONTROL_PLANE
-    yield from _results(host, document, components, "no component of the control plane runs here")
+    nothing = "no component of the control plane runs here as a static pod or a unit of its own"
+    yield from _results(host, document, components, ("kubelet", "instances"), nothing)
 
 
 def _results(
-    host: Host, document: Mapping[str, Any], components: tuple[str, ...], nothing: str
+    host: Host,
+    document: Mapping[str, Any],
+    components: tuple[str, ...],
+    finders: tuple[str, ...],
+    nothing: str,
 ) -> Iterator[CheckResult]:
+    """Yield the result of some components.
+
+    finders: the collectors that tell which of them run, without which the log of one is not known
+    """
     missing = host.missing("repeated_errors")
     if missing:
         yield unknown(*missing)
         return
+    missing = tuple(item for finder in finders for item in host.missing(finder))
     read_at, rows = repeated_errors.rows(document)
     own_rows = [row for row in rows if row.component in components]
-    if not own_rows:
+    if not own_rows and not missing:
         yield not_applicable(nothing)
         return
-    hits = []
-    for row in own_rows:
-        error = repeated_errors.worst(row, read_at)
-        if error is not None:
-            hits.append(_hit(host, error))
-    unread = [row.component for row in own_rows if repeated_errors.is_unread(row, read_at)]
-    if not unread:
-        yield CheckResult(tuple(hits))
-        return
-    missing = (Missing(host.host, "repeated_errors", "timeout"),)
-    note = f"too little of the log was read: {', '.join(unread)}"
-    yield CheckResult(tuple(hits), missing, note=note)
+    errors = [repeated_errors.worst(row, read_at) for row in own_rows]
+    hits = tuple(_hit(host, error) for error in errors if error is not None)
+    yield CheckResult(hits, (*missing, *_missing(host, own_rows)), note=_note(own_rows))
+
+
+def _missing(host: Host, rows: list[ComponentErrors]) -> tuple[Missing, ...]:
+    """Return the evidence that logs lack: all of one, or a part."""
+    statuses = ["error" if row.error else "timeout" for row in rows if repeated_errors.gap(row)]
+    return tuple(Missing(host.host, "repeated_errors", status) for status in sorted(set(statuses)))
+
+
+def _note(rows: list[ComponentErrors]) -> str:
+    """Return what is missing of which logs, or ""."""
+    gaps = ((row.component, repeated_errors.gap(row)) for row in rows)
+    return "; ".join(f"log of {component}: {gap}" for component, gap in gaps if gap)
 
 
 def _hit(host: Host, error: Repeated) -> Detection:

@@ -189,3 +189,39 @@ def test_of_how_many_workloads_lines_name_pods(lines, count):
     rows = counted(*(f"{KLOG}{line}" for line in lines))
     assert len(rows) == 1
     assert rows[0]["pods"] == count
+
+
+def said(errors: dict[str, tuple[int, int]]) -> repeated_lines.Counter:
+    """Return a counter of errors: how often each was said, and how many seconds apart."""
+    counter = repeated_lines.Counter()
+    for text, (count, every) in errors.items():
+        for number in range(count):
+            counter.add(6000.0 - every * number, f"{KLOG}{text}".encode())
+    return counter
+
+
+def letters(count: int) -> list[str]:
+    return [
+        "error " + "xy"[number // 16] + "ghijklmnopqrstuv"[number % 16] for number in range(count)
+    ]
+
+
+def test_an_error_that_goes_on_comes_before_a_burst():
+    errors = {**dict.fromkeys(letters(repeated_lines.SHOWN), (500, 0)), "error z": (5, 60)}
+    counter = said(errors)
+    assert counter.most_frequent()[0]["count"] == 5
+    assert not counter.cut
+
+
+@pytest.mark.parametrize(
+    ("number", "count", "every", "is_cut"),
+    [
+        (repeated_lines.SHOWN, 5, 60, False),
+        (repeated_lines.SHOWN + 1, 5, 60, True),
+        (repeated_lines.SHOWN + 1, 4, 60, False),
+        (repeated_lines.SHOWN + 1, 7, 20, False),  # in three minutes
+        (repeated_lines.SHOWN + 1, 10, 20, True),  # in four
+    ],
+)
+def test_errors_that_may_go_on_and_are_left_out_are_a_cut(number, count, every, is_cut):
+    assert said(dict.fromkeys(letters(number), (count, every))).cut == is_cut

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from ansible_collections.kubemend.remediation.plugins.module_utils.logs import repeated_lines
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers.node import (
     repeated_errors as evidence,
 )
@@ -315,18 +316,29 @@ def test_an_obstacle_comes_before_what_is_more_frequent():
 
 
 @pytest.mark.parametrize(
-    ("more", "is_unread"),
+    ("more", "words"),
     [
-        ({}, False),
-        ({"error": "denied"}, True),
-        ({"cut": True, "since": NOW - 200}, True),
-        ({"cut": True, "since": NOW - 400}, False),
-        ({"since": NOW - 20}, False),  # it was started a moment ago
+        ({}, ""),
+        ({"since": NOW - 20}, ""),  # it was started a moment ago
+        ({"error": "denied"}, "denied"),
+        ({"cut": True, "since": NOW - 200}, "not all of it was read, from 07:56:40Z on"),
+        # an error that is said each minute is not seen often enough in a part of the window
+        ({"cut": True, "since": NOW - 400}, "not all of it was read, from 07:53:20Z on"),
+        # further errors of the window were left out
+        ({"cut": True}, "not all of it was read, from 07:50:00Z on"),
+        ({"cut": True, "since": None}, "not all of it was read"),
     ],
 )
-def test_a_log_that_was_not_read_far_enough(more, is_unread):
+def test_a_log_that_was_not_read_as_a_whole(more, words):
     row = evidence.ComponentErrors(component="kubelet", **{"since": NOW - 600, **more})
-    assert repeated_errors.is_unread(row, NOW) == is_unread
+    assert repeated_errors.gap(row) == words
+
+
+def test_what_the_collector_keeps_is_what_may_go_on():
+    assert (repeated_lines.MINUTES, repeated_lines.COUNT) == (
+        repeated_errors.MINUTES,
+        repeated_errors.COUNT,
+    )
 
 
 @pytest.mark.parametrize(

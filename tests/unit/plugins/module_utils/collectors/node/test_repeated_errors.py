@@ -40,17 +40,35 @@ def log(tmp_path):
 
 @pytest.fixture
 def answer(monkeypatch, tmp_path):
-    """Return what the collector answers; journal is what journalctl prints."""
+    """Return what the collector answers; journal is what journalctl prints.
+
+    earlier: whether the journal reaches back to the window; units: those of which it has a line
+    """
 
     def collect(
-        journal="", unit="kubelet.service", started=1.0, component="kube-scheduler", owner=None
+        journal="",
+        unit="kubelet.service",
+        started=1.0,
+        component="kube-scheduler",
+        owner=None,
+        earlier=True,
+        units=("kubelet.service", "containerd.service", "etcd.service"),
     ):
         def run(argv, seconds, limit):
             assert argv[0] == "journalctl"
+            if "-t" in argv:
+                return printed(argv[argv.index("-u") + 1] in units and "x", limit)
+            if "--system" in argv:
+                return printed(earlier and "x", limit)
             collect.argv = argv
-            if isinstance(journal, Exception):
-                raise journal
-            return journal[:limit]
+            return printed(journal, limit)
+
+        def printed(text, limit):
+            if isinstance(text, Exception):
+                raise text
+            if not text:
+                raise command.Silent("journalctl: it said nothing")
+            return text[:limit]
 
         monkeypatch.setattr(component_end, "PODS", str(tmp_path))
         monkeypatch.setattr(command, "run", run)
@@ -158,15 +176,102 @@ def test_a_journal_that_is_not_read_is_an_error(answer, problem):
     assert (row["error"], row["entries"]) == ("journalctl did not end within 5 s", [])
 
 
-def test_a_journal_without_lines_is_none(answer):
-    row = answer(command.Silent("journalctl: it said nothing"))["kubelet"]
-    assert (row["error"], row["lines"]) == (None, 0)
+def test_units_that_say_nothing_are_quiet_where_the_journal_has_earlier_lines_of_them(answer):
+    rows = answer()
+    for unit in ("kubelet", "containerd"):
+        assert (rows[unit]["error"], rows[unit]["lines"], rows[unit]["cut"]) == (None, 0, False)
+
+
+def test_a_unit_of_which_the_journal_has_no_line_is_an_error(answer):
+    # it writes to a file, or to a journal of its own
+    rows = answer(journal_line(5, "kubelet", "I1126 18:00:00 x") + "\n", units=("kubelet.service",))
+    assert (rows["kubelet"]["error"], rows["kubelet"]["lines"]) == (None, 1)
+    assert "the journal has no line of it" in rows["containerd"]["error"]
+
+
+def test_a_unit_that_was_started_a_moment_ago_needs_no_line(answer):
+    assert answer(started=time.time(), units=())["kubelet"]["error"] is None
+
+
+def test_an_absent_journal_is_no_quiet_one(answer):
+    silent = command.Silent("journalctl: No journal files were found.")
+    rows = answer(silent, earlier=False, units=())
+    for unit in ("kubelet", "containerd"):
+        assert rows[unit]["error"]
+        assert rows[unit]["cut"]
+
+
+def test_a_journal_that_begins_within_the_window_is_cut(answer):
+    lines = [journal_line(ago, "kubelet", KLOG + "a") for ago in (10, 50, 100)]
+    row = answer("\n".join(lines) + "\n", earlier=False)["kubelet"]
+    assert (row["cut"], row["errors"]) == (True, 3)
+    assert row["since"] == pytest.approx(time.time() - 100, abs=2)
+
+
+def test_lines_that_journald_left_out_are_a_cut(answer):
+    lines = [
+        journal_line(10, "kubelet", KLOG + "a"),
+        journal_line(11, "systemd-journald", "Suppressed 500 messages from kubelet.service"),
+    ]
+    rows = answer("\n".join(lines) + "\n")
+    assert rows["kubelet"]["cut"]
+    assert not rows["containerd"]["cut"]
+
+
+def test_a_static_pod_without_a_log_is_an_error(answer, tmp_path):
+    row = answer()["kube-scheduler"]
+    assert (row["source"], row["lines"]) == (str(tmp_path), 0)
+    assert "no log" in row["error"]
+
+
+def test_a_log_that_cannot_be_opened_is_an_error(answer, log):
+    log.mkdir()
+    assert answer()["kube-scheduler"]["error"]
+
+
+@pytest.mark.parametrize(
+    ("first", "is_cut"), [(700, False), (598, True), (300, True), (None, True)]
+)
+def test_a_log_that_begins_within_the_window_is_cut(answer, log, first, is_cut):
+    # docker with one file, or files before it that were compressed
+    lines = [f"{stamp(ago)} stderr F {KLOG}a\n" for ago in (first, 5) if first]
+    log.write_text("".join(lines), encoding="utf-8")
+    row = answer()["kube-scheduler"]
+    assert (row["cut"], row["errors"]) == (is_cut, sum((bool(first), first in (598, 300))))
+
+
+def test_a_log_of_a_component_that_was_just_started_is_whole(answer, log):
+    now = time.time()
+    log.write_text(f"{stamp(200)} stderr F {KLOG}a\n{stamp(5)} stderr F {KLOG}a\n", "utf-8")
+    row = answer(started=now - 201)["kube-scheduler"]
+    assert (row["cut"], row["errors"]) == (False, 1)
+
+
+def docker_line(ago: float) -> str:
+    entry = {"log": KLOG + "a\n", "stream": "stderr", "time": stamp(ago)}
+    return json.dumps(entry, separators=(",", ":")) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("rotated", "count", "is_cut"), [((700, 500), 2, False), ((400,), 2, True), ((), 1, True)]
+)
+def test_a_log_of_docker_that_was_rotated(answer, log, tmp_path, rotated, count, is_cut):
+    real = tmp_path / "containers" / "0a1b-json.log"
+    real.parent.mkdir()
+    real.write_text(docker_line(5), encoding="utf-8")
+    if rotated:
+        text = "".join(docker_line(ago) for ago in rotated)
+        real.with_name(real.name + ".1").write_text(text, encoding="utf-8")
+        real.with_name(real.name + ".2").write_text(docker_line(800), encoding="utf-8")
+    log.symlink_to(real)
+    row = answer()["kube-scheduler"]
+    assert (row["errors"], row["cut"]) == (count, is_cut)
 
 
 def test_an_ordinary_user_is_denied(answer, monkeypatch):
     monkeypatch.setattr(repeated_errors.os, "geteuid", lambda: 1000)
     with pytest.raises(base.Denied):
-        answer(command.Silent("journalctl: it said nothing"))
+        answer(units=(), earlier=False)
 
 
 def test_a_machine_without_components(monkeypatch):
