@@ -11,7 +11,7 @@ import os
 import time
 
 from ...logs import lines as log_lines
-from ...logs import repeated_lines
+from ...logs import repeated_lines, wrapped_lines
 from ...system import command, files, procfs, yaml_scalars
 from ..base import Absent, Denied
 from . import component_end, instances
@@ -196,7 +196,10 @@ def read_journal(rows, data):
     for match in repeated_lines.IN_JOURNAL.finditer(data):
         row = rows.get(match.group(2).decode("latin-1"))
         if row:
-            row.add(log_lines.seconds(match.group(1).decode("latin-1")), match.group(3))
+            text = match.group(3)
+            if text.endswith(wrapped_lines.BEGIN):
+                text = wrapped_lines.joined(text, wrapped_lines.journal_texts(data, match))
+            row.add(_moment(match.group(1).decode("latin-1")), text)
 
 
 # -- static pods ----------------------------------------------------------------------------------
@@ -250,7 +253,10 @@ def read_log(row, path, number, now):
     for match in reversed(list(repeated_lines.IN_FILE.finditer(data))):
         piece = log_lines.written(match.group())
         if piece:
-            row.add(piece[0], piece[3])
+            text = piece[3]
+            if text.endswith(wrapped_lines.BEGIN):
+                text = wrapped_lines.joined(text, wrapped_lines.file_texts(data, match))
+            row.add(piece[0], text)
 
 
 def _first_moment(data):

@@ -289,3 +289,30 @@ def test_a_component_that_is_a_unit(answer):
 
 def test_a_kubelet_that_is_part_of_another_program_is_not_read(answer):
     assert "kubelet" not in answer("", unit="k3s.service")
+
+
+WRAPPED = (
+    KLOG + '"Failed to watch" err=<',
+    "\tfailed to list *v1.Node: nodes is forbidden: User",
+    "\tE1126 18:00:00.000001       1 of_its_output.go:1] x",
+    ' > type="*v1.Node"',
+)
+PANIC = (
+    KLOG + "Observed a panic: runtime error: invalid memory address",
+    "goroutine 17 [running]:",
+    "k8s.io/kubernetes/pkg/a.(*b).c(0xc000123, 0x1)",
+    "\t/go/src/a.go:11 +0x1d",
+    "panic: runtime error [recovered]",
+)
+
+
+def test_errors_of_several_lines_count_once(answer, log):
+    texts = (*WRAPPED, *PANIC)
+    journal = [journal_line(5, "kubelet", text) for text in reversed(texts)]
+    log.write_text("".join(f"{stamp(5)} stderr F {text}\n" for text in texts), encoding="utf-8")
+    rows = answer("\n".join(journal) + "\n")
+    for component in ("kubelet", "kube-scheduler"):
+        row = rows[component]
+        assert (row["errors"], [entry["count"] for entry in row["entries"]]) == (2, [1, 1])
+        lines = [entry["line"] for entry in row["entries"]]
+        assert any("failed to list *v1.Node: nodes is forbidden" in line for line in lines)
