@@ -41,14 +41,15 @@ _DIFFERENCES = re.compile(
     rb'|="(?<!err=")(?<!error=")(?<!msg=")(?<!message=")(?<!reason=")[^"]*"'
     # a name of one word in quotes, unless it is one of those that tell who refuses what
     rb'|"(?<!err=")(?<!error=")(?<!webhook ")(?<!User ")(?<!resource ")(?<!group ")(?<!exec: ")'
-    rb'(?<!\A")(?<!reason=")[^"\s:,}\]][^"\s,]{0,252}"'
+    rb'(?<!\A")(?<!msg=")(?<!message=")(?<!reason=")(?<!path ")[^"\s:,}\]][^"\s,]{0,252}"'
     rb'|://[^\s"]*'
     # names of pods of the runtime's metadata, and of older releases: ns/name, name_ns(uid)
     rb"|\bName:[^,}]{1,253}|\b[Pp]od [a-z0-9-]{1,63}/[a-z0-9.-]{1,253}"
     rb"|(?<![\w.-])[a-z0-9][a-z0-9.-]{0,252}_[a-z0-9-]{1,63}(?=\()"
-    # addresses of IPv6
-    rb"|\[[0-9a-f:.]{2,45}\]|\b[0-9a-f]{1,4}:[0-9a-f]{0,4}:[0-9a-f:.]*"
+    # lists of pods, and addresses of IPv6
+    rb"|\bpods=\[[^\]]*\]|\[[0-9a-f:.]{2,45}(?:%[\w.-]{1,16})?\]|\b[0-9a-f]{1,4}:[0-9a-f]{0,4}:[0-9a-f:.]*"
     # numbers, times, addresses, UIDs, hashes, durations of Go, names of pods of ReplicaSets
+    rb"|\b[0-9a-f]{8,64}\b[\w.-]*"
     rb"|\b[a-f]*\d[\w.-]*(?:\xc2\xb5s)?|\d[\w.-]*(?:\xc2\xb5s)?"
     # what Kubernetes generates at the end of a name
     rb"|(?:-[bcdfghjklmnpqrstvwxz2456789]{6,10})?-[bcdfghjklmnpqrstvwxz2456789]{5}(?![a-z0-9.-])"
@@ -74,7 +75,7 @@ _GENERATED = re.compile(
 )
 MAX_PODS = 9  # workloads that are counted, of one error
 MAX_FOLDS = 1500  # texts of one component that are folded; the rest differs in every line
-FOLDED_BYTES = 500  # of a line, by which it is compared
+FOLDED_BYTES = 2048  # of a line, by which it is compared: its end has the cause
 NAMED_BYTES = 4096  # of a line, in which the name of its object is looked for
 LONGEST = 900  # bytes of the line that is kept
 SHOWN = 12  # errors of one component, the most frequent ones
