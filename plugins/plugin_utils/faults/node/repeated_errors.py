@@ -17,11 +17,7 @@ from ...models.result import EvidenceRef, Missing
 from ..base import CheckResult, Detection, causes, node_check, not_applicable, unknown
 
 OF_NODE = ("kubelet", *RUNTIMES)
-SHOWN = 3  # lines that are quoted
-UNCLEAR = (
-    "see what the line names; where the component works, it is for the operator to know, and"
-    " nothing has to be done"
-)
+UNCLEAR = "look at what the line names; where the component works, nothing has to be done"
 # What keeps components of a machine from their work, on the machine itself.
 _OF_MACHINE = causes(
     "KM401",
@@ -99,7 +95,7 @@ def _results(
         yield not_applicable(nothing)
         return
     errors = [repeated_errors.worst(row, read_at) for row in own_rows]
-    hits = tuple(_hit(host, error) for error in errors if error is not None)
+    hits = tuple(_hit(host, error, read_at) for error in errors if error is not None)
     yield CheckResult(hits, (*missing, *_missing(host, own_rows)), note=_note(own_rows))
 
 
@@ -115,19 +111,16 @@ def _note(rows: list[ComponentErrors]) -> str:
     return "; ".join(f"log of {component}: {gap}" for component, gap in gaps if gap)
 
 
-def _hit(host: Host, error: Repeated) -> Detection:
-    row, entry = error.row, error.entry
-    count = f"{entry.count} times in {entry.minutes} minutes"
-    if error.last is not None:
-        count += f", last at {error.last:%Y-%m-%dT%H:%M:%SZ}"
-    meaning, advice, severity = "an error", UNCLEAR, None
+def _hit(host: Host, error: Repeated, read_at: float) -> Detection:
+    row = error.row
+    advice, severity, meaning = UNCLEAR, None, ""
     if not error.is_obstacle:
         severity = "info"
     if error.answer is not None:
-        meaning, advice = one_line(error.answer.clause, 300), error.answer.advice
+        meaning, advice = f"{one_line(error.answer.clause, 300)}: ", error.answer.advice
     return Detection(
-        f"{row.component} runs and repeats ({count}): {meaning}: {error.message}",
-        tuple(_proof(host, row, line) for line in _lines(error)),
+        f"{row.component} repeats an error: {_count(error, read_at)}: {meaning}{error.message}",
+        (_proof(host, row, error.entry.line),),
         f"{advice}. The log: {_command(row)}",
         host=host.host,
         node=host.node,
@@ -136,12 +129,14 @@ def _hit(host: Host, error: Repeated) -> Detection:
     )
 
 
-def _lines(error: Repeated) -> list[str]:
-    """Return the line itself, and others that the component says most often."""
-    lines = [error.entry.line, *(entry.line for entry in error.row.entries)]
-    if not error.is_obstacle:
-        lines = lines[:1]
-    return list(dict.fromkeys(lines))[:SHOWN]
+def _count(error: Repeated, read_at: float) -> str:
+    """Return how often which log has an error, of how long it was read, and when it was last."""
+    row = error.row
+    minutes = max(1, round((read_at - (row.since or read_at)) / 60))
+    text = f"{one_line(row.source, 300)} has it {error.entry.count} times in {minutes} minutes"
+    if error.last is None:
+        return text
+    return f"{text}, last at {error.last:%Y-%m-%dT%H:%M:%SZ}"
 
 
 def _proof(host: Host, row: ComponentErrors, line: str) -> EvidenceRef:
@@ -153,5 +148,5 @@ def _proof(host: Host, row: ComponentErrors, line: str) -> EvidenceRef:
 
 def _command(row: ComponentErrors) -> str:
     if row.source.startswith("/"):
-        return f"crictl logs --since 10m of the container {row.component}"
+        return f"crictl logs --since 10m $(crictl ps -q --name {row.component})"
     return f"journalctl -u {one_line(row.source, 80)} --since -10min"

@@ -56,7 +56,7 @@ def test_a_kubelet_that_is_refused(world):
     said, (finding,) = verdict(world, "KM529", "w1")
     assert (said, finding.severity, finding.component) == ("present", "warning", "kubelet")
     assert (finding.host, finding.node) == ("w1", "w1")
-    assert [proof.object for proof in finding.evidence] == ["kubelet.service"] * 2
+    assert [proof.object for proof in finding.evidence] == ["kubelet.service"]
     assert finding.evidence[0].text == " ".join(LEASE.split())
     assert "401" in finding.summary
     assert "journalctl -u kubelet.service" in finding.remedy
@@ -164,3 +164,28 @@ def test_each_log_that_was_not_read_is_named(world):
     assert "etcd: this folder has no log" in item.note
     assert "kube-scheduler: not all of it was read" in item.note
     assert "kube-apiserver" not in item.note
+
+
+@pytest.mark.parametrize(
+    ("since", "minutes"), [(NOW - 600, 10), (NOW - 400, 7), (NOW - 20, 1), (None, 1)]
+)
+def test_a_finding_names_count_window_log_and_line(world, since, minutes):
+    path = "/var/log/pods/kube-system_kube-scheduler-m1_0/kube-scheduler/0.log"
+    give(world, "m1", "kube-scheduler", path, LOCK, UNKNOWN, since=since)
+    _said, (finding,) = verdict(world, "KM118", "m1")
+    for part in (
+        f"{path} has it 60 times",
+        f"in {minutes} minutes",
+        "last at 2027-01-15T07:59:55Z",
+    ):
+        assert part in finding.summary
+    assert "error retrieving resource lock" in finding.summary
+    assert [proof.text for proof in finding.evidence] == [" ".join(LOCK.split())]
+    assert "$(crictl ps -q --name kube-scheduler)" in finding.remedy
+
+
+def test_a_line_of_a_unit_names_its_journal(world):
+    give(world, "w1", "kubelet", "kubelet.service", LEASE)
+    _said, (finding,) = verdict(world, "KM529", "w1")
+    assert "kubelet.service has it 60 times in 10 minutes" in finding.summary
+    assert "journalctl -u kubelet.service --since -10min" in finding.remedy
