@@ -14,6 +14,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.logs import (
 HEAD = 'E1126 18:00:00.000001       1 pod_workers.go:1301] "Error syncing pod, skipping" '
 KLOG = "E1126 18:00:00.000001    2252 controller.go:145] "
 LOGRUS = 'time="2026-11-26T18:00:00.123456789Z" level=error msg='
+ZAP = ("error", "dpanic", "panic", "fatal")
 STAMP = "2026-11-26T18:00:00.123456789Z"
 
 
@@ -247,6 +248,12 @@ def test_at_most_so_many_errors_are_kept_and_so_many_texts_are_folded():
         "2026-11-26T19:00:00.123456789+01:00 stderr P " + KLOG + "x",
         STAMP + " stderr F F1126 18:00:00.000001       1 x.go:1] x",
         STAMP + ' stderr F {"level":"warn","ts":"2026-11-26T18:00:00Z","msg":"x"}',
+        *(STAMP + f' stderr F {{"level":"{level}","msg":"x"}}' for level in ZAP),
+        *(
+            STAMP + f" stderr F 2020-05-26 14:05:31.201337 {level} | etcdserver: x"
+            for level in "WEC"
+        ),
+        STAMP + " stdout F " + KLOG + "x",
         STAMP + " stderr F 2020-05-26 14:05:31.201337 E | etcdserver: x",
         STAMP + ' stderr F {"ts":1580306777.04,"caller":"a.go:1","msg":"x","err":"y"}',
         STAMP + " stderr F W1126 18:00:00.000001       1 logging.go:59] [core] grpc: x",
@@ -285,6 +292,8 @@ def test_other_lines_are_none(line):
             "containerd",
         ),
         ("2026-11-26T18:00:00+0000 w1 cri-dockerd[7]: " + KLOG + "x", "cri-dockerd"),
+        ('2026-11-26T18:00:00+0000 w1 crio[7]: time="2026-11-26 1" level=fatal msg="x"', "crio"),
+        ('2026-11-26T18:00:00+0000 w1 crio[7]: time="2026-11-26 1" level=panic msg="x"', "crio"),
         ("2026-11-26T18:00:00+0000 w1 kubelet[234]: I1126 18:00:00.000001 1 a.go:1] x", None),
         ('2026-11-26T18:00:00+0000 w1 containerd[7]: time="x" level=warning msg="x"', None),
     ],
@@ -363,3 +372,24 @@ def test_long_lines_with_another_cause_at_their_end_are_kept_apart():
 def test_lines_that_differ_behind_what_is_compared_are_one():
     line = KLOG + "a " * repeated_lines.FOLDED_BYTES
     assert [row["count"] for row in counted(line + "b", line + "c")] == [2]
+
+
+def test_the_limits():
+    limits = (repeated_lines.MAX_FOLDS, repeated_lines.LONGEST, repeated_lines.SHOWN)
+    assert limits == (1500, 900, 12)
+
+
+def test_of_equal_errors_the_one_that_was_said_last_comes_first():
+    counter = repeated_lines.Counter()
+    for moment, text in ((1000.0, "late"), (900.0, "early")):
+        counter.add(moment, f"{KLOG}{text}".encode())
+    assert [row["last"] for row in counter.most_frequent()] == [1000.0, 900.0]
+    counter = repeated_lines.Counter()
+    for moment, text in ((900.0, "early"), (1000.0, "late")):
+        counter.add(moment, f"{KLOG}{text}".encode())
+    assert [row["last"] for row in counter.most_frequent()] == [1000.0, 900.0]
+
+
+def test_what_a_terminal_would_obey_is_a_space():
+    (row,) = counted(KLOG + "a\x1b[31mb\tc")
+    assert row["line"] == KLOG + "a [31mb c"

@@ -99,3 +99,12 @@ def test_a_key_of_several_lines_is_masked():
     (text,) = of_file([cri(text) for text in (HEAD, *key, ' > pod="x/y"')])
     assert "MIIEsecret" not in text
     assert text.endswith('pod="x/y"')
+
+
+def test_a_line_of_json_ends_a_value():
+    (text,) = of_file([cri(text) for text in (HEAD, REST[0], '{"ts":1.5,"msg":"x"}', REST[1])])
+    assert text.endswith('err="a: exit status 1"')
+
+
+def test_the_limits():
+    assert (wrapped_lines.MAX_LINES, wrapped_lines.MAX_SCANNED) == (40, 200)

@@ -53,6 +53,7 @@ def answer(monkeypatch, tmp_path):
         owner=None,
         earlier=True,
         units=("kubelet.service", "containerd.service", "etcd.service"),
+        **more,
     ):
         def run(argv, seconds, limit):
             assert argv[0] == "journalctl"
@@ -92,6 +93,7 @@ def answer(monkeypatch, tmp_path):
                 ]
             },
         }
+        data.update(more)
         context = base.Context({}, [], data)
         rows = repeated_errors.collect(context)["components"]
         return {row["component"]: row for row in rows}
@@ -316,3 +318,96 @@ def test_errors_of_several_lines_count_once(answer, log):
         assert (row["errors"], [entry["count"] for entry in row["entries"]]) == (2, [1, 1])
         lines = [entry["line"] for entry in row["entries"]]
         assert any("failed to list *v1.Node: nodes is forbidden" in line for line in lines)
+
+
+def test_the_limits():
+    limits = (repeated_errors.WINDOW, repeated_errors.SETTLE, repeated_errors.LOG_BYTES)
+    assert limits == (600, 120, 1024 * 1024)
+    assert (repeated_errors.JOURNAL_LINES, repeated_errors.JOURNAL_BYTES) == (6000, 1536 * 1024)
+
+
+@pytest.mark.parametrize(
+    ("unit", "identifier"),
+    [
+        ("containerd.service", "containerd"),
+        ("crio.service", "crio"),
+        ("docker.service", "dockerd"),
+        ("cri-docker.service", "cri-dockerd"),
+        ("cri-dockerd.service", "cri-dockerd"),
+    ],
+)
+def test_each_runtime_logs_by_the_name_of_its_program(answer, unit, identifier):
+    line = journal_line(5, identifier, KLOG + "x") + "\n"
+    units = [{"name": unit, "active_state": "active", "main_pid": 4}]
+    row = answer(line, runtime={"units": units})[identifier]
+    assert (row["source"], row["errors"]) == (unit, 1)
+
+
+def test_a_kubelet_without_a_process_is_not_read(answer):
+    assert "kubelet" not in answer(kubelet={"process": None, "unit": {"name": "kubelet.service"}})
+
+
+def test_a_unit_with_lines_needs_no_earlier_one(answer):
+    rows = answer(journal_line(5, "kubelet", KLOG + "x") + "\n", units=())
+    assert rows["kubelet"]["error"] is None
+
+
+def test_a_counter_that_left_errors_out_is_a_cut(answer, monkeypatch):
+    monkeypatch.setattr(repeated_errors.repeated_lines, "MAX_FOLDS", 1)
+    lines = [journal_line(5, "kubelet", KLOG + text) for text in ("a", "b")]
+    assert answer("\n".join(lines) + "\n")["kubelet"]["cut"]
+
+
+def test_a_journal_of_too_many_bytes_is_cut_at_its_last_whole_line(answer, monkeypatch):
+    lines = [journal_line(ago, "kubelet", KLOG + "a") for ago in (10, 100, 200)]
+    monkeypatch.setattr(repeated_errors, "JOURNAL_BYTES", len("\n".join(lines)) - 20)
+    row = answer("\n".join(lines) + "\n")["kubelet"]
+    assert row["cut"]
+    assert row["since"] == pytest.approx(time.time() - 100, abs=2)
+
+
+def test_the_folder_of_logs_is_that_of_the_kubelets_configuration(answer, tmp_path):
+    folder = tmp_path / "logs" / f"kube-system_kube-scheduler-m1_{UID}" / "kube-scheduler"
+    folder.mkdir(parents=True)
+    (folder / "0.log").write_text(f"{stamp(5)} stderr F {KLOG}a\n", encoding="utf-8")
+    kubelet = {"config": {"text": f"podLogsDir: {tmp_path / 'logs'}\n"}}
+    assert answer(kubelet=kubelet)["kube-scheduler"]["errors"] == 1
+
+
+def test_the_youngest_process_of_a_component_counts(answer, log):
+    log.write_text(f"{stamp(700)} stderr F {KLOG}a\n{stamp(5)} stderr F {KLOG}a\n", "utf-8")
+    process = {"component": "kube-scheduler", "static": True, "unit": None}
+    now = time.time()
+    processes = [{**process, "started_at": moment} for moment in (1.0, now - 100, 2.0)]
+    row = answer(instances={"processes": processes})["kube-scheduler"]
+    assert (row["started"], row["errors"]) == (now - 100, 0)
+
+
+def test_the_newest_line_of_a_log_is_quoted(answer, log):
+    texts = ('pod="a/old"', 'pod="a/new"')
+    lines = [
+        f"{stamp(ago)} stderr F {KLOG}{text}\n" for ago, text in zip((9, 5), texts, strict=True)
+    ]
+    log.write_text("".join(lines), encoding="utf-8")
+    (entry,) = answer()["kube-scheduler"]["entries"]
+    assert (entry["count"], entry["line"]) == (2, KLOG + texts[1])
+
+
+def test_the_limit_of_a_log_is_for_all_of_its_files(answer, log, monkeypatch):
+    line = f"{stamp(60)} stderr F {KLOG}a\n"
+    monkeypatch.setattr(repeated_errors, "LOG_BYTES", 3 * len(line) + 5)
+    log.write_text(line * 2, encoding="utf-8")
+    log.with_name("1.log.20261126-170000").write_text(line * 9, encoding="utf-8")
+    log.with_name("1.log.20261126-180000").write_text(line * 9, encoding="utf-8")
+    log.with_name("1.log.20261126-190000.tmp").write_text(line * 9, encoding="utf-8")
+    assert answer()["kube-scheduler"]["lines"] == 3
+    log.write_text(line * 9, encoding="utf-8")
+    assert answer()["kube-scheduler"]["lines"] == 3
+
+
+def test_the_newest_rotated_file_is_read(answer, log):
+    for name, count in (("20261126-170000", 5), ("20261126-180000", 2), ("20261126-190000.tmp", 7)):
+        text = f"{stamp(60)} stderr F {KLOG}a\n" * count
+        log.with_name(f"1.log.{name}").write_text(text, encoding="utf-8")
+    log.write_text(f"{stamp(5)} stderr F {KLOG}a\n", encoding="utf-8")
+    assert answer()["kube-scheduler"]["errors"] == 3
