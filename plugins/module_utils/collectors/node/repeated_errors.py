@@ -284,7 +284,7 @@ def _rotated(path, number):
     docker rotates the file that the log is a link to, and numbers from the newest one.
     """
     of_docker = os.path.realpath(path) + ".1"
-    if os.path.islink(path) and os.path.exists(of_docker):
+    if os.path.exists(of_docker):
         return of_docker
     folder = os.path.dirname(path)
     names = [

@@ -60,6 +60,7 @@ def answer(monkeypatch, tmp_path):
             if "-t" in argv:
                 return printed(argv[argv.index("-u") + 1] in units and "x", limit)
             if "--system" in argv:
+                collect.until = next(word for word in argv if word.startswith("--until=@"))
                 return printed(earlier and "x", limit)
             collect.argv = argv
             return printed(journal, limit)
@@ -411,3 +412,9 @@ def test_the_newest_rotated_file_is_read(answer, log):
         log.with_name(f"1.log.{name}").write_text(text, encoding="utf-8")
     log.write_text(f"{stamp(5)} stderr F {KLOG}a\n", encoding="utf-8")
     assert answer()["kube-scheduler"]["errors"] == 3
+
+
+def test_the_journal_has_to_reach_back_to_the_longest_window(answer):
+    now = time.time()
+    answer(started=now - 200)
+    assert int(answer.until.partition("@")[2]) == pytest.approx(now - repeated_errors.WINDOW, abs=2)

@@ -189,3 +189,10 @@ def test_a_line_of_a_unit_names_its_journal(world):
     _said, (finding,) = verdict(world, "KM529", "w1")
     assert "kubelet.service has it 60 times in 10 minutes" in finding.summary
     assert "journalctl -u kubelet.service --since -10min" in finding.remedy
+
+
+def test_a_component_that_may_run_unseen_is_unknown(world):
+    give(world, "m1", "etcd", "/var/log/pods/x")
+    assert verdict(world, "KM529", "m1") == ("not_applicable", [])
+    world.documents["m1"]["collectors"]["kubelet"] = {"status": "timeout", "data": None}
+    assert verdict(world, "KM529", "m1") == ("unknown", [])
