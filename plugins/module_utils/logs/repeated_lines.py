@@ -45,9 +45,10 @@ _DIFFERENCES = re.compile(
     rb'|://[^\s"]*'
     # names of pods of the runtime's metadata, and of older releases: ns/name, name_ns(uid)
     rb"|\bName:[^,}]{1,253}|\b[Pp]od [a-z0-9-]{1,63}/[a-z0-9.-]{1,253}"
-    rb"|(?<![\w.-])[a-z0-9][a-z0-9.-]{0,252}_[a-z0-9-]{1,63}(?=\()"
+    rb"|\b(?<![.-])[a-z0-9][a-z0-9.-]{0,252}_[a-z0-9-]{1,63}(?=\()"
     # lists of pods, and addresses of IPv6
-    rb"|\bpods=\[[^\]]*\]|\[[0-9a-f:.]{2,45}(?:%[\w.-]{1,16})?\]|\b[0-9a-f]{1,4}:[0-9a-f]{0,4}:[0-9a-f:.]*"
+    rb"|\bpods=\[[^\]]*\]|\[[0-9a-f:.]{2,45}(?:%[\w.-]{1,16})?\]"
+    rb"|\b[0-9a-f]{1,4}:[0-9a-f]{0,4}:[0-9a-f:.]*"
     # numbers, times, addresses, UIDs, hashes, durations of Go, names of pods of ReplicaSets
     rb"|\b[0-9a-f]{8,64}\b[\w.-]*"
     rb"|\b[a-f]*\d[\w.-]*(?:\xc2\xb5s)?|\d[\w.-]*(?:\xc2\xb5s)?"
@@ -65,7 +66,7 @@ _OBJECT = re.compile(
     rb'(?:\\*" +uid:\\*"[^"\\]{0,63}\\*" +namespace:\\*"([^"\\]{1,63}))?'
     rb'|\bsync \\*"([^"\\]{1,300})|\bPullImage \\*"([^"\\:@]{1,300})'
     rb'|\b[Pp]od (?:\\*"([^"\\]{1,300})\\*"|([a-z0-9-]{1,63}/[a-z0-9.-]{1,253}))'
-    rb"|(?<![\w.-])([a-z0-9][a-z0-9.-]{0,252})_([a-z0-9-]{1,63})\([0-9a-f]{4}"
+    rb"|\b(?<![.-])([a-z0-9][a-z0-9.-]{0,252})_([a-z0-9-]{1,63})\([0-9a-f]{4}"
 )
 # What a controller adds to a workload's name: of a ReplicaSet or a Job and 5 characters, or a
 # number of a StatefulSet.
