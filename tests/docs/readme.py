@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The README: its tables, and the report of the bundled example as a terminal shows it."""
+"""The README: its tables, and parts of the report of the bundled example (report.txt)."""
 
 from __future__ import annotations
 
@@ -17,10 +17,13 @@ from tests.docs.language import ENGLISH
 from tests.gate import machine, venvs
 
 EXAMPLE = "examples/two-leaders"
-# The command of the shown report; `tests.gate.stages.install` compares it with a real run.
+# `tests.gate.stages.install` compares the lines below this command with what `make audit` prints,
+# which judges the same example of a checkout. It runs the playbook of an installed collection too.
 INSTALLED = "~/.ansible/collections/ansible_collections/kubemend/remediation"
 COMMAND = f"ansible-playbook kubemend.remediation.replay -e kubemend_evidence={INSTALLED}/{EXAMPLE}"
-CONSEQUENCES = "  leads to:"  # the first finding and its fix stand before it
+FINDING = re.compile(r"(?:CRITICAL|WARNING|INFO) KM\d{3} ")
+# The first finding and its fix end before its consequences, else before an empty line.
+ENDS = ("  leads to:", "")
 # What differs from run to run.
 CHANGING = re.compile(
     r"\d{8}T\d{6}Z-[0-9a-f]{6}|\b[0-9.]+ s\b|20\d\d-\d\d-\d\d[T ][0-9:]+(?:Z| UTC)"
@@ -56,19 +59,21 @@ def _symptoms(symptoms, language) -> str:
 
 @functools.cache
 def _report() -> str:
-    """Return the first lines of the example's report and its last line, as `make audit` prints."""
+    """Return the example's report to the end of its first finding, and its last line."""
     with tempfile.TemporaryDirectory() as folder:
         _replay(Path(folder))
-        text = (Path(folder) / "report.txt").read_text(encoding="utf-8").replace(folder, "…")
-    return shortened(text)
+        return shortened((Path(folder) / "report.txt").read_text(encoding="utf-8"))
 
 
 def shortened(text: str) -> str:
     """Return the command and a part of a report, with … for what changes or is left out."""
     lines = [CHANGING.sub("…", line) for line in text.rstrip().splitlines()]
-    shown = lines[: lines.index(CONSEQUENCES)]
+    first = next((at for at, line in enumerate(lines) if FINDING.match(line)), None)
+    if first is None or "; report: " not in lines[-1]:
+        raise SystemExit("the report of the README's example has no finding, or no last line")
+    end = next(at for at in range(first, len(lines)) if lines[at] in ENDS)
     last = re.sub(r"report: .*", "report: …", lines[-1])
-    return "\n".join([f"$ {COMMAND}", "…", *shown, "…", last, "…"])
+    return "\n".join([f"$ {COMMAND}", "…", *lines[:end], "…", last, "…"])
 
 
 def _replay(folder: Path) -> None:

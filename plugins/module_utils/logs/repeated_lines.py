@@ -32,39 +32,66 @@ _HEAD = re.compile(
     rb"|[\d-]+ [\d:.]+ [WEC] \| )"
 )
 # What differs between lines about the same. Each branch begins with a literal or a word's start: a
-# branch that is tried at each byte costs ten times as much.
+# branch that is tried at each byte costs ten times as much. Groups are kept: the kind of object
+# that is listed, the code of an answer, and the key of what tells what is wrong in JSON.
 _DIFFERENCES = re.compile(
+    rb"(\*v\d\w{0,20}\.\w{1,80})|(\b(?:status|code)[ =:]{1,3}\d{3}\b)"
+    rb'|("(?:msg|error|err|reason)":")'
     # pod="ns/name", podUID="...", but not err="..." or msg="...", which tell what is wrong
-    rb'="(?<!err=")(?<!error=")(?<!msg=")(?<!message=")(?<!reason=")[^"]*"'
+    rb'|="(?<!err=")(?<!error=")(?<!msg=")(?<!message=")(?<!reason=")[^"]*"'
     # a name of one word in quotes, unless it is one of those that tell who refuses what
-    rb'|"(?<!err=")(?<!webhook ")(?<!User ")(?<!resource ")(?<!group ")[^"\s:]{1,253}"'
+    rb'|"(?<!err=")(?<!error=")(?<!webhook ")(?<!User ")(?<!resource ")(?<!group ")(?<!exec: ")'
+    rb'(?<!\A")(?<!msg=")(?<!message=")(?<!reason=")(?<!path ")[^"\s:,}\]][^"\s,]{0,252}"'
     rb'|://[^\s"]*'
+    # names of pods of the runtime's metadata, and of older releases: ns/name, name_ns(uid)
+    rb"|\bName:[^,}]{1,253}|\b[Pp]od [a-z0-9-]{1,63}/[a-z0-9.-]{1,253}"
+    rb"|\b(?<![.-])[a-z0-9][a-z0-9.-]{0,252}_[a-z0-9-]{1,63}(?=\()"
+    # lists of pods, and addresses of IPv6
+    rb"|\bpods=\[[^\]]*\]|\[[0-9a-f:.]{2,45}(?:%[\w.-]{1,16})?\]"
+    rb"|\b[0-9a-f]{1,4}:[0-9a-f]{0,4}:[0-9a-f:.]*"
     # numbers, times, addresses, UIDs, hashes, durations of Go, names of pods of ReplicaSets
-    rb"|\b[a-f]*\d[\w.-]*|\d[\w.-]*"
+    rb"|\b[0-9a-f]{8,64}\b[\w.-]*"
+    rb"|\b[a-f]*\d[\w.-]*(?:\xc2\xb5s)?|\d[\w.-]*(?:\xc2\xb5s)?"
     # what Kubernetes generates at the end of a name
-    rb"|-[bcdfghjklmnpqrstvwxz2456789]{5}(?![a-z0-9.-])"
+    rb"|(?:-[bcdfghjklmnpqrstvwxz2456789]{6,10})?-[bcdfghjklmnpqrstvwxz2456789]{5}(?![a-z0-9.-])"
 )
-FOLDED = b"#"
-# Who the line is about: of klog's fields and of the runtime's metadata.
-_POD = re.compile(
-    rb'\bpods?=\\*"([^"\\]{1,300})|\bPodSandboxMetadata\{Name:([^,}]{1,253})'
-    rb'|\bsync \\*"([^"\\]{1,300})'
+FOLDED = rb"\1\2\3#"
+# Which pod, object of a controller or image the line is about: of klog's fields, as text and as
+# JSON, of the runtime's metadata, and of messages.
+_OBJECT = re.compile(
+    rb'\bpods?\\*"?[=:]\[?\\*"([^"\\]{1,300})'
+    rb'|"pod\\*":\{\\*"name\\*":\\*"([^"\\]{1,253})(?:\\*",\\*"namespace\\*":\\*"([^"\\]{1,63}))?'
+    rb"|\bPodSandboxMetadata\{Name:([^,}]{1,253})(?:,Uid:[^,}]{0,63},Namespace:([^,}]{1,63}))?"
+    rb'|\bfor name:\\*"([^"\\]{1,253})'
+    rb'(?:\\*" +uid:\\*"[^"\\]{0,63}\\*" +namespace:\\*"([^"\\]{1,63}))?'
+    rb'|\bsync \\*"([^"\\]{1,300})|\bPullImage \\*"([^"\\:@]{1,300})'
+    rb'|\b[Pp]od (?:\\*"([^"\\]{1,300})\\*"|([a-z0-9-]{1,63}/[a-z0-9.-]{1,253}))'
+    rb"|\b(?<![.-])([a-z0-9][a-z0-9.-]{0,252})_([a-z0-9-]{1,63})\([0-9a-f]{4}"
 )
-MAX_PODS = 9  # that are counted, of one error
+# What a controller adds to a workload's name: of a ReplicaSet or a Job and 5 characters, or a
+# number of a StatefulSet.
+_GENERATED = re.compile(
+    rb"(?:-\d{1,10}|-[bcdfghjklmnpqrstvwxz2456789]{6,10})?"
+    rb"-(?:[bcdfghjklmnpqrstvwxz2456789]{5}|\d{1,10})\Z"
+)
+MAX_PODS = 9  # workloads that are counted, of one error
 MAX_FOLDS = 1500  # texts of one component that are folded; the rest differs in every line
-FOLDED_BYTES = 500  # of a line, by which it is compared
+FOLDED_BYTES = 2048  # of a line, by which it is compared: its end has the cause
+NAMED_BYTES = 4096  # of a line, in which the name of its object is looked for
 LONGEST = 900  # bytes of the line that is kept
-SHOWN = 8  # errors of one component, the most frequent ones
+SHOWN = 12  # errors of one component, the most frequent ones
+# What is said less often is no error that goes on.
+MINUTES, COUNT = 4, 5
 
 
 class Counter:
     """Counts the error lines of one component, newest first.
 
-    lines: how many; cut: whether some were left out, because each has a text of its own.
+    lines: how many.
     """
 
     def __init__(self):
-        self.lines, self.cut = 0, False
+        self.lines, self._is_full = 0, False
         self._texts, self._errors = {}, {}
 
     def add(self, moment, raw):
@@ -77,7 +104,7 @@ class Counter:
         key = self._texts.get(text)
         if key is None:
             if len(self._texts) >= MAX_FOLDS:
-                self.cut = True
+                self._is_full = True
                 return
             key = self._texts[text] = fold(text)
         error = self._errors.get(key)
@@ -87,8 +114,18 @@ class Counter:
 
     def most_frequent(self):
         """Return the rows of the most frequent errors, without secrets."""
-        errors = sorted(self._errors.values(), key=lambda error: (-error.count, -error.last))
-        return [error.row() for error in errors[:SHOWN]]
+        return [error.row() for error in self._sorted()[:SHOWN]]
+
+    @property
+    def cut(self):
+        """Tell whether errors that may go on were left out, as too many differ."""
+        return self._is_full or any(error.is_repeated for error in self._sorted()[SHOWN:])
+
+    def _sorted(self):
+        return sorted(
+            self._errors.values(),
+            key=lambda error: (not error.is_repeated, -error.count, -error.last),
+        )
 
 
 class _Error:
@@ -105,12 +142,20 @@ class _Error:
         self.first, self.last = min(self.first, moment), max(self.last, moment)
         self.minutes.add(int(moment // 60))
         if len(self.pods) < MAX_PODS:
-            name = _POD.search(raw)
+            name = _workload(raw)
             if name:
-                self.pods.add(next(filter(None, name.groups())))
+                self.pods.add(name)
+
+    @property
+    def is_repeated(self):
+        """Tell whether it was said often enough, and for long enough, to be one that goes on."""
+        return self.count >= COUNT and len(self.minutes) >= MINUTES
 
     def row(self):
-        """Return {count, minutes, first, last, pods, line}; line is the newest one."""
+        """Return {count, minutes, first, last, pods, line}; line is the newest one.
+
+        pods: of how many workloads the lines name pods; or how many images.
+        """
         raw = log_lines.Cleaner().clean(self.raw[: LONGEST + log_lines.BEYOND], False)
         line = log_lines.cut(raw, len(self.raw), LONGEST)
         return {
@@ -121,6 +166,15 @@ class _Error:
             "pods": len(self.pods),
             "line": "".join(char if char.isprintable() else " " for char in line),
         }
+
+
+def _workload(raw):
+    """Return the name of the workload whose pod a line is about, or None."""
+    match = _OBJECT.search(raw, 0, NAMED_BYTES)
+    if not match:
+        return None
+    name, *namespace = filter(None, match.groups())
+    return b"/".join([_GENERATED.sub(b"", name), *namespace])
 
 
 def fold(text):

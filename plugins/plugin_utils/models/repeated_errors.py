@@ -45,7 +45,7 @@ LONGEST, QUOTED = 2048, 120  # characters of a line that are read, and of its en
 QUIET_SECONDS, INTERVALS = 45, 3
 # An error without a known meaning is quoted where it is said nearly each minute.
 QUOTED_MINUTES, QUOTED_COUNT = 8, 20
-OBJECTS = 3  # pods or images of which the same error is the machine's, and not the workload's
+OBJECTS = 3  # workloads or images of which the same error is the machine's, and not theirs
 MACHINE = frozenset(("machine", "disk", "resources", "cgroup", "kernel", "runtime"))
 NETWORK = frozenset(("name", "refused", "unreachable", "timeout", "certificate"))
 # What passes by itself, or is an answer about one object.
@@ -54,7 +54,7 @@ PASSING = frozenset(("conflict", "invalid", "denied", "slow", "busy"))
 _CLIENT = (
     r"[Ff]ailed to (?:list|watch) \*|\bFailed to watch\b|[Ee]rror retrieving (?:resource|lease)"
     r" lock|[Ff]ailed to (?:update|renew|acquire|retrieve) (?:the )?(?:lock|lease)"
-    r"|error initially creating leader election record|Server rejected event|Unable to write event"
+    r"|error initially creating leader election record|Unable to write event"
 )
 # What each component's own work is. Without these texts a line may be about an object of users.
 _OWN: Mapping[str, re.Pattern[str]] = {
@@ -65,8 +65,8 @@ _OWN: Mapping[str, re.Pattern[str]] = {
             r" (?:node )?lease|failed to ensure node lease|[Ee]rror getting (?:the current )?node"
             r"|node \"[^\"]*\" not found|[Ff]ailed creating a mirror pod|[Ss]kipping pod"
             r" synchronization|[Cc]ontainer runtime (?:network|is down|status|sanity)|PLEG"
-            r"|[Gg]arbage collection failed|(?:ListPodSandbox|ListContainers|ListImages|Status"
-            r"|Version|ImageFsInfo) (?:with filter )?from (?:runtime|image) service failed"
+            r"|Container garbage collection failed|(?:ListPodSandbox|ListContainers|ListImages"
+            r"|Status|Version|ImageFsInfo) (?:with filter )?from (?:runtime|image) service failed"
             r"|Failed to make webhook|[Ff]ailed while requesting a signed certificate"
             r"|[Cc]annot create certificate signing request|Failed to delete cgroup"
         ),
@@ -94,6 +94,9 @@ _OTHERS = re.compile(
     r"|system container stats|cAdvisor|cadvisor|partial failures|Unable to read config path"
     r"|failed to get summary stats|could not find container|NotFound desc = an error occurred when"
     r"|[Pp]robe (?:failed|errored)|ExecSync|CrashLoopBackOff|ErrImagePull|ImagePullBackOff"
+    # an event of an object that went, a program or a setting that a container lacks, images in use
+    r"|Server rejected event|[Ii]mage garbage collection|start failed in pod|start failed:"
+    r"|container process: exec|container process caused:? \\*\"?exec"
     # API server: a client or a watch of one
     r"|required revision has been compacted|Unable to authenticate the request|TLS handshake error"
     r"|timeout or abort|Timeout or abort|http: Handler timeout|apiserver was unable to write"
@@ -113,7 +116,21 @@ _OTHERS = re.compile(
     r"|RemoveContainer|ContainerStatus"
 )
 # About one object, where nothing else is known of it.
-_OF_OBJECT = re.compile(r"\b[Ss]ync(?:ing)?\b|exceeded quota|[Vv]olume|PersistentVolume|[Ii]mage")
+_OF_OBJECT = re.compile(
+    r"\b[Ss]ync(?:ing)?\b|exceeded quota|[Vv]olume|PersistentVolume|[Ii]mage|\b[Pp]ods?\b"
+    r"|[Cc]ontainer\b(?! runtime| manager)|[Ss]andbox"
+)
+# Of a runtime: about one container, sandbox or image, also where only its id is named.
+_OF_CONTAINER = re.compile(
+    r"(?:Start|Create|Stop|Update)Container|RunPodSandbox|(?:Container|PodSandbox)Metadata"
+    r"|PullImage|\b(?:Exec|Attach|PortForward) for\b|/containers/|\b[0-9a-f]{64}\b"
+    r"|[Cc]ontainer creation|\b(?:start|create|creating|starting)(?: \w+)? (?:container|sandbox)\b"
+)
+# Each pod needs these programs of the runtime; others only pods of a RuntimeClass.
+_OF_EACH_POD = re.compile(
+    r"program (?:\S{1,200}/)?(?:runc|crun|conmon|containerd-shim(?:-runc-v\d)?) of "
+)
+_MIRROR_POD = re.compile(r"[Ff]ailed creating a mirror pod")
 _OF_RUNTIME = re.compile(r"rpc error: code = ")
 
 
@@ -167,11 +184,14 @@ def _weight(item: Repeated) -> tuple[bool, int]:
     return is_cause, item.entry.count
 
 
-def is_unread(row: ComponentErrors, read_at: float) -> bool:
-    """Tell whether too little of a component's log was read to tell what it repeats."""
+def gap(row: ComponentErrors) -> str:
+    """Return why a component's log was not read as a whole, or ""."""
     if row.error:
-        return True
-    return row.cut and row.since is not None and read_at - row.since < 60 * (MINUTES + 1)
+        return one_line(row.error, QUOTED)
+    begun = moment(row.since)
+    if row.cut and begun is not None:
+        return f"not all of it was read, from {begun:%H:%M:%SZ} on"
+    return "not all of it was read" if row.cut else ""
 
 
 def _goes_on(entry: RepeatedError, read_at: float, minutes: int, count: int) -> bool:
@@ -201,7 +221,7 @@ def _is_obstacle(component: str, entry: RepeatedError, answer: Answer) -> bool:
         return _is_of_runtime(entry, answer)
     work = _OWN.get(component)
     if work is not None and work.search(component_log.text(entry.line)):
-        return answer.kind not in PASSING
+        return answer.kind not in PASSING and not _is_of_one_pod(entry, answer)
     if component != "kubelet" or _OF_RUNTIME.search(entry.line):
         return False
     return answer.kind in MACHINE and _is_of_many(entry)
@@ -209,9 +229,22 @@ def _is_obstacle(component: str, entry: RepeatedError, answer: Answer) -> bool:
 
 def _is_of_runtime(entry: RepeatedError, answer: Answer) -> bool:
     """Tell whether an error is the runtime's, and not that of one image or one pod."""
+    if answer.kind == "runtime":
+        return entry.pods == 0 or _is_of_many(entry) or bool(_OF_EACH_POD.search(answer.clause))
     if answer.kind in MACHINE:
-        return entry.pods == 0 or _is_of_many(entry)
-    return answer.kind in NETWORK and entry.pods >= OBJECTS
+        is_of_object = entry.pods > 0 or _OF_CONTAINER.search(entry.line) is not None
+        return not is_of_object or _is_of_many(entry)
+    return answer.kind in NETWORK and _is_of_many(entry)
+
+
+def _is_of_one_pod(entry: RepeatedError, answer: Answer) -> bool:
+    """Tell whether a line of a component's own work is about one pod, and not about the node.
+
+    A mirror pod that is refused is the node's, unless its namespace does not exist.
+    """
+    if entry.pods == 0 or _is_of_many(entry):
+        return False
+    return answer.kind == "not_found" or _MIRROR_POD.search(entry.line) is None
 
 
 def _is_of_many(entry: RepeatedError) -> bool:
@@ -224,6 +257,14 @@ def _unclear(candidates: list[Repeated], read_at: float) -> Iterator[Repeated]:
         entry = item.entry
         if not _goes_on(entry, read_at, QUOTED_MINUTES, QUOTED_COUNT):
             continue
-        is_of_object = entry.pods > 0 or _OF_OBJECT.search(entry.line)
-        if item.answer is None and not is_of_object and not _OTHERS.search(entry.line):
+        if item.answer is None and not _is_of_object(item) and not _OTHERS.search(entry.line):
             yield item
+
+
+def _is_of_object(item: Repeated) -> bool:
+    """Tell whether a line without a known meaning is about an object of users."""
+    if item.entry.pods > 0 or _OF_CONTAINER.search(item.entry.line):
+        return True
+    work = _OWN.get(item.row.component)
+    text = component_log.text(item.entry.line)
+    return not (work and work.search(text)) and _OF_OBJECT.search(text) is not None

@@ -11,7 +11,7 @@ import os
 import time
 
 from ...logs import lines as log_lines
-from ...logs import repeated_lines
+from ...logs import repeated_lines, wrapped_lines
 from ...system import command, files, procfs, yaml_scalars
 from ..base import Absent, Denied
 from . import component_end, instances
@@ -38,9 +38,10 @@ def collect(context):
     A row is {component, source, error, started, since, lines, errors, cut, entries}.
 
     started: when the process started; since: from when on its lines count (SETTLE seconds after
-    the start); lines: how many were read; errors: how many of these count; cut: whether older or
-    further ones of the window were left out; entries: see repeated_lines. Times are seconds since
-    the epoch. error: why its log could not be read, else None.
+    the start, or where the log begins that was read); lines: how many were read; errors: how many
+    of these count; cut: whether older or further ones of the window were left out; entries: see
+    repeated_lines. Times are seconds since the epoch. error: why its log could not be read, else
+    None.
     """
     now = time.time()
     kubelet = context.data.get("kubelet") or {}
@@ -96,19 +97,47 @@ def _of_units(context, kubelet, now):
     if not units:
         return []
     named = [word for _dummy, row in units for word in ("-u", row.source)]
-    argv = ["journalctl", "--no-pager", "--all", "-q", "-r", "-o", "short-iso"]
     # the newest first, so that the limits cost the oldest
-    argv += ["-n", str(JOURNAL_LINES), f"--since=@{int(now) - WINDOW}", *named]
-    try:
-        text = command.run(argv, context.seconds(5), JOURNAL_BYTES)
-    except command.Silent:
-        text = ""
-    except command.CommandError as error:
-        text = ""
+    argv = ["--all", "-r", "-n", str(JOURNAL_LINES), f"--since=@{int(now) - WINDOW}", *named]
+    text, problem = _journal(context, 5, *argv)
+    if problem is None or isinstance(problem, command.Silent):
+        read_journal(dict(units), text.encode("utf-8", "replace"))
+        _note_gaps(context, units, text, now)
+    else:
         for _dummy, row in units:
-            row.error = files.one_line(str(error))
-    read_journal(dict(units), text.encode("utf-8", "replace"))
+            row.error = files.one_line(str(problem))
     return [row.record() for _dummy, row in units]
+
+
+def _journal(context, seconds, *arguments):
+    """Return (what journalctl prints, None), or ("", why it prints nothing)."""
+    argv = ["journalctl", "--no-pager", "-q", "-o", "short-iso", *arguments]
+    try:
+        return command.run(argv, context.seconds(seconds), JOURNAL_BYTES), None
+    except command.CommandError as error:
+        return "", error
+
+
+def _note_gaps(context, units, text, now):
+    """Note where the journal does not reach back to the window, and whose lines it has not at all.
+
+    A unit that says nothing is a quiet one only where the journal has an earlier line of it.
+    """
+    begun = min(row.since for _dummy, row in units)
+    for identifier, row in units:
+        if row.lines == 0 and row.since < now:
+            _text, problem = _journal(context, 2, "-n", "1", "-u", row.source, "-t", identifier)
+            row.error = problem and files.one_line(f"the journal has no line of it: {problem}")
+    _text, problem = _journal(context, 2, "--system", "-n", "1", f"--until=@{int(begun)}")
+    if problem is not None:
+        oldest = _moment(text.rstrip("\n").rpartition("\n")[2]) or now
+        for _dummy, row in units:
+            row.begin(oldest)
+
+
+def _moment(line):
+    """Return when a line of the journal was written, or None."""
+    return log_lines.seconds(line.partition(" ")[0])
 
 
 def _units(context, kubelet, now):
@@ -158,21 +187,26 @@ def read_journal(rows, data):
         last = data.rstrip(b"\n").rpartition(b"\n")[2]
         if len(data) >= JOURNAL_BYTES:  # the last line is cut off
             last = data.rpartition(b"\n")[0].rpartition(b"\n")[2]
-        oldest = log_lines.seconds(last.partition(b" ")[0].decode("latin-1"))
+        oldest = _moment(last.decode("latin-1"))
     for identifier, row in rows.items():
         row.lines = data.count(f" {identifier}[".encode("ascii"))
         row.begin(oldest)
+        # journald leaves out what a unit says too fast
+        row.cut = row.cut or f" messages from {row.source}".encode("ascii") in data
     for match in repeated_lines.IN_JOURNAL.finditer(data):
         row = rows.get(match.group(2).decode("latin-1"))
         if row:
-            row.add(log_lines.seconds(match.group(1).decode("latin-1")), match.group(3))
+            text = match.group(3)
+            if text.endswith(wrapped_lines.BEGIN):
+                text = wrapped_lines.joined(text, wrapped_lines.journal_texts(data, match))
+            row.add(_moment(match.group(1).decode("latin-1")), text)
 
 
 # -- static pods ----------------------------------------------------------------------------------
 
 
 def _of_static_pods(context, kubelet, now):
-    """Return the rows of the components whose static pods run and wrote within the window."""
+    """Return the rows of the components whose static pods run."""
     text = (kubelet.get("config") or {}).get("text") or ""
     root = yaml_scalars.top(text, "podLogsDir") or component_end.PODS
     started = _started(context.data.get("instances") or {})
@@ -181,10 +215,12 @@ def _of_static_pods(context, kubelet, now):
         if component not in started:
             continue
         number, path = component_end.newest(root, component, 0)
+        row = _Row(component, path or root, started[component], now)
         if path:
-            row = _Row(component, path, started[component], now)
-            read_log(row, path, number)
-            rows.append(row.record())
+            read_log(row, path, number, now)
+        else:
+            row.error = "this folder has no log of its static pod"
+        rows.append(row.record())
     return rows
 
 
@@ -198,26 +234,35 @@ def _started(answer):
     return started
 
 
-def read_log(row, path, number):
-    """Count the error lines of the end of a log, and of the file before it that was rotated."""
+def read_log(row, path, number, now):
+    """Count the error lines of the end of a log, and of the file before it that was rotated.
+
+    A component logs at its start. So a log that begins within the window is not all of it: files
+    before it were rotated and deleted or compressed.
+    """
     try:
         data, is_whole = _end(path, LOG_BYTES)
-        if is_whole:
-            earlier = _rotated(path, number)
-            if earlier:
-                before, is_whole = _end(earlier, LOG_BYTES - len(data))
-                data = before + data
+        earlier = is_whole and _rotated(path, number)
+        if earlier:
+            data = _end(earlier, LOG_BYTES - len(data))[0] + data
     except OSError as error:
         row.error = files.reason(error)
         return
     row.lines = data.count(b"\n")
-    if not is_whole:
-        piece = log_lines.written(data.partition(b"\n")[0])
-        row.begin(piece and piece[0])
+    row.begin(_first_moment(data) or now)
     for match in reversed(list(repeated_lines.IN_FILE.finditer(data))):
         piece = log_lines.written(match.group())
         if piece:
-            row.add(piece[0], piece[3])
+            text = piece[3]
+            if text.endswith(wrapped_lines.BEGIN):
+                text = wrapped_lines.joined(text, wrapped_lines.file_texts(data, match))
+            row.add(piece[0], text)
+
+
+def _first_moment(data):
+    """Return when the first line of a log was written, or None."""
+    piece = log_lines.written(data.partition(b"\n")[0])
+    return piece and piece[0]
 
 
 def _end(path, limit):
@@ -234,7 +279,13 @@ def _end(path, limit):
 
 
 def _rotated(path, number):
-    """Return the newest of the rotated files of this start of the container, or None."""
+    """Return the newest of the rotated files of this start of the container, or None.
+
+    docker rotates the file that the log is a link to, and numbers from the newest one.
+    """
+    of_docker = os.path.realpath(path) + ".1"
+    if os.path.exists(of_docker):
+        return of_docker
     folder = os.path.dirname(path)
     names = [
         name

@@ -17,11 +17,7 @@ from ...models.result import EvidenceRef, Missing
 from ..base import CheckResult, Detection, causes, node_check, not_applicable, unknown
 
 OF_NODE = ("kubelet", *RUNTIMES)
-SHOWN = 3  # lines that are quoted
-UNCLEAR = (
-    "see what the line names; where the component works, it is for the operator to know, and"
-    " nothing has to be done"
-)
+UNCLEAR = "look at what the line names; where the component works, nothing has to be done"
 # What keeps components of a machine from their work, on the machine itself.
 _OF_MACHINE = causes(
     "KM401",
@@ -55,7 +51,8 @@ _OF_CONTROL_PLANE = causes("KM115") | causes("KM107", "KM114", component="kube-a
 )
 def of_node(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM529: report an error that keeps a kubelet or a runtime from its work and goes on."""
-    yield from _results(host, document, OF_NODE, "neither its kubelet nor its runtime has a log")
+    nothing = "neither its kubelet nor its runtime runs as a unit of its own"
+    yield from _results(host, document, OF_NODE, ("kubelet", "runtime"), nothing)
 
 
 @node_check(
@@ -72,48 +69,58 @@ def of_node(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
 def of_control_plane(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM118: report an error that keeps a component from its work and goes on."""
     components = repeated_errors.CONTROL_PLANE
-    yield from _results(host, document, components, "no component of the control plane runs here")
+    nothing = "no component of the control plane runs here as a static pod or a unit of its own"
+    yield from _results(host, document, components, ("kubelet", "instances"), nothing)
 
 
 def _results(
-    host: Host, document: Mapping[str, Any], components: tuple[str, ...], nothing: str
+    host: Host,
+    document: Mapping[str, Any],
+    components: tuple[str, ...],
+    finders: tuple[str, ...],
+    nothing: str,
 ) -> Iterator[CheckResult]:
+    """Yield the result of some components.
+
+    finders: the collectors that tell which of them run, without which the log of one is not known
+    """
     missing = host.missing("repeated_errors")
     if missing:
         yield unknown(*missing)
         return
+    missing = tuple(item for finder in finders for item in host.missing(finder))
     read_at, rows = repeated_errors.rows(document)
     own_rows = [row for row in rows if row.component in components]
-    if not own_rows:
+    if not own_rows and not missing:
         yield not_applicable(nothing)
         return
-    hits = []
-    for row in own_rows:
-        error = repeated_errors.worst(row, read_at)
-        if error is not None:
-            hits.append(_hit(host, error))
-    unread = [row.component for row in own_rows if repeated_errors.is_unread(row, read_at)]
-    if not unread:
-        yield CheckResult(tuple(hits))
-        return
-    missing = (Missing(host.host, "repeated_errors", "timeout"),)
-    note = f"too little of the log was read: {', '.join(unread)}"
-    yield CheckResult(tuple(hits), missing, note=note)
+    errors = [repeated_errors.worst(row, read_at) for row in own_rows]
+    hits = tuple(_hit(host, error, read_at) for error in errors if error is not None)
+    yield CheckResult(hits, (*missing, *_missing(host, own_rows)), note=_note(own_rows))
 
 
-def _hit(host: Host, error: Repeated) -> Detection:
-    row, entry = error.row, error.entry
-    count = f"{entry.count} times in {entry.minutes} minutes"
-    if error.last is not None:
-        count += f", last at {error.last:%Y-%m-%dT%H:%M:%SZ}"
-    meaning, advice, severity = "an error", UNCLEAR, None
+def _missing(host: Host, rows: list[ComponentErrors]) -> tuple[Missing, ...]:
+    """Return the evidence that logs lack: all of one, or a part."""
+    statuses = ["error" if row.error else "timeout" for row in rows if repeated_errors.gap(row)]
+    return tuple(Missing(host.host, "repeated_errors", status) for status in sorted(set(statuses)))
+
+
+def _note(rows: list[ComponentErrors]) -> str:
+    """Return what is missing of which logs, or ""."""
+    gaps = ((row.component, repeated_errors.gap(row)) for row in rows)
+    return "; ".join(f"log of {component}: {gap}" for component, gap in gaps if gap)
+
+
+def _hit(host: Host, error: Repeated, read_at: float) -> Detection:
+    row = error.row
+    advice, severity, meaning = UNCLEAR, None, ""
     if not error.is_obstacle:
         severity = "info"
     if error.answer is not None:
-        meaning, advice = one_line(error.answer.clause, 300), error.answer.advice
+        meaning, advice = f"{one_line(error.answer.clause, 300)}: ", error.answer.advice
     return Detection(
-        f"{row.component} runs and repeats ({count}): {meaning}: {error.message}",
-        tuple(_proof(host, row, line) for line in _lines(error)),
+        f"{row.component} repeats an error: {_count(error, read_at)}: {meaning}{error.message}",
+        (_proof(host, row, error.entry.line),),
         f"{advice}. The log: {_command(row)}",
         host=host.host,
         node=host.node,
@@ -122,12 +129,14 @@ def _hit(host: Host, error: Repeated) -> Detection:
     )
 
 
-def _lines(error: Repeated) -> list[str]:
-    """Return the line itself, and others that the component says most often."""
-    lines = [error.entry.line, *(entry.line for entry in error.row.entries)]
-    if not error.is_obstacle:
-        lines = lines[:1]
-    return list(dict.fromkeys(lines))[:SHOWN]
+def _count(error: Repeated, read_at: float) -> str:
+    """Return how often which log has an error, of how long it was read, and when it was last."""
+    row = error.row
+    minutes = max(1, round((read_at - (row.since or read_at)) / 60))
+    text = f"{one_line(row.source, 300)} has it {error.entry.count} times in {minutes} minutes"
+    if error.last is None:
+        return text
+    return f"{text}, last at {error.last:%Y-%m-%dT%H:%M:%SZ}"
 
 
 def _proof(host: Host, row: ComponentErrors, line: str) -> EvidenceRef:
@@ -139,5 +148,5 @@ def _proof(host: Host, row: ComponentErrors, line: str) -> EvidenceRef:
 
 def _command(row: ComponentErrors) -> str:
     if row.source.startswith("/"):
-        return f"crictl logs --since 10m of the container {row.component}"
+        return f"crictl logs --since 10m $(crictl ps -q --name {row.component})"
     return f"journalctl -u {one_line(row.source, 80)} --since -10min"

@@ -13,7 +13,7 @@ class RepeatedError:
     """Lines of a log with the same text, but for numbers, ids and names of pods.
 
     minutes: in how many minutes of the clock there was one
-    pods: how many pods or other objects they name, as far as they were counted
+    pods: of how many workloads they name pods, or how many images; at most 9
     line: the newest of them
     """
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from ansible_collections.kubemend.remediation.plugins.module_utils.logs import repeated_lines
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers.node import (
     repeated_errors as evidence,
 )
@@ -315,18 +316,29 @@ def test_an_obstacle_comes_before_what_is_more_frequent():
 
 
 @pytest.mark.parametrize(
-    ("more", "is_unread"),
+    ("more", "words"),
     [
-        ({}, False),
-        ({"error": "denied"}, True),
-        ({"cut": True, "since": NOW - 200}, True),
-        ({"cut": True, "since": NOW - 400}, False),
-        ({"since": NOW - 20}, False),  # it was started a moment ago
+        ({}, ""),
+        ({"since": NOW - 20}, ""),  # it was started a moment ago
+        ({"error": "denied"}, "denied"),
+        ({"cut": True, "since": NOW - 200}, "not all of it was read, from 07:56:40Z on"),
+        # an error that is said each minute is not seen often enough in a part of the window
+        ({"cut": True, "since": NOW - 400}, "not all of it was read, from 07:53:20Z on"),
+        # further errors of the window were left out
+        ({"cut": True}, "not all of it was read, from 07:50:00Z on"),
+        ({"cut": True, "since": None}, "not all of it was read"),
     ],
 )
-def test_a_log_that_was_not_read_far_enough(more, is_unread):
+def test_a_log_that_was_not_read_as_a_whole(more, words):
     row = evidence.ComponentErrors(component="kubelet", **{"since": NOW - 600, **more})
-    assert repeated_errors.is_unread(row, NOW) == is_unread
+    assert repeated_errors.gap(row) == words
+
+
+def test_what_the_collector_keeps_is_what_may_go_on():
+    assert (repeated_lines.MINUTES, repeated_lines.COUNT) == (
+        repeated_errors.MINUTES,
+        repeated_errors.COUNT,
+    )
 
 
 @pytest.mark.parametrize(
@@ -359,3 +371,95 @@ def test_captures_of_a_real_cluster(capture, kinds):
         if error is not None
     } == kinds
     assert all(error.is_obstacle for error in errors.values() if error is not None)
+
+
+SYNC = HEAD + '"MountVolume.SetUp failed" err="something"'
+RUNTIME_LINE = 'time="2026-11-26T18:00:00Z" level=error msg="x" error="something"'
+
+
+@pytest.fixture
+def answer(monkeypatch):
+    """Return a function that lets each line have an answer of this kind."""
+
+    def give(kind):
+        found = repeated_errors.Answer(kind, "something is wrong", "see it")
+        monkeypatch.setattr(repeated_errors.error_answer, "read", lambda line, component: found)
+
+    return give
+
+
+def is_obstacle(component: str, line: str, pods: int) -> bool:
+    error = worst(component, entry(line, pods=pods))
+    return error is not None and error.is_obstacle
+
+
+@pytest.mark.parametrize("kind", ["machine", "disk", "resources", "cgroup", "kernel", "runtime"])
+def test_kinds_of_the_machine(answer, kind):
+    answer(kind)
+    assert is_obstacle("containerd", RUNTIME_LINE, 0)
+    assert not is_obstacle("containerd", RUNTIME_LINE, 1)
+    assert is_obstacle("kubelet", SYNC, 3)
+    assert not is_obstacle("kubelet", SYNC, 2)
+
+
+@pytest.mark.parametrize("kind", ["name", "refused", "unreachable", "timeout", "certificate"])
+def test_kinds_of_the_network(answer, kind):
+    answer(kind)
+    assert is_obstacle("containerd", RUNTIME_LINE, 3)
+    assert not is_obstacle("containerd", RUNTIME_LINE, 2)
+    assert not is_obstacle("containerd", RUNTIME_LINE, 0)
+    assert not is_obstacle("kubelet", SYNC, 3)
+    assert is_obstacle("kubelet", REFUSED, 0)
+
+
+@pytest.mark.parametrize("kind", ["conflict", "invalid", "denied", "slow", "busy"])
+def test_kinds_that_pass(answer, kind):
+    answer(kind)
+    for component, line in (("kubelet", REFUSED), ("containerd", RUNTIME_LINE)):
+        assert not is_obstacle(component, line, 0)
+        assert not is_obstacle(component, line, 3)
+
+
+def test_a_line_of_the_components_work_about_many_pods_is_its_own(answer):
+    answer("forbidden")
+    line = HEAD + '"PLEG: something" err="x"'
+    assert [is_obstacle("kubelet", line, pods) for pods in (0, 1, 2, 3)] == [
+        True,
+        False,
+        False,
+        True,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("ago", "count", "goes_on"), [(119, 6, True), (121, 6, False), (100, 6, True)]
+)
+def test_what_was_said_within_two_minutes_goes_on(ago, count, goes_on):
+    error = worst("kubelet", entry(count=count, last=NOW - ago))
+    assert (error is not None) == goes_on
+
+
+@pytest.mark.parametrize(
+    ("minutes", "count", "is_quoted"), [(8, 20, True), (7, 20, False), (8, 19, False)]
+)
+def test_an_unknown_error_is_quoted_from_so_many_on(minutes, count, is_quoted):
+    line = HEAD + '"Something new" err="of which nothing is known"'
+    error = worst("kubelet", entry(line, minutes=minutes, count=count))
+    assert (error is not None) == is_quoted
+
+
+def test_the_most_frequent_unknown_error_is_quoted():
+    lines = [HEAD + f'"Something {word}" err="nothing is known"' for word in ("new", "old")]
+    error = worst("kubelet", entry(lines[0], count=30), entry(lines[1], count=60))
+    assert error is not None
+    assert error.entry.line == lines[1]
+
+
+@pytest.mark.parametrize(("length", "is_whole"), [(240, True), (241, False)])
+def test_a_long_message_is_quoted_by_its_ends(length, is_whole):
+    message = "ab" * (length // 2) + "c" * (length % 2)
+    row = evidence.ComponentErrors(component="kubelet")
+    error = repeated_errors.Repeated(row, entry(HEAD + message), None, False)
+    assert (error.message == message) == is_whole
+    assert error.message.startswith(message[:120])
+    assert error.message.endswith(message[-120:])

@@ -56,7 +56,7 @@ def test_a_kubelet_that_is_refused(world):
     said, (finding,) = verdict(world, "KM529", "w1")
     assert (said, finding.severity, finding.component) == ("present", "warning", "kubelet")
     assert (finding.host, finding.node) == ("w1", "w1")
-    assert [proof.object for proof in finding.evidence] == ["kubelet.service"] * 2
+    assert [proof.object for proof in finding.evidence] == ["kubelet.service"]
     assert finding.evidence[0].text == " ".join(LEASE.split())
     assert "401" in finding.summary
     assert "journalctl -u kubelet.service" in finding.remedy
@@ -86,7 +86,10 @@ def test_components_without_errors(world):
         assert verdict(world, code, "m1") == ("clear", [])
 
 
-@pytest.mark.parametrize("more", [{"error": "denied"}, {"cut": True, "since": NOW - 60}])
+@pytest.mark.parametrize(
+    "more",
+    [{"error": "denied"}, {"cut": True, "since": NOW - 60}, {"cut": True, "since": NOW - 599}],
+)
 def test_a_log_that_was_not_read_is_unknown(world, more):
     give(world, "w1", "kubelet", "kubelet.service", **more)
     assert verdict(world, "KM529", "w1") == ("unknown", [])
@@ -122,3 +125,74 @@ def test_a_full_disk_of_the_node_explains_it(world):
     result = world.judge(faults=frozenset(("KM529", "KM521")))
     findings = {finding.code: finding for finding in result.findings}
     assert findings["KM529"].because == ("KM521",)
+
+
+def test_what_was_found_in_a_part_of_a_log_stands(world):
+    give(world, "w1", "kubelet", "kubelet.service", LEASE, cut=True, since=NOW - 400)
+    result = world.judge(faults=frozenset(("KM529",)))
+    (verdict,) = [item for item in result.verdicts if item.host == "w1"]
+    assert verdict.verdict == "present"
+    assert [finding.code for finding in result.findings] == ["KM529"]
+
+
+@pytest.mark.parametrize(
+    ("code", "collector", "expected"),
+    [
+        ("KM529", "kubelet", "unknown"),
+        ("KM529", "runtime", "unknown"),
+        ("KM529", "instances", "clear"),
+        ("KM118", "instances", "unknown"),
+        ("KM118", "kubelet", "unknown"),
+        ("KM118", "runtime", "clear"),
+    ],
+)
+def test_without_what_tells_which_components_run_it_is_unknown(world, code, collector, expected):
+    give(world, "m1", "kubelet", "kubelet.service")
+    give(world, "m1", "etcd", "/var/log/pods/x")
+    world.documents["m1"]["collectors"][collector] = {"status": "timeout", "data": None}
+    assert verdict(world, code, "m1") == (expected, [])
+
+
+def test_each_log_that_was_not_read_is_named(world):
+    give(world, "m1", "etcd", "/var/log/pods/x", error="this folder has no log of its static pod")
+    give(world, "m1", "kube-scheduler", "/var/log/pods/y", cut=True, since=NOW - 60)
+    give(world, "m1", "kube-apiserver", "/var/log/pods/z")
+    result = world.judge(faults=frozenset(("KM118",)))
+    (item,) = [item for item in result.verdicts if item.host == "m1"]
+    assert item.verdict == "unknown"
+    assert {missing.status for missing in item.missing} == {"error", "timeout"}
+    assert "etcd: this folder has no log" in item.note
+    assert "kube-scheduler: not all of it was read" in item.note
+    assert "kube-apiserver" not in item.note
+
+
+@pytest.mark.parametrize(
+    ("since", "minutes"), [(NOW - 600, 10), (NOW - 400, 7), (NOW - 20, 1), (None, 1)]
+)
+def test_a_finding_names_count_window_log_and_line(world, since, minutes):
+    path = "/var/log/pods/kube-system_kube-scheduler-m1_0/kube-scheduler/0.log"
+    give(world, "m1", "kube-scheduler", path, LOCK, UNKNOWN, since=since)
+    _said, (finding,) = verdict(world, "KM118", "m1")
+    for part in (
+        f"{path} has it 60 times",
+        f"in {minutes} minutes",
+        "last at 2027-01-15T07:59:55Z",
+    ):
+        assert part in finding.summary
+    assert "error retrieving resource lock" in finding.summary
+    assert [proof.text for proof in finding.evidence] == [" ".join(LOCK.split())]
+    assert "$(crictl ps -q --name kube-scheduler)" in finding.remedy
+
+
+def test_a_line_of_a_unit_names_its_journal(world):
+    give(world, "w1", "kubelet", "kubelet.service", LEASE)
+    _said, (finding,) = verdict(world, "KM529", "w1")
+    assert "kubelet.service has it 60 times in 10 minutes" in finding.summary
+    assert "journalctl -u kubelet.service --since -10min" in finding.remedy
+
+
+def test_a_component_that_may_run_unseen_is_unknown(world):
+    give(world, "m1", "etcd", "/var/log/pods/x")
+    assert verdict(world, "KM529", "m1") == ("not_applicable", [])
+    world.documents["m1"]["collectors"]["kubelet"] = {"status": "timeout", "data": None}
+    assert verdict(world, "KM529", "m1") == ("unknown", [])
