@@ -467,3 +467,301 @@ def test_the_exit_code_of_a_container_that_the_runtime_has_no_more(world):
     (one,) = found(world)
     assert (one.code, one.severity) == ("KM117", "warning")
     says(one.summary, "2 times", "before that: SIGKILL")
+
+
+def test_the_group_of_a_victim_counts_and_not_its_name(world):
+    """A pod of a user has a process of that name, and is killed with all others of its group."""
+    group = f"/kubepods/burstable/pod{'c' * 8}-0000-0000-0000-{'c' * 12}/{'d' * 64}"
+    killed_line = "m2 kernel: Memory cgroup out of memory: Killed process"
+    kernel = journal(
+        f"{CLOCK - 701:.1f} m2 kernel: oom-kill:constraint=CONSTRAINT_MEMCG,oom_memcg={group},"
+        f"task_memcg={group},task=sh,pid=8,uid=0",
+        f"{CLOCK - 701:.1f} {killed_line} 8 (sh)",
+        f"{CLOCK - 701:.1f} m2 kernel: Tasks in {group} are going to be killed due to"
+        " memory.oom.group set",
+        f"{CLOCK - 701:.1f} {killed_line} 9 (kube-scheduler)",
+    )
+    restarts(world, killed(137)["rows"], runtime=journal(made(695, 3)), kernel=kernel)
+    (one,) = found(world)
+    says(one.summary, "another process killed it")
+
+
+@pytest.mark.parametrize(
+    ("group", "age", "word"),
+    [
+        (f"/kubepods/pod{UID}/kata", 701, "OOM killer"),
+        (f"/kubepods/pod{UID}/kata", 712, "SIGKILL"),
+        (f"/kubepods/pod{UID}/{'d' * 64}", 701, "SIGKILL"),  # another container of the pod
+        (f"/kubepods/pod{'1' * 32}/kata", 701, "SIGKILL"),
+    ],
+)
+def test_the_group_of_the_pod_where_it_names_no_container(world, group, age, word):
+    kernel = journal(
+        f"{CLOCK - age:.1f} m2 kernel: oom-kill:constraint=CONSTRAINT_NONE,task_memcg={group},"
+        "task=kube-scheduler,pid=9,uid=0",
+        f"{CLOCK - age:.1f} m2 kernel: Out of memory: Killed process 9 (kube-scheduler)",
+    )
+    restarts(world, killed(137)["rows"], runtime=journal(made(695, 3)), kernel=kernel)
+    (one,) = found(world)
+    says(one.summary, word)
+    assert "only the name" not in one.summary
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "age", "word", "is_guess"),
+    [
+        (137, "Error", 701, "OOM killer", True),
+        (137, "OOMKilled", 701, "the machine had no memory left", False),
+        (137, "Error", 711, "SIGKILL", False),
+        (1, "Error", 701, "exited by itself", False),  # nothing killed it
+    ],
+)
+def test_a_name_alone_is_told_as_such(world, code, reason, age, word, is_guess):
+    kernel = f"{CLOCK - age:.1f} m2 kernel: Out of memory: Killed process 9 (kube-scheduler)"
+    rows = killed(code, reason=reason)["rows"]
+    restarts(world, rows, runtime=journal(made(695, 3)), kernel=journal(kernel))
+    (one,) = found(world)
+    says(one.summary, word)
+    assert ("only the name" in one.summary) is is_guess
+
+
+def back_off(age: float, seconds: str) -> str:
+    return (
+        f"{CLOCK - age:.1f} m2 kubelet[7]: E0115 08:00:00.000000       7 pod_workers.go:1324]"
+        ' "Error syncing pod, skipping" err="failed to \\"StartContainer\\" for'
+        f' \\"kube-scheduler\\" with CrashLoopBackOff: \\"back-off {seconds} restarting failed'
+        ' container=kube-scheduler pod=kube-scheduler-m2_kube-system(a)\\""'
+        ' pod="kube-system/kube-scheduler-m2"'
+    )
+
+
+@pytest.mark.parametrize(
+    ("age", "code"), [(3000, "KM117"), (711, "KM117"), (709, "KM114"), (650, "KM114")]
+)
+def test_an_old_back_off_is_over(world, age, code):
+    restarts(
+        world,
+        killed(137, reason="OOMKilled")["rows"],
+        runtime=journal(made(695, 3)),
+        kubelet=journal(back_off(age, "40s")),
+    )
+    assert [one.code for one in found(world)] == [code]
+
+
+def test_a_back_off_behind_a_later_restart_is_of_that(world):
+    rows = [
+        row(9000, 2, 900, exit_code=137, reason="OOMKilled"),
+        row(890, 3, 700, exit_code=0),
+        row(650, 4),
+    ]
+    restarts(
+        world,
+        rows,
+        runtime=journal(made(890, 3), made(650, 4)),
+        kubelet=journal(back_off(660, "40s")),
+    )
+    assert [one.code for one in found(world)] == ["KM117"]
+
+
+@pytest.mark.parametrize(
+    ("crashed", "code"), [(1190, "KM114"), (1210, "KM117")], ids=["of late", "over"]
+)
+def test_a_restart_by_an_operator_hides_no_crashes(world, crashed, code):
+    """SIGTERM of an operator ended it last, and three crashes did before."""
+    rows = [
+        row(crashed + 100, 4, crashed, exit_code=137, reason="OOMKilled"),
+        row(crashed - 10, 5, 300, exit_code=0),
+        row(295, 6),
+    ]
+    runtime = journal(
+        made(3000, 2),
+        stop(2030, 2),
+        made(2000, 3),
+        stop(crashed + 110, 3),
+        made(crashed + 100, 4),
+        made(crashed - 10, 5),
+        made(295, 6),
+    )
+    restarts(world, rows, runtime=runtime)
+    (one,) = found(world)
+    assert (one.code, one.severity) == (code, "warning")
+    says(one.summary, "OOM killer")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"level":"warn","msg":"server error","error":"the member has been permanently removed'
+        ' from the cluster"}',
+        "2027-01-15 08:00:00.201337 I | etcdserver: the data-dir used by this member must be"
+        " removed",
+    ],
+)
+@pytest.mark.parametrize("asked", [True, False])
+def test_an_etcd_whose_member_was_removed_ends_with_0(world, line, asked):
+    rows = [row(9000, 2, 700, ETCD, exit_code=0), row(695, 3, component=ETCD)]
+    restarts(world, rows, runtime=journal(made(695, 3, ETCD)))
+    if not asked:
+        restarts(world, None)
+        begin(world, ETCD, CLOCK - 695)
+    log(world, line, component=ETCD)
+    (one,) = found(world)
+    assert (one.code, one.component) == ("KM117", ETCD)
+    says(one.summary, "removed from the etcd cluster")
+    says(one.remedy, "etcdctl member")
+
+
+def test_only_etcd_has_members(world):
+    restarts(world, killed(0)["rows"], runtime=journal(made(695, 3)))
+    log(world, "the member has been permanently removed from the cluster")
+    assert not found(world)
+
+
+def test_a_component_whose_start_is_not_known_is_unknown_without_its_ends(world):
+    begin(world, SCHEDULER, 0.0)
+    world.documents["m2"]["collectors"]["component_restart"] = {"status": "error", "data": None}
+    assert verdict(world).verdict == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("age", "said"), [(100, "unknown"), (3400, "unknown"), (3590, "clear"), (4000, "clear")]
+)
+@pytest.mark.parametrize("rows", [None, []])
+def test_of_a_runtime_that_shows_no_container_it_is_unknown(world, rows, age, said):
+    restarts(world, rows)
+    begin(world, SCHEDULER, CLOCK - age)
+    assert verdict(world).verdict == said
+    assert not found(world)
+
+
+def test_starts_that_a_cut_journal_hides_are_told_as_not_known(world):
+    """The runtime has the starts 2 and 5 alone: 3 and 4 ended, and nothing tells why."""
+    rows = [row(9000, 2, 2000, exit_code=0), row(695, 5)]
+    restarts(world, rows, runtime=journal(made(695, 5), oldest=CLOCK - 2500))
+    (one,) = found(world)
+    says(one.summary, "why is not known", "the runtime has no more")
+    rows[1] = row(695, 3)
+    restarts(world, rows, runtime=journal(made(695, 3), oldest=CLOCK - 2500))
+    assert verdict(world).verdict == "clear"
+
+
+def test_starts_of_another_pod_are_no_gap(world):
+    rows = [row(9000, 0, 700, exit_code=0, pod_uid="1" * 32, sandbox="6" * 64), row(695, 7)]
+    restarts(world, rows, runtime=journal(made(695, 7)))
+    assert not found(world)
+
+
+def message(age: float, text: str, container: str = SCHEDULER) -> str:
+    return (
+        f"{CLOCK - age:.1f} m2 kubelet[7]: I0115 08:00:00.000000       7 kuberuntime_manager.go:1]"
+        f' "Message for Container of pod" containerName="{container}"'
+        ' containerStatusID={"Type":"containerd","ID":"x"} pod="kube-system/kube-scheduler-m2"'
+        f' containerMessage="Container {container} {text}, will be restarted"'
+    )
+
+
+@pytest.mark.parametrize(
+    ("container", "codes"), [(SCHEDULER, []), ("proxy", ["KM117"])], ids=["its own", "another"]
+)
+def test_a_kubelet_that_reads_another_definition(world, container, codes):
+    """A kubelet of another release makes each container anew, in its pod."""
+    restarts(
+        world,
+        killed(0)["rows"],
+        runtime=journal(stop(730, 2), made(695, 3)),
+        kubelet=journal(message(730, "definition changed", container)),
+    )
+    assert [one.code for one in found(world)] == codes
+    if not codes:
+        assert "definition" in verdict(world).note
+
+
+def probe(age: float, kind: str, output: str) -> str:
+    return (
+        f"{CLOCK - age:.1f} m2 kubelet[7]: I0115 08:00:00.000000       7 prober.go:107]"
+        f' "Probe failed" probeType="{kind}" pod="kube-system/kube-scheduler-m2" podUID="a"'
+        f' containerName="kube-scheduler" probeResult="failure" output="{output}"'
+    )
+
+
+def test_the_answer_to_another_probe_is_not_told(world):
+    lines = [probe(1200, "Startup", "statuscode: 500"), message(731, "failed liveness probe")]
+    runtime = journal(stop(730, 2), made(695, 3))
+    restarts(world, killed(137)["rows"], runtime=runtime, kubelet=journal(*lines))
+    (one,) = found(world)
+    says(one.summary, "its liveness probe failed")
+    assert "500" not in one.summary
+    lines = [probe(740, "Startup", "statuscode: 500"), message(731, "failed startup probe")]
+    restarts(world, killed(137)["rows"], runtime=runtime, kubelet=journal(*lines))
+    (one,) = found(world)
+    says(one.summary, "its startup probe failed", "statuscode: 500")
+
+
+def test_the_probe_of_the_container_before_is_not_told(world):
+    rows = [row(900, 2, 700, exit_code=137), row(695, 3)]
+    restarts(
+        world,
+        rows,
+        runtime=journal(stop(730, 2), made(695, 3)),
+        kubelet=journal(probe(905, "Startup", "statuscode: 500")),
+    )
+    assert all("500" not in one.summary for one in found(world))
+
+
+@pytest.mark.parametrize(
+    ("moved", "codes"), [(13, []), (179, []), (181, ["KM117"]), (-5, ["KM117"])]
+)
+def test_a_manifest_that_was_moved_away_and_back(world, moved, codes):
+    """It keeps the time of its last write."""
+    rows = killed(2)["rows"]
+    rows[1]["sandbox"] = "6" * 64
+    restarts(world, rows)
+    for file in world.data("m2", "manifests")["files"]:
+        file["ctime"] = rows[1]["created"] - moved
+    assert [one.code for one in found(world)] == codes
+
+
+def test_an_exit_shortly_behind_a_manifest_that_was_moved_in(world):
+    rows = [row(900, 0, 700, exit_code=1), row(695, 1)]
+    restarts(world, rows, runtime=journal(made(900, 0), made(695, 1)))
+    assert not found(world)
+
+
+def crio(age: float, attempt: int) -> str:
+    return (
+        f'{CLOCK - age:.3f} m2 crio[7]: time="x" level=info msg="Created container'
+        f' {identity(attempt)}: kube-system/kube-scheduler-m2/kube-scheduler" id=x'
+    )
+
+
+def test_starts_of_cri_o_have_no_number_and_are_of_the_same_pod(world):
+    """Its line of a start has none: the ones before the start that the runtime still has count."""
+    rows = [row(900, 4, 700, exit_code=137, reason="OOMKilled"), row(695, 5)]
+    runtime = journal(crio(3500, 2), crio(2000, 3), crio(900, 4), crio(695, 5))
+    restarts(world, rows, runtime=runtime)
+    (one,) = found(world)
+    assert (one.code, one.severity) == ("KM117", "warning")
+    says(one.summary, "4 times", "OOM killer")
+    assert "manifest" not in one.summary
+    restarts(world, [row(695, 0)], runtime=journal(crio(900, 4), crio(695, 0)))
+    assert not found(world)
+
+
+@pytest.mark.parametrize("component", [ETCD, SERVER])
+def test_a_silent_exit_2_of_one_that_handles_sigterm_is_not_known(world, component):
+    rows = [row(9000, 2, 700, component, exit_code=2), row(695, 3, component=component)]
+    restarts(world, rows, runtime=journal(made(695, 3, component)))
+    log(world, "I1126 quiet", component=component)
+    (one,) = found(world)
+    says(one.summary, "exit code 2", "why is not known")
+
+
+def test_one_that_is_down_now_was_not_restarted(world):
+    """The kubelet does not run, so that KM114 does not judge it."""
+    restarts(world, killed(137, reason="OOMKilled")["rows"], runtime=journal(made(695, 3)))
+    running = world.data("m2", "instances")["processes"]
+    running[:] = [one for one in running if one["component"] != SCHEDULER]
+    world.data("m2", "kubelet").update(process=None, unit={"active_state": "inactive"})
+    assert not found(world, "KM117")
+    assert verdict(world).verdict == "unknown"
+    assert f"{SCHEDULER} does not run at the moment" in verdict(world).note
