@@ -23,6 +23,7 @@ from ..evidence.answers.node.component_restart import (
     ComponentRestart,
     JournalLines,
 )
+from ..evidence.answers.node.kubelet import Kubelet
 from ..evidence.answers.node.system import System
 from ..parsers import component_log, restart_journal
 from ..parsers.restart_journal import KubeletEvent, OomKill, RuntimeEvent
@@ -39,6 +40,8 @@ FOLLOW_SECONDS = 300
 MANIFEST_SECONDS = 180  # from the change of a manifest to the start of its pod
 NEAR_SECONDS = 10  # between a line of the kernel and the end that it tells
 PROBE_SECONDS = 600  # before a stop, in which its probe failed
+# A kubelet of another release stops what it reads otherwise at once, a probe fails a few times.
+KUBELET_SECONDS = 60
 
 EXIT, LOCK, PROBE, OOM, KILLED = "exit", "lock", "probe", "oom", "killed"
 REMOVED = "removed"
@@ -161,6 +164,7 @@ class _Subject:
     answer: ComponentRestart
     clock: float
     booted: float
+    kubelet_started: float = 0.0
     runtime: list[RuntimeEvent] = field(default_factory=list)
     kubelet: list[KubeletEvent] = field(default_factory=list)
     kills: list[OomKill] = field(default_factory=list)
@@ -183,6 +187,7 @@ def of_host(document: Mapping[str, Any], plane: ControlPlane) -> dict[str, Resta
             answer,
             plane.clock,
             booted(document),
+            _kubelet_started(document),
             [event for event in events if event is not None],
             _kubelet_events(answer, use),
             kills,
@@ -202,6 +207,14 @@ def booted(document: Mapping[str, Any]) -> float:
     if system.clock is None or system.uptime_s is None:
         return 0.0
     return system.clock - system.uptime_s
+
+
+def _kubelet_started(document: Mapping[str, Any]) -> float:
+    """Return when the kubelet that runs was started, or 0 if that is not known."""
+    process = contract.answer(document, Kubelet).process
+    if process is None:
+        return 0.0
+    return process.started_at or 0.0
 
 
 def _kubelet_events(answer: ComponentRestart, use: FileUse) -> list[KubeletEvent]:
@@ -470,6 +483,8 @@ def _stopped(
     if _is_replaced(subject, container, following):
         return replace(end, kind=MANIFEST, at=stop.at, proof=proof)
     reasons = _reasons(subject, container, stop)
+    if not reasons and 0 <= stop.at - subject.kubelet_started < KUBELET_SECONDS:
+        return replace(end, unread=("kubelet",), proof=proof)
     if not reasons:
         return replace(end, kind=PROBE, proof=proof)
     last = reasons[-1]
@@ -494,6 +509,8 @@ def _removed(
     lines = _log_lines(subject, container.attempt)
     if subject.component != "etcd" or end.code not in (None, 0):
         return None
+    if end.code == 0 and subject.log.restart is None:
+        return replace(end, unread=("log",))
     if not any(map(component_log.says_removed, lines)):
         return None
     return replace(end, kind=REMOVED)

@@ -22,6 +22,7 @@ from ...parsers.component_log import Telling
 _BESIDE = {
     "runtime": "the runtime's journal",
     "kernel": "the kernel's journal",
+    "kubelet": "why the kubelet stopped it at its own start, which it logs from --v=2 on",
     "log": "its log",
     "containers": "the ended container, which the runtime has no more",
 }

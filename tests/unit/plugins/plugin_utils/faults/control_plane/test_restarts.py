@@ -765,3 +765,58 @@ def test_one_that_is_down_now_was_not_restarted(world):
     assert not found(world, "KM117")
     assert verdict(world).verdict == "unknown"
     assert f"{SCHEDULER} does not run at the moment" in verdict(world).note
+
+
+def test_an_etcd_that_ends_with_0_is_not_known_without_its_log(world):
+    rows = [row(9000, 2, 700, ETCD, exit_code=0), row(695, 3, component=ETCD)]
+    restarts(world, rows, runtime=journal(made(695, 3, ETCD)))
+    world.documents["m2"]["collectors"]["component_end"] = {"status": "timeout", "data": None}
+    (one,) = found(world, "KM117")
+    says(one.summary, "why is not known", "its log")
+    log(world, "I1126 quiet", component=ETCD)
+    assert not found(world)
+
+
+@pytest.mark.parametrize(
+    ("begun", "words"), [(731, "from --v=2 on"), (789, "from --v=2 on"), (791, "probe fails")]
+)
+def test_a_stop_at_the_start_of_a_kubelet_is_no_probes(world, begun, words):
+    """A kubelet of another release may read another definition, and --v=0 does not tell."""
+    world.data("m2", "kubelet")["process"]["started_at"] = CLOCK - begun
+    restarts(world, killed(0)["rows"], runtime=journal(stop(730, 2), made(695, 3)))
+    (one,) = found(world)
+    says(one.summary, words)
+
+
+@pytest.mark.parametrize(("age", "codes"), [(650, ["KM117"]), (550, [])])
+def test_only_a_short_time_excuses_exits_behind_a_manifest(world, age, codes):
+    world.manifest("m2", SCHEDULER, "--v=2", mtime=CLOCK - 1200)
+    rows = [row(9000, 2, 1200 - age, exit_code=1), row(1195 - age, 3)]
+    restarts(world, rows, runtime=journal(made(1195 - age, 3)))
+    for file in world.data("m2", "manifests")["files"]:
+        file["mtime"] = CLOCK - 1200
+    assert [one.code for one in found(world)] == codes
+
+
+@pytest.mark.parametrize(("later", "codes"), [(290, []), (310, ["KM117"])])
+def test_only_a_short_time_excuses_what_follows(world, later, codes):
+    rows = [
+        row(1200, 0, component=SERVER),
+        row(9000, 2, 1200 - later, exit_code=1),
+        row(1195 - later, 3),
+    ]
+    restarts(world, rows, runtime=journal(made(1195 - later, 3)))
+    log(world, LOST)
+    assert [one.code for one in found(world)] == codes
+
+
+@pytest.mark.parametrize(("age", "words"), [(1320, "liveness probe failed"), (1340, "or startup")])
+def test_a_probe_that_failed_long_before_is_not_why(world, age, words):
+    restarts(
+        world,
+        killed(137)["rows"],
+        runtime=journal(stop(730, 2), made(695, 3)),
+        kubelet=journal(probe(age, "Liveness", "statuscode: 503")),
+    )
+    (one,) = found(world)
+    says(one.summary, words)
