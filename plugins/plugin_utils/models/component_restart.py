@@ -272,9 +272,8 @@ def _ends(subject: _Subject) -> list[End]:
 
 def _is_gap(container: _Container, following: _Container) -> bool:
     """Tell whether starts of one pod are missing between two that are known."""
-    if _of_another_pod(container, following) or container.attempt < 0:
-        return False
-    return following.attempt - container.attempt > 1
+    is_one_pod = not _of_another_pod(container, following)
+    return is_one_pod and following.attempt - container.attempt > 1
 
 
 def _unseen(subject: _Subject, following: _Container) -> End:
@@ -482,7 +481,14 @@ def _stopped(
         return replace(end, kind=TERMINATED, proof=proof)
     if _is_replaced(subject, container, following):
         return replace(end, kind=MANIFEST, at=stop.at, proof=proof)
-    reasons = _reasons(subject, container, stop)
+    return _stopped_by_kubelet(subject, stop, _reasons(subject, container, stop), end)
+
+
+def _stopped_by_kubelet(
+    subject: _Subject, stop: RuntimeEvent, reasons: list[KubeletEvent], end: End
+) -> End:
+    """Return the end of a container that the kubelet stopped, and whose pod stayed."""
+    proof = ("runtime", stop.text)
     if not reasons and 0 <= stop.at - subject.kubelet_started < KUBELET_SECONDS:
         return replace(end, unread=("kubelet",), proof=proof)
     if not reasons:
@@ -507,7 +513,7 @@ def _removed(
 ) -> End | None:
     """Return the end of an etcd whose member was removed: it exits as if that were intended."""
     lines = _log_lines(subject, container.attempt)
-    if subject.component != "etcd" or end.code not in (None, 0):
+    if subject.component != "etcd" or end.code not in (None, 0, 1):
         return None
     if end.code == 0 and subject.log.restart is None:
         return replace(end, unread=("log",))

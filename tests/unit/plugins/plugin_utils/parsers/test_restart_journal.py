@@ -235,3 +235,13 @@ def test_what_a_kubelet_logs_of_a_container(line, expected):
 def test_what_the_kernel_logs_of_its_oom_killer(lines, expected):
     kills = restart_journal.oom_kills([KERNEL + line for line in lines])
     assert [(kill.name, kill.within, kill.of_group) for kill in kills] == expected
+
+
+@pytest.mark.parametrize(("seconds", "within"), [(59, "/pods/ab"), (61, "")])
+def test_a_limit_that_was_reached_long_before_is_of_another_victim(seconds, within):
+    lines = [
+        f"{AT} m1 kernel: oom-kill:constraint=CONSTRAINT_NONE,task_memcg=/pods/ab,task=etcd,pid=7",
+        f"{AT + seconds} m1 kernel: Out of memory: Killed process 8 (etcd) total-vm:1kB",
+    ]
+    (kill,) = restart_journal.oom_kills(lines)
+    assert kill.within == within

@@ -241,6 +241,7 @@ def test_sigkill_of_another_process(world):
         ({"runtime": journal()}, "runtime"),  # it logs no start either
         ({"runtime": journal(made(695, 3)), "kernel": journal(error="late")}, "kernel"),
         ({"runtime": journal(made(695, 3), oldest=CLOCK - 699)}, "runtime"),
+        ({"runtime": journal(made(695, 3), oldest=CLOCK - 810)}, "runtime"),
     ],
 )
 def test_who_killed_it_is_unknown_where_a_journal_is_missing(world, more, word):
@@ -487,19 +488,21 @@ def test_the_group_of_a_victim_counts_and_not_its_name(world):
 
 
 @pytest.mark.parametrize(
-    ("group", "age", "word"),
+    ("group", "age", "name", "word"),
     [
-        (f"/kubepods/pod{UID}/kata", 701, "OOM killer"),
-        (f"/kubepods/pod{UID}/kata", 712, "SIGKILL"),
-        (f"/kubepods/pod{UID}/{'d' * 64}", 701, "SIGKILL"),  # another container of the pod
-        (f"/kubepods/pod{'1' * 32}/kata", 701, "SIGKILL"),
+        (f"/kubepods/pod{UID}/kata", 701, SCHEDULER, "kernel's OOM killer ended it"),
+        (f"/kubepods/pod{UID}/kata", 712, SCHEDULER, "another process"),
+        (f"/kubepods/pod{UID}/kata", 701, "sh", "another process"),
+        # another container of the pod
+        (f"/kubepods/pod{UID}/{'d' * 64}", 701, SCHEDULER, "another process"),
+        (f"/kubepods/pod{'1' * 32}/kata", 701, SCHEDULER, "another process"),
     ],
 )
-def test_the_group_of_the_pod_where_it_names_no_container(world, group, age, word):
+def test_the_group_of_the_pod_where_it_names_no_container(world, group, age, name, word):
     kernel = journal(
         f"{CLOCK - age:.1f} m2 kernel: oom-kill:constraint=CONSTRAINT_NONE,task_memcg={group},"
-        "task=kube-scheduler,pid=9,uid=0",
-        f"{CLOCK - age:.1f} m2 kernel: Out of memory: Killed process 9 (kube-scheduler)",
+        f"task={name},pid=9,uid=0",
+        f"{CLOCK - age:.1f} m2 kernel: Out of memory: Killed process 9 ({name})",
     )
     restarts(world, killed(137)["rows"], runtime=journal(made(695, 3)), kernel=kernel)
     (one,) = found(world)
@@ -512,6 +515,7 @@ def test_the_group_of_the_pod_where_it_names_no_container(world, group, age, wor
     [
         (137, "Error", 701, "OOM killer", True),
         (137, "OOMKilled", 701, "the machine had no memory left", False),
+        (1, "OOMKilled", 701, "the machine had no memory left", False),
         (137, "Error", 711, "SIGKILL", False),
         (1, "Error", 701, "exited by itself", False),  # nothing killed it
     ],
@@ -523,6 +527,38 @@ def test_a_name_alone_is_told_as_such(world, code, reason, age, word, is_guess):
     (one,) = found(world)
     says(one.summary, word)
     assert ("only the name" in one.summary) is is_guess
+
+
+def test_a_long_name_is_cut_by_the_kernel(world):
+    kernel = f"{CLOCK - 701:.1f} m2 kernel: Out of memory: Killed process 9 (kube-controller)"
+    rows = [row(9000, 2, 700, MANAGER, exit_code=137), row(695, 3, component=MANAGER)]
+    restarts(world, rows, runtime=journal(made(695, 3, MANAGER)), kernel=journal(kernel))
+    (one,) = found(world)
+    says(one.summary, "only the name")
+
+
+@pytest.mark.parametrize(("group", "is_told"), [("", True), ("/kubepods/poda/kata", False)])
+def test_a_container_that_the_runtime_has_no_more_may_be_a_victim(world, group, is_told):
+    """Its exit code is not known then."""
+    kernel = [f"{CLOCK - 697:.1f} m2 kernel: Out of memory: Killed process 9 (kube-scheduler)"]
+    if group:
+        limit = f"oom-kill:constraint=CONSTRAINT_NONE,task_memcg={group},task=kube-scheduler,pid=9"
+        kernel.insert(0, f"{CLOCK - 697:.1f} m2 kernel: {limit}")
+    runtime = journal(made(9000, 2), made(695, 3))
+    restarts(world, [row(695, 3)], runtime=runtime, kernel=journal(*kernel))
+    (one,) = found(world)
+    assert ("OOM killer ended it" in one.summary) is is_told
+
+
+def test_a_container_of_a_pod_that_is_not_known_is_no_victim_of_another(world):
+    kernel = (
+        f"{CLOCK - 697:.1f} m2 kernel: oom-kill:constraint=CONSTRAINT_NONE,"
+        "task_memcg=/kubepods/poda/kata,task=kube-scheduler,pid=9",
+        f"{CLOCK - 697:.1f} m2 kernel: Out of memory: Killed process 9 (kube-scheduler)",
+    )
+    runtime = journal(crio(900, 4), crio(695, 0))
+    restarts(world, [row(695, 0)], runtime=runtime, kernel=journal(*kernel))
+    assert "OOM" not in verdict(world).note
 
 
 def back_off(age: float, seconds: str) -> str:
@@ -607,14 +643,36 @@ def test_an_etcd_whose_member_was_removed_ends_with_0(world, line, asked):
     log(world, line, component=ETCD)
     (one,) = found(world)
     assert (one.code, one.component) == ("KM117", ETCD)
-    says(one.summary, "removed from the etcd cluster")
+    says(one.summary, "removed from the etcd cluster, and it exited")
+    assert [proof.path for proof in one.evidence] == [PATH]
     says(one.remedy, "etcdctl member")
+
+
+@pytest.mark.parametrize(("code", "word"), [(1, "removed"), (137, "SIGKILL")])
+def test_a_removed_etcd_that_ends_with_another_code(world, code, word):
+    rows = [row(9000, 2, 700, ETCD, exit_code=code), row(695, 3, component=ETCD)]
+    restarts(world, rows, runtime=journal(made(695, 3, ETCD)))
+    log(world, "the member has been permanently removed from the cluster", component=ETCD)
+    (one,) = found(world)
+    says(one.summary, word)
+
+
+def test_a_removed_etcd_of_which_only_the_log_is_left(world):
+    rows = [row(695, 3, component=ETCD)]
+    restarts(world, rows, runtime=journal(made(9000, 2, ETCD), made(695, 3, ETCD)))
+    log(world, "the member has been permanently removed from the cluster", component=ETCD)
+    (one,) = found(world)
+    says(one.summary, "removed")
 
 
 def test_only_etcd_has_members(world):
     restarts(world, killed(0)["rows"], runtime=journal(made(695, 3)))
     log(world, "the member has been permanently removed from the cluster")
     assert not found(world)
+    restarts(world, None)
+    begin(world, SCHEDULER, CLOCK - 695)
+    (one,) = found(world)
+    says(one.summary, "why is not known")
 
 
 def test_a_component_whose_start_is_not_known_is_unknown_without_its_ends(world):
@@ -634,10 +692,33 @@ def test_of_a_runtime_that_shows_no_container_it_is_unknown(world, rows, age, sa
     assert not found(world)
 
 
+def test_a_process_without_a_manifest_is_not_judged(world):
+    restarts(world, [])
+    begin(world, SCHEDULER, CLOCK - 100)
+    files = world.data("m2", "manifests")["files"]
+    files[:] = [file for file in files if file["name"] != "kube-scheduler.yaml"]
+    assert verdict(world).verdict == "clear"
+
+
+def test_a_process_that_is_no_static_pod_is_not_judged(world):
+    restarts(world, [])
+    begin(world, SCHEDULER, CLOCK - 100)
+    for process in world.data("m2", "instances")["processes"]:
+        if process["component"] == SCHEDULER:
+            process["static"] = False
+    assert verdict(world).verdict == "clear"
+
+
+def test_a_journal_that_reaches_back_far_enough(world):
+    restarts(world, killed(137)["rows"], runtime=journal(made(695, 3), oldest=CLOCK - 830))
+    (one,) = found(world)
+    says(one.summary, "another process killed it")
+
+
 def test_starts_that_a_cut_journal_hides_are_told_as_not_known(world):
-    """The runtime has the starts 2 and 5 alone: 3 and 4 ended, and nothing tells why."""
-    rows = [row(9000, 2, 2000, exit_code=0), row(695, 5)]
-    restarts(world, rows, runtime=journal(made(695, 5), oldest=CLOCK - 2500))
+    """The runtime has the starts 2 and 4 alone: 3 ended, and nothing tells why."""
+    rows = [row(9000, 2, 2000, exit_code=0), row(695, 4)]
+    restarts(world, rows, runtime=journal(made(695, 4), oldest=CLOCK - 2500))
     (one,) = found(world)
     says(one.summary, "why is not known", "the runtime has no more")
     rows[1] = row(695, 3)
@@ -649,6 +730,7 @@ def test_starts_of_another_pod_are_no_gap(world):
     rows = [row(9000, 0, 700, exit_code=0, pod_uid="1" * 32, sandbox="6" * 64), row(695, 7)]
     restarts(world, rows, runtime=journal(made(695, 7)))
     assert not found(world)
+    assert "not known" not in verdict(world).note
 
 
 def message(age: float, text: str, container: str = SCHEDULER) -> str:
@@ -743,8 +825,39 @@ def test_starts_of_cri_o_have_no_number_and_are_of_the_same_pod(world):
     assert (one.code, one.severity) == ("KM117", "warning")
     says(one.summary, "4 times", "OOM killer")
     assert "manifest" not in one.summary
+    assert "sandbox" not in one.summary
     restarts(world, [row(695, 0)], runtime=journal(crio(900, 4), crio(695, 0)))
     assert not found(world)
+
+
+def crio_stop(age: float, attempt: int) -> str:
+    return (
+        f'{CLOCK - age:.3f} m2 crio[7]: time="x" level=info msg="Stopping container:'
+        f' {identity(attempt)} (timeout: 30s)" id=x'
+    )
+
+
+def test_the_log_of_a_start_of_cri_o_is_found_by_its_number(world):
+    restarts(world, [row(695, 5)], runtime=journal(crio(3900, 4), crio(695, 5)))
+    log(world, LOST, restart=4)
+    (one,) = found(world)
+    says(one.summary, "could not renew its lock")
+
+
+@pytest.mark.parametrize("time", ["mtime", "ctime"])
+def test_a_stop_by_cri_o_within_a_pod_is_no_manifests(world, time):
+    runtime = journal(crio(3900, 4), crio_stop(700, 4), crio(695, 5))
+    restarts(world, [row(695, 5)], runtime=runtime)
+    for file in world.data("m2", "manifests")["files"]:
+        file[time] = CLOCK - 705
+    (one,) = found(world)
+    says(one.summary, "probe fails")
+    runtime = journal(crio(3900, 4), crio_stop(700, 4), crio(695, 0))
+    restarts(world, [row(695, 0)], runtime=runtime)
+    for file in world.data("m2", "manifests")["files"]:
+        file[time] = CLOCK - 705
+    assert not found(world)
+    assert "probe" not in verdict(world).note
 
 
 @pytest.mark.parametrize("component", [ETCD, SERVER])
@@ -810,6 +923,20 @@ def test_only_a_short_time_excuses_what_follows(world, later, codes):
     assert [one.code for one in found(world)] == codes
 
 
+@pytest.mark.parametrize(
+    ("age", "words"), [(729.5, "liveness probe failed"), (728.5, "or startup")]
+)
+def test_a_probe_of_the_next_container_is_not_why(world, age, words):
+    restarts(
+        world,
+        killed(137)["rows"],
+        runtime=journal(stop(730, 2), made(695, 3)),
+        kubelet=journal(probe(age, "Liveness", "statuscode: 503")),
+    )
+    (one,) = found(world)
+    says(one.summary, words)
+
+
 @pytest.mark.parametrize(("age", "words"), [(1320, "liveness probe failed"), (1340, "or startup")])
 def test_a_probe_that_failed_long_before_is_not_why(world, age, words):
     restarts(
@@ -820,3 +947,33 @@ def test_a_probe_that_failed_long_before_is_not_why(world, age, words):
     )
     (one,) = found(world)
     says(one.summary, words)
+
+
+def test_one_that_was_stopped_and_is_down_did_not_end_by_its_last_crash(world):
+    rows = [row(900, 2, 700, exit_code=137, reason="OOMKilled"), row(690, 3, 600, exit_code=0)]
+    restarts(world, rows, runtime=journal(made(900, 2), made(690, 3)))
+    running = world.data("m2", "instances")["processes"]
+    running[:] = [one for one in running if one["component"] != SCHEDULER]
+    log(world, "I1125 quiet", restart=3, running=False)
+    (one,) = found(world)
+    assert (one.code, one.severity) == ("KM114", "critical")
+    assert "OOM" not in one.summary
+
+
+@pytest.mark.parametrize("lines", [[], [REFUSED]])
+def test_one_that_is_down_without_a_log_is_told_with_its_end(world, lines):
+    restarts(world, [row(60, 2, 50, exit_code=137, reason="OOMKilled")])
+    running = world.data("m2", "instances")["processes"]
+    running[:] = [one for one in running if one["component"] != SCHEDULER]
+    log(world, *lines)
+    (one,) = found(world)
+    says(one.summary, "OOM killer", "does not stay up" if lines else "does not start")
+
+
+def test_one_that_is_alive_by_chance_is_told_with_its_end(world):
+    rows = [row(40, 2, 35, exit_code=137, reason="OOMKilled"), row(30, 3)]
+    restarts(world, rows, runtime=journal(made(40, 2), made(30, 3)))
+    log(world, REFUSED, first=CLOCK - 40, last=CLOCK - 35)
+    (one,) = found(world)
+    assert (one.code, one.severity) == ("KM114", "critical")
+    says(one.summary, "ends again and again", "OOM killer")

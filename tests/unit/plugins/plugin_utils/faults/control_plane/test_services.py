@@ -338,6 +338,7 @@ HOLD_OFF = "systemd[1]: etcd.service holdoff time over, scheduling restart."
     ("texts", "ages", "restarts", "severity"),
     [
         ((EXPIRED, AGAIN), (300, 100), 2, None),  # systemd 235 to 242 logs both of one restart
+        ((EXPIRED, AGAIN), (300, 100), 9, None),
         ((EXPIRED, AGAIN), (1500, 800, 700), 3, "warning"),
         ((HOLD_OFF,), (300, 100), None, None),
         ((HOLD_OFF,), (1500, 800, 700), None, "warning"),  # systemd 219
