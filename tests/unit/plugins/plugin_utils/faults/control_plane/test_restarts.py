@@ -891,7 +891,13 @@ def test_an_etcd_that_ends_with_0_is_not_known_without_its_log(world):
 
 
 @pytest.mark.parametrize(
-    ("begun", "words"), [(731, "from --v=2 on"), (789, "from --v=2 on"), (791, "probe fails")]
+    ("begun", "words"),
+    [
+        (731, "from --v=2 on"),
+        (789, "from --v=2 on"),
+        (791, "probe fails"),
+        (500, "probe fails"),  # it was started again behind the stop
+    ],
 )
 def test_a_stop_at_the_start_of_a_kubelet_is_no_probes(world, begun, words):
     """A kubelet of another release may read another definition, and --v=0 does not tell."""
