@@ -648,7 +648,7 @@ def test_an_etcd_whose_member_was_removed_ends_with_0(world, line, asked):
     says(one.remedy, "etcdctl member")
 
 
-@pytest.mark.parametrize(("code", "word"), [(1, "removed"), (137, "SIGKILL")])
+@pytest.mark.parametrize(("code", "word"), [(1, "etcd cluster, and it exited"), (137, "SIGKILL")])
 def test_a_removed_etcd_that_ends_with_another_code(world, code, word):
     rows = [row(9000, 2, 700, ETCD, exit_code=code), row(695, 3, component=ETCD)]
     restarts(world, rows, runtime=journal(made(695, 3, ETCD)))
@@ -662,7 +662,7 @@ def test_a_removed_etcd_of_which_only_the_log_is_left(world):
     restarts(world, rows, runtime=journal(made(9000, 2, ETCD), made(695, 3, ETCD)))
     log(world, "the member has been permanently removed from the cluster", component=ETCD)
     (one,) = found(world)
-    says(one.summary, "removed")
+    says(one.summary, "removed from the etcd cluster, and it exited")
 
 
 def test_only_etcd_has_members(world):
@@ -888,6 +888,10 @@ def test_an_etcd_that_ends_with_0_is_not_known_without_its_log(world):
     says(one.summary, "why is not known", "its log")
     log(world, "I1126 quiet", component=ETCD)
     assert not found(world)
+    world.documents["m2"]["collectors"]["component_end"] = {"status": "timeout", "data": None}
+    rows[0]["exit_code"] = 1
+    (one,) = found(world, "KM117")
+    says(one.summary, "exited by itself")
 
 
 @pytest.mark.parametrize(
@@ -983,3 +987,37 @@ def test_one_that_is_alive_by_chance_is_told_with_its_end(world):
     (one,) = found(world)
     assert (one.code, one.severity) == ("KM114", "critical")
     says(one.summary, "ends again and again", "OOM killer")
+
+
+def test_what_was_long_before_an_upgrade_does_not_follow_from_it(world):
+    rows = [row(700, 0, component=SERVER), row(9000, 2, 1000, exit_code=1), row(995, 3)]
+    restarts(world, rows, runtime=journal(made(995, 3)))
+    log(world, LOST)
+    assert [one.component for one in found(world)] == [SCHEDULER]
+
+
+@pytest.mark.parametrize(("ended", "words"), [(600, "probe fails"), (500, "another process")])
+def test_a_stop_counts_for_its_timeout_and_a_while(world, ended, words):
+    rows = [row(9000, 2, ended, exit_code=137), row(ended - 5, 3)]
+    restarts(world, rows, runtime=journal(stop(730, 2), made(ended - 5, 3)))
+    (one,) = found(world)
+    says(one.summary, words)
+
+
+def test_a_runtime_that_was_started_long_after_did_not_lose_it(world):
+    restarts(
+        world,
+        killed(255, reason="Unknown")["rows"],
+        runtime=journal(made(695, 3)),
+        runtime_started=CLOCK - 600,
+    )
+    (one,) = found(world)
+    says(one.summary, "why is not known")
+
+
+def test_the_runtimes_own_line_of_the_oom_killer(world):
+    line = f"{CLOCK - 701:.1f} m2 containerd[7]: level=info msg=TaskOOM container={identity(2)}"
+    rows = killed(137, reason="Error")["rows"]
+    restarts(world, rows, runtime=journal(line, made(695, 3)))
+    (one,) = found(world)
+    says(one.summary, "the kernel's OOM killer ended it")
