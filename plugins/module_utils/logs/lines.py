@@ -11,8 +11,7 @@ import time
 from ..system import files
 
 LONGEST = 65536  # bytes of one line that are matched; of what is longer only the length is known
-# bytes behind the cut that masking still sees, so that a secret does not lose what it is known by
-BEYOND = 4096
+BEYOND = files.BEYOND
 RAW = 4 * 1024 * 1024  # one line of a file or of journalctl, before it is taken apart
 MAX_KEY_LINES = 120
 EPOCH = datetime.date(1970, 1, 1).toordinal()

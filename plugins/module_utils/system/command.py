@@ -17,8 +17,10 @@ class CommandError(Exception):
 class Silent(CommandError):
     """A command that printed nothing on standard output.
 
-    The message has the first line of its standard error, if any.
+    The message has the first line of its standard error, if any. complaint is that line alone.
     """
+
+    complaint = ""
 
 
 def run(argv, seconds=5, limit=1048576):
@@ -30,7 +32,10 @@ def run(argv, seconds=5, limit=1048576):
     try:
         text = _read(argv, read, pid, seconds, limit)
         if not text:
-            raise Silent("{}: {}".format(argv[0], first_line(complaint) or "it said nothing"))
+            reason = first_line(complaint)
+            silent = Silent("{}: {}".format(argv[0], reason or "it said nothing"))
+            silent.complaint = reason
+            raise silent
     finally:
         os.close(complaint)
     return text

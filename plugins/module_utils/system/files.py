@@ -29,6 +29,8 @@ MAX_LINKS = 40
 FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 PATH_ONLY = getattr(os, "O_PATH", 0o10000000)
 EMPTY = "it is empty"
+# characters behind a cut that masking still sees, so that a secret keeps what it is known by
+BEYOND = 4096
 BEGIN, END = "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"
 KINDS = ((stat.S_ISREG, "file"), (stat.S_ISDIR, "directory"), (stat.S_ISLNK, "symlink"))
 
@@ -176,6 +178,14 @@ def mtime(path):
         return None
 
 
+def ctime(path):
+    """Return when a file was made, written, moved or given other rights, None if not known."""
+    try:
+        return os.stat(path).st_ctime
+    except OSError:
+        return None
+
+
 def record(path, root=None, limit=MAX_TEXT):
     """Return the evidence of one file; never raises for what the file system says."""
     evidence = {
@@ -267,6 +277,12 @@ def masked_text(text_of, limit):
     return masked(str(text_of or "").encode("utf-8", "replace"))[0].decode("utf-8", "replace")[
         :limit
     ]
+
+
+def masked_line(text_of, limit):
+    """Return a text as one line without secrets, which are masked before it is cut."""
+    line = one_line(text_of, limit + BEYOND)
+    return one_line(masked(line.encode("utf-8", "replace"))[0].decode("utf-8", "replace"), limit)
 
 
 def masked_argv(argv):

@@ -5,11 +5,13 @@
 
 A kubelet stops one container of a running static pod only where a probe fails: a manifest that
 changes makes another pod. So a stop that the runtime was asked for, before the next container of
-the same pod, is a probe's, also where the kubelet logs nothing of it (--v=0).
+the same pod, is a probe's, also where the kubelet logs nothing of it (--v=0). A kubelet of another
+release may stop it too, because it reads another definition; it logs that from --v=2 on.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -21,6 +23,7 @@ from ..evidence.answers.node.component_restart import (
     ComponentRestart,
     JournalLines,
 )
+from ..evidence.answers.node.kubelet import Kubelet
 from ..evidence.answers.node.system import System
 from ..parsers import component_log, restart_journal
 from ..parsers.restart_journal import KubeletEvent, OomKill, RuntimeEvent
@@ -37,20 +40,24 @@ FOLLOW_SECONDS = 300
 MANIFEST_SECONDS = 180  # from the change of a manifest to the start of its pod
 NEAR_SECONDS = 10  # between a line of the kernel and the end that it tells
 PROBE_SECONDS = 600  # before a stop, in which its probe failed
+# A kubelet of another release stops what it reads otherwise at once, a probe fails a few times.
+KUBELET_SECONDS = 60
 
 EXIT, LOCK, PROBE, OOM, KILLED = "exit", "lock", "probe", "oom", "killed"
-TERMINATED, MANIFEST, REBOOT, RUNTIME, SANDBOX, UNKNOWN = (
+REMOVED = "removed"
+TERMINATED, MANIFEST, DEFINITION, REBOOT, RUNTIME, SANDBOX, UNKNOWN = (
     "terminated",
     "manifest",
+    "definition",
     "reboot",
     "runtime",
     "sandbox",
     "unknown",
 )
 # Ends that a person or a program brought about on purpose.
-INTENDED = frozenset((TERMINATED, MANIFEST, REBOOT))
+INTENDED = frozenset((TERMINATED, MANIFEST, DEFINITION, REBOOT))
 # Ends that come back as long as nothing is changed.
-LASTING = frozenset((EXIT, LOCK, PROBE, OOM, KILLED, SANDBOX))
+LASTING = frozenset((EXIT, LOCK, PROBE, OOM, KILLED, SANDBOX, REMOVED))
 _UNTIL_STARTED = frozenset((EXIT, LOCK))
 # What the end of another component, or a boot, brings about.
 _FOLLOWING = frozenset((EXIT, LOCK, PROBE, UNKNOWN))
@@ -59,6 +66,9 @@ SIGINT, SIGKILL, SIGTERM = 130, 137, 143  # exit codes
 # The first process of a container does not end by a signal that it does not handle: Go exits
 # with this code then, without a word. After a panic, which has the same code, its log says so.
 GO_SIGNAL = 2
+HANDLE_SIGTERM = frozenset(("etcd", "kube-apiserver"))  # in each release: they exit with 0
+COMM = 15  # characters of a process's name that the kernel keeps
+_CONTAINER_ID = re.compile(r"[0-9a-f]{64}")
 LOST = 255  # of a container that the runtime lost, with the reason Unknown
 _NEEDS = {
     "kube-apiserver": ("etcd",),
@@ -77,6 +87,7 @@ class End:
     probe, output: which probe failed (liveness, startup or empty), and its last answer
     of_group: whether a memory limit of its own was reached, None where that is not told
     limit: that limit in bytes
+    by_name: whether only the name of the process tells that it was killed
     proof: (what tells it, the line)
     unread: what could not be read, for an end whose reason is not known
     excused: the end of another component, the boot or the new manifest that brought it about
@@ -92,6 +103,7 @@ class End:
     output: str = ""
     of_group: bool | None = None
     limit: int | None = None
+    by_name: bool = False
     proof: tuple[str, str] | None = None
     unread: tuple[str, ...] = ()
     excused: str = ""
@@ -106,7 +118,7 @@ class End:
 class Restarts:
     """The ends of one component within the last hour, the oldest first.
 
-    back_off: how long the kubelet waited at most before a start, in seconds
+    back_off: how long the kubelet waited at most after the last unintended end, in seconds
     """
 
     ends: tuple[End, ...] = ()
@@ -152,6 +164,7 @@ class _Subject:
     answer: ComponentRestart
     clock: float
     booted: float
+    kubelet_started: float = 0.0
     runtime: list[RuntimeEvent] = field(default_factory=list)
     kubelet: list[KubeletEvent] = field(default_factory=list)
     kills: list[OomKill] = field(default_factory=list)
@@ -174,18 +187,18 @@ def of_host(document: Mapping[str, Any], plane: ControlPlane) -> dict[str, Resta
             answer,
             plane.clock,
             booted(document),
+            _kubelet_started(document),
             [event for event in events if event is not None],
             _kubelet_events(answer, use),
             kills,
         )
         subjects.setdefault(use.component, subject)
     restarts = {name: _restarts(subject) for name, subject in subjects.items()}
-    return {
-        name: replace(
-            before, ends=tuple(_excuse(end, subjects[name], restarts) for end in before.ends)
-        )
+    excused = {
+        name: Restarts(tuple(_excuse(end, subjects[name], restarts) for end in before.ends))
         for name, before in restarts.items()
     }
+    return {name: _with_back_off(subjects[name], before) for name, before in excused.items()}
 
 
 def booted(document: Mapping[str, Any]) -> float:
@@ -194,6 +207,14 @@ def booted(document: Mapping[str, Any]) -> float:
     if system.clock is None or system.uptime_s is None:
         return 0.0
     return system.clock - system.uptime_s
+
+
+def _kubelet_started(document: Mapping[str, Any]) -> float:
+    """Return when the kubelet that runs was started, or 0 if that is not known."""
+    process = contract.answer(document, Kubelet).process
+    if process is None:
+        return 0.0
+    return process.started_at or 0.0
 
 
 def _kubelet_events(answer: ComponentRestart, use: FileUse) -> list[KubeletEvent]:
@@ -205,9 +226,24 @@ def _kubelet_events(answer: ComponentRestart, use: FileUse) -> list[KubeletEvent
 
 def _restarts(subject: _Subject) -> Restarts:
     recent = subject.clock - WINDOW_SECONDS
-    back_off = max((event.back_off for event in subject.kubelet if event.at >= recent), default=0.0)
-    ends = [end for end in _ends(subject) if end.at >= recent]
-    return Restarts(tuple(ends), back_off)
+    return Restarts(tuple(end for end in _ends(subject) if end.at >= recent))
+
+
+def _with_back_off(subject: _Subject, restarts: Restarts) -> Restarts:
+    """Return the restarts with what the kubelet waited after the last unintended end.
+
+    An earlier back-off is over: the kubelet forgets it after ten minutes without an end.
+    """
+    if not restarts.unintended:
+        return restarts
+    last = restarts.unintended[-1].at
+    following = min((end.at for end in restarts.ends if end.at > last), default=subject.clock)
+    waits = [
+        event.back_off
+        for event in subject.kubelet
+        if last - NEAR_SECONDS <= event.at <= following + NEAR_SECONDS
+    ]
+    return replace(restarts, back_off=max(waits, default=0.0))
 
 
 def _ends(subject: _Subject) -> list[End]:
@@ -226,7 +262,24 @@ def _ends(subject: _Subject) -> list[End]:
         for container, following in pairs
         if following is not None and _of_another_pod(container, following)
     ]
+    ends += [
+        _unseen(subject, following)
+        for container, following in pairs
+        if following is not None and _is_gap(container, following)
+    ]
     return sorted([*_before(subject, containers[0]), *ends], key=lambda end: end.at)
+
+
+def _is_gap(container: _Container, following: _Container) -> bool:
+    """Tell whether starts of one pod are missing between two that are known."""
+    is_one_pod = not _of_another_pod(container, following)
+    return is_one_pod and following.attempt - container.attempt > 1
+
+
+def _unseen(subject: _Subject, following: _Container) -> End:
+    """Return the end of the container before this one, of which nothing is known."""
+    end = End(subject.component, following.created, UNKNOWN, None, following.attempt - 1)
+    return replace(end, unread=("containers",))
 
 
 def _containers(subject: _Subject) -> list[_Container]:
@@ -242,7 +295,25 @@ def _containers(subject: _Subject) -> list[_Container]:
     for event in subject.runtime:
         if event.id in containers:
             containers[event.id] = _with(containers[event.id], event)
-    return sorted(containers.values(), key=lambda container: container.created)
+    return _numbered(sorted(containers.values(), key=lambda container: container.created))
+
+
+def _numbered(containers: list[_Container]) -> list[_Container]:
+    """Return the containers with the numbers of their starts, which CRI-O does not log.
+
+    A pod counts its starts from 0 on, so that what comes before another number is of the same pod.
+    """
+    numbered: list[_Container] = []
+    for container in reversed(containers):
+        numbered.append(_numbered_before(container, next(iter(numbered[-1:]), None)))
+    return numbered[::-1]
+
+
+def _numbered_before(container: _Container, following: _Container | None) -> _Container:
+    if container.attempt >= 0 or following is None or following.attempt <= 0:
+        return container
+    pod_uid = container.pod_uid or following.pod_uid
+    return replace(container, attempt=following.attempt - 1, pod_uid=pod_uid)
 
 
 def _with(container: _Container, event: RuntimeEvent) -> _Container:
@@ -303,6 +374,7 @@ def _end(subject: _Subject, container: _Container, following: _Container | None)
         _killed_by_oom,
         _with_sandbox,
         _stopped,
+        _removed,
         _with_runtime,
         _signalled,
         _by_itself,
@@ -341,32 +413,58 @@ def _rebooted(
 def _killed_by_oom(
     subject: _Subject, container: _Container, following: _Container | None, end: End
 ) -> End | None:
-    comm = subject.component[:15]
-    near = [
-        kill
-        for kill in subject.kills
-        if container.id in kill.within
-        or (not kill.within and kill.name == comm and abs(kill.at - end.at) < NEAR_SECONDS)
-    ]
-    if near:
-        return replace(end, kind=OOM, of_group=near[-1].of_group, proof=("kernel", near[-1].text))
+    by_runtime = _oom_by_runtime(container)
+    by_group = [kill for kill in subject.kills if _is_of_group(kill, container, end)]
+    by_name = [kill for kill in subject.kills if not kill.within and _is_near(kill, end)]
+    is_guess = not by_group and by_runtime is None
+    if is_guess and end.code not in (None, SIGKILL):
+        return None
+    kill = next(reversed(by_group or by_name), None)
+    if kill is not None:
+        proof = ("kernel", kill.text)
+        return replace(end, kind=OOM, of_group=kill.of_group, by_name=is_guess, proof=proof)
+    if by_runtime is None:
+        return None
+    return replace(end, kind=OOM, proof=by_runtime)
+
+
+def _oom_by_runtime(container: _Container) -> tuple[str, str] | None:
+    """Return what of the runtime tells that the OOM killer ended a container, or None."""
     if container.oom is not None:
-        return replace(end, kind=OOM, proof=("runtime", container.oom.text))
+        return ("runtime", container.oom.text)
     if container.reason == "OOMKilled":
-        return replace(end, kind=OOM, proof=("runtime", "OOMKilled"))
+        return ("runtime", "OOMKilled")
     return None
+
+
+def _is_of_group(kill: OomKill, container: _Container, end: End) -> bool:
+    """Tell whether the control group of a victim is that of the container, or of its pod."""
+    if container.id in kill.within:
+        return True
+    if not container.pod_uid or _CONTAINER_ID.search(kill.within):
+        return False
+    return container.pod_uid in kill.within and _is_near(kill, end)
+
+
+def _is_near(kill: OomKill, end: End) -> bool:
+    """Tell whether a victim has the component's name, and was killed at that time."""
+    is_name = kill.name == end.component[:COMM]
+    return is_name and abs(kill.at - end.at) < NEAR_SECONDS
 
 
 def _with_sandbox(
     subject: _Subject, container: _Container, following: _Container | None, end: End
 ) -> End | None:
     """Return the end of a container whose pod got another sandbox."""
-    if following is None or not container.pod_uid:
+    if following is None or not (container.pod_uid and container.sandbox):
         return None
     if container.pod_uid != following.pod_uid or container.sandbox == following.sandbox:
         return None
     # A manifest with the bytes of an earlier one makes a pod with the UID of that one.
-    if container.created < subject.use.mtime <= following.created:
+    use = subject.use
+    is_written = container.created < use.mtime <= following.created
+    # A manifest that was moved away and back keeps the time of its last write.
+    if is_written or 0 <= following.created - use.ctime < MANIFEST_SECONDS:
         return replace(end, kind=MANIFEST)
     return replace(end, kind=SANDBOX)
 
@@ -383,30 +481,61 @@ def _stopped(
         return replace(end, kind=TERMINATED, proof=proof)
     if _is_replaced(subject, container, following):
         return replace(end, kind=MANIFEST, at=stop.at, proof=proof)
-    failed = [
-        event
-        for event in subject.kubelet
-        if event.kind and -1 <= stop.at - event.at < PROBE_SECONDS
-    ]
-    if not failed:
+    return _stopped_by_kubelet(subject, stop, _reasons(subject, container, stop), end)
+
+
+def _stopped_by_kubelet(
+    subject: _Subject, stop: RuntimeEvent, reasons: list[KubeletEvent], end: End
+) -> End:
+    """Return the end of a container that the kubelet stopped, and whose pod stayed."""
+    proof = ("runtime", stop.text)
+    if not reasons and 0 <= stop.at - subject.kubelet_started < KUBELET_SECONDS:
+        return replace(end, unread=("kubelet",), proof=proof)
+    if not reasons:
         return replace(end, kind=PROBE, proof=proof)
-    last = failed[-1]
-    output = next((event.output for event in reversed(failed) if event.output), "")
-    return replace(end, kind=PROBE, probe=last.kind, output=output, proof=("kubelet", last.text))
+    last = reasons[-1]
+    proof = ("kubelet", last.text)
+    if last.kind == restart_journal.DEFINITION:
+        return replace(end, kind=DEFINITION, proof=proof)
+    outputs = [event.output for event in reasons if event.kind == last.kind and event.output]
+    output = next(reversed(outputs), "")
+    return replace(end, kind=PROBE, probe=last.kind, output=output, proof=proof)
+
+
+def _reasons(subject: _Subject, container: _Container, stop: RuntimeEvent) -> list[KubeletEvent]:
+    """Return what the kubelet logs of this container, and not of the one before, before a stop."""
+    first = max(container.created, stop.at - PROBE_SECONDS)
+    return [event for event in subject.kubelet if event.kind and first <= event.at <= stop.at + 1]
+
+
+def _removed(
+    subject: _Subject, container: _Container, following: _Container | None, end: End
+) -> End | None:
+    """Return the end of an etcd whose member was removed: it exits as if that were intended."""
+    lines = _log_lines(subject, container.attempt)
+    if subject.component != "etcd" or end.code not in (None, 0, 1):
+        return None
+    if end.code == 0 and subject.log.restart is None:
+        return replace(end, unread=("log",))
+    if not any(map(component_log.says_removed, lines)):
+        return None
+    return replace(end, kind=REMOVED)
 
 
 def _of_another_pod(container: _Container, following: _Container) -> bool:
-    uids = (container.pod_uid, following.pod_uid)
-    return all(uids) and uids[0] != uids[1]
+    """Tell whether a container is of another pod than the one before it: by UID, or its first."""
+    if container.pod_uid and following.pod_uid:
+        return container.pod_uid != following.pod_uid
+    return following.attempt == 0
 
 
 def _is_replaced(subject: _Subject, container: _Container, following: _Container | None) -> bool:
     """Tell whether the whole pod ended with the container: its manifest changed, or was gone."""
     if following is not None and container.pod_uid and following.pod_uid:
-        return container.pod_uid != following.pod_uid
+        return _of_another_pod(container, following)
     stop = container.stop
-    changed = subject.use.mtime
-    return stop is not None and abs(stop.at - changed) < MANIFEST_SECONDS
+    times = (subject.use.mtime, subject.use.ctime)
+    return stop is not None and any(abs(stop.at - time) < MANIFEST_SECONDS for time in times)
 
 
 def _with_runtime(
@@ -430,6 +559,7 @@ def _signalled(
     handle it.
     """
     quiet = end.code == GO_SIGNAL and _says_nothing(_log_lines(subject, container.attempt))
+    quiet = quiet and subject.component not in HANDLE_SIGTERM
     if not quiet and end.code not in (0, SIGINT, SIGKILL, SIGTERM):
         return None
     kind, tellers = TERMINATED, ["runtime"]
@@ -455,6 +585,8 @@ def _by_itself(
     lines = _log_lines(subject, container.attempt)
     if end.code == GO_SIGNAL and not lines:
         return replace(end, unread=("log",))
+    if end.code == GO_SIGNAL and _says_nothing(lines):
+        return None
     if end.code is None and not any(map(component_log.says_exit, lines)):
         return None
     if end.code == LOST and container.reason == "Unknown":
@@ -492,8 +624,7 @@ def _before(subject: _Subject, first: _Container) -> list[End]:
     if first.attempt == 0:
         # The pod is new: its manifest was changed, or moved out and in again.
         return [End(subject.component, first.created, MANIFEST)]
-    end = End(subject.component, first.created, UNKNOWN, None, first.attempt - 1)
-    return [replace(end, unread=("containers",))]
+    return [_unseen(subject, first)]
 
 
 def _by_log(subject: _Subject) -> list[End]:
@@ -507,6 +638,8 @@ def _by_log(subject: _Subject) -> list[End]:
     end = End(subject.component, log.last, UNKNOWN, None, log.restart, lived)
     if log.last < subject.booted:
         return [replace(end, kind=REBOOT)]
+    if subject.component == "etcd" and any(map(component_log.says_removed, log.lines)):
+        return [replace(end, kind=REMOVED)]
     if any(map(component_log.says_lock_lost, log.lines)):
         return [replace(end, kind=LOCK)]
     if any(map(component_log.says_exit, log.lines)):
@@ -523,14 +656,15 @@ def _excuse(end: End, subject: _Subject, restarts: Mapping[str, Restarts]) -> En
             return replace(end, excused=other)
     if end.kind in _BY_BOOT and 0 <= end.at - subject.booted < BOOT_SECONDS:
         return replace(end, excused="boot")
-    if end.kind in _UNTIL_STARTED and _is_fresh(end, subject):
+    if end.kind in _UNTIL_STARTED and _is_fresh(end, subject, restarts[end.component]):
         return replace(end, excused="manifest")
     return end
 
 
-def _is_fresh(end: End, subject: _Subject) -> bool:
+def _is_fresh(end: End, subject: _Subject, restarts: Restarts) -> bool:
     """Tell whether a component ended shortly after its manifest came or changed."""
     starts = [start for start in (subject.log.begun, subject.use.mtime) if start]
+    starts += [other.at for other in restarts.ends if other.kind == MANIFEST]
     return any(0 <= end.at - start < FRESH_SECONDS for start in starts)
 
 

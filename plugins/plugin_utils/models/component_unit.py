@@ -9,7 +9,6 @@ wrong where it does not run. Others run it as units: kubespray's etcd, binary in
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -45,7 +44,9 @@ DAY_SECONDS, LATE_SECONDS, LOOP_SECONDS, SHORT_SECONDS, EXITS = 86400, 2400, 600
 START_SECONDS = 900
 # Programs that are a whole distribution: a host whose kubelet is another one's has left them.
 WHOLE = frozenset(("k3s", "rke2", "k0s", "kubelite"))
-_AGAIN = re.compile(r"Scheduled restart job|scheduling restart")
+# systemd 235 to 242 logs both lines of one restart, an older one the second line only, a newer one
+# the first.
+_SCHEDULED, _EXPIRED = "Scheduled restart job", "scheduling restart"
 _LOCAL = frozenset(("localhost", "127.0.0.1", "::1"))
 
 
@@ -153,7 +154,11 @@ def _exits(row: ComponentUnit, machine: _Machine) -> list[float]:
     """Return when systemd itself started the unit again within a day, not behind a boot."""
     if machine.clock is None:
         return []
-    times = [kubelet_status.moment(line) for line in row.said if _AGAIN.search(line)]
+    lines = [line for line in row.said if _SCHEDULED in line]
+    lines = lines or [line for line in row.said if _EXPIRED in line]
+    # A start by hand sets systemd's count to 0: what was before it is over.
+    lines = lines[-(row.n_restarts or len(lines)) :]
+    times = [kubelet_status.moment(line) for line in lines]
     return [
         time
         for time in times

@@ -69,6 +69,8 @@ class FileUse:
     tag: str | None = None
     probes: tuple[tuple[str, str], ...] = ()
     memory_limit: str = ""
+    # when the file was written, moved in or given other rights; 0 where that is not known
+    ctime: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -216,7 +218,7 @@ class _StaticPods:
     def _parse(self, file: FileRecord, text: str) -> None:
         try:
             parsed = pod_manifest.parse(pod_manifest.parseable(text, file.masked))
-            uses = _uses(parsed, file.path, float(file.mtime or 0))
+            uses = _uses(parsed, file)
         except pod_manifest.ManifestError as error:
             self.broken.append(
                 BrokenFile(
@@ -254,39 +256,38 @@ def _named_after(path: str) -> str | None:
     return next((component for component in pflag.COMPONENTS if name.startswith(component)), None)
 
 
-def _uses(parsed: pod_manifest.Manifest, path: str, mtime: float) -> list[FileUse]:
+def _uses(parsed: pod_manifest.Manifest, file: FileRecord) -> list[FileUse]:
     uses = []
     for container in parsed.containers:
         if container.component is not None:
             pod = f"{parsed.namespace}/{parsed.name}"
-            uses.append(_use(container, container.component, pod, path, mtime))
+            uses.append(_use(container, container.component, pod, file))
     return uses
 
 
-def _use(
-    container: pod_manifest.Container, component: str, pod: str, path: str, mtime: float
-) -> FileUse:
+def _use(container: pod_manifest.Container, component: str, pod: str, file: FileRecord) -> FileUse:
     words, places = container.words
     flag = line = None
     if component in ELECTED:
         flag = pflag.bool_flag(words, "leader-elect")
     if flag:
         line = places[flag.index].line
-    name = path.rsplit("/", 1)[-1]
+    name = file.path.rsplit("/", 1)[-1]
     usual = re.fullmatch(re.escape(component) + r"\.(yaml|yml|manifest|json)", name) is not None
     return FileUse(
-        path,
+        file.path,
         pod,
         component,
         tuple(words),
         flag,
         line,
-        mtime,
+        float(file.mtime or 0),
         container.version,
         usual,
         container.tag,
         tuple(container.probes.items()),
         container.memory_limit,
+        float(file.ctime or 0),
     )
 
 

@@ -17,6 +17,7 @@ from ..parsers.pod_start_message import NODE, WORKLOAD, Trouble
 from . import ages
 from .cluster import Cluster
 
+STATIC = ("etcd", "cloud-controller-manager", *COMPONENTS)
 INIT, ATTACHING = "Init:", "FailedAttachVolume"
 RUNNING = INIT + "Running"  # an init container works
 # A kubelet that tries again reports one pod at least every five minutes, however often it tries.
@@ -72,7 +73,7 @@ class Waiting:
     @property
     def is_control_plane(self) -> bool:
         """Tell whether they are static pods of the control plane, which other faults judge."""
-        static = {f"{component}-{self.row.node}" for component in ("etcd", *COMPONENTS)}
+        static = {f"{component}-{self.row.node}" for component in STATIC}
         names = self.row.names
         return self.row.namespace == "kube-system" and bool(names) and static.issuperset(names)
 

@@ -36,6 +36,11 @@ _LAST = re.compile(
 )
 # A component that cannot renew its lock ends itself, so that another one leads.
 _LOST = re.compile(r"leader ?election lost|[Ff]ailed to renew lease|leaderelection\.go.*lost")
+# etcd exits with 0 behind these lines, and again at each start.
+_REMOVED = re.compile(
+    r"member has been permanently removed from the cluster|data-dir used by this member must be"
+    r" removed"
+)
 # Of a client of the component, which does not end it.
 _OF_CLIENTS = re.compile(
     r"Unable to authenticate the request|TLS handshake error from|rejected connection"
@@ -66,6 +71,11 @@ def says_exit(line: str) -> bool:
 def says_lock_lost(line: str) -> bool:
     """Return whether a line says that the component could not renew its lock."""
     return _LOST.search(line) is not None
+
+
+def says_removed(line: str) -> bool:
+    """Return whether a line of etcd says that its member was removed from the cluster."""
+    return _REMOVED.search(line) is not None
 
 
 def last_word(lines: Sequence[str]) -> str:

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from . import klog
 
 MADE, STOP, ENDED, OOM = "made", "stop", "ended", "oom"
-LIVENESS, STARTUP = "liveness", "startup"
+LIVENESS, STARTUP, DEFINITION = "liveness", "startup", "definition"
+NO_ATTEMPT = -1  # of a runtime that does not log the number of a start
 _TIME = re.compile(r"(\d{9,11}(?:\.\d{1,9})?) ")
 _ID = r"([0-9a-f]{64})"
 # Quotation marks are escaped within msg="…", and twice where a format has %q of such a text.
@@ -35,7 +36,10 @@ _EXIT_EVENTS = (
 )
 _EXIT_STATUS = re.compile(r"(?:exit_status:|ExitStatus:)(\d{1,3})")
 _TASK_OOM = re.compile(rf"TaskOOM.*?{_ID}")
-_FAILED = re.compile(r"failed (liveness|startup) probe", re.IGNORECASE)
+# A kubelet of another release may read another definition from the same manifest.
+_STOPPED = re.compile(
+    r"Container ([\w-]{1,63}) (?:failed (liveness|startup) probe|(definition) changed)"
+)
 # 1.14 to 1.19: 'Liveness probe for "POD_NAMESPACE(UID):CONTAINER" failed (failure): OUTPUT'
 _OLD_PROBE = re.compile(
     r'(Liveness|Startup) probe for "([^"]{1,600})" (?:failed \([^)]{1,20}\)|errored): (.*)'
@@ -47,6 +51,7 @@ _VICTIM = re.compile(r"Killed process (\d+)(?:, UID \d+,)? \(([^)]{1,15})\)")
 _CONSTRAINT = re.compile(
     r"oom-kill:constraint=(\w+),.*?task_memcg=(\S+?),task=(.{1,15}?),pid=(\d+)"
 )
+_OF_GROUP = re.compile(r"Tasks in (\S+) are going to be killed due to memory\.oom\.group")
 _OLD_LIMIT = re.compile(r"Task in (\S+) killed as a result of limit of (\S+)")
 
 
@@ -54,7 +59,8 @@ _OLD_LIMIT = re.compile(r"Task in (\S+) killed as a result of limit of (\S+)")
 class RuntimeEvent:
     """What the runtime logs of one container.
 
-    component, pod, attempt, sandbox: of one that is made, as far as the runtime tells them
+    component, pod, attempt, sandbox: of one that is made, as far as the runtime tells them;
+    attempt is NO_ATTEMPT where it does not
     timeout: of a stop, in seconds
     code: of an end, the exit code
     """
@@ -64,7 +70,7 @@ class RuntimeEvent:
     id: str
     component: str = ""
     pod: str = ""
-    attempt: int = 0
+    attempt: int = NO_ATTEMPT
     sandbox: str = ""
     timeout: int = 0
     text: str = ""
@@ -75,7 +81,7 @@ class RuntimeEvent:
 class KubeletEvent:
     """What the kubelet logs of one container.
 
-    kind: liveness or startup for a probe that fails
+    kind: liveness or startup for a probe that fails, definition for one that changed
     output: the answer of the probe
     back_off: how long the kubelet waits before the next start, in seconds
     """
@@ -181,13 +187,21 @@ def _structured(
         kind = entry.get("probeType").lower()
         if kind in (LIVENESS, STARTUP):
             return KubeletEvent(at, kind, entry.get("output", "err"), text=text)
-        failed = _FAILED.search(entry.get("containerMessage"))
-        if failed is not None:
-            return KubeletEvent(at, failed.group(1).lower(), text=text)
+        kind = _stopped_for(entry.get("containerMessage"), component)
+        if kind:
+            return KubeletEvent(at, kind, text=text)
     # A container whose startup probe has not been asked yet is "unhealthy" to it too.
     if entry.get("probe") == LIVENESS and entry.get("status") == "unhealthy":
         return KubeletEvent(at, LIVENESS, text=text)
     return None
+
+
+def _stopped_for(text: str, component: str) -> str:
+    """Return for what the kubelet stops the container of this name, or an empty text."""
+    match = _STOPPED.search(text)
+    if match is None or match.group(1) != component:
+        return ""
+    return match.group(2) or match.group(3)
 
 
 def _plain(at: float, text: str, component: str, pod: str) -> KubeletEvent | None:
@@ -206,10 +220,10 @@ def _plain(at: float, text: str, component: str, pod: str) -> KubeletEvent | Non
         ):
             return None
         return KubeletEvent(at, probe.group(1).lower(), probe.group(3), text=text)
-    failed = re.search(rf"Container {re.escape(component)} failed (liveness|startup) probe", text)
-    if failed is None or f" {name}-" not in text:
+    kind = _stopped_for(text, component)
+    if not kind or f" {name}-" not in text:
         return None
-    return KubeletEvent(at, failed.group(1), text=text)
+    return KubeletEvent(at, kind, text=text)
 
 
 def _seconds(duration: str) -> float:
@@ -221,21 +235,26 @@ def oom_kills(lines: list[str]) -> list[OomKill]:
     """Return the processes that the kernel's OOM killer ended.
 
     The line of the limit comes before the one that names the victim, up to Linux 4.18 without its
-    name.
+    name. A group that is killed as a whole has one line, and one more for each victim.
     """
     kills: list[OomKill] = []
     limit: OomKill | None = None
+    group: OomKill | None = None
     for line in lines:
         timed = _timed(line)
         if timed is None:
             continue
         reached = _limit(*timed)
         if reached is not None:
-            limit = reached
+            limit, group = reached, None
+            continue
+        together = _OF_GROUP.search(timed[1])
+        if together is not None:
+            group = OomKill(timed[0], "", together.group(1))
             continue
         victim = _VICTIM.search(timed[1])
         if victim is not None:
-            kills.append(_kill(timed[0], timed[1], victim.group(2), limit))
+            kills.append(_kill(timed[0], timed[1], victim.group(2), limit or group))
             limit = None
     return kills
 
@@ -253,11 +272,12 @@ def _limit(at: float, text: str) -> OomKill | None:
 
 
 def _kill(at: float, text: str, name: str, limit: OomKill | None) -> OomKill:
+    within, of_group = "", None
+    # The kernel keeps 15 characters of a name.
     if limit is not None and limit.name in ("", name) and at - limit.at < 60:
-        return OomKill(at, name, limit.within, limit.of_group, text)
-    of_group = None
-    if "Memory cgroup out of memory" in text:
+        within, of_group = limit.within, limit.of_group
+    if of_group is None and "Memory cgroup out of memory" in text:
         of_group = True
-    elif "Out of memory" in text:
+    elif of_group is None and "Out of memory" in text:
         of_group = False
-    return OomKill(at, name, "", of_group, text)
+    return OomKill(at, name, within, of_group, text)

@@ -251,6 +251,8 @@ def _journal(context, unit):
                 "-r",
                 "-o",
                 "short-iso",
+                # a kubelet that still fails tries again within five minutes
+                f"--since=@{int(time.time() - RECENT)}",
                 "-n",
                 str(JOURNAL_LINES),
                 "-u",
@@ -269,6 +271,4 @@ def find_start_failure(lines, component):
     Its secrets are masked.
     """
     line = next((text for text in lines if FAILED in text and component + "-" in text), None)
-    return line and files.masked(files.one_line(line, 2 * LONGEST).encode("utf-8"))[0].decode(
-        "utf-8", "replace"
-    )
+    return line and files.masked_line(line, 2 * LONGEST)

@@ -20,6 +20,9 @@ RECENT = component_end.RECENT
 BEFORE = 600
 SECONDS = 2.0
 READ_BYTES, KEPT, LONGEST, MAX_CONTAINERS, MAX_MESSAGE = 4 * 1024 * 1024, 200, 500, 40, 300
+# A line of the kernel has at most 1024 bytes; its end names whose process was killed.
+LONGEST_OF_KERNEL = 1500
+JOURNALS = ("/var/log/journal", "/run/log/journal")
 NAME, POD_UID = "io.kubernetes.container.name", "io.kubernetes.pod.uid"
 RESTARTS = "io.kubernetes.container.restartCount"
 STATES = ("created", "running", "exited", "unknown")
@@ -44,7 +47,12 @@ OF_CONTAINER = ("StopContainer for", "TaskOOM", "exit event", "TaskExit", "Stopp
 CREATED = ("CreateContainer within sandbox", "Created container ")
 RETURNS = "returns container id"
 # Each line of the kernel that names who was killed, and by which limit.
-OF_KERNEL = ("oom-kill:", "Killed process ", "killed as a result of limit of")
+OF_KERNEL = (
+    "oom-kill:",
+    "Killed process ",
+    "killed as a result of limit of",
+    "going to be killed due to memory.oom.group",
+)
 
 
 def collect(context):
@@ -78,7 +86,7 @@ def collect(context):
             since,
             lambda lines: of_kubelet(lines, components),
         ),
-        "kernel": _journal(context, "-k", since, of_kernel),
+        "kernel": _journal(context, "-k", since, of_kernel, LONGEST_OF_KERNEL),
     }
 
 
@@ -187,9 +195,7 @@ def status_of(data):
     if values["finished"] is not None:
         values["exit_code"] = signed(protobuf.integer(fields, 7))
         values["reason"] = files.one_line(protobuf.text(fields, 10), 80)
-        values["message"] = files.masked_text(
-            files.one_line(protobuf.text(fields, 11), 2 * MAX_MESSAGE), MAX_MESSAGE
-        )
+        values["message"] = files.masked_line(protobuf.text(fields, 11), MAX_MESSAGE)
     return values
 
 
@@ -206,11 +212,11 @@ def memory_limit(fields):
     return None
 
 
-def _journal(context, unit, since, choose):
+def _journal(context, unit, since, choose, longest=LONGEST):
     """Return {lines, oldest, error} of the chosen lines of a unit's journal, the oldest first.
 
     unit: its name, or -k for the kernel; oldest: the time of the first line that was read, where
-    the limit cut off older ones.
+    the limit cut off older ones; longest: the characters of a line that are kept.
     """
     record = {"lines": [], "oldest": None, "error": None}
     if not unit:
@@ -227,7 +233,8 @@ def _journal(context, unit, since, choose):
             context.seconds(3),
             READ_BYTES,
         )
-    except command.Silent:
+    except command.Silent as silent:
+        record["error"] = _why_silent(silent)
         return record
     except command.CommandError as error:
         record["error"] = files.one_line(error, 200)
@@ -240,8 +247,17 @@ def _journal(context, unit, since, choose):
     if len(chosen) > KEPT:
         chosen = chosen[-KEPT:]
         record["oldest"] = oldest(chosen)
-    record["lines"] = [files.masked_text(files.one_line(line, LONGEST), LONGEST) for line in chosen]
+    record["lines"] = [files.masked_line(line, longest) for line in chosen]
     return record
+
+
+def _why_silent(silent, folders=JOURNALS):
+    """Return why a journal without a line was not read, None where it has none of that time."""
+    if silent.complaint:
+        return files.one_line(silent.complaint, 200)
+    if not any(files.names(folder) for folder in folders):
+        return "journald keeps no journal"
+    return None
 
 
 def oldest(rows):

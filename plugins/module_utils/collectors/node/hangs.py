@@ -106,10 +106,10 @@ def mounts(mountinfo, seconds=MOUNT_SECONDS):
     """Return [{point, type, source, answers}] of the remote file systems, each point once."""
     rows = {}
     for line in mountinfo.split("\n"):
-        before, dash, after = line.partition(" - ")
-        words, kinds = before.split(" "), after.split(" ")
-        if not dash or len(words) < 5 or not _is_remote(kinds[0]):
+        if not is_remote_line(line):
             continue
+        before, _dash, after = line.partition(" - ")
+        words, kinds = before.split(" "), after.split(" ")
         if len(rows) >= MAX_MOUNTS:
             break
         point = unescaped(words[4])
@@ -124,6 +124,12 @@ def mounts(mountinfo, seconds=MOUNT_SECONDS):
     for point, row in rows.items():
         row["answers"] = answers[point]
     return list(rows.values())
+
+
+def is_remote_line(line):
+    """Return whether a line of mountinfo is of a remote file system."""
+    before, dash, after = line.partition(" - ")
+    return bool(dash) and len(before.split(" ")) > 4 and _is_remote(after.split(" ")[0])
 
 
 def _is_remote(kind):

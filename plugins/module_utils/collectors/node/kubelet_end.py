@@ -92,12 +92,13 @@ def last(lines):
     kept, size = [], 0
     for line in reversed(without_stacks(lines)):
         clean = "".join(
-            char if char.isprintable() or char == "\t" else " " for char in line[:LONGEST]
+            char if char.isprintable() or char == "\t" else " "
+            for char in line[: LONGEST + files.BEYOND]
         )
-        size += len(clean)
+        size += min(len(clean), LONGEST)
         if len(kept) == KEPT or size > KEPT_BYTES:
             break
-        kept.append(files.masked(clean.encode("utf-8", "replace"))[0].decode("utf-8", "replace"))
+        kept.append(files.masked_text(clean, LONGEST))
     return kept[::-1]
 
 

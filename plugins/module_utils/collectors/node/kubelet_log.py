@@ -103,12 +103,7 @@ def chosen(text):
             else:
                 key = message.partition("] ")[2] or message or line
             rows.pop(key, None)
-            rows[key] = (
-                managers,
-                files.masked(files.one_line(line, LONGEST).encode("utf-8"))[0].decode(
-                    "utf-8", "replace"
-                ),
-            )
+            rows[key] = (managers, files.masked_line(line, LONGEST))
     return _last_of_each(list(rows.values()))
 
 

@@ -48,6 +48,8 @@ def _read(context, folder, names):
         record.update(
             (key, printable(record[key])) for key in ("path", "name", "link") if record[key]
         )
+        # A file that is moved in keeps the time of its last write.
+        record["ctime"] = files.ctime(os.path.join(folder, name))
         room -= record["size"] if record["text"] else 0
         context.truncated = context.truncated or record["truncated"]
         records.append(record)

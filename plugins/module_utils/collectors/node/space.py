@@ -9,7 +9,7 @@ These are logs, kubemend's own journal, and the folders without which Kubernetes
 import os
 
 from ...system import files, procfs
-from . import pressure
+from . import hangs, pressure
 
 # Not /run/log/journal: a journal in memory bounds itself, and /run is small where memory is.
 FOLDERS = ("/var/log/pods", "/var/log/journal", "/var/lib/kubemend")
@@ -28,6 +28,8 @@ STORES = (
 USUAL = "/var/lib/etcd"
 READ_ONLY = 1  # ST_RDONLY of statvfs
 MAX_STORES = 24
+MOUNT_SECONDS = 2.0
+UNANSWERED = "it does not answer"
 
 
 def collect(context):
@@ -38,36 +40,89 @@ def collect(context):
     what root may still write.
     """
     context.source = "statvfs"
-    rows = [_store(path, use) for path, use in places(context.data)[:MAX_STORES]]
+    mountinfo = files.whole("/proc/self/mountinfo", hangs.MAX_MOUNTINFO) or ""
+    silent = silent_folders(
+        [*FOLDERS, *candidates(context.data)], mountinfo, context.seconds(MOUNT_SECONDS)
+    )
+    rows = [_store(path, use, silent) for path, use in places(context.data, silent)[:MAX_STORES]]
     return {
-        "folders": [_space(path) for path in FOLDERS],
+        "folders": [_space(path, silent) for path in FOLDERS],
         "stores": [row for row in rows if row],
     }
 
 
-def places(data):
+def silent_folders(paths, mountinfo, seconds):
+    """Return the folders whose file system does not answer, {} where none can be of that kind.
+
+    Where a server of files is mounted, each folder is asked in a process of its own: a link may
+    lead to it, and what is gone holds up who asks.
+    """
+    if not any(map(hangs.is_remote_line, mountinfo.split("\n"))):
+        return frozenset()
+    answers = hangs.answering(list(dict.fromkeys(paths)), seconds)
+    return frozenset(path for path, answers_now in answers.items() if not answers_now)
+
+
+def candidates(data):
+    """Return each folder of which this collector may ask the file system."""
+    paths = [*etcd_flags(data), os.path.join(USUAL, "member"), USUAL]
+    if data.get("kubelet"):
+        paths += [pressure.root_dir(data["kubelet"]), *(path for _part, path in pressure.IMAGES)]
+    return [*paths, *(path for path, _use in STORES)]
+
+
+def places(data, silent=frozenset()):
     """Return [(folder, what lies there)] of a node, by the data of other collectors."""
-    folders = [(path, ETCD) for path in etcd_folders(data)]
+
+    def exists(path):
+        return path in silent or os.path.isdir(path)
+
+    folders = [(path, ETCD) for path in etcd_folders(data, silent)]
     kubelet = data.get("kubelet")
     if kubelet:
         folders.append((pressure.root_dir(kubelet), "kubelet"))
-        folders += [(path, "runtime") for path in pressure.images(kubelet)]
+        folders += [(path, "runtime") for path in pressure.images(kubelet, exists)]
     if folders or data.get("component_units"):
         folders += STORES
     return folders
 
 
-def etcd_folders(data):
-    """Return the folders of etcd's data and of its log, as its command lines name them."""
+def etcd_folders(data, silent=frozenset()):
+    """Return the folders of etcd's data and of its log, the usual one where none is named."""
+    paths = etcd_flags(data)
+    member = os.path.join(USUAL, "member")
+    if not paths and (member in silent or os.path.isdir(member)):
+        return [USUAL]
+    return paths
+
+
+def etcd_flags(data):
+    """Return the folders that the command lines of the node's own etcd name."""
     rows = (data.get("instances") or {}).get("processes") or []
-    rows = rows + ((data.get("component_units") or {}).get("units") or [])
+    rows = [row for row in rows if _is_own(row, data)]
+    rows += (data.get("component_units") or {}).get("units") or []
     paths = set()
     for row in rows:
         if row.get("component") == ETCD:
             paths.update(_named(row.get("argv") or []))
-    if not paths and os.path.isdir(os.path.join(USUAL, "member")):
-        paths.add(USUAL)
     return sorted(paths)
+
+
+def _is_own(process, data):
+    """Return whether a process is of a unit, or of a static pod that a manifest of the node makes.
+
+    Pods of users have etcd too, whose folders are those of their container.
+    """
+    if not process.get("pod_uid"):
+        return True
+    if not process.get("static"):
+        return False
+    records = (data.get("manifests") or {}).get("files")
+    if records is None:  # this user may not read them
+        return True
+    texts = [record.get("text") or "" for record in records]
+    paths = _named(process.get("argv") or [])
+    return any(path in text for text in texts for path in paths)
 
 
 def _named(argv):
@@ -76,8 +131,10 @@ def _named(argv):
     return [path for path in values if path.startswith("/")]
 
 
-def _store(path, use):
+def _store(path, use, silent=frozenset()):
     """Return the file system of a folder; None where the folder is not there."""
+    if path in silent:
+        return {"path": path, "use": use, "error": UNANSWERED}
     try:
         stats = os.statvfs(path)
     except OSError as error:
@@ -108,10 +165,7 @@ def _device(path):
         return None
 
 
-def _space(path):
-    there = path
-    while not os.path.isdir(there) and there != "/":
-        there = os.path.dirname(there)
+def _space(path, silent=frozenset()):
     record = {
         "path": path,
         "free_bytes": None,
@@ -119,6 +173,11 @@ def _space(path):
         "free_inodes": None,
         "error": None,
     }
+    if path in silent:
+        return dict(record, error=UNANSWERED)
+    there = path
+    while not os.path.isdir(there) and there != "/":
+        there = os.path.dirname(there)
     try:
         stats = os.statvfs(there)
     except OSError as error:

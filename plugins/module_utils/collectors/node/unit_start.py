@@ -456,8 +456,5 @@ def systemd_lines(name, seconds, kept=KEPT, matches=()):
         text = command.run(argv, seconds, READ_BYTES)
     except (CommandError, OSError):
         return []
-    lines = [line[: 4 * LONGEST] for line in text.split("\n")[::-1] if of_systemd(line)]
-    return [
-        files.masked(files.one_line(line, LONGEST).encode("utf-8"))[0].decode("utf-8", "replace")
-        for line in lines[-kept:]
-    ]
+    lines = [line for line in text.split("\n")[::-1] if of_systemd(line)]
+    return [files.masked_line(line, LONGEST) for line in lines[-kept:]]

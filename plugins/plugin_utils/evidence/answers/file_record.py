@@ -21,6 +21,7 @@ class FileRecord:
     uid: int | None = None
     gid: int | None = None
     mtime: float | None = None
+    ctime: float | None = None  # of manifests only
     sha256: str | None = None
     text: str | None = None
     masked: tuple[tuple[int, int], ...] = ()  # byte spans of secrets

@@ -8,23 +8,28 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from ....module_utils.shared import quantity
 from ...evidence.document import one_line
 from ...models import component_restart
 from ...models.cluster import Host, moment
 from ...models.component_restart import End
 from ...models.control_plane import FileUse
+from ...models.pressure import size
 from ...models.result import EvidenceRef
 from ...parsers import component_log
 from ...parsers.component_log import Telling
 
-MEBIBYTE = 1024 * 1024
 _BESIDE = {
     "runtime": "the runtime's journal",
     "kernel": "the kernel's journal",
+    "kubelet": "why the kubelet stopped it at its own start, which it logs from --v=2 on",
     "log": "its log",
     "containers": "the ended container, which the runtime has no more",
 }
-_LIMITS = {True: "it reached its memory limit", False: "the machine had no memory left"}
+_REACHED, _EMPTY = "it reached its memory limit", "the machine had no memory left"
+# 64Mi: one that people read
+_WITH_UNIT = re.compile(r"[0-9.]+[KMGTPE]i?")
+_PROBES = ("liveness", "startup")
 _SHORT = {
     component_restart.EXIT: "its own exit",
     component_restart.LOCK: "its lock was lost",
@@ -33,6 +38,8 @@ _SHORT = {
     component_restart.KILLED: "SIGKILL",
     component_restart.TERMINATED: "SIGTERM of an operator or a program",
     component_restart.MANIFEST: "a manifest that is new, was changed or was put back",
+    component_restart.DEFINITION: "a kubelet that reads another definition from its manifest",
+    component_restart.REMOVED: "its member was removed from the etcd cluster",
     component_restart.REBOOT: "the machine booted",
     component_restart.RUNTIME: "the runtime was restarted",
     component_restart.SANDBOX: "its pod got another sandbox",
@@ -79,8 +86,8 @@ def _probe(end: End, use: FileUse) -> str:
     urls = _asked(end, use)
     if not end.probe:
         return (
-            f"the kubelet stopped it{at(end)} in its running pod, as it does where a liveness or"
-            f" startup probe fails{urls}"
+            f"the kubelet stopped it{at(end)} and kept its pod, which it does where a"
+            f" {_probes(use)} probe fails{urls}"
         )
     output = one_line(end.output, 200)
     answer = ""
@@ -89,9 +96,15 @@ def _probe(end: End, use: FileUse) -> str:
     return f"the kubelet stopped it{at(end)}, because its {end.probe} probe failed{urls}{answer}"
 
 
+def _probes(use: FileUse) -> str:
+    """Return which probes of the manifest may stop the container."""
+    kinds = [kind for kind in _PROBES if f"{kind}Probe" in dict(use.probes)]
+    return " or ".join(kinds or _PROBES)
+
+
 def _asked(end: End, use: FileUse) -> str:
     """Return what the probe asks, by the manifest."""
-    names = ["livenessProbe", "startupProbe"]
+    names = [f"{kind}Probe" for kind in _PROBES]
     if end.probe:
         names = [f"{end.probe}Probe"]
     urls = [f"{name} {url}" for name, url in use.probes if name in names]
@@ -101,18 +114,43 @@ def _asked(end: End, use: FileUse) -> str:
 
 
 def _oom(end: End, use: FileUse) -> str:
-    of_group = end.of_group
-    if of_group is None and (end.limit or use.memory_limit):
-        of_group = True
+    limit = _limit(end, use)
     reason = ""
-    if of_group is not None:
-        reason = f": {_LIMITS[of_group]}"
-    size = ""
-    if of_group and end.limit:
-        size = f" of {end.limit / MEBIBYTE:.0f} MiB"
-    elif of_group and use.memory_limit:
-        size = f" of {one_line(use.memory_limit, 40)}"
-    return f"the kernel's OOM killer ended it{at(end)}{reason}{size}"
+    if end.of_group is False:
+        reason = f": {_EMPTY}"
+    elif end.of_group and limit:
+        reason = f": {_REACHED} of {limit}"
+    elif end.of_group:
+        reason = f": {_REACHED}"
+    elif limit:
+        reason = f" (its memory limit: {limit})"
+    guess = ""
+    if end.by_name:
+        guess = (
+            "; only the name of the killed process tells that, because the kernel's line names no"
+            " control group"
+        )
+    return f"the kernel's OOM killer ended it{at(end)}{reason}{guess}"
+
+
+def _limit(end: End, use: FileUse) -> str:
+    """Return the memory limit of the container, or an empty text."""
+    if end.limit:
+        return _bytes(end.limit)
+    if not use.memory_limit or _WITH_UNIT.fullmatch(use.memory_limit):
+        return one_line(use.memory_limit, 40)
+    count = quantity.parse(use.memory_limit)
+    if count is None or count <= 0:
+        return ""
+    return _bytes(int(count))
+
+
+def _bytes(count: int) -> str:
+    return size(count).replace(".0 ", " ")
+
+
+def _removed(end: End, use: FileUse) -> str:
+    return f"its member was removed from the etcd cluster, and it exited{at(end)}"
 
 
 def _killed(end: End, use: FileUse) -> str:
@@ -136,6 +174,7 @@ _CLAUSES = {
     component_restart.EXIT: _exit,
     component_restart.LOCK: _lock,
     component_restart.PROBE: _probe,
+    component_restart.REMOVED: _removed,
     component_restart.OOM: _oom,
     component_restart.KILLED: _killed,
     component_restart.UNKNOWN: _unknown,
@@ -159,6 +198,13 @@ def advice(end: End, use: FileUse, node: str | None) -> str:
             " container), the load of the machine, and of kube-apiserver etcd too; the last answers"
             f" of the probe: kubectl -n kube-system get events --field-selector"
             f" involvedObject.name={pod},reason=Unhealthy"
+        )
+    if end.kind == component_restart.REMOVED:
+        return (
+            "compare etcdctl member list of another member. If this node is to be a member again,"
+            " move its data folder away, then etcdctl member add, and start it with"
+            " --initial-cluster-state=existing (kubeadm join --control-plane does that); else"
+            f" remove {use.path}"
         )
     if end.kind == component_restart.KILLED:
         return (
@@ -188,7 +234,7 @@ def message(line: str) -> str:
 def beside(end: End | None, telling: Telling) -> str:
     """Return what its log tells in addition to why it ended, for a summary.
 
-    The log of a program that was killed knows nothing of it, and one that was urls to end only
+    The log of a program that was killed knows nothing of it, and one that was asked to end only
     says that it ends.
     """
     if end is None or end.kind in (component_restart.OOM, component_restart.KILLED):

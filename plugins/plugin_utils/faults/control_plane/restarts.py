@@ -13,19 +13,22 @@ from ...evidence.document import one_line
 from ...models import component_restart
 from ...models.cluster import Host
 from ...models.component_restart import WINDOW_SECONDS, End, Restarts
-from ...models.control_plane import ControlPlane, FileUse
+from ...models.control_plane import ControlPlane, FileUse, Process
 from ...models.result import EvidenceRef, Missing
 from ...parsers import component_log, message_class
 from ..base import CheckResult, Detection, causes, node_check
 from . import restart_wording, static_pods
 
 REPEATED = 2
+# The clocks of a process and of its container differ a little.
+MARGIN_SECONDS = 120
 # Ends whose reason the component's own log tells, or may tell.
 _BY_LOG = frozenset(
     (
         component_restart.EXIT,
         component_restart.LOCK,
         component_restart.PROBE,
+        component_restart.REMOVED,
         component_restart.UNKNOWN,
     )
 )
@@ -51,34 +54,74 @@ def restarted(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     unsteady = static_pods.unsteady(host, document)
     logs = static_pods.logs(document)
     restarts_by_name = component_restart.of_host(document, plane)
-    hits, notes = [], []
+    hits, down = [], []
     for use in static_pods.one_each(plane):
         restarts = restarts_by_name.get(use.component, Restarts())
-        notes += [f"{use.component}: {restart_wording.short(end)}" for end in restarts.ends]
-        if restarts.unintended and use.component not in unsteady:
-            log = logs.get(use.component, ComponentLog())
-            hits.append(_hit(host, use, restarts, log))
-    if hits:
-        notes = []
+        if not restarts.unintended or use.component in unsteady:
+            continue
+        if use.component in _running(plane):
+            hits.append(_hit(host, use, restarts, logs.get(use.component, ComponentLog())))
+        else:
+            down.append(f"{use.component} does not run at the moment")
+    owed = [*_owed(host, plane), *_unseen(host, plane, restarts_by_name)]
+    if down:
+        owed.append(Missing(host.host, "instances", "timeout"))
+    notes = down
+    if not hits:
+        notes = [*_ends(plane, restarts_by_name), *down]
     yield CheckResult(
         tuple(hits),
-        tuple(_owed(host, plane)),
+        tuple(dict.fromkeys(owed)),
         bool(plane.files),
         host=host.host,
         note="; ".join(notes),
     )
 
 
+def _running(plane: ControlPlane) -> set[str]:
+    """Return the components of which a static pod runs."""
+    return {process.component for process in plane.processes if process.static}
+
+
+def _ends(plane: ControlPlane, restarts_by_name: Mapping[str, Restarts]) -> Iterator[str]:
+    """Yield each end in a few words."""
+    for use in static_pods.one_each(plane):
+        for end in restarts_by_name.get(use.component, Restarts()).ends:
+            yield f"{use.component}: {restart_wording.short(end)}"
+
+
 def _owed(host: Host, plane: ControlPlane) -> Iterator[Missing]:
     """Yield what is missing to say that no component was restarted."""
-    running = {process.component for process in plane.processes if process.static}
+    running = _running(plane)
     recent = any(
-        plane.clock - process.started_at < WINDOW_SECONDS
-        for process in plane.processes
-        if process.static
+        _is_younger(plane, process, WINDOW_SECONDS) for process in plane.processes if process.static
     )
     if recent or any(use.component not in running for use in plane.files):
         yield from host.missing("component_restart")
+
+
+def _is_younger(plane: ControlPlane, process: Process, seconds: float) -> bool:
+    """Tell whether a process is younger, or has a start that is not known."""
+    return not process.started_at or plane.clock - process.started_at < seconds
+
+
+def _unseen(
+    host: Host, plane: ControlPlane, restarts_by_name: Mapping[str, Restarts]
+) -> Iterator[Missing]:
+    """Yield that nothing shows why a component was started within the hour.
+
+    The containers of a runtime that is asked always show it.
+    """
+    if host.statuses.get("component_restart") != "ok":
+        return
+    names = {use.component for use in plane.files}
+    young = {
+        process.component
+        for process in plane.processes
+        if process.static and _is_younger(plane, process, WINDOW_SECONDS - MARGIN_SECONDS)
+    }
+    if any(not restarts_by_name.get(name, Restarts()).ends for name in names & young):
+        yield Missing(host.host, "component_restart", "error")
 
 
 def _hit(host: Host, use: FileUse, restarts: Restarts, log: ComponentLog) -> Detection:

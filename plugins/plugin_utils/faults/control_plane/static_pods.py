@@ -156,9 +156,12 @@ class _Component:
     @property
     def end(self) -> End | None:
         """Return its last end, None where there is none or a person brought it about."""
-        if not self.restarts.ends or self.restarts.ends[-1].is_intended:
-            return None
-        return self.restarts.ends[-1]
+        return next((end for end in self.restarts.ends[-1:] if not end.is_intended), None)
+
+    @property
+    def crash(self) -> End | None:
+        """Return the last end that no person brought about, whatever came after it."""
+        return next(iter(self.restarts.unintended[-1:]), None)
 
 
 def _evaluated(subject: _Component) -> tuple[Detection | None, str]:
@@ -183,8 +186,8 @@ def _evaluated(subject: _Component) -> tuple[Detection | None, str]:
     if plane.clock - use.mtime < SETTLE_SECONDS or plane.clock - begun < STARTING_SECONDS:
         return None, f"the kubelet may still be at it: {use.component}"
     if subject.exits.lines:
-        return _hit(subject, "does not stay up", None), ""
-    return _hit(subject, "does not start", None), ""
+        return _hit(subject, "does not stay up", None, subject.end), ""
+    return _hit(subject, "does not start", None, subject.end), ""
 
 
 def _running_hit(subject: _Component, started: float) -> Detection | None:
@@ -192,9 +195,9 @@ def _running_hit(subject: _Component, started: float) -> Detection | None:
     exits = subject.exits
     lived = _lived(exits)
     if _exits_at_once(subject.plane, exits, started, lived):
-        return _hit(subject, "ends again and again", lived)
+        return _hit(subject, "ends again and again", lived, subject.end)
     if _ends_often(subject, started) or _starts_often(subject, started):
-        hit = _hit(subject, "restarts again and again", lived)
+        hit = _hit(subject, "restarts again and again", lived, subject.crash)
         return replace(hit, severity="warning")
     return None
 
@@ -203,12 +206,18 @@ def _ends_often(subject: _Component, started: float) -> bool:
     """Tell whether a component ended at least three times within the hour, and just now.
 
     One that has run for longer than the pause between two of three ends in an hour has left that
-    rate behind it.
+    rate behind it. A restart by an operator begins no new count: it changes nothing.
     """
-    if subject.end is None or subject.plane.clock - started >= PAUSE_SECONDS:
+    crash = subject.crash
+    if crash is None:
+        return False
+    since = started
+    if subject.end is None:
+        since = crash.at
+    if subject.plane.clock - since >= PAUSE_SECONDS:
         return False
     ends = len(subject.restarts.lasting)
-    if subject.end.kind in component_restart.LASTING:
+    if crash.kind in component_restart.LASTING:
         return ends >= OFTEN or subject.restarts.back_off >= BACK_OFF_SECONDS
     return ends >= OFTEN
 
@@ -266,12 +275,12 @@ def _lived(exits: ComponentLog) -> float | None:
     return exits.last - exits.first
 
 
-def _hit(subject: _Component, effect: str, lived: float | None) -> Detection:
+def _hit(subject: _Component, effect: str, lived: float | None, last_end: End | None) -> Detection:
     host, use, exits = subject.host, subject.use, subject.exits
     lines, kubelet = _lines(exits), one_line(exits.kubelet or "", 600)
     last = component_log.last_word(lines)
     telling = component_log.telling(lines, last, use.component)
-    end = _end_beside_log(subject)
+    end = _end_beside_log(last_end)
     message = f"{_message(telling.line or kubelet)}{_meaning(telling)}{_last_line(telling, last)}"
     remedy = _remedy(use, telling, last, bool(kubelet))
     if end is not None:
@@ -287,7 +296,7 @@ def _hit(subject: _Component, effect: str, lived: float | None) -> Detection:
     return Detection(
         f"its manifest is there and the kubelet {state}, but it"
         f" {effect}{_starts(exits)}{_last_start(lived)}{message}",
-        tuple(_proofs(subject, telling, last, kubelet)),
+        tuple(_proofs(subject, telling, last, kubelet, end)),
         remedy,
         host.host,
         host.node,
@@ -296,20 +305,19 @@ def _hit(subject: _Component, effect: str, lived: float | None) -> Detection:
     )
 
 
-def _end_beside_log(subject: _Component) -> End | None:
-    """Return the last end, None where its log alone tells the reason."""
-    if subject.end is None or subject.end.kind in _BY_LOG:
+def _end_beside_log(end: End | None) -> End | None:
+    """Return an end, None where its log alone tells the reason."""
+    if end is None or end.kind in _BY_LOG:
         return None
-    return subject.end
+    return end
 
 
 def _proofs(
-    subject: _Component, telling: Telling, last: str, kubelet: str
+    subject: _Component, telling: Telling, last: str, kubelet: str, end: End | None
 ) -> Iterator[EvidenceRef]:
     """Yield the arguments, what ended the component, and the lines of its log."""
     host, use = subject.host, subject.use
     yield EvidenceRef("file", host.host, path=use.path, text=_named(use, telling.line))
-    end = _end_beside_log(subject)
     if end is not None:
         yield from restart_wording.proofs(host, end)
     yield from _log_proofs(host, subject.exits, (telling.line, last))

@@ -29,3 +29,12 @@ def test_a_clock_that_is_set_meanwhile_moves_no_limit(monkeypatch, way):
         command.run(["sleep", "6000"], 0.3)
     assert run_collectors(FakeCollector("slow", hang, timeout=0.3))["slow"]["status"] == "timeout"
     assert time.monotonic() - begin < 100
+
+
+@pytest.mark.parametrize(
+    ("script", "complaint"), [("echo no >&2; echo more >&2", "no"), ("true", "")]
+)
+def test_what_a_silent_program_complains_of(script, complaint):
+    with pytest.raises(command.Silent) as silent:
+        command.run(["sh", "-c", script], 60)
+    assert silent.value.complaint == complaint

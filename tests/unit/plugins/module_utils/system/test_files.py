@@ -151,3 +151,25 @@ def test_without_root(tmp_path):
     assert os.read(reader, 100) == b"denied"
     os.close(reader)
     os.close(writer)
+
+
+@pytest.mark.parametrize("before", [0, 10, 70, 80, 90])
+def test_a_line_is_masked_before_it_is_cut(before):
+    """A secret whose end is behind the cut has the form of none in what is left."""
+    token = "eyJhbGciOiJIUzI1NiJ9." + "eyJ" + "A" * 60 + "." + "B" * 60
+    line = files.masked_line("x" * before + f" \n {token}", 100)
+    assert len(line) <= 100
+    assert "eyJ" not in line
+
+
+def test_blanks_that_one_line_leaves_out_bring_no_secret_before_the_cut():
+    text = " " * 3 * files.BEYOND + "password=" + "h2" * files.BEYOND
+    assert "h2" not in files.masked_line(text, 100)
+
+
+def test_when_a_file_was_moved(tmp_path):
+    path = tmp_path / "a"
+    path.write_text("")
+    os.utime(str(path), (1.0, 1.0))
+    assert (files.ctime(str(path)) or 0) > 1e9
+    assert files.ctime(str(tmp_path / "b")) is None

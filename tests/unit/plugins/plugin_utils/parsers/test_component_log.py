@@ -103,3 +103,19 @@ def test_the_line_that_tells_the_cause(
 )
 def test_the_text_of_a_line(line: str, text: str) -> None:
     assert component_log.text(line) == text
+
+
+@pytest.mark.parametrize(
+    ("line", "removed"),
+    [
+        (
+            '{"msg":"server error","error":"the member has been permanently removed from the'
+            ' cluster"}',
+            True,
+        ),
+        ("I | etcdserver: the data-dir used by this member must be removed", True),
+        ('{"msg":"removed member","removed-remote-peer-id":"ab"}', False),  # of one that stays
+    ],
+)
+def test_an_etcd_whose_member_was_removed_says_so(line, removed):
+    assert component_log.says_removed(line) is removed

@@ -143,6 +143,29 @@ def test_what_a_runtime_logs_of_a_container(line, expected):
             None,
         ),
         ('kubelet.go:1] "SyncLoop ADD" pods=["kube-system/etcd-m1"]', None),
+        (
+            'kuberuntime_manager.go:1] "Message for Container of pod" containerName="etcd"'
+            ' containerStatusID={"Type":"containerd"} pod="kube-system/etcd-m1"'
+            ' containerMessage="Container etcd definition changed, will be restarted"',
+            KubeletEvent(AT, "definition"),
+        ),
+        (  # of another container of the pod
+            'kuberuntime_manager.go:1] "Message for Container of pod" containerName="backup"'
+            ' containerStatusID={"Type":"containerd"} pod="kube-system/etcd-m1"'
+            ' containerMessage="Container backup definition changed, will be restarted"',
+            None,
+        ),
+        (  # 1.14 to 1.19
+            'kuberuntime_manager.go:1] Container "etcd" ({"docker" "ab"}) of pod'
+            " etcd-m1_kube-system(ab): Container etcd definition changed, will be restarted",
+            KubeletEvent(AT, "definition"),
+        ),
+        (
+            'kuberuntime_manager.go:1] Container "etcd-backup" ({"docker" "ab"}) of pod'
+            " etcd-m1_kube-system(ab): Container etcd-backup failed liveness probe, will be"
+            " restarted",
+            None,
+        ),
     ],
 )
 def test_what_a_kubelet_logs_of_a_container(line, expected):
@@ -187,9 +210,38 @@ def test_what_a_kubelet_logs_of_a_container(line, expected):
             [("etcd", f"/kubepods/podab/{ID}", True)],
         ),
         (["Killed process 70 (etcd) total-vm:1kB"], [("etcd", "", None)]),
+        (  # a group that is killed as a whole
+            [
+                "oom-kill:constraint=CONSTRAINT_NONE,task_memcg=/pods/ab,task=sh,pid=70,uid=0",
+                "Out of memory: Killed process 70 (sh) total-vm:1kB",
+                "Tasks in /pods/ab are going to be killed due to memory.oom.group set",
+                "Out of memory (memory.oom.group): Killed process 71 (etcd) total-vm:1kB",
+                "Out of memory (memory.oom.group): Killed process 72 (etcd) total-vm:1kB",
+                "oom-kill:constraint=CONSTRAINT_NONE,task_memcg=/pods/cd,task=a,pid=73,uid=0",
+                "Out of memory: Killed process 73 (a) total-vm:1kB",
+                "Out of memory: Killed process 74 (etcd) total-vm:1kB",
+            ],
+            [
+                ("sh", "/pods/ab", False),
+                ("etcd", "/pods/ab", False),
+                ("etcd", "/pods/ab", False),
+                ("a", "/pods/cd", False),
+                ("etcd", "", False),
+            ],
+        ),
         (["something else"], []),
     ],
 )
 def test_what_the_kernel_logs_of_its_oom_killer(lines, expected):
     kills = restart_journal.oom_kills([KERNEL + line for line in lines])
     assert [(kill.name, kill.within, kill.of_group) for kill in kills] == expected
+
+
+@pytest.mark.parametrize(("seconds", "within"), [(59, "/pods/ab"), (61, "")])
+def test_a_limit_that_was_reached_long_before_is_of_another_victim(seconds, within):
+    lines = [
+        f"{AT} m1 kernel: oom-kill:constraint=CONSTRAINT_NONE,task_memcg=/pods/ab,task=etcd,pid=7",
+        f"{AT + seconds} m1 kernel: Out of memory: Killed process 8 (etcd) total-vm:1kB",
+    ]
+    (kill,) = restart_journal.oom_kills(lines)
+    assert kill.within == within

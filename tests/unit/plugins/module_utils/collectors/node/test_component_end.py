@@ -237,3 +237,16 @@ def test_the_end_of_a_long_log_begins_with_a_whole_line(tmp_path):
 )
 def test_other_words_of_the_kubelet_are_not_taken(line):
     assert component_end.find_start_failure([line], "kube-scheduler") is None
+
+
+def test_what_the_kubelet_said_hours_ago_is_not_asked(node):
+    component_end.collect(node())
+    (since,) = [word for word in node.asked[0] if word.startswith("--since=@")]
+    assert 3590 <= time.time() - int(since.partition("@")[2]) <= 3610
+
+
+def test_a_secret_at_the_cut_of_the_kubelets_line_is_masked_as_a_whole():
+    start = "Error syncing pod kube-scheduler-m1 "
+    token = "eyJhbGciOiJIUzI1NiJ9." + "eyJ" + "A" * 60 + "." + "B" * 60
+    line = start + "x" * (2 * component_end.LONGEST - len(start) - 20) + " " + token
+    assert "eyJ" not in component_end.find_start_failure([line], "kube-scheduler")

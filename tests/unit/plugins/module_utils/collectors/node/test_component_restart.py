@@ -198,3 +198,49 @@ def test_a_journal_that_fails_and_one_that_is_cut(node, monkeypatch):
 )
 def test_the_id_of_a_container_that_is_made(line, identity):
     assert component_restart.id_of(line) == identity
+
+
+def test_a_line_of_the_oom_killer_keeps_whose_process_it_was(node):
+    """It has the group three times, and names the victim behind them."""
+    slices = "kubepods.slice/kubepods-burstable.slice"
+    group = f"/kubelet.slice/{slices}/kubepods-burstable-pod{UID}.slice/cri-containerd-{ID}.scope"
+    line = (
+        "1800000000.4 m1 kernel: oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),"
+        f"cpuset=cri-containerd-{ID}.scope,mems_allowed=0,oom_memcg={group},"
+        f"task_memcg={group},task=etcd,pid=7,uid=0"
+    )
+    assert len(line) > component_restart.LONGEST
+    together = f"1800000000.4 m1 kernel: Tasks in {group} are going to be killed due to"
+    together += " memory.oom.group set"
+    node.said["-k"] = f"{together}\n{line}"
+    assert component_restart.collect(node())["kernel"]["lines"] == [line, together]
+
+
+@pytest.mark.parametrize(
+    ("complaint", "folders", "error"),
+    [
+        ("No journal files were opened due to insufficient permissions.", ["x"], "permissions"),
+        ("", [], "journald keeps no journal"),
+        ("", ["x"], None),  # a kernel that says nothing for an hour is well
+    ],
+)
+def test_a_journal_that_says_nothing(node, monkeypatch, complaint, folders, error):
+    def run(*dummy):
+        silent = command.Silent("journalctl: it said nothing")
+        silent.complaint = complaint
+        raise silent
+
+    monkeypatch.setattr(command, "run", run)
+    monkeypatch.setattr(component_restart.files, "names", lambda dummy: folders)
+    told = component_restart.collect(node())["kernel"]["error"]
+    assert (error is None) is (told is None)
+    assert (error or "") in (told or "")
+
+
+def test_a_secret_at_the_cut_is_masked_as_a_whole(node):
+    token = "eyJhbGciOiJIUzI1NiJ9." + "eyJ" + "A" * 60 + "." + "B" * 60
+    head = "1800000000.3 m1 kubelet[7]: Liveness probe for etcd "
+    node.said["kubelet.service"] = head + "x" * (480 - len(head)) + " " + token
+    (kept,) = component_restart.collect(node())["kubelet"]["lines"]
+    assert "eyJ" not in kept
+    assert len(kept) == component_restart.LONGEST

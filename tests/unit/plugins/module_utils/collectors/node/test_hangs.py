@@ -112,3 +112,18 @@ def test_this_machine_answers(monkeypatch):
     data = hangs.collect(Context({}, {}, {}))
     json.dumps(data)
     assert set(data) == {"tasks", "mounts", "zombies"}
+
+
+@pytest.mark.parametrize(
+    ("line", "is_remote"),
+    [
+        (LINE % ("/a", "nfs4", "s:/"), True),
+        (LINE % ("/a", "fuse", "x"), True),
+        (LINE % ("/a", "ext4", "/dev/sda1"), False),
+        ("1 2 - nfs4 s:/", False),
+        ("1 2 3 4 /a rw nfs4", False),
+        ("", False),
+    ],
+)
+def test_which_mounts_are_remote(line, is_remote):
+    assert hangs.is_remote_line(line) is is_remote

@@ -145,3 +145,11 @@ def test_an_empty_certificate_says_so(tmp_path):
         "it is empty",
         "no certificate in it",
     ]
+
+
+def test_a_secret_at_the_cut_is_masked_as_a_whole():
+    token = "eyJhbGciOiJIUzI1NiJ9." + "eyJ" + "A" * 60 + "." + "B" * 60
+    line = PREFIX + "x" * (kubelet_end.LONGEST - len(PREFIX) - 20) + " " + token
+    (kept,) = kubelet_end.last([line])
+    assert "eyJ" not in kept
+    assert len(kept) == kubelet_end.LONGEST

@@ -95,3 +95,10 @@ def test_lines_about_open_files_matter_and_push_out_no_other(said):
     assert many[0] == frozen
     assert len(many) == kubelet_log.KEPT + 1
     assert many[-1].endswith("of pod 99")
+
+
+def test_a_secret_at_the_cut_is_masked_as_a_whole():
+    token = "eyJhbGciOiJIUzI1NiJ9." + "eyJ" + "A" * 60 + "." + "B" * 60
+    head = "2026-11-22T04:00:10+0000 w1 kubelet[5]: unable to freeze "
+    (kept,) = kubelet_log.chosen(head + "x" * (kubelet_log.LONGEST - len(head) - 20) + " " + token)
+    assert "eyJ" not in kept

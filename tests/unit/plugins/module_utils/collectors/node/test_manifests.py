@@ -6,6 +6,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The folder of static pods as evidence shows it."""
 
+import os
+
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import (
@@ -50,3 +52,13 @@ def test_no_folder(tmp_path):
             )
     with pytest.raises(Absent):
         manifests.collect(Context({}, [], {"kubelet": None}))
+
+
+def test_when_a_manifest_was_moved_in(tmp_path):
+    """It keeps the time of its last write."""
+    path = tmp_path / "etcd.yaml"
+    path.write_text("kind: Pod")
+    os.utime(str(path), (1.0, 1.0))
+    (record,) = manifests.collect(asked({"static_pod_path": str(tmp_path)}))["files"]
+    assert record["mtime"] == 1.0
+    assert record["ctime"] == path.stat().st_ctime

@@ -691,3 +691,13 @@ def test_plugins_that_containerd_did_not_load_at_its_start(monkeypatch):
 
     monkeypatch.setattr(command, "run", silent)
     assert runtime.plugin_failures(unit, 3) is None
+
+
+def test_a_secret_at_the_cut_of_a_plugins_line_is_masked_as_a_whole(monkeypatch):
+    token = "eyJhbGciOiJIUzI1NiJ9." + "eyJ" + "A" * 60 + "." + "B" * 60
+    head = 'a m1 containerd[1]: msg="failed to load plugin y" error="'
+    line = head + "x" * (runtime.LONGEST_PLUGIN - len(head) - 20) + " " + token
+    monkeypatch.setattr(runtime.command, "run", lambda *dummy: line)
+    monkeypatch.setattr(runtime.procfs, "started_at", lambda dummy: 1000.5)
+    (kept,) = runtime.plugin_failures({"name": "containerd.service", "main_pid": 7}, 3)
+    assert "eyJ" not in kept

@@ -117,7 +117,7 @@ def stores(monkeypatch: pytest.MonkeyPatch, data: dict[str, Any], *real: str) ->
         return told()
 
     monkeypatch.setattr(space.os, "statvfs", statvfs)
-    monkeypatch.setattr(space, "_space", lambda path: {"path": path})
+    monkeypatch.setattr(space, "_space", lambda path, silent: {"path": path})
     monkeypatch.setattr(space.os.path, "isdir", lambda path: path == "/var/lib/etcd/member")
     found = space.collect(base.Context({}, [], data))["stores"]
     return {row["path"]: row["use"] for row in found}
@@ -141,13 +141,13 @@ def test_the_folders_that_etcd_is_given(monkeypatch: pytest.MonkeyPatch) -> None
 def test_the_folders_of_a_node(monkeypatch: pytest.MonkeyPatch) -> None:
     kubelet = {"argv": ["kubelet", "--root-dir=/data/kubelet"]}
     data: dict[str, Any] = {"kubelet": kubelet}
-    monkeypatch.setattr(space, "etcd_folders", lambda dummy: [])
+    monkeypatch.setattr(space, "etcd_folders", lambda *dummy: [])
     found = stores(monkeypatch, data, "/data/kubelet", "/var/log/pods", "/run")
     assert found == {"/data/kubelet": "kubelet", "/var/log/pods": "pod_logs", "/run": "run"}
 
 
 def test_a_machine_without_kubernetes_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(space, "etcd_folders", lambda dummy: [])
+    monkeypatch.setattr(space, "etcd_folders", lambda *dummy: [])
     assert stores(monkeypatch, {}, "/run") == {}
 
 
@@ -168,3 +168,66 @@ def test_a_folder_that_may_not_be_read_is_told(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(space.os, "statvfs", statvfs)
     assert space._store("/x", "run") == {"path": "/x", "use": "run", "error": "denied"}
+
+
+OWN = {"files": [{"text": "- --data-dir=/data/etcd"}, {"text": None}]}
+
+
+@pytest.mark.parametrize(
+    ("pod", "manifests", "asked_of"),
+    [
+        ({"pod_uid": "a" * 32, "static": True}, OWN, True),
+        ({"pod_uid": "a" * 32, "static": True}, None, True),  # this user may not read them
+        ({"pod_uid": "a" * 32, "static": True}, {"files": []}, False),  # of a cluster in it
+        ({"pod_uid": "aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee", "static": False}, OWN, False),
+        ({"pod_uid": None, "unit": "etcd.service"}, {"files": []}, True),
+    ],
+)
+def test_the_etcd_of_a_users_pod_is_not_the_nodes(
+    pod: dict[str, Any], manifests: Any, asked_of: bool
+) -> None:
+    processes = [dict(ETCD, **pod), {"component": "kube-scheduler", "argv": ["--data-dir=/x"]}]
+    data = {"instances": {"processes": processes}, "manifests": manifests}
+    assert space.etcd_flags(data) == (["/data/etcd", "/wal"] if asked_of else [])
+
+
+REMOTE = "40 1 0:50 / /data/etcd rw - nfs4 10.0.0.9:/etcd rw\n"
+LOCAL = "41 1 8:1 / /data rw - ext4 /dev/sda1 rw\n"
+
+
+def test_without_a_server_of_files_no_process_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    def answering(*dummy: Any) -> Any:
+        raise AssertionError("it asks")
+
+    monkeypatch.setattr(space.hangs, "answering", answering)
+    assert space.silent_folders(["/data/etcd"], LOCAL, 1.0) == frozenset()
+
+
+def test_a_folder_that_does_not_answer_is_not_asked_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A link may lead to the server too, so that each folder is asked in a process of its own."""
+    silent = {"/data/etcd", "/var/log/pods", "/var/lib/containerd", "/var/lib/etcd/member"}
+    asked_of: list[str] = []
+
+    def answering(paths: list[str], seconds: float) -> dict[str, bool]:
+        assert seconds <= 2
+        asked_of.extend(paths)
+        return {path: path not in silent for path in paths}
+
+    def touched(path: str) -> Any:
+        assert path not in silent
+        return told()
+
+    monkeypatch.setattr(space.hangs, "answering", answering)
+    monkeypatch.setattr(space.files, "whole", lambda *dummy: REMOTE + LOCAL)
+    monkeypatch.setattr(space.os, "statvfs", touched)
+    monkeypatch.setattr(space.os.path, "isdir", touched)
+    data = {"instances": {"processes": [ETCD]}, "kubelet": {"argv": ["kubelet"]}}
+    found = space.collect(base.Context({}, [], data))
+    errors = {row["path"]: row["error"] for row in found["folders"] + found["stores"]}
+    assert {path for path, error in errors.items() if error} == silent - {"/var/lib/etcd/member"}
+    assert len(asked_of) == len(set(asked_of))
+    assert {"/wal", "/var/lib/kubelet", "/run", "/var/lib/kubemend"} <= set(asked_of)
+    data = {"instances": {"processes": []}}
+    assert space.etcd_folders(data, frozenset(silent)) == ["/var/lib/etcd"]

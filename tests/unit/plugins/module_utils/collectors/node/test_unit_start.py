@@ -339,3 +339,12 @@ def test_the_mount_unit_of_the_root_is_no_option(monkeypatch):
     systemd._shown(["a.service"], ["Id"], 1)
     assert asked[0][-3:] == ["--", "-.mount", "a.service"]
     assert "--" not in asked[1]
+
+
+def test_a_secret_at_the_cut_of_a_line_is_masked_as_a_whole(monkeypatch):
+    token = "eyJhbGciOiJIUzI1NiJ9." + "eyJ" + "A" * 60 + "." + "B" * 60
+    head = "2027-01-15T07:59:00+0000 m1 systemd[1]: etcd.service: Scheduled restart job "
+    line = head + "x" * (unit_start.LONGEST - len(head) - 20) + " " + token
+    monkeypatch.setattr(unit_start.command, "run", lambda *dummy: line + "\n")
+    (kept,) = unit_start.systemd_lines("etcd.service", 1)
+    assert "eyJ" not in kept

@@ -241,6 +241,7 @@ def test_sigkill_of_another_process(world):
         ({"runtime": journal()}, "runtime"),  # it logs no start either
         ({"runtime": journal(made(695, 3)), "kernel": journal(error="late")}, "kernel"),
         ({"runtime": journal(made(695, 3), oldest=CLOCK - 699)}, "runtime"),
+        ({"runtime": journal(made(695, 3), oldest=CLOCK - 810)}, "runtime"),
     ],
 )
 def test_who_killed_it_is_unknown_where_a_journal_is_missing(world, more, word):
@@ -467,3 +468,556 @@ def test_the_exit_code_of_a_container_that_the_runtime_has_no_more(world):
     (one,) = found(world)
     assert (one.code, one.severity) == ("KM117", "warning")
     says(one.summary, "2 times", "before that: SIGKILL")
+
+
+def test_the_group_of_a_victim_counts_and_not_its_name(world):
+    """A pod of a user has a process of that name, and is killed with all others of its group."""
+    group = f"/kubepods/burstable/pod{'c' * 8}-0000-0000-0000-{'c' * 12}/{'d' * 64}"
+    killed_line = "m2 kernel: Memory cgroup out of memory: Killed process"
+    kernel = journal(
+        f"{CLOCK - 701:.1f} m2 kernel: oom-kill:constraint=CONSTRAINT_MEMCG,oom_memcg={group},"
+        f"task_memcg={group},task=sh,pid=8,uid=0",
+        f"{CLOCK - 701:.1f} {killed_line} 8 (sh)",
+        f"{CLOCK - 701:.1f} m2 kernel: Tasks in {group} are going to be killed due to"
+        " memory.oom.group set",
+        f"{CLOCK - 701:.1f} {killed_line} 9 (kube-scheduler)",
+    )
+    restarts(world, killed(137)["rows"], runtime=journal(made(695, 3)), kernel=kernel)
+    (one,) = found(world)
+    says(one.summary, "another process killed it")
+
+
+@pytest.mark.parametrize(
+    ("group", "age", "name", "word"),
+    [
+        (f"/kubepods/pod{UID}/kata", 701, SCHEDULER, "kernel's OOM killer ended it"),
+        (f"/kubepods/pod{UID}/kata", 712, SCHEDULER, "another process"),
+        (f"/kubepods/pod{UID}/kata", 701, "sh", "another process"),
+        # another container of the pod
+        (f"/kubepods/pod{UID}/{'d' * 64}", 701, SCHEDULER, "another process"),
+        (f"/kubepods/pod{'1' * 32}/kata", 701, SCHEDULER, "another process"),
+    ],
+)
+def test_the_group_of_the_pod_where_it_names_no_container(world, group, age, name, word):
+    kernel = journal(
+        f"{CLOCK - age:.1f} m2 kernel: oom-kill:constraint=CONSTRAINT_NONE,task_memcg={group},"
+        f"task={name},pid=9,uid=0",
+        f"{CLOCK - age:.1f} m2 kernel: Out of memory: Killed process 9 ({name})",
+    )
+    restarts(world, killed(137)["rows"], runtime=journal(made(695, 3)), kernel=kernel)
+    (one,) = found(world)
+    says(one.summary, word)
+    assert "only the name" not in one.summary
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "age", "word", "is_guess"),
+    [
+        (137, "Error", 701, "OOM killer", True),
+        (137, "OOMKilled", 701, "the machine had no memory left", False),
+        (1, "OOMKilled", 701, "the machine had no memory left", False),
+        (137, "Error", 711, "SIGKILL", False),
+        (1, "Error", 701, "exited by itself", False),  # nothing killed it
+    ],
+)
+def test_a_name_alone_is_told_as_such(world, code, reason, age, word, is_guess):
+    kernel = f"{CLOCK - age:.1f} m2 kernel: Out of memory: Killed process 9 (kube-scheduler)"
+    rows = killed(code, reason=reason)["rows"]
+    restarts(world, rows, runtime=journal(made(695, 3)), kernel=journal(kernel))
+    (one,) = found(world)
+    says(one.summary, word)
+    assert ("only the name" in one.summary) is is_guess
+
+
+def test_a_long_name_is_cut_by_the_kernel(world):
+    kernel = f"{CLOCK - 701:.1f} m2 kernel: Out of memory: Killed process 9 (kube-controller)"
+    rows = [row(9000, 2, 700, MANAGER, exit_code=137), row(695, 3, component=MANAGER)]
+    restarts(world, rows, runtime=journal(made(695, 3, MANAGER)), kernel=journal(kernel))
+    (one,) = found(world)
+    says(one.summary, "only the name")
+
+
+@pytest.mark.parametrize(("group", "is_told"), [("", True), ("/kubepods/poda/kata", False)])
+def test_a_container_that_the_runtime_has_no_more_may_be_a_victim(world, group, is_told):
+    """Its exit code is not known then."""
+    kernel = [f"{CLOCK - 697:.1f} m2 kernel: Out of memory: Killed process 9 (kube-scheduler)"]
+    if group:
+        limit = f"oom-kill:constraint=CONSTRAINT_NONE,task_memcg={group},task=kube-scheduler,pid=9"
+        kernel.insert(0, f"{CLOCK - 697:.1f} m2 kernel: {limit}")
+    runtime = journal(made(9000, 2), made(695, 3))
+    restarts(world, [row(695, 3)], runtime=runtime, kernel=journal(*kernel))
+    (one,) = found(world)
+    assert ("OOM killer ended it" in one.summary) is is_told
+
+
+def test_a_container_of_a_pod_that_is_not_known_is_no_victim_of_another(world):
+    kernel = (
+        f"{CLOCK - 697:.1f} m2 kernel: oom-kill:constraint=CONSTRAINT_NONE,"
+        "task_memcg=/kubepods/poda/kata,task=kube-scheduler,pid=9",
+        f"{CLOCK - 697:.1f} m2 kernel: Out of memory: Killed process 9 (kube-scheduler)",
+    )
+    runtime = journal(crio(900, 4), crio(695, 0))
+    restarts(world, [row(695, 0)], runtime=runtime, kernel=journal(*kernel))
+    assert "OOM" not in verdict(world).note
+
+
+def back_off(age: float, seconds: str) -> str:
+    return (
+        f"{CLOCK - age:.1f} m2 kubelet[7]: E0115 08:00:00.000000       7 pod_workers.go:1324]"
+        ' "Error syncing pod, skipping" err="failed to \\"StartContainer\\" for'
+        f' \\"kube-scheduler\\" with CrashLoopBackOff: \\"back-off {seconds} restarting failed'
+        ' container=kube-scheduler pod=kube-scheduler-m2_kube-system(a)\\""'
+        ' pod="kube-system/kube-scheduler-m2"'
+    )
+
+
+@pytest.mark.parametrize(
+    ("age", "code"), [(3000, "KM117"), (711, "KM117"), (709, "KM114"), (650, "KM114")]
+)
+def test_an_old_back_off_is_over(world, age, code):
+    restarts(
+        world,
+        killed(137, reason="OOMKilled")["rows"],
+        runtime=journal(made(695, 3)),
+        kubelet=journal(back_off(age, "40s")),
+    )
+    assert [one.code for one in found(world)] == [code]
+
+
+def test_a_back_off_behind_a_later_restart_is_of_that(world):
+    rows = [
+        row(9000, 2, 900, exit_code=137, reason="OOMKilled"),
+        row(890, 3, 700, exit_code=0),
+        row(650, 4),
+    ]
+    restarts(
+        world,
+        rows,
+        runtime=journal(made(890, 3), made(650, 4)),
+        kubelet=journal(back_off(660, "40s")),
+    )
+    assert [one.code for one in found(world)] == ["KM117"]
+
+
+@pytest.mark.parametrize(
+    ("crashed", "code"), [(1190, "KM114"), (1210, "KM117")], ids=["of late", "over"]
+)
+def test_a_restart_by_an_operator_hides_no_crashes(world, crashed, code):
+    """SIGTERM of an operator ended it last, and three crashes did before."""
+    rows = [
+        row(crashed + 100, 4, crashed, exit_code=137, reason="OOMKilled"),
+        row(crashed - 10, 5, 300, exit_code=0),
+        row(295, 6),
+    ]
+    runtime = journal(
+        made(3000, 2),
+        stop(2030, 2),
+        made(2000, 3),
+        stop(crashed + 110, 3),
+        made(crashed + 100, 4),
+        made(crashed - 10, 5),
+        made(295, 6),
+    )
+    restarts(world, rows, runtime=runtime)
+    (one,) = found(world)
+    assert (one.code, one.severity) == (code, "warning")
+    says(one.summary, "OOM killer")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"level":"warn","msg":"server error","error":"the member has been permanently removed'
+        ' from the cluster"}',
+        "2027-01-15 08:00:00.201337 I | etcdserver: the data-dir used by this member must be"
+        " removed",
+    ],
+)
+@pytest.mark.parametrize("asked", [True, False])
+def test_an_etcd_whose_member_was_removed_ends_with_0(world, line, asked):
+    rows = [row(9000, 2, 700, ETCD, exit_code=0), row(695, 3, component=ETCD)]
+    restarts(world, rows, runtime=journal(made(695, 3, ETCD)))
+    if not asked:
+        restarts(world, None)
+        begin(world, ETCD, CLOCK - 695)
+    log(world, line, component=ETCD)
+    (one,) = found(world)
+    assert (one.code, one.component) == ("KM117", ETCD)
+    says(one.summary, "removed from the etcd cluster, and it exited")
+    assert [proof.path for proof in one.evidence] == [PATH]
+    says(one.remedy, "etcdctl member")
+
+
+@pytest.mark.parametrize(("code", "word"), [(1, "etcd cluster, and it exited"), (137, "SIGKILL")])
+def test_a_removed_etcd_that_ends_with_another_code(world, code, word):
+    rows = [row(9000, 2, 700, ETCD, exit_code=code), row(695, 3, component=ETCD)]
+    restarts(world, rows, runtime=journal(made(695, 3, ETCD)))
+    log(world, "the member has been permanently removed from the cluster", component=ETCD)
+    (one,) = found(world)
+    says(one.summary, word)
+
+
+def test_a_removed_etcd_of_which_only_the_log_is_left(world):
+    rows = [row(695, 3, component=ETCD)]
+    restarts(world, rows, runtime=journal(made(9000, 2, ETCD), made(695, 3, ETCD)))
+    log(world, "the member has been permanently removed from the cluster", component=ETCD)
+    (one,) = found(world)
+    says(one.summary, "removed from the etcd cluster, and it exited")
+
+
+def test_only_etcd_has_members(world):
+    restarts(world, killed(0)["rows"], runtime=journal(made(695, 3)))
+    log(world, "the member has been permanently removed from the cluster")
+    assert not found(world)
+    restarts(world, None)
+    begin(world, SCHEDULER, CLOCK - 695)
+    (one,) = found(world)
+    says(one.summary, "why is not known")
+
+
+def test_a_component_whose_start_is_not_known_is_unknown_without_its_ends(world):
+    begin(world, SCHEDULER, 0.0)
+    world.documents["m2"]["collectors"]["component_restart"] = {"status": "error", "data": None}
+    assert verdict(world).verdict == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("age", "said"), [(100, "unknown"), (3400, "unknown"), (3590, "clear"), (4000, "clear")]
+)
+@pytest.mark.parametrize("rows", [None, []])
+def test_of_a_runtime_that_shows_no_container_it_is_unknown(world, rows, age, said):
+    restarts(world, rows)
+    begin(world, SCHEDULER, CLOCK - age)
+    assert verdict(world).verdict == said
+    assert not found(world)
+
+
+def test_a_process_without_a_manifest_is_not_judged(world):
+    restarts(world, [])
+    begin(world, SCHEDULER, CLOCK - 100)
+    files = world.data("m2", "manifests")["files"]
+    files[:] = [file for file in files if file["name"] != "kube-scheduler.yaml"]
+    assert verdict(world).verdict == "clear"
+
+
+def test_a_process_that_is_no_static_pod_is_not_judged(world):
+    restarts(world, [])
+    begin(world, SCHEDULER, CLOCK - 100)
+    for process in world.data("m2", "instances")["processes"]:
+        if process["component"] == SCHEDULER:
+            process["static"] = False
+    assert verdict(world).verdict == "clear"
+
+
+def test_a_journal_that_reaches_back_far_enough(world):
+    restarts(world, killed(137)["rows"], runtime=journal(made(695, 3), oldest=CLOCK - 830))
+    (one,) = found(world)
+    says(one.summary, "another process killed it")
+
+
+def test_starts_that_a_cut_journal_hides_are_told_as_not_known(world):
+    """The runtime has the starts 2 and 4 alone: 3 ended, and nothing tells why."""
+    rows = [row(9000, 2, 2000, exit_code=0), row(695, 4)]
+    restarts(world, rows, runtime=journal(made(695, 4), oldest=CLOCK - 2500))
+    (one,) = found(world)
+    says(one.summary, "why is not known", "the runtime has no more")
+    rows[1] = row(695, 3)
+    restarts(world, rows, runtime=journal(made(695, 3), oldest=CLOCK - 2500))
+    assert verdict(world).verdict == "clear"
+
+
+def test_starts_of_another_pod_are_no_gap(world):
+    rows = [row(9000, 0, 700, exit_code=0, pod_uid="1" * 32, sandbox="6" * 64), row(695, 7)]
+    restarts(world, rows, runtime=journal(made(695, 7)))
+    assert not found(world)
+    assert "not known" not in verdict(world).note
+
+
+def message(age: float, text: str, container: str = SCHEDULER) -> str:
+    return (
+        f"{CLOCK - age:.1f} m2 kubelet[7]: I0115 08:00:00.000000       7 kuberuntime_manager.go:1]"
+        f' "Message for Container of pod" containerName="{container}"'
+        ' containerStatusID={"Type":"containerd","ID":"x"} pod="kube-system/kube-scheduler-m2"'
+        f' containerMessage="Container {container} {text}, will be restarted"'
+    )
+
+
+@pytest.mark.parametrize(
+    ("container", "codes"), [(SCHEDULER, []), ("proxy", ["KM117"])], ids=["its own", "another"]
+)
+def test_a_kubelet_that_reads_another_definition(world, container, codes):
+    """A kubelet of another release makes each container anew, in its pod."""
+    restarts(
+        world,
+        killed(0)["rows"],
+        runtime=journal(stop(730, 2), made(695, 3)),
+        kubelet=journal(message(730, "definition changed", container)),
+    )
+    assert [one.code for one in found(world)] == codes
+    if not codes:
+        assert "definition" in verdict(world).note
+
+
+def probe(age: float, kind: str, output: str) -> str:
+    return (
+        f"{CLOCK - age:.1f} m2 kubelet[7]: I0115 08:00:00.000000       7 prober.go:107]"
+        f' "Probe failed" probeType="{kind}" pod="kube-system/kube-scheduler-m2" podUID="a"'
+        f' containerName="kube-scheduler" probeResult="failure" output="{output}"'
+    )
+
+
+def test_the_answer_to_another_probe_is_not_told(world):
+    lines = [probe(1200, "Startup", "statuscode: 500"), message(731, "failed liveness probe")]
+    runtime = journal(stop(730, 2), made(695, 3))
+    restarts(world, killed(137)["rows"], runtime=runtime, kubelet=journal(*lines))
+    (one,) = found(world)
+    says(one.summary, "its liveness probe failed")
+    assert "500" not in one.summary
+    lines = [probe(740, "Startup", "statuscode: 500"), message(731, "failed startup probe")]
+    restarts(world, killed(137)["rows"], runtime=runtime, kubelet=journal(*lines))
+    (one,) = found(world)
+    says(one.summary, "its startup probe failed", "statuscode: 500")
+
+
+def test_the_probe_of_the_container_before_is_not_told(world):
+    rows = [row(900, 2, 700, exit_code=137), row(695, 3)]
+    restarts(
+        world,
+        rows,
+        runtime=journal(stop(730, 2), made(695, 3)),
+        kubelet=journal(probe(905, "Startup", "statuscode: 500")),
+    )
+    assert all("500" not in one.summary for one in found(world))
+
+
+@pytest.mark.parametrize(
+    ("moved", "codes"), [(13, []), (179, []), (181, ["KM117"]), (-5, ["KM117"])]
+)
+def test_a_manifest_that_was_moved_away_and_back(world, moved, codes):
+    """It keeps the time of its last write."""
+    rows = killed(2)["rows"]
+    rows[1]["sandbox"] = "6" * 64
+    restarts(world, rows)
+    for file in world.data("m2", "manifests")["files"]:
+        file["ctime"] = rows[1]["created"] - moved
+    assert [one.code for one in found(world)] == codes
+
+
+def test_an_exit_shortly_behind_a_manifest_that_was_moved_in(world):
+    rows = [row(900, 0, 700, exit_code=1), row(695, 1)]
+    restarts(world, rows, runtime=journal(made(900, 0), made(695, 1)))
+    assert not found(world)
+
+
+def crio(age: float, attempt: int) -> str:
+    return (
+        f'{CLOCK - age:.3f} m2 crio[7]: time="x" level=info msg="Created container'
+        f' {identity(attempt)}: kube-system/kube-scheduler-m2/kube-scheduler" id=x'
+    )
+
+
+def test_starts_of_cri_o_have_no_number_and_are_of_the_same_pod(world):
+    """Its line of a start has none: the ones before the start that the runtime still has count."""
+    rows = [row(900, 4, 700, exit_code=137, reason="OOMKilled"), row(695, 5)]
+    runtime = journal(crio(3500, 2), crio(2000, 3), crio(900, 4), crio(695, 5))
+    restarts(world, rows, runtime=runtime)
+    (one,) = found(world)
+    assert (one.code, one.severity) == ("KM117", "warning")
+    says(one.summary, "4 times", "OOM killer")
+    assert "manifest" not in one.summary
+    assert "sandbox" not in one.summary
+    restarts(world, [row(695, 0)], runtime=journal(crio(900, 4), crio(695, 0)))
+    assert not found(world)
+
+
+def crio_stop(age: float, attempt: int) -> str:
+    return (
+        f'{CLOCK - age:.3f} m2 crio[7]: time="x" level=info msg="Stopping container:'
+        f' {identity(attempt)} (timeout: 30s)" id=x'
+    )
+
+
+def test_the_log_of_a_start_of_cri_o_is_found_by_its_number(world):
+    restarts(world, [row(695, 5)], runtime=journal(crio(3900, 4), crio(695, 5)))
+    log(world, LOST, restart=4)
+    (one,) = found(world)
+    says(one.summary, "could not renew its lock")
+
+
+@pytest.mark.parametrize("time", ["mtime", "ctime"])
+def test_a_stop_by_cri_o_within_a_pod_is_no_manifests(world, time):
+    runtime = journal(crio(3900, 4), crio_stop(700, 4), crio(695, 5))
+    restarts(world, [row(695, 5)], runtime=runtime)
+    for file in world.data("m2", "manifests")["files"]:
+        file[time] = CLOCK - 705
+    (one,) = found(world)
+    says(one.summary, "probe fails")
+    runtime = journal(crio(3900, 4), crio_stop(700, 4), crio(695, 0))
+    restarts(world, [row(695, 0)], runtime=runtime)
+    for file in world.data("m2", "manifests")["files"]:
+        file[time] = CLOCK - 705
+    assert not found(world)
+    assert "probe" not in verdict(world).note
+
+
+@pytest.mark.parametrize("component", [ETCD, SERVER])
+def test_a_silent_exit_2_of_one_that_handles_sigterm_is_not_known(world, component):
+    rows = [row(9000, 2, 700, component, exit_code=2), row(695, 3, component=component)]
+    restarts(world, rows, runtime=journal(made(695, 3, component)))
+    log(world, "I1126 quiet", component=component)
+    (one,) = found(world)
+    says(one.summary, "exit code 2", "why is not known")
+
+
+def test_one_that_is_down_now_was_not_restarted(world):
+    """The kubelet does not run, so that KM114 does not judge it."""
+    restarts(world, killed(137, reason="OOMKilled")["rows"], runtime=journal(made(695, 3)))
+    running = world.data("m2", "instances")["processes"]
+    running[:] = [one for one in running if one["component"] != SCHEDULER]
+    world.data("m2", "kubelet").update(process=None, unit={"active_state": "inactive"})
+    assert not found(world, "KM117")
+    assert verdict(world).verdict == "unknown"
+    assert f"{SCHEDULER} does not run at the moment" in verdict(world).note
+
+
+def test_an_etcd_that_ends_with_0_is_not_known_without_its_log(world):
+    rows = [row(9000, 2, 700, ETCD, exit_code=0), row(695, 3, component=ETCD)]
+    restarts(world, rows, runtime=journal(made(695, 3, ETCD)))
+    world.documents["m2"]["collectors"]["component_end"] = {"status": "timeout", "data": None}
+    (one,) = found(world, "KM117")
+    says(one.summary, "why is not known", "its log")
+    log(world, "I1126 quiet", component=ETCD)
+    assert not found(world)
+    world.documents["m2"]["collectors"]["component_end"] = {"status": "timeout", "data": None}
+    rows[0]["exit_code"] = 1
+    (one,) = found(world, "KM117")
+    says(one.summary, "exited by itself")
+
+
+@pytest.mark.parametrize(
+    ("begun", "words"),
+    [
+        (731, "from --v=2 on"),
+        (789, "from --v=2 on"),
+        (791, "probe fails"),
+        (500, "probe fails"),  # it was started again behind the stop
+    ],
+)
+def test_a_stop_at_the_start_of_a_kubelet_is_no_probes(world, begun, words):
+    """A kubelet of another release may read another definition, and --v=0 does not tell."""
+    world.data("m2", "kubelet")["process"]["started_at"] = CLOCK - begun
+    restarts(world, killed(0)["rows"], runtime=journal(stop(730, 2), made(695, 3)))
+    (one,) = found(world)
+    says(one.summary, words)
+
+
+@pytest.mark.parametrize(("age", "codes"), [(650, ["KM117"]), (550, [])])
+def test_only_a_short_time_excuses_exits_behind_a_manifest(world, age, codes):
+    world.manifest("m2", SCHEDULER, "--v=2", mtime=CLOCK - 1200)
+    rows = [row(9000, 2, 1200 - age, exit_code=1), row(1195 - age, 3)]
+    restarts(world, rows, runtime=journal(made(1195 - age, 3)))
+    for file in world.data("m2", "manifests")["files"]:
+        file["mtime"] = CLOCK - 1200
+    assert [one.code for one in found(world)] == codes
+
+
+@pytest.mark.parametrize(("later", "codes"), [(290, []), (310, ["KM117"])])
+def test_only_a_short_time_excuses_what_follows(world, later, codes):
+    rows = [
+        row(1200, 0, component=SERVER),
+        row(9000, 2, 1200 - later, exit_code=1),
+        row(1195 - later, 3),
+    ]
+    restarts(world, rows, runtime=journal(made(1195 - later, 3)))
+    log(world, LOST)
+    assert [one.code for one in found(world)] == codes
+
+
+@pytest.mark.parametrize(
+    ("age", "words"), [(729.5, "liveness probe failed"), (728.5, "or startup")]
+)
+def test_a_probe_of_the_next_container_is_not_why(world, age, words):
+    restarts(
+        world,
+        killed(137)["rows"],
+        runtime=journal(stop(730, 2), made(695, 3)),
+        kubelet=journal(probe(age, "Liveness", "statuscode: 503")),
+    )
+    (one,) = found(world)
+    says(one.summary, words)
+
+
+@pytest.mark.parametrize(("age", "words"), [(1320, "liveness probe failed"), (1340, "or startup")])
+def test_a_probe_that_failed_long_before_is_not_why(world, age, words):
+    restarts(
+        world,
+        killed(137)["rows"],
+        runtime=journal(stop(730, 2), made(695, 3)),
+        kubelet=journal(probe(age, "Liveness", "statuscode: 503")),
+    )
+    (one,) = found(world)
+    says(one.summary, words)
+
+
+def test_one_that_was_stopped_and_is_down_did_not_end_by_its_last_crash(world):
+    rows = [row(900, 2, 700, exit_code=137, reason="OOMKilled"), row(690, 3, 600, exit_code=0)]
+    restarts(world, rows, runtime=journal(made(900, 2), made(690, 3)))
+    running = world.data("m2", "instances")["processes"]
+    running[:] = [one for one in running if one["component"] != SCHEDULER]
+    log(world, "I1125 quiet", restart=3, running=False)
+    (one,) = found(world)
+    assert (one.code, one.severity) == ("KM114", "critical")
+    assert "OOM" not in one.summary
+
+
+@pytest.mark.parametrize("lines", [[], [REFUSED]])
+def test_one_that_is_down_without_a_log_is_told_with_its_end(world, lines):
+    restarts(world, [row(60, 2, 50, exit_code=137, reason="OOMKilled")])
+    running = world.data("m2", "instances")["processes"]
+    running[:] = [one for one in running if one["component"] != SCHEDULER]
+    log(world, *lines)
+    (one,) = found(world)
+    says(one.summary, "OOM killer", "does not stay up" if lines else "does not start")
+
+
+def test_one_that_is_alive_by_chance_is_told_with_its_end(world):
+    rows = [row(40, 2, 35, exit_code=137, reason="OOMKilled"), row(30, 3)]
+    restarts(world, rows, runtime=journal(made(40, 2), made(30, 3)))
+    log(world, REFUSED, first=CLOCK - 40, last=CLOCK - 35)
+    (one,) = found(world)
+    assert (one.code, one.severity) == ("KM114", "critical")
+    says(one.summary, "ends again and again", "OOM killer")
+
+
+def test_what_was_long_before_an_upgrade_does_not_follow_from_it(world):
+    rows = [row(700, 0, component=SERVER), row(9000, 2, 1000, exit_code=1), row(995, 3)]
+    restarts(world, rows, runtime=journal(made(995, 3)))
+    log(world, LOST)
+    assert [one.component for one in found(world)] == [SCHEDULER]
+
+
+@pytest.mark.parametrize(("ended", "words"), [(600, "probe fails"), (500, "another process")])
+def test_a_stop_counts_for_its_timeout_and_a_while(world, ended, words):
+    rows = [row(9000, 2, ended, exit_code=137), row(ended - 5, 3)]
+    restarts(world, rows, runtime=journal(stop(730, 2), made(ended - 5, 3)))
+    (one,) = found(world)
+    says(one.summary, words)
+
+
+def test_a_runtime_that_was_started_long_after_did_not_lose_it(world):
+    restarts(
+        world,
+        killed(255, reason="Unknown")["rows"],
+        runtime=journal(made(695, 3)),
+        runtime_started=CLOCK - 600,
+    )
+    (one,) = found(world)
+    says(one.summary, "why is not known")
+
+
+def test_the_runtimes_own_line_of_the_oom_killer(world):
+    line = f"{CLOCK - 701:.1f} m2 containerd[7]: level=info msg=TaskOOM container={identity(2)}"
+    rows = killed(137, reason="Error")["rows"]
+    restarts(world, rows, runtime=journal(line, made(695, 3)))
+    (one,) = found(world)
+    says(one.summary, "the kernel's OOM killer ended it")

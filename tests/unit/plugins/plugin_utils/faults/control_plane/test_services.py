@@ -328,3 +328,30 @@ def test_a_start_by_hand_ends_what_was_before(world):
     said = [line(age, AGAIN) for age in (300, 200, 100)]
     give(world, row(n_restarts=0, started_at=CLOCK - 50, said=said), uptime=900000.0)
     assert verdicts(world) == ["clear"]
+
+
+EXPIRED = "systemd[1]: etcd.service: Service RestartSec=5s expired, scheduling restart."
+HOLD_OFF = "systemd[1]: etcd.service holdoff time over, scheduling restart."
+
+
+@pytest.mark.parametrize(
+    ("texts", "ages", "restarts", "severity"),
+    [
+        ((EXPIRED, AGAIN), (300, 100), 2, None),  # systemd 235 to 242 logs both of one restart
+        ((EXPIRED, AGAIN), (300, 100), 9, None),
+        ((EXPIRED, AGAIN), (1500, 800, 700), 3, "warning"),
+        ((HOLD_OFF,), (300, 100), None, None),
+        ((HOLD_OFF,), (1500, 800, 700), None, "warning"),  # systemd 219
+    ],
+)
+def test_a_restart_of_which_systemd_logs_two_lines_is_one(world, texts, ages, restarts, severity):
+    said = [line(age, text) for age in ages for text in texts]
+    give(world, row(n_restarts=restarts, started_at=CLOCK - 90, said=said), uptime=900000.0)
+    assert [item.severity for item in found(world)] == ([severity] if severity else [])
+
+
+@pytest.mark.parametrize(("restarts", "severity"), [(1, None), (2, None), (3, "warning")])
+def test_what_was_before_a_start_by_hand_does_not_count(world, restarts, severity):
+    said = [line(age, AGAIN) for age in (2000, 1500, 800, 700)]
+    give(world, row(n_restarts=restarts, started_at=CLOCK - 90, said=said), uptime=900000.0)
+    assert [item.severity for item in found(world)] == ([severity] if severity else [])

@@ -209,6 +209,7 @@ def test_a_workloads_own_mistake_is_no_fault_of_a_node(world):
     [
         ("kube-system", "kube-scheduler-w1", "clear"),
         ("kube-system", "etcd-w1", "clear"),
+        ("kube-system", "cloud-controller-manager-w1", "clear"),
         ("kube-system", "kube-scheduler-w2", "present"),
         ("kube-system", "kube-vip-w1", "present"),
         ("default", "kube-scheduler-w1", "present"),
