@@ -61,6 +61,7 @@ class Pod:
     had: Mapping[str, int] = field(default_factory=dict)
     wanted: int | None = None
     runs: bool = False
+    qos: str | None = None
 
     @property
     def came(self) -> datetime | None:
@@ -133,6 +134,13 @@ class Node:
         """Return the host of the inventory that this node is."""
         if self.host:
             return self.host.host
+        return None
+
+    @property
+    def topology_policy(self) -> str | None:
+        """The policy of its topology manager, None where it is not known."""
+        if self.host:
+            return self.host.pinning.topology
         return None
 
     @property
@@ -366,4 +374,5 @@ def _pod(pod: OwnedPod) -> Pod:
         pod.had or {},
         pod.wanted,
         pod.phase == "Running",
+        pod.qos,
     )
