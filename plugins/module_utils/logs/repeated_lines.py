@@ -53,7 +53,7 @@ _POD = re.compile(
 MAX_PODS = 9  # that are counted, of one error
 MAX_FOLDS = 1500  # texts of one component that are folded; the rest differs in every line
 FOLDED_BYTES = 500  # of a line, by which it is compared
-LONGEST = 900  # bytes of the line that is kept
+LONGEST = 900  # bytes of the ends of the line that are kept
 SHOWN = 8  # errors of one component, the most frequent ones
 
 
@@ -111,8 +111,8 @@ class _Error:
 
     def row(self):
         """Return {count, minutes, first, last, pods, line}; line is the newest one."""
-        raw = log_lines.Cleaner().clean(self.raw[: LONGEST + log_lines.BEYOND], False)
-        line = log_lines.cut(raw, len(self.raw), LONGEST)
+        raw = log_lines.Cleaner().clean(self.raw[: log_lines.LONGEST], False)
+        line = log_lines.ends(raw, len(self.raw), LONGEST)
         return {
             "count": self.count,
             "minutes": len(self.minutes),

@@ -13,7 +13,7 @@ import stat
 
 from ..shared.redacted_bytes import masked
 from ..shared.redaction_names import suspicious
-from ..shared.text import one_line
+from ..shared.text import ends, one_line
 
 try:
     from _sha256 import sha256  # hashlib brings OpenSSL: 4 ms
@@ -26,6 +26,7 @@ except ImportError:
 MAX_TEXT = 512 * 1024
 MAX_HASHED = 16 * 1024 * 1024
 MAX_LINKS = 40
+MAX_LINE = 16 * 1024  # characters of a program's line, of which an end is kept
 FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 PATH_ONLY = getattr(os, "O_PATH", 0o10000000)
 EMPTY = "it is empty"
@@ -267,6 +268,11 @@ def masked_text(text_of, limit):
     return masked(str(text_of or "").encode("utf-8", "replace"))[0].decode("utf-8", "replace")[
         :limit
     ]
+
+
+def masked_ends(text_of, limit):
+    """Return a line of a program, masked; of a longer one its beginning and its end."""
+    return ends(masked_text(one_line(text_of or "", MAX_LINE), MAX_LINE), limit)
 
 
 def masked_argv(argv):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ..evidence import memoize
 from ..evidence.answers.cluster.pod_start import LastEvent, PodEvents, PodStart, WaitingPods
-from ..evidence.document import COMPONENTS, one_line
+from ..evidence.document import COMPONENTS, ends, one_line
 from ..parsers import pod_start_message
 from ..parsers.pod_start_message import NODE, WORKLOAD, Trouble
 from . import ages
@@ -89,7 +89,7 @@ def _waiting(cluster: Cluster, row: WaitingPods) -> Waiting:
     trouble, reason, text = _trouble(cluster, row)
     times = [ages.age(cluster, since) for since in row.times or (row.since,)]
     seconds = tuple(sorted((age for age in times if age is not None), reverse=True))
-    return Waiting(row, one_line(row.node, 253), seconds, trouble, reason, one_line(text, 600))
+    return Waiting(row, one_line(row.node, 253), seconds, trouble, reason, ends(text, 600))
 
 
 def _trouble(cluster: Cluster, row: WaitingPods) -> tuple[Trouble | None, str, str]:
@@ -152,9 +152,7 @@ def _crash_loop(cluster: Cluster, row: PodEvents) -> Waiting:
     pods = WaitingPods(row.node, namespace, None, "CrashLoopBackOff", row.pods, (name,), row.first)
     age = ages.age(cluster, row.first)
     times = () if age is None else (age,)
-    return Waiting(
-        pods, one_line(row.node, 253), times, ENDS, row.reason, one_line(row.message, 600)
-    )
+    return Waiting(pods, one_line(row.node, 253), times, ENDS, row.reason, ends(row.message, 600))
 
 
 def repeated(cluster: Cluster, node: str) -> PodEvents | None:

@@ -29,7 +29,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from ..evidence.document import one_line
+from ..evidence.document import ends, one_line
 from . import klog
 
 MAX_LINES = 5000
@@ -233,7 +233,7 @@ def last_error(start: Start) -> str:
 
 def quoted(line: str, unit: str) -> str:
     """Return a line and its log, for a sentence in which no cause is known."""
-    text = one_line(line.partition("]: ")[2] or line, 200)
+    text = ends(line.partition("]: ")[2] or line, 200)
     header = _HEADER.match(text)
     kind = "line"
     if (header is not None and header.group(1) in "EF") or _WORSE.search(text):

@@ -240,7 +240,7 @@ def _journal(context, unit, since, choose):
     if len(chosen) > KEPT:
         chosen = chosen[-KEPT:]
         record["oldest"] = oldest(chosen)
-    record["lines"] = [files.masked_text(files.one_line(line, LONGEST), LONGEST) for line in chosen]
+    record["lines"] = [files.masked_ends(line, LONGEST) for line in chosen]
     return record
 
 

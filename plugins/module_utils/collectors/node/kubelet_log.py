@@ -105,9 +105,7 @@ def chosen(text):
             rows.pop(key, None)
             rows[key] = (
                 managers,
-                files.masked(files.one_line(line, LONGEST).encode("utf-8"))[0].decode(
-                    "utf-8", "replace"
-                ),
+                files.masked_ends(line, LONGEST),
             )
     return _last_of_each(list(rows.values()))
 

@@ -305,16 +305,9 @@ def journal_lines(name, seconds):
     except CommandError:
         return []
     lines = kubelet_end.without_stacks(
-        [
-            line[: 4 * LONGEST]
-            for line in text.split("\n")[::-1]
-            if "]: " in line and " systemd[1]: " not in line
-        ]
+        [line for line in text.split("\n")[::-1] if "]: " in line and " systemd[1]: " not in line]
     )
-    return [
-        files.masked(files.one_line(line, LONGEST).encode("utf-8"))[0].decode("utf-8", "replace")
-        for line in lines[-KEPT:]
-    ]
+    return [files.masked_ends(line, LONGEST) for line in lines[-KEPT:]]
 
 
 def plugin_failures(unit, seconds):
@@ -332,12 +325,7 @@ def plugin_failures(unit, seconds):
     except CommandError:
         return None
     lines = [line for line in text.split("\n") if UNLOADED in line and "skip plugin" not in line]
-    return [
-        files.masked(files.one_line(line, LONGEST_PLUGIN).encode("utf-8"))[0].decode(
-            "utf-8", "replace"
-        )
-        for line in lines[-KEPT:]
-    ]
+    return [files.masked_ends(line, LONGEST_PLUGIN) for line in lines[-KEPT:]]
 
 
 def metadata(root=CONTAINERD_ROOT):

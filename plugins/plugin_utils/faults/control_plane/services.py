@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ...evidence.document import one_line, shell_name
+from ...evidence.document import ends, one_line, shell_name
 from ...models import component_unit
 from ...models import unit_start as model_unit_start
 from ...models.cluster import Host
@@ -172,7 +172,7 @@ def _last_line(service: Service, lines: list[str]) -> str:
     ended = unit_journal.last(service.last)
     if ended is None:
         return last
-    return one_line(ended.line.partition("]: ")[2], 600) or last
+    return ends(ended.line.partition("]: ")[2], 600) or last
 
 
 def _message(telling: Telling) -> str:
@@ -186,7 +186,7 @@ def _message(telling: Telling) -> str:
 
 def _text(line: str, most: int) -> str:
     """Return what a line says, without its time, level and place in the source."""
-    return one_line(component_log.text(line) or line, most)
+    return ends(component_log.text(line) or line, most)
 
 
 def _slow(lines: list[str]) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from ...evidence import contract
 from ...evidence.answers.file_record import CertificateFile, FileRecord
 from ...evidence.answers.node.kubelet import Kubelet
-from ...evidence.document import one_line, shell_name
+from ...evidence.document import ends, one_line, shell_name
 from ...models import unit_start as model_unit_start
 from ...models.cluster import Host
 from ...models.kubelet import (
@@ -444,5 +444,5 @@ def _proofs(host: Host, status: KubeletStatus) -> tuple[EvidenceRef, ...]:
     log = []
     if line:
         unit = one_line(status.unit.name, 80)
-        log.append(EvidenceRef("log", host.host, object=unit, text=one_line(line, 400)))
+        log.append(EvidenceRef("log", host.host, object=unit, text=ends(line, 400)))
     return tuple(dict.fromkeys((node_kubelet_unit.proof(host, status.unit), *refusals, *log)))

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ...evidence.answers.node.repeated_errors import ComponentErrors
-from ...evidence.document import one_line
+from ...evidence.document import ends, one_line
 from ...models import repeated_errors
-from ...models.cluster import Host
+from ...models.cluster import Host, moment
 from ...models.repeated_errors import RUNTIMES, Repeated
 from ...models.result import EvidenceRef, Missing
 from ..base import CheckResult, Detection, causes, node_check, not_applicable, unknown
@@ -104,8 +104,9 @@ def _results(
 def _hit(host: Host, error: Repeated) -> Detection:
     row, entry = error.row, error.entry
     count = f"{entry.count} times in {entry.minutes} minutes"
-    if error.last is not None:
-        count += f", last at {error.last:%Y-%m-%dT%H:%M:%SZ}"
+    last = moment(entry.last)
+    if last is not None:
+        count += f", last at {last:%Y-%m-%dT%H:%M:%SZ}"
     meaning, advice, severity = "an error", UNCLEAR, None
     if not error.is_obstacle:
         severity = "info"
@@ -133,8 +134,8 @@ def _lines(error: Repeated) -> list[str]:
 def _proof(host: Host, row: ComponentErrors, line: str) -> EvidenceRef:
     source = one_line(row.source, 300)
     if source.startswith("/"):
-        return EvidenceRef("log", host.host, path=source, text=one_line(line, 600))
-    return EvidenceRef("log", host.host, object=source, text=one_line(line, 600))
+        return EvidenceRef("log", host.host, path=source, text=ends(line, 600))
+    return EvidenceRef("log", host.host, object=source, text=ends(line, 600))
 
 
 def _command(row: ComponentErrors) -> str:

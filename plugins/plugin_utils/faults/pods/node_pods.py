@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from ...evidence.answers.cluster.pod_start import PodEvents, PodStart
-from ...evidence.document import one_line, shell_name
+from ...evidence.document import ends, one_line, shell_name
 from ...models import pod_start
 from ...models.api_node import NodeView, and_others, views
 from ...models.cluster import Cluster
@@ -187,7 +187,7 @@ def _quoted(event: PodEvents | None, main: Waiting) -> str:
 
 def _shortened(message: str) -> str:
     """Return a message without what each has; the cause is at its end."""
-    return one_line(_ID.sub(r"\1", _BEFORE.sub("", message)), 300)
+    return ends(_ID.sub(r"\1", _BEFORE.sub("", message)), 300)
 
 
 def _others(cluster: Cluster, other_nodes: int) -> str:
@@ -224,7 +224,7 @@ def _event_proofs(cluster: Cluster, event: PodEvents | None) -> list[EvidenceRef
         return []
     text = (
         f"{one_line(event.reason, 80)}, {event.count} times about {wording.pods(event.pods)}, last"
-        f" {one_line(event.last, 40)}: {one_line(event.message, 600)}"
+        f" {one_line(event.last, 40)}: {ends(event.message, 600)}"
     )
     about = f"Event of Pod {one_line(event.pod, 320)}"
     return [EvidenceRef("api", cluster.api_host, object=about, text=text)]

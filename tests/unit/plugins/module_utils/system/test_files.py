@@ -151,3 +151,14 @@ def test_without_root(tmp_path):
     assert os.read(reader, 100) == b"denied"
     os.close(reader)
     os.close(writer)
+
+
+def test_the_ends_of_a_line_are_masked_before_they_are_cut():
+    line = "a: " + "b: " * 300 + "password=hunter2hunter2 c: the cause"
+    for limit in range(20, 60):
+        cut = files.masked_ends(line, limit)
+        assert len(cut) == limit
+        assert cut.endswith("cause")
+        assert "hunter" not in cut
+    assert files.masked_ends(None, 20) == ""
+    assert files.masked_ends("x" * 2 * files.MAX_LINE, 20).endswith("x…")
