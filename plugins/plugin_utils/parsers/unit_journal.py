@@ -199,6 +199,12 @@ def last(start: Start) -> Last | None:
     return None
 
 
+def is_logrus(raw: str) -> bool:
+    """Return whether a line is one with which k3s or RKE2 tells of an error, and no kubelet."""
+    entry = _ENTRY.fullmatch(raw[:LONGEST])
+    return entry is not None and _LOGRUS.match(entry.group(3)) is not None
+
+
 def about(start: Start, words: str) -> list[tuple[klog.Line, str]]:
     """Return (parsed line, raw line) of lines with a header of their own and these words.
 

@@ -28,7 +28,7 @@ _LOGS = {
     "k0s": ", of which each names its component",
 }
 # Of these programs the kubelet is the one with a table.
-_TABLES = dict.fromkeys(("k3s", "rke2", "k0s", "kubelite"), "kubelet")
+_TABLES = {"k3s": "k3s", "rke2": "k3s", "k0s": "kubelet", "kubelite": "kubelet"}
 BEGUN = 3  # first lines of a start
 _TOOK = re.compile(r'"took":"([\d.]{1,20}[a-z]{1,2})"')
 _CRITICAL = {
@@ -227,7 +227,8 @@ def _proofs(
 
 def _remedy(service: Service, telling: Telling, name: str, slow: bool) -> str:
     cure = _cure(service, telling, name)
-    if slow and telling.reading is None:
+    lost = component_log.says_lock_lost(telling.line)
+    if slow and (lost or telling.reading is None):
         cure = (
             "see what else uses the disk of etcd's data (iostat -x 5), and give etcd a faster one"
         )
