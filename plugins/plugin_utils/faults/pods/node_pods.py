@@ -286,11 +286,24 @@ def _is_alone(row: Waiting, nodes: Mapping[str, object]) -> bool:
     return row.node not in nodes and _kind(row) in OF_ONE
 
 
+def _reason(cause: Trouble, rows: Sequence[Waiting]) -> str:
+    """Return a cause, with the answer of the registry where there is one."""
+    if not cause.kind.startswith("pull_"):
+        return cause.what
+    text = next(row.text for row in rows if _kind(row) == cause.kind)
+    return f"{cause.what} ({_answer(text)})"
+
+
+def _answer(message: str) -> str:
+    """Return the end of a message about an image, which has what the registry or a name says."""
+    return ends(_ID.sub(r"\1", _BEFORE.sub("", message)), 200)
+
+
 def _own(cluster: Cluster, rows: Sequence[Waiting]) -> Detection:
     owners = list(dict.fromkeys(row.owner for row in rows))
     causes_by_kind = {row.trouble.kind: row.trouble for row in rows if row.trouble is not None}
     pods = sum(row.late(WAITED_SECONDS) for row in rows)
-    reasons = and_others([cause.what for cause in causes_by_kind.values()])
+    reasons = and_others([_reason(cause, rows) for cause in causes_by_kind.values()])
     cures = and_others([cause.cure for cause in causes_by_kind.values()])
     reach = "which is no fault of a node"
     if not all(row.is_of(WORKLOAD) for row in rows):

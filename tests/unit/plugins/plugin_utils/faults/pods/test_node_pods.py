@@ -225,3 +225,21 @@ def test_a_component_of_the_control_plane_is_no_workload(world, namespace, name,
     wait(world, state="CrashLoopBackOff", message="back-off 5m0s")
     data["pods"][0].update(namespace=namespace, names=[name])
     assert judged(world, "KM610")[0] == [verdict]
+
+
+def test_the_answer_of_the_registry_is_quoted(world):
+    answer = "unexpected status from HEAD request to https://reg.example/v2/a: 403 Forbidden"
+    text = f'Failed to pull image "reg.example/a:1": {"wrapped: " * 30}{answer}'
+    wait(world, event=("Failed", text))
+    (finding,) = judged(world, "KM610")[1]
+    assert "the registry refuses them their image" in finding.summary
+    assert f"{answer})" in finding.summary
+
+
+def test_the_end_of_a_long_message_is_quoted(world):
+    path = "/var/lib/k0s/kubelet/pods/5ac83c3f/volume-subpaths/config/app/0"
+    text = f'failed to mkdir "{path * 4}": mkdir {path}: file exists'
+    wait(world, event=("FailedSync", text), pods=3)
+    wait(world, event=("FailedSync", text), owner="Job/b")
+    (finding,) = judged(world, "KM600")[1]
+    assert f"mkdir {path}: file exists)" in finding.summary
