@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
@@ -21,6 +22,7 @@ from ..evidence.answers.node.etcd import Etcd
 from ..evidence.answers.node.installer import Installer
 from ..evidence.answers.node.journal import Journal
 from ..evidence.answers.node.kubelet import Kubelet
+from ..evidence.answers.node.kubelet_log import KubeletLog
 from ..evidence.answers.node.scheduler_log import SchedulerLogs
 from ..evidence.answers.node.system import System
 from ..evidence.document import one_line
@@ -76,6 +78,8 @@ class Host:
     traces: tuple[str, ...] | None = None
     kubelet_unit: bool = False
     node_error: NodeError | None = None
+    # the newest line of the kubelet about an image that it removed to free space, else empty
+    image_removed: str = ""
 
     def missing(self, collector: str, *, absent_is_answer: bool = True) -> tuple[Missing, ...]:
         """Empty when this host's collector answered, else the one thing that is missing."""
@@ -183,6 +187,8 @@ class Cluster:
 
 
 MAX_ERROR = 300  # characters of what a collector said
+# image_gc_manager.go; up to 1.20 with the image between the words
+_REMOVES = re.compile(r"Removing image (?:\S{1,200} )?to free ")
 LAST = 253402300799.0  # the end of the year 9999, in seconds since the epoch
 
 
@@ -226,7 +232,15 @@ def host_of(document: Mapping[str, Any]) -> Host:
         installer.traces,
         kubelet.unit is not None,
         node_error=repeated_errors.of_node(document),
+        image_removed=_image_removed(document),
     )
+
+
+def _image_removed(document: Mapping[str, Any]) -> str:
+    """Return the newest line of a kubelet about an image that it removed, or ""."""
+    lines = contract.answer(document, KubeletLog).lines
+    newest = next((line for line in reversed(lines) if _REMOVES.search(line)), "")
+    return one_line(newest, MAX_ERROR)
 
 
 def _errors(document: Mapping[str, Any]) -> dict[str, str]:

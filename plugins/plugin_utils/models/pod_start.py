@@ -30,6 +30,15 @@ ENDS = Trouble(
     "a container of theirs ends again and again",
     "see the container's log (kubectl logs --previous)",
 )
+# No text says why an image is not pulled; the kubelet of that node has removed images.
+REMOVED = Trouble(
+    "image_removed",
+    NODE,
+    "they wait for an image, and the kubelet of their node has removed images to free its disk",
+    "see whether a registry has the image (crictl pull); where it was loaded into the nodes, load"
+    " it again and pin it, and make room: a kubelet removes unused images from"
+    " imageGCHighThresholdPercent on, which is below the limit of DiskPressure",
+)
 
 
 @dataclass(frozen=True)
@@ -102,7 +111,16 @@ def _trouble(cluster: Cluster, row: WaitingPods) -> tuple[Trouble | None, str, s
         trouble = pod_start_message.trouble(reason, message)
         if trouble is not None:
             return trouble, reason, message
-    return None, state, row.message or (event.message if event else "")
+    text = row.message or (event.message if event else "")
+    if state in pod_start_message.PULL_REASONS and removed_image(cluster, row.node):
+        return REMOVED, state, text
+    return None, state, text
+
+
+def removed_image(cluster: Cluster, node: str | None) -> str:
+    """Return the newest line of a node's kubelet about an image that it removed, or ""."""
+    host = cluster.hosts_by_node().get(node or "")
+    return host.image_removed if host is not None else ""
 
 
 def _event(cluster: Cluster, row: WaitingPods) -> LastEvent | None:

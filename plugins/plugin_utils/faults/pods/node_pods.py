@@ -107,7 +107,7 @@ def _is_of_node(rows: Sequence[Waiting]) -> bool:
 
     Hardly any workload can keep its sandbox from being created.
     """
-    if any(row.reason == SANDBOX and row.trouble for row in rows):
+    if any(map(_is_of_node_alone, rows)):
         return True
     by_kind = _by_kind(rows)
     silent, sure = by_kind.pop(SILENT, []), by_kind.pop(SURE, [])
@@ -116,6 +116,13 @@ def _is_of_node(rows: Sequence[Waiting]) -> bool:
     if _are_several(silent) and _pods(silent) >= PODS:
         return True
     return any(_are_several(doubtful) for doubtful in by_kind.values())
+
+
+def _is_of_node_alone(row: Waiting) -> bool:
+    """Tell whether hardly any workload can bring about that its pods wait for this."""
+    if row.reason == SANDBOX:
+        return row.trouble is not None
+    return row.trouble is pod_start.REMOVED
 
 
 def _by_kind(rows: Sequence[Waiting]) -> dict[str, list[Waiting]]:
@@ -149,7 +156,7 @@ def _hit(cluster: Cluster, node: str, rows: Sequence[Waiting], other_nodes: int)
         summary += f": {main.trouble.what}"
     return Detection(
         f"{summary}{_quoted(event, main)}; {_others(cluster, other_nodes)}",
-        (*_event_proofs(cluster, event), *_proofs(cluster, rows)),
+        (*_event_proofs(cluster, event), *_removal(cluster, main), *_proofs(cluster, rows)),
         _advice(node, main.trouble),
         host=wording.host_name(view) if view is not None else None,
         node=node,
@@ -228,6 +235,14 @@ def _event_proofs(cluster: Cluster, event: PodEvents | None) -> list[EvidenceRef
     )
     about = f"Event of Pod {one_line(event.pod, 320)}"
     return [EvidenceRef("api", cluster.api_host, object=about, text=text)]
+
+
+def _removal(cluster: Cluster, main: Waiting) -> list[EvidenceRef]:
+    """Return the line of the kubelet that removed an image, where pods wait for one."""
+    if main.trouble is not pod_start.REMOVED:
+        return []
+    host = cluster.hosts_by_node()[main.node]
+    return [EvidenceRef("log", host.host, object="kubelet", text=host.image_removed)]
 
 
 def _proofs(cluster: Cluster, rows: Sequence[Waiting]) -> list[EvidenceRef]:

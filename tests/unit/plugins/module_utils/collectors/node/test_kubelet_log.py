@@ -95,3 +95,19 @@ def test_lines_about_open_files_matter_and_push_out_no_other(said):
     assert many[0] == frozen
     assert len(many) == kubelet_log.KEPT + 1
     assert many[-1].endswith("of pod 99")
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        # from 1.21 on, and before
+        'image_gc_manager.go:400] "Removing image to free bytes" imageID="sha256:{}" size=1',
+        'image_gc_manager.go:371] [imageGCManager]: Removing image "sha256:{}" to free 9 bytes',
+    ],
+)
+def test_images_that_the_kubelet_removed_push_out_nothing(message):
+    head = "2026-11-22T04:00:00+0000 w1 kubelet[5]: "
+    frozen = head + "E1122 04:00:00.000001 5 cpu_manager.go:440] unable to freeze"
+    removed = [f"{head}I1122 04:00:00.000001 5 {message.format(number)}" for number in range(500)]
+    found = kubelet_log.chosen("\n".join([frozen, *removed]))
+    assert found == [frozen, *removed[-kubelet_log.KEPT_IMAGES :]]

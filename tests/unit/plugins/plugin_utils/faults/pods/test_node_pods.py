@@ -236,10 +236,39 @@ def test_the_answer_of_the_registry_is_quoted(world):
     assert f"{answer})" in finding.summary
 
 
-def test_the_end_of_a_long_message_is_quoted(world):
+def test_both_ends_of_a_message_with_paths_are_quoted(world):
     path = "/var/lib/k0s/kubelet/pods/5ac83c3f/volume-subpaths/config/app/0"
     text = f'failed to mkdir "{path * 4}": mkdir {path}: file exists'
     wait(world, event=("FailedSync", text), pods=3)
     wait(world, event=("FailedSync", text), owner="Job/b")
     (finding,) = judged(world, "KM600")[1]
     assert f"mkdir {path}: file exists)" in finding.summary
+
+
+REMOVED = (
+    "2027-01-15T07:10:00+0000 w1 kubelet[8836]: I0115 07:10:00.110869 8836"
+    ' image_gc_manager.go:400] "Removing image to free bytes" imageID="sha256:a96c" size=1'
+)
+BACK_OFF = 'Back-off pulling image "reg.example/app:1"'
+
+
+@pytest.mark.parametrize(
+    ("line", "event", "verdict"),
+    [
+        (REMOVED, ("BackOff", BACK_OFF), "present"),
+        ("", ("BackOff", BACK_OFF), "clear"),
+        # the registry says why
+        (REMOVED, ("Failed", f"{DNS}"), "clear"),
+        (REMOVED, ("Failed", 'Failed to pull image "a": manifest unknown'), "clear"),
+    ],
+)
+def test_an_image_that_the_kubelet_may_have_removed(world, line, event, verdict):
+    lines = [line] if line else []
+    world.documents["w1"]["collectors"]["kubelet_log"] = {"status": "ok", "data": {"lines": lines}}
+    wait(world, event=event, state="ImagePullBackOff", message=BACK_OFF, pods=2)
+    verdicts, findings = judged(world, "KM600")
+    assert verdicts == [verdict]
+    for found in findings:
+        assert (found.host, found.node, found.severity) == ("w1", "w1", "warning")
+        assert "has removed images" in found.summary
+        assert "Removing image to free bytes" in found.evidence[0].text
