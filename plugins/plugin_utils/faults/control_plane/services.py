@@ -28,7 +28,8 @@ _LOGS = {
     "k0s": ", of which each names its component",
 }
 # Of these programs the kubelet is the one with a table.
-_TABLES = {"k3s": "k3s", "rke2": "k3s", "k0s": "kubelet", "kubelite": "kubelet"}
+# One program runs several components: their tables, and of k0s only that of its kubelet.
+_TABLES = {"k3s": "k3s", "rke2": "k3s", "kubelite": "k3s", "k0s": "kubelet"}
 BEGUN = 3  # first lines of a start
 _TOOK = re.compile(r'"took":"([\d.]{1,20}[a-z]{1,2})"')
 _CRITICAL = {
