@@ -27,7 +27,8 @@ def main() -> None:
         commands.add_parser(name)
     chosen = parser.parse_args()
     if chosen.command == "mine":
-        for component in [chosen.component] if chosen.component else tables.COMPONENTS:
+        mined = [name for name in tables.COMPONENTS if name not in tables.BY_HAND]
+        for component in [chosen.component] if chosen.component else mined:
             _mine(component, chosen.sources)
     else:
         printed = {"counts": _counts, "judge": judge.main, "systemd": systemd.main}

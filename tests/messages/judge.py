@@ -36,6 +36,7 @@ OF_KUBELET: Mapping[str, str] = {
     exit_cause.UNKNOWN_FLAG: "configuration",
     exit_cause.REMOVED_GATE: "configuration",
     exit_cause.BAD_CONFIGURATION: "configuration",
+    exit_cause.SUPERVISOR: "configuration",
     exit_cause.CPU_MANAGER_STATE: "state_file",
     exit_cause.MEMORY_MANAGER_STATE: "state_file",
     exit_cause.STATE_FILE: "state_file",

@@ -46,7 +46,7 @@ def messages() -> Iterator[Message]:
 def answer(message: Message) -> tuple[str, str]:
     """Return the class that the collection gives a message, and the keys that it names."""
     line = written(message)
-    if message.component == "kubelet":
+    if message.component in ("kubelet", "k3s"):
         return judge.of_kubelet(line, _status(message))
     if message.component in ("containerd", "cri-o"):
         return judge.of_runtime(_PROGRAMS.get(message.component, message.component), line), ""

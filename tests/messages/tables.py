@@ -15,8 +15,10 @@ HERE = Path(__file__).parent
 FORMS = HERE / "forms"
 COMPONENTS = (
     *("kubelet", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd"),
-    *("containerd", "cri-o", "runc", "library"),
+    *("containerd", "cri-o", "runc", "library", "k3s"),
 )
+# Their forms are read by hand: the modules of k3s and RKE2 are not those that Go resolves.
+BY_HAND = frozenset(("k3s",))
 
 
 @dataclass(frozen=True)

@@ -250,3 +250,19 @@ def cut(raw, length, limit):
         end -= 1
     text = raw[:end].decode("utf-8", "replace")
     return f"{text}\u2026 [{length - end:d} more bytes]"
+
+
+def ends(raw, length, limit):
+    """Return the text of a line of so many bytes; of one beyond the limit both of its ends.
+
+    raw: the line, or its beginning where that is all there is: then its end is a note of that.
+    """
+    if length <= limit or length > len(raw):
+        return cut(raw, length, limit)
+    first, last = limit // 2, length - (limit - limit // 2)
+    while first > 0 and raw[first] & 0xC0 == 0x80:  # never within a character
+        first -= 1
+    while last < length and raw[last] & 0xC0 == 0x80:
+        last += 1
+    begun, ended = [part.decode("utf-8", "replace") for part in (raw[:first], raw[last:])]
+    return f"{begun}\u2026 [{last - first:d} bytes] \u2026{ended}"

@@ -78,7 +78,7 @@ MAX_PODS = 9  # workloads that are counted, of one error
 MAX_FOLDS = 1500  # texts of one component that are folded; the rest differs in every line
 FOLDED_BYTES = 2048  # of a line, by which it is compared: its end has the cause
 NAMED_BYTES = 4096  # of a line, in which the name of its object is looked for
-LONGEST = 900  # bytes of the line that is kept
+LONGEST = 900  # bytes of the ends of the line that are kept
 SHOWN = 12  # errors of one component, the most frequent ones
 # What is said less often is no error that goes on.
 MINUTES, COUNT = 4, 5
@@ -156,8 +156,8 @@ class _Error:
 
         pods: of how many workloads the lines name pods; or how many images.
         """
-        raw = log_lines.Cleaner().clean(self.raw[: LONGEST + log_lines.BEYOND], False)
-        line = log_lines.cut(raw, len(self.raw), LONGEST)
+        raw = log_lines.Cleaner().clean(self.raw[: log_lines.LONGEST], False)
+        line = log_lines.ends(raw, len(self.raw), LONGEST)
         return {
             "count": self.count,
             "minutes": len(self.minutes),

@@ -8,11 +8,17 @@ import re
 REJECTED = "rejected"  # in the place of a pod's name: the newest pod that a kubelet rejected
 TELLING = "too many open files"
 # UnexpectedAdmissionError, OutOfcpu, Outofnvidia.com/gpu, TopologyAffinityError, SMTAlignmentError
-# and those of later releases.
+# and those of later releases. Kubelets of 1.16 and 1.17 write "Topology Affinity Error".
 REASON = re.compile(
-    r"^(UnexpectedAdmissionError|OutOf.+|Outof.+|TopologyAffinityError|SMTAlignmentError)$"
+    r"^(UnexpectedAdmissionError|OutOf.+|Outof.+|Topology ?Affinity ?Error|SMTAlignmentError)$"
 )
-MESSAGE = re.compile(r"^Pod (was rejected: |Predicate \S+ failed|.*which is unexpected)")
+# Up to 1.22 "Pod " and what the admission said, later "Pod was rejected: " before it.
+MESSAGE = re.compile(
+    r"^Pod (was rejected: |Predicate \S+ failed|.*which is unexpected|Cannot enforce |forbidden"
+    r" sysctl: |Resources cannot be allocated with Topology |Kubelet cannot get node info|"
+    r"Unexpected error while attempting to recover from admission failure|Docker API"
+    r" version before )"
+)
 EVICTED = (
     "Evicted",
     "Preempting",

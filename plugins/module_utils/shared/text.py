@@ -3,6 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Text for one line of a report or an error message."""
 
+BETWEEN = " \u2026 "  # stands for the middle of a text that is cut
+
 
 def one_line(value, limit=300):
     """Return the value as one printable line of at most `limit` characters."""
@@ -13,3 +15,20 @@ def one_line(value, limit=300):
     if len(text) <= limit:
         return text
     return text[: limit - 1] + "\u2026"
+
+
+def ends(value, limit=300):
+    """Return the value as one printable line; of a longer one its beginning and its end.
+
+    The end of an error that wraps others ("a: b: c: cause") is the cause.
+    """
+    text = str(value)
+    return without_middle(one_line(text, max(len(text), 1)), limit)
+
+
+def without_middle(text, limit):
+    """Return a text of at most `limit` characters: of a longer one its beginning and its end."""
+    if len(text) <= limit:
+        return text
+    last = (limit - len(BETWEEN)) // 2
+    return text[: limit - len(BETWEEN) - last] + BETWEEN + text[len(text) - last :]

@@ -13,7 +13,7 @@ import stat
 
 from ..shared.redacted_bytes import masked
 from ..shared.redaction_names import suspicious
-from ..shared.text import one_line
+from ..shared.text import ends, one_line
 
 try:
     from _sha256 import sha256  # hashlib brings OpenSSL: 4 ms
@@ -26,6 +26,7 @@ except ImportError:
 MAX_TEXT = 512 * 1024
 MAX_HASHED = 16 * 1024 * 1024
 MAX_LINKS = 40
+MAX_LINE = 16 * 1024  # characters of a program's line, of which an end is kept
 FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 PATH_ONLY = getattr(os, "O_PATH", 0o10000000)
 EMPTY = "it is empty"
@@ -283,6 +284,12 @@ def masked_line(text_of, limit):
     """Return a text as one line without secrets, which are masked before it is cut."""
     line = one_line(text_of, limit + BEYOND)
     return one_line(masked(line.encode("utf-8", "replace"))[0].decode("utf-8", "replace"), limit)
+
+
+def masked_ends(text_of, limit):
+    """Return a line of a program, masked; of a longer one its beginning and its end."""
+    line = one_line(text_of or "", MAX_LINE + BEYOND)
+    return ends(one_line(masked_text(line, MAX_LINE + BEYOND), MAX_LINE), limit)
 
 
 def masked_argv(argv):

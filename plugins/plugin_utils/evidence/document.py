@@ -94,6 +94,12 @@ def one_line(value: object, limit: int = 300) -> str:
     return line
 
 
+def ends(value: object, limit: int = 300) -> str:
+    """Return the value as one printable line; of a longer one its beginning and its end."""
+    line: str = shared_text.ends(value, limit)
+    return line
+
+
 class EvidenceError(Exception):
     """A file that is no evidence; the text names the file and the reason."""
 

@@ -21,7 +21,8 @@ from ..evidence.answers.cluster.nodes import Nodes
 from ..evidence.answers.cluster.server import Server
 from ..evidence.answers.http_answer import Clock
 from ..evidence.document import one_line
-from .cluster import LAST, Cluster, Host, moment, timestamp
+from .cluster import LAST, Cluster, Host
+from .moments import moment, timestamp
 
 APART = 10.0  # seconds: more than the answer to a request takes
 SLACK = 1.0  # the Date of an answer has whole seconds

@@ -13,7 +13,8 @@ from ..evidence import memoize
 from ..evidence.answers.cluster.nodes import Condition, Cordon, Node, Nodes, Taint
 from ..evidence.document import one_line
 from . import ages, node_hosts
-from .cluster import Cluster, Host, timestamp
+from .cluster import Cluster, Host
+from .moments import timestamp
 
 SHOWN = 5
 ZONES = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")

@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import datetime
 from typing import Any, TypeVar
 
 from ..evidence import contract
@@ -21,16 +22,19 @@ from ..evidence.answers.node.etcd import Etcd
 from ..evidence.answers.node.installer import Installer
 from ..evidence.answers.node.journal import Journal
 from ..evidence.answers.node.kubelet import Kubelet
+from ..evidence.answers.node.kubelet_log import KubeletLog
 from ..evidence.answers.node.scheduler_log import SchedulerLogs
 from ..evidence.answers.node.system import System
 from ..evidence.document import one_line
-from . import control_plane, node_identity
+from . import control_plane, node_identity, repeated_errors
 from . import cpu_manager as pinning
 from . import pressure as model_pressure
 from .control_plane import ControlPlane
 from .cpu_manager import Pinning
+from .moments import moment
 from .node_identity import Identity
 from .pressure import Pressure
+from .repeated_errors import NodeError
 from .result import Missing
 
 Answer = TypeVar("Answer")
@@ -74,6 +78,9 @@ class Host:
     # of Kubernetes on this machine; None where the evidence does not say
     traces: tuple[str, ...] | None = None
     kubelet_unit: bool = False
+    node_error: NodeError | None = None
+    # the newest line of the kubelet about an image that it removed to free space, else empty
+    image_removed: str = ""
 
     def missing(self, collector: str, *, absent_is_answer: bool = True) -> tuple[Missing, ...]:
         """Empty when this host's collector answered, else the one thing that is missing."""
@@ -181,6 +188,8 @@ class Cluster:
 
 
 MAX_ERROR = 300  # characters of what a collector said
+# image_gc_manager.go; up to 1.20 with the image between the words
+_REMOVES = re.compile(r"Removing image (?:\S{1,200} )?to free ")
 LAST = 253402300799.0  # the end of the year 9999, in seconds since the epoch
 
 
@@ -223,7 +232,16 @@ def host_of(document: Mapping[str, Any]) -> Host:
         _errors(document),
         installer.traces,
         kubelet.unit is not None,
+        node_error=repeated_errors.of_node(document),
+        image_removed=_image_removed(document),
     )
+
+
+def _image_removed(document: Mapping[str, Any]) -> str:
+    """Return the newest line of a kubelet about an image that it removed, or ""."""
+    lines = contract.answer(document, KubeletLog).lines
+    newest = next((line for line in reversed(lines) if _REMOVES.search(line)), "")
+    return one_line(newest, MAX_ERROR)
 
 
 def _errors(document: Mapping[str, Any]) -> dict[str, str]:
@@ -285,24 +303,3 @@ def _text(value: Any) -> str | None:
     if isinstance(value, str):
         return value
     return None
-
-
-def timestamp(text: str | None) -> datetime | None:
-    """Return an RFC 3339 time of the API (with or without fractions), or None."""
-    try:
-        time = datetime.fromisoformat(str(text or "").replace("Z", "+00:00"))
-    except ValueError:
-        return None
-    if time.tzinfo:
-        return time
-    return time.replace(tzinfo=timezone.utc)
-
-
-def moment(seconds: float | None) -> datetime | None:
-    """Return the time of seconds since 1970, or None."""
-    if seconds is None or seconds <= 0:
-        return None
-    try:
-        return datetime.fromtimestamp(seconds, timezone.utc)
-    except (ValueError, OverflowError, OSError):
-        return None

@@ -17,7 +17,7 @@ from ...module_utils.shared.start_refusal import Refusal
 from ..evidence import contract
 from ..evidence.answers.node.component_units import ComponentUnit, ComponentUnits
 from ..evidence.answers.node.system import System
-from ..evidence.document import one_line
+from ..evidence.document import ends
 from ..parsers import pflag, systemd_unit, unit_journal
 from . import unit_start
 from .cluster import Host
@@ -270,4 +270,4 @@ def own_lines(service: Service) -> list[str]:
     """Return what the program itself wrote in its last start that ended."""
     if service.last is None:
         return []
-    return [one_line(line.text, 600) for line in service.last.lines]
+    return [ends(line.text, 600) for line in service.last.lines]

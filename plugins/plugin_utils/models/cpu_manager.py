@@ -78,6 +78,7 @@ class Pinning:
     state_path: where that file is
     from_kubeadm: whether the policy is what the file says that `kubeadm upgrade node` writes: no
     flag, drop-in or other file has the last word
+    topology: the topology manager's policy that its configuration sets
 
     Each is None where it is not known, or there is no such file.
     """
@@ -86,6 +87,7 @@ class Pinning:
     state_policy: str | None = None
     state_path: str | None = None
     from_kubeadm: bool = False
+    topology: str | None = None
 
 
 @dataclass(frozen=True)
@@ -161,11 +163,17 @@ class Node:
         return not self._misfits(cpu_manager_state.STATIC, {cpu_manager_options.STRICT: "true"})
 
     def _misfits(self, policy: str | None, options: Mapping[str, str]) -> str:
-        topology = self.config.setting("topologyManagerPolicy", "topology-manager-policy")
-        scope = ""
-        if topology:
-            scope = topology.value
-        return cpu_manager_options.misfits(policy, options, self.gates, self.release, scope)
+        return cpu_manager_options.misfits(
+            policy, options, self.gates, self.release, self.topology_policy
+        )
+
+    @property
+    def topology_policy(self) -> str:
+        """The policy of the topology manager that its configuration sets, empty without."""
+        setting = self.config.setting("topologyManagerPolicy", "topology-manager-policy")
+        if setting is None:
+            return ""
+        return setting.value
 
     @property
     def strict(self) -> bool:
@@ -317,7 +325,8 @@ def extract(document: Mapping[str, Any]) -> Pinning:
     written = _written_policy(node.state)
     if node.file and written:
         state_policy, state_path = written, node.file.path
-    return Pinning(node.policy, state_policy, state_path, _is_from_kubeadm(node))
+    topology = node.topology_policy or None
+    return Pinning(node.policy, state_policy, state_path, _is_from_kubeadm(node), topology)
 
 
 def _written_policy(state: CpuState | None) -> str | None:

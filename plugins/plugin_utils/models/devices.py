@@ -16,7 +16,8 @@ from ..evidence.answers.cluster.rejected import DevicePlugin, NodePods, Rejected
 from ..evidence.answers.node.devices import Checkpoint, Devices, Socket
 from ..parsers import pflag
 from ..parsers.admission_message import Refusal, refusal
-from .cluster import Cluster, Host, timestamp
+from .cluster import Cluster, Host
+from .moments import timestamp
 from .result import Missing
 
 # A pod that ended so shortly before is not blamed: the kubelet needs a moment to take its devices
@@ -61,6 +62,7 @@ class Pod:
     had: Mapping[str, int] = field(default_factory=dict)
     wanted: int | None = None
     runs: bool = False
+    qos: str | None = None
 
     @property
     def came(self) -> datetime | None:
@@ -133,6 +135,13 @@ class Node:
         """Return the host of the inventory that this node is."""
         if self.host:
             return self.host.host
+        return None
+
+    @property
+    def topology_policy(self) -> str | None:
+        """The policy of its topology manager, None where it is not known."""
+        if self.host:
+            return self.host.pinning.topology
         return None
 
     @property
@@ -366,4 +375,5 @@ def _pod(pod: OwnedPod) -> Pod:
         pod.had or {},
         pod.wanted,
         pod.phase == "Running",
+        pod.qos,
     )

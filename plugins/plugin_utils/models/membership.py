@@ -16,8 +16,9 @@ from ..evidence.answers.cluster.server import Server
 from ..evidence.answers.node.etcd import Member
 from ..parsers import pflag
 from . import ages, control_plane, node_hosts
-from .cluster import STALE_LOCK_SECONDS, Cluster, Host, UnlistedMember, timestamp
+from .cluster import STALE_LOCK_SECONDS, Cluster, Host, UnlistedMember
 from .control_plane import Process
+from .moments import timestamp
 from .result import UNPROVEN
 
 

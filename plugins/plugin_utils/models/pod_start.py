@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ..evidence import memoize
 from ..evidence.answers.cluster.pod_start import LastEvent, PodEvents, PodStart, WaitingPods
-from ..evidence.document import COMPONENTS, one_line
+from ..evidence.document import COMPONENTS, ends, one_line
 from ..parsers import pod_start_message
 from ..parsers.pod_start_message import NODE, WORKLOAD, Trouble
 from . import ages
@@ -30,6 +30,15 @@ ENDS = Trouble(
     WORKLOAD,
     "a container of theirs ends again and again",
     "see the container's log (kubectl logs --previous)",
+)
+# No text says why an image is not pulled; the kubelet of that node has removed images.
+REMOVED = Trouble(
+    "image_removed",
+    NODE,
+    "they wait for an image, and the kubelet of their node has removed images to free its disk",
+    "see whether a registry has the image (crictl pull); where it was loaded into the nodes, load"
+    " it again and pin it, and make room: a kubelet removes unused images from"
+    " imageGCHighThresholdPercent on, which is below the limit of DiskPressure",
 )
 
 
@@ -98,7 +107,7 @@ def _waiting(cluster: Cluster, row: WaitingPods) -> Waiting:
     trouble, reason, text = _trouble(cluster, row)
     times = [ages.age(cluster, since) for since in row.times or (row.since,)]
     seconds = tuple(sorted((age for age in times if age is not None), reverse=True))
-    return Waiting(row, one_line(row.node, 253), seconds, trouble, reason, one_line(text, 600))
+    return Waiting(row, one_line(row.node, 253), seconds, trouble, reason, ends(text, 600))
 
 
 def _trouble(cluster: Cluster, row: WaitingPods) -> tuple[Trouble | None, str, str]:
@@ -111,7 +120,16 @@ def _trouble(cluster: Cluster, row: WaitingPods) -> tuple[Trouble | None, str, s
         trouble = pod_start_message.trouble(reason, message)
         if trouble is not None:
             return trouble, reason, message
-    return None, state, row.message or (event.message if event else "")
+    text = row.message or (event.message if event else "")
+    if state in pod_start_message.PULL_REASONS and removed_image(cluster, row.node):
+        return REMOVED, state, text
+    return None, state, text
+
+
+def removed_image(cluster: Cluster, node: str | None) -> str:
+    """Return the newest line of a node's kubelet about an image that it removed, or ""."""
+    host = cluster.hosts_by_node().get(node or "")
+    return host.image_removed if host is not None else ""
 
 
 def _event(cluster: Cluster, row: WaitingPods) -> LastEvent | None:
@@ -161,9 +179,7 @@ def _crash_loop(cluster: Cluster, row: PodEvents) -> Waiting:
     pods = WaitingPods(row.node, namespace, None, "CrashLoopBackOff", row.pods, (name,), row.first)
     age = ages.age(cluster, row.first)
     times = () if age is None else (age,)
-    return Waiting(
-        pods, one_line(row.node, 253), times, ENDS, row.reason, one_line(row.message, 600)
-    )
+    return Waiting(pods, one_line(row.node, 253), times, ENDS, row.reason, ends(row.message, 600))
 
 
 def repeated(cluster: Cluster, node: str) -> PodEvents | None:

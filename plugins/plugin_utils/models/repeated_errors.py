@@ -22,10 +22,10 @@ from ..evidence.answers.node.repeated_errors import (
     RepeatedError,
     RepeatedErrors,
 )
-from ..evidence.document import one_line
+from ..evidence.document import ends, one_line
 from ..parsers import component_log, error_answer
 from ..parsers.error_answer import Answer
-from .cluster import moment
+from .moments import moment
 
 CONTROL_PLANE = (
     "kube-scheduler",
@@ -40,7 +40,7 @@ RUNTIMES = ("containerd", "crio", "dockerd", "cri-dockerd")
 # goes on was said within two minutes. The restart of an API server, or of a whole control plane
 # one by one, is over within four.
 LAST_SECONDS, MINUTES, COUNT = 120, 4, 5
-LONGEST, QUOTED = 2048, 120  # characters of a line that are read, and of its ends in a summary
+LONGEST, QUOTED = 2048, 243  # characters of a line that are read, and of its ends in a summary
 # An error that is said often has ended where it was not said for three of its intervals.
 QUIET_SECONDS, INTERVALS = 45, 3
 # An error without a known meaning is quoted where it is said nearly each minute.
@@ -115,6 +115,11 @@ _OTHERS = re.compile(
     r"|[Ff]ailed to (?:get|collect) (?:container|sandbox|pod) (?:stats|status)|StopPodSandbox"
     r"|RemoveContainer|ContainerStatus"
 )
+# Of a kubelet, about the Node and the lease by which the API hears it.
+_OF_NODE = re.compile(
+    r"Unable to register node|[Uu]pdat(?:e|ing) node status|[Ff]ailed to (?:ensure|get) (?:node )?"
+    r"lease|failed to ensure node lease|[Ee]rror getting (?:the current )?node\b"
+)
 # About one object, where nothing else is known of it.
 _OF_OBJECT = re.compile(
     r"\b[Ss]ync(?:ing)?\b|exceeded quota|[Vv]olume|PersistentVolume|[Ii]mage|\b[Pp]ods?\b"
@@ -150,10 +155,7 @@ class Repeated:
     @property
     def message(self) -> str:
         """Return the text of the line, without what its logger adds; its end has the cause."""
-        text = one_line(component_log.text(self.entry.line), LONGEST)
-        if len(text) <= 2 * QUOTED:
-            return text
-        return f"{text[:QUOTED]} … {text[-QUOTED:]}"
+        return ends(component_log.text(self.entry.line), QUOTED)
 
     @property
     def last(self) -> datetime | None:
@@ -176,6 +178,35 @@ def worst(row: ComponentErrors, read_at: float) -> Repeated | None:
     if obstacles:
         return max(obstacles, key=_weight)
     return next(_unclear(candidates, read_at), None)
+
+
+@dataclass(frozen=True)
+class NodeError:
+    """What a kubelet repeats of its own Node.
+
+    clause, advice: of the answer that it got; empty where that is not known
+    """
+
+    message: str
+    clause: str = ""
+    advice: str = ""
+
+
+def of_node(document: Mapping[str, Any]) -> NodeError | None:
+    """Return the error about its own Node that a kubelet repeats most, or None."""
+    read_at, components = rows(document)
+    row = next((row for row in components if row.component == "kubelet"), ComponentErrors())
+    entries = [entry for entry in row.entries if _is_of_node(entry, read_at)]
+    error = max((_read(row, entry) for entry in entries), key=_weight, default=None)
+    if error is None:
+        return None
+    if error.answer is None:
+        return NodeError(error.message)
+    return NodeError(error.message, one_line(error.answer.clause, 300), error.answer.advice)
+
+
+def _is_of_node(entry: RepeatedError, read_at: float) -> bool:
+    return _goes_on(entry, read_at, MINUTES, COUNT) and bool(_OF_NODE.search(entry.line))
 
 
 def _weight(item: Repeated) -> tuple[bool, int]:

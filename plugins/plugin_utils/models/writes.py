@@ -22,8 +22,9 @@ from ..evidence.answers.node.etcd import Member, MemberStatus
 from ..evidence.document import UNFORESEEN, one_line, unforeseen
 from . import ages
 from .api_node import NodeView, and_others, views
-from .cluster import Cluster, Host, timestamp
+from .cluster import Cluster, Host
 from .membership import etcd_names
+from .moments import timestamp
 from .result import EvidenceRef, Missing
 
 CODE = "KM115"

@@ -41,7 +41,11 @@ _TEXTS = tuple(
         ),
         ("smt", r"SMT Alignment Error: requested (?P<requested>\d+) cpus"),
         ("smt", r"SMTAlignmentError|SMT Alignment Error"),
-        ("topology", r"TopologyAffinityError|Resources cannot be allocated with Topology locality"),
+        (
+            "topology",
+            # up to 1.17 "Topology Affinity Error" and "Topology Locality"
+            r"Topology ?Affinity ?Error|Resources cannot be allocated with Topology [lL]ocality",
+        ),
         (
             "cpu",
             (

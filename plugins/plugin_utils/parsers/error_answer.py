@@ -223,6 +223,14 @@ _TEXTS = (
         "this passes, unless two components write the same object",
     ),
     _text(
+        "invalid",
+        # the validation of a Node in API servers up to 1.18 (kubernetes #80452)
+        r"may not have pre-allocated hugepages for multiple page sizes",
+        "the API server refuses a Node with hugepages of more than one size, as it does up to 1.18",
+        "delete the Node (kubectl delete node NAME) and restart the kubelet, which registers it"
+        " with the size that the machine has now; API servers from 1.19 take several sizes",
+    ),
+    _text(
         "invalid", r" is invalid: ", "the API server calls it invalid (422)", "correct the object"
     ),
     _text(

@@ -24,9 +24,13 @@ LIBRARY = "library"
 COMPONENTS = frozenset(
     (
         *("kubelet", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd"),
-        *("containerd", "cri-o", LIBRARY),
+        *("containerd", "cri-o", "k3s", LIBRARY),
     )
 )
+# What runs within the program of k3s and RKE2, whose errors it logs with its own.
+EMBEDDED = {
+    "k3s": ("kubelet", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd"),
+}
 # Components that parse their flags with the libraries of the table `library`.
 WITH_LIBRARY = frozenset(
     ("kubelet", "kube-apiserver", "kube-controller-manager", "kube-scheduler"),
@@ -189,8 +193,8 @@ def table(component: str) -> Table:
 
 @functools.cache
 def _table(component: str) -> Table:
-    names = [component]
-    if component in WITH_LIBRARY:
+    names = [component, *EMBEDDED.get(component, ())]
+    if not WITH_LIBRARY.isdisjoint(names):
         names.append(LIBRARY)
     forms = sorted(
         (form for name in names for form in _read(FOLDER / f"{name}.tsv")),

@@ -43,6 +43,7 @@ RATE, UNAUTHORIZED, NOT_FOUND, DNS, CERTIFICATE, PLAIN_HTTP, REFUSED, TIMEOUT, P
     "pull_timeout",
     "pull_other",
 )
+PLATFORM, PROXY, SERVER_ERROR = "pull_platform", "pull_proxy", "pull_server_error"
 OBJECT_MISSING, MULTI_ATTACH, NO_DRIVER, MOUNT_SERVER, MOUNT_TIMEOUT, MOUNT = (
     "object_missing",
     "multi_attach",
@@ -78,9 +79,11 @@ OF_ONE = frozenset(
         CERTIFICATE,
         DNS,
         PLAIN_HTTP,
+        PROXY,
         PULL,
         RATE,
         REFUSED,
+        SERVER_ERROR,
         TIMEOUT,
         MOUNT,
         MOUNT_SERVER,
@@ -277,7 +280,8 @@ _PULL = _table(
     (
         CERTIFICATE,
         NODE,
-        r"x509:|certificate (?:signed by unknown|has expired|is not)|tls: failed to verify",
+        r"x509:|certificate (?:signed by unknown|has expired|is not)|tls: failed to verify|"
+        r"remote error: tls:",
         "the registry's certificate is refused",
         "give the runtime of that node the registry's authority, and see the node's clock",
     ),
@@ -290,6 +294,14 @@ _PULL = _table(
         " other nodes",
     ),
     (
+        PROXY,
+        NODE,
+        r"proxyconnect tcp",
+        "the runtime of the node does not reach the proxy by which it asks the registry",
+        "see HTTPS_PROXY and NO_PROXY of the runtime's unit (systemctl show -p Environment), and"
+        " whether the proxy answers that node",
+    ),
+    (
         DNS,
         NODE,
         r"no such host|server misbehaving|temporary failure in name resolution|lookup \S+ on \S+",
@@ -300,31 +312,50 @@ _PULL = _table(
     (
         REFUSED,
         NODE,
-        r"connection refused|no route to host|network is unreachable|connection reset|proxyconnect",
+        r"connection refused|no route to host|network is unreachable|connection reset",
         "the node does not reach the registry",
         "see the way from that node to the registry: routes, firewall, proxy of the runtime's unit",
+    ),
+    (
+        PLATFORM,
+        WORKLOAD,
+        # containerd; docker; containers/image of CRI-O
+        r"no match for platform|no matching manifest for|no image found in (?:manifest list|image"
+        r" index)|image architecture mismatch|does not match the specified platform",
+        "their image has no variant for the platform of that node",
+        "build and push it for that platform too, or give the workload the nodes of its platform"
+        " (nodeSelector kubernetes.io/arch)",
     ),
     (
         UNAUTHORIZED,
         WORKLOAD,
         r"pull access denied|authentication required|no basic auth|unauthorized|\b401\b|"
-        r"403 Forbidden|insufficient_scope|denied: ",
+        r"403 Forbidden|status(?: code)?\b.{0,300}: 403\b|insufficient_scope|denied: |access to the"
+        r" resource is denied|invalid username/password|access forbidden",
         "the registry refuses them their image",
         "see imagePullSecrets of the workload and its service account, and the name of the image",
+    ),
+    (
+        SERVER_ERROR,
+        NODE,
+        r"\b50[0234] (?:Internal Server Error|Bad Gateway|Service Unavailable|Gateway Time-?out)|"
+        r"status(?: code)?\b.{0,300}: 50[0234]\b",
+        "the registry, or what answers in its place, has an error of its own",
+        "see the registry's own log and disk; until then another registry or a mirror",
     ),
     (
         NOT_FOUND,
         WORKLOAD,
         r"manifest unknown|manifest for \S+ not found|\bnot found\b|repository does not exist|"
-        r"no match(?:ing manifest)? for ",
-        "their image is not in the registry, or not for the platform of that node",
+        r"\b404\b",
+        "their image is not in the registry",
         "correct the image's name or tag in the workload's template, or push it",
     ),
     (
         TIMEOUT,
         NODE,
         r"i/o timeout|deadline exceeded|DeadlineExceeded|Client\.Timeout|TLS handshake timeout|"
-        r"\bEOF\b",
+        r"connection timed out|request canceled|\bEOF\b",
         "the registry does not answer that node in time",
         "see the way from that node to the registry: routes, firewall, proxy of the runtime's unit",
     ),

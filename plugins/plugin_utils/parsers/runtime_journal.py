@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from ..evidence.answers.node.runtime import Metadata, RuntimeUnit
-from ..evidence.document import one_line
+from ..evidence.document import ends, one_line
 from . import component_log, errno_message, go_error, message_class
 from .component_log import Telling
 from .message_form import Reading
@@ -128,7 +128,7 @@ def plugin_failure(lines: Iterable[str]) -> PluginFailure | None:
 
 
 def _plugin_failure(line: str) -> PluginFailure | None:
-    line = one_line(line, 800)
+    line = ends(line, 800)
     match, new = _PLUGIN.search(line), _NEW_ID.search(line)
     if match is None:
         return None
@@ -172,7 +172,7 @@ class Words:
 
 def last_words(record: RuntimeUnit) -> Words:
     """Return what one unit's evidence says about its end. Never raises."""
-    lines = _of_last_start([one_line(line, 400) for line in record.said])
+    lines = _of_last_start([ends(line, 400) for line in record.said])
     status = record.exec_main_status
     if status is not None and status in _STATUS and record.result != "success":
         return Words(next(reversed(lines), ""), *_STATUS[status])
@@ -257,7 +257,7 @@ def _told(telling: Telling) -> Words:
     if telling.reading is None:
         return Words(telling.line)
     words = message_class.CLASSES[telling.reading.meaning]
-    cause = f"{words.clause}: {one_line(component_log.text(telling.line), 240)}"
+    cause = f"{words.clause}: {ends(component_log.text(telling.line), 240)}"
     return Words(telling.line, cause, words.advice, meaning=telling.reading.meaning)
 
 

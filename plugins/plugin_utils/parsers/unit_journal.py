@@ -29,7 +29,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from ..evidence.document import one_line
+from ..evidence.document import ends, one_line
 from . import klog
 
 MAX_LINES = 5000
@@ -199,6 +199,12 @@ def last(start: Start) -> Last | None:
     return None
 
 
+def is_logrus(raw: str) -> bool:
+    """Return whether a line is one with which k3s or RKE2 tells of an error, and no kubelet."""
+    entry = _ENTRY.fullmatch(raw[:LONGEST])
+    return entry is not None and _LOGRUS.match(entry.group(3)) is not None
+
+
 def about(start: Start, words: str) -> list[tuple[klog.Line, str]]:
     """Return (parsed line, raw line) of lines with a header of their own and these words.
 
@@ -233,7 +239,7 @@ def last_error(start: Start) -> str:
 
 def quoted(line: str, unit: str) -> str:
     """Return a line and its log, for a sentence in which no cause is known."""
-    text = one_line(line.partition("]: ")[2] or line, 200)
+    text = ends(line.partition("]: ")[2] or line, 200)
     header = _HEADER.match(text)
     kind = "line"
     if (header is not None and header.group(1) in "EF") or _WORSE.search(text):

@@ -55,7 +55,7 @@ def event_of(item):
     named = POD.search(item.get("message") or "")
     return {
         "reason": sys.intern(item.get("reason") or ""),
-        "message": files.masked_text(item.get("message"), 300),
+        "message": files.masked_ends(item.get("message"), 300),
         "first": first,
         "last": item.get("lastTimestamp") or series.get("lastObservedTime") or first,
         "count": item.get("count") or series.get("count") or 1,

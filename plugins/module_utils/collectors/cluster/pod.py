@@ -178,7 +178,7 @@ def event_of(item):
     component = item.get("reportingComponent") or source.get("component")
     created = (item.get("metadata") or {}).get("creationTimestamp")
     event.update(
-        message=files.masked_text(item.get("message"), TEXT),
+        message=files.masked_ends(item.get("message"), TEXT),
         first=event["first"] or created,
         last=event["last"] or created,
         type=item.get("type"),

@@ -166,7 +166,7 @@ class _Waiting:
                 "state": state,
                 "pods": 0,
                 "oldest": [],
-                "message": files.masked_text(one_line(message, 2 * MAX_TEXT), MAX_TEXT),
+                "message": files.masked_ends(message, MAX_TEXT),
                 "event": None,
             },
         )

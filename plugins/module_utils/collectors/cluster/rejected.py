@@ -38,6 +38,8 @@ CONDITIONS = (
     "PodReadyToStartContainers",
 )
 ASKABLE = re.compile(r"^[-A-Za-z0-9._/]{1,100}$")
+# The query encodes the spaces that older kubelets write.
+ASKABLE_REASON = re.compile(r"^[-A-Za-z0-9._/ ]{1,100}$")
 TIME = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z$")
 
 
@@ -375,7 +377,7 @@ def _ask_events(api, items):
     It comes last: where it fails, only these times are unknown.
     """
     pods = {pod["uid"]: pod for pod in items if _lacks_time(pod)}
-    reasons = {pod["reason"] for pod in pods.values() if ASKABLE.match(str(pod["reason"]))}
+    reasons = {pod["reason"] for pod in pods.values() if ASKABLE_REASON.match(str(pod["reason"]))}
     try:
         for reason in sorted(reasons)[:MAX_REASONS]:
             query = {"fieldSelector": "involvedObject.kind=Pod,reason=" + reason}

@@ -225,9 +225,7 @@ def _lines(raw):
             whole = None
         if whole:
             within = cleaner.within_key(whole[1])
-            text = log_lines.cut(
-                cleaner.clean(whole[1][: LONGEST + log_lines.BEYOND], within), whole[2], LONGEST
-            )
+            text = log_lines.ends(cleaner.clean(whole[1], within), whole[2], LONGEST)
             entries.append(
                 (
                     whole[0],

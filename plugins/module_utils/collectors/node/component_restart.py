@@ -247,7 +247,7 @@ def _journal(context, unit, since, choose, longest=LONGEST):
     if len(chosen) > KEPT:
         chosen = chosen[-KEPT:]
         record["oldest"] = oldest(chosen)
-    record["lines"] = [files.masked_line(line, longest) for line in chosen]
+    record["lines"] = [files.masked_ends(line, longest) for line in chosen]
     return record
 
 

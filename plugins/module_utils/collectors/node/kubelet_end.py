@@ -9,6 +9,7 @@ The end of the journal of a kubelet's unit, where it does not run or was lately 
 import os
 import time
 
+from ...shared.text import without_middle
 from ...system import command, files
 from ..base import Absent, Denied, Failed
 
@@ -91,15 +92,17 @@ def last(lines):
     """
     kept, size = [], 0
     for line in reversed(without_stacks(lines)):
-        clean = "".join(
-            char if char.isprintable() or char == "\t" else " "
-            for char in line[: LONGEST + files.BEYOND]
-        )
-        size += min(len(clean), LONGEST)
+        clean = files.masked_text(_printable(line[: files.MAX_LINE + files.BEYOND]), files.MAX_LINE)
+        clean = without_middle(clean, LONGEST)
+        size += len(clean)
         if len(kept) == KEPT or size > KEPT_BYTES:
             break
-        kept.append(files.masked_text(clean, LONGEST))
+        kept.append(clean)
     return kept[::-1]
+
+
+def _printable(line):
+    return "".join(char if char.isprintable() or char == "\t" else " " for char in line)
 
 
 def without_stacks(lines, text_of=None):

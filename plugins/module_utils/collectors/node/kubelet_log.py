@@ -47,11 +47,13 @@ OPEN_FILES = (
     "status=205/limits",
     "failed at step limits",
 )
+# The kubelet's image collection, one line per image.
+IMAGES, KEPT_IMAGES = "removing image ", 3
 READ_LINES, READ_BYTES, KEPT, LONGEST = 5000, 4 * 1024 * 1024, 60, 600
 
 
 def collect(context):
-    """Return {lines}: the last lines that name one of MATTERS or OPEN_FILES, each once.
+    """Return {lines}: the last lines that name one of MATTERS, OPEN_FILES or IMAGES, each once.
 
     They are those of journald with their time, the oldest first.
     """
@@ -86,15 +88,15 @@ def collect(context):
 
 
 def chosen(text):
-    """Return the lines that matter, the last KEPT of each of the two kinds.
+    """Return the lines that matter, the last KEPT of each kind, and KEPT_IMAGES of images.
 
     The last one stays of several lines that differ in their time only.
     """
     rows = {}
     for line in text.splitlines():
         lower = line.lower()
-        managers = any(matter in lower for matter in MATTERS)
-        if managers or any(matter in lower for matter in OPEN_FILES):
+        kind = _kind(lower)
+        if kind:
             message = line.partition("]: ")[2]
             # klog's own header counts the time too
             # a PLEG line also has a number of seconds in its text
@@ -103,13 +105,24 @@ def chosen(text):
             else:
                 key = message.partition("] ")[2] or message or line
             rows.pop(key, None)
-            rows[key] = (managers, files.masked_line(line, LONGEST))
+            rows[key] = (kind, files.masked_ends(line, LONGEST))
     return _last_of_each(list(rows.values()))
 
 
+def _kind(lower):
+    """Return what a line is about, in lower case; "" where it does not matter."""
+    if any(matter in lower for matter in MATTERS):
+        return "matter"
+    if any(matter in lower for matter in OPEN_FILES):
+        return "open_files"
+    if IMAGES in lower and " to free " in lower:
+        return "images"
+    return ""
+
+
 def _last_of_each(rows):
-    """Return the lines of (kind, line) pairs, the last KEPT of each kind, in their order."""
-    room, chosen_lines = {True: KEPT, False: KEPT}, []
+    """Return the lines of (kind, line) pairs, the last ones of each kind, in their order."""
+    room, chosen_lines = {"matter": KEPT, "open_files": KEPT, "images": KEPT_IMAGES}, []
     for kind, line in reversed(rows):
         if room[kind]:
             room[kind] -= 1

@@ -307,7 +307,7 @@ def journal_lines(name, seconds):
     lines = kubelet_end.without_stacks(
         [line for line in text.split("\n")[::-1] if "]: " in line and " systemd[1]: " not in line]
     )
-    return [files.masked_line(line, LONGEST) for line in lines[-KEPT:]]
+    return [files.masked_ends(line, LONGEST) for line in lines[-KEPT:]]
 
 
 def plugin_failures(unit, seconds):
@@ -325,7 +325,7 @@ def plugin_failures(unit, seconds):
     except CommandError:
         return None
     lines = [line for line in text.split("\n") if UNLOADED in line and "skip plugin" not in line]
-    return [files.masked_line(line, LONGEST_PLUGIN) for line in lines[-KEPT:]]
+    return [files.masked_ends(line, LONGEST_PLUGIN) for line in lines[-KEPT:]]
 
 
 def metadata(root=CONTAINERD_ROOT):

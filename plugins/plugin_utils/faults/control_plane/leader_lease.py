@@ -16,8 +16,9 @@ from ...evidence.answers.cluster.locks import LockObject, Locks
 from ...evidence.document import one_line
 from ...models import ages, writes
 from ...models.api_node import SHOWN, NodeView, and_others, views
-from ...models.cluster import STALE_LOCK_SECONDS, Cluster, Host, timestamp
+from ...models.cluster import STALE_LOCK_SECONDS, Cluster, Host
 from ...models.control_plane import ControlPlane, Process
+from ...models.moments import timestamp
 from ...models.result import EvidenceRef, Missing
 from ..base import Detection
 from . import leader_election

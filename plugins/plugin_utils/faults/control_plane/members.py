@@ -14,7 +14,8 @@ from ...evidence.answers.cluster.jobs import Job, Jobs
 from ...evidence.answers.cluster.kubeadm_config import KubeadmConfig
 from ...evidence.answers.cluster.locks import Locks, LockServer
 from ...models import control_plane, node_hosts
-from ...models.cluster import Cluster, Host, timestamp
+from ...models.cluster import Cluster, Host
+from ...models.moments import timestamp
 from ...models.result import EvidenceRef, Missing
 from ...parsers import pflag, pod_manifest
 from ..base import CheckResult, Detection, causes, cluster_check, not_applicable

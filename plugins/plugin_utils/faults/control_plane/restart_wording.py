@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from ....module_utils.shared import quantity
 from ...evidence.document import one_line
 from ...models import component_restart
-from ...models.cluster import Host, moment
+from ...models.cluster import Host
 from ...models.component_restart import End
 from ...models.control_plane import FileUse
+from ...models.moments import moment
 from ...models.pressure import size
 from ...models.result import EvidenceRef
 from ...parsers import component_log

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ...evidence.answers.node.component_end import ComponentLog
-from ...evidence.document import one_line
+from ...evidence.document import ends, one_line
 from ...models import component_restart
 from ...models.cluster import Host
 from ...models.component_restart import WINDOW_SECONDS, End, Restarts
@@ -165,7 +165,7 @@ def _told_by_log(use: FileUse, end: End, log: ComponentLog) -> tuple[str, str, s
     cure = f"see the end of its log: crictl ps -a --name {use.component}, then crictl logs"
     if end.kind not in _BY_LOG or log.restart != end.attempt:
         return "", "", cure
-    lines = [one_line(line, 600) for line in log.lines]
+    lines = [ends(line, 600) for line in log.lines]
     telling = component_log.telling(lines, component_log.last_word(lines), use.component)
     text = restart_wording.beside(end, telling)
     if not text:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ...evidence.document import one_line, shell_name
+from ...evidence.document import ends, one_line, shell_name
 from ...models import component_unit
 from ...models import unit_start as model_unit_start
 from ...models.cluster import Host
@@ -28,7 +28,8 @@ _LOGS = {
     "k0s": ", of which each names its component",
 }
 # Of these programs the kubelet is the one with a table.
-_TABLES = dict.fromkeys(("k3s", "rke2", "k0s", "kubelite"), "kubelet")
+# One program runs several components: their tables, and of k0s only that of its kubelet.
+_TABLES = {"k3s": "k3s", "rke2": "k3s", "kubelite": "k3s", "k0s": "kubelet"}
 BEGUN = 3  # first lines of a start
 _TOOK = re.compile(r'"took":"([\d.]{1,20}[a-z]{1,2})"')
 _CRITICAL = {
@@ -172,7 +173,7 @@ def _last_line(service: Service, lines: list[str]) -> str:
     ended = unit_journal.last(service.last)
     if ended is None:
         return last
-    return one_line(ended.line.partition("]: ")[2], 600) or last
+    return ends(ended.line.partition("]: ")[2], 600) or last
 
 
 def _message(telling: Telling) -> str:
@@ -186,7 +187,7 @@ def _message(telling: Telling) -> str:
 
 def _text(line: str, most: int) -> str:
     """Return what a line says, without its time, level and place in the source."""
-    return one_line(component_log.text(line) or line, most)
+    return ends(component_log.text(line) or line, most)
 
 
 def _slow(lines: list[str]) -> str:
@@ -227,7 +228,8 @@ def _proofs(
 
 def _remedy(service: Service, telling: Telling, name: str, slow: bool) -> str:
     cure = _cure(service, telling, name)
-    if slow and telling.reading is None:
+    lost = component_log.says_lock_lost(telling.line)
+    if slow and (lost or telling.reading is None):
         cure = (
             "see what else uses the disk of etcd's data (iostat -x 5), and give etcd a faster one"
         )

@@ -12,11 +12,12 @@ from typing import Any
 
 from ...evidence import contract
 from ...evidence.answers.node.component_end import ComponentEnd, ComponentLog
-from ...evidence.document import one_line
+from ...evidence.document import ends, one_line
 from ...models import component_restart
-from ...models.cluster import Host, moment
+from ...models.cluster import Host
 from ...models.component_restart import End, Restarts
 from ...models.control_plane import ControlPlane, FileUse, Process
+from ...models.moments import moment
 from ...models.result import EvidenceRef, Missing
 from ...parsers import component_log, message_class, pflag
 from ...parsers.component_log import Telling
@@ -266,7 +267,7 @@ def _tells_exit(line: str) -> bool:
 
 
 def _lines(exits: ComponentLog) -> list[str]:
-    return [one_line(line, 600) for line in exits.lines]
+    return [ends(line, 600) for line in exits.lines]
 
 
 def _lived(exits: ComponentLog) -> float | None:
@@ -277,7 +278,7 @@ def _lived(exits: ComponentLog) -> float | None:
 
 def _hit(subject: _Component, effect: str, lived: float | None, last_end: End | None) -> Detection:
     host, use, exits = subject.host, subject.use, subject.exits
-    lines, kubelet = _lines(exits), one_line(exits.kubelet or "", 600)
+    lines, kubelet = _lines(exits), ends(exits.kubelet or "", 600)
     last = component_log.last_word(lines)
     telling = component_log.telling(lines, last, use.component)
     end = _end_beside_log(last_end)

@@ -13,8 +13,9 @@ from ...evidence.answers.cluster.nodes import Condition, Taint
 from ...evidence.document import one_line
 from ...models import ages
 from ...models.api_node import SHOWN, NodeView, and_others, views
-from ...models.cluster import STALE_LOCK_SECONDS, Cluster, Host, timestamp
+from ...models.cluster import STALE_LOCK_SECONDS, Cluster, Host
 from ...models.control_plane import Process
+from ...models.moments import timestamp
 from ...models.result import EvidenceRef, Missing
 from ...models.taints import NO_EXECUTE, NO_SCHEDULE
 from ..base import (

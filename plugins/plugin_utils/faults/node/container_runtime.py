@@ -19,7 +19,7 @@ from ...evidence.answers.node.kubelet_log import KubeletLog
 from ...evidence.answers.node.pinning import Pinning
 from ...evidence.answers.node.runtime import RuntimeUnit
 from ...evidence.answers.node.system import System
-from ...evidence.document import one_line, shell_name
+from ...evidence.document import ends, one_line, shell_name
 from ...models import unit_start as model_unit_start
 from ...models.cluster import Host
 from ...models.kubelet import exit_cause
@@ -689,9 +689,7 @@ class Runtime:
         death = self._death()
         if death is None or not death.line:
             return []
-        return [
-            EvidenceRef("log", self.host.host, object="kubelet", text=one_line(death.line, 400))
-        ]
+        return [EvidenceRef("log", self.host.host, object="kubelet", text=ends(death.line, 400))]
 
     def _pleg(self) -> tuple[str, str] | None:
         """Return how long a kubelet has missed the runtime's lists, and its log line, or None."""
@@ -707,7 +705,7 @@ class Runtime:
                 continue
             if not -RECENT <= clock - logged <= RECENT:
                 return None
-            return match.group(1), one_line(line, 400)
+            return match.group(1), ends(line, 400)
         return None
 
 

@@ -174,11 +174,22 @@ def _reason(cluster: Cluster, host: Host) -> tuple[str, str]:
     """Return why the API does not hear a kubelet, and the advice for it."""
     if writes.refused(cluster):
         return FROZEN
+    if host.api_way and host.api_way.failed in LOST:
+        return LOST[host.api_way.failed]
     if host.api_way:
-        return LOST.get(host.api_way.failed or "", REACHED)
+        return _said(host)
     if host.statuses.get("api_way") == "timeout":
         return SLOW
     return "whether it reaches the API was not looked at", REACHED[1]
+
+
+def _said(host: Host) -> tuple[str, str]:
+    """Return what a kubelet that reaches the API repeats of its Node, and the advice for it."""
+    error = host.node_error
+    if error is None:
+        return REACHED
+    cause = ": ".join(filter(None, (error.clause, error.message)))
+    return f"{REACHED[0]}, and the kubelet repeats: {cause}", error.advice or REACHED[1]
 
 
 def _unwell(cluster: Cluster, view: NodeView, host: Host) -> Detection:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ...evidence.document import one_line, shell_name
+from ...evidence.document import ends, one_line, shell_name
 from ...models import cpu_manager
 from ...models.cluster import Host
 from ...models.kubelet import (
@@ -216,6 +216,6 @@ def _ends(host: Host, status: KubeletStatus) -> list[EvidenceRef]:
     if death is None or not death.line:
         return proofs
     if death.cause in (exit_cause.BAD_CONFIGURATION, exit_cause.UNKNOWN):
-        unit, line = one_line(status.unit.name, 80), one_line(death.line, 400)
+        unit, line = one_line(status.unit.name, 80), ends(death.line, 400)
         proofs.append(EvidenceRef("log", host.host, object=unit, text=line))
     return proofs

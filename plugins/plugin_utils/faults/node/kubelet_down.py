@@ -11,7 +11,7 @@ from typing import Any
 from ...evidence import contract
 from ...evidence.answers.file_record import CertificateFile, FileRecord
 from ...evidence.answers.node.kubelet import Kubelet
-from ...evidence.document import one_line, shell_name
+from ...evidence.document import ends, one_line, shell_name
 from ...models import unit_start as model_unit_start
 from ...models.cluster import Host
 from ...models.kubelet import (
@@ -24,6 +24,7 @@ from ...models.kubelet import (
 )
 from ...models.kubelet.exit_cause import Death
 from ...models.kubelet.status import KubeletStatus
+from ...models.kubelet.waiting_start import Wait
 from ...models.result import EvidenceRef, Missing
 from ...parsers import manager_error, systemd_unit
 from ..base import (
@@ -103,6 +104,9 @@ def not_running(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult
         yield _excluded(host, f"{owner} is why")
     elif status.ended:
         yield present(_down(host, status, document), host=host.host, component=KUBELET)
+    elif status.wait is not None:
+        hit = _waiting(host, status.unit.name, status.wait)
+        yield present(hit, host=host.host, component=KUBELET)
     elif status.state.kind not in (
         systemd_unit.RUNNING,
         systemd_unit.ABSENT,
@@ -147,6 +151,24 @@ def _down(host: Host, status: KubeletStatus, document: Mapping[str, Any]) -> Det
         component=KUBELET,
         because=because,
         risk=risk,
+    )
+
+
+def _waiting(host: Host, name: str, wait: Wait) -> Detection:
+    """Return the hit of a start that does not end, because what it waits for does not come."""
+    unit = one_line(name, 80)
+    summary = (
+        f"the kubelet does not run: {unit} does not finish its start, because {wait.clause}:"
+        f" {ends(wait.message, 300)}"
+    )
+    return Detection(
+        one_line(summary, 800),
+        (EvidenceRef("log", host.host, object=unit, text=ends(wait.line, 400)),),
+        f"{wait.advice}; it asks again by itself",
+        host=host.host,
+        node=host.node,
+        component=KUBELET,
+        risk=0,
     )
 
 
@@ -444,5 +466,5 @@ def _proofs(host: Host, status: KubeletStatus) -> tuple[EvidenceRef, ...]:
     log = []
     if line:
         unit = one_line(status.unit.name, 80)
-        log.append(EvidenceRef("log", host.host, object=unit, text=one_line(line, 400)))
+        log.append(EvidenceRef("log", host.host, object=unit, text=ends(line, 400)))
     return tuple(dict.fromkeys((node_kubelet_unit.proof(host, status.unit), *refusals, *log)))

@@ -34,6 +34,15 @@ _KNOWN = {
     exit_cause.UNKNOWN_FLAG: ("it does not know the flag {what}", ""),
     exit_cause.REMOVED_GATE: ("it does not know the feature gate {what}, or may not change it", ""),
     exit_cause.BAD_CONFIGURATION: ("it refuses its configuration ({what})", ""),
+    exit_cause.SUPERVISOR: (
+        "the program that runs it (k3s, RKE2) refuses its configuration ({what})",
+        (
+            "correct what that line names, in /etc/rancher/k3s/config.yaml or"
+            " /etc/rancher/rke2/config.yaml, in config.yaml.d beside it, or in the arguments and"
+            " the environment of its unit (systemctl cat); what concerns the whole cluster must be"
+            " the same on each server"
+        ),
+    ),
     exit_cause.CPU_MANAGER_STATE: (
         "its CPU manager refuses its state ({what}): KM301 to KM307 and KM309 tell why",
         "the playbook cpu_pinning shows the cause, and resets the state after a drain",

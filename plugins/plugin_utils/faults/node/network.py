@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 
 from ...evidence.answers.cluster.nodes import Condition
-from ...evidence.document import one_line, shell_name
+from ...evidence.document import ends, one_line, shell_name
 from ...models import ages
 from ...models import pressure as model_pressure
 from ...models.api_node import NodeView, and_others, views
@@ -131,7 +131,7 @@ def _uninitialised(cluster: Cluster, view: NodeView, ready: Condition) -> Detect
             "; a runtime watches the folder that was there at its start: where that was removed"
             " and made again (kubeadm reset), systemctl restart of the runtime loads it"
         )
-    text = f"{one_line(ready.reason, 80)}: {one_line(ready.message, 400)}"
+    text = f"{one_line(ready.reason, 80)}: {ends(ready.message, 400)}"
     return Detection(
         f"the node is NotReady{wording.since(ready.since)} because it has no network for"
         f" pods; its folder of CNI configuration {folder}",

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ...evidence.answers.node.repeated_errors import ComponentErrors
-from ...evidence.document import one_line
+from ...evidence.document import ends, one_line
 from ...models import repeated_errors
 from ...models.cluster import Host
 from ...models.repeated_errors import RUNTIMES, Repeated
@@ -142,8 +142,8 @@ def _count(error: Repeated, read_at: float) -> str:
 def _proof(host: Host, row: ComponentErrors, line: str) -> EvidenceRef:
     source = one_line(row.source, 300)
     if source.startswith("/"):
-        return EvidenceRef("log", host.host, path=source, text=one_line(line, 600))
-    return EvidenceRef("log", host.host, object=source, text=one_line(line, 600))
+        return EvidenceRef("log", host.host, path=source, text=ends(line, 600))
+    return EvidenceRef("log", host.host, object=source, text=ends(line, 600))
 
 
 def _command(row: ComponentErrors) -> str:

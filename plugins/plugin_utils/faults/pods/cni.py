@@ -14,7 +14,8 @@ from ...evidence.answers.node.cni import Cni, CniFile, Reservations
 from ...evidence.answers.node.cri import Cri, CriConfig
 from ...evidence.document import one_line
 from ...models.api_node import and_others
-from ...models.cluster import Host, moment
+from ...models.cluster import Host
+from ...models.moments import moment
 from ...models.result import EvidenceRef, Missing
 from ..base import CheckResult, Detection, node_check, not_applicable, present, unknown
 from ..node import network

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from ...evidence.answers.cluster.pod_start import PodEvents, PodStart
-from ...evidence.document import one_line, shell_name
+from ...evidence.document import ends, one_line, shell_name
 from ...models import pod_start
 from ...models.api_node import NodeView, and_others, views
 from ...models.cluster import Cluster
@@ -107,7 +107,7 @@ def _is_of_node(rows: Sequence[Waiting]) -> bool:
 
     Hardly any workload can keep its sandbox from being created.
     """
-    if any(row.reason == SANDBOX and row.trouble for row in rows):
+    if any(map(_is_of_node_alone, rows)):
         return True
     by_kind = _by_kind(rows)
     silent, sure = by_kind.pop(SILENT, []), by_kind.pop(SURE, [])
@@ -116,6 +116,13 @@ def _is_of_node(rows: Sequence[Waiting]) -> bool:
     if _are_several(silent) and _pods(silent) >= PODS:
         return True
     return any(_are_several(doubtful) for doubtful in by_kind.values())
+
+
+def _is_of_node_alone(row: Waiting) -> bool:
+    """Tell whether hardly any workload can bring about that its pods wait for this."""
+    if row.reason == SANDBOX:
+        return row.trouble is not None
+    return row.trouble is pod_start.REMOVED
 
 
 def _by_kind(rows: Sequence[Waiting]) -> dict[str, list[Waiting]]:
@@ -149,7 +156,7 @@ def _hit(cluster: Cluster, node: str, rows: Sequence[Waiting], other_nodes: int)
         summary += f": {main.trouble.what}"
     return Detection(
         f"{summary}{_quoted(event, main)}; {_others(cluster, other_nodes)}",
-        (*_event_proofs(cluster, event), *_proofs(cluster, rows)),
+        (*_event_proofs(cluster, event), *_removal(cluster, main), *_proofs(cluster, rows)),
         _advice(node, main.trouble),
         host=wording.host_name(view) if view is not None else None,
         node=node,
@@ -187,7 +194,7 @@ def _quoted(event: PodEvents | None, main: Waiting) -> str:
 
 def _shortened(message: str) -> str:
     """Return a message without what each has; the cause is at its end."""
-    return one_line(_ID.sub(r"\1", _BEFORE.sub("", message)), 300)
+    return ends(_ID.sub(r"\1", _BEFORE.sub("", message)), 300)
 
 
 def _others(cluster: Cluster, other_nodes: int) -> str:
@@ -224,10 +231,18 @@ def _event_proofs(cluster: Cluster, event: PodEvents | None) -> list[EvidenceRef
         return []
     text = (
         f"{one_line(event.reason, 80)}, {event.count} times about {wording.pods(event.pods)}, last"
-        f" {one_line(event.last, 40)}: {one_line(event.message, 600)}"
+        f" {one_line(event.last, 40)}: {ends(event.message, 600)}"
     )
     about = f"Event of Pod {one_line(event.pod, 320)}"
     return [EvidenceRef("api", cluster.api_host, object=about, text=text)]
+
+
+def _removal(cluster: Cluster, main: Waiting) -> list[EvidenceRef]:
+    """Return the line of the kubelet that removed an image, where pods wait for one."""
+    if main.trouble is not pod_start.REMOVED:
+        return []
+    host = cluster.hosts_by_node()[main.node]
+    return [EvidenceRef("log", host.host, object="kubelet", text=host.image_removed)]
 
 
 def _proofs(cluster: Cluster, rows: Sequence[Waiting]) -> list[EvidenceRef]:
@@ -286,11 +301,24 @@ def _is_alone(row: Waiting, nodes: Mapping[str, object]) -> bool:
     return row.node not in nodes and _kind(row) in OF_ONE
 
 
+def _reason(cause: Trouble, rows: Sequence[Waiting]) -> str:
+    """Return a cause, with the answer of the registry where there is one."""
+    if not cause.kind.startswith("pull_"):
+        return cause.what
+    text = next(row.text for row in rows if _kind(row) == cause.kind)
+    return f"{cause.what} ({_answer(text)})"
+
+
+def _answer(message: str) -> str:
+    """Return the end of a message about an image, which has what the registry or a name says."""
+    return ends(_ID.sub(r"\1", _BEFORE.sub("", message)), 200)
+
+
 def _own(cluster: Cluster, rows: Sequence[Waiting]) -> Detection:
     owners = list(dict.fromkeys(row.owner for row in rows))
     causes_by_kind = {row.trouble.kind: row.trouble for row in rows if row.trouble is not None}
     pods = sum(row.late(WAITED_SECONDS) for row in rows)
-    reasons = and_others([cause.what for cause in causes_by_kind.values()])
+    reasons = and_others([_reason(cause, rows) for cause in causes_by_kind.values()])
     cures = and_others([cause.cure for cause in causes_by_kind.values()])
     reach = "which is no fault of a node"
     if not all(row.is_of(WORKLOAD) for row in rows):

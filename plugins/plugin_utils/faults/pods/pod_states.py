@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from ....module_utils.shared.pod_states import CRASHES
 from ...evidence.answers.cluster.pod_start import PodStart
 from ...evidence.answers.cluster.pod_states import EndingPods, PodStates
-from ...evidence.document import one_line, shell_name
+from ...evidence.document import ends, one_line, shell_name
 from ...models import ages
 from ...models.cluster import Cluster
 from ...models.result import EvidenceRef
@@ -76,7 +76,7 @@ def _ending(cluster: Cluster, row: EndingPods) -> Detection:
 def _kill_proofs(cluster: Cluster, node: str) -> Iterator[EvidenceRef]:
     for row in cluster.typed(PodStart).events:
         if row.node == node and row.reason in KILLS:
-            text = f"{one_line(row.reason, 80)}, {row.count} times: {one_line(row.message, 400)}"
+            text = f"{one_line(row.reason, 80)}, {row.count} times: {ends(row.message, 400)}"
             about = f"Event of Pod {one_line(row.pod, 320)}"
             yield EvidenceRef("api", cluster.api_host, object=about, text=text)
             return

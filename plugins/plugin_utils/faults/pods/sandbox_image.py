@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from ...evidence.answers.cluster.pod_start import PodEvents, PodStart
-from ...evidence.document import one_line
+from ...evidence.document import ends, one_line
 from ...models import ages, pod_start
 from ...models.cluster import Cluster
 from ...models.result import EvidenceRef
@@ -61,7 +61,7 @@ def _hit(cluster: Cluster, name: str, rows: Sequence[PodEvents]) -> Detection:
     match = _IMAGE.search(row.message)
     image = match.group(1)[:253] if match else "IMAGE"
     reason = pod_start_message.pull(row.message)
-    text = f"{row.count} times, last {one_line(row.last, 40)}: {one_line(row.message, 600)}"
+    text = f"{row.count} times, last {one_line(row.last, 40)}: {ends(row.message, 600)}"
     because = f", because {reason.what}" if reason is not None else ""
     return Detection(
         f"no new pod starts: its runtime lacks the image of the sandbox ({image}), and"

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from ...evidence.answers.cluster.pod_start import Attachment, PodEvents, PodStart
-from ...evidence.document import one_line, shell_name
+from ...evidence.document import ends, one_line, shell_name
 from ...models import ages
 from ...models.api_node import NodeView, and_others, views
 from ...models.cluster import Cluster
@@ -87,7 +87,7 @@ def _hit(cluster: Cluster, row: PodEvents, attachments: Sequence[Attachment] | N
     if nodes:
         place = and_others(nodes)
     host = wording.host_of(cluster, node)
-    text = f"{one_line(row.reason, 80)}, {row.count} times: {one_line(row.message, 400)}"
+    text = f"{one_line(row.reason, 80)}, {row.count} times: {ends(row.message, 400)}"
     return Detection(
         f"{one_line(row.pod, 320)} waits on {node} for the volume {volume}, which is still attached"
         f" to {place}",
@@ -122,7 +122,7 @@ def _proof(cluster: Cluster, item: Attachment) -> EvidenceRef:
     if item.deleted:
         text += f", to be detached since {one_line(item.deleted, 40)}"
     if item.error:
-        text += f": {one_line(item.error, 300)}"
+        text += f": {ends(item.error, 300)}"
     name = f"VolumeAttachment {one_line(item.name, 253)}"
     return EvidenceRef("api", cluster.api_host, object=name, text=text)
 

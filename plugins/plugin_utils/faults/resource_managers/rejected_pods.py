@@ -13,6 +13,7 @@ from typing import Any
 from ....module_utils.shared.pod_rejection import TELLING
 from ...evidence.answers.cluster.nodes import Nodes
 from ...evidence.answers.cluster.rejected import DevicePlugin, PluginContainer
+from ...evidence.document import one_line
 from ...models import devices
 from ...models.cluster import Cluster
 from ...models.devices import GRACE_SECONDS, OWN_SECONDS, Holding, Node, Pod
@@ -38,6 +39,9 @@ _WORDS = {
     "ephemeral-storage": "of ephemeral storage",
     "pods": "places for pods",
 }
+# The release whose restricted and single-numa-node take a pod without hints for one that does not
+# fit (kubernetes #83775).
+ALIGNS_NOTHING = (1, 16)
 _LACKED = {"cpu": "CPUs of its own", "smt": "whole physical CPUs"}
 PerNode = Callable[[Node], Iterator[Detection]]
 
@@ -177,15 +181,26 @@ def short_of_memory(node: Node) -> Iterator[Detection]:
 @manager_check("KM331", "Topology manager rejects pods")
 def unaligned(node: Node) -> Iterator[Detection]:
     """Report pods that the topology manager rejected."""
-    return _rejections(
-        node,
-        "topology",
-        reason="its resources cannot be aligned to the node's topology",
-        advice=(
+    name = ""
+    if node.topology_policy:
+        name = f" (topologyManagerPolicy {one_line(node.topology_policy, 40)})"
+    pods = [pod for pod in node.rejected if pod.refusal.kind == "topology"]
+    if pods and all(_asks_for_nothing(node, pod) for pod in pods):
+        reason = f"its topology manager{name} rejects what asks for nothing that could be aligned"
+        advice = "update the kubelet: 1.16 does that, and 1.17 does not; until then best-effort"
+    else:
+        reason = f"its resources cannot be aligned to the node's topology{name}"
+        advice = (
             "ask for what fits into one NUMA node, or choose another topologyManagerPolicy for this"
             " node"
-        ),
-    )
+        )
+    return _rejections(node, "topology", reason=reason, advice=advice)
+
+
+def _asks_for_nothing(node: Node, pod: Pod) -> bool:
+    """Tell whether a kubelet that aligns what asks for nothing rejected such a pod."""
+    is_bare = pod.qos == "BestEffort" and not pod.requests
+    return is_bare and node.release == ALIGNS_NOTHING
 
 
 @each_node_check(

@@ -15,8 +15,9 @@ from ...evidence.answers.cluster.nodes import Nodes
 from ...evidence.answers.node.scheduler_log import SchedulerLog
 from ...evidence.document import one_line
 from ...models.api_node import and_others
-from ...models.cluster import Cluster, Host, moment, timestamp
+from ...models.cluster import Cluster, Host
 from ...models.control_plane import Process
+from ...models.moments import moment, timestamp
 from ...models.result import EvidenceRef
 from ...models.scheduling import node_tree_history
 from ...models.scheduling.node_tree import Replay

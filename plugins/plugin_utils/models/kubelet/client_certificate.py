@@ -30,7 +30,7 @@ from ...evidence import contract
 from ...evidence.answers.file_record import CertificateFile
 from ...evidence.answers.node.kubelet import Kubelet
 from ...safe_io import yaml_nodes
-from ..cluster import timestamp
+from ..moments import timestamp
 from . import config as kubelet_config
 
 OVERDUE = 10  # the last tenth of its time

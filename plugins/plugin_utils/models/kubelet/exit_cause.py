@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ....module_utils.shared import systemd_results
+from ....module_utils.shared.text import without_middle
 from ...parsers import (
     go_error,
     manager_error,
@@ -60,6 +61,7 @@ RUNTIME, INOTIFY, LIMITS, PORT_IN_USE, NODE_NAME = (
 )
 DISK_FULL, OOM_KILL, EXECUTABLE, UNKNOWN = "disk_full", "oom_kill", "executable", "unknown"
 CGROUP, STEP, RESOURCES = "cgroup", "step", "resources"
+SUPERVISOR = "supervisor"  # the configuration of k3s or RKE2, which runs the kubelet
 # Causes that the table tells: its classes, where no cause above is one of them.
 CREDENTIAL, API, DEVICE, DISK, PORT, KERNEL = (
     "credential",
@@ -102,7 +104,9 @@ PASSING = frozenset(
         *(OF_CLASS[meaning] for meaning in message_class.PASSING),
     )
 )
-KUBELET = "kubelet"
+KUBELET, K3S = "kubelet", "k3s"
+# What k3s writes before the error of its kubelet; any other is its own, or that of a server in it.
+_OF_KUBELET = "kubelet exited: "
 
 FOLLOW = 20  # lines that other goroutines may still write between the last one and the exit
 # Statuses of systemd's own, before the program begins: no kubelet ends with them.
@@ -478,18 +482,31 @@ def _last_line(start: Start) -> str:
 
 def _by_line(final: Last) -> Death:
     """Return the exit cause by the last line of a start alone."""
-    line = _clean(final.line, 400)
+    line, table = _clean(final.line, 400), KUBELET
+    if unit_journal.is_logrus(final.line) and not final.text.startswith(_OF_KUBELET):
+        table = K3S
+        supervisor = _of_supervisor(final, line)
+        if supervisor is not None:
+            return supervisor
     cause, subject = _cause(final)
     if cause != UNKNOWN:
         return Death(cause, _clean(subject), line)
     text = _GLUED.sub(r"\1: ", final.text)
-    reading = message_form.read(_unmasked(text, final.quoted), KUBELET)
+    reading = message_form.read(_unmasked(text, final.quoted), table)
     is_configuration = _CONFIGURATION.search(text) is not None
     if reading is not None and not (is_configuration and reading.meaning == "configuration"):
         return _by_table(reading, line)
     if not is_configuration:
         return Death(UNKNOWN, "", line)
     return _of_configuration(final, text, reading, line)
+
+
+def _of_supervisor(final: Last, line: str) -> Death | None:
+    """Return that k3s or RKE2 refuses its own configuration, or None."""
+    reading = message_form.read(_unmasked(final.text, final.quoted), K3S)
+    if reading is None or reading.meaning != "configuration":
+        return None
+    return replace(_by_table(reading, line), cause=SUPERVISOR)
 
 
 def _of_configuration(final: Last, text: str, reading: Reading | None, line: str) -> Death:
@@ -634,7 +651,8 @@ def _part(number: str, quoted: Sequence[str]) -> str:
 
 def _clean(text: str, longest: int = 200) -> str:
     """Return one line of printable characters for a report."""
-    return "".join(map(_printable, text[:longest])).strip()
+    line: str = without_middle("".join(map(_printable, text)).strip(), longest)
+    return line
 
 
 def _printable(char: str) -> str:

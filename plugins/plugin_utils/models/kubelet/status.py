@@ -24,8 +24,9 @@ from ...evidence.answers.node.system import System
 from ...parsers import systemd_unit, unit_journal
 from ...parsers.systemd_unit import State, Unit
 from .. import unit_start
-from . import exit_cause
+from . import exit_cause, waiting_start
 from .exit_cause import Death
+from .waiting_start import Wait
 
 ENDED = frozenset(
     (systemd_unit.LOOPING, systemd_unit.GAVE_UP, systemd_unit.FAILED, systemd_unit.STOPPED)
@@ -46,6 +47,7 @@ class KubeletStatus:
     asked: whether the end of the journal was collected
     runs: whether a kubelet runs that is not its unit's
     refused: what systemd refuses of its start
+    wait: what a start waits for that does not come by itself
     """
 
     unit: Unit
@@ -56,6 +58,7 @@ class KubeletStatus:
     asked: bool
     runs: bool
     refused: tuple[Refusal, ...] = ()
+    wait: Wait | None = None
 
     @property
     def ended(self) -> bool:
@@ -81,6 +84,9 @@ def read(document: Mapping[str, Any]) -> KubeletStatus | None:
     if state.kind == systemd_unit.STOPPED and past is not None:
         state = replace(state, why=past.what)  # systemd did, not an operator
     last = next((line for line in reversed(lines) if _TIME.match(line)), "")
+    wait = None
+    if state.kind == systemd_unit.STARTING:
+        wait = waiting_start.find(lines)
     return KubeletStatus(
         unit,
         state,
@@ -90,6 +96,7 @@ def read(document: Mapping[str, Any]) -> KubeletStatus | None:
         end is not None,
         _runs_apart(kubelet, state),
         refused,
+        wait,
     )
 
 

@@ -365,3 +365,18 @@ def test_cleaning_keeps_the_length(raw):
 )
 def test_long_lines(raw, length, limit, expected):
     assert log_lines.cut(raw, length, limit) == expected
+
+
+@pytest.mark.parametrize(
+    ("raw", "length", "limit", "expected"),
+    [
+        (b"abcd", 4, 4, "abcd"),
+        (b"abcdefgh", 8, 4, "ab… [4 bytes] …gh"),
+        # never within a character
+        ("aßcdeßg".encode(), 9, 4, "a… [7 bytes] …g"),
+        # of a line that is only begun, the end is not known
+        (b"abcd", 90000, 3, "abc… [89997 more bytes]"),
+    ],
+)
+def test_both_ends_of_long_lines(raw, length, limit, expected):
+    assert log_lines.ends(raw, length, limit) == expected

@@ -393,3 +393,19 @@ def test_of_equal_errors_the_one_that_was_said_last_comes_first():
 def test_what_a_terminal_would_obey_is_a_space():
     (row,) = counted(KLOG + "a\x1b[31mb\tc")
     assert row["line"] == KLOG + "a [31mb c"
+
+
+def test_the_cause_at_the_end_of_a_long_line_is_kept():
+    line = KLOG + 'failed to patch status "' + "x" * 5000 + '": for node "w1": the cause'
+    (row,) = counted(line)
+    assert row["line"].startswith(KLOG + "failed to patch status")
+    assert row["line"].endswith('for node "w1": the cause')
+    assert len(row["line"]) < repeated_lines.LONGEST + 40
+
+
+@pytest.mark.parametrize("before", range(380, 480, 7))
+def test_a_secret_in_the_middle_of_a_long_line_is_masked_whole(before):
+    line = KLOG + "x" * before + " password=" + "hunter2" * 80 + " the cause"
+    (row,) = counted(line)
+    assert "hunter2" not in row["line"]
+    assert row["line"].endswith("the cause")

@@ -17,6 +17,13 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.shared.pod_re
         ("Failed", "OutOfcpu", "", True),
         ("Failed", "Outofnvidia.com/gpu", "", True),
         ("Failed", "NodeAffinity", "Pod was rejected: x", True),
+        # up to 1.17, with spaces
+        ("Failed", "Topology Affinity Error", "", True),
+        # up to 1.22
+        ("Failed", "AppArmor", "Pod Cannot enforce AppArmor: AppArmor is not enabled", True),
+        ("Failed", "SysctlForbidden", 'Pod forbidden sysctl: "net.x" not allowlisted', True),
+        ("Failed", "InvalidNodeInfo", "Pod Kubelet cannot get node info.", True),
+        ("Failed", "Error", "Pod ended", False),
         ("Failed", "NodeAffinity", "x", False),
         ("Failed", "Evicted", "Pod was rejected: x", False),
         ("Failed", None, "Pod was rejected: x", False),

@@ -5,7 +5,11 @@
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.shared.text import one_line
+from ansible_collections.kubemend.remediation.plugins.module_utils.shared.text import (
+    ends,
+    one_line,
+    without_middle,
+)
 
 
 @pytest.mark.parametrize(
@@ -28,3 +32,21 @@ def test_one_line_is_bounded() -> None:
     assert one_line("x" * 300) == "x" * 300
     assert one_line("x" * 301) == "x" * 299 + "…"
     assert one_line("abcdef", 4) == "abc…"
+
+
+@pytest.mark.parametrize(
+    ("value", "limit", "line"),
+    [
+        ("a: b: cause", 11, "a: b: cause"),
+        ("a: b: cause", 10, "a: b … use"),
+        ("a:\tb:\n cause", 10, "a: b … use"),
+        ("", 10, ""),
+    ],
+)
+def test_the_end_of_a_long_text_stays(value: str, limit: int, line: str) -> None:
+    assert ends(value, limit) == line
+    assert len(ends(value, limit)) <= limit
+
+
+def test_tabs_stay_where_the_middle_goes() -> None:
+    assert without_middle("\tabcdefghijk", 9) == "\tab … ijk"

@@ -173,3 +173,14 @@ def test_when_a_file_was_moved(tmp_path):
     os.utime(str(path), (1.0, 1.0))
     assert (files.ctime(str(path)) or 0) > 1e9
     assert files.ctime(str(tmp_path / "b")) is None
+
+
+def test_the_ends_of_a_line_are_masked_before_they_are_cut():
+    line = "a: " + "b: " * 300 + "password=hunter2hunter2 c: the cause"
+    for limit in range(20, 60):
+        cut = files.masked_ends(line, limit)
+        assert len(cut) == limit
+        assert cut.endswith("cause")
+        assert "hunter" not in cut
+    assert files.masked_ends(None, 20) == ""
+    assert files.masked_ends("x" * 2 * files.MAX_LINE, 20).endswith("x…")

@@ -463,3 +463,39 @@ def test_a_long_message_is_quoted_by_its_ends(length, is_whole):
     assert (error.message == message) == is_whole
     assert error.message.startswith(message[:120])
     assert error.message.endswith(message[-120:])
+
+
+def of_node(component: str, *entries: evidence.RepeatedError) -> repeated_errors.NodeError | None:
+    rows = [{"component": component, "entries": [vars(item) for item in entries]}]
+    data = {"read_at": NOW, "components": rows}
+    return repeated_errors.of_node(
+        {"collectors": {"repeated_errors": {"status": "ok", "data": data}}}
+    )
+
+
+HUGEPAGES = (
+    HEAD + 'Error updating node status, will retry: failed to patch status "{… [900 bytes] …}" for'
+    ' node "w1": Node "w1" is invalid: [status.capacity.hugepages-2Mi: Invalid value: x: may not'
+    " have pre-allocated hugepages for multiple page sizes]"
+)
+
+
+def test_what_a_kubelet_repeats_of_its_node():
+    found = of_node("kubelet", entry(HUGEPAGES), entry(HEAD + "something else", count=900))
+    assert found is not None
+    assert "hugepages of more than one size" in found.clause
+    assert "kubectl delete node" in found.advice
+    assert found.message.endswith("for multiple page sizes]")
+
+
+@pytest.mark.parametrize(
+    ("component", "item"),
+    [
+        ("kube-scheduler", entry(HUGEPAGES)),
+        ("kubelet", entry(HUGEPAGES, last=NOW - 300)),
+        ("kubelet", entry(HUGEPAGES, minutes=2)),
+        ("kubelet", entry(HEAD + "PLEG is not healthy")),
+    ],
+)
+def test_what_is_no_error_of_a_node(component, item):
+    assert of_node(component, item) is None

@@ -107,6 +107,12 @@ GPU = Refusal("devices", "nvidia.com/gpu", 2, 0)
             "Pod Resources cannot be allocated with Topology locality",
             Refusal("topology"),
         ),
+        # 1.16 and 1.17
+        (
+            "Topology Affinity Error",
+            "Pod Resources cannot be allocated with Topology Locality",
+            Refusal("topology"),
+        ),
         (
             "SMTAlignmentError",
             "Pod SMT Alignment Error: requested 3 cpus not multiple cpus per core = 2",

@@ -61,7 +61,7 @@ MOUNTING = 'MountVolume.SetUp failed for volume "data" : '
         (
             "Failed",
             'Failed to pull image "a": no matching manifest for windows/amd64 in the manifest list',
-            message.NOT_FOUND,
+            message.PLATFORM,
             message.WORKLOAD,
         ),
         (
@@ -218,6 +218,83 @@ MOUNTING = 'MountVolume.SetUp failed for volume "data" : '
             message.NODE,
         ),
         ("Failed", PULLING + "something new", message.PULL, message.NODE),
+        # containerd, docker, CRI-O (containers/image#1100, cri-o#3233)
+        (
+            "Failed",
+            PULLING + "no match for platform in manifest sha256:b9ab2c28208d: not found",
+            message.PLATFORM,
+            message.WORKLOAD,
+        ),
+        (
+            "Failed",
+            PULLING + "Error choosing image instance: no image found in manifest list for"
+            " architecture arm64, variant v8, OS linux",
+            message.PLATFORM,
+            message.WORKLOAD,
+        ),
+        (
+            "Failed",
+            PULLING + 'Image architecture mismatch: image uses "amd64", expecting "arm64"',
+            message.PLATFORM,
+            message.WORKLOAD,
+        ),
+        # claudie#1272
+        (
+            "Failed",
+            PULLING + "unexpected status from HEAD request to https://reg.example/v2/a/manifests/1:"
+            " 403 Forbidden",
+            message.UNAUTHORIZED,
+            message.WORKLOAD,
+        ),
+        (
+            "Failed",
+            PULLING + "failed to authorize: failed to fetch anonymous token: unexpected status from"
+            " GET request to https://reg.example/token: 401 Unauthorized",
+            message.UNAUTHORIZED,
+            message.WORKLOAD,
+        ),
+        (
+            "Failed",
+            PULLING + "pulling from host reg.example failed with status code [manifests 1]: 404 Not"
+            " Found",
+            message.NOT_FOUND,
+            message.WORKLOAD,
+        ),
+        (
+            "Failed",
+            PULLING + "unexpected status from HEAD request to https://reg.example/v2/a/manifests/1:"
+            " 429 Too Many Requests",
+            message.RATE,
+            message.NODE,
+        ),
+        # k8s.io#5181
+        (
+            "Failed",
+            PULLING + "received unexpected HTTP status: 503 Service Unavailable",
+            message.SERVER_ERROR,
+            message.NODE,
+        ),
+        (
+            "Failed",
+            PULLING + "proxyconnect tcp: dial tcp: lookup proxy.example: no such host",
+            message.PROXY,
+            message.NODE,
+        ),
+        # kubeadm#2936
+        (
+            "Failed",
+            PULLING + 'Head "https://reg.example/v2/": dial tcp 34.96.108.209:443: connect:'
+            " connection timed out",
+            message.TIMEOUT,
+            message.NODE,
+        ),
+        (
+            "ImagePullBackOff",
+            'Back-off pulling image "reg.example/a:1": ErrImagePull: failed to resolve reference'
+            ' "reg.example/a:1": unexpected status from HEAD request: 500 Internal Server Error',
+            message.SERVER_ERROR,
+            message.NODE,
+        ),
         (
             "InvalidImageName",
             "couldn't parse image name: invalid reference format",

@@ -134,3 +134,16 @@ def test_every_number_in_quotes_is_ours(text):
     said, parts = unit_journal.masked(text)
     assert said.split('"')[1::2] == [str(number) for number in range(len(parts))]
     assert said.count('"') == 2 * len(parts)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_logrus"),
+    [
+        ('time="2022-09-05T23:36:37Z" level=fatal msg="starting kubernetes: x"', True),
+        ('E0905 23:36:37.000001 7 a.go:1] time="2022-09-05T23:36:37Z" level=fatal msg="x"', False),
+        ("Error: unknown flag", False),
+    ],
+)
+def test_lines_of_logrus(text, is_logrus):
+    line = f"2022-09-05T23:36:37+0000 m1 k3s[7]: {text}"
+    assert unit_journal.is_logrus(line) is is_logrus

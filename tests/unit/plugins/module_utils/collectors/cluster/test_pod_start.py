@@ -303,3 +303,18 @@ def test_a_time_limit_keeps_what_was_read():
     assert (len(data["pods"]), len(data["events"])) == (1, 1)
     with pytest.raises(ApiError):
         collect([ApiError("denied", "HTTP 403", 403)])
+
+
+def test_the_end_of_a_long_message_is_kept():
+    cause = "dial tcp: lookup reg.example on 10.0.0.2:53: no such host"
+    message = 'Failed to pull image "reg.example/app:1": ' + "wrapped: " * 200 + cause
+    data, _cut, _api = collect(
+        [pod("a", containers=[waiting("ErrImagePull", message)])],
+        events=[event("a", "Failed", message)],
+        nodes={"w1": table("ErrImagePull")},
+    )
+    (row,) = data["pods"]
+    for text in (row["message"], row["event"]["message"], data["events"][0]["message"]):
+        assert text.startswith("Failed to pull image")
+        assert text.endswith(cause)
+        assert len(text) <= pod_start.MAX_TEXT

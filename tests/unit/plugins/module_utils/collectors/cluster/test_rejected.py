@@ -91,6 +91,7 @@ def collect(*args, **more):
         ("OutOfcpu", "", True),
         ("Outofnvidia.com/gpu", "", True),
         ("TopologyAffinityError", "", True),
+        ("Topology Affinity Error", "", True),
         ("SMTAlignmentError", "", True),
         ("NodeAffinity", "Pod was rejected: Predicate NodeAffinity failed", True),
         ("NodeAffinity", "Pod Predicate NodeAffinity failed", True),
@@ -439,6 +440,7 @@ def test_events_are_only_asked_for_when_a_time_lacks():
     for item, asked in (
         (written(KUBELET), 0),
         (written(), 1),
+        (pod("numa", reason="Topology Affinity Error"), 1),
         (pod("cpu", reason="a,b=c", message="Pod was rejected: x"), 0),
         (pod("x", spec={"containers": []}), 0),
     ):

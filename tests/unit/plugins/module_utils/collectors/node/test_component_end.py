@@ -206,6 +206,14 @@ def test_what_is_kept_of_a_log(monkeypatch):
     assert all(len(line) < component_end.LONGEST + 40 for line in kept)
 
 
+def test_the_cause_at_the_end_of_a_long_line_is_kept():
+    line = "Error: " + "wrapped: " * 400 + "password=hunter2hunter2 the cause"
+    (kept,) = component_end.ends(*[(LINE % (1, line)).encode()] * 2)[2]
+    assert kept.startswith("Error: wrapped: ")
+    assert kept.endswith("* the cause")
+    assert "hunter2" not in kept
+
+
 def test_what_a_program_says_before_its_usage_is_kept():
     """kube-controller-manager v1.18.4 prints its error first, v1.36.3 last."""
     lines = "".join(

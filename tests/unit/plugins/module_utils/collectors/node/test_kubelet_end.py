@@ -135,6 +135,10 @@ def test_bounded_in_lines_in_bytes_and_in_each_line():
     assert len(kubelet_end.last([PREFIX + "x" * 100000])[0]) == kubelet_end.LONGEST
     long = kubelet_end.last([PREFIX + "x" * 100000] * 300)
     assert sum(map(len, long)) <= kubelet_end.KEPT_BYTES
+    (cut,) = kubelet_end.last([PREFIX + "wrapped: " * 1000 + "password=hunter2 the cause"])
+    assert cut.endswith("* the cause")
+    assert "hunter2" not in cut
+    assert len(cut) == kubelet_end.LONGEST
     assert len(long) > 50
 
 

@@ -102,3 +102,19 @@ def test_a_secret_at_the_cut_is_masked_as_a_whole():
     head = "2026-11-22T04:00:10+0000 w1 kubelet[5]: unable to freeze "
     (kept,) = kubelet_log.chosen(head + "x" * (kubelet_log.LONGEST - len(head) - 20) + " " + token)
     assert "eyJ" not in kept
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        # from 1.21 on, and before
+        'image_gc_manager.go:400] "Removing image to free bytes" imageID="sha256:{}" size=1',
+        'image_gc_manager.go:371] [imageGCManager]: Removing image "sha256:{}" to free 9 bytes',
+    ],
+)
+def test_images_that_the_kubelet_removed_push_out_nothing(message):
+    head = "2026-11-22T04:00:00+0000 w1 kubelet[5]: "
+    frozen = head + "E1122 04:00:00.000001 5 cpu_manager.go:440] unable to freeze"
+    removed = [f"{head}I1122 04:00:00.000001 5 {message.format(number)}" for number in range(500)]
+    found = kubelet_log.chosen("\n".join([frozen, *removed]))
+    assert found == [frozen, *removed[-kubelet_log.KEPT_IMAGES :]]

@@ -355,3 +355,33 @@ def test_what_was_before_a_start_by_hand_does_not_count(world, restarts, severit
     said = [line(age, AGAIN) for age in (2000, 1500, 800, 700)]
     give(world, row(n_restarts=restarts, started_at=CLOCK - 90, said=said), uptime=900000.0)
     assert [item.severity for item in found(world)] == ([severity] if severity else [])
+
+
+@pytest.mark.parametrize(
+    ("component", "words", "clause"),
+    [
+        (
+            "k3s",
+            'k3s[77]: time="2022-09-05T23:36:37Z" level=fatal msg="starting kubernetes: preparing'
+            ' server: bootstrap data already found and encrypted with different token"',
+            "it refuses its configuration",
+        ),
+        # of the API server that runs in it
+        (
+            "kubelite",
+            'kubelite[77]: E0905 23:36:37.000001      77 run.go:74] "command failed" err="loading'
+            ' audit policy file: failed to read file path \\"/etc/audit.yaml\\": open'
+            ' /etc/audit.yaml: permission denied"',
+            "it cannot read or write a file or a folder",
+        ),
+    ],
+)
+def test_the_last_words_of_a_program_of_several_components(world, component, words, clause):
+    ended = EXITED.replace("etcd", component)
+    lines = [line(92, words), line(91, ended)]
+    said = [line(age, AGAIN.replace("etcd", component)) for age in (50000, 30000, 92)]
+    unit = row(component, n_restarts=6, started_at=CLOCK - 90, said=said, lines=lines)
+    world.data("m1", "kubelet")["unit"]["name"] = f"{component}.service"
+    give(world, unit, uptime=900000.0)
+    (finding,) = found(world)
+    assert clause in finding.summary

@@ -48,6 +48,24 @@ def test_each_part_of_the_way(world, failed, error, words):
     assert (error or "are well") in found.evidence[-1].text
 
 
+@pytest.mark.parametrize(("failed", "is_quoted"), [(None, True), ("connection", False)])
+def test_what_a_kubelet_that_reaches_the_api_repeats_of_its_node(world, failed, is_quoted):
+    line = (
+        'E1126 18:00:00.000001 1 x.go:1] "Error updating node status, will retry" err="failed to'
+        ' patch status for node \\"w1\\": Node \\"w1\\" is invalid: the cause"'
+    )
+    entry = {"count": 60, "minutes": 10, "first": 1.8e9 - 590, "last": 1.8e9 - 5, "line": line}
+    rows = [{"component": "kubelet", "entries": [entry]}]
+    world.documents["w1"]["collectors"]["repeated_errors"] = {
+        "status": "ok",
+        "data": {"read_at": 1.8e9, "components": rows},
+    }
+    way = {"server": SERVER, "address": None, "failed": failed, "error": None}
+    _verdicts, (found,) = judged(world, way)
+    assert ("is invalid: the cause" in found.summary) is is_quoted
+    assert ("calls it invalid" in found.summary) is is_quoted
+
+
 def test_a_way_that_nobody_looked_at(world):
     verdicts, (found,) = judged(world)
     assert verdicts == ["present"]

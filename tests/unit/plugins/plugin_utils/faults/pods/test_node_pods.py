@@ -226,3 +226,50 @@ def test_a_component_of_the_control_plane_is_no_workload(world, namespace, name,
     wait(world, state="CrashLoopBackOff", message="back-off 5m0s")
     data["pods"][0].update(namespace=namespace, names=[name])
     assert judged(world, "KM610")[0] == [verdict]
+
+
+def test_the_answer_of_the_registry_is_quoted(world):
+    answer = "unexpected status from HEAD request to https://reg.example/v2/a: 403 Forbidden"
+    text = f'Failed to pull image "reg.example/a:1": {"wrapped: " * 30}{answer}'
+    wait(world, event=("Failed", text))
+    (finding,) = judged(world, "KM610")[1]
+    assert "the registry refuses them their image" in finding.summary
+    assert f"{answer})" in finding.summary
+
+
+def test_both_ends_of_a_message_with_paths_are_quoted(world):
+    path = "/var/lib/k0s/kubelet/pods/5ac83c3f/volume-subpaths/config/app/0"
+    text = f'failed to mkdir "{path * 4}": mkdir {path}: file exists'
+    wait(world, event=("FailedSync", text), pods=3)
+    wait(world, event=("FailedSync", text), owner="Job/b")
+    (finding,) = judged(world, "KM600")[1]
+    assert f"mkdir {path}: file exists)" in finding.summary
+
+
+REMOVED = (
+    "2027-01-15T07:10:00+0000 w1 kubelet[8836]: I0115 07:10:00.110869 8836"
+    ' image_gc_manager.go:400] "Removing image to free bytes" imageID="sha256:a96c" size=1'
+)
+BACK_OFF = 'Back-off pulling image "reg.example/app:1"'
+
+
+@pytest.mark.parametrize(
+    ("line", "event", "verdict"),
+    [
+        (REMOVED, ("BackOff", BACK_OFF), "present"),
+        ("", ("BackOff", BACK_OFF), "clear"),
+        # the registry says why
+        (REMOVED, ("Failed", f"{DNS}"), "clear"),
+        (REMOVED, ("Failed", 'Failed to pull image "a": manifest unknown'), "clear"),
+    ],
+)
+def test_an_image_that_the_kubelet_may_have_removed(world, line, event, verdict):
+    lines = [line] if line else []
+    world.documents["w1"]["collectors"]["kubelet_log"] = {"status": "ok", "data": {"lines": lines}}
+    wait(world, event=event, state="ImagePullBackOff", message=BACK_OFF, pods=2)
+    verdicts, findings = judged(world, "KM600")
+    assert verdicts == [verdict]
+    for found in findings:
+        assert (found.host, found.node, found.severity) == ("w1", "w1", "warning")
+        assert "has removed images" in found.summary
+        assert "Removing image to free bytes" in found.evidence[0].text

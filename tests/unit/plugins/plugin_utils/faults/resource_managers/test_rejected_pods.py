@@ -646,6 +646,34 @@ def test_rejections_of_the_managers(gpus, message, code):
     assert finding(world, "KM320").because == (code,)
 
 
+@pytest.mark.parametrize(
+    ("release", "qos", "requests", "is_defect"),
+    [
+        ("v1.16.1", "BestEffort", {}, True),
+        ("v1.16.1", "BestEffort", {GPU: 1}, False),
+        ("v1.16.1", "Burstable", {}, False),
+        ("v1.17.0", "BestEffort", {}, False),
+    ],
+)
+def test_a_kubelet_that_aligns_what_asks_for_nothing(gpus, release, qos, requests, is_defect):
+    message = "Pod Resources cannot be allocated with Topology Locality"
+    reason = "Topology Affinity Error"
+    world = gpus([refused(reason=reason, message=message, qos=qos, requests=requests)])
+    node = next(node for node in world.data("api", "nodes")["items"] if node["name"] == "w1")
+    node["kubelet_version"] = release
+    shown = finding(world, "KM331")
+    assert ("asks for nothing" in shown.summary) is is_defect
+    assert ("update the kubelet" in shown.remedy) is is_defect
+
+
+def test_the_policy_of_the_topology_manager_is_named(gpus):
+    message = "Pod Resources cannot be allocated with Topology locality"
+    world = gpus([refused(reason="TopologyAffinityError", message=message)])
+    assert "topologyManagerPolicy" not in finding(world, "KM331").summary
+    world.data("w1", "kubelet")["argv"].append("--topology-manager-policy=single-numa-node")
+    assert "(topologyManagerPolicy single-numa-node)" in finding(world, "KM331").summary
+
+
 def test_a_list_that_was_cut_proves_no_absence(gpus):
     world = gpus()
     world.api["collectors"]["rejected"]["truncated"] = True

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ansible_collections.kubemend.remediation.plugins.module_utils.shared.text import without_middle
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers import (
     systemd_unit as unit_answer,
 )
@@ -72,7 +73,7 @@ def of(line, status, **facts):
 def test_last_words(line, status, cause, what):
     found = of(line, status)
     assert (found.cause, found.what, found.certain) == (cause, what, cause != "unknown")
-    assert found.line == line.replace("\t", " ")[:400].strip()
+    assert found.line == without_middle(line.replace("\t", " ").strip(), 400)
 
 
 @pytest.mark.parametrize(("cause", "pattern"), [one[:2] for one in exit_cause._TEXTS])
@@ -489,7 +490,8 @@ def test_the_error_at_the_end_of_a_long_message_is_shown():
         1,
     )
     assert found.cause == "credential"
-    assert found.what.endswith("… x509: malformed extension")
+    assert found.what.startswith("unable to load client CA file /aaa")
+    assert found.what.endswith(": x509: malformed extension")
     assert len(found.what) <= 200
 
 
@@ -740,3 +742,43 @@ def test_hostile_lines_take_no_time(text):
     ):
         death([line] * 200 + ended(1), {**FAILED, "exec_main_status": 1})
     assert time.process_time() - begin < 10
+
+
+@pytest.mark.parametrize(
+    ("text", "cause", "what"),
+    [
+        (
+            "starting kubernetes: preparing server: bootstrap data already found and encrypted with"
+            " different token",
+            exit_cause.SUPERVISOR,
+            "bootstrap data already found",
+        ),
+        # of its API server, and not of the kubelet
+        (
+            "apiserver exited: unknown flag: --insecure-port",
+            exit_cause.SUPERVISOR,
+            "--insecure-port",
+        ),
+        # of its kubelet
+        ("kubelet exited: unknown flag: --cni-bin-dir", exit_cause.UNKNOWN_FLAG, "--cni-bin-dir"),
+        ("failed to find memory cgroup (v2)", exit_cause.CGROUP, "memory cgroup"),
+        (
+            "Failed to reconcile with temporary etcd: walpb: crc mismatch",
+            exit_cause.STATE,
+            "crc mismatch",
+        ),
+        (
+            "starting kubernetes: preparing server: start managed database: listen tcp :2380: bind:"
+            " address already in use",
+            exit_cause.PORT_IN_USE,
+            ":2380",
+        ),
+        ("starting kubernetes: preparing server: what nobody knows", exit_cause.UNKNOWN, ""),
+    ],
+)
+def test_last_words_of_k3s(text, cause, what):
+    line = entry(f'time="2022-09-05T23:36:37Z" level=fatal msg="{text}"')
+    found = of(line, 1)
+    assert found.cause == cause
+    assert what in found.what
+    assert found.certain is (cause != exit_cause.UNKNOWN)

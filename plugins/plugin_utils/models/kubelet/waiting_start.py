@@ -1,0 +1,87 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What keeps k3s or RKE2 from finishing its start, from the last lines of its journal. Pure.
+
+An agent asks its server again and again, and its unit stays in its start. A server that is not up
+yet answers later. One that refuses the agent, or whose certificate is not valid, does so until
+an operator changes it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ...parsers import message_class, message_form, unit_journal
+from ...parsers.unit_journal import Said
+
+LONGEST = 300  # characters of a message
+READ = 50  # lines of the start, the newest ones
+# Classes of an answer that does not change by itself.
+LASTING = frozenset(("configuration", "credential"))
+# pkg/agent/config/config.go, pkg/agent/run.go and pkg/clientaccess/token.go of k3s; what stands
+# before the error differs between releases.
+_LOGRUS = re.compile(r'time="[^"]{1,64}" level=(?:info|error) msg="((?:[^"\\]|\\.)*)"')
+_ASKED = re.compile(
+    r"Waiting to retrieve agent configuration; server is not ready: |Failed to validate connection"
+    r" to cluster at |CA cert validation failed: |token CA hash does not match|Node"
+    r" password rejected"
+)
+_REFUSED = "Node password rejected"
+_PASSWORD = (
+    "where this machine was installed again, delete the password that the server keeps for its name"
+    " (kubectl -n kube-system delete secret NODE.node-password.k3s, with RKE2"
+    " NODE.node-password.rke2); where two machines have one name, give it another (node-name, or"
+    " with-node-id)"
+)
+_TOKEN = (
+    "give it the token of the cluster that it is to join (of a server"
+    " /var/lib/rancher/k3s/server/node-token, or /var/lib/rancher/rke2/server/node-token)"
+)
+
+
+@dataclass(frozen=True)
+class Wait:
+    """What a start waits for that does not come by itself.
+
+    message: what the server answers; clause: what that means; line: the line of the journal
+    """
+
+    message: str
+    clause: str
+    advice: str
+    line: str
+
+
+def find(lines: Sequence[str]) -> Wait | None:
+    """Return what the newest start waits for, or None. Never raises.
+
+    lines: as `journalctl -u UNIT -o short-iso` prints them
+    """
+    starts = unit_journal.starts(lines)
+    if not starts or starts[-1].exit is not None:
+        return None
+    for line in starts[-1].lines[: -READ - 1 : -1]:
+        logged = _LOGRUS.match(line.text)
+        if logged is not None and _ASKED.search(logged.group(1)):
+            return _wait(line, re.sub(r"\\(.)", r"\1", logged.group(1)))
+    return None
+
+
+def _wait(line: Said, text: str) -> Wait | None:
+    """Return what a line tells, None where it may pass or is not known."""
+    reading = message_form.read(text, "k3s")
+    if reading is None or reading.weak:
+        return None
+    words = message_class.CLASSES[reading.meaning]
+    message = reading.text[:LONGEST]
+    if message.startswith(_REFUSED):
+        clause = "its server knows another machine by this name"
+        return Wait(message, clause, _PASSWORD, line.raw)
+    if reading.meaning not in LASTING:
+        return None
+    if reading.key == "token":
+        return Wait(message, words.clause, _TOKEN, line.raw)
+    return Wait(message, words.clause, words.advice, line.raw)

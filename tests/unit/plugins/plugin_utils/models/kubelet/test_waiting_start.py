@@ -1,0 +1,97 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What k3s and RKE2 wait for in a start that does not end, and what may come by itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.kubelet import (
+    waiting_start,
+)
+
+STAMP = "2026-11-24T13:09:30+0000 w1 "
+STARTING = STAMP + "systemd[1]: Starting Lightweight Kubernetes..."
+PASSWORD = (
+    "Node password rejected, duplicate hostname or contents of '/etc/rancher/node/password' may not"
+    " match server node-passwd entry, try enabling a unique node name with the --with-node-id flag"
+)
+WAITING = "Waiting to retrieve agent configuration; server is not ready: "
+HASH = "token CA hash does not match the Cluster CA certificate hash: f08676bf != 8e7d49c6"
+EXPIRED = (
+    r"CA cert validation failed: Get \"https://127.0.0.1:9345/cacerts\": tls: failed to verify"
+    " certificate: x509: certificate has expired or is not yet valid: current time"
+)
+
+
+def logged(text: str, level: str = "info", pid: int = 1697) -> str:
+    return f'{STAMP}k3s[{pid}]: time="2022-08-30T14:00:20Z" level={level} msg="{text}"'
+
+
+@pytest.mark.parametrize(
+    ("line", "message", "advice"),
+    [
+        (logged(WAITING + PASSWORD), PASSWORD, "node-password.k3s"),
+        # k3s#3727
+        (logged(HASH, "error"), HASH, "node-token"),
+        (
+            logged(f"Failed to validate connection to cluster at https://a:6443: {HASH}", "error"),
+            HASH,
+            "node-token",
+        ),
+        (logged(EXPIRED, "error"), "CA cert validation failed: Get", "openssl x509"),
+    ],
+)
+def test_what_does_not_pass_by_itself(line, message, advice):
+    found = waiting_start.find([STARTING, logged("Starting k3s agent"), line])
+    assert found is not None
+    assert found.message.startswith(message)
+    assert advice in found.advice
+    assert found.clause
+    assert found.line == line
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [],
+        [STARTING],
+        [STARTING, logged("Starting k3s agent")],
+        # a server that is not up yet
+        [
+            STARTING,
+            logged(
+                WAITING
+                + r"failed to get CA certs: Get \"https://127.0.0.1:6444/cacerts\": dial tcp"
+                " 10.0.0.1:6443: connect: connection refused"
+            ),
+        ],
+        [
+            STARTING,
+            logged(WAITING + "https://127.0.0.1:6444/v1-k3s/readyz: 503 Service Unavailable"),
+        ],
+        # it was refused, and is not any more
+        [
+            STARTING,
+            logged(WAITING + PASSWORD),
+            logged(WAITING + "https://127.0.0.1:6444/v1-k3s/config: 503 Service Unavailable"),
+        ],
+        # an earlier start
+        [
+            STARTING,
+            logged(WAITING + PASSWORD),
+            STAMP
+            + "systemd[1]: k3s-agent.service: Main process exited, code=killed, status=9/KILL",
+        ],
+        # a pod's own words
+        [STARTING, STAMP + f"k3s[1697]: I0830 14:00:20.000001 1697 a.go:1] {PASSWORD}"],
+    ],
+)
+def test_what_may_pass_or_is_not_known(lines):
+    assert waiting_start.find(lines) is None
+
+
+def test_hostile_lines_do_not_make_it_raise():
+    for text in ('"' * 5000, "\\" * 5001, WAITING * 500, WAITING + "[" * 5000):
+        assert waiting_start.find([STARTING, logged(text)]) is None
