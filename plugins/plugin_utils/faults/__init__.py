@@ -33,6 +33,7 @@ from .node import (
     identity,
     kubelet_down,
     kubelet_unit,
+    machine,
     network,
     repeated_errors,
     swap,

@@ -24,11 +24,12 @@ from ..evidence.answers.node.kubelet import Kubelet
 from ..evidence.answers.node.scheduler_log import SchedulerLogs
 from ..evidence.answers.node.system import System
 from ..evidence.document import one_line
-from . import control_plane, node_identity
+from . import control_plane, machine, node_identity
 from . import cpu_manager as pinning
 from . import pressure as model_pressure
 from .control_plane import ControlPlane
 from .cpu_manager import Pinning
+from .machine import Machine
 from .node_identity import Identity
 from .pressure import Pressure
 from .result import Missing
@@ -74,6 +75,7 @@ class Host:
     # of Kubernetes on this machine; None where the evidence does not say
     traces: tuple[str, ...] | None = None
     kubelet_unit: bool = False
+    machine: Machine = field(default_factory=Machine)
 
     def missing(self, collector: str, *, absent_is_answer: bool = True) -> tuple[Missing, ...]:
         """Empty when this host's collector answered, else the one thing that is missing."""
@@ -223,6 +225,7 @@ def host_of(document: Mapping[str, Any]) -> Host:
         _errors(document),
         installer.traces,
         kubelet.unit is not None,
+        machine.extract(document),
     )
 
 

@@ -27,7 +27,6 @@ SLOW = (
         " and at /etc/hosts"
     ),
 )
-YOUNG = 60.0  # seconds: a kubelet that has just started posts within these
 # Words of the condition Ready that name the runtime or the network plugin: faults of their own.
 ELSEWHERE = ("pleg", "runtime", "network plugin", "networkplugin", "cni")
 LOST = {
@@ -126,17 +125,11 @@ def _evaluated(
             return None, cluster.missing_answer("nodes", "not_asked")
         if any(word in _words(view).lower() for word in ELSEWHERE):
             return None, None
-    if _young(cluster, host) or ages.clocks(cluster).doubt:
+    if ages.has_just_started(cluster, host) or ages.clocks(cluster).doubt:
         return None, Missing(host.host, "kubelet", "error")
     if view.ready == "Unknown":
         return _silent(cluster, view, host), None
     return _unwell(cluster, view, host), None
-
-
-def _young(cluster: Cluster, host: Host) -> bool:
-    """Tell whether the kubelet started within the last minute, by the clocks of both hosts."""
-    age = ages.age_of(cluster, host.kubelet_started, host, "nodes")
-    return age is not None and age[0] < YOUNG and age[1] > -YOUNG
 
 
 def _words(view: NodeView) -> str:

@@ -72,6 +72,8 @@ class Node:
     taints: tuple[Taint, ...] | None = None
     conditions: tuple[Condition, ...] | None = None
     devices: Mapping[str, tuple[int, int]] | None = None  # capacity, allocatable
+    # cpu: millicores, memory: bytes; None: an older release collected
+    capacity: Mapping[str, int] | None = None
     lease: str | None = NOT_COLLECTED
     lease_duration_s: int | None = None
 
