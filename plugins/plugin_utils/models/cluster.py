@@ -24,7 +24,7 @@ from ..evidence.answers.node.kubelet import Kubelet
 from ..evidence.answers.node.scheduler_log import SchedulerLogs
 from ..evidence.answers.node.system import System
 from ..evidence.document import one_line
-from . import control_plane, machine, node_identity
+from . import control_plane, machine, node_identity, registration
 from . import cpu_manager as pinning
 from . import pressure as model_pressure
 from .control_plane import ControlPlane
@@ -32,6 +32,7 @@ from .cpu_manager import Pinning
 from .machine import Machine
 from .node_identity import Identity
 from .pressure import Pressure
+from .registration import Registration
 from .result import Missing
 
 Answer = TypeVar("Answer")
@@ -76,6 +77,7 @@ class Host:
     traces: tuple[str, ...] | None = None
     kubelet_unit: bool = False
     machine: Machine = field(default_factory=Machine)
+    registration: Registration = field(default_factory=Registration)
 
     def missing(self, collector: str, *, absent_is_answer: bool = True) -> tuple[Missing, ...]:
         """Empty when this host's collector answered, else the one thing that is missing."""
@@ -226,6 +228,7 @@ def host_of(document: Mapping[str, Any]) -> Host:
         installer.traces,
         kubelet.unit is not None,
         machine.extract(document),
+        registration.extract(document),
     )
 
 

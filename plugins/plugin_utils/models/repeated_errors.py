@@ -47,7 +47,7 @@ QUIET_SECONDS, INTERVALS = 45, 3
 QUOTED_MINUTES, QUOTED_COUNT = 8, 20
 OBJECTS = 3  # pods or images of which the same error is the machine's, and not the workload's
 MACHINE = frozenset(("machine", "disk", "resources", "cgroup", "kernel", "runtime"))
-NETWORK = frozenset(("name", "refused", "unreachable", "timeout", "certificate"))
+NETWORK = frozenset(("name", "proxy", "refused", "unreachable", "timeout", "certificate"))
 # What passes by itself, or is an answer about one object.
 PASSING = frozenset(("conflict", "invalid", "denied", "slow", "busy"))
 
@@ -152,13 +152,16 @@ def rows(document: Mapping[str, Any]) -> tuple[float, tuple[ComponentErrors, ...
 
 def worst(row: ComponentErrors, read_at: float) -> Repeated | None:
     """Return the error of a component that a finding is about, or None."""
-    candidates = [
-        _read(row, entry) for entry in row.entries if _goes_on(entry, read_at, MINUTES, COUNT)
-    ]
+    candidates = current(row, read_at)
     obstacles = [item for item in candidates if item.is_obstacle]
     if obstacles:
         return max(obstacles, key=_weight)
     return next(_unclear(candidates, read_at), None)
+
+
+def current(row: ComponentErrors, read_at: float) -> list[Repeated]:
+    """Return the errors of a component that go on."""
+    return [_read(row, entry) for entry in row.entries if _goes_on(entry, read_at, MINUTES, COUNT)]
 
 
 def _weight(item: Repeated) -> tuple[bool, int]:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..file_record import CertificateFile, FileRecord
@@ -48,6 +49,8 @@ class KubeletProcess:
     argv: tuple[str, ...] = ()
     exe: str | None = None
     exe_deleted: bool | None = None
+    # HTTPS_PROXY without credentials, NO_PROXY; None: unreadable, or an older release collected
+    proxy: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True)
