@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ...evidence.answers.cluster.endpoints import Endpoints
+from ...evidence.answers.cluster.nodes import CertificateRequest, Nodes
 from ...evidence.answers.node.repeated_errors import ComponentErrors
-from ...evidence.document import one_line
+from ...evidence.document import one_line, shell_name
 from ...models import ages, node_identity, repeated_errors
 from ...models.api_node import and_others, views
 from ...models.cluster import Cluster, Host
@@ -29,6 +30,31 @@ JOIN = (
     " (system:bootstrappers:kubeadm:default-node-token) may create requests by the"
     " ClusterRoleBinding kubeadm:kubelet-bootstrap"
 )
+
+NO_CERTIFICATE = "it has no kubeconfig yet, and waits for its first client certificate"
+APPROVE = (
+    "see whether the request is of this machine (kubectl get csr), then kubectl certificate approve"
+    " {name}; with kubeadm the controller manager approves it by itself, as long as its controller"
+    " csrapproving runs and the ClusterRoleBinding kubeadm:node-autoapprove-bootstrap is there"
+)
+# What became of a request, and the advice.
+REQUEST_STATES = {
+    "waiting": ("was not approved", APPROVE),
+    "denied": (
+        "was denied",
+        "ask who denied it; kubectl delete csr {name}, and restart the kubelet's unit, which makes"
+        " another one",
+    ),
+    "failed": (
+        "could not be signed",
+        "see its condition (kubectl get csr {name} -o yaml), and the log of the controller manager",
+    ),
+    "approved": (
+        "is approved and not signed",
+        "see whether the controller manager that leads runs its controller csrsigning, and can read"
+        " --cluster-signing-cert-file and --cluster-signing-key-file",
+    ),
+}
 
 
 class Cause(NamedTuple):
@@ -221,16 +247,34 @@ def _servers(cluster: Cluster, host: Host) -> list[str]:
     return [one_line(server, 200) for server in servers]
 
 
-def _waiting(_cluster: Cluster, host: Host) -> Cause | None:
+def _waiting(cluster: Cluster, host: Host) -> Cause | None:
+    """Return what became of a kubelet's request for its first certificate."""
     if host.registration.kubeconfig != MISSING:
         return None
+    file = EvidenceRef("file", host.host, object="kubeconfig of the kubelet", text=MISSING)
+    requests = cluster.typed(Nodes).requests
+    if requests is None:
+        return Cause(NO_CERTIFICATE, f"{APPROVE.format(name='NAME')}. Else {JOIN}", (file,))
+    name = host.identity.name or host.node
+    request = next((row for row in requests if row.node == name), None)
+    if request is None:
+        clause = f"{NO_CERTIFICATE}, and the API has no request of it that waits"
+        advice = f"see whether it reaches the server of its bootstrap kubeconfig; if so, {JOIN}"
+        return Cause(clause, advice, (file,))
+    return _requested(cluster, request, file)
+
+
+def _requested(cluster: Cluster, request: CertificateRequest, file: EvidenceRef) -> Cause:
+    name, state = one_line(request.name, 253), one_line(request.state, 40)
+    clause, advice = REQUEST_STATES.get(state, REQUEST_STATES["waiting"])
+    text = f"{state}; made at {one_line(request.created, 40)} by {one_line(request.user, 120)}"
+    proof = EvidenceRef(
+        "api", cluster.api_host, object=f"CertificateSigningRequest {name}", text=text
+    )
     return Cause(
-        "it has no kubeconfig yet, and waits for its first client certificate",
-        "see whether its request waits to be approved (kubectl get csr; kubectl certificate approve"
-        " NAME where it is of this machine), whether the controllers csrapproving and csrsigning of"
-        " the controller manager run, and whether the machine reaches the server of its bootstrap"
-        " kubeconfig. Else " + JOIN,
-        (EvidenceRef("file", host.host, object="kubeconfig of the kubelet", text=MISSING),),
+        f"{NO_CERTIFICATE}: its request {name} {clause}",
+        advice.format(name=shell_name(request.name or "", "NAME")),
+        (file, proof),
     )
 
 

@@ -197,3 +197,52 @@ def test_a_kubelet_that_has_just_started_has_time(lone):
 def test_nodes_that_were_not_listed(lone):
     lone.api["collectors"]["nodes"] = {"status": "denied", "data": None}
     assert judged(lone) == (["unknown"], [])
+
+
+def request(state, node="w1", **more):
+    return {
+        "name": "csr-x7k2p",
+        "node": node,
+        "user": "system:bootstrap:abcdef",
+        "created": "2027-01-15T07:50:00Z",
+        "state": state,
+        **more,
+    }
+
+
+@pytest.mark.parametrize(
+    ("state", "summary", "remedy"),
+    [
+        ("waiting", "csr-x7k2p was not approved", "kubectl certificate approve csr-x7k2p"),
+        ("denied", "was denied", "kubectl delete csr csr-x7k2p"),
+        ("approved", "approved and not signed", "--cluster-signing-cert-file"),
+        ("failed", "could not be signed", "kubectl get csr csr-x7k2p -o yaml"),
+        ("other", "was not approved", "approve csr-x7k2p"),
+    ],
+)
+def test_what_became_of_the_request_for_the_first_certificate(lone, state, summary, remedy):
+    lone.data("w1", "kubelet")["kubeconfig"] = {"error": "missing"}
+    lone.data("api", "nodes")["requests"] = [request("waiting", "w9"), request(state)]
+    found = cause(lone)
+    assert summary in found.summary
+    assert remedy in found.remedy
+    assert found.evidence[-1].object == "CertificateSigningRequest csr-x7k2p"
+    assert "system:bootstrap:abcdef" in found.evidence[-1].text
+
+
+@pytest.mark.parametrize(
+    ("requests", "words"),
+    [([], "no request of it that waits"), (None, "waits for its first client certificate")],
+)
+def test_a_request_that_is_not_there_or_not_known(lone, requests, words):
+    lone.data("w1", "kubelet")["kubeconfig"] = {"error": "missing"}
+    lone.data("api", "nodes")["requests"] = requests
+    found = cause(lone)
+    assert words in found.summary
+    assert "kubeadm token create" in found.remedy
+
+
+def test_a_hostile_name_of_a_request_is_no_command(lone):
+    lone.data("w1", "kubelet")["kubeconfig"] = {"error": "missing"}
+    lone.data("api", "nodes")["requests"] = [request("waiting", name="x; reboot")]
+    assert "approve NAME" in cause(lone).remedy
