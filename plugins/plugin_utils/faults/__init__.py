@@ -32,6 +32,7 @@ from .node import (
     heartbeat,
     identity,
     kubelet_down,
+    kubelet_program,
     kubelet_unit,
     machine,
     network,

@@ -38,6 +38,8 @@ class KubeletUnit(Unit):
     split_variables: tuple[tuple[str, str | None], ...] = ()
     environment_files: tuple[FileRecord, ...] = ()
     mask: Mask | None = None
+    # (file of the unit, program of its ExecStart); None: an older release collected
+    programs: tuple[tuple[str, str], ...] | None = None
 
 
 @dataclass(frozen=True)
