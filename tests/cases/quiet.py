@@ -12,6 +12,8 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import cpuset
+
 from . import clock, paths
 from .cluster import Evidence
 
@@ -44,9 +46,16 @@ def settle(evidence: Evidence) -> None:
         item.update(
             boot_id=evidence.data(item["name"], "system")["boot_id"],
             created=clock.iso(evidence.now - MONTH),
+            capacity=_capacity(evidence, item["name"]),
         )
         for condition in item["conditions"]:
             condition["since"] = clock.iso(evidence.now - DAY)
+
+
+def _capacity(evidence: Evidence, name: str) -> dict[str, int]:
+    """Return what a kubelet counts of its machine, which older recordings do not tell."""
+    cpus = len(cpuset.parse(evidence.data(name, "pinning")["cpus"]["online"]))
+    return {"cpu": 1000 * cpus, "memory": evidence.data(name, "pressure")["memory"]["total"]}
 
 
 def file_record(path: str, text: str, mtime: float) -> dict[str, Any]:

@@ -11,6 +11,8 @@ from . import files, procfs, systemd
 from .command import CommandError
 
 MAX_DROPINS = 64
+PROXIES, MAX_PROXY = ("HTTPS_PROXY", "NO_PROXY"), 2000
+SCHEMES = ("http", "https", "socks5")
 DELETED = " (deleted)"  # what the kernel writes behind the path of a program that was removed
 
 
@@ -66,6 +68,7 @@ def _process(processes, units):
         "raw": argv,
         "exe": exe,
         "exe_deleted": is_deleted,
+        "proxy": _proxy(pid),
     }
 
 
@@ -92,6 +95,40 @@ def _program(pid):
     if exe.endswith(DELETED):
         return exe[: -len(DELETED)], True
     return exe, False
+
+
+def _proxy(pid):
+    """Return {HTTPS_PROXY, NO_PROXY} of a process's environment; None where it may not be read."""
+    try:
+        raw = procfs.files_of_proc(pid, "environ")
+    except OSError:
+        return None
+    return proxies(raw.decode("utf-8", "backslashreplace").split("\0"))
+
+
+def proxies(variables):
+    """Return the proxy of an environment without its credentials, and what needs none.
+
+    A program of Go takes the name in capitals first. The other variables may be secrets.
+    """
+    values = {}
+    for variable in variables:
+        name, equals, value = variable.partition("=")
+        if equals and value and name.upper() in PROXIES:
+            values.setdefault(name, value)
+    chosen = {name: values.get(name) or values.get(name.lower()) for name in PROXIES}
+    if chosen["HTTPS_PROXY"]:
+        chosen["HTTPS_PROXY"] = _without_credentials(chosen["HTTPS_PROXY"])
+    return {name: files.one_line(value, MAX_PROXY) for name, value in chosen.items() if value}
+
+
+def _without_credentials(url):
+    # A password may have any character that is not escaped: all before the last @ goes.
+    address = url.rpartition("@")[2].rpartition("://")[2].partition("/")[0]
+    scheme = url.partition("://")[0].lower()
+    if scheme in SCHEMES:
+        return f"{scheme}://{address}"
+    return address
 
 
 def _unit_of(process, units):

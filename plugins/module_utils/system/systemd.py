@@ -26,6 +26,7 @@ PROPERTIES = (
     "Environment",
     "EnvironmentFiles",
 )
+MAX_UNIT_FILE = 65536
 UNPRINTABLE = "[unprintable]"
 _VARIABLE = re.compile(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)")
 _BYTES = re.compile(r"(?:\\x[0-9a-f]{2})+")
@@ -165,6 +166,27 @@ def start_words(block):
     if starts:
         return words(starts[-1].split("argv[]=", 1)[1].split(" ; ", 1)[0])
     return []
+
+
+def programs(paths):
+    """Return [[path, program]] of the files of a unit that start one, in their order."""
+    rows = []
+    for path in paths:
+        program = started_program(files.text(path, MAX_UNIT_FILE) or "")
+        if program:
+            rows.append([path, files.one_line(program, 200)])
+    return rows
+
+
+def started_program(text):
+    """Return the program of the last ExecStart= of a unit's file; None without one."""
+    program = None
+    for line in text.splitlines():
+        name, equals, value = line.strip().partition("=")
+        if equals and name.strip() == "ExecStart" and value.strip():
+            # What precedes the path tells how it is started, and not what.
+            program = value.split()[0].lstrip("@-:+!|").strip("\"'") or program
+    return program
 
 
 def split_variables(block):

@@ -25,6 +25,7 @@ from .cluster import LAST, Cluster, Host
 from .moments import moment, timestamp
 
 APART = 10.0  # seconds: more than the answer to a request takes
+YOUNG = 60.0  # seconds: a kubelet that has just started posts within these
 SLACK = 1.0  # the Date of an answer has whole seconds
 
 Bounds = tuple[float, float]
@@ -155,6 +156,12 @@ def age_of(
         return None
     low, high = difference(cluster, writer) or (0.0, 0.0)
     return seconds + low, seconds + high
+
+
+def has_just_started(cluster: Cluster, host: Host) -> bool:
+    """Tell whether a kubelet started within the last minute, by the clocks of both hosts."""
+    bounds = age_of(cluster, host.kubelet_started, host, "nodes")
+    return bounds is not None and bounds[0] < YOUNG and bounds[1] > -YOUNG
 
 
 def difference(cluster: Cluster, writer: Host | None) -> Bounds | None:

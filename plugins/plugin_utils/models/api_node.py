@@ -27,6 +27,8 @@ class NodeView:
     told: whether its evidence has taints at all, which an older release did not collect
     leased: when its kubelet renewed its lease, by its own clock
     runtime: its container runtime and that one's version
+    kubelet: the version of its kubelet
+    capacity: the CPUs (in thousandths) and bytes of memory that its kubelet counted
     """
 
     name: str
@@ -44,6 +46,10 @@ class NodeView:
     created: datetime | None = None
     lease_seconds: float | None = None
     runtime: str = ""
+    machine_id: str | None = None
+    boot_id: str | None = None
+    kubelet: str = ""
+    capacity: Mapping[str, int] | None = None
 
     def condition(self, kind: str) -> Condition | None:
         """Ready, or another that is not False."""
@@ -76,6 +82,10 @@ def _views(cluster: Cluster) -> Iterator[NodeView]:
             timestamp(node.created),
             ages.seconds_of(node.lease_duration_s),
             one_line(node.runtime_version or "", 80).replace("://", " "),
+            node.machine_id,
+            node.boot_id,
+            one_line(node.kubelet_version or "", 60),
+            node.capacity,
         )
 
 

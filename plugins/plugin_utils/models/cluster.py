@@ -26,14 +26,16 @@ from ..evidence.answers.node.kubelet_log import KubeletLog
 from ..evidence.answers.node.scheduler_log import SchedulerLogs
 from ..evidence.answers.node.system import System
 from ..evidence.document import one_line
-from . import control_plane, node_identity, repeated_errors
+from . import control_plane, machine, node_identity, registration, repeated_errors
 from . import cpu_manager as pinning
 from . import pressure as model_pressure
 from .control_plane import ControlPlane
 from .cpu_manager import Pinning
+from .machine import Machine
 from .moments import moment
 from .node_identity import Identity
 from .pressure import Pressure
+from .registration import Registration
 from .repeated_errors import NodeError
 from .result import Missing
 
@@ -81,6 +83,8 @@ class Host:
     node_error: NodeError | None = None
     # the newest line of the kubelet about an image that it removed to free space, else empty
     image_removed: str = ""
+    machine: Machine = field(default_factory=Machine)
+    registration: Registration = field(default_factory=Registration)
 
     def missing(self, collector: str, *, absent_is_answer: bool = True) -> tuple[Missing, ...]:
         """Empty when this host's collector answered, else the one thing that is missing."""
@@ -234,6 +238,8 @@ def host_of(document: Mapping[str, Any]) -> Host:
         kubelet.unit is not None,
         node_error=repeated_errors.of_node(document),
         image_removed=_image_removed(document),
+        machine=machine.extract(document),
+        registration=registration.extract(document),
     )
 
 

@@ -47,7 +47,7 @@ QUIET_SECONDS, INTERVALS = 45, 3
 QUOTED_MINUTES, QUOTED_COUNT = 8, 20
 OBJECTS = 3  # workloads or images of which the same error is the machine's, and not theirs
 MACHINE = frozenset(("machine", "disk", "resources", "cgroup", "kernel", "runtime"))
-NETWORK = frozenset(("name", "refused", "unreachable", "timeout", "certificate"))
+NETWORK = frozenset(("name", "proxy", "refused", "unreachable", "timeout", "certificate"))
 # What passes by itself, or is an answer about one object.
 PASSING = frozenset(("conflict", "invalid", "denied", "slow", "busy"))
 
@@ -171,9 +171,7 @@ def rows(document: Mapping[str, Any]) -> tuple[float, tuple[ComponentErrors, ...
 
 def worst(row: ComponentErrors, read_at: float) -> Repeated | None:
     """Return the error of a component that a finding is about, or None."""
-    candidates = [
-        _read(row, entry) for entry in row.entries if _goes_on(entry, read_at, MINUTES, COUNT)
-    ]
+    candidates = current(row, read_at)
     obstacles = [item for item in candidates if item.is_obstacle]
     if obstacles:
         return max(obstacles, key=_weight)
@@ -207,6 +205,11 @@ def of_node(document: Mapping[str, Any]) -> NodeError | None:
 
 def _is_of_node(entry: RepeatedError, read_at: float) -> bool:
     return _goes_on(entry, read_at, MINUTES, COUNT) and bool(_OF_NODE.search(entry.line))
+
+
+def current(row: ComponentErrors, read_at: float) -> list[Repeated]:
+    """Return the errors of a component that go on."""
+    return [_read(row, entry) for entry in row.entries if _goes_on(entry, read_at, MINUTES, COUNT)]
 
 
 def _weight(item: Repeated) -> tuple[bool, int]:

@@ -14,7 +14,8 @@ class Owner:
 
     kind: lifecycle, cloud, autoscaler, administrator, kubeadm, network, storage, user or unknown;
     who: by name; means: what the taint stands for; removed_by: what makes it go; never: what must
-    not remove it; fence: the node was taken out on purpose, so that no repair may bring it back.
+    not remove it; fence: the node was taken out on purpose, so that no repair may bring it back;
+    startup: a new node has it until it is initialised.
     """
 
     kind: str
@@ -23,6 +24,7 @@ class Owner:
     removed_by: str
     never: str
     fence: bool = False
+    startup: bool = False
 
 
 CORDON = "node.kubernetes.io/unschedulable"
@@ -81,6 +83,7 @@ def _agent(kind: str, owner: str, agent: str) -> Owner:
         f"{agent} is not ready on the node",
         f"{owner}, once its pod on the node is ready",
         "any repair: pods would start without it",
+        startup=True,
     )
 
 
@@ -163,6 +166,7 @@ OWNED: tuple[tuple[str, frozenset[str], Owner], ...] = (
             "the cloud controller manager, once it knows the instance: look at its pods and its"
             " credentials",
             "a hand: the node would have neither address nor provider id",
+            startup=True,
         ),
     ),
     (
@@ -240,6 +244,7 @@ OWNED: tuple[tuple[str, frozenset[str], Owner], ...] = (
             "Cluster API has not initialised the node",
             "Cluster API, once the Machine knows the node",
             "any repair: labels would be missing",
+            startup=True,
         ),
     ),
     (

@@ -22,9 +22,9 @@ LONGEST = 200  # characters of a part that is quoted
 class Answer:
     """Answer that a component got, or none.
 
-    kind: what it is: unauthorized, forbidden, not_found, conflict, busy, invalid, gone, webhook,
-    denied, name, refused, unreachable, timeout, certificate, quota, no_leader, peer, slow, or a
-    class of message_class
+    kind: what it is: unauthorized, forbidden, proxy, not_found, conflict, busy, invalid, gone,
+    webhook, denied, name, refused, unreachable, timeout, certificate, quota, no_leader, peer, slow,
+    or a class of message_class
     clause: what is wrong, about the component
     advice: what an operator does about it
     """
@@ -49,6 +49,11 @@ def _text(kind: str, pattern: str, clause: str, advice: str) -> _Text:
 _REACH = (
     "see from this machine whether the address answers (nc -vz ADDRESS PORT, ip route get ADDRESS),"
     " whether its program runs there, and what lies between: a load balancer, a firewall, a proxy"
+)
+_PROXY = (
+    "see HTTPS_PROXY and NO_PROXY in the environment of its unit (systemctl show UNIT -p"
+    " Environment): NO_PROXY needs the address of the API server, and the networks of nodes, pods"
+    " and services"
 )
 _WEBHOOK = (
     "see the pods and the Service of that webhook (kubectl get validatingwebhookconfigurations,"
@@ -97,6 +102,27 @@ _TEXTS = (
         "the API server refuses it (403 Forbidden): {reason}",
         "compare the Node's name with the user of the kubelet's client certificate (openssl x509"
         " -noout -subject)",
+    ),
+    _text(
+        "forbidden",
+        r"is forbidden: (?P<reason>is not allowed to (?:set|modify) (?:the following )?"
+        r"(?:labels|taints)[^;]{0,160})",
+        "the API server refuses it (403 Forbidden): {reason}",
+        "take these out of --node-labels or --register-with-taints of the kubelet, as the admission"
+        " plugin NodeRestriction lets a kubelet set a few labels only, and set them by kubectl",
+    ),
+    _text(
+        "proxy",
+        r"proxyconnect tcp: (?P<reason>[^\"]{1,200})",
+        "it sends its requests to a proxy, which it does not reach{of_address}: {reason}",
+        _PROXY,
+    ),
+    _text(
+        "proxy",
+        r"https?://[^\s\"]{1,400}\"?: (?P<reason>Forbidden|Proxy Authentication Required"
+        r"|Bad Gateway|Gateway Timeout|Service Unavailable)(?=$|[\s\";,)])",
+        "it sends its requests to a proxy, which refuses them ({reason})",
+        _PROXY,
     ),
     _text(
         "unauthorized",

@@ -21,7 +21,7 @@ from ..capture.plan import KUBELET, Plan, Target
 from ..evidence import document as evidence_document
 from ..evidence import sources
 from ..models import cluster as model_cluster
-from ..models import timeline
+from ..models import moments, timeline
 from ..models.result import Result
 from ..run import cluster_lock, command_line
 from ..safe_io import atomic_file
@@ -344,7 +344,7 @@ def _complete_pod(collectors: dict[str, Any], former: Mapping[str, Any], begun: 
 def _is_created_since(pod: Any, begun: float) -> bool:
     if not isinstance(pod, dict) or not isinstance(pod.get("created"), str):
         return False
-    created = model_cluster.timestamp(pod["created"])
+    created = moments.timestamp(pod["created"])
     return created is not None and created.timestamp() >= int(begun)
 
 

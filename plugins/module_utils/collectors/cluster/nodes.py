@@ -19,6 +19,7 @@ MAX_LEASED = 2000
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 # The conditions of a kubelet, the network plugin and the cloud; problem detectors add others.
 CONDITIONS = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable")
+MACHINE = ("cpu", "memory")
 CONTROL_PLANE_ROLES = (
     "node-role.kubernetes.io/control-plane",
     "node-role.kubernetes.io/master",
@@ -56,7 +57,14 @@ def node_of(item):
         "taints": taints_of(item),
         "conditions": conditions_of(item),
         "devices": rejected.resources_of(item),
+        "capacity": machine_of(status),
     }
+
+
+def machine_of(status):
+    """Return what a kubelet counted of its machine: cpu in millicores, memory in bytes."""
+    amounts = rejected.quantities(status.get("capacity") or {})
+    return {name: amounts[name] for name in MACHINE if name in amounts}
 
 
 def capacity_of(item, node):

@@ -14,6 +14,7 @@ from ...shared.text import one_line
 from .. import registry
 from ..node import journal
 from . import (
+    certificate_requests,
     config_maps,
     jobs,
     locks,
@@ -98,7 +99,9 @@ class Reader:
             capacities[node["name"]] = nodes.capacity_of(item, node)
         self.known = capacities
         by_name = sorted(by_uid.values(), key=lambda node: node["name"] or "")
-        return {"items": nodes.leased(self.api, by_name), "clock": self.api.clock}, False
+        data = {"items": nodes.leased(self.api, by_name), "clock": self.api.clock}
+        data["requests"] = certificate_requests.unissued(self.api)
+        return data, False
 
     def kubeadm_config(self):
         """Read kubeadm's record of the cluster."""

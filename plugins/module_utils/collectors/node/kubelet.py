@@ -58,6 +58,8 @@ def _unit(block):
     if unit is None:
         return None
     unit.update(_start(block), unit_file_state=_enabled(unit))
+    paths = [unit["fragment_path"]] if unit["fragment_path"] else []
+    unit["programs"] = systemd.programs([*paths, *unit["drop_in_paths"][:MAX_DROPINS]])
     if "masked" in (unit["load_state"], unit["unit_file_state"].partition("-")[0]):
         unit["mask"] = unit_mask.facts(unit["name"])
     return unit

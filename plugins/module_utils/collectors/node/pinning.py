@@ -53,9 +53,9 @@ def collect(context):
 
     Topology, containers, logged, frozen and runc are None outside the deep tier where neither a
     CPU manager's state nor the kubelet's configuration has the policy static: no container is
-    pinned there. So is kubelet_version, if that kubelet is healthy and its configuration has
-    nothing whose meaning depends on the version: it takes 60 ms of CPU time and 50 MB to ask
-    the program.
+    pinned there. So is kubelet_version, if that kubelet is healthy, its program was not replaced
+    and its configuration has nothing whose meaning depends on the version: it takes 60 ms of CPU
+    time and 50 MB to ask the program.
     """
     kubelet = context.data.get("kubelet") or {}
     root = _root_dir(kubelet)
@@ -83,7 +83,8 @@ def collect(context):
         evidence["cpus"]["topology"] = topology()
         _add_containers(evidence, context)
         evidence["runc"] = _version("runc", context)
-    if has_pinning or not _is_well(kubelet) or _is_versioned(words):
+    is_told = _is_replaced(kubelet) or not _is_well(kubelet) or _is_versioned(words)
+    if has_pinning or is_told:
         evidence["kubelet_version"] = _kubelet_version(kubelet, context)
     return evidence
 
@@ -110,6 +111,11 @@ def _is_static(cpu_state, words):
 
 def _is_well(kubelet):
     return (kubelet.get("healthz") or {}).get("status") == 200
+
+
+def _is_replaced(kubelet):
+    """Return whether the program of the kubelet that runs is no more the one on the disk."""
+    return (kubelet.get("process") or {}).get("exe_deleted") is True
 
 
 def _add_containers(evidence, context):

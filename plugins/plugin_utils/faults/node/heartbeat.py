@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""KM525: check a kubelet that runs while its Node is not ready.
+"""KM525: check a kubelet that runs while its Node is not ready, or not there.
 
 The API does not hear it, or the kubelet itself reports that it is not ready.
 """
@@ -12,80 +12,38 @@ from collections.abc import Iterator
 
 from ...evidence.answers.cluster.nodes import Condition
 from ...evidence.document import one_line
-from ...models import ages, writes
+from ...models import ages
 from ...models.api_node import NodeView, views
 from ...models.cluster import Cluster, Host
 from ...models.result import EvidenceRef, Missing
 from ..base import CheckResult, Detection, causes, cluster_check, without_kubernetes
-from . import api_node
+from . import api_node, heartbeat_cause, registration
 from . import identity as node_identity
 
-SLOW = (
-    "it found no way to the server of its kubeconfig in 10 s",
-    (
-        "most likely its name is not resolved: look at the resolver of the node (/etc/resolv.conf),"
-        " and at /etc/hosts"
-    ),
-)
-YOUNG = 60.0  # seconds: a kubelet that has just started posts within these
 # Words of the condition Ready that name the runtime or the network plugin: faults of their own.
 ELSEWHERE = ("pleg", "runtime", "network plugin", "networkplugin", "cni")
-LOST = {
-    "name": (
-        "it does not find the server of its kubeconfig",
-        "look at /etc/hosts and the resolver of the node, and at the name itself",
-    ),
-    "connection": (
-        "it gets no connection to the server of its kubeconfig",
-        (
-            "look at what lies between: address, route, firewall, load balancer, or a server that"
-            " is no more; a kubelet with a proxy goes another way"
-        ),
-    ),
-    "certificate": (
-        "it cannot trust the server of its kubeconfig",
-        (
-            "compare the clocks (timedatectl), then the time and the names of the server's"
-            " certificate, and the CA of the kubeconfig"
-        ),
-    ),
-}
-FROZEN = (
-    "nothing that it says is stored, because the cluster accepts no writes",
-    f"first repair what keeps the cluster from writing ({writes.CODE}), then audit this node again",
-)
-REACHED = (
-    "the server of its kubeconfig answers there",
-    (
-        "read what it says of its lease and its Node (journalctl -u kubelet): a client certificate"
-        " that the API refuses, another name than its Node's, or a call to the runtime that never"
-        " ends"
-    ),
-)
 
 
 @cluster_check(
     "KM525",
-    "Kubelet runs, and its Node is not ready",
+    "Kubelet runs, and its Node is missing or not ready",
     severity="critical",
-    applies="Nodes that the API lists",
-    needs=("kubelet", "api_way"),
-    cluster_needs=("nodes",),
+    applies="Nodes that the API lists, and kubelets that are to have one",
+    needs=("system", "kubelet", "api_way", "repeated_errors"),
+    cluster_needs=("nodes", "endpoints"),
     current_only=True,
     explained_by=causes("KM115", "KM507", "KM518", "KM526") | causes("KM529", component="kubelet"),
     same_node=True,
 )
 def unheard(cluster: Cluster) -> Iterator[CheckResult]:
-    """KM525: report a Node that is not ready although its host answers and its kubelet runs."""
+    """KM525: report a Node that is missing or not ready although its kubelet runs."""
     if cluster.key is None:
         yield without_kubernetes(component="kubelet")
         return
-    missing, hits = list(cluster.missing("nodes")), []
-    away = _away(cluster)
-    renamed: set[str | None] = set()
-    if away:
-        renamed = _renamed_hosts(cluster)
-    for view in away:
+    renamed = _renamed_hosts(cluster)
+    hits, missing = registration.without_node(cluster, renamed)
+    missing += cluster.missing("nodes")
+    for view in _away(cluster):
         host = view.host
         if host is None or host.status != "ok" or host.host in renamed:
             continue
@@ -126,17 +84,11 @@ def _evaluated(
             return None, cluster.missing_answer("nodes", "not_asked")
         if any(word in _words(view).lower() for word in ELSEWHERE):
             return None, None
-    if _young(cluster, host) or ages.clocks(cluster).doubt:
+    if ages.has_just_started(cluster, host) or ages.clocks(cluster).doubt:
         return None, Missing(host.host, "kubelet", "error")
     if view.ready == "Unknown":
         return _silent(cluster, view, host), None
     return _unwell(cluster, view, host), None
-
-
-def _young(cluster: Cluster, host: Host) -> bool:
-    """Tell whether the kubelet started within the last minute, by the clocks of both hosts."""
-    age = ages.age_of(cluster, host.kubelet_started, host, "nodes")
-    return age is not None and age[0] < YOUNG and age[1] > -YOUNG
 
 
 def _words(view: NodeView) -> str:
@@ -172,24 +124,32 @@ def _silent(cluster: Cluster, view: NodeView, host: Host) -> Detection:
 
 def _reason(cluster: Cluster, host: Host) -> tuple[str, str]:
     """Return why the API does not hear a kubelet, and the advice for it."""
-    if writes.refused(cluster):
-        return FROZEN
-    if host.api_way and host.api_way.failed in LOST:
-        return LOST[host.api_way.failed]
+    frozen = heartbeat_cause.frozen(cluster)
+    if frozen is not None:
+        return frozen
+    is_reached = host.api_way is not None and not host.api_way.failed
+    cause = registration.proxied(cluster, host)
+    if is_reached and cause is not None:
+        return cause.clause, cause.advice
+    if host.api_way and host.api_way.failed in heartbeat_cause.LOST:
+        return heartbeat_cause.LOST[host.api_way.failed]
     if host.api_way:
         return _said(host)
     if host.statuses.get("api_way") == "timeout":
-        return SLOW
-    return "whether it reaches the API was not looked at", REACHED[1]
+        return heartbeat_cause.SLOW
+    return "whether it reaches the API was not looked at", heartbeat_cause.REACHED[1]
 
 
 def _said(host: Host) -> tuple[str, str]:
     """Return what a kubelet that reaches the API repeats of its Node, and the advice for it."""
     error = host.node_error
     if error is None:
-        return REACHED
+        return heartbeat_cause.REACHED
     cause = ": ".join(filter(None, (error.clause, error.message)))
-    return f"{REACHED[0]}, and the kubelet repeats: {cause}", error.advice or REACHED[1]
+    return (
+        f"{heartbeat_cause.REACHED[0]}, and the kubelet repeats: {cause}",
+        error.advice or heartbeat_cause.REACHED[1],
+    )
 
 
 def _unwell(cluster: Cluster, view: NodeView, host: Host) -> Detection:

@@ -56,7 +56,7 @@ class _Flag(NamedTuple):
 )
 def renamed(cluster: Cluster) -> Iterator[CheckResult]:
     """KM509: report a kubelet whose node name is not that of its client certificate."""
-    yield from _each(cluster, _name_result)
+    yield from each(cluster, _name_result)
 
 
 @cluster_check(
@@ -69,10 +69,10 @@ def renamed(cluster: Cluster) -> Iterator[CheckResult]:
 )
 def moved(cluster: Cluster) -> Iterator[CheckResult]:
     """KM518: report a node whose known addresses are none of its machine's."""
-    yield from _each(cluster, _address_result)
+    yield from each(cluster, _address_result)
 
 
-def _each(
+def each(
     cluster: Cluster, check: Callable[[Cluster, Host, NodeView | None], CheckResult]
 ) -> Iterator[CheckResult]:
     """Yield one result for each host, checking those that have a kubelet of their own."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from ...evidence.answers.cluster.nodes import Taint as NodeTaint
 from ...evidence.answers.cluster.pending import Pending, PendingPods
 from ...evidence.document import one_line, shell_name
-from ...models import taints
+from ...models import ages, taints
 from ...models.api_node import SHOWN, NodeView, and_others, views
 from ...models.cluster import Cluster
 from ...models.result import EvidenceRef, Missing
@@ -25,6 +25,18 @@ from . import wording
 
 # What the scheduler counts of nodes that a pod might otherwise have had.
 _ALL = re.compile(r"^0/([0-9]{1,6}) nodes are available")
+# A new node is initialised within a minute or two of its registration.
+STARTUP_SECONDS = 600.0
+UNINITIALISED = "node.cloudprovider.kubernetes.io/uninitialized"
+STARTUP_ADVICE = (
+    "see why its owner does not take it away, and give pods no toleration of it, as they would"
+    " start on a node that is not set up"
+)
+EXTERNAL = (
+    "a kubelet with --cloud-provider=external waits for a cloud controller manager: install that of"
+    " the cloud, and read its log (its credentials, the name by which it looks for the instance);"
+    " in a cluster without a cloud take the flag away, and join the node again"
+)
 # Apart from these a taint is what keeps a pod waiting.
 _ITSELF = excluded_nodes.CHOSEN | excluded_nodes.OTHER | {"taint"}
 
@@ -246,6 +258,10 @@ def _advice(kept: _Kept) -> tuple[str, str]:
         more = excluded_nodes.besides(kept.others)
     if kept.explained.owner.kind == "lifecycle":
         return "its owner decides", more
+    if kept.explained.taint.key == UNINITIALISED:
+        return EXTERNAL, more
+    if kept.explained.owner.startup:
+        return STARTUP_ADVICE, more
     advice = (
         "if these pods belong there, give them a toleration of it; if not, they need another node"
     )
@@ -263,20 +279,22 @@ def _pods(entry: PendingPods) -> str:
 
 @cluster_check(
     "KM514",
-    "Node is cordoned or fenced",
+    "Node is cordoned, fenced or not initialised",
     severity="warning",
     applies="Nodes that the API lists",
     cluster_needs=("nodes",),
 )
 def taken_out(cluster: Cluster) -> Iterator[CheckResult]:
-    """KM514: report a node that is cordoned, or that carries a taint by which it was taken out."""
+    """KM514: report a node that is cordoned, or whose taint keeps it out on purpose or too long."""
     if cluster.key is None:
         yield without_kubernetes()
         return
     missing, nodes = list(cluster.missing("nodes")), views(cluster)
     if not missing and not all(view.told for view in nodes):
         missing.append(_older(cluster))
-    hits = [hit for view in nodes for hit in (*_cordon(cluster, view), *_fences(cluster, view))]
+    hits: list[Detection] = []
+    for view in nodes:
+        hits += (*_cordon(cluster, view), *_fences(cluster, view), *_unset(cluster, view))
     yield CheckResult(tuple(hits), tuple(missing))
 
 
@@ -343,3 +361,38 @@ def _fence(cluster: Cluster, view: NodeView, taint: NodeTaint, owner: Owner) -> 
         node=view.name,
         severity=severity,
     )
+
+
+def _unset(cluster: Cluster, view: NodeView) -> Iterator[Detection]:
+    """Report a taint of a new node of a cloud that stays long after its registration."""
+    age = ages.age(cluster, view.created, "nodes")
+    if age is None or age < STARTUP_SECONDS:
+        return
+    for taint in view.taints:
+        explained = taints.explained(taint)
+        # That of an agent comes back with each restart of the agent.
+        if explained is not None and explained.owner.startup and explained.owner.kind == "cloud":
+            yield _uninitialised(cluster, view, taint, explained.owner)
+
+
+def _uninitialised(cluster: Cluster, view: NodeView, taint: NodeTaint, owner: Owner) -> Detection:
+    created, advice = f"{view.created:%Y-%m-%dT%H:%M:%SZ}", STARTUP_ADVICE
+    text = f"carries {spelled(taint)}; made at {created}"
+    proofs = [EvidenceRef("api", cluster.api_host, object=f"Node {view.name}", text=text)]
+    if taint.key == UNINITIALISED:
+        advice = EXTERNAL
+        proofs += _cloud_flag(view)
+    return Detection(
+        f"the node was made at {created} and is not initialised: it has the taint"
+        f" {spelled(taint)}: {owner.means}, and pods without a toleration stay away",
+        tuple(proofs),
+        f"{advice}. Who takes it away: {owner.removed_by}. What must not: {owner.never}",
+        host=wording.host_name(view),
+        node=view.name,
+    )
+
+
+def _cloud_flag(view: NodeView) -> Iterator[EvidenceRef]:
+    if view.host is not None and view.host.identity.cloud:
+        text = f"--cloud-provider={one_line(view.host.identity.cloud, 40)}"
+        yield EvidenceRef("process", view.host.host, object="kubelet", text=text)

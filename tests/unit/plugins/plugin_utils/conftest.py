@@ -162,6 +162,7 @@ class World:
             "load_state": "loaded",
             "active_state": "active",
             "unit_file_state": "enabled",
+            "programs": [["/usr/lib/systemd/system/kubelet.service", "/usr/bin/kubelet"]],
         }
         kubelet = {
             "process": {"pid": 1, "argv": ["kubelet"]},

@@ -72,13 +72,27 @@ class Node:
     taints: tuple[Taint, ...] | None = None
     conditions: tuple[Condition, ...] | None = None
     devices: Mapping[str, tuple[int, int]] | None = None  # capacity, allocatable
+    # cpu: millicores, memory: bytes; None: an older release collected
+    capacity: Mapping[str, int] | None = None
     lease: str | None = NOT_COLLECTED
     lease_duration_s: int | None = None
 
 
 @dataclass(frozen=True)
+class CertificateRequest:
+    """A kubelet's request for a client certificate that has none yet."""
+
+    name: str | None = None
+    node: str | None = None
+    user: str | None = None
+    created: str | None = None
+    state: str | None = None  # waiting, denied, failed or approved
+
+
+@dataclass(frozen=True)
 class Nodes:
-    """The Nodes of a cluster."""
+    """The Nodes of a cluster, and what kubelets ask for that are not yet one."""
 
     items: tuple[Node, ...] = ()
+    requests: tuple[CertificateRequest, ...] | None = None  # None: not all known
     clock: Clock | None = None

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..file_record import CertificateFile, FileRecord
@@ -37,6 +38,8 @@ class KubeletUnit(Unit):
     split_variables: tuple[tuple[str, str | None], ...] = ()
     environment_files: tuple[FileRecord, ...] = ()
     mask: Mask | None = None
+    # (file of the unit, program of its ExecStart); None: an older release collected
+    programs: tuple[tuple[str, str], ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,8 @@ class KubeletProcess:
     argv: tuple[str, ...] = ()
     exe: str | None = None
     exe_deleted: bool | None = None
+    # HTTPS_PROXY without credentials, NO_PROXY; None: unreadable, or an older release collected
+    proxy: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True)

@@ -80,3 +80,48 @@ def test_drop_ins_are_in_the_order_in_which_they_are_read(tmp_path: Path) -> Non
         (tmp_path / name).touch()
     found = kubelet_process.dropin_paths(str(tmp_path))
     assert [path[len(str(tmp_path)) + 1 :] for path in found] == ["a.conf", "b.conf", "sub/z.conf"]
+
+
+@pytest.mark.parametrize(
+    ("variables", "kept"),
+    [
+        (["PATH=/bin", "TOKEN=secret", "HTTP_PROXY=http://other:1"], {}),
+        (
+            ["HTTPS_PROXY=http://proxy:3128", "NO_PROXY=10.0.0.0/8,.local"],
+            {"HTTPS_PROXY": "http://proxy:3128", "NO_PROXY": "10.0.0.0/8,.local"},
+        ),
+        (["https_proxy=proxy:3128"], {"HTTPS_PROXY": "proxy:3128"}),
+        (["https_proxy=low:1", "HTTPS_PROXY=high:1"], {"HTTPS_PROXY": "high:1"}),
+        (["HTTPS_PROXY=", "https_proxy=low:1"], {"HTTPS_PROXY": "low:1"}),
+        (["HTTPS_PROXY=http://me:secret@proxy:3128/"], {"HTTPS_PROXY": "http://proxy:3128"}),
+        (["HTTPS_PROXY=me:secret@proxy:3128"], {"HTTPS_PROXY": "proxy:3128"}),
+        (["HTTPS_PROXY=http://me:se://c@re/t@proxy:1"], {"HTTPS_PROXY": "http://proxy:1"}),
+        (["HTTPS_PROXY=secret://me@proxy:1"], {"HTTPS_PROXY": "proxy:1"}),
+        (["NO_PROXY", ""], {}),
+    ],
+)
+def test_of_the_environment_the_proxy_without_its_credentials(
+    variables: "list[str]", kept: "dict[str, str]"
+) -> None:
+    assert kubelet_process.proxies(variables) == kept
+
+
+def test_a_list_without_a_proxy_is_cut() -> None:
+    kept = kubelet_process.proxies(["NO_PROXY=" + "a" * 99999])
+    assert len(kept["NO_PROXY"]) <= kubelet_process.MAX_PROXY + 40
+
+
+def test_an_environment_that_may_not_be_read(
+    node: "dict[int, str]", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def environ(_pid: int, name: str) -> bytes:
+        assert name == "environ"
+        raise PermissionError
+
+    node[7] = UNIT
+    monkeypatch.setattr(procfs, "files_of_proc", environ)
+    assert here(node)[0]["proxy"] is None
+    monkeypatch.setattr(
+        procfs, "files_of_proc", lambda _pid, _name: b"A=b\0HTTPS_PROXY=http://proxy:1\0"
+    )
+    assert here(node)[0]["proxy"] == {"HTTPS_PROXY": "http://proxy:1"}

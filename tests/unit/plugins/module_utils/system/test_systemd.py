@@ -243,3 +243,34 @@ def test_an_old_systemd_ends_no_unit_after_its_files():
         assert systemd.environment_paths(first) == ["/a", "/b"]
         assert second == {"MainPID": ["5"], "Id": ["y\\x2dz"]}
     assert len(systemd.parse("EnvironmentFile=/a\n\n\nId=y\n")) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "program"),
+    [
+        (
+            "[Service]\nExecStart=/usr/local/bin/kubelet \\\n\t$ARGS\n",
+            "/usr/local/bin/kubelet",
+        ),
+        ("[Service]\nExecStart=\nExecStart=/usr/bin/kubelet $ARGS\n", "/usr/bin/kubelet"),
+        ("ExecStart=-@/usr/bin/kubelet kubelet --v=2", "/usr/bin/kubelet"),
+        (' ExecStart = "/opt/kubelet" --v=2', "/opt/kubelet"),
+        ("#ExecStart=/usr/bin/kubelet\nExecStartPre=/bin/true\n", None),
+        ("ExecStart=\n", None),
+        ("", None),
+    ],
+)
+def test_the_program_of_a_unit_s_file(text, program):
+    assert systemd.started_program(text) == program
+
+
+def test_the_programs_of_a_unit_s_files_in_their_order(tmp_path):
+    fragment, dropin, other = (tmp_path / name for name in ("a.service", "b.conf", "c.conf"))
+    fragment.write_text("[Service]\nExecStart=/usr/local/bin/kubelet\n")
+    dropin.write_text("[Service]\nExecStart=\nExecStart=/usr/bin/kubelet\n")
+    other.write_text("[Service]\nLimitNOFILE=5\n")
+    paths = [str(fragment), str(dropin), str(other), str(tmp_path / "gone.conf")]
+    assert systemd.programs(paths) == [
+        [paths[0], "/usr/local/bin/kubelet"],
+        [paths[1], "/usr/bin/kubelet"],
+    ]

@@ -123,6 +123,14 @@ WITHOUT_RECORD: dict[str, dict[str, str]] = {
         ("present", "clear"),
         "recorded before repeated_errors was read; node/test_repeated_errors.py has them",
     ),
+    "KM530": dict.fromkeys(
+        ("present", "clear"),
+        "recorded before the capacity of Nodes was read; node/test_machine.py has them",
+    ),
+    "KM531": dict.fromkeys(
+        ("present", "clear"),
+        "recorded before the files of units were read; node/test_kubelet_program.py has them",
+    ),
     "KM116": dict.fromkeys(
         ("present", "clear"),
         "components of recorded clusters are static pods; control_plane/test_services.py has units",

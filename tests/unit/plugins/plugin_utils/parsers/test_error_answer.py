@@ -151,6 +151,24 @@ PUBLIC = (
 )
 # Texts of the sources: (component, text of an error, kind, what the clause names)
 SOURCES = (
+    (
+        "kubelet",
+        'nodes \\"w1\\" is forbidden: is not allowed to set the following labels: a.io/b',
+        "forbidden",
+        "labels: a.io/b",
+    ),
+    (
+        "kubelet",
+        'Get \\"https://10.0.0.1:6443/x\\": proxyconnect tcp: dial tcp 10.1.1.1:3128: i/o timeout',
+        "proxy",
+        "10.1.1.1:3128",
+    ),
+    (
+        "containerd",
+        'Head \\"https://registry.k8s.io/v2/pause/manifests/3.9\\": Proxy Authentication Required',
+        "proxy",
+        "Proxy Authentication Required",
+    ),
     ("kubelet", "the server has asked for the client to provide credentials", "unauthorized", ""),
     (
         "kubelet",

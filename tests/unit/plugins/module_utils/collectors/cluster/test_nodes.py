@@ -119,3 +119,20 @@ def test_leases_come_by_one_list_or_not_at_all():
         answers, [{"name": str(number)} for number in range(cluster_nodes.MAX_LEASED + 1)]
     )
     assert not answers.asked
+
+
+@pytest.mark.parametrize(
+    ("capacity", "kept"),
+    [
+        (
+            {"cpu": "8", "memory": "32861564Ki", "pods": "110", "hugepages-1Gi": "0"},
+            {"cpu": 8000, "memory": 32861564 * 1024},
+        ),
+        ({"cpu": "many", "memory": "16Gi"}, {"memory": 16 * 1024**3}),
+        ({}, {}),
+        (None, {}),
+    ],
+)
+def test_what_a_kubelet_counted_of_its_machine(capacity, kept):
+    node = cluster_nodes.node_of({"metadata": {"name": "w1"}, "status": {"capacity": capacity}})
+    assert node["capacity"] == kept

@@ -32,7 +32,7 @@ def tree(path, files):
         file.write_text(text, encoding="utf-8")
 
 
-def collect(tmp_path, argv=(), config="", healthz=200, deep=False):
+def collect(tmp_path, argv=(), config="", healthz=200, deep=False, replaced=False):
     context = base.Context(
         {"deep": deep},
         [],
@@ -41,7 +41,7 @@ def collect(tmp_path, argv=(), config="", healthz=200, deep=False):
                 "argv": ["kubelet", f"--root-dir={tmp_path}", *list(argv)],
                 "config": {"text": config},
                 "config_dropins": [],
-                "process": None,
+                "process": {"exe": "kubelet", "exe_deleted": True} if replaced else None,
                 "healthz": {"status": healthz},
             }
         },
@@ -90,6 +90,7 @@ def test_a_node_that_pins_nobody_is_not_walked(tmp_path, config):
         ({"healthz": None}, 1),
         ({"healthz": 500}, 1),
         ({"deep": True}, 1),
+        ({"replaced": True}, 1),
         ({"argv": ["--container-runtime=docker"]}, 1),
         ({"argv": ["--container-runtime", "remote"]}, 1),
         ({"argv": ["--container-runtime-endpoint=unix:///run/containerd/containerd.sock"]}, 0),

@@ -149,3 +149,19 @@ def test_a_host_that_was_renamed_is_told_by_its_own_fault(world):
 def test_no_api(world):
     world.api.update(status="error", reason="connection refused", collectors={})
     assert [item.verdict for item in world.judge(faults={"KM525"}).verdicts] == ["unknown"]
+
+
+@pytest.mark.parametrize(
+    ("no_proxy", "failed", "words"),
+    [
+        ("localhost", None, "http://192.0.2.20:3128"),
+        ("10.0.0.9", None, "answers there"),
+        ("localhost", "connection", "gets no connection"),
+    ],
+)
+def test_a_proxy_between_a_kubelet_and_a_server_that_answers(world, no_proxy, failed, words):
+    judged(world, {"server": SERVER, "address": None, "failed": failed, "error": None})
+    proxy = {"HTTPS_PROXY": "http://192.0.2.20:3128", "NO_PROXY": no_proxy}
+    world.data("w1", "kubelet")["process"]["proxy"] = proxy
+    (found,) = world.judge(faults={"KM525"}).findings
+    assert words in found.summary

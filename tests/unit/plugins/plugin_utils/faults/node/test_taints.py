@@ -274,3 +274,48 @@ def test_a_name_that_is_hostile_is_not_printed_as_a_command(world):
     _dummy, (found,) = judged(world, "KM514")
     assert "kubectl uncordon NODE" in found.remedy
     assert "\x1b" not in found.summary
+
+
+UNINITIALISED = {
+    "key": "node.cloudprovider.kubernetes.io/uninitialized",
+    "value": "true",
+    "effect": "NoSchedule",
+}
+CLUSTER_API = {"key": "node.cluster.x-k8s.io/uninitialized", "effect": "NoSchedule"}
+CILIUM = {"key": "node.cilium.io/agent-not-ready", "effect": "NoSchedule"}
+
+
+@pytest.mark.parametrize(
+    ("taint", "created", "remedy"),
+    [
+        (UNINITIALISED, "2027-01-15T07:40:00Z", "cloud controller manager"),
+        (CLUSTER_API, "2027-01-15T07:40:00Z", "Cluster API"),
+        (UNINITIALISED, "2027-01-15T07:55:00Z", None),  # it has just joined
+        (UNINITIALISED, None, None),
+        (CILIUM, "2027-01-15T07:40:00Z", None),  # an agent that is started again
+    ],
+)
+def test_a_cloud_that_does_not_initialise_a_node(world, taint, created, remedy):
+    node(world, "w1").update(taints=[dict(taint)], created=created)
+    world.data("w1", "kubelet")["argv"] = ["kubelet", "--cloud-provider=external"]
+    verdicts, found = judged(world, "KM514")
+    assert verdicts == {"KM514": "present" if remedy else "clear"}
+    for item in found:
+        assert (item.host, item.node, item.severity) == ("w1", "w1", "warning")
+        assert remedy in item.remedy
+        assert created in item.summary
+    told = [proof.text for item in found for proof in item.evidence if proof.kind == "process"]
+    assert told == ["--cloud-provider=external"] * (bool(remedy) and taint is UNINITIALISED)
+
+
+@pytest.mark.parametrize(
+    ("taint", "words"),
+    [(UNINITIALISED, "cloud controller manager: install"), (CILIUM, "no toleration")],
+)
+def test_pods_get_no_toleration_of_a_node_that_is_not_set_up(world, taint, words):
+    for item in world.data("api", "nodes")["items"]:
+        item["taints"] = [dict(taint)]
+    waiting(world, "0/4 nodes are available: 4 node(s) had untolerated taint(s).")
+    _verdicts, (found,) = judged(world, "KM513")
+    assert words in found.remedy
+    assert "give them a toleration" not in found.remedy

@@ -1,0 +1,295 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""KM530: check that a Node of the API is what its machine and its kubelet are.
+
+A kubelet counts CPUs and memory, and reads its version and the ids of its machine, at its start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from ...evidence import memoize
+from ...evidence.document import one_line, shell_name
+from ...models import ages, pressure
+from ...models.api_node import NodeView, views
+from ...models.cluster import Cluster, Host
+from ...models.result import EvidenceRef, Missing
+from ..base import CheckResult, Detection, cluster_check, not_applicable, unknown
+from . import identity
+
+KUBELET = "kubelet"
+# The kernel keeps more or less memory for itself from one boot to the next.
+LESS = 0.95
+TWIN = "another machine is the same node"
+RESTART = "systemctl restart the kubelet's unit"
+
+
+@cluster_check(
+    "KM530",
+    "Node differs from its machine",
+    severity="warning",
+    applies="nodes with a kubelet of its own",
+    needs=("system", "kubelet", "pinning", "pressure"),
+    cluster_needs=("nodes",),
+    current_only=True,
+)
+def differs(cluster: Cluster) -> Iterator[CheckResult]:
+    """KM530: report a Node that another machine posts, or that its kubelet has not updated."""
+    yield from identity.each(cluster, _result)
+
+
+def _result(cluster: Cluster, host: Host, view: NodeView | None) -> CheckResult:
+    twins = _twins(cluster, host)
+    if twins:
+        hits = [_of_two(host, other) for other in twins if other.host < host.host]
+        return CheckResult(tuple(hits[:1]), host=host.host, component=KUBELET, note=TWIN)
+    node, missing = _node_of(cluster, host, view), cluster.missing("nodes")
+    if missing or node is None:
+        return _without_node(host, missing, "the API has no Node of it")
+    former = list(_former(cluster, host, node))
+    if not former and not _posts(host, node):
+        return _without_node(host, (), "its kubelet posts nothing")
+    if ages.has_just_started(cluster, host):
+        young = (Missing(host.host, KUBELET, "error"),)
+        return CheckResult(tuple(former), young, host=host.host, component=KUBELET)
+    posted, missing = _posted(cluster, host, node)
+    return CheckResult((*former, *posted), missing, host=host.host, component=KUBELET)
+
+
+def _without_node(host: Host, missing: tuple[Missing, ...], reason: str) -> CheckResult:
+    """Return the result of a host whose Node tells nothing of it now."""
+    if missing:
+        return unknown(*missing, host=host.host, component=KUBELET)
+    return not_applicable(reason, host=host.host, component=KUBELET)
+
+
+@memoize.last
+def _by_name(cluster: Cluster) -> dict[str, NodeView]:
+    return {view.name: view for view in views(cluster)}
+
+
+def _node_of(cluster: Cluster, host: Host, view: NodeView | None) -> NodeView | None:
+    """Return the Node of a host: that of its name before another one with its address."""
+    nodes = _by_name(cluster)
+    return nodes.get(host.identity.name or "") or nodes.get(host.node or "") or view
+
+
+def _posts(host: Host, view: NodeView) -> bool:
+    """Tell whether the API hears the kubelet of a host."""
+    if view.ready not in ("True", "False") or host.kubelet_started is None:
+        return False
+    return view.name in (host.node, host.identity.name)
+
+
+# -- two machines ---------------------------------------------------------------------------------
+
+
+@memoize.last
+def _names(cluster: Cluster) -> dict[str, list[Host]]:
+    """Map the names of nodes to the hosts whose kubelets run under them."""
+    hosts: dict[str, list[Host]] = {}
+    for host in cluster.hosts:
+        name = host.identity.name
+        is_named = host.kubelet_started is not None and not host.identity.clouded
+        if is_named and name is not None and host.node in (None, name):
+            hosts.setdefault(name, []).append(host)
+    return hosts
+
+
+def _twins(cluster: Cluster, host: Host) -> list[Host]:
+    """Return the other machines whose kubelets run under the name of this one's."""
+    named = _names(cluster).get(host.identity.name or "", [])
+    if host not in named:
+        return []
+    # A machine that the inventory has twice has the same ids under both names.
+    return [other for other in named if host.machine.differs(other.machine)]
+
+
+def _of_two(host: Host, other: Host) -> Detection:
+    name = host.identity.name or ""
+    return Detection(
+        f"two machines are the node {name}: the kubelets of {host.host} and {other.host} both call"
+        f" it so ({_by(host)} and {_by(other)}), and post over each other: pods of one are started"
+        " on both, or ended",
+        (_name_proof(host), _name_proof(other)),
+        "give one of the two another host name, stop its kubelet, and let it join again under that"
+        " name (kubeadm reset, kubeadm join); a machine that was cloned needs a machine id of its"
+        " own too (rm /etc/machine-id, systemd-machine-id-setup). Nothing here renames a host",
+        host=host.host,
+        node=name,
+        component=KUBELET,
+        severity="critical",
+    )
+
+
+def _by(host: Host) -> str:
+    override = host.identity.override
+    if override and override.strip():
+        return f"--hostname-override={one_line(override, 120)}"
+    return f"host name {host.identity.hostname}"
+
+
+def _name_proof(host: Host) -> EvidenceRef:
+    ids = f"machine id {host.machine.machine_id}, boot id {host.machine.boot_id}"
+    text = one_line(f"node name {host.identity.name}, by {_by(host)}; {ids}", 400)
+    return EvidenceRef("process", host.host, object=KUBELET, text=text)
+
+
+def _foreign(cluster: Cluster, host: Host, view: NodeView) -> Iterator[Detection]:
+    """Report a Node that is Ready by what a machine posts that is not its host."""
+    if not host.machine.is_another(view.machine_id, view.boot_id):
+        return
+    ids = one_line(f"machine id {view.machine_id}, boot id {view.boot_id}", 200)
+    yield Detection(
+        f"the node {view.name} is posted by another machine than {host.host}: its ids in the API"
+        " are neither the machine's nor those of its boot",
+        (_node_proof(cluster, view, ids), _name_proof(host)),
+        "look for a machine of the same name (a clone, a former machine that was switched on"
+        f" again): kubectl get node {shell_name(view.name, 'NODE')} -o wide has its address. Stop"
+        " the kubelet there, or give it another name",
+        host=host.host,
+        node=view.name,
+        component=KUBELET,
+        severity="critical",
+    )
+
+
+# -- a Node of before -----------------------------------------------------------------------------
+
+
+def _former(cluster: Cluster, host: Host, view: NodeView) -> Iterator[Detection]:
+    """Report a silent Node that has the address of one whose kubelet posts."""
+    if view.ready != "True" or not view.internal:
+        return
+    for other in views(cluster):
+        is_silent = other.ready == "Unknown" and other.name != view.name
+        if is_silent and set(other.internal) & set(view.internal):
+            yield _left(cluster, host, view, other)
+
+
+def _left(cluster: Cluster, host: Host, view: NodeView, other: NodeView) -> Detection:
+    addresses = ", ".join(view.internal)
+    name = shell_name(other.name, "NODE")
+    return Detection(
+        f"the Node {other.name} is one of before: no kubelet posts it, and its address"
+        f" ({addresses}) is that of the node {view.name}, whose machine was renamed or took its"
+        " place",
+        (
+            _node_proof(cluster, other, f"InternalIP {addresses}; Ready is Unknown"),
+            _node_proof(cluster, view, f"InternalIP {addresses}; Ready is True"),
+        ),
+        "where the machine has its new name on purpose, delete the former Node (kubectl delete node"
+        f" {name}); until then its pods count, and volumes stay attached to it. Else give the"
+        " machine its name back and restart the kubelet's unit",
+        host=host.host,
+        node=other.name,
+        component=KUBELET,
+    )
+
+
+# -- what a kubelet has not read again -----------------------------------------------------------
+
+
+def _posted(
+    cluster: Cluster, host: Host, view: NodeView
+) -> tuple[list[Detection], tuple[Missing, ...]]:
+    """Return what a Node shows of another machine, or of its own one of before."""
+    foreign = list(_foreign(cluster, host, view))
+    if foreign:
+        return foreign, ()
+    hits = [*_version(cluster, host, view), *_capacity(cluster, host, view)]
+    missing = [*host.missing("pinning"), *host.missing("pressure")]
+    if view.capacity is None:
+        missing.append(cluster.missing_answer("nodes", "not_asked"))
+    if host.machine.is_replaced and host.machine.version is None:
+        missing.append(Missing(host.host, "pinning", "error"))
+    return hits, tuple(missing)
+
+
+def _version(cluster: Cluster, host: Host, view: NodeView) -> Iterator[Detection]:
+    """Report a kubelet whose program on the disk is of another version than the one that runs."""
+    machine = host.machine
+    program = machine.program
+    is_told = machine.is_replaced and machine.version is not None
+    if not is_told or view.kubelet in ("", machine.version):
+        return
+    yield Detection(
+        f"the kubelet runs as {view.kubelet}, and {program} is {machine.version} now: it was not"
+        " restarted since its program was replaced",
+        (
+            _node_proof(cluster, view, f"kubelet {view.kubelet}"),
+            EvidenceRef("process", host.host, object=KUBELET, text=_started(host)),
+            EvidenceRef("file", host.host, path=program, text=f"--version: {machine.version}"),
+        ),
+        f"finish the upgrade: drain the node where that is usual, then {RESTART}. Do not leave it"
+        " to the next boot, which starts the other version",
+        host=host.host,
+        node=view.name,
+        component=KUBELET,
+    )
+
+
+def _capacity(cluster: Cluster, host: Host, view: NodeView) -> Iterator[Detection]:
+    """Report a Node with fewer CPUs or less memory than its machine has by now."""
+    less = [*_fewer_cpus(host, view), *_less_memory(host, view)]
+    if not less:
+        return
+    advice = RESTART
+    if host.pinning.policy == "static":
+        advice = (
+            "drain the node, stop the kubelet's unit, remove cpu_manager_state (the static policy"
+            " refuses another set of CPUs, KM305), and start it again"
+        )
+    yield Detection(
+        f"the Node has less capacity (status.capacity) than its machine: {'; '.join(less)}; a"
+        " kubelet counts both at its start only, and more came online after that",
+        (
+            _node_proof(cluster, view, f"capacity: {_amounts(view)}"),
+            EvidenceRef("process", host.host, object=KUBELET, text=_started(host)),
+            EvidenceRef("file", host.host, path="/sys/devices/system/cpu/online"),
+            EvidenceRef("file", host.host, path="/proc/meminfo"),
+        ),
+        f"{advice}. Where it is so after each boot, let the unit start once all of them are online",
+        host=host.host,
+        node=view.name,
+        component=KUBELET,
+    )
+
+
+def _fewer_cpus(host: Host, view: NodeView) -> Iterator[str]:
+    posted = (view.capacity or {}).get("cpu")
+    cpus = host.machine.cpus
+    if posted is not None and cpus is not None and posted < 1000 * cpus:
+        yield f"{posted // 1000} of {cpus} CPUs"
+
+
+def _less_memory(host: Host, view: NodeView) -> Iterator[str]:
+    posted = (view.capacity or {}).get("memory")
+    memory = host.machine.memory
+    if posted is not None and memory is not None and posted < LESS * memory:
+        yield f"{pressure.size(posted)} of {pressure.size(memory)} of memory"
+
+
+def _amounts(view: NodeView) -> str:
+    amounts = view.capacity or {}
+    return ", ".join(f"{name} {_amount(name, amounts[name])}" for name in sorted(amounts)[:5])
+
+
+def _amount(name: str, value: int) -> str:
+    if name == "cpu":
+        return f"{value // 1000}"
+    return pressure.size(value)
+
+
+def _started(host: Host) -> str:
+    started = host.kubelet_started
+    if not isinstance(started, datetime):
+        return "when it started is not known"
+    return f"has been running since {started:%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _node_proof(cluster: Cluster, view: NodeView, text: str) -> EvidenceRef:
+    return EvidenceRef("api", cluster.api_host, object=f"Node {view.name}", text=text)

@@ -1,0 +1,248 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A kubelet that runs and has no Node, and why: a part of KM525. Tables."""
+
+from __future__ import annotations
+
+import pytest
+
+LONG_AGO, JUST_NOW, NOW = 1799990000.0, 1799999970.0, 1800000000.0
+REFUSED_TOKEN = (
+    "E1126 10:00:00.000000    7 certificate_manager.go:562] kubernetes.io/kube-apiserver-client-"
+    "kubelet: Failed while requesting a signed certificate from the control plane: cannot create"
+    " certificate signing request: Unauthorized"
+)
+UNBOUND_TOKEN = (
+    "E1126 10:00:00.000000    7 certificate_manager.go:562] kubernetes.io/kube-apiserver-client-"
+    "kubelet: Failed while requesting a signed certificate from the control plane: cannot create"
+    " certificate signing request: certificatesigningrequests.certificates.k8s.io is forbidden:"
+    ' User "system:bootstrap:abcdef" cannot create resource "certificatesigningrequests" in API'
+    ' group "certificates.k8s.io" at the cluster scope'
+)
+UNABLE = (
+    'E1126 10:00:00.000000    7 kubelet_node_status.go:107] "Unable to register node with API'
+    ' server" err="{error}" node="w1"'
+)
+FORBIDDEN = UNABLE.format(
+    error='nodes is forbidden: User \\"system:node:w1\\" cannot create resource \\"nodes\\" in API'
+    ' group \\"\\" at the cluster scope'
+)
+LABELS = UNABLE.format(
+    error='nodes \\"w1\\" is forbidden: is not allowed to set the following labels:'
+    " node-role.kubernetes.io/worker"
+)
+DIALLED = UNABLE.format(
+    error='Post \\"https://10.0.0.9:6443/api/v1/nodes\\": dial tcp 10.0.0.9:6443: i/o timeout'
+)
+PROXY_REFUSES = UNABLE.format(error='Post \\"https://10.0.0.9:6443/api/v1/nodes\\": Forbidden')
+WEBHOOK = UNABLE.format(
+    error='Internal error occurred: failed calling webhook \\"nodes.example.com\\": timed out'
+)
+UNREAD = UNABLE.format(error="something else")
+ABSENT = (
+    'E1126 10:00:00.000000    7 kubelet_node_status.go:549] "Error updating node status, will'
+    ' retry" err="error getting node \\"w1\\": nodes \\"w1\\" not found"'
+)
+SERVER = "https://10.0.0.9:6443"
+
+
+@pytest.fixture
+def lone(world):
+    """Return a world whose worker has a kubelet that runs, and no Node."""
+    items = world.data("api", "nodes")["items"]
+    items[:] = [item for item in items if item["name"] != "w1"]
+    world.data("w1", "kubelet")["process"] = {
+        "pid": 7,
+        "argv": ["kubelet"],
+        "started_at": LONG_AGO,
+    }
+    world.documents["w1"]["collectors"]["api_way"] = {
+        "status": "ok",
+        "data": {"server": SERVER, "address": "10.0.0.9", "failed": None, "error": None},
+    }
+    return world
+
+
+def says(world, *lines):
+    """Let the kubelet say these lines once in ten seconds."""
+    entries = [
+        {"count": 60, "minutes": 10, "first": NOW - 600, "last": NOW - 5, "pods": 0, "line": line}
+        for line in lines
+    ]
+    row = {"component": "kubelet", "source": "kubelet.service", "since": NOW - 600}
+    world.documents["w1"]["collectors"]["repeated_errors"] = {
+        "status": "ok",
+        "data": {"read_at": NOW, "components": [{**row, "lines": 600, "entries": entries}]},
+    }
+
+
+def judged(world):
+    result = world.judge(faults={"KM525"})
+    verdicts = [item.verdict for item in result.verdicts] or ["not judged"]
+    return verdicts, list(result.findings)
+
+
+def cause(world):
+    verdicts, (found,) = judged(world)
+    assert verdicts == ["present"]
+    assert (found.host, found.node, found.component) == ("w1", "w1", "kubelet")
+    assert "no Node w1" in found.summary
+    return found
+
+
+@pytest.mark.parametrize(
+    ("lines", "summary", "remedy"),
+    [
+        ([REFUSED_TOKEN], "401 Unauthorized", "kubeadm token create"),
+        ([UNBOUND_TOKEN], "system:bootstrap:abcdef may not create", "kubeadm:kubelet-bootstrap"),
+        ([FORBIDDEN, ABSENT], "system:node:w1 may not create nodes", "--authorization-mode"),
+        ([LABELS], "node-role.kubernetes.io/worker", "--node-labels"),
+        ([DIALLED], "10.0.0.9:6443", "ip route get"),
+        ([PROXY_REFUSES], "a proxy, which refuses", "NO_PROXY"),
+        ([WEBHOOK], "nodes.example.com", "webhook"),
+        ([UNREAD, ABSENT], "something else", "names"),
+        ([ABSENT], "deleted while the kubelet ran", "restart"),
+    ],
+)
+def test_what_the_kubelet_says_of_its_registration(lone, lines, summary, remedy):
+    says(lone, *lines)
+    found = cause(lone)
+    assert summary in found.summary
+    assert remedy in found.remedy
+    assert any(proof.kind == "log" for proof in found.evidence)
+
+
+def test_what_the_api_server_answers_comes_before_the_proxy_and_the_network_after(lone):
+    process = lone.data("w1", "kubelet")["process"]
+    process["proxy"] = {"HTTPS_PROXY": "http://192.0.2.20:3128", "NO_PROXY": "localhost"}
+    says(lone, DIALLED)
+    assert "192.0.2.20:3128" in cause(lone).summary
+    says(lone, DIALLED, FORBIDDEN)
+    assert "may not create nodes" in cause(lone).summary
+
+
+@pytest.mark.parametrize("server", [SERVER, None])
+def test_a_proxy_that_the_api_server_is_asked_through(lone, server):
+    process = lone.data("w1", "kubelet")["process"]
+    process["proxy"] = {"HTTPS_PROXY": "http://192.0.2.20:3128", "NO_PROXY": "localhost"}
+    lone.data("w1", "api_way")["server"] = server
+    found = cause(lone)
+    assert "http://192.0.2.20:3128" in found.summary
+    assert ("10.0.0.9" if server else "10.0.0.1") in found.remedy
+    process["proxy"]["NO_PROXY"] = "10.0.0.0/24"
+    assert "proxy" not in cause(lone).summary
+
+
+@pytest.mark.parametrize(
+    ("kubelet", "words"),
+    [
+        ({"argv": ["kubelet", "--register-node=false"]}, "--register-node=false"),
+        ({"kubeconfig": {"error": "missing"}}, "waits for its first client certificate"),
+    ],
+)
+def test_what_its_configuration_tells(lone, kubelet, words):
+    lone.data("w1", "kubelet").update(kubelet)
+    assert words in cause(lone).summary
+
+
+@pytest.mark.parametrize("failed", ["name", "connection", "certificate"])
+def test_a_way_that_fails(lone, failed):
+    lone.data("w1", "api_way").update(failed=failed, error="no")
+    found = cause(lone)
+    assert "the server of its kubeconfig" in found.summary
+    assert found.evidence[-1].object == SERVER
+
+
+@pytest.mark.parametrize(("lines", "words"), [(None, "was not read"), ([], "does not name")])
+def test_a_cause_that_is_not_known_is_not_guessed(lone, lines, words):
+    if lines is not None:
+        says(lone, *lines)
+    assert words in cause(lone).summary
+
+
+@pytest.mark.parametrize(
+    "kubelet",
+    [
+        {"kubeconfig": None},  # alone, as below an etcd of kubeadm
+        {"process": None},  # it does not run, which is another fault
+        {"argv": ["/usr/local/bin/k3s", "agent"]},
+    ],
+)
+def test_a_kubelet_that_is_to_have_no_node(lone, kubelet):
+    lone.data("w1", "kubelet").update(kubelet)
+    assert judged(lone) == (["clear"], [])
+
+
+def test_a_node_of_another_name_with_the_address_is_its_node(lone):
+    lone.documents["w1"]["node"] = None
+    addresses = [{"type": "InternalIP", "address": "10.0.0.100"}]
+    master = lone.data("api", "nodes")["items"][0]
+    other = {**master, "name": "ip-10-0-0-100", "control_plane": False, "addresses": addresses}
+    lone.data("api", "nodes")["items"].append(other)
+    assert judged(lone) == (["clear"], [])
+
+
+def test_a_name_that_a_cloud_gives_is_not_known(lone):
+    lone.documents["w1"]["node"] = None
+    lone.data("w1", "kubelet")["argv"] = ["kubelet", "--cloud-provider=aws"]
+    assert judged(lone) == (["unknown"], [])
+
+
+def test_a_kubelet_that_has_just_started_has_time(lone):
+    lone.data("w1", "kubelet")["process"]["started_at"] = JUST_NOW
+    assert judged(lone) == (["unknown"], [])
+
+
+def test_nodes_that_were_not_listed(lone):
+    lone.api["collectors"]["nodes"] = {"status": "denied", "data": None}
+    assert judged(lone) == (["unknown"], [])
+
+
+def request(state, node="w1", **more):
+    return {
+        "name": "csr-x7k2p",
+        "node": node,
+        "user": "system:bootstrap:abcdef",
+        "created": "2027-01-15T07:50:00Z",
+        "state": state,
+        **more,
+    }
+
+
+@pytest.mark.parametrize(
+    ("state", "summary", "remedy"),
+    [
+        ("waiting", "csr-x7k2p was not approved", "kubectl certificate approve csr-x7k2p"),
+        ("denied", "was denied", "kubectl delete csr csr-x7k2p"),
+        ("approved", "approved and not signed", "--cluster-signing-cert-file"),
+        ("failed", "could not be signed", "kubectl get csr csr-x7k2p -o yaml"),
+        ("other", "was not approved", "approve csr-x7k2p"),
+    ],
+)
+def test_what_became_of_the_request_for_the_first_certificate(lone, state, summary, remedy):
+    lone.data("w1", "kubelet")["kubeconfig"] = {"error": "missing"}
+    lone.data("api", "nodes")["requests"] = [request("waiting", "w9"), request(state)]
+    found = cause(lone)
+    assert summary in found.summary
+    assert remedy in found.remedy
+    assert found.evidence[-1].object == "CertificateSigningRequest csr-x7k2p"
+    assert "system:bootstrap:abcdef" in found.evidence[-1].text
+
+
+@pytest.mark.parametrize(
+    ("requests", "words"),
+    [([], "no request of it that waits"), (None, "waits for its first client certificate")],
+)
+def test_a_request_that_is_not_there_or_not_known(lone, requests, words):
+    lone.data("w1", "kubelet")["kubeconfig"] = {"error": "missing"}
+    lone.data("api", "nodes")["requests"] = requests
+    found = cause(lone)
+    assert words in found.summary
+    assert "kubeadm token create" in found.remedy
+
+
+def test_a_hostile_name_of_a_request_is_no_command(lone):
+    lone.data("w1", "kubelet")["kubeconfig"] = {"error": "missing"}
+    lone.data("api", "nodes")["requests"] = [request("waiting", name="x; reboot")]
+    assert "approve NAME" in cause(lone).remedy
