@@ -455,7 +455,7 @@ def test_the_most_frequent_unknown_error_is_quoted():
     assert error.entry.line == lines[1]
 
 
-@pytest.mark.parametrize(("length", "is_whole"), [(240, True), (241, False)])
+@pytest.mark.parametrize(("length", "is_whole"), [(243, True), (244, False)])
 def test_a_long_message_is_quoted_by_its_ends(length, is_whole):
     message = "ab" * (length // 2) + "c" * (length % 2)
     row = evidence.ComponentErrors(component="kubelet")
