@@ -14,6 +14,7 @@ from .text_page import Page
 
 CODES_SHOWN = 4  # unknown faults; more are a number, and a list with -v
 ERRORS_SHOWN = 5
+LONG_NOTE = 200  # characters
 MORE = "every fault by name: -v, or report.html"
 
 
@@ -64,9 +65,17 @@ def clear(page: Page, verdicts: Iterable[model_result.Verdict], run: Run) -> Non
 
 
 def notes(page: Page, verdicts: Iterable[model_result.Verdict], run: Run) -> None:
-    """Write each note once, with the faults that it is about."""
-    for note, codes in codes_by_note(verdicts).items():
+    """Write each note once, with the faults that it is about.
+
+    A list of what is in order, such as each restart that was meant, is for -v and report.html.
+    """
+    shown = [item for item in verdicts if run.verbose or not _is_list(item)]
+    for note, codes in codes_by_note(shown).items():
         page.prose(f"note: {note} ({about(codes, run)})", indent=0)
+
+
+def _is_list(item: model_result.Verdict) -> bool:
+    return item.verdict == "clear" and len(item.note) > LONG_NOTE
 
 
 def codes_by_note(verdicts: Iterable[model_result.Verdict]) -> dict[str, dict[str, None]]:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 # Errors that a component repeats for four minutes.
 REPEATED = ("KM118", "KM529")
+# Faults of what was within the last minutes or the last hour: the next audit may differ.
+OF_THE_MOMENT = ("KM114", "KM117", *REPEATED)
 
 
 def findings(report: dict) -> list[dict]:

@@ -128,7 +128,9 @@ def _note_gaps(context, units, text, now):
         if row.lines == 0 and row.since < now:
             _text, problem = _journal(context, 2, "-n", "1", "-u", row.source, "-t", identifier)
             row.error = problem and files.one_line(f"the journal has no line of it: {problem}")
-    _text, problem = _journal(context, 2, "--system", "-n", "1", f"--until=@{int(begun)}")
+    # Without -r, journalctl of systemd 252 looks at the newest line alone, and prints nothing.
+    before = ["-r", "-n", "1", f"--until=@{int(begun)}"]
+    _text, problem = _journal(context, 2, "--system", *before)
     if problem is not None:
         oldest = _moment(text.rstrip("\n").rpartition("\n")[2]) or now
         for _dummy, row in units:

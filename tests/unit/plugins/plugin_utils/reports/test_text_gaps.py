@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import dataclasses
 
+import pytest
+
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.result import (
     HostRow,
     Missing,
@@ -81,3 +83,21 @@ def test_a_note_of_several_faults_is_written_once():
     assert lines(text_gaps.notes, verdicts[:1], RUN) == [
         "note: read in part (KM401 One process holds most)"
     ]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "length", "shown", "shown_verbose"),
+    [
+        ("clear", text_gaps.LONG_NOTE, 1, 1),
+        ("clear", text_gaps.LONG_NOTE + 1, 0, 1),
+        ("unknown", text_gaps.LONG_NOTE + 1, 1, 1),
+        ("present", text_gaps.LONG_NOTE + 1, 1, 1),
+    ],
+)
+def test_a_long_list_of_what_is_in_order_needs_verbose(verdict, length, shown, shown_verbose):
+    verdicts = [
+        Verdict("KM401", "k", verdict, "w1", note="a " * (length // 2) + "b" * (length % 2))
+    ]
+    for run, number in ((RUN, shown), (VERBOSE, shown_verbose)):
+        text = " ".join(lines(text_gaps.notes, verdicts, run))
+        assert text.count("note: ") == number
