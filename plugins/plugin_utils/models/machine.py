@@ -45,6 +45,10 @@ class Machine:
         is_booted_apart = _differ(self.boot_id, other.boot_id)
         return is_booted_apart or _differ(self.machine_id, other.machine_id)
 
+    def has_other_id(self, other: Machine) -> bool:
+        """Tell whether another host has another machine id."""
+        return _differ(self.machine_id, other.machine_id)
+
     def is_another(self, machine_id: str | None, boot_id: str | None) -> bool:
         """Tell whether these ids are another machine's: neither of them is this one's."""
         return _differ(self.machine_id, machine_id) and _differ(self.boot_id, boot_id)

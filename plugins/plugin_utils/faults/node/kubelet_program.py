@@ -38,7 +38,13 @@ def replaced(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
         missing = Missing(host.host, "kubelet", "not_asked")
         yield unknown(missing, host=host.host, component="kubelet")
     else:
-        hits = [_hit(host, document, unit, *places) for places in _replacement(unit)]
+        process = contract.answer(document, Kubelet).process
+        program = _path((process and process.exe) or "")
+        hits = [
+            _hit(host, document, unit, *places)
+            for places in _replacement(unit)
+            if program != _path(places[0][1])  # the drop-in's path may be a link to it
+        ]
         yield present(*hits, host=host.host, component="kubelet")
 
 
@@ -82,10 +88,12 @@ def _hit(
         f"the unit {fragment} is to start {program}, and the drop-in {dropin} of a package makes it"
         f" start {other}: upgrades of the one do not reach the kubelet that runs",
         tuple(proofs),
-        "compare both programs (--version); then remove the package that brings the drop-in"
-        " (kubelet or kubeadm of the distribution), or that file, systemctl daemon-reload, and"
-        " restart the kubelet's unit with the node drained. Where the package is meant, remove the"
-        " unit's file",
+        "compare both programs (--version), and see that the ExecStart of the unit itself has"
+        " --kubeconfig and --config. Then drain the node, switch the drop-in off (one in /usr/lib"
+        " or /lib: a link to /dev/null of the same name in"
+        " /etc/systemd/system/kubelet.service.d/; one in /etc: move it away), systemctl"
+        " daemon-reload, and restart the kubelet's unit. Do not remove the package: kubernetes-cni"
+        " may go with it. Where the package is meant, move the unit's file away instead",
         host=host.host,
         node=host.node,
         component="kubelet",

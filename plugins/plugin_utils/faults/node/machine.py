@@ -8,12 +8,13 @@ A kubelet counts CPUs and memory, and reads its version and the ids of its machi
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
 
 from ...evidence import memoize
 from ...evidence.document import one_line, shell_name
-from ...models import ages, pressure
+from ...models import ages, pressure, registration
 from ...models.api_node import NodeView, views
 from ...models.cluster import Cluster, Host
 from ...models.result import EvidenceRef, Missing
@@ -93,10 +94,24 @@ def _names(cluster: Cluster) -> dict[str, list[Host]]:
     hosts: dict[str, list[Host]] = {}
     for host in cluster.hosts:
         name = host.identity.name
-        is_named = host.kubelet_started is not None and not host.identity.clouded
-        if is_named and name is not None and host.node in (None, name):
+        if _is_node(cluster, host) and name is not None and host.node in (None, name):
             hosts.setdefault(name, []).append(host)
     return hosts
+
+
+def _is_node(cluster: Cluster, host: Host) -> bool:
+    """Tell whether a kubelet runs for longer, has joined a cluster, and names its node itself."""
+    if host.kubelet_started is None or host.identity.clouded:
+        return False
+    has_joined = host.registration.kubeconfig not in (None, registration.MISSING)
+    return has_joined and not ages.has_just_started(cluster, host)
+
+
+def _is_same(host: Host, other: Host) -> bool:
+    """Tell whether two hosts are one machine that the inventory has twice."""
+    addresses = host.identity.addresses
+    is_one_id = not host.machine.has_other_id(other.machine)
+    return is_one_id and bool(addresses) and addresses == other.identity.addresses
 
 
 def _twins(cluster: Cluster, host: Host) -> list[Host]:
@@ -104,8 +119,11 @@ def _twins(cluster: Cluster, host: Host) -> list[Host]:
     named = _names(cluster).get(host.identity.name or "", [])
     if host not in named:
         return []
-    # A machine that the inventory has twice has the same ids under both names.
-    return [other for other in named if host.machine.differs(other.machine)]
+    return [
+        other
+        for other in named
+        if host.machine.differs(other.machine) and not _is_same(host, other)
+    ]
 
 
 def _of_two(host: Host, other: Host) -> Detection:
@@ -116,8 +134,10 @@ def _of_two(host: Host, other: Host) -> Detection:
         " on both, or ended",
         (_name_proof(host), _name_proof(other)),
         "give one of the two another host name, stop its kubelet, and let it join again under that"
-        " name (kubeadm reset, kubeadm join); a machine that was cloned needs a machine id of its"
-        " own too (rm /etc/machine-id, systemd-machine-id-setup). Nothing here renames a host",
+        " name (kubeadm reset, kubeadm join; on a control plane node with"
+        " --skip-phases=remove-etcd-member, which would remove the other's member); a machine that"
+        " was cloned needs a machine id of its own too (rm /etc/machine-id,"
+        " systemd-machine-id-setup). Nothing here renames a host",
         host=host.host,
         node=name,
         component=KUBELET,
@@ -160,18 +180,46 @@ def _foreign(cluster: Cluster, host: Host, view: NodeView) -> Iterator[Detection
 # -- a Node of before -----------------------------------------------------------------------------
 
 
+@memoize.last
+def _silent(cluster: Cluster) -> dict[str, list[NodeView]]:
+    """Map addresses to the silent Nodes that have them and no host of this run."""
+    nodes: dict[str, list[NodeView]] = {}
+    for view in views(cluster):
+        if view.ready == "Unknown":
+            for address in view.internal:
+                nodes.setdefault(address, []).append(view)
+    return nodes
+
+
+@memoize.last
+def _ready_by_address(cluster: Cluster) -> Counter[str]:
+    """Count the Nodes that are Ready by their addresses: where all share one, it tells nothing."""
+    ready = (view for view in views(cluster) if view.ready == "True")
+    return Counter(address for view in ready for address in set(view.internal))
+
+
 def _former(cluster: Cluster, host: Host, view: NodeView) -> Iterator[Detection]:
-    """Report a silent Node that has the address of one whose kubelet posts."""
+    """Report a silent Node that has only addresses of one whose kubelet posts.
+
+    One whose own host is known is a machine that is down, and may share a virtual address.
+    """
     if view.ready != "True" or not view.internal:
         return
-    for other in views(cluster):
-        is_silent = other.ready == "Unknown" and other.name != view.name
-        if is_silent and set(other.internal) & set(view.internal):
+    others = {
+        other.name: other
+        for address in view.internal
+        for other in _silent(cluster).get(address, ())
+    }
+    for other in others.values():
+        is_left = other.host is None or other.host is host
+        is_covered = set(other.internal) <= set(view.internal)
+        is_own = all(_ready_by_address(cluster)[address] == 1 for address in other.internal)
+        if other.name != view.name and is_left and is_covered and is_own:
             yield _left(cluster, host, view, other)
 
 
 def _left(cluster: Cluster, host: Host, view: NodeView, other: NodeView) -> Detection:
-    addresses = ", ".join(view.internal)
+    addresses = ", ".join(other.internal)
     name = shell_name(other.name, "NODE")
     return Detection(
         f"the Node {other.name} is one of before: no kubelet posts it, and its address"
@@ -181,9 +229,10 @@ def _left(cluster: Cluster, host: Host, view: NodeView, other: NodeView) -> Dete
             _node_proof(cluster, other, f"InternalIP {addresses}; Ready is Unknown"),
             _node_proof(cluster, view, f"InternalIP {addresses}; Ready is True"),
         ),
-        "where the machine has its new name on purpose, delete the former Node (kubectl delete node"
-        f" {name}); until then its pods count, and volumes stay attached to it. Else give the"
-        " machine its name back and restart the kubelet's unit",
+        f"see first that no machine of the name {name} is only switched off. Where the machine has"
+        f" its new name on purpose, delete the former Node (kubectl delete node {name}); until then"
+        " its pods count, and volumes stay attached to it. Else give the machine its name back and"
+        " restart the kubelet's unit",
         host=host.host,
         node=other.name,
         component=KUBELET,
@@ -234,14 +283,20 @@ def _version(cluster: Cluster, host: Host, view: NodeView) -> Iterator[Detection
 
 def _capacity(cluster: Cluster, host: Host, view: NodeView) -> Iterator[Detection]:
     """Report a Node with fewer CPUs or less memory than its machine has by now."""
-    less = [*_fewer_cpus(host, view), *_less_memory(host, view)]
+    cpus, memory = list(_fewer_cpus(host, view)), list(_less_memory(host, view))
+    less = [*cpus, *memory]
     if not less:
         return
     advice = RESTART
-    if host.pinning.policy == "static":
+    if cpus and host.pinning.policy == "static":
         advice = (
             "drain the node, stop the kubelet's unit, remove cpu_manager_state (the static policy"
             " refuses another set of CPUs, KM305), and start it again"
+        )
+    if memory:
+        advice += (
+            ". Where memoryManagerPolicy is Static, drain the node and remove memory_manager_state"
+            " too while the unit is stopped: with the old one the kubelet ends at its start (KM310)"
         )
     yield Detection(
         f"the Node has less capacity (status.capacity) than its machine: {'; '.join(less)}; a"

@@ -51,6 +51,11 @@ def test_units_as_they_are_meant(world, programs):
     assert judged(world, programs) == ("clear", [])
 
 
+def test_a_drop_in_that_starts_the_same_program_by_a_link(world):
+    world.data("w1", "kubelet")["process"] = {"pid": 7, "argv": ["kubelet"], "exe": LOCAL}
+    assert judged(world, [[UNIT, LOCAL], [DROPIN, USUAL]]) == ("clear", [])
+
+
 def test_a_unit_whose_own_file_starts_nothing(world):
     world.data("w1", "kubelet")["unit"].update(fragment_path=UNIT, programs=[[DROPIN, USUAL]])
     result = world.judge(faults={"KM531"})

@@ -185,6 +185,53 @@ def test_a_machine_that_was_renamed_leaves_its_former_node(running):
     assert judged(running)[0] == "clear"
 
 
+def test_a_host_that_is_down_and_shares_an_address_is_no_node_of_before(running):
+    """A virtual address may be an InternalIP, and moves to another node when its own is down."""
+    virtual = {"type": "InternalIP", "address": "10.0.0.250"}
+    for name in ("m2", "w1"):
+        former = node(running, name).get("addresses") or []
+        node(running, name)["addresses"] = [*former, virtual]
+    silent(running, "m2")
+    assert judged(running) == ("clear", [])
+
+
+def test_an_address_that_all_nodes_have_tells_nothing(running):
+    """Machines behind the same translation of addresses all post the same one."""
+    shared = [{"type": "InternalIP", "address": "10.0.2.15"}]
+    running.data("api", "nodes")["items"].append({**node(running, "w1"), "name": "old"})
+    for item in running.data("api", "nodes")["items"]:
+        item["addresses"] = shared
+    silent(running, "old")
+    assert judged(running) == ("clear", [])
+
+
+def test_less_memory_tells_of_the_memory_manager_s_state(running):
+    node(running, "w1")["capacity"] = {"cpu": 8000, "memory": 8 * GIB}
+    _verdict, (found,) = judged(running)
+    assert "memory_manager_state" in found.remedy
+    assert "cpu_manager_state" not in found.remedy
+
+
+@pytest.mark.parametrize(
+    ("kubeconfig", "started"), [(None, LONG_AGO), ({"error": "missing"}, LONG_AGO), ({}, JUST_NOW)]
+)
+def test_machines_of_one_template_that_have_not_joined_are_no_twins(running, kubeconfig, started):
+    twin(running, machine_id=OTHER, boot_id=LATER)
+    kubelet = running.data("m2", "kubelet")
+    kubelet["process"]["started_at"] = started
+    kubelet["kubeconfig"] = {**(kubelet.get("kubeconfig") or {}), **(kubeconfig or {})}
+    if kubeconfig is None:
+        kubelet["kubeconfig"] = None
+    assert [item.severity for item in judged(running)[1]] == []
+
+
+def test_one_machine_that_was_booted_between_two_readings_is_no_twin(running):
+    twin(running, machine_id=ID, boot_id=LATER)
+    for name in ("m2", "w1"):
+        running.data(name, "system")["addresses"] = ["10.0.0.100"]
+    assert judged(running) == ("clear", [])
+
+
 @pytest.mark.parametrize("ready", ["Unknown", None])
 def test_a_node_that_nobody_posts_is_not_compared(running, ready):
     silent(running, "w1", ready)
