@@ -45,6 +45,8 @@ LONGEST, QUOTED = 2048, 243  # characters of a line that are read, and of its en
 QUIET_SECONDS, INTERVALS = 45, 3
 # An error without a known meaning is quoted where it is said nearly each minute.
 QUOTED_MINUTES, QUOTED_COUNT = 8, 20
+# What the collector reads of a log, from when on after a start, and how much of it is enough.
+WINDOW, SETTLE, ENOUGH_SECONDS = 600, 120, 480
 OBJECTS = 3  # workloads or images of which the same error is the machine's, and not theirs
 MACHINE = frozenset(("machine", "disk", "resources", "cgroup", "kernel", "runtime"))
 NETWORK = frozenset(("name", "proxy", "refused", "unreachable", "timeout", "certificate"))
@@ -97,6 +99,8 @@ _OTHERS = re.compile(
     # an event of an object that went, a program or a setting that a container lacks, images in use
     r"|Server rejected event|[Ii]mage garbage collection|start failed in pod|start failed:"
     r"|container process: exec|container process caused:? \\*\"?exec"
+    # more name servers or domains than a pod may have: the kubelet says it for each of its pods
+    r"|Nameserver limits|Search Line limits"
     # API server: a client or a watch of one
     r"|required revision has been compacted|Unable to authenticate the request|TLS handshake error"
     r"|timeout or abort|Timeout or abort|http: Handler timeout|apiserver was unable to write"
@@ -218,14 +222,26 @@ def _weight(item: Repeated) -> tuple[bool, int]:
     return is_cause, item.entry.count
 
 
-def gap(row: ComponentErrors) -> str:
-    """Return why a component's log was not read as a whole, or ""."""
+def gap(row: ComponentErrors, read_at: float) -> str:
+    """Return why a component's log was not read as far as its errors need it, or ""."""
     if row.error:
         return one_line(row.error, QUOTED)
+    if not row.cut or _reaches_back(row, read_at):
+        return ""
     begun = moment(row.since)
-    if row.cut and begun is not None:
-        return f"not all of it was read, from {begun:%H:%M:%SZ} on"
-    return "not all of it was read" if row.cut else ""
+    if begun is None:
+        return "not all of it was read"
+    return f"not all of it was read, from {begun:%H:%M:%SZ} on"
+
+
+def _reaches_back(row: ComponentErrors, read_at: float) -> bool:
+    """Tell whether the limits left out older lines only, and an obstacle shows in the rest.
+
+    A busy API server logs more in ten minutes than is read of it.
+    """
+    begun = max(read_at - WINDOW, (row.started or 0) + SETTLE)
+    is_by_limit = row.since is not None and row.since > begun + 1
+    return is_by_limit and read_at - (row.since or 0) >= ENOUGH_SECONDS
 
 
 def _goes_on(entry: RepeatedError, read_at: float, minutes: int, count: int) -> bool:

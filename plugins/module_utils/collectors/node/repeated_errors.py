@@ -20,6 +20,7 @@ WINDOW = 600  # seconds
 # After its start, a component waits for what is not up yet, and says so as an error.
 SETTLE = 120
 LOG_BYTES = 1024 * 1024  # of the end of a component's log
+UNREADABLE = 1000  # lines at the beginning of a log that are passed over
 JOURNAL_LINES, JOURNAL_BYTES = 6000, 3 * 512 * 1024
 # The identifier with which the program of a unit logs.
 RUNTIMES = {
@@ -262,9 +263,20 @@ def read_log(row, path, number, now):
 
 
 def _first_moment(data):
-    """Return when the first line of a log was written, or None."""
-    piece = log_lines.written(data.partition(b"\n")[0])
-    return piece and piece[0]
+    """Return when the first line of a log that can be read was written, or None.
+
+    A power cut leaves lines of zero bytes.
+    """
+    start = 0
+    for _line in range(UNREADABLE):
+        end = data.find(b"\n", start)
+        if end < 0:
+            break
+        piece = log_lines.written(data[start:end])
+        if piece:
+            return piece[0]
+        start = end + 1
+    return None
 
 
 def _end(path, limit):

@@ -182,7 +182,7 @@ def _foreign(cluster: Cluster, host: Host, view: NodeView) -> Iterator[Detection
 
 @memoize.last
 def _silent(cluster: Cluster) -> dict[str, list[NodeView]]:
-    """Map addresses to the silent Nodes that have them and no host of this run."""
+    """Map addresses to the silent Nodes that have them."""
     nodes: dict[str, list[NodeView]] = {}
     for view in views(cluster):
         if view.ready == "Unknown":
@@ -199,23 +199,30 @@ def _ready_by_address(cluster: Cluster) -> Counter[str]:
 
 
 def _former(cluster: Cluster, host: Host, view: NodeView) -> Iterator[Detection]:
-    """Report a silent Node that has only addresses of one whose kubelet posts.
-
-    One whose own host is known is a machine that is down, and may share a virtual address.
-    """
-    if view.ready != "True" or not view.internal:
+    """Report a silent Node that has only addresses of one whose kubelet posts."""
+    if view.ready != "True":
         return
-    others = {
+    nodes = {
         other.name: other
         for address in view.internal
         for other in _silent(cluster).get(address, ())
     }
-    for other in others.values():
-        is_left = other.host is None or other.host is host
-        is_covered = set(other.internal) <= set(view.internal)
-        is_own = all(_ready_by_address(cluster)[address] == 1 for address in other.internal)
-        if other.name != view.name and is_left and is_covered and is_own:
+    for other in nodes.values():
+        if other.name != view.name and _is_former(cluster, host, view, other):
             yield _left(cluster, host, view, other)
+
+
+def _is_former(cluster: Cluster, host: Host, view: NodeView, other: NodeView) -> bool:
+    """Tell whether a silent Node may be one of before, and not a machine that is down.
+
+    Its own host would be known then, and would share a virtual address at most.
+    """
+    if other.host not in (None, host):
+        return False
+    is_covered = set(other.internal) <= set(view.internal)
+    return is_covered and all(
+        _ready_by_address(cluster)[address] == 1 for address in other.internal
+    )
 
 
 def _left(cluster: Cluster, host: Host, view: NodeView, other: NodeView) -> Detection:

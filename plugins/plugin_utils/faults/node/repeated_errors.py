@@ -96,18 +96,22 @@ def _results(
         return
     errors = [repeated_errors.worst(row, read_at) for row in own_rows]
     hits = tuple(_hit(host, error, read_at) for error in errors if error is not None)
-    yield CheckResult(hits, (*missing, *_missing(host, own_rows)), note=_note(own_rows))
+    yield CheckResult(
+        hits, (*missing, *_missing(host, own_rows, read_at)), note=_note(own_rows, read_at)
+    )
 
 
-def _missing(host: Host, rows: list[ComponentErrors]) -> tuple[Missing, ...]:
+def _missing(host: Host, rows: list[ComponentErrors], read_at: float) -> tuple[Missing, ...]:
     """Return the evidence that logs lack: all of one, or a part."""
-    statuses = ["error" if row.error else "timeout" for row in rows if repeated_errors.gap(row)]
+    statuses = [
+        "error" if row.error else "timeout" for row in rows if repeated_errors.gap(row, read_at)
+    ]
     return tuple(Missing(host.host, "repeated_errors", status) for status in sorted(set(statuses)))
 
 
-def _note(rows: list[ComponentErrors]) -> str:
+def _note(rows: list[ComponentErrors], read_at: float) -> str:
     """Return what is missing of which logs, or ""."""
-    gaps = ((row.component, repeated_errors.gap(row)) for row in rows)
+    gaps = ((row.component, repeated_errors.gap(row, read_at)) for row in rows)
     return "; ".join(f"log of {component}: {gap}" for component, gap in gaps if gap)
 
 

@@ -39,9 +39,10 @@ _WORDS = {
     "ephemeral-storage": "of ephemeral storage",
     "pods": "places for pods",
 }
-# The release whose restricted and single-numa-node take a pod without hints for one that does not
+# The release whose early kubelets, with this policy, take a pod without hints for one that does not
 # fit (kubernetes #83775).
 ALIGNS_NOTHING = (1, 16)
+STRICTEST = "single-numa-node"
 _LACKED = {"cpu": "CPUs of its own", "smt": "whole physical CPUs"}
 PerNode = Callable[[Node], Iterator[Detection]]
 
@@ -187,7 +188,10 @@ def unaligned(node: Node) -> Iterator[Detection]:
     pods = [pod for pod in node.rejected if pod.refusal.kind == "topology"]
     if pods and all(_asks_for_nothing(node, pod) for pod in pods):
         reason = f"its topology manager{name} rejects what asks for nothing that could be aligned"
-        advice = "update the kubelet: 1.16 does that, and 1.17 does not; until then best-effort"
+        advice = (
+            "update the kubelet: early releases of 1.16 do that, and 1.17 does not; until then"
+            " best-effort"
+        )
     else:
         reason = f"its resources cannot be aligned to the node's topology{name}"
         advice = (
@@ -200,7 +204,8 @@ def unaligned(node: Node) -> Iterator[Detection]:
 def _asks_for_nothing(node: Node, pod: Pod) -> bool:
     """Tell whether a kubelet that aligns what asks for nothing rejected such a pod."""
     is_bare = pod.qos == "BestEffort" and not pod.requests
-    return is_bare and node.release == ALIGNS_NOTHING
+    is_strictest = node.topology_policy in (None, "", STRICTEST)
+    return is_bare and is_strictest and node.release == ALIGNS_NOTHING
 
 
 @each_node_check(

@@ -324,6 +324,13 @@ def test_an_obstacle_comes_before_what_is_more_frequent():
         ({"cut": True, "since": NOW - 200}, "not all of it was read, from 07:56:40Z on"),
         # an error that is said each minute is not seen often enough in a part of the window
         ({"cut": True, "since": NOW - 400}, "not all of it was read, from 07:53:20Z on"),
+        ({"cut": True, "since": NOW - 479}, "not all of it was read, from 07:52:01Z on"),
+        ({"cut": True, "since": NOW - 480}, ""),  # eight minutes are enough
+        # it started nine minutes ago, and journald left out what it said too fast
+        (
+            {"cut": True, "since": NOW - 500, "started": NOW - 620},
+            "not all of it was read, from 07:51:40Z on",
+        ),
         # further errors of the window were left out
         ({"cut": True}, "not all of it was read, from 07:50:00Z on"),
         ({"cut": True, "since": None}, "not all of it was read"),
@@ -331,7 +338,7 @@ def test_an_obstacle_comes_before_what_is_more_frequent():
 )
 def test_a_log_that_was_not_read_as_a_whole(more, words):
     row = evidence.ComponentErrors(component="kubelet", **{"since": NOW - 600, **more})
-    assert repeated_errors.gap(row) == words
+    assert repeated_errors.gap(row, NOW) == words
 
 
 def test_what_the_collector_keeps_is_what_may_go_on():

@@ -419,3 +419,13 @@ def test_the_journal_has_to_reach_back_to_the_longest_window(answer):
     now = time.time()
     answer(started=now - 200)
     assert int(answer.until.partition("@")[2]) == pytest.approx(now - repeated_errors.WINDOW, abs=2)
+
+
+def test_the_time_of_the_first_line_that_can_be_read():
+    line = b"2026-11-22T04:00:10.000000000Z stderr F E1122 04:00:10.000001       1 a.go:1] x\n"
+    moment = repeated_errors._first_moment(line)
+    assert moment is not None
+    assert repeated_errors._first_moment(b"\0\0\0garbage\n" * 3 + line) == moment
+    many = b"\0\n" * repeated_errors.UNREADABLE
+    assert repeated_errors._first_moment(many + line) is None
+    assert repeated_errors._first_moment(b"") is None
