@@ -143,7 +143,7 @@ def _cause(cluster: Cluster, host: Host) -> Cause:
         _frozen,
         _told_not_to,
         _refused,
-        proxied,
+        _proxied,
         _unanswered,
         _waiting,
         _unreached,
@@ -212,6 +212,14 @@ def _said(host: Host, row: ComponentErrors, error: Repeated) -> Cause:
 def _line(host: Host, row: ComponentErrors, error: Repeated) -> EvidenceRef:
     text = one_line(component_log.text(error.entry.line), 600)
     return EvidenceRef("log", host.host, object=one_line(row.source, 300), text=text)
+
+
+def _proxied(cluster: Cluster, host: Host) -> Cause | None:
+    """Return that requests go to a proxy, unless an API server answers them."""
+    row = host.registration.errors
+    if row is not None and any(map(repeated_errors.is_answered, _errors(host, row))):
+        return None
+    return proxied(cluster, host)
 
 
 def proxied(cluster: Cluster, host: Host) -> Cause | None:

@@ -44,6 +44,10 @@ ABSENT = (
     'E1126 10:00:00.000000    7 kubelet_node_status.go:549] "Error updating node status, will'
     ' retry" err="error getting node \\"w1\\": nodes \\"w1\\" not found"'
 )
+CACHED = (
+    'E1126 10:00:00.000000    7 kubelet_node_status.go:549] "Error getting the current node from'
+    ' lister" err="node \\"w1\\" not found"'
+)
 SERVER = "https://10.0.0.9:6443"
 
 
@@ -120,6 +124,23 @@ def test_what_the_api_server_answers_comes_before_the_proxy_and_the_network_afte
     assert "192.0.2.20:3128" in cause(lone).summary
     says(lone, DIALLED, FORBIDDEN)
     assert "may not create nodes" in cause(lone).summary
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ([ABSENT], "deleted while the kubelet ran"),
+        ([DIALLED, ABSENT], "10.0.0.9:6443"),
+        ([CACHED], "192.0.2.20:3128"),  # of the kubelet's own cache
+    ],
+)
+def test_an_answer_of_the_api_server_proves_the_way_through_the_proxy(lone, lines, words):
+    process = lone.data("w1", "kubelet")["process"]
+    process["proxy"] = {"HTTPS_PROXY": "http://192.0.2.20:3128", "NO_PROXY": "localhost"}
+    says(lone, *lines)
+    summary = cause(lone).summary
+    assert words in summary
+    assert ("192.0.2.20" in summary) is (lines == [CACHED])
 
 
 @pytest.mark.parametrize("server", [SERVER, None])
