@@ -11,7 +11,7 @@ from . import files, procfs, systemd
 from .command import CommandError
 
 MAX_DROPINS = 64
-PROXIES, MAX_PROXY = ("HTTPS_PROXY", "NO_PROXY"), 2000
+PROXIES, MAX_PROXY = ("HTTPS_PROXY", "NO_PROXY"), 65536
 SCHEMES = ("http", "https", "socks5")
 DELETED = " (deleted)"  # what the kernel writes behind the path of a program that was removed
 

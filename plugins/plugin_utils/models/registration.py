@@ -18,6 +18,7 @@ from ..evidence import contract
 from ..evidence.answers.node.kubelet import Kubelet
 from ..evidence.answers.node.repeated_errors import ComponentErrors, RepeatedErrors
 from ..evidence.document import one_line
+from ..parsers import no_proxy
 from .kubelet import config as kubelet_config
 
 MISSING = "missing"
@@ -64,7 +65,7 @@ def extract(document: Mapping[str, Any]) -> Registration:
         _kubeconfig(kubelet),
         _unregistered(kubelet),
         one_line(proxy.get("HTTPS_PROXY") or "", 200),
-        one_line(proxy.get("NO_PROXY") or "", 2000),
+        one_line(proxy.get("NO_PROXY") or "", no_proxy.MAX_TEXT),
         log.read_at or 0.0,
         _errors(log),
     )

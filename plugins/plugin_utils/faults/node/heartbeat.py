@@ -30,7 +30,7 @@ ELSEWHERE = ("pleg", "runtime", "network plugin", "networkplugin", "cni")
     severity="critical",
     applies="Nodes that the API lists, and kubelets that are to have one",
     needs=("system", "kubelet", "api_way", "repeated_errors"),
-    cluster_needs=("nodes", "endpoints"),
+    cluster_needs=("nodes",),
     current_only=True,
     explained_by=causes("KM115", "KM507", "KM518", "KM526") | causes("KM529", component="kubelet"),
     same_node=True,
@@ -127,7 +127,7 @@ def _reason(cluster: Cluster, host: Host) -> tuple[str, str]:
     frozen = heartbeat_cause.frozen(cluster)
     if frozen is not None:
         return frozen
-    cause = _proxied(cluster, host)
+    cause = _proxied(host)
     if cause is not None:
         return cause.clause, cause.advice
     if host.api_way and host.api_way.failed in heartbeat_cause.LOST:
@@ -139,14 +139,14 @@ def _reason(cluster: Cluster, host: Host) -> tuple[str, str]:
     return "whether it reaches the API was not looked at", heartbeat_cause.REACHED[1]
 
 
-def _proxied(cluster: Cluster, host: Host) -> registration.Cause | None:
+def _proxied(host: Host) -> registration.Cause | None:
     """Return that requests go to a proxy, unless the kubelet tells of something else."""
     error = host.node_error
     if host.api_way is None or host.api_way.failed:
         return None
     if error is not None and error.kind not in repeated_errors.NETWORK:
         return None
-    return registration.proxied(cluster, host)
+    return registration.proxied(host)
 
 
 def _said(host: Host) -> tuple[str, str]:

@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ...evidence.answers.cluster.endpoints import Endpoints
 from ...evidence.answers.cluster.nodes import CertificateRequest, Nodes
 from ...evidence.answers.node.repeated_errors import ComponentErrors
 from ...evidence.document import one_line, shell_name
 from ...models import ages, node_identity, repeated_errors
-from ...models.api_node import and_others, views
+from ...models.api_node import views
 from ...models.cluster import Cluster, Host
 from ...models.registration import ASKS, MISSING, REGISTERS
 from ...models.repeated_errors import Repeated
@@ -214,45 +213,39 @@ def _line(host: Host, row: ComponentErrors, error: Repeated) -> EvidenceRef:
     return EvidenceRef("log", host.host, object=one_line(row.source, 300), text=text)
 
 
-def _proxied(cluster: Cluster, host: Host) -> Cause | None:
+def _proxied(_cluster: Cluster, host: Host) -> Cause | None:
     """Return that requests go to a proxy, unless an API server answers them."""
     row = host.registration.errors
     if row is not None and any(map(repeated_errors.is_answered, _errors(host, row))):
         return None
-    return proxied(cluster, host)
+    return proxied(host)
 
 
-def proxied(cluster: Cluster, host: Host) -> Cause | None:
+def proxied(host: Host) -> Cause | None:
     """Return that requests to the API server go to a proxy, as far as its address is known."""
-    registration = host.registration
-    servers = _servers(cluster, host)
-    through = [name for name in servers if not no_proxy.bypasses(name, registration.no_proxy)]
-    if not registration.proxy or not through:
+    registration, server = host.registration, _server(host)
+    if not registration.proxy or not server or no_proxy.is_cut(registration.no_proxy):
         return None
-    hosts = and_others([no_proxy.split(name)[0] for name in through])
+    if no_proxy.bypasses(server, registration.no_proxy):
+        return None
+    name = no_proxy.split(server)[0]
+    proof = f"HTTPS_PROXY={registration.proxy} NO_PROXY={registration.no_proxy}"
     return Cause(
         f"it sends its requests to the API server to the proxy {registration.proxy} (HTTPS_PROXY),"
-        f" as NO_PROXY does not have {hosts}",
-        f"add {hosts} to NO_PROXY in the environment of the kubelet's unit, and the"
+        f" as NO_PROXY does not have {name}",
+        f"add {name} to NO_PROXY in the environment of the kubelet's unit, and the"
         f" networks of nodes, pods and services; then systemctl daemon-reload, and {RESTART}."
         " Where the proxy is meant, see its log for what it answers",
-        (
-            EvidenceRef(
-                "process",
-                host.host,
-                object="kubelet",
-                text=f"HTTPS_PROXY={registration.proxy} NO_PROXY={registration.no_proxy}",
-            ),
-        ),
+        (EvidenceRef("process", host.host, object="kubelet", text=one_line(proof, 600)),),
     )
 
 
-def _servers(cluster: Cluster, host: Host) -> list[str]:
-    """Return the server of a kubelet's kubeconfig, or else the API servers of its cluster."""
-    way, servers = host.api_way, cluster.typed(Endpoints).addresses
-    if way is not None and way.server and host.registration.kubeconfig != MISSING:
-        servers = (way.server,)
-    return [one_line(server, 200) for server in servers]
+def _server(host: Host) -> str:
+    """Return the server of a kubelet's kubeconfig, or "" where it is not known."""
+    way = host.api_way
+    if way is None or host.registration.kubeconfig == MISSING:
+        return ""
+    return one_line(way.server or "", 200)
 
 
 def _waiting(cluster: Cluster, host: Host) -> Cause | None:

@@ -106,6 +106,11 @@ def test_of_the_environment_the_proxy_without_its_credentials(
     assert kubelet_process.proxies(variables) == kept
 
 
+def test_a_list_of_a_large_cluster_is_kept() -> None:
+    entries = "node.example.com," * 3000
+    assert kubelet_process.proxies(["NO_PROXY=" + entries]) == {"NO_PROXY": entries}
+
+
 def test_a_list_without_a_proxy_is_cut() -> None:
     kept = kubelet_process.proxies(["NO_PROXY=" + "a" * 99999])
     assert len(kept["NO_PROXY"]) <= kubelet_process.MAX_PROXY + 40

@@ -143,16 +143,42 @@ def test_an_answer_of_the_api_server_proves_the_way_through_the_proxy(lone, line
     assert ("192.0.2.20" in summary) is (lines == [CACHED])
 
 
-@pytest.mark.parametrize("server", [SERVER, None])
-def test_a_proxy_that_the_api_server_is_asked_through(lone, server):
+def test_a_proxy_that_the_api_server_is_asked_through(lone):
     process = lone.data("w1", "kubelet")["process"]
     process["proxy"] = {"HTTPS_PROXY": "http://192.0.2.20:3128", "NO_PROXY": "localhost"}
-    lone.data("w1", "api_way")["server"] = server
     found = cause(lone)
     assert "http://192.0.2.20:3128" in found.summary
-    assert ("10.0.0.9" if server else "10.0.0.1") in found.remedy
+    assert "10.0.0.9" in found.remedy
     process["proxy"]["NO_PROXY"] = "10.0.0.0/24"
     assert "proxy" not in cause(lone).summary
+
+
+def test_a_proxy_is_not_judged_by_another_server(lone):
+    process = lone.data("w1", "kubelet")["process"]
+    process["proxy"] = {"HTTPS_PROXY": "http://192.0.2.20:3128", "NO_PROXY": "localhost"}
+    lone.data("w1", "api_way")["server"] = None
+    assert "192.0.2.20" not in cause(lone).summary
+    lone.data("w1", "api_way")["server"] = SERVER
+    lone.data("w1", "kubelet")["kubeconfig"] = {"error": "missing"}
+    assert "192.0.2.20" not in cause(lone).summary
+
+
+@pytest.mark.parametrize(
+    ("entries", "is_judged"),
+    [
+        ("node.example.com," * 3000 + "10.0.0.9", False),  # which has it
+        ("node.example.com," * 3000 + "local", True),
+        ("node.example.com," * 9000, False),
+        ("a," * 25000, False),
+        ("a,b\u2026", False),  # as the collector cut it
+    ],
+)
+def test_a_list_without_the_proxy_is_read_as_a_whole_or_not_at_all(lone, entries, is_judged):
+    process = lone.data("w1", "kubelet")["process"]
+    process["proxy"] = {"HTTPS_PROXY": "http://192.0.2.20:3128", "NO_PROXY": entries}
+    found = cause(lone)
+    assert ("192.0.2.20" in found.summary) is is_judged
+    assert all(len(proof.text) <= 600 for proof in found.evidence)
 
 
 @pytest.mark.parametrize(
