@@ -44,6 +44,7 @@ class Registration:
     no_proxy: what it asks without the proxy
     read_at: when its log was read
     errors: the errors about its Node and its certificate; None where its log was not read
+    collected_at: when its host was read, by that host's clock
     """
 
     kubeconfig: str | None = None
@@ -52,6 +53,7 @@ class Registration:
     no_proxy: str = ""
     read_at: float = 0.0
     errors: ComponentErrors | None = None
+    collected_at: str = ""
 
 
 def extract(document: Mapping[str, Any]) -> Registration:
@@ -68,6 +70,7 @@ def extract(document: Mapping[str, Any]) -> Registration:
         one_line(proxy.get("NO_PROXY") or "", no_proxy.MAX_TEXT),
         log.read_at or 0.0,
         _errors(log),
+        one_line(document.get("collected_at") or "", 40),
     )
 
 

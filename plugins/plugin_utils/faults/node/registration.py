@@ -14,6 +14,7 @@ from ...evidence.document import one_line, shell_name
 from ...models import ages, node_identity, repeated_errors
 from ...models.api_node import views
 from ...models.cluster import Cluster, Host
+from ...models.moments import timestamp
 from ...models.registration import ASKS, MISSING, REGISTERS
 from ...models.repeated_errors import Repeated
 from ...models.result import EvidenceRef, Missing
@@ -21,6 +22,7 @@ from ...parsers import component_log, no_proxy
 from ..base import Detection
 from . import heartbeat_cause
 
+APART_SECONDS = 60.0  # between the readings of a host and of the Nodes: one may go meanwhile
 PASSES = ("conflict", "busy")
 RESTART = "systemctl restart the kubelet's unit"
 JOIN = (
@@ -73,9 +75,10 @@ def without_node(
     for host in _lone(cluster):
         if host.host in renamed:
             continue
-        lack = _lack(cluster, host)
+        cause = _cause(cluster, host)
+        lack = _lack(cluster, host) or _lack_of_time(cluster, host, cause)
         if lack is None:
-            hits.append(_hit(cluster, host))
+            hits.append(_hit(cluster, host, cause))
         else:
             missing.append(lack)
     return hits, missing
@@ -106,7 +109,20 @@ def _lack(cluster: Cluster, host: Host) -> Missing | None:
         return Missing(host.host, "kubelet", "error")
     if not _is_name_known(host):
         return Missing(host.host, "kubelet", "denied")
+    if host.key is None and host.registration.kubeconfig != MISSING:
+        return Missing(host.host, "kubelet", "error")  # it may be of another cluster
     return None
+
+
+def _lack_of_time(cluster: Cluster, host: Host, cause: Cause) -> Missing | None:
+    """Return that a Node may have been deleted after its host was read, or None."""
+    if host.registration.kubeconfig == MISSING or any(item.kind == "log" for item in cause.proofs):
+        return None
+    collected = timestamp(host.registration.collected_at)
+    bounds = ages.age_of(cluster, collected, host, "nodes")
+    if bounds is None or bounds[0] <= APART_SECONDS:
+        return None
+    return Missing(host.host, "kubelet", "error")
 
 
 def _is_name_known(host: Host) -> bool:
@@ -118,9 +134,8 @@ def _is_name_known(host: Host) -> bool:
     return identity.name is not None and not identity.clouded and not is_unread
 
 
-def _hit(cluster: Cluster, host: Host) -> Detection:
+def _hit(cluster: Cluster, host: Host, cause: Cause) -> Detection:
     name = host.identity.name or host.node or host.host
-    cause = _cause(cluster, host)
     started = f"the kubelet has been running since {host.kubelet_started:%Y-%m-%dT%H:%M:%SZ}"
     return Detection(
         one_line(f"the kubelet runs, and the API has no Node {name}: {cause.clause}", 700),

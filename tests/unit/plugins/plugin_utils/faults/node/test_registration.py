@@ -241,6 +241,28 @@ def test_a_kubelet_that_has_just_started_has_time(lone):
     assert judged(lone) == (["unknown"], [])
 
 
+def test_a_kubelet_that_may_be_of_another_cluster(lone):
+    lone.documents["w1"].update(cluster_key=None, node=None)
+    assert judged(lone) == (["unknown"], [])
+    lone.data("w1", "kubelet")["kubeconfig"] = {"error": "missing"}
+    assert judged(lone)[0] == ["present"]
+
+
+@pytest.mark.parametrize(
+    ("collected", "lines", "verdict"),
+    [
+        ("2027-01-15T07:59:30Z", (), "present"),
+        ("2027-01-15T07:58:30Z", (), "unknown"),
+        ("2027-01-15T07:58:30Z", (ABSENT,), "present"),
+        ("2027-01-15T07:58:30Z", (FORBIDDEN,), "present"),
+    ],
+)
+def test_a_node_that_may_be_removed_between_both_readings(lone, collected, lines, verdict):
+    lone.documents["w1"]["collected_at"] = collected
+    says(lone, *lines)
+    assert judged(lone)[0] == [verdict]
+
+
 def test_nodes_that_were_not_listed(lone):
     lone.api["collectors"]["nodes"] = {"status": "denied", "data": None}
     assert judged(lone) == (["unknown"], [])
