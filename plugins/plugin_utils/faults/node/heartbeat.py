@@ -42,7 +42,7 @@ def unheard(cluster: Cluster) -> Iterator[CheckResult]:
         return
     renamed = _renamed_hosts(cluster)
     hits, missing = registration.without_node(cluster, renamed)
-    missing += cluster.missing("nodes")
+    missing += (*cluster.missing("nodes"), *cluster.cut("nodes"))
     for view in _away(cluster):
         host = view.host
         if host is None or host.status != "ok" or host.host in renamed:

@@ -327,9 +327,13 @@ def _is_of_absent_node(error: Repeated) -> bool:
 
 def _unknown(host: Host) -> Cause:
     """Return that nothing that was read names the reason."""
-    clause = "what its log says of that was not read"
-    if host.registration.errors is not None:
+    clause, row = "what its log says of that was not read", host.registration.errors
+    if row is not None:
         clause = "its log of the last ten minutes does not name the reason"
+        if repeated_errors.gap(row):
+            clause = (
+                f"what was read of its log does not name the reason: {repeated_errors.gap(row)}"
+            )
     return Cause(
         clause,
         "read what it says from its start on (journalctl -u kubelet | grep -i -e regist -e"

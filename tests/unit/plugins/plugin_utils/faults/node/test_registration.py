@@ -68,13 +68,13 @@ def lone(world):
     return world
 
 
-def says(world, *lines):
+def says(world, *lines, **more):
     """Let the kubelet say these lines once in ten seconds."""
     entries = [
         {"count": 60, "minutes": 10, "first": NOW - 600, "last": NOW - 5, "pods": 0, "line": line}
         for line in lines
     ]
-    row = {"component": "kubelet", "source": "kubelet.service", "since": NOW - 600}
+    row = {"component": "kubelet", "source": "kubelet.service", "since": NOW - 600, **more}
     world.documents["w1"]["collectors"]["repeated_errors"] = {
         "status": "ok",
         "data": {"read_at": NOW, "components": [{**row, "lines": 600, "entries": entries}]},
@@ -208,6 +208,14 @@ def test_a_cause_that_is_not_known_is_not_guessed(lone, lines, words):
     assert words in cause(lone).summary
 
 
+@pytest.mark.parametrize("more", [{"cut": True}, {"error": "journalctl: timed out"}])
+def test_of_a_log_that_was_not_read_as_a_whole_nothing_is_claimed(lone, more):
+    says(lone, **more)
+    summary = cause(lone).summary
+    assert "log of the last ten minutes does not" not in summary
+    assert more.get("error", "not all of it was read") in summary
+
+
 @pytest.mark.parametrize(
     "kubelet",
     [
@@ -261,6 +269,11 @@ def test_a_node_that_may_be_removed_between_both_readings(lone, collected, lines
     lone.documents["w1"]["collected_at"] = collected
     says(lone, *lines)
     assert judged(lone)[0] == [verdict]
+
+
+def test_nodes_that_were_listed_in_part(lone):
+    lone.api["collectors"]["nodes"]["truncated"] = True
+    assert judged(lone) == (["unknown"], [])
 
 
 def test_nodes_that_were_not_listed(lone):
