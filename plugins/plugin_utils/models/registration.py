@@ -22,6 +22,7 @@ from ..parsers import no_proxy
 from .kubelet import config as kubelet_config
 
 MISSING = "missing"
+UNREADABLE = "[unreadable]"
 KEPT = 3  # lines of the log
 # What a kubelet says of its certificate request and of its registration, and what follows later.
 ASKS = re.compile(
@@ -40,7 +41,7 @@ class Registration:
 
     kubeconfig: why it could not be read, "" where it was; None for a kubelet without an API server
     unregistered: the text that tells it not to register
-    proxy: where it sends its requests, without credentials; "" for none
+    proxy: where it sends its requests, without credentials; "" for none that is known
     no_proxy: what it asks without the proxy
     read_at: when its log was read
     errors: the errors about its Node and its certificate; None where its log was not read
@@ -66,12 +67,19 @@ def extract(document: Mapping[str, Any]) -> Registration:
     return Registration(
         _kubeconfig(kubelet),
         _unregistered(kubelet),
-        one_line(proxy.get("HTTPS_PROXY") or "", 200),
+        _proxy(proxy.get("HTTPS_PROXY") or ""),
         one_line(proxy.get("NO_PROXY") or "", no_proxy.MAX_TEXT),
         log.read_at or 0.0,
         _errors(log),
         one_line(document.get("collected_at") or "", 40),
     )
+
+
+def _proxy(text: str) -> str:
+    """Return a proxy; "" for an unreadable one, which Go may not use either."""
+    if text == UNREADABLE:
+        return ""
+    return one_line(text, 200)
 
 
 def _kubeconfig(kubelet: Kubelet) -> str | None:

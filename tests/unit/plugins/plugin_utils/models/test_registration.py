@@ -54,6 +54,7 @@ def test_a_kubelet_that_is_not_to_register(argv, text, kept):
     [
         ({"pid": 1}, ("", "")),
         ({"pid": 1, "proxy": {}}, ("", "")),
+        ({"pid": 1, "proxy": {"HTTPS_PROXY": "[unreadable]"}}, ("", "")),
         (
             {"pid": 1, "proxy": {"HTTPS_PROXY": "http://p:1", "NO_PROXY": "a,b"}},
             ("http://p:1", "a,b"),
