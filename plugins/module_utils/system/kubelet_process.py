@@ -4,6 +4,7 @@
 """The kubelet of this node: its process, its unit and the files of its configuration."""
 
 import os
+import re
 
 from ..shared.units import KUBELET as UNIT
 from ..shared.units import KUBELET_OF_DISTRIBUTIONS as OTHERS
@@ -11,8 +12,13 @@ from . import files, procfs, systemd
 from .command import CommandError
 
 MAX_DROPINS = 64
-PROXIES, MAX_PROXY = ("HTTPS_PROXY", "NO_PROXY"), 2000
+PROXIES, MAX_PROXY = ("HTTPS_PROXY", "NO_PROXY"), 65536
 SCHEMES = ("http", "https", "socks5")
+ADDRESS = re.compile(
+    r"(?:\[[0-9A-Fa-f:.]{1,60}\]|[A-Za-z0-9._-]{1,253})(?::[0-9]{1,5})?(?=[/?#]|\Z)"
+)
+QUERY = re.compile(r"[?#]")
+UNREADABLE = "[unreadable]"
 DELETED = " (deleted)"  # what the kernel writes behind the path of a program that was removed
 
 
@@ -124,11 +130,15 @@ def proxies(variables):
 
 def _without_credentials(url):
     # A password may have any character that is not escaped: all before the last @ goes.
-    address = url.rpartition("@")[2].rpartition("://")[2].partition("/")[0]
+    # What is then no address may be a part of one, as may be what follows an @ in a query.
+    before, _at, rest = url.rpartition("@")
+    address = ADDRESS.match(rest.rpartition("://")[2])
+    if address is None or QUERY.search(before):
+        return UNREADABLE
     scheme = url.partition("://")[0].lower()
     if scheme in SCHEMES:
-        return f"{scheme}://{address}"
-    return address
+        return f"{scheme}://{address.group(0)}"
+    return address.group(0)
 
 
 def _unit_of(process, units):

@@ -18,9 +18,11 @@ from ..evidence import contract
 from ..evidence.answers.node.kubelet import Kubelet
 from ..evidence.answers.node.repeated_errors import ComponentErrors, RepeatedErrors
 from ..evidence.document import one_line
+from ..parsers import no_proxy
 from .kubelet import config as kubelet_config
 
 MISSING = "missing"
+UNREADABLE = "[unreadable]"
 KEPT = 3  # lines of the log
 # What a kubelet says of its certificate request and of its registration, and what follows later.
 ASKS = re.compile(
@@ -39,10 +41,11 @@ class Registration:
 
     kubeconfig: why it could not be read, "" where it was; None for a kubelet without an API server
     unregistered: the text that tells it not to register
-    proxy: where it sends its requests, without credentials; "" for none
+    proxy: where it sends its requests, without credentials; "" for none that is known
     no_proxy: what it asks without the proxy
     read_at: when its log was read
     errors: the errors about its Node and its certificate; None where its log was not read
+    collected_at: when its host was read, by that host's clock
     """
 
     kubeconfig: str | None = None
@@ -51,6 +54,7 @@ class Registration:
     no_proxy: str = ""
     read_at: float = 0.0
     errors: ComponentErrors | None = None
+    collected_at: str = ""
 
 
 def extract(document: Mapping[str, Any]) -> Registration:
@@ -63,11 +67,19 @@ def extract(document: Mapping[str, Any]) -> Registration:
     return Registration(
         _kubeconfig(kubelet),
         _unregistered(kubelet),
-        one_line(proxy.get("HTTPS_PROXY") or "", 200),
-        one_line(proxy.get("NO_PROXY") or "", 2000),
+        _proxy(proxy.get("HTTPS_PROXY") or ""),
+        one_line(proxy.get("NO_PROXY") or "", no_proxy.MAX_TEXT),
         log.read_at or 0.0,
         _errors(log),
+        one_line(document.get("collected_at") or "", 40),
     )
+
+
+def _proxy(text: str) -> str:
+    """Return a proxy; "" for an unreadable one, which Go may not use either."""
+    if text == UNREADABLE:
+        return ""
+    return one_line(text, 200)
 
 
 def _kubeconfig(kubelet: Kubelet) -> str | None:

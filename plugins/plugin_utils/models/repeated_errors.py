@@ -50,6 +50,10 @@ WINDOW, SETTLE, ENOUGH_SECONDS = 600, 120, 480
 OBJECTS = 3  # workloads or images of which the same error is the machine's, and not theirs
 MACHINE = frozenset(("machine", "disk", "resources", "cgroup", "kernel", "runtime"))
 NETWORK = frozenset(("name", "proxy", "refused", "unreachable", "timeout", "certificate"))
+# What only an API server answers, so that requests reach it.
+_ANSWERS = frozenset(("unauthorized", "forbidden", "denied", "webhook"))
+# What an API server calls a Node that is not there; a kubelet's own cache says node, not nodes.
+_ABSENT_NODE = re.compile(r'\bnodes \\*"[^"]*" not found')
 # What passes by itself, or is an answer about one object.
 PASSING = frozenset(("conflict", "invalid", "denied", "slow", "busy"))
 
@@ -187,11 +191,13 @@ class NodeError:
     """What a kubelet repeats of its own Node.
 
     clause, advice: of the answer that it got; empty where that is not known
+    kind: of the answer
     """
 
     message: str
     clause: str = ""
     advice: str = ""
+    kind: str = ""
 
 
 def of_node(document: Mapping[str, Any]) -> NodeError | None:
@@ -204,7 +210,15 @@ def of_node(document: Mapping[str, Any]) -> NodeError | None:
         return None
     if error.answer is None:
         return NodeError(error.message)
-    return NodeError(error.message, one_line(error.answer.clause, 300), error.answer.advice)
+    clause = one_line(error.answer.clause, 300)
+    return NodeError(error.message, clause, error.answer.advice, error.answer.kind)
+
+
+def is_answered(error: Repeated) -> bool:
+    """Tell whether an error is what an API server answered to a kubelet."""
+    if error.answer is None:
+        return False
+    return error.answer.kind in _ANSWERS or bool(_ABSENT_NODE.search(error.entry.line))
 
 
 def _is_of_node(entry: RepeatedError, read_at: float) -> bool:

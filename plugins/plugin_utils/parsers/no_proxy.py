@@ -12,17 +12,26 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterator
 
-MAX_ENTRIES = 500
+# A cluster's hosts may be in it with their names and addresses.
+MAX_TEXT, MAX_ENTRIES = 65536, 20000
+HTTPS_PORT = "443"
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 def bypasses(server: str, no_proxy: str) -> bool:
     """Tell whether requests to a server (HOST:PORT) do not go to the proxy. Never raises."""
     host, port = split(server)
+    if not port and server.strip().lower().startswith("https://"):
+        port = HTTPS_PORT
     address = _address(host)
     if host == "localhost" or (address is not None and address.is_loopback):
         return True
     return any(_matches(entry, host, port, address) for entry in _entries(no_proxy))
+
+
+def is_cut(no_proxy: str) -> bool:
+    """Tell whether not all of a list is there, so that it may have a server without its entry."""
+    return no_proxy.endswith("\u2026") or no_proxy.count(",") >= MAX_ENTRIES
 
 
 def split(server: str) -> tuple[str, str]:

@@ -29,7 +29,8 @@ def unissued(api):
     """Return [{name, node, user, created, state}]: the newest of each node, the newest first.
 
     state: waiting, denied, failed or approved, which then is not signed. The result is None where
-    they are denied, and where there are too many to tell of a node that it has none.
+    they are denied or of an unexpected shape, and where there are too many to tell of a node that
+    it has none.
     """
     for path in PATHS:
         try:
@@ -38,11 +39,22 @@ def unissued(api):
             if error.status == "absent":
                 continue
             return None
+        if not all(map(_is_sound, items)):
+            return None
         rows = _newest(items)
         if len(items) > MAX_READ or len(rows) > MAX_KEPT:
             return None
         return rows
     return None
+
+
+def _is_sound(item):
+    """Tell whether the parts of a request that are read have the types of the API."""
+    parts = [item.get(name) or {} for name in ("metadata", "spec", "status")]
+    if not all(isinstance(part, dict) for part in parts):
+        return False
+    conditions = dicts(parts[-1].get("conditions"))
+    return all(isinstance(row.get("type"), (str, type(None))) for row in conditions)
 
 
 def _newest(items):

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from ...evidence.answers.cluster.nodes import Condition
 from ...evidence.document import one_line
-from ...models import ages
+from ...models import ages, repeated_errors
 from ...models.api_node import NodeView, views
 from ...models.cluster import Cluster, Host
 from ...models.result import EvidenceRef, Missing
@@ -30,7 +30,7 @@ ELSEWHERE = ("pleg", "runtime", "network plugin", "networkplugin", "cni")
     severity="critical",
     applies="Nodes that the API lists, and kubelets that are to have one",
     needs=("system", "kubelet", "api_way", "repeated_errors"),
-    cluster_needs=("nodes", "endpoints"),
+    cluster_needs=("nodes",),
     current_only=True,
     explained_by=causes("KM115", "KM507", "KM518", "KM526") | causes("KM529", component="kubelet"),
     same_node=True,
@@ -42,7 +42,7 @@ def unheard(cluster: Cluster) -> Iterator[CheckResult]:
         return
     renamed = _renamed_hosts(cluster)
     hits, missing = registration.without_node(cluster, renamed)
-    missing += cluster.missing("nodes")
+    missing += (*cluster.missing("nodes"), *cluster.cut("nodes"))
     for view in _away(cluster):
         host = view.host
         if host is None or host.status != "ok" or host.host in renamed:
@@ -127,9 +127,8 @@ def _reason(cluster: Cluster, host: Host) -> tuple[str, str]:
     frozen = heartbeat_cause.frozen(cluster)
     if frozen is not None:
         return frozen
-    is_reached = host.api_way is not None and not host.api_way.failed
-    cause = registration.proxied(cluster, host)
-    if is_reached and cause is not None:
+    cause = _proxied(host)
+    if cause is not None:
         return cause.clause, cause.advice
     if host.api_way and host.api_way.failed in heartbeat_cause.LOST:
         return heartbeat_cause.LOST[host.api_way.failed]
@@ -138,6 +137,16 @@ def _reason(cluster: Cluster, host: Host) -> tuple[str, str]:
     if host.statuses.get("api_way") == "timeout":
         return heartbeat_cause.SLOW
     return "whether it reaches the API was not looked at", heartbeat_cause.REACHED[1]
+
+
+def _proxied(host: Host) -> registration.Cause | None:
+    """Return that requests go to a proxy, unless the kubelet tells of something else."""
+    error = host.node_error
+    if host.api_way is None or host.api_way.failed:
+        return None
+    if error is not None and error.kind not in repeated_errors.NETWORK:
+        return None
+    return registration.proxied(host)
 
 
 def _said(host: Host) -> tuple[str, str]:

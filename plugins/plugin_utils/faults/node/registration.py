@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ...evidence.answers.cluster.endpoints import Endpoints
 from ...evidence.answers.cluster.nodes import CertificateRequest, Nodes
 from ...evidence.answers.node.repeated_errors import ComponentErrors
 from ...evidence.document import one_line, shell_name
 from ...models import ages, node_identity, repeated_errors
-from ...models.api_node import and_others, views
+from ...models.api_node import views
 from ...models.cluster import Cluster, Host
+from ...models.moments import timestamp
 from ...models.registration import ASKS, MISSING, REGISTERS
 from ...models.repeated_errors import Repeated
 from ...models.result import EvidenceRef, Missing
@@ -22,6 +22,7 @@ from ...parsers import component_log, no_proxy
 from ..base import Detection
 from . import heartbeat_cause
 
+APART_SECONDS = 60.0  # between the readings of a host and of the Nodes: one may go meanwhile
 PASSES = ("conflict", "busy")
 RESTART = "systemctl restart the kubelet's unit"
 JOIN = (
@@ -74,9 +75,10 @@ def without_node(
     for host in _lone(cluster):
         if host.host in renamed:
             continue
-        lack = _lack(cluster, host)
+        cause = _cause(cluster, host)
+        lack = _lack(cluster, host) or _lack_of_time(cluster, host, cause)
         if lack is None:
-            hits.append(_hit(cluster, host))
+            hits.append(_hit(cluster, host, cause))
         else:
             missing.append(lack)
     return hits, missing
@@ -107,7 +109,20 @@ def _lack(cluster: Cluster, host: Host) -> Missing | None:
         return Missing(host.host, "kubelet", "error")
     if not _is_name_known(host):
         return Missing(host.host, "kubelet", "denied")
+    if host.key is None and host.registration.kubeconfig != MISSING:
+        return Missing(host.host, "kubelet", "error")  # it may be of another cluster
     return None
+
+
+def _lack_of_time(cluster: Cluster, host: Host, cause: Cause) -> Missing | None:
+    """Return that a Node may have been deleted after its host was read, or None."""
+    if host.registration.kubeconfig == MISSING or any(item.kind == "log" for item in cause.proofs):
+        return None
+    collected = timestamp(host.registration.collected_at)
+    bounds = ages.age_of(cluster, collected, host, "nodes")
+    if bounds is None or bounds[0] <= APART_SECONDS:
+        return None
+    return Missing(host.host, "kubelet", "error")
 
 
 def _is_name_known(host: Host) -> bool:
@@ -119,9 +134,8 @@ def _is_name_known(host: Host) -> bool:
     return identity.name is not None and not identity.clouded and not is_unread
 
 
-def _hit(cluster: Cluster, host: Host) -> Detection:
+def _hit(cluster: Cluster, host: Host, cause: Cause) -> Detection:
     name = host.identity.name or host.node or host.host
-    cause = _cause(cluster, host)
     started = f"the kubelet has been running since {host.kubelet_started:%Y-%m-%dT%H:%M:%SZ}"
     return Detection(
         one_line(f"the kubelet runs, and the API has no Node {name}: {cause.clause}", 700),
@@ -143,7 +157,7 @@ def _cause(cluster: Cluster, host: Host) -> Cause:
         _frozen,
         _told_not_to,
         _refused,
-        proxied,
+        _proxied,
         _unanswered,
         _waiting,
         _unreached,
@@ -214,37 +228,39 @@ def _line(host: Host, row: ComponentErrors, error: Repeated) -> EvidenceRef:
     return EvidenceRef("log", host.host, object=one_line(row.source, 300), text=text)
 
 
-def proxied(cluster: Cluster, host: Host) -> Cause | None:
-    """Return that requests to the API server go to a proxy, as far as its address is known."""
-    registration = host.registration
-    servers = _servers(cluster, host)
-    through = [name for name in servers if not no_proxy.bypasses(name, registration.no_proxy)]
-    if not registration.proxy or not through:
+def _proxied(_cluster: Cluster, host: Host) -> Cause | None:
+    """Return that requests go to a proxy, unless an API server answers them."""
+    row = host.registration.errors
+    if row is not None and any(map(repeated_errors.is_answered, _errors(host, row))):
         return None
-    hosts = and_others([no_proxy.split(name)[0] for name in through])
+    return proxied(host)
+
+
+def proxied(host: Host) -> Cause | None:
+    """Return that requests to the API server go to a proxy, as far as its address is known."""
+    registration, server = host.registration, _server(host)
+    if not registration.proxy or not server or no_proxy.is_cut(registration.no_proxy):
+        return None
+    if no_proxy.bypasses(server, registration.no_proxy):
+        return None
+    name = no_proxy.split(server)[0]
+    proof = f"HTTPS_PROXY={registration.proxy} NO_PROXY={registration.no_proxy}"
     return Cause(
         f"it sends its requests to the API server to the proxy {registration.proxy} (HTTPS_PROXY),"
-        f" as NO_PROXY does not have {hosts}",
-        f"add {hosts} to NO_PROXY in the environment of the kubelet's unit, and the"
+        f" as NO_PROXY does not have {name}",
+        f"add {name} to NO_PROXY in the environment of the kubelet's unit, and the"
         f" networks of nodes, pods and services; then systemctl daemon-reload, and {RESTART}."
         " Where the proxy is meant, see its log for what it answers",
-        (
-            EvidenceRef(
-                "process",
-                host.host,
-                object="kubelet",
-                text=f"HTTPS_PROXY={registration.proxy} NO_PROXY={registration.no_proxy}",
-            ),
-        ),
+        (EvidenceRef("process", host.host, object="kubelet", text=one_line(proof, 600)),),
     )
 
 
-def _servers(cluster: Cluster, host: Host) -> list[str]:
-    """Return the server of a kubelet's kubeconfig, or else the API servers of its cluster."""
-    way, servers = host.api_way, cluster.typed(Endpoints).addresses
-    if way is not None and way.server and host.registration.kubeconfig != MISSING:
-        servers = (way.server,)
-    return [one_line(server, 200) for server in servers]
+def _server(host: Host) -> str:
+    """Return the server of a kubelet's kubeconfig, or "" where it is not known."""
+    way = host.api_way
+    if way is None or host.registration.kubeconfig == MISSING:
+        return ""
+    return one_line(way.server or "", 200)
 
 
 def _waiting(cluster: Cluster, host: Host) -> Cause | None:
@@ -311,9 +327,13 @@ def _is_of_absent_node(error: Repeated) -> bool:
 
 def _unknown(host: Host) -> Cause:
     """Return that nothing that was read names the reason."""
-    clause = "what its log says of that was not read"
-    if host.registration.errors is not None:
+    clause, row = "what its log says of that was not read", host.registration.errors
+    if row is not None:
         clause = "its log of the last ten minutes does not name the reason"
+        if repeated_errors.gap(row):
+            clause = (
+                f"what was read of its log does not name the reason: {repeated_errors.gap(row)}"
+            )
     return Cause(
         clause,
         "read what it says from its start on (journalctl -u kubelet | grep -i -e regist -e"

@@ -295,6 +295,8 @@ def taken_out(cluster: Cluster) -> Iterator[CheckResult]:
     hits: list[Detection] = []
     for view in nodes:
         hits += (*_cordon(cluster, view), *_fences(cluster, view), *_unset(cluster, view))
+    if any(_lacks_age(cluster, view) for view in nodes):
+        missing.append(cluster.missing_answer("nodes", "error"))
     yield CheckResult(tuple(hits), tuple(missing))
 
 
@@ -368,11 +370,22 @@ def _unset(cluster: Cluster, view: NodeView) -> Iterator[Detection]:
     age = ages.age(cluster, view.created, "nodes")
     if age is None or age < STARTUP_SECONDS:
         return
+    for taint, owner in _of_cloud(view):
+        yield _uninitialised(cluster, view, taint, owner)
+
+
+def _lacks_age(cluster: Cluster, view: NodeView) -> bool:
+    """Tell whether a Node has such a taint, and how old it is is not known."""
+    return ages.age(cluster, view.created, "nodes") is None and any(_of_cloud(view))
+
+
+def _of_cloud(view: NodeView) -> Iterator[tuple[NodeTaint, Owner]]:
+    """Yield the taints that a cloud takes away from a new node, each with its owner."""
     for taint in view.taints:
         explained = taints.explained(taint)
         # That of an agent comes back with each restart of the agent.
         if explained is not None and explained.owner.startup and explained.owner.kind == "cloud":
-            yield _uninitialised(cluster, view, taint, explained.owner)
+            yield taint, explained.owner
 
 
 def _uninitialised(cluster: Cluster, view: NodeView, taint: NodeTaint, owner: Owner) -> Detection:

@@ -97,6 +97,21 @@ def test_drop_ins_are_in_the_order_in_which_they_are_read(tmp_path: Path) -> Non
         (["HTTPS_PROXY=me:secret@proxy:3128"], {"HTTPS_PROXY": "proxy:3128"}),
         (["HTTPS_PROXY=http://me:se://c@re/t@proxy:1"], {"HTTPS_PROXY": "http://proxy:1"}),
         (["HTTPS_PROXY=secret://me@proxy:1"], {"HTTPS_PROXY": "proxy:1"}),
+        (["HTTPS_PROXY=http://proxy:3128?token=secret"], {"HTTPS_PROXY": "http://proxy:3128"}),
+        (["HTTPS_PROXY=http://proxy#secret"], {"HTTPS_PROXY": "http://proxy"}),
+        (["HTTPS_PROXY=http://[fd00::9]:3128/x"], {"HTTPS_PROXY": "http://[fd00::9]:3128"}),
+        *(
+            (["HTTPS_PROXY=" + value], {"HTTPS_PROXY": "[unreadable]"})
+            for value in (
+                "http:u:secret",
+                "http://user:secret",
+                "http://user:123secret",
+                "http://user:1234567",
+                "http://proxy:3128?token=a@secret",
+                "http://me:pass@",
+                "http://pass word",
+            )
+        ),
         (["NO_PROXY", ""], {}),
     ],
 )
@@ -104,6 +119,11 @@ def test_of_the_environment_the_proxy_without_its_credentials(
     variables: "list[str]", kept: "dict[str, str]"
 ) -> None:
     assert kubelet_process.proxies(variables) == kept
+
+
+def test_a_list_of_a_large_cluster_is_kept() -> None:
+    entries = "node.example.com," * 3000
+    assert kubelet_process.proxies(["NO_PROXY=" + entries]) == {"NO_PROXY": entries}
 
 
 def test_a_list_without_a_proxy_is_cut() -> None:

@@ -54,6 +54,7 @@ def test_a_kubelet_that_is_not_to_register(argv, text, kept):
     [
         ({"pid": 1}, ("", "")),
         ({"pid": 1, "proxy": {}}, ("", "")),
+        ({"pid": 1, "proxy": {"HTTPS_PROXY": "[unreadable]"}}, ("", "")),
         (
             {"pid": 1, "proxy": {"HTTPS_PROXY": "http://p:1", "NO_PROXY": "a,b"}},
             ("http://p:1", "a,b"),
@@ -81,3 +82,8 @@ def test_of_its_log_a_few_lines_about_its_node():
     assert found.read_at == 5.0
     assert [entry.line for entry in found.errors.entries] == [*lines[:3], lines[-2]]
     assert read(components=rows[:1]).errors is None
+
+
+def test_when_its_host_was_read():
+    document = {"host": "w1", "collected_at": "2027-01-15T08:00:00Z", "collectors": {}}
+    assert registration.extract(document).collected_at == "2027-01-15T08:00:00Z"

@@ -17,6 +17,9 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers impor
         ("https://10.0.0.9:6443", "10.0.0.9", True),
         ("https://10.0.0.9:6443", "10.0.0.9:6443", True),
         ("https://10.0.0.9:6443", "10.0.0.9:443", False),
+        ("https://api.example.com", "api.example.com:443", True),
+        ("https://api.example.com", "api.example.com:6443", False),
+        ("api.example.com", "api.example.com:443", False),
         ("10.0.0.9:6443", "192.0.2.0/24, 10.0.0.0/8", True),
         ("10.0.0.9:6443", "10.0.0.0/33,10.0.0", False),
         ("10.0.0.9:6443", "*", True),
@@ -50,3 +53,11 @@ def test_what_goes_around_the_proxy(server, entries, bypassed):
 )
 def test_host_and_port(server, parts):
     assert no_proxy.split(server) == parts
+
+
+@pytest.mark.parametrize(
+    ("entries", "is_cut"),
+    [("", False), ("a,b", False), ("a,b\u2026", True), ("a," * no_proxy.MAX_ENTRIES, True)],
+)
+def test_a_list_that_was_cut(entries, is_cut):
+    assert no_proxy.is_cut(entries) is is_cut

@@ -133,3 +133,16 @@ def test_an_older_release_and_missing_rights():
     assert certificate_requests.unissued(Older(item()))[0]["node"] == "w1"
     assert certificate_requests.unissued(ItemClient(ApiError("denied", "no", 403))) is None
     assert certificate_requests.unissued(ItemClient(ApiError("absent", "no", 404))) is None
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        {"metadata": [1]},
+        {"spec": "x"},
+        {"status": [1]},
+        {"status": {"conditions": [{"type": ["Denied"]}]}},
+    ],
+)
+def test_requests_of_an_unexpected_shape_are_not_known(hostile):
+    assert certificate_requests.unissued(ItemClient(item(), {**item(), **hostile})) is None

@@ -13,6 +13,17 @@ LONG_AGO = 1799990000.0  # hours before the API was asked, 2027-01-15T08:00:00Z
 SERVER = "https://10.0.0.9:6443"
 
 
+def repeats(world, error):
+    """Let the kubelet of the worker repeat this error about its Node."""
+    line = f'E1126 18:00:00.000001 1 x.go:1] "Error updating node status, will retry" err="{error}"'
+    entry = {"count": 60, "minutes": 10, "first": 1.8e9 - 590, "last": 1.8e9 - 5, "line": line}
+    rows = [{"component": "kubelet", "entries": [entry]}]
+    world.documents["w1"]["collectors"]["repeated_errors"] = {
+        "status": "ok",
+        "data": {"read_at": 1.8e9, "components": rows},
+    }
+
+
 def judged(world, way=None, started=LONG_AGO, ready="Unknown", **condition):
     silent(world, "w1", ready)
     node(world, "w1")["conditions"][0].update(condition)
@@ -50,16 +61,8 @@ def test_each_part_of_the_way(world, failed, error, words):
 
 @pytest.mark.parametrize(("failed", "is_quoted"), [(None, True), ("connection", False)])
 def test_what_a_kubelet_that_reaches_the_api_repeats_of_its_node(world, failed, is_quoted):
-    line = (
-        'E1126 18:00:00.000001 1 x.go:1] "Error updating node status, will retry" err="failed to'
-        ' patch status for node \\"w1\\": Node \\"w1\\" is invalid: the cause"'
-    )
-    entry = {"count": 60, "minutes": 10, "first": 1.8e9 - 590, "last": 1.8e9 - 5, "line": line}
-    rows = [{"component": "kubelet", "entries": [entry]}]
-    world.documents["w1"]["collectors"]["repeated_errors"] = {
-        "status": "ok",
-        "data": {"read_at": 1.8e9, "components": rows},
-    }
+    error = 'failed to patch status for node \\"w1\\": Node \\"w1\\" is invalid: the cause'
+    repeats(world, error)
     way = {"server": SERVER, "address": None, "failed": failed, "error": None}
     _verdicts, (found,) = judged(world, way)
     assert ("is invalid: the cause" in found.summary) is is_quoted
@@ -163,5 +166,21 @@ def test_a_proxy_between_a_kubelet_and_a_server_that_answers(world, no_proxy, fa
     judged(world, {"server": SERVER, "address": None, "failed": failed, "error": None})
     proxy = {"HTTPS_PROXY": "http://192.0.2.20:3128", "NO_PROXY": no_proxy}
     world.data("w1", "kubelet")["process"]["proxy"] = proxy
+    (found,) = world.judge(faults={"KM525"}).findings
+    assert words in found.summary
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        ("error getting node: Unauthorized", "401 Unauthorized"),
+        ("Get: dial tcp 10.0.0.9:6443: i/o timeout", "http://192.0.2.20:3128"),
+    ],
+)
+def test_an_answer_of_the_api_server_comes_before_the_proxy(world, error, words):
+    judged(world, {"server": SERVER, "address": None, "failed": None, "error": None})
+    proxy = {"HTTPS_PROXY": "http://192.0.2.20:3128", "NO_PROXY": "localhost"}
+    world.data("w1", "kubelet")["process"]["proxy"] = proxy
+    repeats(world, error)
     (found,) = world.judge(faults={"KM525"}).findings
     assert words in found.summary

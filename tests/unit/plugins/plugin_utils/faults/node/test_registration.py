@@ -44,6 +44,10 @@ ABSENT = (
     'E1126 10:00:00.000000    7 kubelet_node_status.go:549] "Error updating node status, will'
     ' retry" err="error getting node \\"w1\\": nodes \\"w1\\" not found"'
 )
+CACHED = (
+    'E1126 10:00:00.000000    7 kubelet_node_status.go:549] "Error getting the current node from'
+    ' lister" err="node \\"w1\\" not found"'
+)
 SERVER = "https://10.0.0.9:6443"
 
 
@@ -64,13 +68,13 @@ def lone(world):
     return world
 
 
-def says(world, *lines):
+def says(world, *lines, **more):
     """Let the kubelet say these lines once in ten seconds."""
     entries = [
         {"count": 60, "minutes": 10, "first": NOW - 600, "last": NOW - 5, "pods": 0, "line": line}
         for line in lines
     ]
-    row = {"component": "kubelet", "source": "kubelet.service", "since": NOW - 600}
+    row = {"component": "kubelet", "source": "kubelet.service", "since": NOW - 600, **more}
     world.documents["w1"]["collectors"]["repeated_errors"] = {
         "status": "ok",
         "data": {"read_at": NOW, "components": [{**row, "lines": 600, "entries": entries}]},
@@ -122,16 +126,59 @@ def test_what_the_api_server_answers_comes_before_the_proxy_and_the_network_afte
     assert "may not create nodes" in cause(lone).summary
 
 
-@pytest.mark.parametrize("server", [SERVER, None])
-def test_a_proxy_that_the_api_server_is_asked_through(lone, server):
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ([ABSENT], "deleted while the kubelet ran"),
+        ([DIALLED, ABSENT], "10.0.0.9:6443"),
+        ([CACHED], "192.0.2.20:3128"),  # of the kubelet's own cache
+    ],
+)
+def test_an_answer_of_the_api_server_proves_the_way_through_the_proxy(lone, lines, words):
     process = lone.data("w1", "kubelet")["process"]
     process["proxy"] = {"HTTPS_PROXY": "http://192.0.2.20:3128", "NO_PROXY": "localhost"}
-    lone.data("w1", "api_way")["server"] = server
+    says(lone, *lines)
+    summary = cause(lone).summary
+    assert words in summary
+    assert ("192.0.2.20" in summary) is (lines == [CACHED])
+
+
+def test_a_proxy_that_the_api_server_is_asked_through(lone):
+    process = lone.data("w1", "kubelet")["process"]
+    process["proxy"] = {"HTTPS_PROXY": "http://192.0.2.20:3128", "NO_PROXY": "localhost"}
     found = cause(lone)
     assert "http://192.0.2.20:3128" in found.summary
-    assert ("10.0.0.9" if server else "10.0.0.1") in found.remedy
+    assert "10.0.0.9" in found.remedy
     process["proxy"]["NO_PROXY"] = "10.0.0.0/24"
     assert "proxy" not in cause(lone).summary
+
+
+def test_a_proxy_is_not_judged_by_another_server(lone):
+    process = lone.data("w1", "kubelet")["process"]
+    process["proxy"] = {"HTTPS_PROXY": "http://192.0.2.20:3128", "NO_PROXY": "localhost"}
+    lone.data("w1", "api_way")["server"] = None
+    assert "192.0.2.20" not in cause(lone).summary
+    lone.data("w1", "api_way")["server"] = SERVER
+    lone.data("w1", "kubelet")["kubeconfig"] = {"error": "missing"}
+    assert "192.0.2.20" not in cause(lone).summary
+
+
+@pytest.mark.parametrize(
+    ("entries", "is_judged"),
+    [
+        ("node.example.com," * 3000 + "10.0.0.9", False),  # which has it
+        ("node.example.com," * 3000 + "local", True),
+        ("node.example.com," * 9000, False),
+        ("a," * 25000, False),
+        ("a,b\u2026", False),  # as the collector cut it
+    ],
+)
+def test_a_list_without_the_proxy_is_read_as_a_whole_or_not_at_all(lone, entries, is_judged):
+    process = lone.data("w1", "kubelet")["process"]
+    process["proxy"] = {"HTTPS_PROXY": "http://192.0.2.20:3128", "NO_PROXY": entries}
+    found = cause(lone)
+    assert ("192.0.2.20" in found.summary) is is_judged
+    assert all(len(proof.text) <= 600 for proof in found.evidence)
 
 
 @pytest.mark.parametrize(
@@ -159,6 +206,14 @@ def test_a_cause_that_is_not_known_is_not_guessed(lone, lines, words):
     if lines is not None:
         says(lone, *lines)
     assert words in cause(lone).summary
+
+
+@pytest.mark.parametrize("more", [{"cut": True}, {"error": "journalctl: timed out"}])
+def test_of_a_log_that_was_not_read_as_a_whole_nothing_is_claimed(lone, more):
+    says(lone, **more)
+    summary = cause(lone).summary
+    assert "log of the last ten minutes does not" not in summary
+    assert more.get("error", "not all of it was read") in summary
 
 
 @pytest.mark.parametrize(
@@ -191,6 +246,33 @@ def test_a_name_that_a_cloud_gives_is_not_known(lone):
 
 def test_a_kubelet_that_has_just_started_has_time(lone):
     lone.data("w1", "kubelet")["process"]["started_at"] = JUST_NOW
+    assert judged(lone) == (["unknown"], [])
+
+
+def test_a_kubelet_that_may_be_of_another_cluster(lone):
+    lone.documents["w1"].update(cluster_key=None, node=None)
+    assert judged(lone) == (["unknown"], [])
+    lone.data("w1", "kubelet")["kubeconfig"] = {"error": "missing"}
+    assert judged(lone)[0] == ["present"]
+
+
+@pytest.mark.parametrize(
+    ("collected", "lines", "verdict"),
+    [
+        ("2027-01-15T07:59:30Z", (), "present"),
+        ("2027-01-15T07:58:30Z", (), "unknown"),
+        ("2027-01-15T07:58:30Z", (ABSENT,), "present"),
+        ("2027-01-15T07:58:30Z", (FORBIDDEN,), "present"),
+    ],
+)
+def test_a_node_that_may_be_removed_between_both_readings(lone, collected, lines, verdict):
+    lone.documents["w1"]["collected_at"] = collected
+    says(lone, *lines)
+    assert judged(lone)[0] == [verdict]
+
+
+def test_nodes_that_were_listed_in_part(lone):
+    lone.api["collectors"]["nodes"]["truncated"] = True
     assert judged(lone) == (["unknown"], [])
 
 

@@ -291,7 +291,6 @@ CILIUM = {"key": "node.cilium.io/agent-not-ready", "effect": "NoSchedule"}
         (UNINITIALISED, "2027-01-15T07:40:00Z", "cloud controller manager"),
         (CLUSTER_API, "2027-01-15T07:40:00Z", "Cluster API"),
         (UNINITIALISED, "2027-01-15T07:55:00Z", None),  # it has just joined
-        (UNINITIALISED, None, None),
         (CILIUM, "2027-01-15T07:40:00Z", None),  # an agent that is started again
     ],
 )
@@ -306,6 +305,19 @@ def test_a_cloud_that_does_not_initialise_a_node(world, taint, created, remedy):
         assert created in item.summary
     told = [proof.text for item in found for proof in item.evidence if proof.kind == "process"]
     assert told == ["--cloud-provider=external"] * (bool(remedy) and taint is UNINITIALISED)
+
+
+@pytest.mark.parametrize(
+    ("taint", "verdict"),
+    [(UNINITIALISED, "unknown"), (CLUSTER_API, "unknown"), (CILIUM, "clear")],
+)
+def test_a_node_whose_age_is_not_known(world, taint, verdict):
+    node(world, "w1").update(taints=[dict(taint)], created=None)
+    assert judged(world, "KM514") == ({"KM514": verdict}, [])
+    node(world, "w1").update(created="2027-01-15T07:40:00Z")
+    clock = {"asked_at": 1.8e9, "date": "Fri, 15 Jan 2027 09:00:00 GMT", "read_at": 1.8e9 + 1}
+    world.data("api", "nodes")["clock"] = clock
+    assert judged(world, "KM514") == ({"KM514": verdict}, [])
 
 
 @pytest.mark.parametrize(
