@@ -330,10 +330,9 @@ def _unknown(host: Host) -> Cause:
     clause, row = "what its log says of that was not read", host.registration.errors
     if row is not None:
         clause = "its log of the last ten minutes does not name the reason"
-        if repeated_errors.gap(row):
-            clause = (
-                f"what was read of its log does not name the reason: {repeated_errors.gap(row)}"
-            )
+        gap = repeated_errors.gap(row, host.registration.read_at)
+        if gap:
+            clause = f"what was read of its log does not name the reason: {gap}"
     return Cause(
         clause,
         "read what it says from its start on (journalctl -u kubelet | grep -i -e regist -e"
