@@ -110,6 +110,16 @@ def test_a_server_that_is_slow_or_down_refuses_nothing(error):
     assert waiting_start.find([STARTING, logged(text, "error")]) is None
 
 
+@pytest.mark.parametrize(
+    "progress",
+    ["Running kubelet --address=0.0.0.0", "Running containerd -c /c.toml", "Connecting to proxy"],
+)
+def test_a_start_that_went_on_is_refused_no_more(progress):
+    refused = logged(WAITING + PASSWORD)
+    assert waiting_start.find([STARTING, refused, logged(progress)]) is None
+    assert waiting_start.find([STARTING, logged(progress), refused]) is not None
+
+
 def test_hostile_lines_do_not_make_it_raise():
     for text in ('"' * 5000, "\\" * 5001, WAITING * 500, WAITING + "[" * 5000):
         assert waiting_start.find([STARTING, logged(text)]) is None
