@@ -43,7 +43,8 @@ _TEXTS = tuple(
         # runc's library in kubelets up to 1.22
         (r"\bmountpoint for \S{1,40} not found", "cgroup"),
         (
-            r"\bx509: |\bremote error: tls: |\btls: (?:failed to verify|private key does)",
+            r"\bx509: |\bremote error: tls: (?!internal error)"
+            r"|\btls: (?:failed to verify|private key does)",
             "credential",
         ),
         (r"\btls: (?:failed to find any PEM|failed to parse|bad certificate)", "credential"),

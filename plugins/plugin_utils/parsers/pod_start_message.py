@@ -329,9 +329,9 @@ _PULL = _table(
     (
         UNAUTHORIZED,
         WORKLOAD,
-        r"pull access denied|authentication required|no basic auth|unauthorized|\b401\b|"
-        r"403 Forbidden|status(?: code)?\b.{0,300}: 403\b|insufficient_scope|denied: |access to the"
-        r" resource is denied|invalid username/password|access forbidden",
+        r"pull access denied|authentication required|no basic auth|unauthorized|"
+        r"403 Forbidden|status(?: code)?\b.{0,300}: 40[13]\b|insufficient_scope|denied: |"
+        r"access to the resource is denied|invalid username/password|access forbidden",
         "the registry refuses them their image",
         "see imagePullSecrets of the workload and its service account, and the name of the image",
     ),
@@ -347,7 +347,7 @@ _PULL = _table(
         NOT_FOUND,
         WORKLOAD,
         r"manifest unknown|manifest for \S+ not found|\bnot found\b|repository does not exist|"
-        r"\b404\b",
+        r"404 Not Found|status(?: code)?\b.{0,300}: 404\b",
         "their image is not in the registry",
         "correct the image's name or tag in the workload's template, or push it",
     ),

@@ -29,6 +29,8 @@ _ASKED = re.compile(
     r" to cluster at |CA cert validation failed: |token CA hash does not match|Node"
     r" password rejected"
 )
+# pkg/daemons/agent, pkg/agent/containerd and pkg/agent/tunnel: an agent that has its configuration.
+_WENT_ON = re.compile(r"Running (?:kubelet|containerd)\b|Connecting to proxy\b")
 _REFUSED = "Node password rejected"
 _PASSWORD = (
     "where this machine was installed again, delete the password that the server keeps for its name"
@@ -65,7 +67,11 @@ def find(lines: Sequence[str]) -> Wait | None:
         return None
     for line in starts[-1].lines[: -READ - 1 : -1]:
         logged = _LOGRUS.match(line.text)
-        if logged is not None and _ASKED.search(logged.group(1)):
+        if logged is None:
+            continue
+        if _WENT_ON.match(logged.group(1)):
+            return None
+        if _ASKED.search(logged.group(1)):
             return _wait(line, re.sub(r"\\(.)", r"\1", logged.group(1)))
     return None
 

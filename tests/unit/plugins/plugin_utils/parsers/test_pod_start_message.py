@@ -363,3 +363,28 @@ def test_the_image_of_a_sandbox_is_no_image_of_a_container():
     assert message.is_pull("Failed", 'Failed to pull image "a"')
     assert not message.is_pull("FailedCreatePodSandBox", "failed to pull image: sandbox")
     assert not message.is_pull("FailedMount", "timed out")
+
+
+@pytest.mark.parametrize("image", ["app:2.404.1", "b:404", "c-401:1", "d:401"])
+@pytest.mark.parametrize(
+    "error",
+    [
+        "dial tcp 1.2.3.4:443: i/o timeout",
+        "net/http: request canceled while waiting for connection (Client.Timeout exceeded while"
+        " awaiting headers)",
+    ],
+)
+def test_a_number_of_an_image_is_no_answer_of_its_registry(image, error):
+    found = message.trouble("Failed", f'Failed to pull image "reg.example/{image}": {error}')
+    assert (found.kind, found.whose) == (message.TIMEOUT, message.NODE)
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        ("unexpected status from HEAD request to https://reg.example/v2/: 401", "UNAUTHORIZED"),
+        ("unexpected status code https://reg.example/v2/app: 404", "NOT_FOUND"),
+    ],
+)
+def test_a_bare_status_is_an_answer_of_a_registry(answer, kind):
+    assert message.trouble("Failed", PULLING + answer).kind == getattr(message, kind)

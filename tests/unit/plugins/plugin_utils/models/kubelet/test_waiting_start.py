@@ -92,6 +92,34 @@ def test_what_may_pass_or_is_not_known(lines):
     assert waiting_start.find(lines) is None
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        "context deadline exceeded (Client.Timeout exceeded while awaiting headers)",
+        "net/http: request canceled while waiting for connection (Client.Timeout exceeded while"
+        " awaiting headers)",
+        "remote error: tls: internal error",
+        "write tcp 127.0.0.1:1->127.0.0.1:6444: write: broken pipe",
+        "http: server gave HTTP response to HTTPS client",
+        "502 Bad Gateway",
+    ],
+)
+def test_a_server_that_is_slow_or_down_refuses_nothing(error):
+    text = rf"CA cert validation failed: Get \"https://127.0.0.1:6444/cacerts\": {error}"
+    assert waiting_start.find([STARTING, logged(WAITING + text)]) is None
+    assert waiting_start.find([STARTING, logged(text, "error")]) is None
+
+
+@pytest.mark.parametrize(
+    "progress",
+    ["Running kubelet --address=0.0.0.0", "Running containerd -c /c.toml", "Connecting to proxy"],
+)
+def test_a_start_that_went_on_is_refused_no_more(progress):
+    refused = logged(WAITING + PASSWORD)
+    assert waiting_start.find([STARTING, refused, logged(progress)]) is None
+    assert waiting_start.find([STARTING, logged(progress), refused]) is not None
+
+
 def test_hostile_lines_do_not_make_it_raise():
     for text in ('"' * 5000, "\\" * 5001, WAITING * 500, WAITING + "[" * 5000):
         assert waiting_start.find([STARTING, logged(text)]) is None
