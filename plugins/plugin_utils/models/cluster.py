@@ -31,6 +31,7 @@ from . import cpu_manager as pinning
 from . import pressure as model_pressure
 from .control_plane import ControlPlane
 from .cpu_manager import Pinning
+from .kubelet import status
 from .machine import Machine
 from .moments import moment
 from .node_identity import Identity
@@ -191,6 +192,7 @@ class Cluster:
         return self.typed(Server).git_version
 
 
+DAY_SECONDS = 86400
 MAX_ERROR = 300  # characters of what a collector said
 # image_gc_manager.go; up to 1.20 with the image between the words
 _REMOVES = re.compile(r"Removing image (?:\S{1,200} )?to free ")
@@ -244,9 +246,12 @@ def host_of(document: Mapping[str, Any]) -> Host:
 
 
 def _image_removed(document: Mapping[str, Any]) -> str:
-    """Return the newest line of a kubelet about an image that it removed, or ""."""
+    """Return the newest line of a kubelet about an image that it removed within a day, or ""."""
     lines = contract.answer(document, KubeletLog).lines
     newest = next((line for line in reversed(lines) if _REMOVES.search(line)), "")
+    removed_at, clock = status.moment(newest), contract.answer(document, System).clock
+    if removed_at is not None and clock is not None and clock - removed_at > DAY_SECONDS:
+        return ""
     return one_line(newest, MAX_ERROR)
 
 

@@ -115,13 +115,15 @@ def _trouble(cluster: Cluster, row: WaitingPods) -> tuple[Trouble | None, str, s
     state = row.state.removeprefix(INIT)
     if state in ENDED:
         return ENDS, state, row.message
-    event = _event(cluster, row)
+    is_pull = state in pod_start_message.PULL_REASONS
+    # The kubelet reports few of many tries, so that the answer of a registry may be an older one.
+    event = row.event if is_pull else _event(cluster, row)
     for reason, message in _texts(row, state, event):
         trouble = pod_start_message.trouble(reason, message)
         if trouble is not None:
             return trouble, reason, message
     text = row.message or (event.message if event else "")
-    if state in pod_start_message.PULL_REASONS and removed_image(cluster, row.node):
+    if is_pull and removed_image(cluster, row.node):
         return REMOVED, state, text
     return None, state, text
 

@@ -253,6 +253,16 @@ REMOVED = (
 BACK_OFF = 'Back-off pulling image "reg.example/app:1"'
 
 
+def test_an_older_answer_of_the_registry_comes_before_a_removed_image(world):
+    record = {"status": "ok", "data": {"lines": [REMOVED]}}
+    world.documents["w1"]["collectors"]["kubelet_log"] = record
+    event = ("Failed", 'Failed to pull image "reg.example/app:typo": manifest unknown')
+    ago = "2027-01-15T07:20:00Z"
+    wait(world, event=event, state="ImagePullBackOff", message=BACK_OFF, last=ago, pods=2)
+    assert judged(world, "KM600")[0] == ["clear"]
+    assert judged(world, "KM610")[0] == ["present"]
+
+
 @pytest.mark.parametrize(
     ("line", "event", "verdict"),
     [
@@ -261,6 +271,7 @@ BACK_OFF = 'Back-off pulling image "reg.example/app:1"'
         # the registry says why
         (REMOVED, ("Failed", f"{DNS}"), "clear"),
         (REMOVED, ("Failed", 'Failed to pull image "a": manifest unknown'), "clear"),
+        (REMOVED.replace("2027-01-15", "2026-10-01"), ("BackOff", BACK_OFF), "clear"),
     ],
 )
 def test_an_image_that_the_kubelet_may_have_removed(world, line, event, verdict):
