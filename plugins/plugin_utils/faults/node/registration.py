@@ -244,14 +244,13 @@ def proxied(host: Host) -> Cause | None:
     if no_proxy.bypasses(server, registration.no_proxy):
         return None
     name = no_proxy.split(server)[0]
-    proof = f"HTTPS_PROXY={registration.proxy} NO_PROXY={registration.no_proxy}"
     return Cause(
         f"it sends its requests to the API server to the proxy {registration.proxy} (HTTPS_PROXY),"
         f" as NO_PROXY does not have {name}",
         f"add {name} to NO_PROXY in the environment of the kubelet's unit, and the"
         f" networks of nodes, pods and services; then systemctl daemon-reload, and {RESTART}."
         " Where the proxy is meant, see its log for what it answers",
-        (EvidenceRef("process", host.host, object="kubelet", text=one_line(proof, 600)),),
+        (_proxy_proof(host),),
     )
 
 
@@ -270,14 +269,33 @@ def _waiting(cluster: Cluster, host: Host) -> Cause | None:
     file = EvidenceRef("file", host.host, object="kubeconfig of the kubelet", text=MISSING)
     requests = cluster.typed(Nodes).requests
     if requests is None:
-        return Cause(NO_CERTIFICATE, f"{APPROVE.format(name='NAME')}. Else {JOIN}", (file,))
+        advice = f"{APPROVE.format(name='NAME')}. Else {JOIN}"
+        return _by_proxy(host, Cause(NO_CERTIFICATE, advice, (file,)))
     name = host.identity.name or host.node
     request = next((row for row in requests if row.node == name), None)
     if request is None:
         clause = f"{NO_CERTIFICATE}, and the API has no request of it that waits"
         advice = f"see whether it reaches the server of its bootstrap kubeconfig; if so, {JOIN}"
-        return Cause(clause, advice, (file,))
+        return _by_proxy(host, Cause(clause, advice, (file,)))
     return _requested(cluster, request, file)
+
+
+def _by_proxy(host: Host, cause: Cause) -> Cause:
+    """Return a cause with the proxy of a kubelet whose server is not known."""
+    proxy = host.registration.proxy
+    if not proxy:
+        return cause
+    return Cause(
+        cause.clause,
+        f"see first that NO_PROXY of the kubelet's process has the server of its bootstrap"
+        f" kubeconfig, for else it asks the proxy {proxy} (HTTPS_PROXY). Then {cause.advice}",
+        (*cause.proofs, _proxy_proof(host)),
+    )
+
+
+def _proxy_proof(host: Host) -> EvidenceRef:
+    proof = f"HTTPS_PROXY={host.registration.proxy} NO_PROXY={host.registration.no_proxy}"
+    return EvidenceRef("process", host.host, object="kubelet", text=one_line(proof, 600))
 
 
 def _requested(cluster: Cluster, request: CertificateRequest, file: EvidenceRef) -> Cause:

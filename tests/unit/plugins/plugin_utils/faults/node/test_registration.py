@@ -160,7 +160,10 @@ def test_a_proxy_is_not_judged_by_another_server(lone):
     assert "192.0.2.20" not in cause(lone).summary
     lone.data("w1", "api_way")["server"] = SERVER
     lone.data("w1", "kubelet")["kubeconfig"] = {"error": "missing"}
-    assert "192.0.2.20" not in cause(lone).summary
+    found = cause(lone)
+    assert "192.0.2.20" not in found.summary
+    assert "192.0.2.20" in found.remedy  # to look at first
+    assert any("HTTPS_PROXY" in proof.text for proof in found.evidence)
 
 
 @pytest.mark.parametrize(
