@@ -53,10 +53,10 @@ def _result(cluster: Cluster, host: Host, view: NodeView | None) -> CheckResult:
     former = list(_former(cluster, host, node))
     if not former and not _posts(host, node):
         return _without_node(host, (), "its kubelet posts nothing")
-    if ages.has_just_started(cluster, host):
+    posted, missing = _posted(cluster, host, node)
+    if posted and ages.has_just_started(cluster, host):  # its Node may still be that of before
         young = (Missing(host.host, KUBELET, "error"),)
         return CheckResult(tuple(former), young, host=host.host, component=KUBELET)
-    posted, missing = _posted(cluster, host, node)
     return CheckResult((*former, *posted), missing, host=host.host, component=KUBELET)
 
 

@@ -239,6 +239,11 @@ def test_a_node_that_nobody_posts_is_not_compared(running, ready):
     assert judged(running) == ("not_applicable", [])
 
 
+def test_a_kubelet_that_has_just_started_and_posts_its_machine_is_clear(running):
+    running.data("w1", "kubelet")["process"]["started_at"] = JUST_NOW
+    assert judged(running) == ("clear", [])
+
+
 def test_a_kubelet_that_has_just_started_has_time(running):
     running.data("w1", "kubelet")["process"]["started_at"] = JUST_NOW
     node(running, "w1").update(capacity={"cpu": 1000}, machine_id=OTHER, boot_id=LATER)
