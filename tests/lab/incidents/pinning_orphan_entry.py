@@ -24,5 +24,10 @@ class PinningOrphanEntry(pinning.Pinning):
             entries={"0d0e5b4e-6f7d-4a0e-9c7a-3a5d2c1b0a99": {"work": "1"}},
         )
 
+    def symptom(self, cluster, target):
+        """Ask for nothing more: the kubelet is stopped here, so that it does not end again."""
+        said = cluster.exec(target, ["systemctl", "is-active", "kubelet"], check=False)
+        assert said.stdout.strip() == b"inactive", said.stdout
+
 
 INCIDENT = PinningOrphanEntry()

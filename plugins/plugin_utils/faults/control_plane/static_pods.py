@@ -333,7 +333,7 @@ def _starts(exits: ComponentLog) -> str:
     begun = moment(exits.begun)
     if begun is None:
         return f" ({exits.restart} starts before)"
-    return f" ({exits.restart} starts before since {begun:%Y-%m-%dT%H:%M:%SZ})"
+    return f" ({exits.restart} starts before, the first at {begun:%Y-%m-%dT%H:%M:%SZ})"
 
 
 def _last_start(lived: float | None) -> str:

@@ -38,14 +38,21 @@ def replaced(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
         missing = Missing(host.host, "kubelet", "not_asked")
         yield unknown(missing, host=host.host, component="kubelet")
     else:
-        process = contract.answer(document, Kubelet).process
-        program = _path((process and process.exe) or "")
+        running = _running(document)
         hits = [
-            _hit(host, document, unit, *places)
+            _hit(host, unit, running, *places)
             for places in _replacement(unit)
-            if program != _path(places[0][1])  # the drop-in's path may be a link to it
+            if _path(running) != _path(places[0][1])  # the drop-in's path may be a link to it
         ]
         yield present(*hits, host=host.host, component="kubelet")
+
+
+def _running(document: Mapping[str, Any]) -> str:
+    """Return the path of the kubelet that runs, or ""."""
+    process = contract.answer(document, Kubelet).process
+    if process is None:
+        return ""
+    return one_line(process.exe or "", 200)
 
 
 def _replacement(unit: KubeletUnit) -> Iterator[tuple[tuple[str, str], tuple[str, str]]]:
@@ -69,8 +76,8 @@ def _path(program: str) -> str:
 
 def _hit(
     host: Host,
-    document: Mapping[str, Any],
     unit: KubeletUnit,
+    running: str,
     first: tuple[str, str],
     last: tuple[str, str],
 ) -> Detection:
@@ -80,20 +87,19 @@ def _hit(
         EvidenceRef("file", host.host, path=fragment, text=f"ExecStart={program}"),
         EvidenceRef("file", host.host, path=dropin, text=f"ExecStart={other}"),
     ]
-    process = contract.answer(document, Kubelet).process
-    if process is not None and process.exe:
-        text = one_line(process.exe, 200)
-        proofs.append(EvidenceRef("process", host.host, object=unit.name, text=text))
+    if running:
+        proofs.append(EvidenceRef("process", host.host, object=unit.name, text=running))
     return Detection(
-        f"the unit {fragment} is to start {program}, and the drop-in {dropin} of a package makes it"
-        f" start {other}: upgrades of the one do not reach the kubelet that runs",
+        f"the unit {fragment} starts {program}, but the drop-in {dropin} of a package replaces that"
+        f" with {other}: an upgrade of {program} does not reach the kubelet that runs",
         tuple(proofs),
-        "compare both programs (--version), and see that the ExecStart of the unit itself has"
-        " --kubeconfig and --config. Then drain the node, switch the drop-in off (one in /usr/lib"
-        " or /lib: a link to /dev/null of the same name in"
-        " /etc/systemd/system/kubelet.service.d/; one in /etc: move it away), systemctl"
-        " daemon-reload, and restart the kubelet's unit. Do not remove the package: kubernetes-cni"
-        " may go with it. Where the package is meant, move the unit's file away instead",
+        "compare the versions of both programs (--version), and check that the unit's own ExecStart"
+        " has --kubeconfig and --config. Then drain the node and disable the drop-in: for one in"
+        " /usr/lib or /lib, make a link of the same name to /dev/null in"
+        " /etc/systemd/system/kubelet.service.d/; move one in /etc away. Run systemctl"
+        " daemon-reload and systemctl restart kubelet. Do not remove the package: kubernetes-cni"
+        " may be removed with it. If the package is the intended kubelet, move the unit's file away"
+        " instead",
         host=host.host,
         node=host.node,
         component="kubelet",

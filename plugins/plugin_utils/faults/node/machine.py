@@ -25,7 +25,7 @@ KUBELET = "kubelet"
 # The kernel keeps more or less memory for itself from one boot to the next.
 LESS = 0.95
 TWIN = "another machine is the same node"
-RESTART = "systemctl restart the kubelet's unit"
+RESTART = "restart the kubelet (systemctl restart kubelet)"
 
 
 @cluster_check(
@@ -129,15 +129,15 @@ def _twins(cluster: Cluster, host: Host) -> list[Host]:
 def _of_two(host: Host, other: Host) -> Detection:
     name = host.identity.name or ""
     return Detection(
-        f"two machines are the node {name}: the kubelets of {host.host} and {other.host} both call"
-        f" it so ({_by(host)} and {_by(other)}), and post over each other: pods of one are started"
-        " on both, or ended",
+        f"two machines use the node name {name}: {host.host} ({_by(host)}) and {other.host}"
+        f" ({_by(other)}). Each kubelet overwrites the Node of the other, and both start or end the"
+        " same pods",
         (_name_proof(host), _name_proof(other)),
-        "give one of the two another host name, stop its kubelet, and let it join again under that"
-        " name (kubeadm reset, kubeadm join; on a control plane node with"
-        " --skip-phases=remove-etcd-member, which would remove the other's member); a machine that"
-        " was cloned needs a machine id of its own too (rm /etc/machine-id,"
-        " systemd-machine-id-setup). Nothing here renames a host",
+        "stop the kubelet of one machine, give this machine another host name, and join it again"
+        " under that name (kubeadm reset, kubeadm join). On a control plane node, run kubeadm reset"
+        " with --skip-phases=remove-etcd-member: that phase would remove the etcd member of the"
+        " other machine. A cloned machine also needs its own machine id (rm /etc/machine-id,"
+        " systemd-machine-id-setup). kubemend does not rename a host",
         host=host.host,
         node=name,
         component=KUBELET,
@@ -164,8 +164,8 @@ def _foreign(cluster: Cluster, host: Host, view: NodeView) -> Iterator[Detection
         return
     ids = one_line(f"machine id {view.machine_id}, boot id {view.boot_id}", 200)
     yield Detection(
-        f"the node {view.name} is posted by another machine than {host.host}: its ids in the API"
-        " are neither the machine's nor those of its boot",
+        f"another machine than {host.host} updates the Node {view.name}: the machine id and the"
+        " boot id in the API are not those of this host",
         (_node_proof(cluster, view, ids), _name_proof(host)),
         "look for a machine of the same name (a clone, a former machine that was switched on"
         f" again): kubectl get node {shell_name(view.name, 'NODE')} -o wide has its address. Stop"
@@ -229,17 +229,16 @@ def _left(cluster: Cluster, host: Host, view: NodeView, other: NodeView) -> Dete
     addresses = ", ".join(other.internal)
     name = shell_name(other.name, "NODE")
     return Detection(
-        f"the Node {other.name} is one of before: no kubelet posts it, and its address"
-        f" ({addresses}) is that of the node {view.name}, whose machine was renamed or took its"
-        " place",
+        f"the Node {other.name} has no machine any more: no kubelet updates it, and the node"
+        f" {view.name} has its address ({addresses}). The machine was renamed or replaced",
         (
             _node_proof(cluster, other, f"InternalIP {addresses}; Ready is Unknown"),
             _node_proof(cluster, view, f"InternalIP {addresses}; Ready is True"),
         ),
-        f"see first that no machine of the name {name} is only switched off. Where the machine has"
-        f" its new name on purpose, delete the former Node (kubectl delete node {name}); until then"
-        " its pods count, and volumes stay attached to it. Else give the machine its name back and"
-        " restart the kubelet's unit",
+        f"check first that no machine of the name {name} is only switched off. If the new name is"
+        f" intended, delete the former Node (kubectl delete node {name}): until then its pods"
+        " count, and volumes stay attached to it. If not, give the machine its former name and"
+        f" {RESTART}",
         host=host.host,
         node=other.name,
         component=KUBELET,
@@ -274,7 +273,7 @@ def _version(cluster: Cluster, host: Host, view: NodeView) -> Iterator[Detection
         return
     yield Detection(
         f"the kubelet runs as {view.kubelet}, and {program} is {machine.version} now: it was not"
-        " restarted since its program was replaced",
+        " restarted after its program was replaced",
         (
             _node_proof(cluster, view, f"kubelet {view.kubelet}"),
             EvidenceRef("process", host.host, object=KUBELET, text=_started(host)),

@@ -24,7 +24,7 @@ from . import heartbeat_cause
 
 APART_SECONDS = 60.0  # between the readings of a host and of the Nodes: one may go meanwhile
 PASSES = ("conflict", "busy")
-RESTART = "systemctl restart the kubelet's unit"
+RESTART = "restart the kubelet (systemctl restart kubelet)"
 JOIN = (
     "make a new token on a control-plane node (kubeadm token create --print-join-command), and let"
     " the machine join again with it; the bootstrap kubeconfig has the token, the group of which"
@@ -245,8 +245,8 @@ def proxied(host: Host) -> Cause | None:
         return None
     name = no_proxy.split(server)[0]
     return Cause(
-        f"it sends its requests to the API server to the proxy {registration.proxy} (HTTPS_PROXY),"
-        f" as NO_PROXY does not have {name}",
+        f"it sends its requests for the API server to the proxy {registration.proxy} (HTTPS_PROXY),"
+        f" because NO_PROXY does not contain {name}",
         f"add {name} to NO_PROXY in the environment of the kubelet's unit, and the"
         f" networks of nodes, pods and services; then systemctl daemon-reload, and {RESTART}."
         " Where the proxy is meant, see its log for what it answers",
@@ -287,8 +287,9 @@ def _by_proxy(host: Host, cause: Cause) -> Cause:
         return cause
     return Cause(
         cause.clause,
-        f"see first that NO_PROXY of the kubelet's process has the server of its bootstrap"
-        f" kubeconfig, for else it asks the proxy {proxy} (HTTPS_PROXY). Then {cause.advice}",
+        "check first that NO_PROXY of the kubelet's process contains the server of its bootstrap"
+        f" kubeconfig: if not, the kubelet uses the proxy {proxy} (HTTPS_PROXY). Then"
+        f" {cause.advice}",
         (*cause.proofs, _proxy_proof(host)),
     )
 
@@ -345,7 +346,7 @@ def _is_of_absent_node(error: Repeated) -> bool:
 
 def _unknown(host: Host) -> Cause:
     """Return that nothing that was read names the reason."""
-    clause, row = "what its log says of that was not read", host.registration.errors
+    clause, row = "its log was not read", host.registration.errors
     if row is not None:
         clause = "its log of the last ten minutes does not name the reason"
         gap = repeated_errors.gap(row, host.registration.read_at)
@@ -353,6 +354,6 @@ def _unknown(host: Host) -> Cause:
             clause = f"what was read of its log does not name the reason: {gap}"
     return Cause(
         clause,
-        "read what it says from its start on (journalctl -u kubelet | grep -i -e regist -e"
-        f" certificate). A kubelet registers at its start: where its Node was deleted, {RESTART}",
+        "read its log from its start on (journalctl -u kubelet | grep -i -e regist -e certificate)."
+        f" A kubelet registers only at its start: if its Node was deleted, {RESTART}",
     )

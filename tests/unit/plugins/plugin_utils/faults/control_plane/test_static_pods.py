@@ -201,7 +201,7 @@ def test_one_that_lives_on_for_a_while_each_time(
     ] * present
     assert verdict(world) == ("present" if present else "clear")
     for one in found(world):
-        assert "starts before since 20" in one.summary
+        assert "starts before, the first at 20" in one.summary
         assert ("etcd" in one.remedy) is (lines != ["I1125 quiet"])
 
 
