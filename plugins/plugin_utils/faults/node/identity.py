@@ -225,7 +225,7 @@ def _refused_state(cluster: Cluster, host: Host, view: NodeView | None) -> str:
 def _former_name(host: Host) -> str:
     """Return how the kubelet gets its former name back."""
     identity, node = host.identity, host.node or ""
-    restart = "restart the kubelet (systemctl restart kubelet)"
+    restart = "systemctl restart kubelet"
     if identity.override and identity.override.strip():
         return (
             f"take --hostname-override away, or set it to {node}, where it is given, then {restart}"
@@ -242,7 +242,7 @@ def _former(host: Host, name: str) -> Detection:
         f"the kubelet of {host.host} runs as {name}, which the API refuses: its name is {host.node}"
         " again, but it was started before that",
         tuple(_identity(host)),
-        "restart the kubelet (systemctl restart kubelet): it reads its name at its start only",
+        "systemctl restart kubelet: it reads its name at its start only",
         host=host.host,
         node=host.node,
         component=KUBELET,

@@ -331,3 +331,13 @@ def test_a_hostile_name_of_a_request_is_no_command(lone):
     lone.data("w1", "kubelet")["kubeconfig"] = {"error": "missing"}
     lone.data("api", "nodes")["requests"] = [request("waiting", name="x; reboot")]
     assert "approve NAME" in cause(lone).remedy
+
+
+def test_what_the_kubelet_repeats_of_its_node_follows_from_its_absence(lone):
+    says(lone, ABSENT)
+    lone.data("w1", "kubelet")["unit"]["name"] = "kubelet.service"
+    result = lone.judge(faults={"KM525", "KM529"})
+    assert {item.code: item.because for item in result.findings} == {
+        "KM525": (),
+        "KM529": ("KM525",),
+    }
