@@ -35,7 +35,7 @@ BOTH, SCHEDULE, PREFER = (
 )
 ANY = BOTH | PREFER
 LIFECYCLE = "the node lifecycle controller in the leading kube-controller-manager"
-BY_HAND = "a hand or a patch: the controller puts it back within its period (5 s)"
+BY_HAND = "an operator or a patch: the controller puts it back within its period (5 s)"
 
 
 def _condition(means: str, removed_by: str) -> Owner:
@@ -165,7 +165,7 @@ OWNED: tuple[tuple[str, frozenset[str], Owner], ...] = (
             "the cloud controller manager has not initialised the node",
             "the cloud controller manager, once it knows the instance: look at its pods and its"
             " credentials",
-            "a hand: the node would have neither address nor provider id",
+            "an operator: the node would have neither address nor provider id",
             startup=True,
         ),
     ),

@@ -85,5 +85,5 @@ def _state(view: NodeView) -> str:
 def _owned(key: str, value: str, owner: Owner, effects: Iterable[str]) -> str:
     return (
         f"{taints.Taint(key, value)} ({', '.join(effects)}), set by {owner.who}: {owner.means}. Who"
-        f" takes it away: {owner.removed_by}. What must not: {owner.never}"
+        f" takes it away: {owner.removed_by}. Who must not remove it: {owner.never}"
     )
