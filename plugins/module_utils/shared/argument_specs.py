@@ -116,6 +116,7 @@ NODE_EVIDENCE_INFO = dict(
     collectors={"type": "list", "elements": "str"},
     deep=_FLAG_OFF,
     groups=_NAMES,
+    terminal=_FLAG_ON,
 )
 POD_LOGS_INFO = {
     "components": {

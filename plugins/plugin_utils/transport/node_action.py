@@ -13,6 +13,8 @@ import multiprocessing
 import os
 import shlex
 import time
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 from typing import Any, ClassVar
 
 from ansible import constants
@@ -21,7 +23,7 @@ from ansible.plugins.action import ActionBase
 
 from ..evidence.document import EvidenceError, envelope, one_line, write
 from ..safe_io.bounded_json import decoded
-from . import node_program, privilege
+from . import node_program, privilege, progress
 from .watchdog import TooLarge, TooLate, watch
 
 MAX_ANSWER = 32 * 1024 * 1024
@@ -85,6 +87,8 @@ class NodeAction(ActionBase):
     MODULE = ""  # FQCN of the module that returns the same as `document`
     SPEC: ClassVar[dict[str, Any]] = {}  # evidence_dir and timeout are always there
     SUFFIX = ".json"
+    # each host is asked by a task of its own, so that all of them are at work at once
+    SHOWS_PROGRESS = False
     # the keys of a document that the node sets; the controller sets all others
     SAID: tuple[str, ...] = ()
     # of each command of this query: whether it failed, and its standard error
@@ -118,7 +122,9 @@ class NodeAction(ActionBase):
         result, task_vars, args, host = self._begun(tmp, task_vars, spec)
         started, asked_at = time.monotonic(), time.time()
         params = {name: value for name, value in args.items() if name != "evidence_dir"}
-        status, reason, answer = self._ask(host, params, task_vars)
+        with self._progress(args, host, task_vars) as ends:
+            status, reason, answer = self._ask(host, params, task_vars)
+            ends.append(status)
         answer = {name: answer[name] for name in self.SAID if name in answer}
         # A host that does not answer is known to the cluster's API by its address, or by nothing.
         own_fields = {
@@ -147,6 +153,15 @@ class NodeAction(ActionBase):
         )
         result.update(more)
         return result
+
+    def _progress(
+        self, args: dict[str, Any], host: str, task_vars: dict[str, Any]
+    ) -> AbstractContextManager[list[str]]:
+        """Return what prints the progress of all hosts while this one is asked, if anything."""
+        hosts = task_vars.get("ansible_play_hosts_all") or ()
+        if not (self.SHOWS_PROGRESS and args.get("terminal") and args.get("evidence_dir")):
+            return nullcontext([])
+        return progress.shown(Path(args["evidence_dir"]).expanduser(), host, len(hosts))
 
     def _kept_in_any_case(
         self, document: dict[str, Any], args: dict[str, Any]
