@@ -21,6 +21,7 @@ from ansible import constants
 from ansible.errors import AnsibleConnectionFailure, AnsibleError
 from ansible.plugins.action import ActionBase
 
+from ...module_utils.shared import argument_specs
 from ..evidence.document import EvidenceError, envelope, one_line, write
 from ..safe_io.bounded_json import decoded
 from . import node_program, privilege, progress
@@ -86,6 +87,7 @@ class NodeAction(ActionBase):
     SHIP: tuple[str, ...] = ()
     MODULE = ""  # FQCN of the module that returns the same as `document`
     SPEC: ClassVar[dict[str, Any]] = {}  # evidence_dir and timeout are always there
+    HIDDEN: ClassVar[dict[str, Any]] = {}  # options of the module that the action alone sets
     SUFFIX = ".json"
     # each host is asked by a task of its own, so that all of them are at work at once
     SHOWS_PROGRESS = False
@@ -318,7 +320,8 @@ class NodeAction(ActionBase):
 
     def _by_module(self, params: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
         """Query by an ordinary module, where the connection takes no program on standard input."""
-        module_args = {name: value for name, value in params.items() if value is not None}
+        options = {name: value for name, value in params.items() if value is not None}
+        module_args = argument_specs.hidden(options, self.HIDDEN)
         answer = self._execute_module(
             module_name=self.MODULE, module_args=module_args, task_vars=task_vars
         )
