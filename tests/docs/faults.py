@@ -49,7 +49,10 @@ BLOCKS = {
     "related": "Related faults",
 }
 BLOCK = re.compile(r"<!-- generated: begin (\w+) -->\n.*?\n<!-- generated: end -->", re.DOTALL)
-UNDO = "[What can be undone, and how](../undo.md)."
+UNDO = (
+    "The playbook `kubemend.remediation.revert` takes a repair back: [what it restores, and what it"
+    " leaves](../undo.md)."
+)
 NO_UNDO = "kubemend changes nothing for this fault, so it has nothing to undo."
 LONGEST = 200  # characters of a line of an example
 
