@@ -36,6 +36,7 @@ class ActionModule(NodeAction):
     SHIP = ("plugins.module_utils.collectors.node", "plugins.module_utils.capture")
     MODULE = "kubemend.remediation.apply_step"
     SPEC = argument_specs.APPLY_STEP
+    HIDDEN = argument_specs.STEP_OF_ACTION
 
     def run(
         self, tmp: str | None = None, task_vars: dict[str, Any] | None = None

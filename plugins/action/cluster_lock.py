@@ -35,6 +35,7 @@ class ActionModule(NodeAction):
     ENTRY = "plugins.module_utils.changes.cluster_lock:run"
     MODULE = "kubemend.remediation.cluster_lock"
     SPEC = argument_specs.CLUSTER_LOCK
+    HIDDEN = argument_specs.LOCK_OF_ACTION
 
     def run(
         self, tmp: str | None = None, task_vars: dict[str, Any] | None = None

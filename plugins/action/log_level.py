@@ -106,6 +106,7 @@ class ActionModule(NodeAction):
     SHIP = ("plugins.module_utils.collectors.node", "plugins.module_utils.capture")
     MODULE = "kubemend.remediation.log_level"
     SPEC = argument_specs.LOG_LEVEL
+    HIDDEN = argument_specs.LEVEL_OF_ACTION
 
     def run(
         self, tmp: str | None = None, task_vars: dict[str, Any] | None = None

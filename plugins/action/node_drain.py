@@ -27,6 +27,7 @@ class ActionModule(NodeAction):
     SHIP = ("plugins.module_utils.collectors.node", "plugins.module_utils.capture")
     MODULE = "kubemend.remediation.node_drain"
     SPEC = argument_specs.NODE_DRAIN
+    HIDDEN = argument_specs.STEP_OF_ACTION
 
     def run(
         self, tmp: str | None = None, task_vars: dict[str, Any] | None = None

@@ -19,6 +19,7 @@ class ActionModule(NodeAction):
     SHIP = ("plugins.module_utils.collectors.node",)
     MODULE = "kubemend.remediation.node_evidence_info"
     SAID = ("collected_at", "duration_ms", "python", "euid", "collectors")
+    SHOWS_PROGRESS = True
     SPEC = argument_specs.NODE_EVIDENCE_INFO
 
     def finish(self, document: dict[str, Any], args: dict[str, Any]) -> dict[str, Any]:

@@ -45,6 +45,7 @@ class ActionModule(NodeAction):
     SHIP = ("plugins.module_utils.collectors.node", "plugins.module_utils.capture")
     MODULE = "kubemend.remediation.revert_run"
     SPEC = argument_specs.REVERT_RUN
+    HIDDEN = argument_specs.REVERT_OF_ACTION
 
     def run(
         self, tmp: str | None = None, task_vars: dict[str, Any] | None = None

@@ -52,6 +52,7 @@ class ActionModule(NodeAction):
     SHIP = ("plugins.module_utils.collectors.node",)
     MODULE = "kubemend.remediation.scheduler_dump"
     SPEC = argument_specs.SCHEDULER_DUMP
+    HIDDEN = argument_specs.DUMP_OF_ACTION
 
     def run(
         self, tmp: str | None = None, task_vars: dict[str, Any] | None = None

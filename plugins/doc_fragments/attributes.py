@@ -26,6 +26,18 @@ attributes:
     description: Has an action plugin of the same name, so that part of it runs on the controller.
 """
 
+    # For modules that use the API or the client certificate of a kubeconfig.
+    ACTION_GROUP = r"""
+options: {}
+attributes:
+  action_group:
+    description: Use C(group/kubemend.remediation.kubemend) in C(module_defaults) to set defaults
+      of the modules that take a kubeconfig.
+    support: full
+    membership:
+      - kubemend.remediation.kubemend
+"""
+
     # For modules that only read: no change is ever made, so check mode is the same as any other.
     INFO = r"""
 options: {}

@@ -69,7 +69,7 @@ options:
     type: path
 extends_documentation_fragment:
   - kubemend.remediation.attributes
-  - kubemend.remediation.node_step
+  - kubemend.remediation.attributes.action_group
 attributes:
   check_mode:
     support: partial
@@ -145,14 +145,15 @@ def main() -> None:
         argument_spec=dict(argument_specs.STEP_OF_ACTION, **argument_specs.APPLY_STEP),
         supports_check_mode=True,
     )
-    if not module.params["step"] or not module.params["run_id"]:
+    params = argument_specs.unhidden(module.params)
+    if not params["step"] or not params["run_id"]:
         module.fail_json(
             msg=(
                 "This module does its work through the action of the same name, which gives it the"
                 " step."
             )
         )
-    answer = executor.run(dict(module.params, check=module.params["check"] or module.check_mode))
+    answer = executor.run(dict(params, check=params["check"] or module.check_mode))
     module.exit_json(changed=answer["changed"], document=answer)
 
 

@@ -119,6 +119,7 @@ options:
     default: true
 extends_documentation_fragment:
   - kubemend.remediation.attributes
+  - kubemend.remediation.attributes.action_group
   - kubemend.remediation.attributes.info
 attributes:
   action:

@@ -81,19 +81,6 @@ options:
       - Seconds that a node has for its answer.
     type: int
     default: 40
-  controller:
-    description:
-      - Set by the action itself.
-    type: dict
-  seconds:
-    description:
-      - Set by the action itself.
-    type: int
-  check:
-    description:
-      - Set by the action itself.
-    type: bool
-    default: false
 extends_documentation_fragment:
   - kubemend.remediation.attributes
 attributes:
@@ -172,26 +159,18 @@ from ..module_utils.shared import argument_specs
 def main() -> None:
     """Ask for the lock and give the whole answer to the action."""
     module = AnsibleModule(
-        argument_spec=dict(
-            argument_specs.CLUSTER_LOCK,
-            controller={"type": "dict"},
-            seconds={"type": "int"},
-            check={"type": "bool", "default": False},
-        ),
+        argument_spec=dict(argument_specs.CLUSTER_LOCK, **argument_specs.LOCK_OF_ACTION),
         supports_check_mode=True,
     )
-    if not module.params["run_id"] or (
-        module.params["state"] != "released" and not module.params["seconds"]
-    ):
+    params = argument_specs.unhidden(module.params)
+    if not params["run_id"] or (params["state"] != "released" and not params["seconds"]):
         module.fail_json(
             msg=(
                 "This module does its work through the action of the same name, which gives it the"
                 " run."
             )
         )
-    answer = cluster_lock.run(
-        dict(module.params, check=module.params["check"] or module.check_mode)
-    )
+    answer = cluster_lock.run(dict(params, check=params["check"] or module.check_mode))
     module.exit_json(changed=answer["changed"], document=answer)
 
 

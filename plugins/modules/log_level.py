@@ -136,31 +136,9 @@ options:
         written in any case.
     type: bool
     default: true
-  targets:
-    description:
-      - Set by the action. What to raise or to put back.
-    type: list
-    elements: dict
-    default: []
-  program:
-    description:
-      - Set by the action. What the service runs.
-    type: str
-  lock:
-    description:
-      - Set by the action. For how long the run's lock is kept.
-    type: dict
-  halt:
-    description:
-      - Set by the action. Why nothing is restarted here, where a restart on a host before this one
-        was not proven.
-    type: str
-  cluster_uid:
-    description:
-      - Set by the action. The cluster that the kubeconfig must lead to.
-    type: str
 extends_documentation_fragment:
   - kubemend.remediation.attributes
+  - kubemend.remediation.attributes.action_group
 attributes:
   check_mode:
     support: full
@@ -239,23 +217,17 @@ def main() -> None:
     it out of the task's result.
     """
     module = AnsibleModule(
-        argument_spec=dict(
-            argument_specs.LOG_LEVEL,
-            targets={"type": "list", "elements": "dict", "default": []},
-            program={"type": "str"},
-            lock={"type": "dict"},
-            halt={"type": "str"},
-            cluster_uid={"type": "str"},
-        ),
+        argument_spec=dict(argument_specs.LOG_LEVEL, **argument_specs.LEVEL_OF_ACTION),
         supports_check_mode=True,
     )
-    if module.params["state"] not in ("probed", "raised", "restored"):
+    params = argument_specs.unhidden(module.params)
+    if params["state"] not in ("probed", "raised", "restored"):
         module.fail_json(
-            msg="state {} is done by the action on the controller".format(module.params["state"])
+            msg="state {} is done by the action on the controller".format(params["state"])
         )
-    if module.check_mode and module.params["state"] != "probed":
+    if module.check_mode and params["state"] != "probed":
         module.exit_json(changed=False, document={"targets": []})
-    document = level_window.run(module.params)
+    document = level_window.run(params)
     changed = any(target.get("state") in ("raised", "restored") for target in document["targets"])
     module.exit_json(changed=changed, document=document)
 

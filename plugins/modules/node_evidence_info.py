@@ -66,8 +66,15 @@ options:
     type: list
     elements: str
     default: []
+  terminal:
+    description:
+      - Whether the progress of all hosts is printed while this one is waited for, at most every 10
+        seconds; only with O(evidence_dir). Goes to standard error where the callback writes JSON.
+    type: bool
+    default: true
 extends_documentation_fragment:
   - kubemend.remediation.attributes
+  - kubemend.remediation.attributes.action_group
   - kubemend.remediation.attributes.info
 attributes:
   action:

@@ -114,16 +114,9 @@ options:
         written in any case.
     type: bool
     default: true
-  host:
-    description:
-      - Set by the action itself.
-    type: str
-  lock:
-    description:
-      - Set by the action itself.
-    type: dict
 extends_documentation_fragment:
   - kubemend.remediation.attributes
+  - kubemend.remediation.attributes.action_group
 attributes:
   check_mode:
     support: full
@@ -214,19 +207,16 @@ SHIPPED = named_modules.MODULES
 def main() -> None:
     """Do it and give the whole answer to the action, which keeps it out of the task's result."""
     module = AnsibleModule(
-        argument_spec=dict(
-            argument_specs.REVERT_RUN,
-            host={"type": "str"},
-            lock={"type": "dict"},
-        ),
+        argument_spec=dict(argument_specs.REVERT_RUN, **argument_specs.REVERT_OF_ACTION),
         supports_check_mode=True,
     )
-    state = module.params["state"]
+    params = argument_specs.unhidden(module.params)
+    state = params["state"]
     if state in ("chosen", "reported") or (
-        state == "reverted" and (module.check_mode or not module.params["host"])
+        state == "reverted" and (module.check_mode or not params["host"])
     ):
         module.fail_json(msg="This module does its work through the action of the same name.")
-    answer = revert_run.run(module.params)
+    answer = revert_run.run(params)
     module.exit_json(changed=bool(answer.get("changed")), document=answer)
 
 

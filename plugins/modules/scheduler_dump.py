@@ -87,12 +87,9 @@ options:
       - Seconds that the host may take.
     type: int
     default: 30
-  process:
-    description:
-      - Set by the action. The process that leads, as the evidence has it.
-    type: dict
 extends_documentation_fragment:
   - kubemend.remediation.attributes
+  - kubemend.remediation.attributes.action_group
 attributes:
   check_mode:
     support: full
@@ -166,16 +163,17 @@ def main() -> None:
     it out of the task's result.
     """
     module = AnsibleModule(
-        argument_spec=dict(argument_specs.SCHEDULER_DUMP, process={"type": "dict"}),
+        argument_spec=dict(argument_specs.SCHEDULER_DUMP, **argument_specs.DUMP_OF_ACTION),
         supports_check_mode=True,
     )
-    if module.params["state"] not in ("ready", "dumped") or not module.params["process"]:
+    params = argument_specs.unhidden(module.params)
+    if params["state"] not in ("ready", "dumped") or not params["process"]:
         module.fail_json(
-            msg="state {} is done by the action on the controller".format(module.params["state"])
+            msg="state {} is done by the action on the controller".format(params["state"])
         )
-    if module.check_mode and module.params["state"] == "dumped":
+    if module.check_mode and params["state"] == "dumped":
         module.exit_json(changed=False, document={"sent": False, "reason": "check mode"})
-    module.exit_json(changed=False, document=scheduler_dump.run(module.params))
+    module.exit_json(changed=False, document=scheduler_dump.run(params))
 
 
 if __name__ == "__main__":

@@ -137,10 +137,10 @@ def _problems(wanted: dict[Path, str]) -> list[str]:
     """Return a line for each block or hand-written part that a fault's page lacks."""
     from tests.docs import faults
 
-    catalogue, _symptoms, repaired = load()
+    catalogue, _symptoms, _repaired = load()
     lines = []
     for fault in catalogue.values():
         path = faults.DIRECTORY / f"{fault.code}.md"
-        found = faults.problems(fault, wanted[path], repaired)
+        found = faults.problems(fault, wanted[path])
         lines += [f"{path.relative_to(ROOT)} {problem}" for problem in found]
     return lines

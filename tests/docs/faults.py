@@ -4,9 +4,9 @@
 """Generate docs/faults.md and the generated blocks of docs/faults/CODE.md.
 
 A fault's page is written by hand, apart from the blocks between its marks: severity and scope,
-evidence, repair, undo and related faults come from the catalogue. A page may have the headings of
-HEADINGS, in that order, and leaves out those that it has no text for: no page has an Example yet,
-and few have text of their own under Check by hand and Undo.
+evidence, repair, undo and related faults come from the catalogue, and the example finding from
+examples.json. A page has the headings of HEADINGS, in that order. One that lacks a heading with a
+generated block gets both.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import functools
 import json
 import re
 
-from tests.docs import GENERATED, RISKS, ROOT
+from tests.docs import GENERATED, RISKS, ROOT, examples
 
 GROUPS = {
     "KM1": "Control plane",
@@ -38,17 +38,23 @@ HEADINGS = (
     "References",
 )
 # The headings that need text of their own, not only a generated block.
-WRITTEN = ("What you see", "Fix by hand")
+WRITTEN = ("What you see", "Fix by hand", "References")
 # The heading that each generated block is below; the first one begins the page.
 BLOCKS = {
     "summary": None,
+    "example": "Example",
     "evidence": "Check by hand",
     "repair": "What kubemend can do",
     "undo": "Undo",
     "related": "Related faults",
 }
 BLOCK = re.compile(r"<!-- generated: begin (\w+) -->\n.*?\n<!-- generated: end -->", re.DOTALL)
-UNDO = "[What can be undone, and how](../undo.md)."
+UNDO = (
+    "The playbook `kubemend.remediation.revert` takes a repair back: [what it restores, and what it"
+    " leaves](../undo.md)."
+)
+NO_UNDO = "kubemend changes nothing for this fault, so it has nothing to undo."
+LONGEST = 200  # characters of a line of an example
 
 
 def index(catalogue, repaired) -> str:
@@ -111,16 +117,35 @@ def page(fault, catalogue, symptoms, repaired) -> str:
     def block(match: re.Match) -> str:
         return _marked(match[1], blocks[match[1]]) if match[1] in blocks else match[0]
 
-    return BLOCK.sub(block, path.read_text(encoding="utf-8"))
+    return BLOCK.sub(block, _completed(path.read_text(encoding="utf-8"), blocks))
 
 
-def problems(fault, text: str, repaired) -> list[str]:
-    """Return what is wrong with the hand-written part of a page, and blocks that it lacks."""
-    wanted = [name for name in BLOCKS if name != "undo" or fault.code in repaired]
+def _completed(text: str, blocks: dict[str, str]) -> str:
+    """Return a page with each generated block that it lacks, below its heading."""
+    marked = {match[1] for match in BLOCK.finditer(text)}
+    for name, title in BLOCKS.items():
+        heading = f"\n## {title}\n"
+        if title is None or name in marked:
+            continue
+        block = _marked(name, blocks[name])
+        if heading in text:
+            text = text.replace(heading, f"{heading}\n{block}\n", 1)
+            continue
+        later = [f"\n## {other}\n" for other in HEADINGS[HEADINGS.index(title) + 1 :]]
+        place = min((text.find(other) for other in later if other in text), default=len(text))
+        text = f"{text[:place]}{heading}\n{block}\n{text[place:]}"
+    return text
+
+
+def problems(fault, text: str) -> list[str]:
+    """Return what is wrong with the hand-written part of a page, and what it lacks."""
     marked = [match[1] for match in BLOCK.finditer(text)]
-    found = [f"lacks the generated block {name}" for name in wanted if name not in marked]
-    found += [f"has no use for the block {name}" for name in marked if name not in wanted]
+    found = [f"lacks the generated block {name}" for name in BLOCKS if name not in marked]
+    found += [f"has no use for the block {name}" for name in marked if name not in BLOCKS]
     titles = re.findall(r"^## (.*)$", text, re.MULTILINE)
+    found += [f"lacks the heading {title}" for title in HEADINGS if title not in titles]
+    if not section(text, "Example").count("```"):
+        found.append("lacks an example: run python -m tests.docs.examples, then tests.docs")
     found += [f"has an unknown heading: {title}" for title in titles if title not in HEADINGS]
     if titles != sorted(titles, key=(*HEADINGS, *titles).index):
         found.append(f"has headings in another order than {', '.join(HEADINGS)}")
@@ -165,7 +190,7 @@ def _skeleton(blocks: dict[str, str]) -> str:
 
 def _blocks(fault, catalogue, symptoms, repaired) -> dict[str, str]:
     scope = "host" if fault.scope == "node" else "cluster"
-    blocks = {
+    return {
         "summary": (
             f"# {fault.code} {fault.title}\n\n{fault.severity.capitalize()}. Evaluated per"
             f" {scope}; applies to {fault.applies}."
@@ -173,10 +198,26 @@ def _blocks(fault, catalogue, symptoms, repaired) -> dict[str, str]:
         "evidence": "\n".join(_evidence(fault)),
         "repair": _repair(fault, repaired),
         "related": "\n".join(_related(fault, catalogue, symptoms)),
+        "example": _example(fault.code),
+        "undo": UNDO if fault.code in repaired else NO_UNDO,
     }
-    if fault.code in repaired:
-        blocks["undo"] = UNDO
-    return blocks
+
+
+def _example(code: str) -> str:
+    """Return the example finding of a fault, and where it comes from."""
+    example = examples.read().get(code)
+    if example is None:
+        return "There is no example yet."
+    lines = [_cut(line) for line in example["text"]]
+    source = "From a unit test, because no recorded cluster has the fault:"
+    if "::" not in example["source"]:
+        release = example["source"].partition("-")[0]
+        source = f"Recorded on a cluster of Kubernetes {release}:"
+    return "\n".join([source, "", "```text", *lines, "```"])
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…"
 
 
 def _collectors(fault) -> list[tuple[str, str, str]]:

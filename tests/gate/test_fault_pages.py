@@ -5,34 +5,73 @@
 
 from __future__ import annotations
 
+import re
 import types
 
 import pytest
 
-from tests.docs import faults
+from tests.docs import examples, faults
 
 FAULT = types.SimpleNamespace(code="KM101")
 PAGE = (faults.DIRECTORY / "KM101.md").read_text(encoding="utf-8")
 
 
 def test_a_complete_page_has_no_problem():
-    assert faults.problems(FAULT, PAGE, {"KM101"}) == []
+    assert faults.problems(FAULT, PAGE) == []
 
 
 @pytest.mark.parametrize("name", sorted(faults.BLOCKS))
 def test_a_page_without_a_block_is_named(name):
     text = PAGE.replace(f"begin {name} -->", "begin other -->")
-    assert f"lacks the generated block {name}" in faults.problems(FAULT, text, {"KM101"})
+    assert f"lacks the generated block {name}" in faults.problems(FAULT, text)
 
 
-def test_a_page_without_a_repair_has_no_undo():
-    assert faults.problems(FAULT, PAGE, set()) == ["has no use for the block undo"]
+@pytest.mark.parametrize("title", faults.HEADINGS)
+def test_a_page_without_a_heading_is_named(title):
+    text = PAGE.replace(f"## {title}\n", "")
+    assert f"lacks the heading {title}" in faults.problems(FAULT, text)
+
+
+@pytest.mark.parametrize("name", sorted(set(faults.BLOCKS) - {"summary"}))
+def test_a_block_and_its_heading_are_added_where_a_page_lacks_them(name):
+    blocks = dict.fromkeys(faults.BLOCKS, "Text.")
+    match = re.search(rf"<!-- generated: begin {name} -->\n.*?end -->\n\n?", PAGE, re.DOTALL)
+    assert match
+    bare = PAGE.replace(match[0], "")
+    title = faults.BLOCKS[name]
+    found = faults._completed(bare, blocks)
+    assert f"## {title}\n\n<!-- generated: begin {name} -->\nText.\n" in found
+    assert re.findall(r"^## (.*)$", found, re.MULTILINE) == list(faults.HEADINGS)
+    found = faults._completed(bare.replace(f"## {title}\n\n", ""), blocks)
+    assert re.findall(r"^## (.*)$", found, re.MULTILINE) == list(faults.HEADINGS)
+
+
+def test_a_page_without_an_example_is_named():
+    text = PAGE.replace("```", "")
+    assert any("lacks an example" in line for line in faults.problems(FAULT, text))
+
+
+def test_every_page_has_every_heading_and_an_example():
+    pages = sorted(faults.DIRECTORY.glob("KM*.md"))
+    assert pages
+    wrong = {page.name: faults.problems(None, page.read_text(encoding="utf-8")) for page in pages}
+    assert {name: found for name, found in wrong.items() if found} == {}
+
+
+def test_an_example_says_where_it_comes_from():
+    cases = examples.read()
+    for code, example in cases.items():
+        unit = "::" in example["source"]
+        assert ("unit test" in faults._example(code)) is unit
+        place = examples.UNIT / example["source"].partition("::")[0]
+        assert (place if unit else examples.RECORDED / example["source"]).exists()
+    assert "no example" in faults._example("KM000")
 
 
 @pytest.mark.parametrize("title", faults.WRITTEN)
 def test_an_empty_part_is_named(title):
     text = PAGE.replace(faults.own(PAGE, title), "")
-    assert faults.problems(FAULT, text, {"KM101"}) == [
+    assert faults.problems(FAULT, text) == [
         f"has no text below {title}",
         f"lacks text of its own below {title}",
     ]
@@ -40,20 +79,20 @@ def test_an_empty_part_is_named(title):
 
 def test_headings_are_known_and_in_order():
     text = PAGE.replace("## What you see", "## What it means")
-    assert "has an unknown heading: What it means" in faults.problems(FAULT, text, {"KM101"})
+    assert "has an unknown heading: What it means" in faults.problems(FAULT, text)
     text = PAGE.replace("## Undo", "## X").replace("## Fix by hand", "## Undo")
     text = text.replace("## X", "## Fix by hand")
-    assert any("another order" in line for line in faults.problems(FAULT, text, {"KM101"}))
+    assert any("another order" in line for line in faults.problems(FAULT, text))
 
 
 def test_a_new_page_lacks_its_written_parts():
     catalogue = {"KM101": _fault()}
     blocks = faults._blocks(catalogue["KM101"], catalogue, {"s": _symptom()}, {"KM101"})
-    missing = faults.problems(FAULT, faults._skeleton(blocks), {"KM101"})
+    missing = faults.problems(FAULT, faults._skeleton(blocks))
     assert [line for line in missing if "of its own" in line] == [
         f"lacks text of its own below {title}" for title in faults.WRITTEN
     ]
-    assert not any("block" in line or "heading" in line for line in missing)
+    assert not any("block" in line for line in missing)
 
 
 def _fault():

@@ -13,6 +13,7 @@ import functools
 import importlib.util
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -49,6 +50,10 @@ settings = importlib.import_module(
     "ansible_collections.kubemend.remediation.plugins.plugin_utils.run.settings"
 )
 
+HAS_CONTROLLER = importlib.util.find_spec("ansible.constants") is not None
+OF_CONTROLLER = re.compile(
+    r"plugins[.](?:plugin_utils|action)\b|support import (?:facts|answers)\b"
+)
 FULL = os.environ.get("KUBEMEND_TEST_FULL") == "1"
 QUICK = os.environ.get("KUBEMEND_TEST_QUICK") == "1"
 # The same examples everywhere; the long run looks for others, and keeps what it found where `make
@@ -114,6 +119,23 @@ def _watched(start: Any) -> Any:
         start(self, args, *rest, **more)
 
     return watched
+
+
+class Elsewhere(pytest.Module):
+    """A file of tests that cannot be imported here, and is empty."""
+
+    def collect(self) -> list[pytest.Item]:
+        return []
+
+
+def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> Any:
+    """Leave out what needs the controller's code where `ansible-test units` hides that.
+
+    It runs the tests of modules and of module_utils so. pytest alone runs all of them.
+    """
+    if HAS_CONTROLLER or not OF_CONTROLLER.search(module_path.read_text(encoding="utf-8")):
+        return None
+    return Elsewhere.from_parent(parent, path=module_path)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -106,6 +106,15 @@ def test_words_and_wide_lines_are_found(tmp_path: Path) -> None:
     assert [place.line for place in measures.wide_lines([path])] == [2]
 
 
+def test_the_example_of_a_fault_is_no_prose_and_the_lines_below_it_keep_their_numbers(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "page.md"
+    begin, end = "<!-- generated: begin example -->", "<!-- generated: end -->"
+    path.write_text(f"{begin}\npod nobody\n{end}\nNobody\n{end}\n", encoding="utf-8")
+    assert [(place.line, place.text) for place in measures.words([path])] == [(4, "Nobody")]
+
+
 def test_english_words_are_looked_for_in_no_chinese_page() -> None:
     names = {path.relative_to(measures.ROOT).as_posix() for path in measures.prose()}
     assert {"README.md", "docs/quickstart.md"} <= names

@@ -15,9 +15,11 @@ from pathlib import Path
 import pytest
 import yaml
 
+from ansible_collections.kubemend.remediation.plugins.module_utils.shared import argument_specs
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import (
     document as evidence_document,
 )
+from tests.unit.support import fake_module
 
 PLUGINS = Path(evidence_document.__file__).parents[2]
 MODULES = sorted(path.stem for path in (PLUGINS / "modules").glob("[a-z]*.py"))
@@ -82,6 +84,15 @@ def test_what_an_action_takes_is_documented(name):
     assert set(spec) <= documented(name)
 
 
+def hidden(name: str) -> set[str]:
+    """Return the options that the action alone sets, by their names in the action."""
+    action = importlib.import_module(
+        f"ansible_collections.kubemend.remediation.plugins.action.{name}"
+    ).ActionModule
+    assert all(option.startswith("_") for option in action.HIDDEN)
+    return {option[1:] for option in action.HIDDEN}
+
+
 @pytest.mark.parametrize(
     "name", ["apply_step", "cluster_lock", "log_level", "node_drain", "revert_run"]
 )
@@ -89,4 +100,26 @@ def test_what_it_hands_on_is_an_option(name):
     # of its step's `change`
     names = handed_on(name) - ({"kind", "node", "held"} if name == "node_drain" else set())
     assert len(names) > 5, names - documented(name)
-    assert names <= documented(name), names - documented(name)
+    assert names <= documented(name) | hidden(name), names - documented(name)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_no_documented_option_is_set_by_the_action_alone(name):
+    text = (PLUGINS / "modules" / f"{name}.py").read_text(encoding="utf-8")
+    assert "Set by the action" not in text
+    assert not [option for option in documented(name) if option.startswith("_")]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["apply_step", "cluster_lock", "log_level", "node_drain", "revert_run", "scheduler_dump"],
+)
+def test_a_hidden_option_is_one_of_the_module(monkeypatch, name):
+    module = importlib.import_module(
+        f"ansible_collections.kubemend.remediation.plugins.modules.{name}"
+    )
+    spec = fake_module.argument_spec(monkeypatch, module)
+    assert {option[1:] for option in spec if option.startswith("_")} == hidden(name)
+    assert not hidden(name) & set(spec)
+    params = dict.fromkeys({*hidden(name), *set(spec)} - {f"_{key}" for key in hidden(name)}, 1)
+    assert argument_specs.unhidden(argument_specs.hidden(params, spec)) == params

@@ -22,16 +22,38 @@ _KUBECTL = {"kubeconfig": _PATH, "kubectl": _PATH}
 _LOCK_SECONDS = {"type": "int", "default": 900}
 _TIMEOUT = {"type": "int", "default": 30}
 
-# What the action of a step gives its module where no program can travel;
-# doc_fragments/node_step.py.
+# What an action alone gives its module, where no program can travel. The name of a hidden option
+# begins with _: ansible-doc and ansible-test leave it out.
 STEP_OF_ACTION = {
-    "run_id": _TEXT,
-    "step": _DICT,
-    "lock": _DICT,
-    "check": _FLAG_OFF,
-    "timeout": {"type": "int"},
-    "patience": {"type": "float"},
+    "_run_id": _TEXT,
+    "_step": _DICT,
+    "_lock": _DICT,
+    "_check": _FLAG_OFF,
+    "_timeout": {"type": "int"},
+    "_patience": {"type": "float"},
 }
+LOCK_OF_ACTION = {"_controller": _DICT, "_seconds": {"type": "int"}, "_check": _FLAG_OFF}
+LEVEL_OF_ACTION = {
+    "_targets": {"type": "list", "elements": "dict", "default": []},
+    "_program": _TEXT,
+    "_lock": _DICT,
+    "_halt": _TEXT,
+    "_cluster_uid": _TEXT,
+}
+REVERT_OF_ACTION = {"_host": _TEXT, "_lock": _DICT}
+DUMP_OF_ACTION = {"_process": _DICT}
+
+
+def unhidden(params):
+    """Return the options of a module under the names that its function knows."""
+    return {name[1:] if name.startswith("_") else name: params[name] for name in params}
+
+
+def hidden(params, spec):
+    """Return what an action hands on, under the names of its module's options."""
+    return {"_" + name if "_" + name in spec else name: params[name] for name in params}
+
+
 # What the module of a document takes besides: the transport of its action has both always.
 DOCUMENT = {"evidence_dir": _PATH, "timeout": _TIMEOUT}
 
@@ -116,6 +138,7 @@ NODE_EVIDENCE_INFO = dict(
     collectors={"type": "list", "elements": "str"},
     deep=_FLAG_OFF,
     groups=_NAMES,
+    terminal=_FLAG_ON,
 )
 POD_LOGS_INFO = {
     "components": {

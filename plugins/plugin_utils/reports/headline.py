@@ -133,12 +133,24 @@ def _left_reason(item: model_result.NotJudged) -> str:
 
 
 def chains(entries: Sequence[Entry]) -> str:
-    """Return how many findings how many causes explain; empty where no cause was found."""
-    if not any(entry.depth for entry in entries):
+    """Return how many findings the causes explain; empty where no finding explains another."""
+    explained = sum(entry.group.count for entry in entries if entry.depth)
+    if not explained:
         return ""
-    roots = sum(entry.depth == 0 for entry in entries)
-    findings = sum(entry.group.count for entry in entries)
-    return f"{phrases.counted(findings, 'finding')}, {phrases.counted(roots, 'cause')}"
+    further = [cause for entry in entries for cause in entry.others]
+    roots = [entry for entry in entries if entry.depth == 0 and _explains(entry, further)]
+    findings = phrases.counted(sum(entry.group.count for entry in entries), "finding")
+    verb = "explains" if len(roots) == 1 else "explain"
+    return f"{findings}, {phrases.counted(len(roots), 'cause')} {verb} {explained} of them"
+
+
+def _explains(entry: Entry, further: Iterable[Cause]) -> bool:
+    """Return whether another entry is below this one, or names it as a further cause."""
+    return bool(entry.leads_to) or any(
+        cause.code == entry.group.first.code
+        and (not cause.hosts or not set(cause.hosts).isdisjoint(entry.group.hosts))
+        for cause in further
+    )
 
 
 def causes(further: Iterable[Cause], run: Run) -> str:

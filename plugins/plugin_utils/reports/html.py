@@ -163,6 +163,7 @@ class View:
     left_out: tuple[tuple[str, str], ...]
     fine: tuple[tuple[str, tuple[str, ...]], ...]
     notes: tuple[str, ...]
+    folded_notes: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -328,10 +329,19 @@ def _view(number: int, rows: _ClusterRows, result: model_result.Result, run: Run
         tuple(
             (verdict, tuple(codes.split())) for verdict, codes in phrases.clear_rows(rows.verdicts)
         ),
-        tuple(
-            f"{note} ({text_gaps.about(codes, run)})"
-            for note, codes in text_gaps.codes_by_note(rows.verdicts).items()
+        *(
+            _notes([item for item in rows.verdicts if (item.verdict == "clear") is folded], run)
+            for folded in (False, True)
         ),
+    )
+
+
+def _notes(verdicts: Iterable[model_result.Verdict], run: Run) -> tuple[str, ...]:
+    """Return each note once, with the faults that it is about and with readable times."""
+    now = headline.now(run)
+    return tuple(
+        times.readable(f"{note} ({text_gaps.about(codes, run)})", now)
+        for note, codes in text_gaps.codes_by_note(verdicts).items()
     )
 
 

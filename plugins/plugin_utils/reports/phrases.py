@@ -14,7 +14,7 @@ from ..models import result as model_result
 from ..models import writes
 from ..models.result import UNPROVEN
 from ..planning import check_mode
-from ..planning.plan import Step
+from ..planning.plan import Step, only_risk
 from . import host_names
 from .run_info import Run
 
@@ -39,7 +39,7 @@ MODES = {
     "repair": "repair: before",
     "verify": "repair: afterwards",
 }
-# The reason of a step that only consent was given for: such a run repairs nothing.
+# The reason of a step whose risk has consent; a replay has no use for consent.
 OBSERVES = {
     "observe": "an audit changes nothing; kubemend.remediation.remediate does it",
     "replay": "a replay changes nothing; kubemend.remediation.remediate does it on the cluster",
@@ -76,7 +76,7 @@ def places(findings: Iterable[model_result.Finding], run: Run) -> list[str]:
 
 def state_of(step: Step, done: Mapping[str, str] | None, mode: str) -> tuple[str, str]:
     """Return the state of a step, past or future, and the reason for it."""
-    if not done and step.allowed and mode in OBSERVES:
+    if not done and mode in OBSERVES and (step.allowed or _is_replayed(step, mode)):
         return "not done", OBSERVES[mode]
     blocked = ""
     if not step.allowed:
@@ -84,6 +84,11 @@ def state_of(step: Step, done: Mapping[str, str] | None, mode: str) -> tuple[str
     if done:
         return _state_done(done["state"], mode), done.get("reason") or blocked
     return _state_planned(step, mode), blocked
+
+
+def _is_replayed(step: Step, mode: str) -> bool:
+    """Return whether only consent is missing, which has no effect on recorded evidence."""
+    return mode == "replay" and only_risk(step)
 
 
 def _state_done(state: str, mode: str) -> str:

@@ -5,10 +5,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
 MAX_BYTES = 100_000
+# A report has a finding of its own there.
+_EXAMPLE = re.compile(r"^## Example\n.*?(?=^## |\Z)", re.DOTALL | re.MULTILINE)
 
 
 def texts(folder: str, codes: Iterable[str]) -> dict[str, str]:
@@ -17,7 +20,7 @@ def texts(folder: str, codes: Iterable[str]) -> dict[str, str]:
     for code in sorted(set(codes)):
         try:
             with (Path(folder) / f"{code}.md").open(encoding="utf-8") as file:
-                pages[code] = file.read(MAX_BYTES)
+                pages[code] = _EXAMPLE.sub("", file.read(MAX_BYTES))
         except (OSError, ValueError):
             continue
     return pages

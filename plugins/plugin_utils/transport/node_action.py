@@ -13,15 +13,18 @@ import multiprocessing
 import os
 import shlex
 import time
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 from typing import Any, ClassVar
 
 from ansible import constants
 from ansible.errors import AnsibleConnectionFailure, AnsibleError
 from ansible.plugins.action import ActionBase
 
+from ...module_utils.shared import argument_specs
 from ..evidence.document import EvidenceError, envelope, one_line, write
 from ..safe_io.bounded_json import decoded
-from . import node_program, privilege
+from . import node_program, privilege, progress
 from .watchdog import TooLarge, TooLate, watch
 
 MAX_ANSWER = 32 * 1024 * 1024
@@ -84,7 +87,10 @@ class NodeAction(ActionBase):
     SHIP: tuple[str, ...] = ()
     MODULE = ""  # FQCN of the module that returns the same as `document`
     SPEC: ClassVar[dict[str, Any]] = {}  # evidence_dir and timeout are always there
+    HIDDEN: ClassVar[dict[str, Any]] = {}  # options of the module that the action alone sets
     SUFFIX = ".json"
+    # each host is asked by a task of its own, so that all of them are at work at once
+    SHOWS_PROGRESS = False
     # the keys of a document that the node sets; the controller sets all others
     SAID: tuple[str, ...] = ()
     # of each command of this query: whether it failed, and its standard error
@@ -118,7 +124,9 @@ class NodeAction(ActionBase):
         result, task_vars, args, host = self._begun(tmp, task_vars, spec)
         started, asked_at = time.monotonic(), time.time()
         params = {name: value for name, value in args.items() if name != "evidence_dir"}
-        status, reason, answer = self._ask(host, params, task_vars)
+        with self._progress(args, host, task_vars) as ends:
+            status, reason, answer = self._ask(host, params, task_vars)
+            ends.append(status)
         answer = {name: answer[name] for name in self.SAID if name in answer}
         # A host that does not answer is known to the cluster's API by its address, or by nothing.
         own_fields = {
@@ -147,6 +155,15 @@ class NodeAction(ActionBase):
         )
         result.update(more)
         return result
+
+    def _progress(
+        self, args: dict[str, Any], host: str, task_vars: dict[str, Any]
+    ) -> AbstractContextManager[list[str]]:
+        """Return what prints the progress of all hosts while this one is asked, if anything."""
+        hosts = task_vars.get("ansible_play_hosts_all") or ()
+        if not (self.SHOWS_PROGRESS and args.get("terminal") and args.get("evidence_dir")):
+            return nullcontext([])
+        return progress.shown(Path(args["evidence_dir"]).expanduser(), host, len(hosts))
 
     def _kept_in_any_case(
         self, document: dict[str, Any], args: dict[str, Any]
@@ -303,7 +320,8 @@ class NodeAction(ActionBase):
 
     def _by_module(self, params: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
         """Query by an ordinary module, where the connection takes no program on standard input."""
-        module_args = {name: value for name, value in params.items() if value is not None}
+        options = {name: value for name, value in params.items() if value is not None}
+        module_args = argument_specs.hidden(options, self.HIDDEN)
         answer = self._execute_module(
             module_name=self.MODULE, module_args=module_args, task_vars=task_vars
         )

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
+from ansible_collections.kubemend.remediation.plugins.module_utils.shared import argument_specs
+
 
 class ModuleEnd(Exception):
     """How main() ended: what exit_json or fail_json was given, and which of the two it was."""
@@ -59,7 +61,11 @@ class Entry:
 def run(
     monkeypatch: pytest.MonkeyPatch, module: Any, check_mode: bool = False, **given: Any
 ) -> ModuleEnd:
-    """Run main() of a module with these options, and return how it ended."""
+    """Run main() of a module with these options, and return how it ended.
+
+    Options that its action alone sets have the names that the function of the module knows.
+    """
+    given = argument_specs.hidden(given, argument_spec(monkeypatch, module))
     monkeypatch.setattr(module, "AnsibleModule", functools.partial(FakeModule, given, check_mode))
     with pytest.raises(ModuleEnd) as ended:
         module.main()

@@ -26,6 +26,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence impo
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import (
     engine as fault_engine,
 )
+from tests.docs import examples
 
 FOLDER = Path(__file__).resolve().parents[4] / "fixtures" / "recorded"
 CASES = sorted(path.name for path in FOLDER.iterdir() if path.is_dir()) if FOLDER.is_dir() else []
@@ -83,6 +84,18 @@ def test_a_summary_leaves_its_node_to_the_line_above(case):
         if re.match("KM2|KM3[23]", found.code):
             words = re.findall(r"[\w.-]+", found.summary)
             assert not {*found.everywhere, found.node}.intersection(words)
+
+
+RECORDED = {
+    code: example for code, example in examples.read().items() if "::" not in example["source"]
+}
+
+
+@pytest.mark.parametrize("code", sorted(RECORDED))
+def test_the_example_of_a_fault_s_page_is_what_its_recording_says(code):
+    """`python -m tests.docs.examples` writes the examples."""
+    example = RECORDED[code]
+    assert examples.recorded(example["source"])[code] == example["text"]
 
 
 def test_something_was_recorded():

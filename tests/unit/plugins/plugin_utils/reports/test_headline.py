@@ -53,4 +53,22 @@ def test_chains_are_counted_only_where_there_are_some():
     assert headline.chains(entries) == ""
     kcm = replace(findings[0], component="kube-controller-manager")
     linked = groups.chain(groups.group([kcm, *findings[1:]]))
-    assert headline.chains(linked) == "3 findings, 2 causes"
+    # One of the two entries at the top explains nothing: it is no cause.
+    assert [entry.depth for entry in linked].count(0) == 2
+    assert headline.chains(linked) == "3 findings, 1 cause explains 1 of them"
+
+
+def test_a_further_cause_is_counted_where_it_explains_a_finding():
+    jobs, first, second, third = (
+        groups.group([replace(fleet.result(5).findings[0], code=code, host=host)])[0]
+        for code, host in (("KM113", "m1"), ("KM101", "m1"), ("KM102", "m2"), ("KM102", "m3"))
+    )
+    entries = [
+        groups.Entry(first, 0, (), (jobs,)),
+        groups.Entry(jobs, 1, (groups.Cause("KM102", ("m3",)),), ()),
+        groups.Entry(second, 0, (), ()),
+        groups.Entry(third, 0, (), ()),
+    ]
+    assert headline.chains(entries) == "4 findings, 2 causes explain 1 of them"
+    entries[1] = replace(entries[1], others=(groups.Cause("KM102"),))
+    assert headline.chains(entries) == "4 findings, 3 causes explain 1 of them"

@@ -405,3 +405,21 @@ def test_a_code_of_the_plan_and_of_a_note_has_its_title():
     words = Page(html.render(result, run)).words
     assert "KM101 Election disabled, risk 2" in words
     assert "a note (KM104 A file of it)" in words
+
+
+def test_a_note_about_what_is_in_order_is_folded_and_has_readable_times():
+    found = fleet.result(3)
+    rows = tuple(item._replace(note="") for item in found.verdicts)
+    clear = next(item for item in rows if item.verdict == "clear")
+    found = replace(found, verdicts=rows)
+    notes = (
+        clear._replace(verdict="unknown", note="not read"),
+        clear._replace(note="restarted at 2026-11-20T08:00:00Z"),
+    )
+    page = html.render(replace(found, verdicts=(*found.verdicts, *notes)), fleet.run())
+    before, folded, after = re.split(r"<details><summary><b>in order</b> (1 note)</summary>", page)
+    assert folded == "1 note"
+    assert "note: not read" in before
+    assert "ago (2026-11-20 08:00 UTC) (" in after.partition("</details>")[0]
+    assert "2026-11-20T08:00:00Z" not in page
+    assert "<b>in order</b>" not in html.render(found, fleet.run())

@@ -15,3 +15,13 @@ def test_pages_that_are_there_are_read_and_others_left_out(tmp_path):
     (tmp_path / "KM102.md").write_bytes(b"\xff\xfe")
     assert fault_pages.texts(str(tmp_path), ["KM101", "KM102", "KM103"]) == {"KM101": "# KM101"}
     assert fault_pages.texts(str(tmp_path / "gone"), ["KM101"]) == {}
+
+
+def test_the_example_of_a_page_is_left_out(tmp_path):
+    page = "# T\n\n## A\n\na\n\n## Example\n\n```\nx\n```\n"
+    (tmp_path / "KM101.md").write_text(page + "\n## B\n\nb\n", encoding="utf-8")
+    (tmp_path / "KM102.md").write_text(page, encoding="utf-8")
+    assert fault_pages.texts(str(tmp_path), ["KM101", "KM102"]) == {
+        "KM101": "# T\n\n## A\n\na\n\n## B\n\nb\n",
+        "KM102": "# T\n\n## A\n\na\n\n",
+    }
