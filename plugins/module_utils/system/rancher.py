@@ -32,6 +32,7 @@ PLAIN = frozenset(
         *("token-file", "agent-token-file", "cluster-reset-restore-path"),
     )
 )
+RUNTIME = "/run/k3s/containerd/containerd.sock"  # of RKE2 too
 LOGS = "agent/logs/kubelet.log"
 
 
