@@ -227,23 +227,28 @@ def _component_twice(host: Host, component: str, uses: list[FileUse]) -> Detecti
 
 def _winner(host: Host, component: str, uses: list[FileUse]) -> str:
     """Return which of the files the process runs from, "" where that is not certain."""
-    processes: tuple[Process, ...] = ()
-    if host.control_plane is not None:
-        processes = host.control_plane.processes
-    running = [row for row in processes if row.component == component and row.static]
-    if len(running) != 1:
-        return ""
-    flags = _flags(running[0].argv)
+    flags = _running_flags(host, component)
     winners = {use.path for use in uses if flags and _flags(use.words) == flags}
     if len(winners) != 1:
         return ""
     path = winners.pop()
-    losers = [word for use in uses if use.path != path for word in _flags(use.words)]
-    lost = [word for word in dict.fromkeys(losers) if word not in flags]
+    words = dict.fromkeys(word for use in uses for word in _flags(use.words))
+    lost = [word for word in words if word not in flags]
     text = f"; it runs with the arguments of {one_line(path.rpartition('/')[2], 120)}"
     if lost:
         text += f", without {' '.join(lost[:SHOWN])}"
     return one_line(text, 500)
+
+
+def _running_flags(host: Host, component: str) -> list[str]:
+    """Return the flags of the one static pod of a component that runs, else none."""
+    if host.control_plane is None:
+        return []
+    processes = host.control_plane.processes
+    running = [row for row in processes if row.component == component and row.static]
+    if len(running) != 1:
+        return []
+    return _flags(running[0].argv)
 
 
 def _pod_twice(host: Host, pod: str, paths: list[str]) -> Detection:
