@@ -9,12 +9,14 @@ from . import lines as log_lines
 
 # How the loggers of components begin an error: klog's text and its JSON, which has no level and no
 # verbosity of an error; zap and capnslog of etcd, which warns of what keeps it from its work;
-# logrus of runtimes. A quote of JSON within docker's JSON has a backslash.
+# logrus of runtimes, and its JSON, whose keys stand in alphabetical order: a quote within a value
+# has a backslash. A quote of JSON within docker's JSON has one too.
 _LEVELS = (
     rb'(?:[EF]\d{4} \d\d:|\{\\?"ts\\?":[\d.]+,(?![^\n]*"v\\?":\d)[^\n]*?"err\\?":'
     rb'|\{\\?"level\\?":\\?"(?:warn|error|dpanic|panic|fatal)\\?"'
     rb"|\d{4}-\d\d-\d\d [\d:.]{8,20} [WEC] \| "
     rb'|time=\\?"[^"\n]{10,64}" level=(?:error|fatal|panic) '
+    rb'|\{"(?!log":)[a-k][\w.-]{0,40}":[^\n]{0,2000}?,"level":"(?:error|fatal|panic)","'
 )
 # An API server warns of its etcd and of webhooks: gRPC's client, and the dispatcher of admission.
 _WARNINGS = rb"|W\d{4} [^\n\]]{1,60} (?:logging|dispatcher)\.go:)"

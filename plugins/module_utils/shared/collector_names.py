@@ -13,7 +13,8 @@ NODE = {
     ),
     "kubelet": (
         "the kubelet's process, unit, configuration files, kubeconfig (masked), client"
-        " certificate and healthz"
+        " certificate and healthz; of k3s and RKE2 the keys in their configuration files, and"
+        " values that are no secret"
     ),
     "manifests": "every file of the static pod folder, with owner, mode and time of change",
     "instances": (
@@ -72,7 +73,7 @@ NODE = {
     ),
     "kubelet_end": (
         "the end of the journal of the kubelet's unit, where the kubelet does not run or"
-        " systemd started it again of late"
+        " systemd started it again of late, and of RKE2 the end of its kubelet.log"
     ),
     "runtime": (
         "the container runtime that the kubelet uses: its units, its socket, and whether it"

@@ -134,6 +134,19 @@ def read(path, limit=MAX_TEXT, root=None):
         os.close(descriptor)
 
 
+def end(path, limit):
+    """Return the last whole lines of a file, bounded; OSError when there is none."""
+    descriptor = opened(path)
+    try:
+        size = os.fstat(descriptor).st_size
+        if size <= limit:
+            return content(descriptor, limit)
+        os.lseek(descriptor, size - limit, os.SEEK_SET)
+        return content(descriptor, limit).partition(b"\n")[2]
+    finally:
+        os.close(descriptor)
+
+
 def whole(path, limit=4194304, default=None):
     """Return the text of a file of /proc that is longer than the page that one read returns.
 

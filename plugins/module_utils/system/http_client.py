@@ -24,7 +24,7 @@ class Connection:
     """One connection, for one request after another."""
 
     def __init__(self, address, port, seconds, context=None):
-        self.host = f"{bracketed(address)}:{port}"
+        self.host = "localhost" if _is_path(address) else f"{bracketed(address)}:{port}"
         self.end = time.monotonic() + seconds
         self.rest = b""
         try:
@@ -33,7 +33,9 @@ class Connection:
             raise HttpError(reason(error)) from error
 
     def _connected(self, address, port, context):
-        if context is None:
+        if _is_path(address):
+            plain = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        elif context is None:
             plain = socket.socket(
                 socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM
             )
@@ -43,7 +45,7 @@ class Connection:
             plain = full.socket(full.AF_INET6 if ":" in address else full.AF_INET, full.SOCK_STREAM)
         try:
             plain.settimeout(self._left())
-            plain.connect((address, port))
+            plain.connect(address if _is_path(address) else (address, port))
             if context is None:
                 return plain
             return context.wrap_socket(plain)
@@ -211,6 +213,11 @@ def reason(error):
     if number and number > 0:
         return os.strerror(number)
     return str(error)[:200] or name
+
+
+def _is_path(address):
+    """Return whether an address is the path of a socket of this machine."""
+    return address.startswith("/")
 
 
 def reachable(address):

@@ -37,7 +37,7 @@ from .moments import moment
 from .node_identity import Identity
 from .pressure import Pressure
 from .registration import Registration
-from .repeated_errors import NodeError
+from .repeated_errors import NodeError, RuntimeObstacle
 from .result import Missing
 
 Answer = TypeVar("Answer")
@@ -82,6 +82,7 @@ class Host:
     traces: tuple[str, ...] | None = None
     kubelet_unit: bool = False
     node_error: NodeError | None = None
+    runtime_obstacle: RuntimeObstacle | None = None
     # the newest line of the kubelet about an image that it removed to free space, else empty
     image_removed: str = ""
     machine: Machine = field(default_factory=Machine)
@@ -239,6 +240,7 @@ def host_of(document: Mapping[str, Any]) -> Host:
         installer.traces,
         kubelet.unit is not None,
         node_error=repeated_errors.of_node(document),
+        runtime_obstacle=repeated_errors.of_runtime(document),
         image_removed=_image_removed(document),
         machine=machine.extract(document),
         registration=registration.extract(document),

@@ -663,7 +663,7 @@ def _excuse(end: End, subject: _Subject, restarts: Mapping[str, Restarts]) -> En
 
 def _is_fresh(end: End, subject: _Subject, restarts: Restarts) -> bool:
     """Tell whether a component ended shortly after its manifest came or changed."""
-    starts = [start for start in (subject.log.begun, subject.use.mtime) if start]
+    starts = [start for start in (subject.log.begun, subject.use.changed) if start]
     starts += [other.at for other in restarts.ends if other.kind == MANIFEST]
     return any(0 <= end.at - start < FRESH_SECONDS for start in starts)
 

@@ -72,6 +72,11 @@ class FileUse:
     # when the file was written, moved in or given other rights; 0 where that is not known
     ctime: float = 0.0
 
+    @property
+    def changed(self) -> float:
+        """Return when its folder got it as it is: a file that is moved in keeps its mtime."""
+        return max(self.mtime, self.ctime)
+
 
 @dataclass(frozen=True)
 class BrokenFile:

@@ -300,6 +300,9 @@ def describe_condition(
     if condition == "DiskPressure":
         short = {measure.signal.partition(".")[0] for measure, _bound, crossed in rows if crossed}
         proofs += _large_folders(host, node_pressure, short)
+        if clauses:
+            signals = {measure.signal for measure, _bound, crossed in rows if crossed}
+            clauses += _largest(node_pressure, signals)
     if condition == "MemoryPressure":
         proofs += [
             _process(host, process, f"{size(process.value)} resident")
@@ -310,6 +313,22 @@ def describe_condition(
             _process(host, process, f"{process.value} threads") for process in node_pressure.threads
         ]
     return clauses, proofs
+
+
+def _largest(node_pressure: Pressure, signals: set[str]) -> list[str]:
+    """Return a clause about the largest folder behind these signals, where one was counted."""
+    names = {signal.partition(".")[0] for signal in signals}
+    folders = [
+        (folder, filesystem.complete)
+        for filesystem in node_pressure.filesystems
+        for folder in filesystem.folders
+        if filesystem.name in names
+    ]
+    if not folders:
+        return []
+    is_of_inodes = all(signal.endswith(".inodesFree") for signal in signals)
+    largest, complete = max(folders, key=lambda row: row[0].files if is_of_inodes else row[0].value)
+    return [f"the largest folder there is {largest.name} ({_content(largest, complete)})"]
 
 
 def _process(host: str, process: Large, uses: str) -> EvidenceRef:
@@ -345,10 +364,14 @@ def _shown(filesystem: Counted) -> list[Large]:
 
 
 def _folder(host: str, folder: Large, complete: bool) -> EvidenceRef:
+    return EvidenceRef("file", host, path=folder.name, text=_content(folder, complete))
+
+
+def _content(folder: Large, complete: bool) -> str:
     text = f"{size(folder.value)} in {folder.files} files"
     if not complete:
         text += ", or more: there was no time to count all"
-    return EvidenceRef("file", host, path=folder.name, text=text)
+    return text
 
 
 def _rest(host: str, node_pressure: Pressure, counted: Counted) -> Iterator[EvidenceRef]:

@@ -214,6 +214,26 @@ def of_node(document: Mapping[str, Any]) -> NodeError | None:
     return NodeError(error.message, clause, error.answer.advice, error.answer.kind)
 
 
+@dataclass(frozen=True)
+class RuntimeObstacle:
+    """What keeps a node's container runtime from its work, as it repeats it."""
+
+    component: str
+    clause: str
+    advice: str
+
+
+def of_runtime(document: Mapping[str, Any]) -> RuntimeObstacle | None:
+    """Return the error that keeps a container runtime from its work, or None."""
+    read_at, components = rows(document)
+    for row in components:
+        error = worst(row, read_at) if row.component in RUNTIMES else None
+        if error is not None and error.is_obstacle and error.answer is not None:
+            answer = error.answer
+            return RuntimeObstacle(row.component, one_line(answer.clause, 300), answer.advice)
+    return None
+
+
 def is_answered(error: Repeated) -> bool:
     """Tell whether an error is what an API server answered to a kubelet."""
     if error.answer is None:

@@ -280,12 +280,23 @@ _OWN_PROGRAM = re.compile(
 )
 
 
+# Of an OCI runtime that is asked for a container which it has no state of: crun, then runc.
+_NO_STATE = re.compile(
+    r"\b(?P<name>crun|runc)\b(?:[^\n]{0,200}?--root (?P<root>/\S{1,200}))?[^\n]{0,400}?"
+    r"(?:error opening file [`'\"]?\S{1,400}/status[`'\"]?: No such file"
+    r"|container (?:[`'\"]?\w{1,128}[`'\"]? )?does not exist)"
+)
+
+
 def read(line: str, component: str) -> Answer | None:
     """Return the answer that a line of a component's log tells of, or None. Never raises."""
     text = component_log.text(line).replace('\\"', '"')
     program = _OWN_PROGRAM.search(text)
     if program is not None:
         return _of_program(program)
+    stateless = _NO_STATE.search(text)
+    if stateless is not None:
+        return _without_state(stateless)
     machine = _of_machine(text)
     if machine is not None:
         return machine
@@ -303,6 +314,19 @@ def _of_program(match: re.Match[str]) -> Answer:
         f"the program {name} of the container runtime does not start",
         "see whether that program is there and may be executed (command -v, ls -lZ), and which one"
         " the runtime's configuration names; install it again",
+    )
+
+
+def _without_state(match: re.Match[str]) -> Answer:
+    name, folder = match.group("name"), match.group("root") or f"/run/{match.group('name')}"
+    return Answer(
+        "runtime",
+        f"{name} does not know a container that the runtime has: another program made it, or its"
+        f" state below {folder} is gone",
+        "see which program made the containers (ls /run/runc /run/crun /run/containerd/runc), and"
+        " which one the runtime uses now (default_runtime in /etc/crio/crio.conf and"
+        " /etc/crio/crio.conf.d, default_runtime_name of containerd): set the former one and"
+        " restart the runtime, or drain the node and reboot it. It is replaced on a drained node",
     )
 
 

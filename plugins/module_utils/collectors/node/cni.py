@@ -9,8 +9,9 @@ Of a configuration only names and types leave the node.
 import os
 import time
 
-from ...system import files, procfs
-from ..base import Absent
+from ...system import files, procfs, rancher
+from ..base import Absent, Failed
+from . import cri
 
 FOLDER, PROGRAMS, STATE = "/etc/cni/net.d", "/opt/cni/bin", "/var/lib/cni/networks"
 ENDINGS = (".conf", ".conflist", ".json")
@@ -19,11 +20,12 @@ MAX_FILES, MAX_SIZE, MAX_PLUGINS, MAX_PROGRAMS, MAX_RESERVED, MAX_NAMES = (
     20,
     65536,
     20,
-    300,
+    600,
     5000,
     3,
 )
-MAX_RANGES, MAX_CONTENT = 20, 512
+MAX_RANGES, MAX_CONTENT, MAX_CONTAINERS = 20, 512, 5000
+HTTP_OK = 200
 YOUNG_SECONDS = 600  # an address of a pod that is being made
 SKIPPED = ("lock", "last_reserved_ip")
 
@@ -37,23 +39,76 @@ def collect(context):
     kubelet, runtime = context.data.get("kubelet"), context.data.get("runtime") or {}
     if not kubelet:
         raise Absent("no kubelet")
-    if runtime.get("kind") == "embedded":
-        raise Absent("the runtime is part of another program, which has folders of its own")
-    cri = context.data.get("cri") or {}
-    config = cri.get("config") or {}
+    answered = _answered(kubelet, runtime, context)
+    config = answered.get("config") or {}
     argv = kubelet.get("argv") or []
     folder = config.get("conf_dir") or procfs.flag(argv, "cni-conf-dir") or FOLDER
     context.source = folder
     records, error = configurations(folder)
     bin_dirs = _bin_dirs(config, runtime, argv)
+    sandboxes = answered.get("sandboxes")
+    if _is_docker(runtime) and _uses_host_local(records):
+        sandboxes = docker_containers(runtime.get("path"), context.seconds(3))
     return {
         "folder": files.one_line(folder, 253),
         "error": error,
         "files": records,
         "bin_dirs": bin_dirs,
         "programs": programs(bin_dirs),
-        "reservations": reservations(records, cri.get("sandboxes"), time.time()),
+        "reservations": reservations(records, sandboxes, time.time()),
     }
+
+
+def _answered(kubelet, runtime, context):
+    """Return what the runtime says of itself, {} where it says nothing."""
+    if runtime.get("kind") == "embedded":
+        return _of_embedded(kubelet, runtime, context)
+    return context.data.get("cri") or {}
+
+
+def _of_embedded(kubelet, runtime, context):
+    """Return what the runtime of k3s or RKE2 says of itself; raise Absent where it does not."""
+    unit, path = kubelet.get("unit") or {}, runtime.get("path")
+    if path is None and rancher.program(unit.get("name")):
+        path = rancher.RUNTIME
+    if path is None or not os.path.exists(path):
+        raise Absent("the runtime is part of another program, which has folders of its own")
+    answer = cri.of_embedded(path, context)
+    if answer is None or answer["config"] is None:
+        raise Failed(f"the runtime at {files.one_line(path, 200)} does not answer")
+    return answer
+
+
+def _is_docker(runtime):
+    """Return whether the kubelet itself uses docker, and that runs."""
+    return runtime.get("kind") == "docker" and bool(runtime.get("asked"))
+
+
+def _uses_host_local(records):
+    return any(ipam["type"] == HOST_LOCAL for record in records for ipam in record["ipam"])
+
+
+def docker_containers(path, seconds):
+    """Return the ids of all containers of docker, None where it does not tell, or has too many.
+
+    Up to 1.23 a kubelet may use docker itself: a sandbox is a container there.
+    """
+    import json  # the collectors of most nodes do without it
+
+    from ...system import http_client
+
+    try:
+        connection = http_client.Connection(path or "/", 0, seconds)
+        try:
+            status, body = connection.request("/containers/json?all=1")
+        finally:
+            connection.close()
+        rows = json.loads(body.decode("utf-8", "replace"))
+        if status != HTTP_OK or not _is_list(rows) or len(rows) > MAX_CONTAINERS:
+            return None
+        return [_word(row["Id"]) for row in rows]
+    except (http_client.HttpError, ValueError, TypeError, KeyError):
+        return None
 
 
 def _bin_dirs(config, runtime, argv):
@@ -151,7 +206,7 @@ def _word(value):
 
 
 def programs(folders):
-    """Return the names of the programs in these folders, None where one cannot be listed."""
+    """Return the names of the programs in these folders, None where one is not known whole."""
     if folders is None:
         return None
     names = set()
@@ -161,7 +216,9 @@ def programs(folders):
         except OSError as error:
             if files.reason(error) != "missing":
                 return None
-    return sorted(files.one_line(name, 120) for name in names)[:MAX_PROGRAMS]
+    if len(names) > MAX_PROGRAMS:  # a cut list would lack programs that are there
+        return None
+    return sorted(files.one_line(name, 120) for name in names)
 
 
 def reservations(records, sandboxes, now, state=STATE):

@@ -60,6 +60,21 @@ def collect(context):
     }
 
 
+def of_embedded(path, context):
+    """Return {config, sandboxes} of a runtime that is part of another program.
+
+    The result is None where it does not answer. It is asked for nothing else: that program
+    configures it.
+    """
+    for api in cri.VERSIONS:
+        asker = _Asker(path, api, context)
+        status, data = asker.ask("RuntimeService/Status", VERBOSE)
+        if status == cri.OK:
+            info = protobuf.pairs(protobuf.fields(data), 2)
+            return {"config": effective(info.get("config")), "sandboxes": asker.sandboxes()}
+    return None
+
+
 def _version_of(answered):
     """Return the version of the CRI that the runtime speaks, or None."""
     calls = answered.get("calls") or {}

@@ -7,7 +7,7 @@ import os
 
 from ...shared.kubelet_health import SWITCHED_OFF
 from ...shared.systemd_output import words
-from ...system import files, procfs, systemd, unit_mask, yaml_scalars
+from ...system import files, procfs, rancher, systemd, unit_mask, yaml_scalars
 from ...system.command import CommandError
 
 # The runner takes `question` from here, and other collectors take the rest.
@@ -47,7 +47,17 @@ def collect(context):
         unit=unit,
         argv=files.masked_argv(argv),
         argv_source=source,
+        distribution=_distribution(unit, block),
     )
+
+
+def _distribution(unit, block):
+    """Return {program, files} of k3s or RKE2, where its unit runs the kubelet, else None."""
+    program = rancher.program(unit["name"]) if unit else None
+    if program is None:
+        return None
+    records = rancher.configuration(program, systemd.command_line(block))
+    return {"program": program, "files": records}
 
 
 def _unit(block):

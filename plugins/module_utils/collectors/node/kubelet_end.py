@@ -10,18 +10,20 @@ import os
 import time
 
 from ...shared.text import without_middle
-from ...system import command, files
+from ...system import command, files, rancher
 from ..base import Absent, Denied, Failed
 
 RECENT = 600  # seconds
 # klog.Fatal of an old kubelet prints every goroutine: some thousand lines behind its last word.
+FILE_BYTES, FILE_LINES = 128 * 1024, 120
 READ_LINES, READ_BYTES, KEPT, KEPT_BYTES, LONGEST = 5000, 2 * 1024 * 1024, 400, 192 * 1024, 2000
 
 
 def collect(context):
-    """Return {unit, lines}: the last lines of the unit's journal, oldest first.
+    """Return {unit, lines, file}: the last lines of the unit's journal, oldest first.
 
-    The lines of systemd are among them. Their form is that of `journalctl -o short-iso`.
+    The lines of systemd are among them. Their form is that of `journalctl -o short-iso`. file:
+    {path, error, lines} of the file in which a kubelet of RKE2 writes, else None.
     """
     kubelet = context.data.get("kubelet") or {}
     unit = kubelet.get("unit") or {}
@@ -39,7 +41,23 @@ def collect(context):
     lines = last(text.split("\n")[::-1])
     if not any("]: " in line for line in lines) and os.geteuid() != 0:
         raise Denied(f"journald shows this user nothing of {name}")
-    return {"unit": name, "lines": lines}
+    return {"unit": name, "lines": lines, "file": _file(kubelet)}
+
+
+def _file(kubelet):
+    """Return the end of the file in which the kubelet writes, None where it has none."""
+    distribution = kubelet.get("distribution") or {}
+    path = rancher.log_of_kubelet(distribution.get("program"), distribution.get("files") or ())
+    if path is None:
+        return None
+    record = {"path": files.one_line(path, 253), "error": None, "lines": []}
+    try:
+        text = files.end(path, FILE_BYTES).decode("utf-8", "replace")
+    except OSError as error:
+        record["error"] = files.reason(error)
+        return record
+    record["lines"] = last(text.split("\n"), str)[-FILE_LINES:]
+    return record
 
 
 def read(unit, seconds, lines=READ_LINES):
@@ -80,18 +98,23 @@ def is_relevant(unit, process, now):
     if (unit.get("active_state"), unit.get("sub_state")) != ("active", "running"):
         return True
     started = (process or {}).get("started_at")
+    if rancher.program(unit.get("name")) == "rke2":
+        # It runs the kubelet as a process of its own, and starts it again by itself.
+        return started is None or now - started < RECENT
     if unit.get("n_restarts") == 0 or started is None:  # None: systemd before 235 does not count
         return False
     return now - started < RECENT
 
 
-def last(lines):
+def last(lines, text_of=None):
     """Return the last of the lines, bounded, without the stacks that a Go program leaves.
 
     A tab stays in its line, because a line that it indents belongs to the one before.
+
+    text_of: a function that returns the program's part of a line.
     """
     kept, size = [], 0
-    for line in reversed(without_stacks(lines)):
+    for line in reversed(without_stacks(lines, text_of)):
         clean = files.masked_text(_printable(line[: files.MAX_LINE + files.BEYOND]), files.MAX_LINE)
         clean = without_middle(clean, LONGEST)
         size += len(clean)

@@ -25,6 +25,7 @@ from ..base import CheckResult, Detection, node_check, present, unknown
 # The kubelet reads the directory every 20 s and then needs a graceful stop and a start: a younger
 # change is no fault yet.
 SETTLE_SECONDS = 60
+SHOWN = 5  # arguments that a summary names
 JOURNAL = "/var/lib/kubemend/journal"
 
 
@@ -103,7 +104,7 @@ def outdated(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
         use = _outdated_manifest(plane, process)
         if use is None:
             continue
-        if plane.clock - use.mtime < SETTLE_SECONDS and not plane.kubelet_problem:
+        if plane.clock - use.changed < SETTLE_SECONDS and not plane.kubelet_problem:
             missing.append(Missing(host.host, "instances", "timeout"))
         else:
             hits.append(_outdated(host, use, process, plane.kubelet_problem))
@@ -208,9 +209,10 @@ def _component_twice(host: Host, component: str, uses: list[FileUse]) -> Detecti
     stray = [path for path in paths if path not in usual] or paths[1:]
     effect = "the component is started twice"
     if len({use.pod for use in uses}) == 1:
-        effect = "one pod from two files: either may win"
+        effect = f"one pod from two files: either may win{_winner(host, component, uses)}"
+    names = ", ".join(one_line(path.rpartition("/")[2], 120) for path in paths)
     return Detection(
-        f"{len(paths)} manifests of {component} in the static pod folder: {effect}",
+        f"{len(paths)} manifests of {component} in the static pod folder ({names}): {effect}",
         tuple(
             EvidenceRef("file", host.host, path=path, text=_difference(uses, path))
             for path in paths
@@ -221,6 +223,32 @@ def _component_twice(host: Host, component: str, uses: list[FileUse]) -> Detecti
         host.node,
         component,
     )
+
+
+def _winner(host: Host, component: str, uses: list[FileUse]) -> str:
+    """Return which of the files the process runs from, "" where that is not certain."""
+    flags = _running_flags(host, component)
+    winners = {use.path for use in uses if flags and _flags(use.words) == flags}
+    if len(winners) != 1:
+        return ""
+    path = winners.pop()
+    words = dict.fromkeys(word for use in uses for word in _flags(use.words))
+    lost = [word for word in words if word not in flags]
+    text = f"; it runs with the arguments of {one_line(path.rpartition('/')[2], 120)}"
+    if lost:
+        text += f", without {' '.join(lost[:SHOWN])}"
+    return one_line(text, 500)
+
+
+def _running_flags(host: Host, component: str) -> list[str]:
+    """Return the flags of the one static pod of a component that runs, else none."""
+    if host.control_plane is None:
+        return []
+    processes = host.control_plane.processes
+    running = [row for row in processes if row.component == component and row.static]
+    if len(running) != 1:
+        return []
+    return _flags(running[0].argv)
 
 
 def _pod_twice(host: Host, pod: str, paths: list[str]) -> Detection:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
@@ -13,8 +14,10 @@ from ...evidence.answers.cluster.api_pod import Event, PodLife
 from ...evidence.answers.cluster.jobs import Job, Jobs
 from ...evidence.answers.cluster.kubeadm_config import KubeadmConfig
 from ...evidence.answers.cluster.locks import Locks, LockServer
+from ...evidence.answers.cluster.nodes import Nodes
+from ...evidence.document import shell_name
 from ...models import control_plane, node_hosts
-from ...models.cluster import Cluster, Host
+from ...models.cluster import Cluster, Host, UnlistedMember
 from ...models.moments import timestamp
 from ...models.result import EvidenceRef, Missing
 from ...parsers import pflag, pod_manifest
@@ -26,6 +29,11 @@ _SECTIONS = {"scheduler": "kube-scheduler", "controllermanager": "kube-controlle
 # A replacement is only made once its predecessor has failed or goes: two creations this close are
 # no replacement.
 TOGETHER_SECONDS = 5
+# What a Deployment and its ReplicaSet add to the name of a pod; MachineDeployments of the Cluster
+# API add the same to the names of machines, which are Nodes.
+_OF_DEPLOYMENT = re.compile(
+    r"-[bcdfghjklmnpqrstvwxz2456789]{6,10}-[bcdfghjklmnpqrstvwxz2456789]{5}\Z"
+)
 
 
 @cluster_check(
@@ -197,21 +205,63 @@ def _different_etcd(cluster: Cluster) -> Iterator[Detection]:
 )
 def strangers(cluster: Cluster) -> Iterator[CheckResult]:
     """KM112: report a control-plane member outside the inventory, whose election is unknown."""
-    hits = tuple(
-        Detection(
-            f"{stranger.name} belongs to the control plane and is no host of the inventory",
-            (EvidenceRef("api", object=stranger.source),),
-            f"add {stranger.name} to the inventory and audit again; if it was retired, stop what it"
-            " still runs",
-            node=stranger.name,
-        )
-        for stranger in cluster.strangers
-    )
+    pods = {stranger.name: _lock_of_pod(cluster, stranger) for stranger in cluster.strangers}
+    others = [stranger for stranger in cluster.strangers if not pods[stranger.name]]
+    hits = tuple(_unlisted(stranger) for stranger in others)
     missing = cluster.missing("nodes") + cluster.missing("endpoints")
     if hits and len(hits) <= len(cluster.unplaced):
         missing += tuple(Missing(host.host, "host", host.status) for host in cluster.unplaced)
         hits = ()
-    yield CheckResult(hits, missing, cluster.key is not None, note=_silence(cluster))
+    shared = [_shared(cluster, name, lock) for name, lock in pods.items() if lock]
+    yield CheckResult((*hits, *shared), missing, cluster.key is not None, note=_silence(cluster))
+
+
+def _unlisted(stranger: UnlistedMember) -> Detection:
+    return Detection(
+        f"{stranger.name} belongs to the control plane and is no host of the inventory",
+        (EvidenceRef("api", object=stranger.source),),
+        f"add {stranger.name} to the inventory and audit again; if it was retired, stop what it"
+        " still runs",
+        node=stranger.name,
+    )
+
+
+def _lock_of_pod(cluster: Cluster, stranger: UnlistedMember) -> str:
+    """Return the lock that an ordinary pod has taken from the component of that name, or "".
+
+    A pod of a Deployment is no host. Where the cluster's own component runs on its hosts, that pod
+    is another program's.
+    """
+    if not _OF_DEPLOYMENT.search(stranger.name) or not cluster.answered(Nodes):
+        return ""
+    if any(stranger.name in node_hosts.names(node) for node in cluster.typed(Nodes).items):
+        return ""
+    locks = (lock for server in cluster.typed(Locks).servers for lock in server.objects)
+    names = [lock.name for lock in locks if (lock.holder or "").rpartition("_")[0] == stranger.name]
+    return next((name for name in names if name and _runs_on_hosts(cluster, name)), "")
+
+
+def _runs_on_hosts(cluster: Cluster, component: str) -> bool:
+    planes = [host.control_plane for host in cluster.hosts if host.control_plane]
+    processes = [process for plane in planes for process in plane.processes_of(component)]
+    return any(process.static or process.unit for process in processes)
+
+
+def _shared(cluster: Cluster, pod: str, lock: str) -> Detection:
+    """Report a program that takes part in the election of a component."""
+    owner = _OF_DEPLOYMENT.sub("", pod)
+    return Detection(
+        f"the lock kube-system/{lock} is held by the pod {pod}, which is no {lock} of a"
+        f" control-plane node: {owner} elects its leader by the same lock, and only its holder"
+        " works",
+        (EvidenceRef("api", cluster.api_host, object=f"lock kube-system/{lock}", text=pod),),
+        f"give {owner} a lock of its own (--leader-elect-resource-name and"
+        " --leader-elect-resource-namespace, or leaderElection.resourceName of its configuration),"
+        " with a Role for it, and scale it down until then: kubectl get deployments -A | grep"
+        f" {shell_name(owner, 'NAME')}",
+        component=lock,
+        severity="critical",
+    )
 
 
 @cluster_check(

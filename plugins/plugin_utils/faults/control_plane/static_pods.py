@@ -184,7 +184,7 @@ def _evaluated(subject: _Component) -> tuple[Detection | None, str]:
     begun = 0.0
     if subject.host.kubelet_started:
         begun = subject.host.kubelet_started.timestamp()
-    if plane.clock - use.mtime < SETTLE_SECONDS or plane.clock - begun < STARTING_SECONDS:
+    if plane.clock - use.changed < SETTLE_SECONDS or plane.clock - begun < STARTING_SECONDS:
         return None, f"the kubelet may still be at it: {use.component}"
     if subject.exits.lines:
         return _hit(subject, "does not stay up", None, subject.end), ""

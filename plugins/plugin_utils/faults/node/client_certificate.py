@@ -12,13 +12,13 @@ from ...evidence import contract
 from ...evidence.answers.node.kubelet import Kubelet
 from ...evidence.document import one_line, shell_name
 from ...models.cluster import Host
-from ...models.kubelet import client_certificate
+from ...models.kubelet import client_certificate, supervisor
 from ...models.kubelet import status as kubelet_status
 from ...models.kubelet.client_certificate import Validity
 from ...models.kubelet.status import KubeletStatus
 from ...models.result import EvidenceRef, Missing
 from ..base import CheckResult, Detection, present, unknown
-from . import kubelet_exit_advice, kubelet_unit
+from . import kubelet_exit_advice, kubelet_supervisor, kubelet_unit
 
 CURRENT = "/var/lib/kubelet/pki/kubelet-client-current.pem"
 CLOCK = "compare the node's clock first (timedatectl)"
@@ -28,7 +28,8 @@ def with_dates(host: Host, document: Mapping[str, Any], outcome: CheckResult) ->
     """Return the result with what the dates add: the last log lines do not show the certificate."""
     valid, status = client_certificate.read(document), kubelet_status.read(document)
     if valid is not None and status is not None and valid.overdue:
-        return present(_hit(host, valid, status), host=host.host, component="kubelet")
+        hit = _hit(host, document, valid, status)
+        return present(hit, host=host.host, component="kubelet")
     record = contract.answer(document, Kubelet).client_certificate
     if record is not None and record.error == "denied" and not outcome.missing:
         return unknown(
@@ -40,7 +41,9 @@ def with_dates(host: Host, document: Mapping[str, Any], outcome: CheckResult) ->
     return outcome
 
 
-def _hit(host: Host, valid: Validity, status: KubeletStatus) -> Detection:
+def _hit(
+    host: Host, document: Mapping[str, Any], valid: Validity, status: KubeletStatus
+) -> Detection:
     """Report a certificate: critical if the API refuses it now.
 
     One inside the kubeconfig certainly counts only at the kubelet's next start.
@@ -64,7 +67,7 @@ def _hit(host: Host, valid: Validity, status: KubeletStatus) -> Detection:
         f"the client certificate of the kubelet {state} ({path}, valid until"
         f" {valid.ends:%Y-%m-%d %H:%M:%S} UTC)",
         (place, kubelet_unit.proof(host, status.unit)),
-        _advice(valid, node, shell_name(status.unit.name, "UNIT")),
+        _cure(document, valid, node, shell_name(status.unit.name, "UNIT")),
         host=host.host,
         node=host.node,
         component="kubelet",
@@ -83,8 +86,25 @@ def _over(valid: Validity, runs: bool) -> str:
     return "has expired: the API server refuses the kubelet that runs, and it will not start again"
 
 
-def _advice(valid: Validity, node: str, unit: str) -> str:
-    """Return how the kubelet gets a valid certificate."""
+def _cure(document: Mapping[str, Any], valid: Validity, node: str, unit: str) -> str:
+    """Return how the kubelet gets a valid certificate: k3s and RKE2 make it at their start."""
+    owner = supervisor.read(document)
+    if owner is None:
+        return _advice(valid, kubelet_exit_advice.credentials(node), unit)
+    credentials = kubelet_supervisor.credentials(owner)
+    if valid.expired:
+        return f"{CLOCK}; {credentials}"
+    return (
+        f"systemctl restart {unit} before that day: {owner.title} renews at its start what ends"
+        f" soon; else {credentials}"
+    )
+
+
+def _advice(valid: Validity, credentials: str, unit: str) -> str:
+    """Return how the kubelet gets a valid certificate.
+
+    credentials: how it gets another one
+    """
     other = ""
     if valid.aside:
         other = (
@@ -93,7 +113,6 @@ def _advice(valid: Validity, node: str, unit: str) -> str:
             " client-certificate-data and client-key-data, or of the file that it names, which"
             " nothing renews; else "
         )
-    credentials = kubelet_exit_advice.credentials(node)
     if valid.expired:
         return f"{CLOCK}; {other}{credentials}; then systemctl restart {unit}"
     if other:

@@ -17,6 +17,7 @@ from ...models.kubelet import (
     manager_policies,
     node_allocatable,
     refused_configuration,
+    supervisor,
 )
 from ...models.kubelet import (
     status as kubelet_status,
@@ -66,7 +67,7 @@ def _hit(
     outcome: CheckResult,
 ) -> Detection:
     """Make one hit of the values and of the last log lines about a configuration."""
-    start = kubelet_exit_advice.started(status.state.kind, shell_name(status.unit.name, "UNIT"))
+    start = _then(document, status)
     severity = None
     if _runs(status):
         start = "the kubelet reads it at its next start"
@@ -88,6 +89,12 @@ def _hit(
         component="kubelet",
         severity=severity,
     )
+
+
+def _then(document: Mapping[str, Any], status: KubeletStatus) -> str:
+    """Return how the kubelet is started again."""
+    unit = shell_name(status.unit.name, "UNIT")
+    return kubelet_exit_advice.then(status, unit, supervisor.read(document))
 
 
 def _runs(status: KubeletStatus) -> bool:
@@ -113,7 +120,7 @@ def _by_words(
     key, _separator, value = subject.partition(": ")
     if key != "policy" and key not in refused_configuration.FLAGS:
         return hit
-    then = kubelet_exit_advice.started(status.state.kind, shell_name(status.unit.name, "UNIT"))
+    then = _then(document, status)
     settings = refused_configuration.named(document, subject)
     if not settings:
         return replace(
@@ -154,7 +161,7 @@ def _by_keys(
     if not settings:
         return hit
     places = _where(refused_configuration.places(document, settings, host.host))
-    start = kubelet_exit_advice.started(status.state.kind, shell_name(status.unit.name, "UNIT"))
+    start = _then(document, status)
     values = " and ".join(dict.fromkeys(setting.text.strip() for setting in settings))
     summary = (
         f"the kubelet does not start: it refuses its configuration:"

@@ -18,6 +18,7 @@ from ...models.kubelet import (
     boot_order,
     exit_cause,
     refused_configuration,
+    supervisor,
 )
 from ...models.kubelet import (
     status as kubelet_status,
@@ -44,6 +45,7 @@ from . import (
     container_runtime,
     kubelet_configuration,
     kubelet_exit_advice,
+    kubelet_supervisor,
 )
 from . import (
     kubelet_unit as node_kubelet_unit,
@@ -78,6 +80,7 @@ _CHECKS = {
 }
 _TOLD_BY_FAULTS = frozenset((*_CHECKS, exit_cause.RUNTIME))
 KUBELET = "kubelet"
+SERVER = "rke2-server.service"
 WITH_UNIT = "nodes whose kubelet has a unit of systemd"
 EMPTY = "it is empty"  # files.EMPTY of the collector
 SHOWN = 5
@@ -138,14 +141,14 @@ def _down(host: Host, status: KubeletStatus, document: Mapping[str, Any]) -> Det
         because = _because(host, status.death, document)
     unit = shell_name(status.unit.name, "UNIT")
     order, advice = _order(document, status, unit)
-    summary = (
-        f"the kubelet does not run: {status.state.why}{history}{kubelet_exit_advice.causes(status)}"
-        f"{order}"
-    )
+    owner = supervisor.read(document)
+    cause = kubelet_exit_advice.causes(status, owner)
+    summary = f"the kubelet does not run: {status.state.why}{history}{cause}{order}{_waits(status)}"
+    places = kubelet_supervisor.places(owner, status.death)
     return Detection(
         one_line(summary, 800),
-        _proofs(host, status),
-        f"{kubelet_exit_advice.remedy(status, unit)}{advice}",
+        (*supervisor.proofs(places, host.host), *_proofs(host, status)),
+        f"{kubelet_exit_advice.remedy(status, unit, owner)}{advice}",
         host=host.host,
         node=host.node,
         component=KUBELET,
@@ -363,7 +366,7 @@ def _death(
     host: Host, document: Mapping[str, Any], status: KubeletStatus, death: Death, code: str
 ) -> Detection:
     cause, subject, unit = death.cause, death.what, shell_name(status.unit.name, "UNIT")
-    node = host.node or host.host
+    node, owner = host.node or host.host, supervisor.read(document)
     places: Sequence[EvidenceRef]
     if code == "KM510":
         empty = _emptied(document, cause, subject)
@@ -377,15 +380,29 @@ def _death(
         path = ""
         if places:
             path = places[0].path or ""
-        advice = kubelet_exit_advice.cure(cause, subject, node, path)
+        advice = kubelet_exit_advice.advice(death, node, path, owner)
     return Detection(
-        one_line(summary, 400),
+        one_line(f"{summary}{_of_child(status)}", 400),
         (*places, *_proofs(host, status)),
-        f"{advice}; then {kubelet_exit_advice.started(status.state.kind, unit)}",
+        f"{advice}; then {kubelet_exit_advice.then(status, unit, owner)}",
         host=host.host,
         node=host.node,
         component=KUBELET,
     )
+
+
+def _of_child(status: KubeletStatus) -> str:
+    """Return that RKE2 starts the kubelet again and again, for a summary."""
+    if status.child is None:
+        return ""
+    return f"; {status.state.why}{_waits(status)}"
+
+
+def _waits(status: KubeletStatus) -> str:
+    """Return what waits for the kubelet of a server of RKE2, for a summary."""
+    if status.child is None or status.unit.name != SERVER:
+        return ""
+    return "; etcd and the API server of this machine wait for it"
 
 
 def _emptied(document: Mapping[str, Any], cause: str, subject: str) -> list[str]:
@@ -421,7 +438,8 @@ def _places(host: Host, document: Mapping[str, Any], death: Death) -> list[Evide
         named = refused_configuration.meant(document, death)
         if named:
             return refused_configuration.places(document, named, host.host)
-        return _configuration_place(host, subject)
+        places = kubelet_supervisor.places(supervisor.read(document), death)
+        return _configuration_place(host, subject) or supervisor.proofs(places, host.host)
     word = subject.partition("=")[0]
     if cause not in (exit_cause.UNKNOWN_FLAG, exit_cause.REMOVED_GATE) or len(word) < 3:
         return []
@@ -431,7 +449,8 @@ def _places(host: Host, document: Mapping[str, Any], death: Death) -> list[Evide
         files += kubelet.unit.environment_files
     if cause == exit_cause.REMOVED_GATE:
         files += [kubelet.config, *kubelet.config_dropins]
-    proofs: list[EvidenceRef] = []
+    owner = supervisor.read(document)
+    proofs = supervisor.proofs(kubelet_supervisor.places(owner, death), host.host)
     for file in filter(None, files):
         proofs += _lines_with(host, file, word)
     return proofs[:SHOWN]
@@ -465,6 +484,9 @@ def _proofs(host: Host, status: KubeletStatus) -> tuple[EvidenceRef, ...]:
         line = f"{LAST}{status.last}"
     log = []
     if line:
+        place = one_line(kubelet_status.place_of_line(status), 200)
+        log.append(EvidenceRef("log", host.host, object=place, text=ends(line, 400)))
+    if status.child is not None:
         unit = one_line(status.unit.name, 80)
-        log.append(EvidenceRef("log", host.host, object=unit, text=ends(line, 400)))
+        log.append(EvidenceRef("log", host.host, object=unit, text=ends(status.child.line, 400)))
     return tuple(dict.fromkeys((node_kubelet_unit.proof(host, status.unit), *refusals, *log)))

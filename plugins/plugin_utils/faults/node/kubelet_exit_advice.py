@@ -5,10 +5,14 @@
 
 from __future__ import annotations
 
+from ...evidence.document import one_line
 from ...models import unit_start as model_unit_start
 from ...models.kubelet import exit_cause
+from ...models.kubelet.exit_cause import Death
 from ...models.kubelet.status import KubeletStatus
+from ...models.kubelet.supervisor import Supervisor
 from ...parsers import message_class, systemd_unit, unit_journal
+from . import kubelet_supervisor
 
 WATCHES = "max_user_watches"
 SPRAYED = "/etc/kubernetes/"  # where kubespray has a kubelet's configuration and its flags
@@ -171,15 +175,16 @@ def _advised(cause: str) -> tuple[str, str]:
     return _KNOWN.get(cause) or _OF_TABLE.get(cause) or ("", "")
 
 
-def remedy(status: KubeletStatus, unit: str) -> str:
-    """Return what to do about a kubelet that does not run."""
-    start = started(status.state.kind, unit)
+def remedy(status: KubeletStatus, unit: str, owner: Supervisor | None = None) -> str:
+    """Return what to do about a kubelet that does not run.
+
+    owner: k3s or RKE2, where it runs the kubelet
+    """
+    start = then(status, unit, owner)
     refused = next((refusal for refusal in status.refused if refusal.now), None)
     if refused is not None and not _own(status):
         return f"{refused.cure}; then {start}"
-    advice = ""
-    if status.death is not None and status.death.certain:
-        advice = _advised(status.death.cause)[1]
+    advice = _of_death(status.death, owner)
     if advice:
         return f"{advice}; then {start}"
     if status.state.kind == systemd_unit.STOPPED:
@@ -187,10 +192,17 @@ def remedy(status: KubeletStatus, unit: str) -> str:
             f"find out who stopped it, and why (journalctl -u {unit}); systemctl start {unit}"
             " brings it back"
         )
-    return (
-        f"read its last log lines (journalctl -u {unit} -n 200), and fix what they name;"
-        f" then {start}"
-    )
+    log = f"journalctl -u {unit} -n 200"
+    if status.child is not None and status.log:
+        log = f"tail -n 50 {one_line(status.log, 200)}"
+    return f"read its last log lines ({log}), and fix what they name; then {start}"
+
+
+def _of_death(death: Death | None, owner: Supervisor | None) -> str:
+    """Return what to do about an exit cause, "" where it is not certain, or nothing is known."""
+    if death is None or not death.certain:
+        return ""
+    return _of_owner(death, owner) or _advised(death.cause)[1]
 
 
 def _own(status: KubeletStatus) -> bool:
@@ -207,13 +219,15 @@ def quoted(status: KubeletStatus) -> str:
     return f"; {unit_journal.quoted(status.death.line, status.unit.name)}"
 
 
-def causes(status: KubeletStatus) -> str:
+def causes(status: KubeletStatus, owner: Supervisor | None = None) -> str:
     """Return why a kubelet does not run, as clauses that follow its state.
 
     What systemd refused comes first, else the kubelet's last log lines.
+
+    owner: k3s or RKE2, where it runs the kubelet
     """
     refused, coming = model_unit_start.past(status.refused), model_unit_start.future(status.refused)
-    clauses = _died(status, refused is not None)
+    clauses = _died(status, refused is not None, owner)
     if refused is not None and refused.what != status.state.why and not _own(status):
         clauses = f"; {refused.what}{clauses}"
     if coming is not None:
@@ -221,7 +235,7 @@ def causes(status: KubeletStatus) -> str:
     return clauses
 
 
-def _died(status: KubeletStatus, refused: bool) -> str:
+def _died(status: KubeletStatus, refused: bool, owner: Supervisor | None) -> str:
     """Return the last log lines as clauses.
 
     refused: whether systemd's refusal precedes them
@@ -231,7 +245,7 @@ def _died(status: KubeletStatus, refused: bool) -> str:
     cause = status.death.cause
     if refused and cause in (exit_cause.STEP, exit_cause.EXECUTABLE, exit_cause.RESOURCES):
         return ""
-    clause = words(cause, status.death.what)
+    clause = _clause(status.death, owner)
     if cause == exit_cause.UNKNOWN:
         end = status.death.what
         if refused or end in status.state.why or not end.startswith(("status ", "signal ")):
@@ -240,6 +254,29 @@ def _died(status: KubeletStatus, refused: bool) -> str:
     if status.death.certain:
         return f"; {clause}"
     return f"; its last log lines may mean: {clause}"
+
+
+def _of_owner(death: Death, owner: Supervisor | None) -> str:
+    """Return what to change of k3s or RKE2 about a cause, "" where that is the usual."""
+    if owner is None:
+        return ""
+    return kubelet_supervisor.cure(owner, death)
+
+
+def then(status: KubeletStatus, unit: str, owner: Supervisor | None) -> str:
+    """Return how this kubelet is started once the cause is gone.
+
+    owner: k3s or RKE2, where it runs the kubelet
+    """
+    if status.child is not None and owner is not None:
+        return kubelet_supervisor.started(owner)
+    return started(status.state.kind, unit)
+
+
+def _clause(death: Death, owner: Supervisor | None) -> str:
+    if death.cause == exit_cause.SUPERVISOR and owner is not None:
+        return kubelet_supervisor.clause(owner, death)
+    return words(death.cause, death.what)
 
 
 def started(kind: str, unit: str) -> str:
@@ -260,6 +297,14 @@ def lasting(cause: str, subject: str, node: str) -> str:
         f"another start would end as the last one did: {words(cause, subject)}; {advice}; once that"
         " is done, start it by hand, because its last log lines stay the same until then"
     )
+
+
+def advice(death: Death, node: str, place: str, owner: Supervisor | None) -> str:
+    """Return what to do about an exit cause that is a fault of its own.
+
+    owner: k3s or RKE2, where it runs the kubelet
+    """
+    return _of_owner(death, owner) or cure(death.cause, death.what, node, place)
 
 
 def cure(cause: str, subject: str, node: str, place: str) -> str:

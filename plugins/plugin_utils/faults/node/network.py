@@ -56,7 +56,9 @@ PRESSURES = {
         "disk-pressure",
         (
             "see df and df -i of the file systems of the kubelet and of the runtime; logs, images"
-            " that nothing uses and emptyDirs are the usual cause"
+            " that nothing uses and emptyDirs are the usual cause. Where it is /var/log, du -ah"
+            " /var/log | sort -h | tail shows which file; KM529 and KM118 quote what a component"
+            " repeats"
         ),
     ),
     "PIDPressure": (

@@ -12,9 +12,11 @@ from typing import Any
 from ...evidence import contract
 from ...evidence.answers.node.cni import Cni, CniFile, Reservations
 from ...evidence.answers.node.cri import Cri, CriConfig
+from ...evidence.answers.node.runtime import Runtime
 from ...evidence.document import one_line
 from ...models.api_node import and_others
 from ...models.cluster import Host
+from ...models.kubelet import supervisor
 from ...models.moments import moment
 from ...models.result import EvidenceRef, Missing
 from ..base import CheckResult, Detection, node_check, not_applicable, present, unknown
@@ -27,6 +29,14 @@ META = ("multus", "multus-shim", "genie", "istio-cni", "nsx", "danm", "knitter")
 # What runtimes and other programs bring for containers that are no pods.
 STRANGERS = ("podman", "crio-bridge", "crio-ipv4-bridge", "containerd-net", "nerdctl", "docker")
 LOOPBACK, DENIED = "loopback", "denied"
+# The tools of k3s and RKE2, which know their socket.
+_LISTINGS = {
+    "k3s": "k3s crictl pods -q",
+    "rke2": (
+        "CRI_CONFIG_FILE=/var/lib/rancher/rke2/agent/etc/crictl.yaml"
+        " /var/lib/rancher/rke2/bin/crictl pods -q"
+    ),
+}
 
 
 def _configured(host: Host, document: Mapping[str, Any]) -> CheckResult | None:
@@ -65,7 +75,8 @@ def addresses(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     if not cni.reservations:
         yield not_applicable("its network plugin does not use host-local")
         return
-    hits = [hit for row in cni.reservations for hit in _of_network(host, cni, row)]
+    pods = _listing(document)
+    hits = [hit for row in cni.reservations for hit in _of_network(host, cni, row, pods)]
     if hits:
         yield present(*hits)
     elif any(row.leaked is None for row in cni.reservations):
@@ -75,7 +86,15 @@ def addresses(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
         yield CheckResult()
 
 
-def _of_network(host: Host, cni: Cni, row: Reservations) -> Iterator[Detection]:
+def _listing(document: Mapping[str, Any]) -> str:
+    """Return the command that lists the sandboxes that the runtime has."""
+    if contract.answer(document, Runtime).kind == "docker":
+        return "docker ps -aq --no-trunc"
+    owner = supervisor.read(document)
+    return _LISTINGS.get(owner.program if owner is not None else "", "crictl pods -q")
+
+
+def _of_network(host: Host, cni: Cni, row: Reservations, pods: str) -> Iterator[Detection]:
     lost, room = (row.leaked or 0) + row.empty, _room(cni, row)
     is_full = room is not None and row.addresses >= room
     if not is_full and not _is_much(lost, room):
@@ -84,14 +103,14 @@ def _of_network(host: Host, cni: Cni, row: Reservations) -> Iterator[Detection]:
     of_room = f" of {room}" if room is not None else ""
     summary = (
         f"{row.addresses}{of_room} addresses of the network {network_name} are"
-        f" reserved, {lost} of them for no pod that exists"
+        f" reserved in {one_line(row.folder, 200)}, {lost} of them for no pod that exists"
     )
     if is_full:
         summary += "; no new pod gets one"
     yield Detection(
         summary,
         (EvidenceRef("file", host.host, path=row.folder, text=_lost(row)),),
-        _addresses_advice(row, lost),
+        _addresses_advice(row, lost, pods),
         host=host.host,
         node=host.node,
         component=network_name,
@@ -117,7 +136,7 @@ def _lost(row: Reservations) -> str:
     return one_line("; ".join(parts), 400)
 
 
-def _addresses_advice(row: Reservations, lost: int) -> str:
+def _addresses_advice(row: Reservations, lost: int, pods: str) -> str:
     folder = one_line(row.folder, 200)
     if not lost:
         return (
@@ -125,7 +144,7 @@ def _addresses_advice(row: Reservations, lost: int) -> str:
             " larger range of addresses, or lower maxPods"
         )
     return (
-        f"compare with crictl pods -q, and remove each file in {folder} whose first line names no"
+        f"compare with {pods}, and remove each file in {folder} whose first line names no"
         f" sandbox or which is empty, while flock {folder}/lock is held (leave lock and"
         " last_reserved_ip.*); what ended without a release (a killed runtime, a power cut) left"
         " them"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+from ...evidence.answers.cluster.nodes import Node, Nodes
 from ...evidence.answers.cluster.pod_start import PodEvents, PodStart
 from ...evidence.document import ends, one_line, shell_name
 from ...models import pod_start
@@ -15,6 +16,7 @@ from ...models.api_node import NodeView, and_others, views
 from ...models.cluster import Cluster
 from ...models.pod_start import Waiting
 from ...models.result import EvidenceRef, Missing
+from ...parsers import pod_start_message
 from ...parsers.pod_start_message import OF_ONE, WORKLOAD, Trouble
 from ..base import CheckResult, Detection, causes, cluster_check, without_kubernetes
 from ..node import wording
@@ -156,7 +158,7 @@ def _hit(cluster: Cluster, node: str, rows: Sequence[Waiting], other_nodes: int)
         summary += f": {main.trouble.what}"
     return Detection(
         f"{summary}{_quoted(event, main)}; {_others(cluster, other_nodes)}",
-        (*_event_proofs(cluster, event), *_removal(cluster, main), *_proofs(cluster, rows)),
+        (*_event_proofs(cluster, event), *_origin(cluster, main), *_proofs(cluster, rows)),
         _advice(node, main.trouble),
         host=wording.host_name(view) if view is not None else None,
         node=node,
@@ -237,8 +239,16 @@ def _event_proofs(cluster: Cluster, event: PodEvents | None) -> list[EvidenceRef
     return [EvidenceRef("api", cluster.api_host, object=about, text=text)]
 
 
-def _removal(cluster: Cluster, main: Waiting) -> list[EvidenceRef]:
-    """Return the line of the kubelet that removed an image, where pods wait for one."""
+def _origin(cluster: Cluster, main: Waiting) -> list[EvidenceRef]:
+    """Return what tells more of a cause: who removed an image, or the releases of both sides."""
+    if main.trouble is None:
+        return []
+    if main.trouble.kind == pod_start_message.SERVICES:
+        nodes = cluster.typed(Nodes).items
+        node = next((node for node in nodes if node.name == main.node), Node())
+        kubelet, server = one_line(node.kubelet_version, 40), one_line(cluster.version, 40)
+        text = f"kubelet {kubelet}, API server {server}"
+        return [EvidenceRef("api", cluster.api_host, object=f"Node {main.node}", text=text)]
     if main.trouble is not pod_start.REMOVED:
         return []
     host = cluster.hosts_by_node()[main.node]

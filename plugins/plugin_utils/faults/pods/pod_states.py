@@ -13,6 +13,7 @@ from ...evidence.answers.cluster.pod_states import EndingPods, PodStates
 from ...evidence.document import ends, one_line, shell_name
 from ...models import ages
 from ...models.cluster import Cluster
+from ...models.repeated_errors import RuntimeObstacle
 from ...models.result import EvidenceRef
 from ..base import CheckResult, Detection, causes, cluster_check, without_kubernetes
 from ..node import wording
@@ -58,19 +59,33 @@ def _ending(cluster: Cluster, row: EndingPods) -> Detection:
     if row.finalizers:
         text += f"; {row.finalizers} of them have a finalizer, which its owner takes away"
     pods = row.pods - row.finalizers
+    obstacle = _obstacle(cluster, node)
+    advice, reason = "", ""
+    because: tuple[str, ...] = ()
+    if obstacle is not None:
+        advice, reason = f"{obstacle.advice}. Else ", f"; {obstacle.component}: {obstacle.clause}"
+        because = ("KM529",)
     return Detection(
-        f"{wording.pods(pods)} {wording.do(pods)} not end{wording.since(row.since)}: {names}",
+        f"{wording.pods(pods)} {wording.do(pods)} not end{wording.since(row.since)}: {names}"
+        f"{reason}",
         (
             EvidenceRef("api", cluster.api_host, object=f"Node {node}", text=text),
             *_kill_proofs(cluster, node),
         ),
-        "see what their processes wait for on that node (ps -eo pid,stat,wchan:32,cmd | grep ' D'),"
-        " dead mounts, and what kubelet and runtime log of them; a pod that is deleted by force"
-        f" (--force) is forgotten by the API and may run on: kubectl describe node"
+        f"{advice}see what their processes wait for on that node (ps -eo pid,stat,wchan:32,cmd |"
+        " grep ' D'), dead mounts, and what kubelet and runtime log of them; a pod that is deleted"
+        " by force (--force) is forgotten by the API and may run on: kubectl describe node"
         f" {shell_name(node, 'NODE')} first",
         host=host,
         node=node,
+        because=because,
     )
+
+
+def _obstacle(cluster: Cluster, node: str) -> RuntimeObstacle | None:
+    """Return what keeps the runtime of a node from its work, if that is known."""
+    host = cluster.node_hosts.get(node)
+    return host.runtime_obstacle if host is not None else None
 
 
 def _kill_proofs(cluster: Cluster, node: str) -> Iterator[EvidenceRef]:

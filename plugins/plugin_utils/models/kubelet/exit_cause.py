@@ -283,8 +283,9 @@ _PATH = re.compile(r"(?:^|[\s\"'=])(/[^\s\"',:;)\]]+)")
 # Written before klog was structured: "Failed to start cAdvisor inotify_init: …" has no colon.
 _GLUED = re.compile(r"^(Failed to start (?:ContainerManager|cAdvisor)) (?!:)")
 _FILE = re.compile(
-    r"(?:[Kk]ubelet (?:config|dropin) file,? (?:path: )?|config file"
-    r' )(?:"(?P<q1>\d+)"|(?P<w>[^\s",]+?)(?=:?(?:[\s,]|$)))'
+    # the error may stand between these words and the path
+    r"(?:[Kk]ubelet (?:config|dropin) file,? (?:path: )?|config file |, path: (?=/|\"))"
+    r'(?:"(?P<q1>\d+)"|(?P<w>(?!error\b)[^\s",]+?)(?=:?(?:[\s,]|$)))'
 )
 _FIELD = re.compile(
     r'KubeletConfiguration\.(?P<w>[\w.]+)|unknown field "(?P<q1>\d+)"|invalid configuration:'
@@ -397,6 +398,14 @@ def newest_death(lines: Sequence[str]) -> Death | None:
     if final is None:
         return None
     return _by_line(final)
+
+
+def of_start(start: Start, unit: Unit) -> Death | None:
+    """Return the exit cause in one start, that its unit shows the end of; None of an orderly one.
+
+    unit: what systemd shows of that end
+    """
+    return _death(start, unit)
 
 
 def _death(start: Start, unit: Unit) -> Death | None:

@@ -21,7 +21,14 @@ from ...parsers import manager_error
 from .. import cpu_manager
 from ..cpu_manager import Node
 from ..result import EvidenceRef
-from . import exit_cause, manager_policies, node_allocatable, reserved_resources, status
+from . import (
+    exit_cause,
+    manager_policies,
+    node_allocatable,
+    reserved_resources,
+    status,
+    supervisor,
+)
 from .config import KubeletConfig, Setting
 from .configured_value import ConfiguredKubelet, Found, Refusal, Unsure
 
@@ -165,6 +172,10 @@ def _places_of_flag(document: Mapping[str, Any], setting: Setting, host: str) ->
             if _gives(line, word):
                 text = setting.text
                 proofs.append(EvidenceRef("file", host, path=file.path, line=number, text=text))
+    owner = supervisor.read(document)
+    if owner is not None and not proofs:
+        lines = owner.flag(supervisor.KUBELET_KEY, word.lstrip("-"), setting.value)
+        proofs = supervisor.proofs(lines, host)
     return proofs or [setting.proof(host)]
 
 

@@ -24,13 +24,16 @@ from ...evidence.answers.node.system import System
 from ...parsers import systemd_unit, unit_journal
 from ...parsers.systemd_unit import State, Unit
 from .. import unit_start
+from . import child as kubelet_child
 from . import exit_cause, waiting_start
+from .child import Child
 from .exit_cause import Death
 from .waiting_start import Wait
 
 ENDED = frozenset(
     (systemd_unit.LOOPING, systemd_unit.GAVE_UP, systemd_unit.FAILED, systemd_unit.STOPPED)
 )
+SHORT = 30  # seconds within which a kubelet ends that refuses its configuration
 GRACE = 20  # seconds that a process may live longer than those before it
 _TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)([+-]\d\d):?(\d\d) ")
 _AGAIN = re.compile(r"Scheduled restart job|scheduling restart")
@@ -48,6 +51,8 @@ class KubeletStatus:
     runs: whether a kubelet runs that is not its unit's
     refused: what systemd refuses of its start
     wait: what a start waits for that does not come by itself
+    child: how the kubelet ends that RKE2 starts, where that is why it does not run
+    log: the file in which that kubelet writes
     """
 
     unit: Unit
@@ -59,6 +64,8 @@ class KubeletStatus:
     runs: bool
     refused: tuple[Refusal, ...] = ()
     wait: Wait | None = None
+    child: Child | None = None
+    log: str = ""
 
     @property
     def ended(self) -> bool:
@@ -76,7 +83,10 @@ def read(document: Mapping[str, Any]) -> KubeletStatus | None:
     lines: tuple[str, ...] = ()
     if end is not None:
         lines = end.lines
-    state = _state(unit, lines, contract.answer(document, System).clock)
+    clock = contract.answer(document, System).clock
+    state = _state(unit, lines, clock)
+    child = _child(kubelet, state, end, unit, clock)
+    state = _state_of_child(child) or state
     refused: tuple[Refusal, ...] = ()
     if state.kind in ENDED:
         refused = tuple(unit_start.find_refusals(document, kubelet.unit, lines))
@@ -90,14 +100,65 @@ def read(document: Mapping[str, Any]) -> KubeletStatus | None:
     return KubeletStatus(
         unit,
         state,
-        _death(state, lines, unit),
+        _death_of_child(child) or _death(state, lines, unit),
         _since(last),
         last,
         end is not None,
         _runs_apart(kubelet, state),
         refused,
         wait,
+        child,
+        _file(end),
     )
+
+
+def _file(end: KubeletEnd | None) -> str:
+    """Return the file in which a kubelet of RKE2 writes, or ""."""
+    return end.file.path if end is not None and end.file is not None else ""
+
+
+def _state_of_child(child: Child | None) -> State | None:
+    return State(systemd_unit.LOOPING, _of_child(child)) if child is not None else None
+
+
+def _death_of_child(child: Child | None) -> Death | None:
+    return child.death if child is not None else None
+
+
+def _child(
+    kubelet: Kubelet, state: State, end: KubeletEnd | None, unit: Unit, clock: float | None
+) -> Child | None:
+    """Return how the kubelet ends that RKE2 starts again and again, else None."""
+    kinds = (systemd_unit.RUNNING, systemd_unit.STARTING)
+    if unit.family != "rke2" or state.kind not in kinds or end is None:
+        return None
+    child = kubelet_child.find(end)
+    if child is None or not child.repeats or _outlives(kubelet, child, clock):
+        return None
+    return child
+
+
+def _outlives(kubelet: Kubelet, child: Child, clock: float | None) -> bool:
+    """Return whether a kubelet runs for longer than one that ends at its start."""
+    if kubelet.process is None or kubelet.argv_source != "process":
+        return False
+    started, ended = kubelet.process.started_at, moment(child.line)
+    if started is None or ended is None or clock is None:
+        return True
+    return clock - started > SHORT or clock - ended > 2 * SHORT
+
+
+def _of_child(child: Child) -> str:
+    often = f", {child.count} times in its last log lines" if child.count > 1 else ""
+    return f"RKE2 starts it, and it ends ({child.words}){often}"
+
+
+def place_of_line(status: KubeletStatus) -> str:
+    """Return the log that has the line of the exit cause: a unit's journal, or a file."""
+    line = status.death.line if status.death is not None else ""
+    if status.child is not None and line != status.child.line:
+        return status.log
+    return status.unit.name
 
 
 def _runs_apart(kubelet: Kubelet, state: State) -> bool:

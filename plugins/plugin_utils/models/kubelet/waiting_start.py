@@ -15,23 +15,39 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...parsers import message_class, message_form, unit_journal
-from ...parsers.unit_journal import Said
+from ...parsers.unit_journal import Said, Start
 
 LONGEST = 300  # characters of a message
+OFTEN = 2  # refusals
 READ = 50  # lines of the start, the newest ones
 # Classes of an answer that does not change by itself.
 LASTING = frozenset(("configuration", "credential"))
 # pkg/agent/config/config.go, pkg/agent/run.go and pkg/clientaccess/token.go of k3s; what stands
 # before the error differs between releases.
-_LOGRUS = re.compile(r'time="[^"]{1,64}" level=(?:info|error) msg="((?:[^"\\]|\\.)*)"')
+_LOGRUS = re.compile(r'time="[^"]{1,64}" level=(?:info|warning|error) msg="((?:[^"\\]|\\.)*)"')
 _ASKED = re.compile(
-    r"Waiting to retrieve agent configuration; server is not ready: |Failed to validate connection"
-    r" to cluster at |CA cert validation failed: |token CA hash does not match|Node"
+    r"Waiting to retrieve [\w -]{1,40} configuration; server is not ready: |Failed to validate"
+    r" connection to cluster at |CA cert validation failed: |token CA hash does not match|Node"
     r" password rejected"
 )
 # pkg/daemons/agent, pkg/agent/containerd and pkg/agent/tunnel: an agent that has its configuration.
 _WENT_ON = re.compile(r"Running (?:kubelet|containerd)\b|Connecting to proxy\b")
 _REFUSED = "Node password rejected"
+_REFUSES = re.compile(r": (401 Unauthorized|403 Forbidden)\s*\Z")
+_OPEN = "/cacerts: "  # what a server gives to anyone
+_STRANGER = (
+    "see what answers there (curl -vk URL/cacerts, from this machine): a proxy of the environment"
+    " of its unit (HTTPS_PROXY without the address in NO_PROXY), a load balancer that asks for a"
+    " certificate, or another program; correct that, or the key server of its configuration"
+)
+_CERTIFICATE = (
+    "compare the clocks of both machines (timedatectl), and see the certificate that is served"
+    " (openssl s_client -connect ADDRESS:PORT </dev/null | openssl x509 -noout -subject -dates). A"
+    " server makes its certificates again with `k3s certificate rotate` or `rke2 certificate"
+    " rotate` while its unit is stopped, and the one of its port 6443 or 9345 when server/tls/"
+    "dynamic-cert.json below /var/lib/rancher/k3s or /var/lib/rancher/rke2 is moved away before its"
+    " start; some releases do so only after an update"
+)
 _PASSWORD = (
     "where this machine was installed again, delete the password that the server keeps for its name"
     " (kubectl -n kube-system delete secret NODE.node-password.k3s, with RKE2"
@@ -72,8 +88,19 @@ def find(lines: Sequence[str]) -> Wait | None:
         if _WENT_ON.match(logged.group(1)):
             return None
         if _ASKED.search(logged.group(1)):
-            return _wait(line, re.sub(r"\\(.)", r"\1", logged.group(1)))
+            text = re.sub(r"\\(.)", r"\1", logged.group(1))
+            refused = _REFUSES.search(text)
+            if refused is None:
+                return _wait(line, text)
+            if _times(starts[-1], refused.group(1)) < OFTEN:
+                return None  # one that is starting itself may refuse before it knows anyone
+            return _answered(line, text, refused.group(1))
     return None
+
+
+def _times(start: Start, answer: str) -> int:
+    """Return how many of the last lines tell of this answer."""
+    return sum(answer in line.text for line in start.lines[-READ:])
 
 
 def _wait(line: Said, text: str) -> Wait | None:
@@ -90,4 +117,15 @@ def _wait(line: Said, text: str) -> Wait | None:
         return None
     if reading.key == "token":
         return Wait(message, words.clause, _TOKEN, line.raw)
+    if reading.meaning == "credential":
+        return Wait(message, words.clause, _CERTIFICATE, line.raw)
     return Wait(message, words.clause, words.advice, line.raw)
+
+
+def _answered(line: Said, text: str, status: str) -> Wait:
+    """Return what an answer of HTTP means that refuses: asking again does not change it."""
+    message = text[-LONGEST:]
+    if _OPEN in text:
+        clause = "what answers at the address of its server is none, or stands before it"
+        return Wait(message, clause, _STRANGER, line.raw)
+    return Wait(message, f"its server refuses its token ({status})", _TOKEN, line.raw)

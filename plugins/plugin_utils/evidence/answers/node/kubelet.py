@@ -73,6 +73,32 @@ class Networks:
 
 
 @dataclass(frozen=True)
+class Setting:
+    """A key of k3s or RKE2, and its value where that is no secret."""
+
+    line: int = 0
+    key: str = ""
+    value: str | None = None
+
+
+@dataclass(frozen=True)
+class SettingsFile:
+    """A configuration file of k3s or RKE2."""
+
+    path: str = ""
+    error: str | None = None
+    settings: tuple[Setting, ...] = ()
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """The program that runs the kubelet, and its configuration."""
+
+    program: str = ""
+    files: tuple[SettingsFile, ...] = ()
+
+
+@dataclass(frozen=True)
 class Kubelet:
     """The kubelet as it runs, or as it would start."""
 
@@ -89,3 +115,5 @@ class Kubelet:
     static_pod_path_source: str | None = None
     healthz: HttpAnswer | None = None
     cni: Networks | None = None
+    # of k3s and RKE2; None: another one runs the kubelet, or an older release collected
+    distribution: Distribution | None = None

@@ -9,8 +9,19 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
+class KubeletFile:
+    """The end of the file in which RKE2's kubelet writes."""
+
+    path: str = ""
+    error: str | None = None
+    lines: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class KubeletEnd:
     """The last log lines of a kubelet that exited or was restarted recently."""
 
     unit: str | None = None
     lines: tuple[str, ...] = ()
+    # None: the kubelet writes to the journal, or an older release collected
+    file: KubeletFile | None = None

@@ -294,6 +294,29 @@ def test_other_lines_are_none(line):
         ("2026-11-26T18:00:00+0000 w1 cri-dockerd[7]: " + KLOG + "x", "cri-dockerd"),
         ('2026-11-26T18:00:00+0000 w1 crio[7]: time="2026-11-26 1" level=fatal msg="x"', "crio"),
         ('2026-11-26T18:00:00+0000 w1 crio[7]: time="2026-11-26 1" level=panic msg="x"', "crio"),
+        # logrus of containerd with [debug] format = "json", and of dockerd --log-format=json
+        *(
+            (
+                "2026-11-26T18:00:00+0000 w1 containerd[7]: "
+                f'{{"error":"a: \\"b\\"","level":"{level}","msg":"x","time":"2026-11-26"}}',
+                "containerd",
+            )
+            for level in ("error", "fatal", "panic")
+        ),
+        (
+            '2026-11-26T18:00:00+0000 w1 dockerd[7]: {"level":"error","msg":"x","time":"x"}',
+            "dockerd",
+        ),
+        (
+            '2026-11-26T18:00:00+0000 w1 containerd[7]: {"error":"x","level":"warning","msg":"x"}',
+            None,
+        ),
+        # within a value, as a user of a container may have named it
+        (
+            "2026-11-26T18:00:00+0000 w1 containerd[7]:"
+            r' {"id":"x\",\"level\":\"error\",\"","level":"info","msg":"x"}',
+            None,
+        ),
         ("2026-11-26T18:00:00+0000 w1 kubelet[234]: I1126 18:00:00.000001 1 a.go:1] x", None),
         ('2026-11-26T18:00:00+0000 w1 containerd[7]: time="x" level=warning msg="x"', None),
     ],

@@ -3,6 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """HTTP of a node's components: an answer, none, and one that does not end."""
 
+import socket
+import threading
 import time
 
 import pytest
@@ -85,3 +87,23 @@ def test_a_port_that_is_none_is_no_answer(port):
     assert found["status"] is None
     assert found["url"] == f"http://127.0.0.1:{port}/healthz"
     assert found["error"]
+
+
+def test_http_on_a_socket_of_this_machine(tmp_path):
+    path, requests = str(tmp_path / "s"), []
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(path)
+        server.listen(1)
+
+        def serve():
+            connection = server.accept()[0]
+            requests.append(connection.recv(4096))
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+            connection.close()
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        assert http_client.get(path, 0, "/x", 10)["body"] == "ok"
+        thread.join(10)
+    assert b"\r\nHost: localhost\r\n" in requests[0]
+    assert http_client.get(str(tmp_path / "none"), 0, "/x", 10)["error"]

@@ -157,9 +157,24 @@ def test_a_disk_under_pressure(world):
     ):
         assert part in found.summary, found.summary
     assert "imagefs" not in found.summary
+    assert "the largest folder there is /var/log/pods/a_b_c (30.0 GiB in 12 files" in found.summary
     told = {proof.path: proof.text for proof in found.evidence if proof.path}
     assert set(told) == {"/var/lib/kubelet", "/var/log/pods/a_b_c"}
     assert "30.0 GiB in 12 files" in told["/var/log/pods/a_b_c"]
+
+
+def test_of_inodes_the_folder_with_the_most_files_is_the_largest(world):
+    short = filesystem(free=90 * GIB) | {"inodes": 1000, "inodes_free": 10}
+    put(world, "pressure", measured(short))
+    folders = [
+        {"path": "/var/log", "bytes": 30 * GIB, "files": 12},
+        {"path": "/var/lib/kubelet", "bytes": GIB, "files": 900},
+    ]
+    counted = {"name": "nodefs", "folders": folders, "bytes": 31 * GIB, "complete": True}
+    put(world, "largest", {"filesystems": [counted]})
+    summary = pressed(world, "DiskPressure").summary
+    assert "nodefs.inodesFree is 10 of 1000" in summary
+    assert "the largest folder there is /var/lib/kubelet" in summary
 
 
 @pytest.mark.parametrize(

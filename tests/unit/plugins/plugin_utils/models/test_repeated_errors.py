@@ -506,3 +506,39 @@ def test_what_a_kubelet_repeats_of_its_node():
 )
 def test_what_is_no_error_of_a_node(component, item):
     assert of_node(component, item) is None
+
+
+NO_STATE = (
+    'time="2026-11-26 18:00:00.000000000Z" level=error msg="Killing container '
+    + "5a" * 32
+    + " failed: `crun --root /run/crun kill x KILL` failed: error opening file"
+    ' `/run/crun/x/status`: No such file or directory"'
+)
+
+
+def of_runtime(component: str, *entries: evidence.RepeatedError):
+    rows = [{"component": component, "entries": [vars(item) for item in entries]}]
+    data = {"read_at": NOW, "components": rows}
+    return repeated_errors.of_runtime(
+        {"collectors": {"repeated_errors": {"status": "ok", "data": data}}}
+    )
+
+
+def test_what_keeps_a_runtime_from_its_work():
+    found = of_runtime("crio", entry(NO_STATE), entry('time="x" level=error msg="y"', count=900))
+    assert found is not None
+    assert found.component == "crio"
+    assert "/run/crun" in found.clause
+    assert "default_runtime" in found.advice
+
+
+@pytest.mark.parametrize(
+    ("component", "item"),
+    [
+        ("kubelet", entry(REFUSED)),
+        ("crio", entry(NO_STATE, last=NOW - 300)),
+        ("crio", entry('time="x" level=error msg="nothing that is known"')),
+    ],
+)
+def test_what_is_no_obstacle_of_a_runtime(component, item):
+    assert of_runtime(component, item) is None

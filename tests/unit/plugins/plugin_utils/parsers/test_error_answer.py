@@ -256,6 +256,27 @@ SOURCES = (
     ),
     (
         "containerd",
+        "Killing container abc failed: `/usr/libexec/crio/crun --root /run/crun --systemd-cgroup"
+        " kill abc KILL` failed: error opening file `/run/crun/abc/status`: No such file or"
+        " directory : exit status 1",
+        "runtime",
+        "state below /run/crun is gone",
+    ),
+    (
+        "containerd",
+        "`/usr/bin/runc --root /run/runc --systemd-cgroup kill abc 9` failed: container does not"
+        " exist : exit status 1",
+        "runtime",
+        "state below /run/runc is gone",
+    ),
+    (
+        "containerd",
+        "runc did not terminate successfully: exit status 1: container abc does not exist",
+        "runtime",
+        "runc does not know a container",
+    ),
+    (
+        "containerd",
         "failed to mkdir: mkdir /var/lib/containerd/x: read-only file system",
         "machine",
         "/var/lib/containerd/x",

@@ -12,8 +12,18 @@ import pytest
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.base import (
     Absent,
     Context,
+    Failed,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import cni
+from ansible_collections.kubemend.remediation.plugins.module_utils.system import cri as cri_call
+from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
+    http_client,
+    rancher,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.system.protobuf import (
+    message,
+    string,
+)
 
 BRIDGE = {
     "cniVersion": "0.4.0",
@@ -143,3 +153,122 @@ def test_what_is_not_there(folders):
             collect(folders, **data)
     data = collect(folders / "none")
     assert (data["files"], data["error"], data["programs"]) == ([], "missing", [])
+
+
+def test_more_programs_than_are_kept_are_not_known(folders, monkeypatch):
+    monkeypatch.setattr(cni, "MAX_PROGRAMS", 1)
+    assert cni.programs([str(folders / "bin")]) == ["bridge"]
+    (folders / "bin" / "portmap").touch()
+    assert cni.programs([str(folders / "bin")]) is None
+
+
+@pytest.fixture
+def k3s(folders, monkeypatch):
+    """Return a runtime within k3s that answers, and the calls that it gets."""
+    path, calls = folders / "containerd.sock", []
+    config = {
+        "containerd": {"defaultRuntimeName": "runc"},
+        "cni": {"binDir": str(folders / "bin"), "confDir": str(folders / "net.d")},
+    }
+    replies = {
+        "Status": (0, message(2, string(1, "config") + string(2, json.dumps(config)))),
+        "ListPodSandbox": (0, message(1, string(1, "aa"))),
+    }
+
+    def call(socket, method, _data, _seconds):
+        calls.append((socket, method))
+        return replies[method.rpartition("/")[2]]
+
+    path.touch()
+    monkeypatch.setattr(cri_call, "call", call)
+    monkeypatch.setattr(rancher, "RUNTIME", str(path))
+    return replies, calls
+
+
+IN_K3S = {
+    "kubelet": {"argv": ["k3s", "server"], "unit": {"name": "k3s.service"}},
+    "runtime": {"kind": "embedded", "path": None},
+    "cri": None,
+}
+
+
+def test_the_runtime_of_k3s_tells_its_folders_and_its_sandboxes(folders, k3s):
+    write(folders, "10-lab.conflist", bridge_of(folders))
+    reserve(folders, "10.244.1.2", "aa\r\neth0")
+    reserve(folders, "10.244.1.3", "bb\r\neth0")
+    data = collect(folders, **IN_K3S)
+    assert (data["folder"], data["programs"]) == (str(folders / "net.d"), ["bridge"])
+    assert [record["network"] for record in data["files"]] == ["lab"]
+    (row,) = data["reservations"]
+    assert (row["addresses"], row["leaked"]) == (2, 1)
+    assert {socket for socket, _method in k3s[1]} == {rancher.RUNTIME}
+
+
+def test_a_runtime_of_k3s_without_an_answer_is_an_error(folders, k3s):
+    k3s[0]["Status"] = ("no answer", b"")
+    with pytest.raises(Failed):
+        collect(folders, **IN_K3S)
+
+
+def test_a_runtime_of_k3s_without_a_socket_is_not_asked(folders, k3s, monkeypatch):
+    monkeypatch.setattr(rancher, "RUNTIME", str(folders / "none"))
+    with pytest.raises(Absent):
+        collect(folders, **IN_K3S)
+    with pytest.raises(Absent):  # of another distribution
+        collect(folders, **{**IN_K3S, "kubelet": {"argv": [], "unit": {"name": "snap.x"}}})
+    assert k3s[1] == []
+
+
+def bridge_of(folders):
+    """Return the configuration of a bridge whose reservations are in these folders."""
+    ipam = {"type": "host-local", "dataDir": str(folders / "networks")}
+    return {"name": "lab", "plugins": [{"type": "bridge", "ipam": ipam}]}
+
+
+DOCKER = {"kind": "docker", "path": "/var/run/docker.sock", "asked": True}
+
+
+def docker(monkeypatch, status, body):
+    class Connection:
+        def __init__(self, *address):
+            assert address[:2] == (DOCKER["path"], 0)
+
+        def request(self, path):
+            assert path == "/containers/json?all=1"
+            return status, body
+
+        def close(self):
+            pass
+
+    monkeypatch.setattr(http_client, "Connection", Connection)
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "leaked"),
+    [
+        (200, b'[{"Id": "aa", "Names": ["/hunter2"]}]', 1),
+        (200, b"[]", 2),
+        (500, b"[]", None),
+        (200, b"{}", None),
+        (200, b'["x"]', None),
+        (200, b"no JSON", None),
+    ],
+)
+def test_docker_tells_its_containers(folders, monkeypatch, status, body, leaked):
+    docker(monkeypatch, status, body)
+    write(folders, "10-lab.conflist", bridge_of(folders))
+    reserve(folders, "10.244.1.2", "aa")
+    reserve(folders, "10.244.1.3", "bb")
+    known = {"argv": [f"--cni-conf-dir={folders}/net.d"]}
+    data = collect(folders, kubelet=known, cri=None, runtime=DOCKER)
+    assert data["reservations"][0]["leaked"] == leaked
+    assert "hunter2" not in json.dumps(data)
+
+
+def test_docker_is_not_asked_where_it_does_not_run_or_nothing_is_reserved(folders, monkeypatch):
+    docker(monkeypatch, 200, b"no JSON")
+    monkeypatch.setattr(cni, "docker_containers", None)
+    known = {"argv": [f"--cni-conf-dir={folders}/net.d"]}
+    collect(folders, kubelet=known, cri=None, runtime=DOCKER)
+    write(folders, "10-lab.conflist", bridge_of(folders))
+    collect(folders, kubelet=known, cri=None, runtime={**DOCKER, "asked": False})

@@ -131,3 +131,19 @@ def test_whether_it_is_enabled_is_asked_of_its_files(tmp_path, monkeypatch, said
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     assert kubelet.collect(base.Context({}, [], {}))["unit"]["unit_file_state"] == expected
+
+
+@pytest.mark.parametrize(
+    ("unit", "program"),
+    [("k3s-agent.service", "k3s"), ("rke2-server.service", "rke2"), ("kubelet.service", None)],
+)
+def test_the_configuration_of_a_distribution_is_read(tmp_path, unit, program):
+    path = tmp_path / "config.yaml"
+    path.write_text("token: topsecret\nkubelet-arg:\n- max-pods=5\n", encoding="utf-8")
+    start = f"{{ path=/k ; argv[]=/k server --config {path} ; ignore_errors=no }}"
+    found = kubelet._distribution({"name": unit}, {"ExecStart": [start]})
+    if program is None:
+        assert found is None
+        return
+    assert found["program"] == program
+    assert [row["value"] for row in found["files"][0]["settings"]] == [None, "max-pods=5"]

@@ -157,3 +157,55 @@ def test_a_secret_at_the_cut_is_masked_as_a_whole():
     (kept,) = kubelet_end.last([line])
     assert "eyJ" not in kept
     assert len(kept) == kubelet_end.LONGEST
+
+
+@pytest.mark.parametrize(
+    ("process", "wanted"),
+    [
+        (None, True),
+        ({"started_at": NOW - 5}, True),
+        ({"started_at": NOW - 601}, False),
+        ({"started_at": None}, True),
+    ],
+)
+def test_a_unit_of_rke2_runs_while_its_kubelet_ends(process, wanted):
+    unit = dict(UP, name="rke2-agent.service")
+    assert kubelet_end.is_relevant(unit, process, NOW) is wanted
+    assert kubelet_end.is_relevant(dict(UP, name="k3s.service"), process, NOW) is False
+
+
+def of_rke2(folder):
+    row = {"line": 1, "key": "data-dir", "value": str(folder)}
+    files_of = [{"path": "/etc/rancher/rke2/config.yaml", "error": None, "settings": [row]}]
+    return {"program": "rke2", "files": files_of}
+
+
+@pytest.fixture
+def rke2(tmp_path, monkeypatch):
+    monkeypatch.setattr(kubelet_end, "read", lambda *_args: SYSTEMD + "Starting")
+    known = {"unit": dict(UP, name="rke2-agent.service"), "distribution": of_rke2(tmp_path)}
+    context = base.Context({}, [], {"kubelet": known})
+    path = tmp_path / "agent" / "logs" / "kubelet.log"
+    path.parent.mkdir(parents=True)
+    return path, context
+
+
+def test_the_file_of_rke2_s_kubelet_is_read(rke2):
+    path, context = rke2
+    lines = ["old " + "x" * 1000] * 500 + ["E1122 18:31:29.346075 9 x.go:1] token=topsecret", "end"]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    found = kubelet_end.collect(context)["file"]
+    assert found["path"] == str(path)
+    assert found["lines"][-1] == "end"
+    assert "topsecret" not in "".join(found["lines"])
+    assert 50 < len(found["lines"]) <= kubelet_end.FILE_LINES
+
+
+def test_the_stacks_of_go_in_that_file_are_left_out(rke2):
+    path, context = rke2
+    path.write_text("panic: x\n\ngoroutine 1 [running]:\nmain.main()\n\t/a/b.go:3 +0x1\nend\n")
+    assert kubelet_end.collect(context)["file"]["lines"] == ["panic: x", "end"]
+
+
+def test_a_file_that_is_not_there_is_said(rke2):
+    assert kubelet_end.collect(rke2[1])["file"]["error"] == "missing"

@@ -19,6 +19,14 @@ def test_a_change_of_seconds_ago_is_unknown_not_a_fault(world):
     assert ("KM108", "m2", SCHEDULER) in present(world.judge())
 
 
+def test_a_manifest_that_was_moved_in_keeps_the_time_of_its_last_write(world):
+    old, clock = 1_800_000_000.0 - 500, 1_800_000_000.0
+    world.manifest("m2", SCHEDULER, "--leader-elect=true", "--v=4", mtime=old, ctime=clock - 5)
+    assert verdicts(world.judge(), "KM108")["m2"] == "unknown"
+    world.manifest("m2", SCHEDULER, "--leader-elect=true", "--v=4", mtime=old, ctime=clock - 61)
+    assert ("KM108", "m2", SCHEDULER) in present(world.judge())
+
+
 def test_broken_manifest(world):
     world.data("m2", "manifests")["files"][0]["text"] = "apiVersion: v1\nkind: Pod\n  bad: [\n"
     result = world.judge()
@@ -29,7 +37,40 @@ def test_broken_manifest(world):
 def test_backup_beside_the_manifest(world):
     files = world.data("m2", "manifests")["files"]
     files.append({**files[0], "path": files[0]["path"] + ".bak", "name": files[0]["name"] + ".bak"})
-    assert present(world.judge()) == {("KM109", "m2", SCHEDULER)}
+    result = world.judge()
+    assert present(result) == {("KM109", "m2", SCHEDULER)}
+    (found,) = result.findings
+    assert "kube-scheduler.yaml, kube-scheduler.yaml.bak" in found.summary
+    # both have the arguments that it runs with
+    assert "it runs with" not in found.summary
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (
+            ("--leader-elect=true",),
+            "runs with the arguments of kube-scheduler.yaml.bak, without --v=4",
+        ),
+        (
+            ("--leader-elect=true", "--v=4"),
+            "runs with the arguments of kube-scheduler.yaml",
+        ),
+        (("--leader-elect=true", "--v=5"), None),
+    ],
+)
+def test_which_of_two_manifests_runs(world, arguments, words):
+    world.manifest("m2", SCHEDULER, "--leader-elect=true")
+    files = world.data("m2", "manifests")["files"]
+    name = f"{SCHEDULER}.yaml.bak"
+    backup = {**files[-1], "path": files[-1]["path"] + ".bak", "name": name}
+    world.manifest("m2", SCHEDULER, "--leader-elect=true", "--v=4")
+    files.append(backup)
+    world.run("m2", SCHEDULER, *arguments, elect=True)
+    summaries = [item.summary for item in world.judge().findings if item.code == "KM109"]
+    assert len(summaries) == 1
+    assert (words or "either may win") in summaries[0]
+    assert ("it runs with" in summaries[0]) is (words is not None)
 
 
 @pytest.mark.parametrize(("second", "twice"), [("haproxy", True), ("keepalived", False)])

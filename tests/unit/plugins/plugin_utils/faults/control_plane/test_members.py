@@ -19,6 +19,41 @@ def test_master_that_is_no_host_of_the_inventory(world):
     assert missing_hosts(result, "KM101") == {"m3"}
 
 
+def held_by(world, holder):
+    for server in world.data("api", "locks")["servers"]:
+        for lock in server["objects"]:
+            if lock["name"] == SCHEDULER:
+                lock["holder"] = f"{holder}_5d0cf9b4-2a39-4f0e-9c1d-6e6a7f0a2d11"
+
+
+POD = "kosmos-scheduler-7c9fd5c6bd-x8k2w"
+
+
+def test_a_lock_that_another_program_takes_part_in(world):
+    held_by(world, POD)
+    findings = [item for item in world.judge().findings if item.code == "KM112"]
+    (found,) = findings
+    assert (found.component, found.severity, found.node) == (SCHEDULER, "critical", None)
+    assert POD in found.summary
+    assert "kosmos-scheduler" in found.remedy
+    assert "inventory" not in found.remedy
+
+
+@pytest.mark.parametrize("change", ["name", "node", "nodes", "processes"])
+def test_a_holder_that_may_be_a_host_is_none_of_another_program(world, change):
+    held_by(world, "m4" if change == "name" else POD)
+    if change == "node":
+        nodes = world.data("api", "nodes")["items"]
+        nodes.append({**nodes[0], "name": POD, "addresses": []})
+    if change == "nodes":
+        world.api["collectors"]["nodes"] = {"status": "denied", "data": None}
+    for host in ("m1", "m2", "m3") if change == "processes" else ():
+        running = world.data(host, "instances")["processes"]
+        running[:] = [item for item in running if item["component"] != SCHEDULER]
+    found = [item for item in world.judge().findings if item.code == "KM112"]
+    assert all("inventory" in item.remedy for item in found)
+
+
 def test_a_silent_host_of_another_name_may_be_the_stranger(world):
     """An inventory may call a master otherwise than its Node is called.
 

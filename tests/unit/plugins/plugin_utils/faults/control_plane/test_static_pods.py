@@ -270,6 +270,15 @@ def test_what_has_still_to_start_is_unknown(world, mtime, kubelet, said):
     assert (SCHEDULER in note) is (said == "unknown")
 
 
+def test_a_manifest_that_was_moved_in_has_still_to_start(world):
+    stop(world)
+    old = CLOCK - 9000
+    world.manifest("m2", SCHEDULER, "--leader-elect=true", mtime=old, ctime=CLOCK - 59)
+    assert verdict(world) == "unknown"
+    world.manifest("m2", SCHEDULER, "--leader-elect=true", mtime=old, ctime=CLOCK - 61)
+    assert verdict(world) == "present"
+
+
 def test_a_kubelet_that_is_down_is_the_fault_and_this_is_none(world):
     stop(world)
     world.data("m2", "kubelet").update(process=None, unit={"active_state": "inactive"})

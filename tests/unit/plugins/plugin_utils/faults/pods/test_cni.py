@@ -142,3 +142,21 @@ def test_a_runtime_that_is_told_its_network_uses_that_one(world):
 def test_where_programs_lie_may_be_unknown(world):
     cni(world, bin_dirs=None, programs=None)
     assert of_w1(world, "KM604") == ("not_applicable", [])
+
+
+@pytest.mark.parametrize(
+    ("unit", "kind", "command"),
+    [
+        ("kubelet.service", "containerd", "compare with crictl pods -q,"),
+        ("k3s-agent.service", "embedded", "k3s crictl pods -q"),
+        ("rke2-server.service", "embedded", "/var/lib/rancher/rke2/bin/crictl pods -q"),
+        ("kubelet.service", "docker", "docker ps -aq --no-trunc"),
+    ],
+)
+def test_each_runtime_has_its_command(world, unit, kind, command):
+    world.data("w1", "kubelet")["unit"]["name"] = unit
+    world.documents["w1"]["collectors"]["runtime"] = {"status": "ok", "data": {"kind": kind}}
+    reserve(cni(world), addresses=110, leaked=30)
+    (finding,) = of_w1(world, "KM602")[1]
+    assert command in finding.remedy
+    assert "/var/lib/cni/networks/lab" in finding.summary

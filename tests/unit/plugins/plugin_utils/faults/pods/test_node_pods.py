@@ -284,3 +284,13 @@ def test_an_image_that_the_kubelet_may_have_removed(world, line, event, verdict)
         assert (found.host, found.node, found.severity) == ("w1", "w1", "warning")
         assert "has removed images" in found.summary
         assert "Removing image to free bytes" in found.evidence[0].text
+
+
+def test_the_releases_of_both_sides_stand_beside_services_that_are_not_read(world):
+    text = "services have not yet been read at least once, cannot construct envvars"
+    for owner in ("ReplicaSet/a", "ReplicaSet/b"):
+        wait(world, owner=owner, pods=2, state="CreateContainerConfigError", message=text)
+    waiting_pods.node_of(world, "w1")["kubelet_version"] = "v1.31.1"
+    world.data("api", "server")["git_version"] = "v1.30.4"
+    (finding,) = judged(world, "KM600")[1]
+    assert "kubelet v1.31.1, API server v1.30.4" in [proof.text for proof in finding.evidence]

@@ -43,6 +43,21 @@ def test_pods_that_stay_long_after_their_grace_period(world):
     assert "DeadlineExceeded" in finding.evidence[1].text
 
 
+def test_what_the_runtime_repeats_of_them_is_why(world):
+    ending(world, pods=3)
+    text = "`crun kill x` failed: error opening file `/run/crun/x/status`: No such file or"
+    line = f'time="x" level=error msg="Killing container x failed: {text} directory"'
+    entry = {"line": line, "count": 60, "minutes": 10, "first": 1_799_999_400.0}
+    entry["last"] = 1_799_999_999.0
+    row = {"component": "crio", "source": "crio.service", "entries": [entry]}
+    data = {"read_at": 1_800_000_000.0, "components": [row]}
+    world.documents["w1"]["collectors"]["repeated_errors"] = {"status": "ok", "data": data}
+    finding = judged(world, "KM609")[1][0]
+    assert "crun does not know a container" in finding.summary
+    assert finding.remedy.startswith("see which program made the containers")
+    assert "ps -eo pid" in finding.remedy
+
+
 @pytest.mark.parametrize(
     ("row", "verdict"),
     [

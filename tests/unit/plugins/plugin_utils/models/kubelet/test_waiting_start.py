@@ -40,7 +40,7 @@ def logged(text: str, level: str = "info", pid: int = 1697) -> str:
             HASH,
             "node-token",
         ),
-        (logged(EXPIRED, "error"), "CA cert validation failed: Get", "openssl x509"),
+        (logged(EXPIRED, "error"), "CA cert validation failed: Get", "certificate rotate"),
     ],
 )
 def test_what_does_not_pass_by_itself(line, message, advice):
@@ -50,6 +50,38 @@ def test_what_does_not_pass_by_itself(line, message, advice):
     assert advice in found.advice
     assert found.clause
     assert found.line == line
+
+
+CONFIG = "https://127.0.0.1:6444/v1-k3s/config"
+CACERTS = "https://10.0.0.1:6443/cacerts"
+
+
+@pytest.mark.parametrize(
+    ("text", "clause", "advice"),
+    [
+        (f"CA cert validation failed: {CACERTS}: 403 Forbidden", "none", "NO_PROXY"),
+        (f"CA cert validation failed: {CACERTS}: 401 Unauthorized", "none", "NO_PROXY"),
+        (
+            f"{WAITING}failed to retrieve configuration from server: {CONFIG}: 401 Unauthorized",
+            "refuses its token",
+            "node-token",
+        ),
+        (
+            "Waiting to retrieve kube-proxy configuration; server is not ready:"
+            f" {CONFIG}: 403 Forbidden",
+            "refuses its token",
+            "node-token",
+        ),
+    ],
+)
+def test_a_refusal_by_http_that_repeats_does_not_pass(text, clause, advice):
+    line = logged(text, "error")
+    found = waiting_start.find([STARTING, line, line])
+    assert found is not None
+    assert clause in found.clause
+    assert advice in found.advice
+    assert waiting_start.find([STARTING, line]) is None
+    assert waiting_start.find([STARTING, line, line, logged("Running kubelet --x")]) is None
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,145 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The configuration files of k3s and RKE2: which keys, and which values leave a node."""
+
+import json
+
+import pytest
+
+from ansible_collections.kubemend.remediation.plugins.module_utils.system import rancher
+
+CONFIG = """\
+# written by hand
+token: K10c0ffee::server:topsecret1
+agent-token: |-
+  topsecret2
+  - topsecret3
+datastore-endpoint: "mysql://k3s:topsecret4@tcp(192.0.2.1:3306)/k3s"
+etcd-s3-secret-key: topsecret5
+vpn-auth: name=tailscale,joinKey=topsecret6
+secrets-encryption: true
+cluster-cidr: 10.42.0.0/16  # of all servers
+"disable":
+  - traefik
+  - servicelb
+tls-san: [192.0.2.10, "api.example.org"]
+kube-apiserver-arg:
+- "feature-gates=A=true,B=false"
+- --oidc-client-token=topsecret7
+kubelet-arg+:
+  - "max-pods=250"
+node-label: {a: b}
+nothing
+"""
+
+
+def files_of(tmp_path, **texts):
+    for name, text in texts.items():
+        path = tmp_path / name.replace("__", ".d/").replace("_", ".")
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    argv = ["/usr/local/bin/k3s", "server", "--config", str(tmp_path / "config.yaml")]
+    return rancher.configuration("k3s", argv)
+
+
+def test_keys_have_their_lines_and_values(tmp_path):
+    (record,) = files_of(tmp_path, config_yaml=CONFIG)
+    found = [(row["line"], row["key"], row["value"]) for row in record["settings"]]
+    assert (9, "secrets-encryption", "true") in found
+    assert (10, "cluster-cidr", "10.42.0.0/16") in found
+    assert [row for row in found if row[1] == "disable"] == [
+        (12, "disable", "traefik"),
+        (13, "disable", "servicelb"),
+    ]
+    assert (14, "tls-san", "api.example.org") in found
+    assert (16, "kube-apiserver-arg", "feature-gates=A=true,B=false") in found
+    assert (19, "kubelet-arg", "max-pods=250") in found
+
+
+def test_no_secret_leaves_the_node(tmp_path):
+    records = files_of(tmp_path, config_yaml=CONFIG)
+    assert {"token", "datastore-endpoint", "vpn-auth"} <= {
+        row["key"] for row in records[0]["settings"]
+    }
+    assert "topsecret" not in json.dumps(records)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "token:\n  topsecret\n",
+        "token: >\n  topsecret: a\n  - topsecret\n",
+        "K10c0ffee::server:topsecret\n",
+        "topsecret: x\n".upper(),
+        '{"token": "topsecret"}',
+        "  token: topsecret\n",
+        "token: topsecret\n  and: topsecret\n",
+        "a\0token: topsecret",
+        "- topsecret\n",
+    ],
+)
+def test_no_form_of_a_file_gives_a_secret_away(tmp_path, text):
+    records = files_of(tmp_path, config_yaml=text)
+    assert "topsecret" not in json.dumps(records).lower()
+
+
+def test_later_files_follow_in_their_order(tmp_path):
+    records = files_of(
+        tmp_path,
+        config_yaml="cni: canal\n",
+        config_yaml__20_yaml="cni: cilium\n",
+        config_yaml__10_yml="profile: cis\n",
+        config_yaml__30_txt="cni: none\n",
+    )
+    names = [record["path"].rpartition("/")[2] for record in records]
+    assert names == ["config.yaml", "10.yml", "20.yaml"]
+
+
+def test_a_folder_alone_is_read(tmp_path):
+    (record,) = files_of(tmp_path, config_yaml__a_yaml="cni: canal\n")
+    assert record["error"] is None
+
+
+def test_what_is_no_yaml_in_blocks_is_said(tmp_path):
+    (record,) = files_of(tmp_path, config_yaml='{"cni": "canal"}')
+    assert record["settings"] == []
+    assert record["error"]
+
+
+def test_nothing_is_read_where_nothing_is(tmp_path):
+    assert files_of(tmp_path) == []
+
+
+def test_bounds(tmp_path):
+    text = "".join(f"node-label-{number}: true\n" for number in range(1000))
+    (record,) = files_of(tmp_path, config_yaml=text)
+    assert len(record["settings"]) == rancher.MAX_SETTINGS
+
+
+@pytest.mark.parametrize(
+    ("unit", "program"),
+    [
+        ("k3s.service", "k3s"),
+        ("k3s-agent.service", "k3s"),
+        ("rke2-server.service", "rke2"),
+        ("rke2-agent.service", "rke2"),
+        ("kubelet.service", None),
+        ("rke2-other.service", None),
+    ],
+)
+def test_whose_unit_it_is(unit, program):
+    assert rancher.program(unit) == program
+
+
+@pytest.mark.parametrize(
+    ("program", "text", "path"),
+    [
+        ("rke2", "cni: canal\n", "/var/lib/rancher/rke2/agent/logs/kubelet.log"),
+        ("rke2", "data-dir: /data/rke2\n", "/data/rke2/agent/logs/kubelet.log"),
+        ("k3s", "data-dir: /data/k3s\n", None),
+        (None, "", None),
+    ],
+)
+def test_where_the_kubelet_of_rke2_writes(tmp_path, program, text, path):
+    assert rancher.log_of_kubelet(program, files_of(tmp_path, config_yaml=text)) == path
