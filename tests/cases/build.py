@@ -134,6 +134,7 @@ MACROS: dict[str, Step] = {
     "repeats": repeats.repeats,
     "component_unit": services.component_unit,
     "component_ended": control_plane.component_ended,
+    "oom_killed": control_plane.oom_killed,
     "component_gone": control_plane.gone,
     "api_down": control_plane.api_down,
     "etcd_silent": control_plane.etcd_silent,

@@ -58,6 +58,52 @@ def component_ended(
     rows.append(row)
 
 
+def oom_killed(
+    evidence: Evidence,
+    host: str,
+    component: str,
+    restarts: int,
+    lasted: float,
+    ago: float,
+    kernel: Iterable[str],
+) -> None:
+    """Let the kernel kill each start of a component's static pod but the one that runs.
+
+    kernel: its lines about each of them, {id} for its container. lasted, ago: how long a start ran,
+    and when the last one ended, in seconds.
+    """
+    containers, lines = [], []
+    pod = next(
+        row["pod_uid"]
+        for row in evidence.data(host, "instances")["processes"]
+        if row["component"] == component
+    )
+    ended = evidence.now - ago - restarts * (lasted + ago)
+    created = evidence.now - 86400
+    for attempt in range(restarts + 2):
+        row: dict[str, Any] = {"component": component, "id": f"{attempt:064x}", "sandbox": "a" * 64}
+        row |= {"pod_uid": pod, "attempt": attempt, "created": created, "started": created}
+        row |= {"state": "exited", "finished": ended, "exit_code": 137, "reason": "OOMKilled"}
+        if attempt > restarts:
+            row |= {"state": "running", "finished": None, "exit_code": None, "reason": None}
+        else:
+            lines += [f"{ended:.6f} {host} kernel: {line.format(id=row['id'])}" for line in kernel]
+        containers.append(row)
+        created, ended = ended + ago / 2, ended + lasted + ago
+    evidence.data(host, "component_restart").update(
+        since=evidence.now - 4200,
+        runtime_started=evidence.now - 86400,
+        containers=containers,
+        unread=None,
+        runtime={"lines": [], "oldest": None, "error": None},
+        kubelet={"lines": [], "oldest": None, "error": None},
+        kernel={"lines": lines, "oldest": None, "error": None},
+    )
+    for process in evidence.data(host, "instances")["processes"]:
+        if process["component"] == component:
+            process["started_at"] = containers[-1]["started"]
+
+
 def gone(evidence: Evidence, host: str, component: str) -> None:
     """Remove a component's process from a host, and its answers."""
     instances = evidence.data(host, "instances")

@@ -23,6 +23,22 @@ SEEN = {
             " them."
         ),
     ),
+    "api_down": (
+        (
+            "`kubectl` says `The connection to the server was refused`, `i/o timeout`,"
+            " `TLS handshake timeout`, `EOF` or `the server is currently unable to handle the"
+            " request`, always or again and again."
+        ),
+        (
+            "`kubectl` says `x509: certificate has expired or is not yet valid`, or `You must be"
+            " logged in to the server`, since a certain day."
+        ),
+        (
+            "Nodes are `NotReady` all at once, pods go on running, and nothing new is scheduled or"
+            " deleted."
+        ),
+        "Each request that creates something is refused: `failed calling webhook`.",
+    ),
     "admission_errors": (
         (
             "`kubectl get pods` says `UnexpectedAdmissionError`, `OutOfcpu`, `OutOfpods` or the"
@@ -85,6 +101,11 @@ SEEN = {
 }
 # What belongs to one symptom only.
 MORE = {
+    "api_down": (
+        "No API server has to answer: each node is asked by ssh, each API server at its own"
+        " address, and etcd with the API server's own certificate. What only the API tells is then"
+        " *unknown*, and the report says so."
+    ),
     "admission_errors": (
         "The report shows one rejected pod from its creation to its end: [how to read"
         " it](../timeline.md). With `-e kubemend_cleanup_rejected=true -e kubemend_max_risk=1`"
@@ -108,6 +129,26 @@ MORE = {
     ),
 }
 
+# Which fault to look at first, by what is seen.
+FIRST_LOOK = {
+    "api_down": (
+        (
+            "Every API server answers at its own address, and that of `kubectl` does not.",
+            ("KM178",),
+        ),
+        (
+            "The connection is refused, and no `kube-apiserver` runs on the node.",
+            ("KM114", "KM174", "KM173", "KM170", "KM172"),
+        ),
+        ("No static pod runs on the node.", ("KM502", "KM508", "KM521", "KM178")),
+        ("`/readyz?verbose` says `[-]etcd failed`.", ("KM170", "KM115")),
+        ("`/readyz?verbose` says that another check fails.", ("KM175",)),
+        ("Answers are `429`, or take seconds.", ("KM171", "KM523")),
+        ("It answers, and refuses what is created.", ("KM176", "KM115")),
+        ("A certificate is not accepted.", ("KM507", "KM526")),
+    ),
+}
+
 
 def page(symptom, catalogue, repaired, language=ENGLISH) -> str:
     """Return a symptom's page in a language, with the links of the English page."""
@@ -125,6 +166,7 @@ def page(symptom, catalogue, repaired, language=ENGLISH) -> str:
             *(f"- {say(line)}" for line in SEEN[symptom.name]),
             "",
             *_signs(symptom, catalogue, language),
+            *_first_look(symptom, language),
             f"## {say('What it can be')}",
             "",
             say("In the order in which they are looked at:"),
@@ -168,6 +210,18 @@ def _signs(symptom, catalogue, language) -> list[str]:
     if not signs:
         return []
     return [language.say("The symptom itself is judged too: {signs}.").format(signs=signs), ""]
+
+
+def _first_look(symptom, language) -> list[str]:
+    """Return the decision table: what is seen, and the faults to look at; [] without one."""
+    rows = FIRST_LOOK.get(symptom.name, ())
+    if not rows:
+        return []
+    lines = []
+    for seen, codes in rows:
+        links = ", ".join(f"[{code}](../faults/{code}.md)" for code in codes)
+        lines.append(f"| {language.say(seen)} | {links} |")
+    return [language.say("| what you see | look first at |"), "|---|---|", *lines, ""]
 
 
 def _faults(symptom, catalogue):

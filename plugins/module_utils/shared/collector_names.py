@@ -21,6 +21,18 @@ NODE = {
         "control plane processes: argv, pod, kubeconfig and configuration as their container"
         " sees them"
     ),
+    "static_pod_paths": (
+        "what lies at the paths of the host that the volumes and flags of static pods name: its"
+        " kind alone"
+    ),
+    "api_server": (
+        "livez, readyz and version of the API server at its own address, and who listens on a port"
+        " of a component that does not run"
+    ),
+    "api_load": (
+        "where the API server is slow or refuses requests: how many run, wait and are rejected, and"
+        " whose they are"
+    ),
     "component_http": (
         "healthz, configz and metrics of the scheduler and the controller manager on this node"
     ),
@@ -155,6 +167,11 @@ CLUSTER = {
         "runs of kubemend that hold this node or work on it: who asks about other hosts alone does"
         " not read its journal"
     ),
+    "webhooks": (
+        "webhooks of admission that refuse what they are asked about where nobody answers, and"
+        " whether their services have a ready address"
+    ),
+    "api_services": "API groups that another server than the API server serves, and which fail",
     "unmade": "pods that are not there: who was refused one, and nodes that a DaemonSet leaves out",
 }
 # They read every pod: only asked for where a fault needs them.

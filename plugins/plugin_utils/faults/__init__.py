@@ -13,11 +13,15 @@ from __future__ import annotations
 from . import kubemend_runs
 from .base import catalogue
 from .control_plane import (
+    admission,
+    api_address,
+    api_server,
     leader_election,
     manifests,
     members,
     restarts,
     services,
+    static_pod_volumes,
     static_pods,
     writes_refused,
 )

@@ -16,6 +16,7 @@ from ..evidence.answers import registry
 from ..evidence.answers.cluster.server import Server
 from ..evidence.answers.cluster.work import Work
 from ..evidence.answers.kubemend_journal import Lock, OpenStep
+from ..evidence.answers.node.api_server import ApiServerAnswers
 from ..evidence.answers.node.api_way import ApiWay
 from ..evidence.answers.node.devices import Devices
 from ..evidence.answers.node.etcd import Etcd
@@ -23,6 +24,7 @@ from ..evidence.answers.node.installer import Installer
 from ..evidence.answers.node.journal import Journal
 from ..evidence.answers.node.kubelet import Kubelet
 from ..evidence.answers.node.kubelet_log import KubeletLog
+from ..evidence.answers.node.runtime import Runtime
 from ..evidence.answers.node.scheduler_log import SchedulerLogs
 from ..evidence.answers.node.system import System
 from ..evidence.document import one_line
@@ -87,6 +89,9 @@ class Host:
     image_removed: str = ""
     machine: Machine = field(default_factory=Machine)
     registration: Registration = field(default_factory=Registration)
+    api_servers: ApiServerAnswers | None = None
+    # whether the runtime takes calls; None where that was not asked
+    runtime_answers: bool | None = None
 
     def missing(self, collector: str, *, absent_is_answer: bool = True) -> tuple[Missing, ...]:
         """Empty when this host's collector answered, else the one thing that is missing."""
@@ -244,7 +249,16 @@ def host_of(document: Mapping[str, Any]) -> Host:
         image_removed=_image_removed(document),
         machine=machine.extract(document),
         registration=registration.extract(document),
+        api_servers=contract.optional_answer(document, ApiServerAnswers),
+        runtime_answers=_runtime_answers(document),
     )
+
+
+def _runtime_answers(document: Mapping[str, Any]) -> bool | None:
+    runtime = contract.optional_answer(document, Runtime)
+    if runtime is None or not runtime.asked:
+        return None
+    return runtime.error is None
 
 
 def _image_removed(document: Mapping[str, Any]) -> str:

@@ -71,6 +71,7 @@ class FileUse:
     memory_limit: str = ""
     # when the file was written, moved in or given other rights; 0 where that is not known
     ctime: float = 0.0
+    mounts: tuple[pod_manifest.Mount, ...] = ()
 
     @property
     def changed(self) -> float:
@@ -293,6 +294,7 @@ def _use(container: pod_manifest.Container, component: str, pod: str, file: File
         tuple(container.probes.items()),
         container.memory_limit,
         float(file.ctime or 0),
+        container.mounts,
     )
 
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import yaml
@@ -40,6 +40,19 @@ class Argument:
 
 
 @dataclass(frozen=True)
+class Mount:
+    """Folder or file of a container that a volume of the pod gives it.
+
+    host_path, kind: of a hostPath volume, its path on the host and its type; None and empty for a
+    volume of another sort
+    """
+
+    path: str
+    host_path: str | None = None
+    kind: str = ""
+
+
+@dataclass(frozen=True)
 class Container:
     """Container of a static pod, with its arguments in their places."""
 
@@ -50,6 +63,7 @@ class Container:
     # livenessProbe and startupProbe, as what each of them asks
     probes: dict[str, str] = field(default_factory=dict)
     memory_limit: str = ""
+    mounts: tuple[Mount, ...] = ()
 
     @property
     def argv(self) -> list[str]:
@@ -123,7 +137,8 @@ def read(root: Node | None) -> Manifest:
     if kind != "Pod":
         raise ManifestError(f"kind is {kind or 'missing'}, not Pod", root.start_mark.line + 1)
     metadata, spec = get(root, "metadata"), get(root, "spec")
-    containers = tuple(_container(node) for node in items(get(spec, "containers")))
+    volumes = {text_of(get(node, "name")): node for node in items(get(spec, "volumes"))}
+    containers = tuple(_container(node, volumes) for node in items(get(spec, "containers")))
     if not containers:
         raise ManifestError("spec.containers is missing or empty")
     return Manifest(
@@ -161,7 +176,7 @@ def parseable(text: str, masked: Iterable[Sequence[int]]) -> str:
     return data.decode("utf-8")
 
 
-def _container(node: Node) -> Container:
+def _container(node: Node, volumes: Mapping[str, Node]) -> Container:
     arguments = tuple(
         Argument(
             text_of(item), item.start_mark.line + 1, item.start_mark.index, item.end_mark.index
@@ -180,7 +195,20 @@ def _container(node: Node) -> Container:
         env,
         _probes(node),
         text_of(get(node, "resources", "limits", "memory")),
+        tuple(_mount(mount, volumes) for mount in items(get(node, "volumeMounts"))),
     )
+
+
+def _mount(node: Node, volumes: Mapping[str, Node]) -> Mount:
+    path = text_of(get(node, "mountPath"))
+    folder = get(volumes.get(text_of(get(node, "name"))), "hostPath")
+    if folder is None:
+        return Mount(path)
+    host_path = text_of(get(folder, "path"))
+    below = text_of(get(node, "subPath"))
+    if below:
+        host_path = f"{host_path.rstrip('/')}/{below}"
+    return Mount(path, host_path, text_of(get(folder, "type")))
 
 
 def _probes(node: Node) -> dict[str, str]:

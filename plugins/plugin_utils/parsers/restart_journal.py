@@ -52,6 +52,8 @@ _CONSTRAINT = re.compile(
     r"oom-kill:constraint=(\w+),.*?task_memcg=(\S+?),task=(.{1,15}?),pid=(\d+)"
 )
 _OF_GROUP = re.compile(r"Tasks in (\S+) are going to be killed due to memory\.oom\.group")
+# Up to Linux 4.20; a control group's line begins with "Memory cgroup out of memory".
+_OLD_GLOBAL = re.compile(r"Out of memory: Kill process \d+ \((.{1,15})\) ")
 _OLD_LIMIT = re.compile(r"Task in (\S+) killed as a result of limit of (\S+)")
 
 
@@ -268,6 +270,9 @@ def _limit(at: float, text: str) -> OomKill | None:
     old = _OLD_LIMIT.search(text)
     if old is not None:
         return OomKill(at, "", old.group(1), True, text)
+    machine = _OLD_GLOBAL.search(text)
+    if machine is not None:
+        return OomKill(at, machine.group(1), "", False, text)
     return None
 
 

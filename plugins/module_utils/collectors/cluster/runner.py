@@ -14,6 +14,7 @@ from ...shared.text import one_line
 from .. import registry
 from ..node import journal
 from . import (
+    api_services,
     certificate_requests,
     config_maps,
     jobs,
@@ -26,6 +27,7 @@ from . import (
     pod_states,
     rejected,
     unmade,
+    webhooks,
 )
 from .session import Session, Skipped
 
@@ -200,6 +202,14 @@ class Reader:
         if self.known is not None:
             capacities = list(self.known.values())
         return unmade.collect(self.api, _is_timeout, capacities)
+
+    def webhooks(self):
+        """Read webhooks that fail closed, and whether their services have a ready address."""
+        return webhooks.collect(self.api)
+
+    def api_services(self):
+        """Read the API groups that other servers serve, and which of them fail."""
+        return api_services.collect(self.api)
 
     def pod_start(self):
         """Read pods that a kubelet accepted and that do not start, and what it reports of them."""

@@ -56,7 +56,7 @@ def recent(context):
     running = static_processes(context)
     components = [
         component
-        for component in _named(context.data.get("manifests") or {})
+        for component in named(context.data.get("manifests") or {})
         if _wanted(running.get(component, []), time.time())
     ]
     if not components:
@@ -91,7 +91,7 @@ def static_processes(context):
     return processes
 
 
-def _named(manifests):
+def named(manifests):
     """Return the components that a manifest of the folder names.
 
     A name anywhere in its text counts. The controller judges later which words are those of the

@@ -50,6 +50,7 @@ RETURNS = "returns container id"
 OF_KERNEL = (
     "oom-kill:",
     "Killed process ",
+    "Out of memory: Kill process ",  # up to Linux 4.20, before the line of the victim
     "killed as a result of limit of",
     "going to be killed due to memory.oom.group",
 )

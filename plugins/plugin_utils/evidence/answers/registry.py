@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from .cluster import (
+    api_services,
     endpoints,
     jobs,
     kubeadm_config,
@@ -22,9 +23,12 @@ from .cluster import (
     rejected,
     server,
     unmade,
+    webhooks,
     work,
 )
 from .node import (
+    api_load,
+    api_server,
     api_way,
     boot,
     cni,
@@ -52,6 +56,7 @@ from .node import (
     runtime,
     scheduler_log,
     space,
+    static_pod_paths,
     swap,
     system,
     unit_start,
@@ -62,6 +67,9 @@ NODE: Mapping[str, type] = {
     "kubelet": kubelet.Kubelet,
     "manifests": manifests.Manifests,
     "instances": instances.Instances,
+    "static_pod_paths": static_pod_paths.StaticPodPaths,
+    "api_server": api_server.ApiServerAnswers,
+    "api_load": api_load.ApiLoad,
     "component_http": component_http.ComponentHttp,
     "component_end": component_end.ComponentEnd,
     "component_units": component_units.ComponentUnits,
@@ -104,6 +112,8 @@ CLUSTER: Mapping[str, type] = {
     "pinnable": pinnable.Pinnable,
     "pod": pod.Pod,
     "work": work.Work,
+    "webhooks": webhooks.Webhooks,
+    "api_services": api_services.ApiServices,
     "unmade": unmade.Unmade,
 }
 COLLECTORS: Mapping[type, str] = {

@@ -13,7 +13,7 @@ from typing import Any
 from ...evidence import contract
 from ...evidence.answers.node.component_end import ComponentEnd, ComponentLog
 from ...evidence.document import ends, one_line
-from ...models import component_restart
+from ...models import component_restart, static_pod_files
 from ...models.cluster import Host
 from ...models.component_restart import End, Restarts
 from ...models.control_plane import ControlPlane, FileUse, Process
@@ -22,7 +22,7 @@ from ...models.result import EvidenceRef, Missing
 from ...parsers import component_log, message_class, pflag
 from ...parsers.component_log import Telling
 from ..base import CheckResult, Detection, causes, node_check
-from . import restart_wording
+from . import api_server, restart_wording
 from .manifests import SETTLE_SECONDS
 
 # After its own start a kubelet brings everything up at once, and what waits for what is not up yet
@@ -89,6 +89,11 @@ def _results(
     """Return for each component of a manifest its hit, or why that cannot be decided."""
     exits, restarts = logs(document), component_restart.of_host(document, plane)
     booted = component_restart.booted(document)
+    lacking = {
+        problem.use.component
+        for problem in static_pod_files.problems(document, plane)
+        if not problem.runs
+    }
     return [
         _evaluated(
             _Component(
@@ -98,10 +103,23 @@ def _results(
                 exits.get(use.component, ComponentLog()),
                 restarts.get(use.component, Restarts()),
                 booted,
+                _causes(host, document, plane, use, lacking),
             )
         )
         for use in one_each(plane)
     ]
+
+
+def _causes(
+    host: Host, document: Mapping[str, Any], plane: ControlPlane, use: FileUse, lacking: set[str]
+) -> tuple[str, ...]:
+    """Return the faults of the same component on this host that explain this one."""
+    codes = list(api_server.causes_of_end(host, document, plane, use.component))
+    if use.component in lacking:
+        codes.append("KM174")
+    if use.flag is not None and use.flag.value is None:
+        codes.append("KM105")
+    return tuple(codes)
 
 
 def _without_components(host: Host, missing: tuple[Missing, ...]) -> CheckResult:
@@ -153,6 +171,7 @@ class _Component:
     exits: ComponentLog
     restarts: Restarts
     booted: float
+    because: tuple[str, ...] = ()
 
     @property
     def end(self) -> End | None:
@@ -288,9 +307,6 @@ def _hit(subject: _Component, effect: str, lived: float | None, last_end: End | 
         clause = restart_wording.clause(end, use)
         message = f"; {clause}{restart_wording.beside(end, telling)}"
         remedy = restart_wording.advice(end, use, host.node) or remedy
-    because: tuple[str, ...] = ()
-    if use.flag is not None and use.flag.value is None:
-        because = ("KM105",)
     state = "is well"
     if host.control_plane and host.control_plane.kubelet_unproven:
         state = "runs"
@@ -302,7 +318,7 @@ def _hit(subject: _Component, effect: str, lived: float | None, last_end: End | 
         host.host,
         host.node,
         use.component,
-        because=because,
+        because=subject.because,
     )
 
 

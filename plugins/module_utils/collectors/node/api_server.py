@@ -1,0 +1,162 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Collector api_server: what the API server of this node answers at its own address.
+
+It asks without a credential first, as every release allows by default for these paths, and with
+the administrator's certificate where that is refused. Where a component of the control plane has
+a manifest and no process, it tells who listens on the ports of that component.
+"""
+
+import os
+import re
+import time
+
+from ...system import component_endpoints, files, http_client, listeners
+from ..base import Absent, Denied, in_this_network
+from . import component_end
+
+API_SERVER = component_endpoints.API_SERVER
+EACH = 3  # seconds for all questions to one server together
+MAX_CHECKS = 100  # failed ones that are kept
+HEALTH = (("livez", "/livez?verbose"), ("readyz", "/readyz?verbose"))
+# No path of a probe: an API server that is overloaded lets it wait, or refuses it.
+VERSION = ("version", "/version")
+SLOW_SECONDS = 1.0
+TOO_MANY = 429
+# Secure ports by default; etcd's are in its flags.
+PORTS = {API_SERVER: 6443, "kube-controller-manager": 10257, "kube-scheduler": 10259, "etcd": 2379}
+_SECURE = re.compile(r"--secure-port[=\s\"',]{1,8}([0-9]{1,5})\b")
+_LISTEN = re.compile(r"--listen-(?:client|peer)-urls[=\s\"',]{1,8}(\S{1,400})")
+_URL_PORT = re.compile(r":([0-9]{1,5})(?![0-9.:\]])")
+_CHECK = re.compile(r"\[([+-])\]([\w./-]{1,120})")
+
+
+def collect(context):
+    """Return {servers, ports, unseen, used_up}.
+
+    servers: [{pid, address, port, livez, readyz, version}], with {status, checks, failed, error,
+    seconds} each; ports: [{component, port, pid, comm, unit, pod_uid, static}] of components that
+    do not run, unseen: whether a holder may have been missed; used_up: whether a server is slow or
+    refuses requests.
+    """
+    context.source = "livez, readyz and version of the API server"
+    processes = (context.data.get("instances") or {}).get("processes") or []
+    servers = in_this_network(context, (API_SERVER,))
+    if context.data.get("manifests") is None and os.geteuid() != 0:
+        raise Denied("which components run here is told by manifests, which this user may not read")
+    gone = _not_running(context)
+    if not servers and not gone:
+        raise Absent("no API server runs here, and no component of a static pod is missing")
+    answers = [_ask(context, process, processes) for process in servers]
+    ports, complete = _ports(gone)
+    used_up = []
+    if any(map(_is_overloaded, answers)):
+        used_up = ["requests"]
+    return {"servers": answers, "ports": ports, "unseen": not complete, "used_up": used_up}
+
+
+def _not_running(context):
+    """Return {component: text of its manifests} of static pods without a process."""
+    manifests = context.data.get("manifests") or {}
+    running = component_end.static_processes(context)
+    missing = [name for name in component_end.named(manifests) if name not in running]
+    text = "\n".join(record.get("text") or "" for record in manifests.get("files") or ())
+    return {name: text for name in missing if name in PORTS}
+
+
+def _ports(gone):
+    """Return (the holders of the ports of these components, whether each holder was found)."""
+    components = {}
+    for component, text in gone.items():
+        for port in ports_of(component, text):
+            components.setdefault(port, component)
+    inodes = listeners.sockets(components)
+    if not inodes:
+        return [], True
+    rows, complete = listeners.holders(inodes)
+    complete = complete and len(rows) == len(inodes)
+    return [dict(row, component=components[row["port"]]) for row in rows], complete
+
+
+def ports_of(component, text):
+    """Return the ports on which a component listens, by the text of the manifests."""
+    if component == "etcd":
+        urls = " ".join(_LISTEN.findall(text))
+        found = {int(port) for port in _URL_PORT.findall(urls)}
+        return sorted(found) or [PORTS[component]]
+    if component == API_SERVER:
+        return [int(port) for port in _SECURE.findall(text)[:1]] or [PORTS[component]]
+    return [PORTS[component]]
+
+
+def _ask(context, process, processes):
+    """Return the answers of one API server, at the first address that takes a connection."""
+    from ...system import tls
+
+    record = {"pid": process["pid"], "address": None, "port": None}
+    deadline = time.monotonic() + context.seconds(EACH)
+    for address, port, _secure in component_endpoints.doors(API_SERVER, process["argv"]):
+        record.update(address=address, port=port)
+        record.update(_answers(address, port, tls.context(), deadline))
+        if record["livez"]["status"] is not None or time.monotonic() >= deadline:
+            break
+    if record.get("readyz", {}).get("status") in (401, 403):
+        record.update(_as_administrator(context, record, processes, deadline))
+    return record
+
+
+def _as_administrator(context, record, processes, deadline):
+    """Return the answers to the first credential of this node that is let in, else nothing."""
+    from ...system import client_certificates, tls
+
+    for _path, certificate, key in client_certificates.of_components(context.params, processes):
+        try:
+            client = tls.context(certificate, key)
+        except http_client.HttpError:
+            continue
+        answers = _answers(record["address"], record["port"], client, deadline)
+        if answers["readyz"]["status"] not in (None, 401, 403):
+            return answers
+    return {}
+
+
+def _answers(address, port, client, deadline):
+    """Return {livez, readyz, version} of one server, over one connection."""
+    answers = {}
+    connection, error = None, None
+    try:
+        connection = http_client.Connection(
+            address, port, max(0.1, deadline - time.monotonic()), client
+        )
+    except http_client.HttpError as refused:
+        error = str(refused)
+    for name, path in (*HEALTH, VERSION):
+        answers[name] = _answer(connection, path, error)
+        error = error or answers[name]["error"]
+    if connection is not None:
+        connection.close()
+    return answers
+
+
+def _answer(connection, path, error):
+    """Return {status, checks, failed, error, seconds} of one request."""
+    answer = {"status": None, "checks": 0, "failed": [], "error": error, "seconds": None}
+    if error is not None:
+        return answer
+    begun = time.monotonic()
+    try:
+        answer["status"], body = connection.request(path)
+        checks = _CHECK.findall(body[:65536].decode("utf-8", "replace"))
+        failed = [name for sign, name in checks if sign == "-"]
+        answer.update(checks=len(checks), failed=failed[:MAX_CHECKS])
+    except http_client.HttpError as refused:
+        answer["error"] = files.one_line(refused, 200)
+    answer["seconds"] = round(time.monotonic() - begun, 3)
+    return answer
+
+
+def _is_overloaded(record):
+    """Return whether a server that is well by its probes lets other requests wait or refuses."""
+    version = record.get("version") or {}
+    return version.get("status") == TOO_MANY or (version.get("seconds") or 0) >= SLOW_SECONDS

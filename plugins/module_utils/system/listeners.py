@@ -1,0 +1,83 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Who listens on a TCP port of this node, by /proc."""
+
+import os
+import time
+
+from . import files, procfs
+
+TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
+LISTENS = "0A"
+READ = 8 * 1024 * 1024
+SECONDS, MAX_HOLDERS = 2.0, 10
+
+
+def sockets(ports, tables=TABLES):
+    """Return {inode: port} of the sockets that listen on one of these ports."""
+    inodes = {}
+    for table in tables:
+        for line in (files.whole(table, READ) or "").splitlines():
+            fields = line.split()
+            if len(fields) < 10 or fields[3] != LISTENS:
+                continue
+            port = _port(fields[1])
+            if port in ports:
+                inodes[fields[9]] = port
+    return inodes
+
+
+def _port(place):
+    try:
+        return int(place.rpartition(":")[2], 16)
+    except ValueError:
+        return None
+
+
+def holders(inodes, proc="/proc", seconds=SECONDS):
+    """Return ([{port, pid, comm, unit, pod_uid, static}], whether all processes were looked at).
+
+    The search ends as soon as each socket is found, and at the time limit.
+    """
+    end, missing, rows, complete = time.monotonic() + seconds, dict(inodes), [], True
+    for name in sorted(files.names(proc), reverse=True):
+        if not name.isdecimal():
+            continue
+        if not missing or len(rows) >= MAX_HOLDERS:
+            break
+        if time.monotonic() > end:
+            return rows, False
+        try:
+            found = _held(f"{proc}/{name}/fd", missing)
+        except OSError as error:
+            complete = complete and files.reason(error) == "missing"
+            continue
+        for inode in found:
+            rows.append(_row(int(name), missing.pop(inode), proc))
+    return rows, complete
+
+
+def _held(folder, inodes):
+    """Return which of these sockets a process has open."""
+    found = set()
+    for descriptor in os.listdir(folder):
+        try:
+            target = os.readlink(f"{folder}/{descriptor}")
+        except OSError:
+            continue
+        if target.startswith("socket:[") and target[8:-1] in inodes:
+            found.add(target[8:-1])
+    return sorted(found)
+
+
+def _row(pid, port, proc):
+    group = procfs.cgroup(files.text(f"{proc}/{pid}/cgroup") or "")
+    return {
+        "port": port,
+        "pid": pid,
+        "comm": files.one_line(files.text(f"{proc}/{pid}/comm") or "", 64).strip(),
+        "unit": group["unit"],
+        "pod_uid": group["pod_uid"],
+        "static": group["static"],
+    }

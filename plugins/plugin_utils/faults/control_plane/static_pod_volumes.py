@@ -1,0 +1,118 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""KM174: check that a static pod has the files that the flags of its component name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ...evidence.document import one_line
+from ...models import static_pod_files
+from ...models.cluster import Host
+from ...models.result import EvidenceRef, Missing
+from ...models.static_pod_files import Problem
+from ..base import CheckResult, Detection, node_check
+
+MAX_PATH = 200
+
+
+@node_check(
+    "KM174",
+    "A file that a static pod's flag names is not in its pod",
+    severity="critical",
+    applies="manifests of control-plane components in the folder of a kubelet",
+    needs=("kubelet", "manifests", "instances", "static_pod_paths"),
+)
+def not_there(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
+    """KM174: report a path that a flag or a volume names and the component does not get."""
+    plane = host.control_plane
+    missing = host.missing("manifests") + host.missing("instances")
+    if plane is None or missing:
+        yield CheckResult((), missing, bool(missing), host=host.host)
+        return
+    hits = tuple(_hit(host, problem) for problem in static_pod_files.problems(document, plane))
+    lacking = [*host.missing("static_pod_paths")]
+    if plane.unread:
+        lacking.append(Missing(host.host, "manifests", "denied"))
+    yield CheckResult(hits, tuple(lacking), bool(plane.files), host=host.host)
+
+
+def _hit(host: Host, problem: Problem) -> Detection:
+    effect, severity = "so that it cannot start", None
+    if problem.runs:
+        effect, severity = "so that it will not start again once it ends", "warning"
+    flag = ""
+    if problem.flag:
+        flag = f"--{problem.flag}={_path(problem.path)}"
+    return Detection(
+        f"{_what(problem, flag)}, {effect}",
+        (
+            EvidenceRef(
+                "file",
+                host.host,
+                path=problem.use.path,
+                text=flag or f"mountPath: {_path(problem.path)}",
+            ),
+            *_on_host(host, problem),
+        ),
+        _advice(problem),
+        host.host,
+        host.node,
+        problem.use.component,
+        severity=severity,
+    )
+
+
+def _path(path: str) -> str:
+    return one_line(path, MAX_PATH)
+
+
+def _on_host(host: Host, problem: Problem) -> Iterator[EvidenceRef]:
+    if problem.host_path:
+        text = f"on the host: {problem.kind}"
+        yield EvidenceRef("file", host.host, path=_path(problem.host_path), text=text)
+
+
+def _what(problem: Problem, flag: str) -> str:
+    host_path = _path(problem.host_path)
+    if problem.reason == static_pod_files.NOT_MOUNTED:
+        return f"{flag} names a file, and no volume of {problem.use.path} mounts a folder with it"
+    if not flag:
+        if problem.reason == static_pod_files.MISSING:
+            return f"a volume of {problem.use.path} needs {host_path}, which this machine lacks"
+        return (
+            f"a volume of {problem.use.path} asks for another sort of path than {host_path} is: a"
+            f" {problem.kind}"
+        )
+    if problem.reason == static_pod_files.MISSING:
+        return f"{flag} names a file that is not on this machine ({host_path})"
+    return f"{flag} names a file, and {host_path} is a directory"
+
+
+def _advice(problem: Problem) -> str:
+    path, manifest = _path(problem.path), problem.use.path
+    folder = path.rpartition("/")[0] or "/"
+    how = (
+        f"in {manifest}; the kubelet starts the pod again by itself. With kubeadm, write it to"
+        " extraVolumes of ClusterConfiguration too (kubectl -n kube-system edit configmap"
+        " kubeadm-config), or the next upgrade loses it"
+    )
+    if problem.reason == static_pod_files.NOT_MOUNTED:
+        return (
+            f"add a hostPath volume with path {folder} and a volumeMount with mountPath {folder},"
+            f" readOnly, or take the flag away, {how}"
+        )
+    if problem.reason == static_pod_files.MISSING:
+        return (
+            f"put the file back at {_path(problem.host_path)} (compare another control-plane node:"
+            f" ls -l {_path(problem.host_path)}), or correct flag and volume {how}"
+        )
+    if problem.kind == "directory" and problem.flag:
+        return (
+            "a runtime makes a directory where the path of a volume is missing: remove it if it is"
+            f" empty (rmdir {_path(problem.host_path)}), and put the file there; type: File in the"
+            f" volume of {manifest} keeps that from happening again"
+        )
+    return f"correct the path or the type of the volume {how}"

@@ -1,0 +1,209 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the API server of a node answers, and who has the ports of what does not run."""
+
+import os
+import socket
+
+import pytest
+
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import base
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import (
+    api_server,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
+    http_client,
+    listeners,
+    tls,
+)
+from tests.unit.support.fake_sockets import answering
+from tests.unit.support.instance_rows import component_process
+
+READY = (
+    b"[+]ping ok\n[+]log ok\n[-]etcd failed: reason withheld\n"
+    b"[-]poststarthook/rbac/bootstrap-roles failed: reason withheld\nreadyz check failed\n"
+)
+MANIFEST = (
+    "metadata:\n  name: {0}\nspec:\n  containers:\n  - command:\n    - {0}\n{1}    name: {0}\n"
+)
+
+
+def http(status, body=b"", reason="x"):
+    head = f"HTTP/1.1 {status} {reason}\r\nContent-Length: {len(body)}\r\n\r\n"
+    return head.encode() + body
+
+
+@pytest.fixture
+def server(monkeypatch):
+    """Return a server without TLS: what is tested is what is asked, and what is kept."""
+    monkeypatch.setattr(tls, "context", lambda *_credentials: None)
+    with answering() as start:
+        yield start
+
+
+def context(*processes, manifests=(), **params):
+    files = [{"path": f"/m/{name}.yaml", "text": text} for name, text in manifests]
+    data = {
+        "instances": {"processes": list(processes)},
+        "manifests": {"folder": "/m", "files": files},
+    }
+    return base.Context(params, [], data)
+
+
+def api_server_process(port, **more):
+    more = {"static": True, "host_network": True, **more}
+    return component_process("kube-apiserver", f"--secure-port={port}", **more)
+
+
+def test_what_is_kept_of_the_answers(server, monkeypatch):
+    replies = [http(200, b"[+]ping ok\n"), http(500, READY), http(200, b"{}")]
+    monkeypatch.setattr(
+        http_client.Connection,
+        "request",
+        lambda self, path, **_more: (
+            (200, b"[+]ping ok\n")
+            if "livez" in path
+            else (500, READY)
+            if "readyz" in path
+            else (200, b"{}")
+        ),
+    )
+    port = server(*replies)
+    answer = api_server.collect(context(api_server_process(port)))
+    (row,) = answer["servers"]
+    assert (row["address"], row["port"], row["pid"]) == ("127.0.0.1", port, 1)
+    assert row["livez"]["status"] == 200
+    assert row["readyz"]["failed"] == ["etcd", "poststarthook/rbac/bootstrap-roles"]
+    assert row["readyz"]["checks"] == 4
+    assert row["version"]["failed"] == []
+    assert answer["used_up"] == []
+
+
+@pytest.mark.parametrize(
+    ("version", "expected"),
+    [
+        ({"status": 429, "seconds": 0.1}, True),
+        ({"status": 200, "seconds": 1.5}, True),
+        ({"status": 200, "seconds": 0.9}, False),
+        ({"status": None, "seconds": None}, False),
+        ({"status": 403, "seconds": 0.0}, False),
+    ],
+)
+def test_when_its_load_is_asked_for(version, expected):
+    assert api_server._is_overloaded({"version": version}) is expected
+
+
+def test_a_server_that_refuses_the_connection(server):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+    (row,) = api_server.collect(context(api_server_process(port)))["servers"]
+    assert row["livez"]["status"] is None
+    assert "refused" in row["livez"]["error"]
+    assert row["readyz"]["error"] == row["livez"]["error"]
+
+
+def test_a_server_that_hangs_is_not_waited_for_again(server, monkeypatch):
+    monkeypatch.setattr(api_server, "EACH", 0.3)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        (row,) = api_server.collect(context(api_server_process(port)))["servers"]
+    assert row["livez"]["error"] == "timed out"
+    assert row["readyz"]["seconds"] is None
+
+
+def test_the_administrator_where_anonymous_clients_are_refused(server, monkeypatch):
+    asked = []
+
+    def answers(_address, _port, client, _deadline):
+        asked.append(client)
+        status = 200 if client else 401
+        empty = {"status": status, "checks": 0, "failed": [], "error": None, "seconds": 0.0}
+        return {"livez": empty, "readyz": dict(empty, failed=["ping"] if client else [])} | {
+            "version": empty
+        }
+
+    from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
+        client_certificates,
+    )
+
+    monkeypatch.setattr(api_server, "_answers", answers)
+    monkeypatch.setattr(tls, "context", lambda *credentials: credentials or None)
+    monkeypatch.setattr(
+        client_certificates, "of_components", lambda *_more: iter([("/a.conf", b"c", b"k")])
+    )
+    (row,) = api_server.collect(context(api_server_process(6443)))["servers"]
+    assert asked == [None, (b"c", b"k")]
+    assert row["readyz"]["failed"] == ["ping"]
+
+
+def test_nothing_to_ask():
+    with pytest.raises(base.Absent):
+        api_server.collect(context(component_process("kube-scheduler", static=True)))
+
+
+def test_an_unknown_network_is_denied():
+    with pytest.raises(base.Denied):
+        api_server.collect(context(api_server_process(6443, host_network=None)))
+
+
+@pytest.mark.parametrize(
+    ("component", "text", "ports"),
+    [
+        ("kube-apiserver", "- --secure-port=8443\n", [8443]),
+        ("kube-apiserver", "- --v=2\n", [6443]),
+        ("kube-scheduler", "", [10259]),
+        (
+            "etcd",
+            "- --listen-client-urls=https://127.0.0.1:2379,https://10.0.0.1:2379\n"
+            "- --listen-peer-urls=https://[fd00::1]:2380\n",
+            [2379, 2380],
+        ),
+        ("etcd", "", [2379]),
+    ],
+)
+def test_the_ports_of_a_component(component, text, ports):
+    assert api_server.ports_of(component, text) == ports
+
+
+def test_who_has_the_port_of_a_component_that_does_not_run():
+    with socket.create_server(("127.0.0.1", 0)) as holder:
+        port = holder.getsockname()[1]
+        text = MANIFEST.format("kube-apiserver", f"    - --secure-port={port}\n")
+        answer = api_server.collect(context(manifests=[("kube-apiserver", text)]))
+    (row,) = answer["ports"]
+    assert (row["component"], row["port"], row["pid"]) == ("kube-apiserver", port, os.getpid())
+    assert row["comm"]
+    assert answer["servers"] == []
+    assert answer["unseen"] is False
+
+
+def test_nobody_has_the_port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    text = MANIFEST.format("kube-apiserver", f"    - --secure-port={port}\n")
+    answer = api_server.collect(context(manifests=[("kube-apiserver", text)]))
+    assert (answer["ports"], answer["unseen"]) == ([], False)
+
+
+def test_a_socket_of_a_process_that_is_hidden():
+    rows, complete = listeners.holders({"999999999999": 6443}, seconds=20)
+    assert rows == []
+    assert complete in (True, False)
+    rows, complete = listeners.holders({"999999999999": 6443}, seconds=-1)
+    assert complete is False
+
+
+def test_a_table_of_sockets(tmp_path):
+    table = tmp_path / "tcp"
+    table.write_text(
+        "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid inode\n"
+        "   0: 0100007F:192B 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 4711 1\n"
+        "   1: 0100007F:192B 0100007F:8000 01 00000000:00000000 00:00000000 00000000 0 0 4712 1\n"
+        "   2: 0100007F:zzzz 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 4713 1\n"
+        "cut off\n"
+    )
+    found = listeners.sockets({6443}, (str(table), str(tmp_path / "missing")))
+    assert found == {"4711": 6443}
