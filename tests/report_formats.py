@@ -78,7 +78,9 @@ def faces(folder: Path, printed: str) -> dict[str, set[tuple[str, str]]]:
         "json": {(code, host or "") for code, host, _component in told},
         "junit": _of_junit(junit),
         "html": _headed(page.findings, told),
-        "terminal": _headed(re.findall(r"(?m)^ *(?:CRITICAL|WARNING|INFO) (KM.*)$", text), told),
+        "terminal": _headed(
+            re.findall(r"(?m)^ *(?:WAIVED )?(?:CRITICAL|WARNING|INFO) (KM.*)$", text), told
+        ),
     }
 
 

@@ -28,6 +28,7 @@ from ..plugin_utils.evidence.document import UNFORESEEN, EvidenceError, one_line
 from ..plugin_utils.faults import CATALOGUE, engine, symptoms
 from ..plugin_utils.models import cluster, node_hosts, timeline
 from ..plugin_utils.models import result as model_result
+from ..plugin_utils.models import waivers as model_waivers
 from ..plugin_utils.planning import check_mode, plan
 from ..plugin_utils.planning.remedies import workload_patch_file
 from ..plugin_utils.reports import diff as report_diff
@@ -50,6 +51,7 @@ from ..plugin_utils.run import (
     inventory,
     run_files,
     run_plan,
+    waivers_file,
 )
 from ..plugin_utils.run.report_dir import FACES, remove_face, write_patches
 from ..plugin_utils.run.settings import SettingsError
@@ -94,6 +96,8 @@ SPEC = {
     "bundle": {"type": "path"},
     "bundle_anonymous": {"type": "bool", "default": False},
     "compare_to": {"type": "path"},
+    "waivers": {"type": "path"},
+    "severity": {"type": "dict", "default": {}},
     "cluster_names": {"type": "dict", "default": {}},
     "hosts": {"type": "dict", "default": {}},
     "api_hosts": {"type": "list", "elements": "str", "default": []},
@@ -155,6 +159,8 @@ class _Evaluation:
     seen: the result that the evidence of a bundle must reproduce.
     judged: the result as it is reported.
     unread: notes about evidence that cannot be read.
+    expired: waivers without effect.
+    severities: those that the operator gave to codes of the findings.
     """
 
     seen: model_result.Result
@@ -162,6 +168,8 @@ class _Evaluation:
     clusters: list[cluster.Cluster]
     planned: tuple[plan.Step, ...]
     unread: tuple[str, ...]
+    expired: tuple[model_waivers.Waiver, ...]
+    severities: dict[str, str]
 
 
 def _diagnose(args: dict[str, Any], diff: bool) -> dict[str, Any]:
@@ -185,6 +193,7 @@ def _diagnose(args: dict[str, Any], diff: bool) -> dict[str, Any]:
         args["deep"],
         args["part"],
         __version__,
+        exit_of(judged, run),
     )
     steps = _steps_to_do(args, planned)
     run, packed = _packed(args, case, bool(steps))
@@ -214,7 +223,11 @@ def _evaluate(args: dict[str, Any]) -> _Evaluation:
         _documents(args, unread), _codes(args), deep=args["deep"], part=args["part"]
     )
     coverage = tuple(node_hosts.placed(row, args["outside"]) for row in result.coverage)
-    judged = replace(result, coverage=coverage)
+    placed = replace(result, coverage=coverage)
+    judged = model_waivers.with_severities(placed, args["severity"])
+    severities = model_waivers.changed_severities(placed, judged)
+    waivers, today = _waivers(args), _today(args)
+    judged = model_waivers.apply(judged, waivers, today)
     if args["mode"] == "verify":
         planned = run_files.read_plan(args["report_dir"])
     else:
@@ -226,7 +239,30 @@ def _evaluate(args: dict[str, Any]) -> _Evaluation:
             run_plan.with_command(item, planned, observes, hosts) for item in judged.findings
         )
         judged = replace(judged, findings=tuple(findings))
-    return _Evaluation(result, judged, clusters, planned, tuple(unread))
+    return _Evaluation(
+        result,
+        judged,
+        clusters,
+        planned,
+        tuple(unread),
+        model_waivers.expired(waivers, today),
+        severities,
+    )
+
+
+def _waivers(args: dict[str, Any]) -> tuple[model_waivers.Waiver, ...]:
+    if args["waivers"] is None:
+        return ()
+    return waivers_file.parse(waivers_file.read(args["waivers"]), args["waivers"], CATALOGUE)
+
+
+def _today(args: dict[str, Any]) -> str:
+    """Return the day on which the run began: both evaluations of a repair have the same waivers."""
+    return str(args["started"] or _now())[:10]
+
+
+def _now() -> str:
+    return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _steps_to_do(args: dict[str, Any], planned: tuple[plan.Step, ...]) -> list[dict[str, str]]:
@@ -245,7 +281,7 @@ def _run(
     timelines, lacking = timeline.of_clusters(clusters)
     captures, capture_notes = _captured(args)
     pending, outcome = _of_pending(args, clusters, outcome)
-    now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    now = _now()
     return Run(
         run_id=args["run_id"],
         started=args["started"] or now,
@@ -279,6 +315,8 @@ def _run(
         verbose=Display().verbosity > 0,
         evidence_time=max((item.collected_at for item in clusters), default=""),
         explanations=_explanations(judged),
+        waivers_expired=evaluation.expired,
+        severities=evaluation.severities,
     )
 
 
