@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 
 from tests import schemas
 
-FORMATS = ("terminal", "json", "html", "junit")
+FORMATS = ("terminal", "json", "html", "junit", "prometheus")
 LOADS = {"link", "img", "iframe", "object", "embed", "audio", "video", "source", "base"}
 
 
@@ -77,6 +77,7 @@ def faces(folder: Path, printed: str) -> dict[str, set[tuple[str, str]]]:
     return {
         "json": {(code, host or "") for code, host, _component in told},
         "junit": _of_junit(junit),
+        "prometheus": _of_prometheus((folder / "kubemend.prom").read_text(), report["findings"]),
         "html": _headed(page.findings, told),
         "terminal": _headed(
             re.findall(r"(?m)^ *(?:WAIVED )?(?:CRITICAL|WARNING|INFO) (KM.*)$", text), told
@@ -98,6 +99,23 @@ def _of_junit(text: str) -> set[tuple[str, str]]:
         (code, host)
         for code, host in found
         if host or not any(one == code and other for one, other in found)
+    }
+
+
+def _of_prometheus(text: str, findings) -> set[tuple[str, str]]:
+    """Return the findings that have a sample; each sample has a finding."""
+    samples = {
+        (labels["code"], labels["host"])
+        for line in text.splitlines()
+        if line.startswith("kubemend_findings{")
+        for labels in [dict(re.findall(r'([a-z]+)="([^"]*)"', line))]
+    }
+    places = {(one["code"], one["host"] or one["node"] or "") for one in findings}
+    assert samples <= places
+    return {
+        (one["code"], one["host"] or "")
+        for one in findings
+        if (one["code"], one["host"] or one["node"] or "") in samples
     }
 
 

@@ -37,6 +37,7 @@ from ..plugin_utils.reports import (
     json_report,
     junit,
     pending_notices,
+    prometheus,
     taint_notices,
     text,
 )
@@ -112,6 +113,7 @@ COLOURS = {
     "clear": "green",
     "good": "green",
 }
+RENDERERS = {"html": html.render, "junit": junit.render, "prometheus": prometheus.render}
 WAY_OUT = (
     "kubemend_evidence takes the folder of a run, its evidence/, a file of that, a bundle, or a"
     " list of them."
@@ -352,7 +354,7 @@ def _write_reports(formats: list[str], judged: model_result.Result, run: Run) ->
         run.path("report.json"), itertools.chain(json_report.pieces(judged, run), ["\n"])
     )
     atomic_file.replace(run.path("report.txt"), [text.render(judged, run)])
-    for name, render in (("html", html.render), ("junit", junit.render)):
+    for name, render in RENDERERS.items():
         if name in formats:
             atomic_file.replace(run.path(FACES[name][0]), [render(judged, run)])
         else:

@@ -158,11 +158,11 @@ options:
   formats:
     description:
       - With V(terminal) the report is printed, with V(html) C(report.html) is written, with
-        V(junit) C(junit.xml). C(report.json) and
+        V(junit) C(junit.xml), with V(prometheus) C(kubemend.prom). C(report.json) and
         C(report.txt) always are.
     type: list
     elements: str
-    choices: [terminal, json, html, junit]
+    choices: [terminal, json, html, junit, prometheus]
     default: [terminal, json, html]
   notices:
     description:

@@ -29,6 +29,7 @@ WRITTEN = ".kubemend.json"  # the patches of a run next to it, each with its dig
 FACES = {
     "html": ("report.html", re.compile(rb"\s*<!DOCTYPE html>(?s:.*)<title>kubemend: ")),
     "junit": ("junit.xml", re.compile(rb"<\?xml [^>]*\?>\s*<testsuites name=\"kubemend\"")),
+    "prometheus": ("kubemend.prom", re.compile(rb"# HELP kubemend_findings ")),
 }
 HEAD = 2048
 # The files of an earlier run that a new one in the same directory removes.
