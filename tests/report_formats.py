@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 
 from tests import schemas
 
-FORMATS = ("terminal", "json", "html", "junit", "prometheus")
+FORMATS = ("terminal", "json", "html", "junit", "prometheus", "sarif", "github")
 LOADS = {"link", "img", "iframe", "object", "embed", "audio", "video", "source", "base"}
 
 
@@ -78,6 +78,8 @@ def faces(folder: Path, printed: str) -> dict[str, set[tuple[str, str]]]:
         "json": {(code, host or "") for code, host, _component in told},
         "junit": _of_junit(junit),
         "prometheus": _of_prometheus((folder / "kubemend.prom").read_text(), report["findings"]),
+        "sarif": _of_sarif(json.loads((folder / "report.sarif").read_text()), report["findings"]),
+        "github": _headed(re.findall(r"(?m)^::[a-z]+ title=(.*?)::", _unfenced(printed)), told),
         "html": _headed(page.findings, told),
         "terminal": _headed(
             re.findall(r"(?m)^ *(?:WAIVED )?(?:CRITICAL|WARNING|INFO) (KM.*)$", text), told
@@ -117,6 +119,20 @@ def _of_prometheus(text: str, findings) -> set[tuple[str, str]]:
         for one in findings
         if (one["code"], one["host"] or one["node"] or "") in samples
     }
+
+
+def _of_sarif(document, findings) -> set[tuple[str, str]]:
+    """Return the findings whose identity a result has."""
+    (run,) = document["runs"]
+    identities = {one["partialFingerprints"]["kubemend/v1"] for one in run["results"]}
+    assert identities == {one["id"] for one in findings}
+    return {(one["code"], one["host"] or "") for one in findings if one["id"] in identities}
+
+
+def _unfenced(printed: str) -> str:
+    """Return the annotations of a workflow, as the runner reads them."""
+    text = re.sub(r"(?ms)^::stop-commands::(\w+)$.*?^::\1::$", "", printed)
+    return text.replace("%3A", ":").replace("%2C", ",")
 
 
 def _headed(heads, told) -> set[tuple[str, str]]:

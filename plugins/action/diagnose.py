@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
@@ -33,11 +34,13 @@ from ..plugin_utils.planning import check_mode, plan
 from ..plugin_utils.planning.remedies import workload_patch_file
 from ..plugin_utils.reports import diff as report_diff
 from ..plugin_utils.reports import (
+    github,
     html,
     json_report,
     junit,
     pending_notices,
     prometheus,
+    sarif,
     taint_notices,
     text,
 )
@@ -113,7 +116,12 @@ COLOURS = {
     "clear": "green",
     "good": "green",
 }
-RENDERERS = {"html": html.render, "junit": junit.render, "prometheus": prometheus.render}
+RENDERERS = {
+    "html": html.render,
+    "junit": junit.render,
+    "prometheus": prometheus.render,
+    "sarif": sarif.render,
+}
 WAY_OUT = (
     "kubemend_evidence takes the folder of a run, its evidence/, a file of that, a bundle, or a"
     " list of them."
@@ -360,7 +368,11 @@ def _write_reports(formats: list[str], judged: model_result.Result, run: Run) ->
         else:
             remove_face(run.report_dir, name)
     if "terminal" in formats:
-        _print(judged, run)
+        _print(judged, run, "github" in formats)
+    if "github" in formats:
+        annotations = github.render(judged, run)
+        if annotations:
+            console.show(annotations)
 
 
 def _documents(args: dict[str, Any], notices: list[str] | None = None) -> Iterator[dict[str, Any]]:
@@ -531,12 +543,18 @@ def _input_error(sentence: str) -> dict[str, Any]:
     return {"failed": True, "exit_reason": "input", "msg": sentence}
 
 
-def _print(judged: model_result.Result, run: Run) -> None:
-    """Print the report, in the width and colour that Ansible has."""
+def _print(judged: model_result.Result, run: Run, fenced: bool = False) -> None:
+    """Print the report, in the width and colour that Ansible has.
+
+    Fenced, no line of it is a command to the runner of a GitHub workflow.
+    """
     paint: Paint = plain
     if color.ANSIBLE_COLOR:
         paint = _paint
-    console.show(text.render(judged, run, console.width(), paint))
+    report = text.render(judged, run, console.width(), paint)
+    if fenced:
+        report = github.fence(report, secrets.token_hex(16))
+    console.show(report)
 
 
 def _paint(content: str, kind: str) -> str:

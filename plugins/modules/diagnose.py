@@ -158,11 +158,11 @@ options:
   formats:
     description:
       - With V(terminal) the report is printed, with V(html) C(report.html) is written, with
-        V(junit) C(junit.xml), with V(prometheus) C(kubemend.prom). C(report.json) and
-        C(report.txt) always are.
+        V(junit) C(junit.xml), with V(prometheus) C(kubemend.prom), with V(sarif) C(report.sarif).
+        V(github) prints annotations of a workflow. C(report.json) and C(report.txt) always are.
     type: list
     elements: str
-    choices: [terminal, json, html, junit, prometheus]
+    choices: [terminal, json, html, junit, prometheus, sarif, github]
     default: [terminal, json, html]
   notices:
     description:

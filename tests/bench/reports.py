@@ -79,6 +79,7 @@ def _render(folder: str) -> None:
         json_report,
         junit,
         prometheus,
+        sarif,
         text,
     )
     from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports.run_info import Run
@@ -100,6 +101,7 @@ def _render(folder: str) -> None:
         "html": lambda: [html.render(judged, run)],
         "junit": lambda: [junit.render(judged, run)],
         "prometheus": lambda: [prometheus.render(judged, run)],
+        "sarif": lambda: [sarif.render(judged, run)],
     }
     said = {
         "findings": len(judged.findings),

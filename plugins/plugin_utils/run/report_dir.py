@@ -29,6 +29,10 @@ WRITTEN = ".kubemend.json"  # the patches of a run next to it, each with its dig
 FACES = {
     "html": ("report.html", re.compile(rb"\s*<!DOCTYPE html>(?s:.*)<title>kubemend: ")),
     "junit": ("junit.xml", re.compile(rb"<\?xml [^>]*\?>\s*<testsuites name=\"kubemend\"")),
+    "sarif": (
+        "report.sarif",
+        re.compile(rb"\{\s*\"\$schema\": \"[^\"]*sarif(?s:.*)\"name\": \"kubemend\""),
+    ),
     "prometheus": ("kubemend.prom", re.compile(rb"# HELP kubemend_findings ")),
 }
 HEAD = 2048

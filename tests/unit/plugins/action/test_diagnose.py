@@ -9,6 +9,7 @@ The tests check reports on disk, what is printed, exit codes, and that the resul
 from __future__ import annotations
 
 import json
+import re
 import stat
 import tarfile
 from pathlib import Path
@@ -603,3 +604,22 @@ def test_waivers_count_in_check_mode_and_in_the_playbooks_of_symptoms(operator, 
     assert done.rc == 0, done.output
     found = done.report()["findings"]
     assert [item["code"] for item in found if "waived" in item] == ["KM901"]
+
+
+def test_github_prints_annotations_behind_a_fenced_report(replay, operator):
+    operator.record("evidence", "m1", reason="::error::a node said this")
+    done = replay("-e", "kubemend_report_formats=terminal,github,sarif")
+    assert done.rc == 0, done.output
+    lines = done.stdout.splitlines()
+    begin = next(n for n, line in enumerate(lines) if line.startswith("::stop-commands::"))
+    word = lines[begin].removeprefix("::stop-commands::")
+    assert re.fullmatch("[0-9a-f]{32}", word)
+    end = lines.index(f"::{word}::")
+    assert any("KM901 m1" in line for line in lines[begin:end])
+    outside = [line for line in (*lines[:begin], *lines[end + 1 :]) if "::" in line]
+    assert [line.partition(" ")[0] for line in outside] == ["::warning"]
+    document = json.loads((operator.folder / "report" / "report.sarif").read_text())
+    assert [item["ruleId"] for item in document["runs"][0]["results"]] == ["KM901"]
+    plain = replay()
+    assert "::stop-commands" not in plain.stdout
+    assert not (operator.folder / "report" / "report.sarif").exists()
