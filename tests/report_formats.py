@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 
 from tests import schemas
 
-FORMATS = ("terminal", "json", "html", "junit")
+FORMATS = ("terminal", "json", "html", "junit", "prometheus", "sarif", "github")
 LOADS = {"link", "img", "iframe", "object", "embed", "audio", "video", "source", "base"}
 
 
@@ -77,8 +77,13 @@ def faces(folder: Path, printed: str) -> dict[str, set[tuple[str, str]]]:
     return {
         "json": {(code, host or "") for code, host, _component in told},
         "junit": _of_junit(junit),
+        "prometheus": _of_prometheus((folder / "kubemend.prom").read_text(), report["findings"]),
+        "sarif": _of_sarif(json.loads((folder / "report.sarif").read_text()), report["findings"]),
+        "github": _headed(re.findall(r"(?m)^::[a-z]+ title=(.*?)::", _unfenced(printed)), told),
         "html": _headed(page.findings, told),
-        "terminal": _headed(re.findall(r"(?m)^ *(?:CRITICAL|WARNING|INFO) (KM.*)$", text), told),
+        "terminal": _headed(
+            re.findall(r"(?m)^ *(?:WAIVED )?(?:CRITICAL|WARNING|INFO) (KM.*)$", text), told
+        ),
     }
 
 
@@ -97,6 +102,37 @@ def _of_junit(text: str) -> set[tuple[str, str]]:
         for code, host in found
         if host or not any(one == code and other for one, other in found)
     }
+
+
+def _of_prometheus(text: str, findings) -> set[tuple[str, str]]:
+    """Return the findings that have a sample; each sample has a finding."""
+    samples = {
+        (labels["code"], labels["host"])
+        for line in text.splitlines()
+        if line.startswith("kubemend_findings{")
+        for labels in [dict(re.findall(r'([a-z]+)="([^"]*)"', line))]
+    }
+    places = {(one["code"], one["host"] or one["node"] or "") for one in findings}
+    assert samples <= places
+    return {
+        (one["code"], one["host"] or "")
+        for one in findings
+        if (one["code"], one["host"] or one["node"] or "") in samples
+    }
+
+
+def _of_sarif(document, findings) -> set[tuple[str, str]]:
+    """Return the findings whose identity a result has."""
+    (run,) = document["runs"]
+    identities = {one["partialFingerprints"]["kubemend/v1"] for one in run["results"]}
+    assert identities == {one["id"] for one in findings}
+    return {(one["code"], one["host"] or "") for one in findings if one["id"] in identities}
+
+
+def _unfenced(printed: str) -> str:
+    """Return the annotations of a workflow, as the runner reads them."""
+    text = re.sub(r"(?ms)^::stop-commands::(\w+)$.*?^::\1::$", "", printed)
+    return text.replace("%3A", ":").replace("%2C", ",")
 
 
 def _headed(heads, told) -> set[tuple[str, str]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
@@ -28,14 +29,18 @@ from ..plugin_utils.evidence.document import UNFORESEEN, EvidenceError, one_line
 from ..plugin_utils.faults import CATALOGUE, engine, symptoms
 from ..plugin_utils.models import cluster, node_hosts, timeline
 from ..plugin_utils.models import result as model_result
+from ..plugin_utils.models import waivers as model_waivers
 from ..plugin_utils.planning import check_mode, plan
 from ..plugin_utils.planning.remedies import workload_patch_file
 from ..plugin_utils.reports import diff as report_diff
 from ..plugin_utils.reports import (
+    github,
     html,
     json_report,
     junit,
     pending_notices,
+    prometheus,
+    sarif,
     taint_notices,
     text,
 )
@@ -50,6 +55,7 @@ from ..plugin_utils.run import (
     inventory,
     run_files,
     run_plan,
+    waivers_file,
 )
 from ..plugin_utils.run.report_dir import FACES, remove_face, write_patches
 from ..plugin_utils.run.settings import SettingsError
@@ -94,6 +100,8 @@ SPEC = {
     "bundle": {"type": "path"},
     "bundle_anonymous": {"type": "bool", "default": False},
     "compare_to": {"type": "path"},
+    "waivers": {"type": "path"},
+    "severity": {"type": "dict", "default": {}},
     "cluster_names": {"type": "dict", "default": {}},
     "hosts": {"type": "dict", "default": {}},
     "api_hosts": {"type": "list", "elements": "str", "default": []},
@@ -107,6 +115,12 @@ COLOURS = {
     "unknown": "bright purple",
     "clear": "green",
     "good": "green",
+}
+RENDERERS = {
+    "html": html.render,
+    "junit": junit.render,
+    "prometheus": prometheus.render,
+    "sarif": sarif.render,
 }
 WAY_OUT = (
     "kubemend_evidence takes the folder of a run, its evidence/, a file of that, a bundle, or a"
@@ -155,6 +169,8 @@ class _Evaluation:
     seen: the result that the evidence of a bundle must reproduce.
     judged: the result as it is reported.
     unread: notes about evidence that cannot be read.
+    expired: waivers without effect.
+    severities: those that the operator gave to codes of the findings.
     """
 
     seen: model_result.Result
@@ -162,6 +178,8 @@ class _Evaluation:
     clusters: list[cluster.Cluster]
     planned: tuple[plan.Step, ...]
     unread: tuple[str, ...]
+    expired: tuple[model_waivers.Waiver, ...]
+    severities: dict[str, str]
 
 
 def _diagnose(args: dict[str, Any], diff: bool) -> dict[str, Any]:
@@ -185,6 +203,7 @@ def _diagnose(args: dict[str, Any], diff: bool) -> dict[str, Any]:
         args["deep"],
         args["part"],
         __version__,
+        exit_of(judged, run),
     )
     steps = _steps_to_do(args, planned)
     run, packed = _packed(args, case, bool(steps))
@@ -214,7 +233,11 @@ def _evaluate(args: dict[str, Any]) -> _Evaluation:
         _documents(args, unread), _codes(args), deep=args["deep"], part=args["part"]
     )
     coverage = tuple(node_hosts.placed(row, args["outside"]) for row in result.coverage)
-    judged = replace(result, coverage=coverage)
+    placed = replace(result, coverage=coverage)
+    judged = model_waivers.with_severities(placed, args["severity"])
+    severities = model_waivers.changed_severities(placed, judged)
+    waivers, today = _waivers(args), _today(args)
+    judged = model_waivers.apply(judged, waivers, today)
     if args["mode"] == "verify":
         planned = run_files.read_plan(args["report_dir"])
     else:
@@ -226,7 +249,30 @@ def _evaluate(args: dict[str, Any]) -> _Evaluation:
             run_plan.with_command(item, planned, observes, hosts) for item in judged.findings
         )
         judged = replace(judged, findings=tuple(findings))
-    return _Evaluation(result, judged, clusters, planned, tuple(unread))
+    return _Evaluation(
+        result,
+        judged,
+        clusters,
+        planned,
+        tuple(unread),
+        model_waivers.expired(waivers, today),
+        severities,
+    )
+
+
+def _waivers(args: dict[str, Any]) -> tuple[model_waivers.Waiver, ...]:
+    if args["waivers"] is None:
+        return ()
+    return waivers_file.parse(waivers_file.read(args["waivers"]), args["waivers"], CATALOGUE)
+
+
+def _today(args: dict[str, Any]) -> str:
+    """Return the day on which the run began: both evaluations of a repair have the same waivers."""
+    return str(args["started"] or _now())[:10]
+
+
+def _now() -> str:
+    return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _steps_to_do(args: dict[str, Any], planned: tuple[plan.Step, ...]) -> list[dict[str, str]]:
@@ -245,7 +291,7 @@ def _run(
     timelines, lacking = timeline.of_clusters(clusters)
     captures, capture_notes = _captured(args)
     pending, outcome = _of_pending(args, clusters, outcome)
-    now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    now = _now()
     return Run(
         run_id=args["run_id"],
         started=args["started"] or now,
@@ -279,6 +325,8 @@ def _run(
         verbose=Display().verbosity > 0,
         evidence_time=max((item.collected_at for item in clusters), default=""),
         explanations=_explanations(judged),
+        waivers_expired=evaluation.expired,
+        severities=evaluation.severities,
     )
 
 
@@ -314,13 +362,17 @@ def _write_reports(formats: list[str], judged: model_result.Result, run: Run) ->
         run.path("report.json"), itertools.chain(json_report.pieces(judged, run), ["\n"])
     )
     atomic_file.replace(run.path("report.txt"), [text.render(judged, run)])
-    for name, render in (("html", html.render), ("junit", junit.render)):
+    for name, render in RENDERERS.items():
         if name in formats:
             atomic_file.replace(run.path(FACES[name][0]), [render(judged, run)])
         else:
             remove_face(run.report_dir, name)
     if "terminal" in formats:
-        _print(judged, run)
+        _print(judged, run, "github" in formats)
+    if "github" in formats:
+        annotations = github.render(judged, run)
+        if annotations:
+            console.show(annotations)
 
 
 def _documents(args: dict[str, Any], notices: list[str] | None = None) -> Iterator[dict[str, Any]]:
@@ -491,12 +543,18 @@ def _input_error(sentence: str) -> dict[str, Any]:
     return {"failed": True, "exit_reason": "input", "msg": sentence}
 
 
-def _print(judged: model_result.Result, run: Run) -> None:
-    """Print the report, in the width and colour that Ansible has."""
+def _print(judged: model_result.Result, run: Run, fenced: bool = False) -> None:
+    """Print the report, in the width and colour that Ansible has.
+
+    Fenced, no line of it is a command to the runner of a GitHub workflow.
+    """
     paint: Paint = plain
     if color.ANSIBLE_COLOR:
         paint = _paint
-    console.show(text.render(judged, run, console.width(), paint))
+    report = text.render(judged, run, console.width(), paint)
+    if fenced:
+        report = github.fence(report, secrets.token_hex(16))
+    console.show(report)
 
 
 def _paint(content: str, kind: str) -> str:

@@ -20,6 +20,7 @@ from ..plugin_utils.faults import CATALOGUE, symptoms
 from ..plugin_utils.faults.base import Fault
 from ..plugin_utils.models import limits as model_limits
 from ..plugin_utils.reports import diff as report_diff
+from ..plugin_utils.run import waivers_file
 from ..plugin_utils.run.cluster_names import EVERY_HOST
 from ..plugin_utils.run.inventory import Hosts, play_of, templated
 from ..plugin_utils.run.report_dir import FACES, ReportFolder, absolute, remove_face
@@ -98,7 +99,7 @@ class ActionModule(ActionBase):
         notices = list(hosts.notices)
         if args["mode"] == "observe":
             notices += without_effect(settings, "audit")
-        directory = _report_directory(settings).make(collects=True)
+        directory = _report_directory(settings, _waivers(settings)).make(collects=True)
         for folder in (directory["evidence_dir"], directory["evidence_after_dir"]):
             _note_excluded(folder, hosts)
         chosen = _chosen(settings, faults, symptom, args["cpu_manager"], notices)
@@ -199,7 +200,7 @@ class ActionModule(ActionBase):
             )
         bundle = _bundle(settings)
         return {
-            **_report_directory(settings).make(collects=False),
+            **_report_directory(settings, _waivers(settings)).make(collects=False),
             **_chosen(settings, settings.faults, None, notices=without_effect(settings, "replay")),
             **bundle,
             "mode": "replay",
@@ -246,12 +247,22 @@ def _profile(hosts: Hosts, args: Mapping[str, Any]) -> dict[str, Any]:
     return {"cpu_manager": cpu_manager, "profile": profile}
 
 
-def _report_directory(settings: Settings) -> ReportFolder:
+def _report_directory(settings: Settings, waivers: bytes | None = None) -> ReportFolder:
     """Return the report directory of this run, with the earlier report that it is compared to."""
     earlier = None
     if settings.compare_to:
         earlier = report_diff.read(absolute(settings.compare_to))
-    return ReportFolder(settings, earlier)
+    return ReportFolder(settings, earlier, waivers)
+
+
+def _waivers(settings: Settings) -> bytes | None:
+    """Return the file of waivers, checked before any host is asked."""
+    if settings.waivers is None:
+        return None
+    path = absolute(settings.waivers)
+    data = waivers_file.read(path)
+    waivers_file.parse(data, path, CATALOGUE)
+    return data
 
 
 def _without_effect(answer: Mapping[str, Any], task_vars: Mapping[str, Any]) -> list[str]:
@@ -288,6 +299,7 @@ def _chosen(
     return {
         "settings": {
             "fail_on": settings.fail_on,
+            "severity": settings.severity,
             "formats": list(settings.report_formats),
             "deep": deep or _needs_deep(symptom),
             "api_deep": deep or _needs_deep_api(symptom),

@@ -158,11 +158,11 @@ options:
   formats:
     description:
       - With V(terminal) the report is printed, with V(html) C(report.html) is written, with
-        V(junit) C(junit.xml). C(report.json) and
-        C(report.txt) always are.
+        V(junit) C(junit.xml), with V(prometheus) C(kubemend.prom), with V(sarif) C(report.sarif).
+        V(github) prints annotations of a workflow. C(report.json) and C(report.txt) always are.
     type: list
     elements: str
-    choices: [terminal, json, html, junit]
+    choices: [terminal, json, html, junit, prometheus, sarif, github]
     default: [terminal, json, html]
   notices:
     description:
@@ -188,6 +188,16 @@ options:
         and unchanged, and O(fail_on) counts only what
         is new.
     type: path
+  waivers:
+    description:
+      - A YAML file of findings that are accepted until a day, as C(kubemend_waivers). The reports
+        show them as waived, O(fail_on) does not count them, and no step is planned for them.
+    type: path
+  severity:
+    description:
+      - Severities by fault codes, as C(kubemend_severity). They count in place of the catalogue's.
+    type: dict
+    default: {}
   cluster_names:
     description:
       - The name of the cluster of each host that has C(kubemend_cluster_name); the empty name

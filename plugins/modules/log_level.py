@@ -115,7 +115,7 @@ options:
       - With V(html) C(report.html) is written beside C(report.txt), with V(junit) C(junit.xml).
     type: list
     elements: str
-    choices: [terminal, json, html, junit]
+    choices: [terminal, json, html, junit, prometheus, sarif, github]
     default: []
   hosts:
     description:

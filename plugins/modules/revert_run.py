@@ -106,7 +106,7 @@ options:
       - With V(html) O(state=reported) writes C(report.html) too, with V(junit) C(junit.xml).
     type: list
     elements: str
-    choices: [terminal, json, html, junit]
+    choices: [terminal, json, html, junit, prometheus, sarif, github]
     default: []
   terminal:
     description:

@@ -78,6 +78,8 @@ def _render(folder: str) -> None:
         html,
         json_report,
         junit,
+        prometheus,
+        sarif,
         text,
     )
     from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports.run_info import Run
@@ -98,6 +100,8 @@ def _render(folder: str) -> None:
         "json": lambda: json_report.pieces(judged, run),
         "html": lambda: [html.render(judged, run)],
         "junit": lambda: [junit.render(judged, run)],
+        "prometheus": lambda: [prometheus.render(judged, run)],
+        "sarif": lambda: [sarif.render(judged, run)],
     }
     said = {
         "findings": len(judged.findings),

@@ -25,6 +25,7 @@ COMMON = (
     "kubemend_max_risk",
     "kubemend_allow",
     "kubemend_fail_on",
+    "kubemend_waivers",
     "kubemend_faults",
     "kubemend_pod",
     "kubemend_report_dir",

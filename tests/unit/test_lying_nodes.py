@@ -145,7 +145,7 @@ def audited(folder: Path, liars: tuple[str, ...], *arguments: str) -> dict[str, 
         "-e",
         f"kubemend_report_dir={folder}/report",
         "-e",
-        '{"kubemend_report_formats": ["terminal", "json", "html", "junit"]}',
+        '{"kubemend_report_formats": ["terminal", "json", "html", "junit", "prometheus", "sarif"]}',
         *arguments,
     ]
     with (

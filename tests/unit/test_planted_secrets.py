@@ -90,7 +90,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "audit",
         "-vvv",
         "-e",
-        '{"kubemend_report_formats": ["terminal", "json", "html", "junit"]}',
+        '{"kubemend_report_formats": ["terminal", "json", "html", "junit", "prometheus", "sarif"]}',
         "-e",
         "kubemend_deep=true",
         "-e",

@@ -405,7 +405,7 @@ WRITES = [
         .read_text(encoding="utf-8")
         .splitlines()
     )
-    if line.startswith("| `") and line.count("|") == 6
+    if line.startswith("| `") and line.count("|") == 8
 ]
 
 
@@ -415,7 +415,11 @@ def test_each_playbook_writes_the_formats_that_the_documentation_says(operator):
         for row in WRITES
     }
     formats = ["yes", "yes", "with `html`", "with `junit`"]
-    assert rows == {name: list(formats) for name in ("audit", "capture_logs", "revert")}
+    findings = ["with `prometheus`", "with `sarif`"]  # what judges nothing has none
+    assert rows == {
+        "audit": [*formats, *findings],
+        **{name: [*formats, "no", "no"] for name in ("capture_logs", "revert")},
+    }
     for name in rows:
         theirs = operator.write("report/junit.xml", "<mine/>")
         ours = operator.write(
@@ -423,7 +427,9 @@ def test_each_playbook_writes_the_formats_that_the_documentation_says(operator):
             "<!DOCTYPE html>\n<html><head><title>kubemend: of another run</title>",
         )
         done = operator.run(
-            name, "-e", '{"kubemend_report_formats": ["terminal", "json", "html", "junit"]}'
+            name,
+            "-e",
+            "kubemend_report_formats=terminal,json,html,junit,prometheus,sarif",
         )
         assert done.report()["mode"] == {"audit": "observe", "capture_logs": "capture"}.get(
             name, name
@@ -435,10 +441,14 @@ def test_each_playbook_writes_the_formats_that_the_documentation_says(operator):
         assert "w1" in page, done.output
         assert "has no effect here" not in done.words, done.output
         # what judges nothing counts no faults
+        for file in ("kubemend.prom", "report.sarif"):
+            assert (operator.folder / "report" / file).exists() == (name == "audit")
         assert ("critical</li>" in page) == (name == "audit")
         operator.run(name, "-e", "kubemend_report_formats=json")
         assert not ours.exists()
         assert not theirs.exists()
+        assert not (operator.folder / "report" / "kubemend.prom").exists()
+        assert not (operator.folder / "report" / "report.sarif").exists()
 
 
 def test_revert_prints_nothing_where_the_terminal_is_no_format(operator):

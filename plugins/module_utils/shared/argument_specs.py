@@ -10,7 +10,7 @@ from . import collector_names, log_defaults
 from .consent import DRAIN_BARE_PODS, DRAIN_LOCAL_STORAGE, FENCED, KEEP_CORDON
 from .step_times import DRAIN_TIMEOUT
 
-REPORT_FORMATS = ("terminal", "json", "html", "junit")
+REPORT_FORMATS = ("terminal", "json", "html", "junit", "prometheus", "sarif", "github")
 
 _NAMES = {"type": "list", "elements": "str", "default": []}
 _FORMATS = {"type": "list", "elements": "str", "choices": list(REPORT_FORMATS), "default": []}

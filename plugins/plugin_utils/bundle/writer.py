@@ -30,7 +30,7 @@ from ..faults import engine
 from ..models import result as model_result
 from ..models import timeline
 from ..reports import json_report
-from ..reports.run_info import Run, exit_of
+from ..reports.run_info import Run
 from . import redact
 from .anonymize.evidence import Anonymizer
 
@@ -52,6 +52,7 @@ class Case:
         faults: the selected codes, None for all.
         part: whether the run is a part of a fleet.
         core: the version of ansible-core.
+        exit: the exit code and exit reason of the run; its waivers and severities are not packed.
     """
 
     stream: Stream
@@ -61,6 +62,7 @@ class Case:
     deep: bool
     part: bool
     core: str
+    exit: tuple[int, str]
 
 
 def objection(path: str) -> str | None:
@@ -210,9 +212,11 @@ def _report(case: Case, packed: Mapping[str, bytes], anonymizer: Anonymizer | No
         captures=(),
         compared=None,
         outside=(),
+        waivers_expired=(),
+        severities={},
     )
     report = json_report.render(judged, run)
-    report["exit_code"], report["exit_reason"] = exit_of(judged, case.run)
+    report["exit_code"], report["exit_reason"] = case.exit
     report["plan"] = clean([step.shown() for step in case.run.plan])
     return _json(report)
 

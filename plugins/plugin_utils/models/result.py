@@ -12,6 +12,7 @@ REPORT_SCHEMA = "kubemend.report/1"
 VERDICTS = ("present", "unknown", "clear", "not_applicable")
 DOCS = "docs/faults"
 SEVERITIES = ("critical", "warning", "info")
+WAIVED = "waived"  # in place of a severity, for a finding that a waiver covers
 FIRST = frozenset(("KM115",))  # told before all others of their severity, because they explain them
 # the key of the one cluster of hosts none of which proved its own: no root, or none answered
 UNPROVEN = "unproven"
@@ -50,11 +51,21 @@ class Missing:
 
 
 @dataclass(frozen=True)
+class Waived:
+    """Why a finding is accepted, who answers for it, and the last day of that (UTC)."""
+
+    reason: str
+    owner: str
+    expires: str
+
+
+@dataclass(frozen=True)
 class Finding:
     """A fault that is present.
 
     risk: 0-4 as the docs define it
     remedy: one sentence naming place and new text
+    waived: set where a waiver covers it; then it counts for no threshold and is not planned
     hosts: every host that it is of, host among them, where several share one kernel (containers as
     nodes); else empty
     """
@@ -72,6 +83,14 @@ class Finding:
     risk: int = 0
     command: str | None = None
     hosts: tuple[str, ...] = ()
+    waived: Waived | None = None
+
+    @property
+    def state(self) -> str:
+        """The severity that it counts with, or `waived`."""
+        if self.waived is not None:
+            return WAIVED
+        return self.severity
 
     @property
     def everywhere(self) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ from .junit import Case
 from .run_info import Run
 
 CRITICAL, WARNING = "critical", "warning"
+WRITTEN = frozenset(("html", "junit"))  # the other formats have findings only
 Phrases = Mapping[str, str]
 
 
@@ -32,7 +33,7 @@ def write(folder: str, formats: Iterable[str], run: Run, text: str, cases: Itera
     """
     requested = frozenset(formats)
     for name, (file, _pattern) in FACES.items():
-        if name not in requested:
+        if name not in requested or name not in WRITTEN:
             remove_face(folder, name)
             continue
         if name == "html":

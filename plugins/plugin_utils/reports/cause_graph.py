@@ -71,7 +71,7 @@ def _boxes(entries: Sequence[Entry], columns: Mapping[str, int]) -> dict[str, Bo
     hosts: dict[str, set[str]] = {}
     for entry in entries:
         code = entry.group.first.code
-        severities.setdefault(code, entry.group.first.severity)
+        severities.setdefault(code, entry.group.first.state)
         hosts.setdefault(code, set()).update(entry.group.hosts)
     rows = Counter[int]()
     boxes = {}

@@ -161,19 +161,32 @@ def _is_an_api_silent(result: model_result.Result) -> bool:
 
 def conclusion(result: model_result.Result, run: Run) -> str:
     """Return the sentence for a whole audit without a problem; empty for any other run."""
-    problems = any(item.severity != "info" for item in result.findings)
+    problems = any(item.state not in ("info", model_result.WAIVED) for item in result.findings)
     if problems or not _is_whole_audit(result, run):
         return ""
     answered = [row for row in result.hosts if row.status == "ok"]
     gaps = _gaps(result, answered, run)
     if not answered or gaps.exist():
         return f"No problem is known, but not everything was judged; {gaps.text()}."
-    count = len(result.findings)
-    more = ""
-    if count:
-        more = f" ({phrases.counted(count, 'finding')} for information)"
     hosts = phrases.counted(len(answered), "host")
-    return f"No problems found: {result.faults} faults judged on {hosts}{more}."
+    return (
+        f"No problems found{_waived(result)}: {result.faults} faults judged on"
+        f" {hosts}{_for_information(result)}."
+    )
+
+
+def _waived(result: model_result.Result) -> str:
+    count = sum(item.waived is not None for item in result.findings)
+    if not count:
+        return ""
+    return f" but {phrases.counted(count, 'waived finding')}"
+
+
+def _for_information(result: model_result.Result) -> str:
+    count = sum(item.state == "info" for item in result.findings)
+    if not count:
+        return ""
+    return f" ({phrases.counted(count, 'finding')} for information)"
 
 
 def _titles(codes: Iterable[str], run: Run) -> dict[str, str]:
@@ -238,6 +251,8 @@ def _reason(status: str, text: str, collectors_by_host: Mapping[str, Sequence[st
 
 def fix_label(finding: model_result.Finding, steps: Sequence[Step]) -> str:
     """Return whether kubemend can do the fix of a finding, and at which risk."""
+    if finding.waived is not None:
+        return "fix (waived, not planned)"
     risk = remedy_risk(finding, steps)
     if risk == MANUAL:
         return f"fix ({MANUAL})"

@@ -179,7 +179,14 @@ def _earlier(report: Mapping[str, Any]) -> Earlier:
 
 
 def _finding(item: Mapping[str, Any]) -> model_result.Finding:
-    return model_result.Finding(**{name: _text(item[name], name in _OPTIONAL) for name in _FIELDS})
+    texts = {name: _text(item[name], name in _OPTIONAL) for name in _FIELDS}
+    return model_result.Finding(**texts, waived=_waived(item.get("waived")))
+
+
+def _waived(item: Mapping[str, Any] | None) -> model_result.Waived | None:
+    if item is None:
+        return None
+    return model_result.Waived(*(_text(item[name]) for name in ("reason", "owner", "expires")))
 
 
 def _text(value: Any, optional: bool = False) -> Any:
@@ -221,6 +228,8 @@ def _change(finding: model_result.Finding, former: model_result.Finding | None) 
         return "new"
     if _severity_order(finding) < _severity_order(former):
         return "worse"
+    if former.waived is not None and finding.waived is None:
+        return "worse"  # its waiver is over: it counts again
     return "unchanged"
 
 
@@ -228,8 +237,8 @@ def _counts(
     findings: Sequence[model_result.Finding], earlier: Earlier, result: model_result.Result
 ) -> dict[str, int]:
     return {
-        "critical": sum(item.severity == "critical" for item in findings),
-        "warning": sum(item.severity == "warning" for item in findings),
+        "critical": sum(item.state == "critical" for item in findings),
+        "warning": sum(item.state == "warning" for item in findings),
         "unknown": sum(
             item.verdict == "unknown" and not _was_unknown(item, earlier)
             for item in result.verdicts

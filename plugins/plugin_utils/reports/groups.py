@@ -149,6 +149,7 @@ def _key(finding: model_result.Finding, fix_label: FixLabel | None) -> tuple[obj
         label = fix_label(finding)
     fault = (
         finding.severity,
+        finding.waived,
         finding.code,
         bool(names),
         finding.component,

@@ -101,15 +101,20 @@ def now(run: Run) -> datetime | None:
 
 
 def counts(result: model_result.Result) -> dict[str, int]:
-    """Return findings by severity and unknown verdicts, as the last line has them, with info."""
+    """Return findings by severity and unknown verdicts, as the last line has them, with info.
+
+    Waived findings are counted apart, where there is one.
+    """
     numbers = summary(result)
-    info = sum(finding.severity == "info" for finding in result.findings)
-    return {
+    counts = {
         "critical": numbers["critical"],
         "warning": numbers["warning"],
-        "info": info,
+        "info": sum(finding.state == "info" for finding in result.findings),
         "unknown": numbers["unknown"],
     }
+    if model_result.WAIVED in numbers:
+        counts[model_result.WAIVED] = numbers[model_result.WAIVED]
+    return counts
 
 
 def checked(result: model_result.Result) -> str:

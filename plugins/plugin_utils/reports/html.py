@@ -61,6 +61,7 @@ SYMBOLS = {
     "critical": "✖",
     "warning": "▲",
     "info": "●",
+    "waived": "○",
     "present": "✖",
     "unknown": "?",
     "clear": "✓",
@@ -82,6 +83,7 @@ class FindingEntry:
         place: its hosts as ranges; names has all of them.
         differing: which texts of its other findings differ: texts, fixes or both; else empty.
         other_evidence: whether the evidence of its other hosts differs.
+        waived: until when, by whom and why it is accepted; else empty.
         remedy: what fixes all of them.
         others: causes besides the entry above it.
         leads_to: what it causes: the target, code and title of each entry below it.
@@ -98,6 +100,7 @@ class FindingEntry:
     names: tuple[str, ...]
     differing: str
     other_evidence: bool
+    waived: str
     remedy: str
     others: str
     leads_to: tuple[tuple[str, str], ...]
@@ -317,7 +320,7 @@ def _view(number: int, rows: _ClusterRows, result: model_result.Result, run: Run
         _places(rows.hosts, states, about),
         matrix.make(rows.hosts, states),
         tuple(_finding_entries(entries, anchors, targets, run)),
-        _tables(run, rows.verdicts, rows.not_judged),
+        _tables(run, rows),
         tuple(phrases.unknown_rows(_without_causes(rows.verdicts, run), rows.hosts)),
         cause_graph.draw(entries, run.titles, targets),
         targets,
@@ -361,12 +364,11 @@ def _without_causes(
     return [item for item in verdicts if item.code not in causes]
 
 
-def _tables(
-    run: Run, verdicts: Sequence[model_result.Verdict], not_judged: Sequence[model_result.NotJudged]
-) -> tuple[Table, ...]:
+def _tables(run: Run, cluster: _ClusterRows) -> tuple[Table, ...]:
     """Return the requested symptom with every cause, else the symptoms with a present cause."""
+    verdicts, waived = cluster.verdicts, phrases.waived_codes(cluster.findings)
     if run.symptom:
-        causes = phrases.cause_rows(run.symptom.causes, verdicts, not_judged)
+        causes = phrases.cause_rows(run.symptom.causes, verdicts, cluster.not_judged, waived)
         return (Table(run.symptom.title, True, tuple(causes)),)
     present = {item.code for item in verdicts if item.verdict == "present"}
     shown = [
@@ -374,7 +376,7 @@ def _tables(
     ]
     codes = {code for symptom in shown for code in symptom.causes}
     relevant = [item for item in verdicts if item.code in codes]
-    rows = phrases.cause_rows(codes, relevant, not_judged)
+    rows = phrases.cause_rows(codes, relevant, cluster.not_judged, waived)
     return tuple(
         Table(symptom.title, False, tuple(row for row in rows if row[1] in symptom.causes))
         for symptom in shown
@@ -470,6 +472,7 @@ def _finding_entries(
             _names(group.hosts),
             groups.differences(group),
             group.other_evidence,
+            phrases.waiver(first.waived) if first.waived is not None else "",
             groups.remedy_of(group),
             headline.causes(entry.others, run),
             tuple(below),

@@ -11,6 +11,7 @@ from typing import Any
 
 from ..models import result as model_result
 from ..models.timeline import Timeline
+from ..models.waivers import Waiver
 from . import conclusion
 from .run_info import Run, Symptom, exit_of, summary
 from .timeline import stamp
@@ -72,6 +73,8 @@ def _parts(result: model_result.Result, run: Run) -> dict[str, Any]:
     }
     if run.captures:
         parts["scheduler_captures"] = [dict(item) for item in run.captures]
+    if run.waivers_expired:
+        parts["waivers_expired"] = [_waiver(item) for item in run.waivers_expired]
     parts["compared"] = None
     if run.compared is not None:
         parts["compared"] = run.compared.shown()
@@ -90,7 +93,7 @@ def _run_parts(result: model_result.Result, run: Run) -> dict[str, Any]:
         "mode": PUBLIC_MODES.get(run.mode, run.mode),
         "exit_code": exit_code,
         "exit_reason": exit_reason,
-        "notices": list(run.notices),
+        "notices": list(run.sentences),
         "conclusion": conclusion.conclusion(result, run),
         "faults": result.faults,
         "coverage": [_coverage(item) for item in result.coverage],
@@ -109,6 +112,17 @@ def _result_parts(result: model_result.Result, run: Run) -> dict[str, Any]:
         ],
         "lacks": [dict(conclusion.lack_of(item)) for item in result.lacks],
         "findings": map(_finding, result.findings),
+    }
+
+
+def _waiver(item: Waiver) -> dict[str, Any]:
+    return {
+        "code": item.code,
+        "hosts": item.hosts,
+        "component": item.component,
+        "reason": item.reason,
+        "owner": item.owner,
+        "expires": item.expires,
     }
 
 
@@ -184,7 +198,7 @@ def _timeline(item: Timeline) -> dict[str, Any]:
 
 
 def _finding(item: model_result.Finding) -> dict[str, Any]:
-    row = {
+    row: dict[str, Any] = {
         "id": item.id,
         "code": item.code,
         "severity": item.severity,
@@ -202,6 +216,12 @@ def _finding(item: model_result.Finding) -> dict[str, Any]:
     }
     if item.hosts:  # several hosts that share a kernel; all other findings are as they were
         row["hosts"] = list(item.hosts)
+    if item.waived is not None:
+        row["waived"] = {
+            "reason": item.waived.reason,
+            "owner": item.waived.owner,
+            "expires": item.waived.expires,
+        }
     return row
 
 

@@ -133,15 +133,17 @@ class _Suites:
             if verdict.verdict == "not_applicable":
                 continue
             suite = self._suite(verdict.cluster, verdict.host)
-            if verdict.code == SILENT and verdict.host in silent:
-                suite.add_silent(silent.pop(verdict.host))
-                continue
             place = (verdict.code, verdict.cluster, verdict.host)
             findings = [
                 finding
                 for finding in findings_by_place.get(place, ())
                 if verdict.component in (None, finding.component)
             ]
+            if verdict.code == SILENT and verdict.host in silent:
+                row = silent.pop(verdict.host)
+                if not _are_waived(findings):
+                    suite.add_silent(row)
+                    continue
             suite.add_verdict(verdict, findings)
             if verdict.host is None:
                 self._add_to_hosts(verdict, findings)
@@ -194,6 +196,16 @@ def _findings_by_place(
     return by_place
 
 
+def _are_waived(findings: Sequence[model_result.Finding]) -> bool:
+    return bool(findings) and all(finding.waived is not None for finding in findings)
+
+
+def _waivers(findings: Iterable[model_result.Finding]) -> dict[str, None]:
+    """Return each waiver of findings once, in their order."""
+    texts = (phrases.waiver(item.waived) for item in findings if item.waived is not None)
+    return dict.fromkeys(texts)
+
+
 def _step(done: Mapping[str, str], step: Step | None, mode: str) -> Case:
     """Return the case of a step that was done, or would be."""
     name, state = f"step {done['id']}", done["state"]
@@ -224,7 +236,7 @@ class _Suite:
         properties: dict[str, str | None],
     ) -> None:
         self._name, self._host, self._properties = name, host, properties
-        self._titles = run.titles
+        self._titles, self._expired = run.titles, run.waivers_expired
         self._states = states
         self._earlier_run = ""
         if run.compared:
@@ -252,7 +264,10 @@ class _Suite:
         findings: Sequence[model_result.Finding],
         missing: Sequence[model_result.Missing],
     ) -> None:
-        """Add a failure; a case whose findings are only for information passes."""
+        """Add a failure; a case whose findings are only for information passes.
+
+        Waived findings make it skipped, where there is no other one.
+        """
         case = self._case(verdict.code, verdict.component)
         lines = []
         for finding in findings:
@@ -260,14 +275,18 @@ class _Suite:
         if missing:
             lines.append(f"not known of: {phrases.join_missing(missing)}")
         lines.append(verdict.note)
-        severities = (finding.severity for finding in findings)
+        effective = [finding for finding in findings if finding.waived is None]
+        if _are_waived(findings):
+            _add_result(case, "skipped", None, "; ".join(_waivers(findings)), lines)
+            return
+        severities = (finding.severity for finding in effective)
         worst = min(
             severities, key=model_result.SEVERITIES.index, default=model_result.SEVERITIES[0]
         )
         if worst == "info":
             _add_output(case, lines)
             return
-        summaries = dict.fromkeys(map(self._summary, findings))
+        summaries = dict.fromkeys(map(self._summary, effective))
         _add_result(case, "failure", worst, "; ".join(summaries) or "present", lines)
 
     def add_case(self, case: Case) -> None:
@@ -327,6 +346,12 @@ class _Suite:
         self._cases.append(case)
         return case
 
+    def _about_waivers(self, finding: model_result.Finding) -> list[str]:
+        """Return that a finding is waived, else which expired waivers were for it."""
+        if finding.waived is not None:
+            return [f"  {phrases.waiver(finding.waived)}"]
+        return [f"  {waiver.end}" for waiver in self._expired if waiver.covers(finding)]
+
     def _is_elsewhere(self, finding: model_result.Finding) -> bool:
         """Return whether the suite of a host shows this finding in full."""
         return self._host is None and bool(finding.host)
@@ -337,13 +362,14 @@ class _Suite:
         return finding.summary
 
     def _finding(self, finding: model_result.Finding) -> list[str]:
-        head = f"{finding.severity.upper()} {phrases.place(finding)}: {finding.summary}"
+        head = f"{phrases.label(finding)} {phrases.place(finding)}: {finding.summary}"
         state = self._states.get(finding.id)
         if state:
             head += f" ({state} since run {self._earlier_run})"
         if self._is_elsewhere(finding):
             return [head]
-        lines = [head, *(f"  {line}" for line in phrases.proof_lines(finding))]
+        lines = [head, *self._about_waivers(finding)]
+        lines += (f"  {line}" for line in phrases.proof_lines(finding))
         if finding.remedy:
             lines.append(f"  repair: {finding.remedy}")
         if finding.command:

@@ -17,9 +17,17 @@ from ..models import result as model_result
 
 ROWS = 200
 # Worst first. A fault that is present is shown by its severity.
-STATES = ("critical", "warning", "info", "present", "unknown", "clear", "not_applicable", "")
-PRESENT = frozenset(STATES[:4])
-TROUBLE = frozenset(STATES[:5])
+STATES = (
+    *model_result.SEVERITIES,
+    model_result.WAIVED,
+    "present",
+    "unknown",
+    "clear",
+    "not_applicable",
+    "",
+)
+PRESENT = frozenset(STATES[:5])
+TROUBLE = frozenset(STATES[:6])
 WHOLE = None  # stands for the cluster, and for none of its hosts
 
 
@@ -96,8 +104,8 @@ def _finding_states(
 ) -> Iterator[tuple[str | None, str, str]]:
     for finding in findings:
         state = "present"
-        if finding.severity in model_result.SEVERITIES:
-            state = finding.severity
+        if finding.state in STATES:
+            state = finding.state
         for host in places(finding):
             yield host, finding.code, state
 
@@ -115,7 +123,7 @@ def _refine_whole(
         if code in on_hosts:
             del whole[code]
         elif state == "present":
-            severities = (finding.severity for finding in findings if finding.code == code)
+            severities = (finding.state for finding in findings if finding.code == code)
             known_severities = (severity for severity in severities if severity in STATES)
             whole[code] = min(known_severities, key=STATES.index, default=state)
 

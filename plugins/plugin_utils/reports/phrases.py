@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from ...module_utils.shared import collector_names
 from ..faults import CATALOGUE
@@ -116,10 +116,12 @@ def cluster_keys(result: model_result.Result) -> list[str | None]:
 
 
 def finding_order(finding: model_result.Finding) -> tuple[int, bool, str, str, str]:
-    """Return the sort key of a finding: worst first."""
+    """Return the sort key of a finding: worst first, waived ones last."""
     order = len(model_result.SEVERITIES)
     if finding.severity in model_result.SEVERITIES:
         order = model_result.SEVERITIES.index(finding.severity)
+    if finding.waived is not None:
+        order += len(model_result.SEVERITIES)
     code, host, component = finding.code, finding.host or "", finding.component or ""
     return order, code not in model_result.FIRST, code, host, component
 
@@ -214,12 +216,36 @@ def _flag_name(word: str) -> str | None:
     return match.group(1)
 
 
+def label(finding: model_result.Finding) -> str:
+    """Return the severity of a finding in capitals, and that it is waived."""
+    severity = finding.severity.upper()
+    if finding.waived is not None:
+        return f"WAIVED {severity}"
+    return severity
+
+
+def waiver(waived: model_result.Waived) -> str:
+    """Return until when, by whom and why a finding is accepted."""
+    return f"waived until {waived.expires} by {waived.owner}: {waived.reason}"
+
+
+def waived_codes(findings: Iterable[model_result.Finding]) -> frozenset[str]:
+    """Return the faults all of whose findings are waived."""
+    findings = list(findings)
+    waived = {item.code for item in findings if item.waived is not None}
+    return frozenset(waived - {item.code for item in findings if item.waived is None})
+
+
 def cause_rows(
     causes: Iterable[str],
     verdicts: Sequence[model_result.Verdict],
     not_judged: Sequence[model_result.NotJudged],
+    waived: Collection[str] = (),
 ) -> list[tuple[str, str, str]]:
-    """Return (verdict, code, places or missing evidence) of each cause, present ones first."""
+    """Return (verdict, code, places or missing evidence) of each cause, present ones first.
+
+    Of those in waived it says that they are.
+    """
     rows = []
     for code in causes:
         own_verdicts = [item for item in verdicts if item.code == code]
@@ -228,7 +254,10 @@ def cause_rows(
             key=lambda name: ORDER[name],
             default="not_judged",
         )
-        rows.append((verdict, code, detail_of(code, verdict, own_verdicts, not_judged)))
+        detail = detail_of(code, verdict, own_verdicts, not_judged)
+        if code in waived:
+            detail = "; ".join(filter(None, (detail, model_result.WAIVED)))
+        rows.append((verdict, code, detail))
     return sorted(rows, key=lambda row: (ORDER[row[0]], row[1]))
 
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePath
@@ -12,6 +13,7 @@ from typing import Any
 
 from ..models import result as model_result
 from ..models.timeline import Timeline
+from ..models.waivers import Waiver
 from ..planning.plan import Step
 from .diff import Comparison
 
@@ -56,6 +58,8 @@ class Run:
         verbose: whether the operator asked for every list (-v).
         evidence_time: of recorded evidence, when it was collected; empty where it is the run's.
         explanations: the text of the page of each fault that was found, in Markdown.
+        waivers_expired: waivers of the operator without effect.
+        severities: those that the operator gave to codes that were found.
     """
 
     run_id: str
@@ -82,6 +86,17 @@ class Run:
     verbose: bool = False
     evidence_time: str = ""
     explanations: Mapping[str, str] = field(default_factory=dict)
+    waivers_expired: tuple[Waiver, ...] = ()
+    severities: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """The notices, with those about waivers and severities."""
+        changed = (
+            f"kubemend_severity makes {code} {severity}."
+            for code, severity in sorted(self.severities.items())
+        )
+        return (*self.notices, *(waiver.end for waiver in self.waivers_expired), *changed)
 
     def path(self, name: str) -> str:
         """Return the path of a file in the report directory."""
@@ -89,17 +104,19 @@ class Run:
 
 
 def summary(result: model_result.Result) -> dict[str, int]:
-    """Return the counts of report.json: findings by severity, verdicts by kind."""
-    counts = dict.fromkeys(("critical", "warning", *model_result.VERDICTS), 0)
-    for finding in result.findings:
-        if finding.severity in counts:
-            counts[finding.severity] += 1
-    for verdict in result.verdicts:
-        counts[verdict.verdict] += 1
-    return {
-        name: counts[name]
-        for name in ("critical", "warning", "present", "unknown", "clear", "not_applicable")
-    }
+    """Return the counts of report.json: findings by severity, verdicts by kind.
+
+    A waived finding is counted as waived only, where there is one.
+    """
+    states = Counter(finding.state for finding in result.findings)
+    verdicts = Counter(verdict.verdict for verdict in result.verdicts)
+    counts = {name: states[name] for name in ("critical", "warning")}
+    counts.update(
+        (name, verdicts[name]) for name in ("present", "unknown", "clear", "not_applicable")
+    )
+    if states[model_result.WAIVED]:
+        counts[model_result.WAIVED] = states[model_result.WAIVED]
+    return counts
 
 
 def exit_of(result: model_result.Result, run: Run) -> tuple[int, str]:

@@ -102,7 +102,7 @@ def _summary(
     page.spans((f"{count} {name}", name if count else "") for name, count in counts.items())
     facts = (headline.chains(entries), headline.checked(result))
     page.prose("; ".join(filter(None, facts)))
-    for notice in run.notices:
+    for notice in run.sentences:
         page.prose(f"note: {times.readable(notice, headline.now(run))}", indent=0)
 
 
@@ -221,7 +221,8 @@ def _cluster(
     causes: Collection[str] = ()
     if run.symptom:
         causes = run.symptom.causes
-        _differential(page, run, run.symptom, verdicts, not_judged)
+        rows = phrases.cause_rows(causes, verdicts, not_judged, phrases.waived_codes(findings))
+        _differential(page, run, run.symptom, rows)
         page.gap()
     other_verdicts = [item for item in verdicts if item.code not in causes]
     text_gaps.unknown(page, other_verdicts, hosts, run)
@@ -251,15 +252,11 @@ def _coverage(page: Page, result: model_result.Result, run: Run, key: str | None
 
 
 def _differential(
-    page: Page,
-    run: Run,
-    symptom: Symptom,
-    verdicts: Sequence[model_result.Verdict],
-    not_judged: Sequence[model_result.NotJudged],
+    page: Page, run: Run, symptom: Symptom, rows: Iterable[tuple[str, str, str]]
 ) -> None:
     """Write every possible cause of the symptom with its verdict, present ones first."""
     page.line(f"{symptom.title}: possible causes")
-    for verdict, code, detail in phrases.cause_rows(symptom.causes, verdicts, not_judged):
+    for verdict, code, detail in rows:
         label = f"{phrases.WORDS.get(verdict, verdict):<14} "
         text = f"{code} {run.titles.get(code, '')}"
         if detail.startswith("("):

@@ -43,8 +43,9 @@ def write(page: Page, entries: Sequence[Entry], run: Run) -> None:
 def _entry(page: Page, entry: Entry, run: Run, now: datetime | None) -> None:
     group, indent = entry.group, STEP * entry.depth
     first = group.first
-    label = first.severity.upper()
-    page.prose(f" {head(group, run)}", label=label, kind=first.severity, indent=indent)
+    page.prose(f" {head(group, run)}", label=phrases.label(first), kind=first.state, indent=indent)
+    if first.waived is not None:
+        page.prose(phrases.waiver(first.waived), indent=indent + 2)
     if run.titles.get(first.code) and first.summary:
         page.prose(times.readable(groups.summary_of(group), now), indent=indent + 2)
     if entry.others:
@@ -93,9 +94,9 @@ def write_list(page: Page, entries: Sequence[Entry], run: Run) -> None:
     """Write one line for each group, cut to the width: a terminal shows its end."""
     for entry in entries:
         first = entry.group.first
-        label = " " * (2 * entry.depth) + first.severity.upper()
+        label = " " * (2 * entry.depth) + phrases.label(first)
         room = max(page.width - len(label), MIN_ROOM)
         texts = (f" {head(entry.group, run, shown)}" for shown in (*NAMES_TRIED, 1))
         fitting = (text for text in texts if columns(escape(text)) <= room)
         text = next(fitting, "") or clip(f" {head(entry.group, run, 1)}", room)
-        page.line(text, label=label, kind=first.severity)
+        page.line(text, label=label, kind=first.state)

@@ -23,11 +23,17 @@ from . import cluster_lock
 from .settings import Settings, SettingsError
 
 COMPARED = "compared.json"  # the earlier report, as it was when the run began
+WAIVERS = "used-waivers.yml"  # the file of kubemend_waivers, likewise
 WRITTEN = ".kubemend.json"  # the patches of a run next to it, each with its digest
 # How reports of these formats begin: a foreign file of the same name does not.
 FACES = {
     "html": ("report.html", re.compile(rb"\s*<!DOCTYPE html>(?s:.*)<title>kubemend: ")),
     "junit": ("junit.xml", re.compile(rb"<\?xml [^>]*\?>\s*<testsuites name=\"kubemend\"")),
+    "sarif": (
+        "report.sarif",
+        re.compile(rb"\{\s*\"\$schema\": \"[^\"]*sarif(?s:.*)\"name\": \"kubemend\""),
+    ),
+    "prometheus": ("kubemend.prom", re.compile(rb"# HELP kubemend_findings ")),
 }
 HEAD = 2048
 # The files of an earlier run that a new one in the same directory removes.
@@ -51,13 +57,15 @@ STALE = (
 class ReportFolder:
     """The report directory of a run, as its operator asked for it."""
 
-    def __init__(self, settings: Settings, earlier: bytes | None = None) -> None:
+    def __init__(
+        self, settings: Settings, earlier: bytes | None = None, waivers: bytes | None = None
+    ) -> None:
         now = datetime.now(timezone.utc)
         self.started = now.strftime("%Y-%m-%dT%H:%M:%SZ")
         self.run_id = f"{now.strftime('%Y%m%dT%H%M%SZ')}-{secrets.token_hex(3)}"
         self.path = absolute(settings.report_dir or f"~/.kubemend/runs/{self.run_id}")
         # Read by the caller before anything is created: this run may replace that very report.
-        self._earlier = earlier
+        self._earlier, self._waivers = earlier, waivers
 
     def make(self, collects: bool) -> dict[str, Any]:
         """Create what is missing, readable for its owner only.
@@ -74,7 +82,8 @@ class ReportFolder:
                 folder.chmod(0o700)
             _remove_stale(directory)
         return {
-            "compare_to": self._keep_earlier(directory / COMPARED),
+            "compare_to": _keep(directory / COMPARED, self._earlier),
+            "waivers": _keep(directory / WAIVERS, self._waivers),
             "run_id": self.run_id,
             "started": self.started,
             "report_dir": self.path,
@@ -82,14 +91,6 @@ class ReportFolder:
             "evidence": [str(evidence)],
             "evidence_after_dir": str(evidence_after),
         }
-
-    def _keep_earlier(self, path: Path) -> str | None:
-        """Keep the earlier report as it was when the run began; return its path, if any."""
-        path.unlink(missing_ok=True)
-        if self._earlier is None:
-            return None
-        _write(path, self._earlier)
-        return str(path)
 
     def _claim(self) -> None:
         """Claim the directory for this run alone.
@@ -111,6 +112,15 @@ class ReportFolder:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             json.dump({**me, "run_id": self.run_id}, file)
+
+
+def _keep(path: Path, data: bytes | None) -> str | None:
+    """Keep what a variable names as it was when the run began; return its path, if any."""
+    path.unlink(missing_ok=True)
+    if data is None:
+        return None
+    _write(path, data)
+    return str(path)
 
 
 def _remove_stale(directory: Path) -> None:

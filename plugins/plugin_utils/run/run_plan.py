@@ -29,7 +29,10 @@ WALKED = ("KM404",)  # also of processes that only the deep tier looks at
 def plan_of(
     args: dict[str, Any], judged: model_result.Result, clusters: list[cluster.Cluster]
 ) -> tuple[plan.Step, ...]:
-    """Return the steps for the findings and the requested settings, with what forbids them."""
+    """Return the steps for the findings and the requested settings, with what forbids them.
+
+    A waived finding is accepted as it is: nothing is planned for it.
+    """
     consent = plan.Consent(
         args["max_risk"],
         frozenset(args["allow"]),
@@ -48,7 +51,7 @@ def plan_of(
     if args["probe"]:
         probe = maintenance.probe
     return plan.plan(
-        [*judged.findings, *requested],
+        [*(item for item in judged.findings if item.waived is None), *requested],
         clusters,
         sources.finder(args["evidence"]),
         consent,
@@ -148,8 +151,8 @@ def with_command(
 
 
 def _repairs(step: plan.Step, finding: model_result.Finding) -> bool:
-    """Tell whether a step is one that repairs this finding."""
-    if step.remedy in (step_kinds.PROBE, plan.CLEAN_UP):
+    """Tell whether a step is one that repairs this finding, which no waiver accepts as it is."""
+    if finding.waived is not None or step.remedy in (step_kinds.PROBE, plan.CLEAN_UP):
         return False
     if (step.code, step.cluster) != (finding.code, finding.cluster):
         return False

@@ -125,7 +125,9 @@ def check(
         for name, variable in VARIABLES.items()
     }
     if codes is not None:
-        _require_codes(values["kubemend_faults"] or (), sorted(codes), location)
+        known_codes = sorted(codes)
+        for name in ("kubemend_faults", "kubemend_severity"):
+            _require_codes(name, values[name] or (), known_codes, location)
     return Settings(values)
 
 
@@ -138,14 +140,14 @@ def _parsed(name: str, variable: Variable, value: Any, location: str) -> Any:
         raise SettingsError(f"{name}{location} is {shown(value)}; it must be {bad}.") from None
 
 
-def _require_codes(faults: Iterable[str], known_codes: list[str], location: str) -> None:
+def _require_codes(name: str, faults: Iterable[str], known_codes: list[str], location: str) -> None:
     """Raise SettingsError for a code that does not exist, with the nearest one."""
     for code in sorted(set(faults).difference(known_codes)):
         near, hint = nearest(code, known_codes), ""
         if near:
             hint = f"; the nearest one is {near}"
         raise SettingsError(
-            f"kubemend_faults{location} names {code}, which this version does not judge{hint}."
+            f"{name}{location} names {code}, which this version does not judge{hint}."
         )
 
 

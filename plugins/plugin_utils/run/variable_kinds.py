@@ -6,14 +6,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import yaml
 
 from ...module_utils.shared import label_selector
+from ..models.result import SEVERITIES
 from ..parsers import cpuset
+from ..safe_io import yaml_nodes
 
 _TRUE = frozenset(("true", "yes", "on", "1", "y", "t"))
 _FALSE = frozenset(("false", "no", "off", "0", "n", "f"))
@@ -208,6 +210,38 @@ def _pattern(value: Any) -> str:
     return _text(value)
 
 
+def _severities(value: Any) -> dict[str, str]:
+    """Return {code: severity}, from a mapping or from its text as YAML."""
+    refusal = BadValue(
+        "a mapping of fault codes such as {KM514: info}, each to critical, warning or info"
+    )
+    if isinstance(value, str):
+        value = _mapping(value, refusal)
+    if not isinstance(value, Mapping):
+        raise refusal
+    severities = {str(code).strip().upper(): severity for code, severity in value.items()}
+    codes_fit = all(re.fullmatch(r"KM[0-9]{3}", code) for code in severities)
+    if not codes_fit or not all(word in SEVERITIES for word in severities.values()):
+        raise refusal
+    if len(severities) < len(value):
+        raise BadValue("a mapping that names each fault code once")
+    return {code: str(severity) for code, severity in severities.items()}
+
+
+def _mapping(text: str, refusal: BadValue) -> dict[str, str]:
+    """Return a mapping of texts from YAML, which itself would keep the last of two equal keys."""
+    try:
+        node = yaml_nodes.first_document(text)
+    except yaml_nodes.BROKEN:
+        raise refusal from None
+    if not isinstance(node, yaml.MappingNode):
+        raise refusal
+    pairs = [(yaml_nodes.text_of(key), yaml_nodes.text_of(value)) for key, value in node.value]
+    if len(dict(pairs)) < len(pairs):
+        raise BadValue("a mapping that names each fault code once")
+    return dict(pairs)
+
+
 GROUP = Kind(_text, allowed="a group of the inventory")
 NODE_PATH = Kind(_text, allowed="a path on the node")
 NAME = Kind(_text, allowed="a name")
@@ -221,4 +255,9 @@ SELECTOR = Kind(_selector, allowed="a label selector such as `app=db,tier!=test`
 RUN_ID = Kind(_run_id, allowed="a run id such as `20261121T090000Z-1a2b3c`, or `last`")
 LOCK_OWNER = Kind(_lock_of, allowed="a run id such as `20261121T090000Z-1a2b3c`")
 EXPRESSION = Kind(_expression, allowed="a regular expression of Python")
+SEVERITY_OF = Kind(
+    _severities,
+    "dict",
+    allowed="fault codes, each with `critical`, `warning` or `info`, such as `{KM514: info}`",
+)
 HOST_PATTERN = Kind(_pattern, allowed="a host pattern of Ansible, or a list of host names")

@@ -28,6 +28,7 @@ from .variable_kinds import (
     POD,
     RUN_ID,
     SELECTOR,
+    SEVERITY_OF,
     Kind,
     number,
     one_of,
@@ -202,6 +203,25 @@ VARIABLES: dict[str, Variable] = {
             "An earlier `report.json`, or the folder of its run. The report then says what is "
             "new, worse, unchanged or gone, and `kubemend_fail_on` counts only what is new or "
             "worse."
+        ),
+    ),
+    "kubemend_waivers": Variable(
+        PATH,
+        None,
+        REPORT,
+        (
+            "A YAML file of findings that are accepted until a day. Reports show them as waived, "
+            "`kubemend_fail_on` does not count them, and no repair is planned for them "
+            "(docs/waivers.md)."
+        ),
+    ),
+    "kubemend_severity": Variable(
+        SEVERITY_OF,
+        {},
+        REPORT,
+        (
+            "The severities of your own for fault codes. They count in place of the catalogue's "
+            "everywhere, also for `kubemend_fail_on` (docs/waivers.md)."
         ),
     ),
     "kubemend_cluster_name": Variable(

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import pathlib
 
-from tests.gate import counts, machine, progress, venvs
+from tests.gate import counts, machine, progress, promtool, venvs
 from tests.gate.runner import Context
 from tests.gate.stages import nox
 
@@ -63,6 +63,7 @@ def unit(context: Context) -> counts.Counts:
     In a full run all of them, and every property test looks further (tests/unit/conftest.py).
     """
     extra = {"KUBEMEND_TEST_FULL": "1"} if context.full else {"KUBEMEND_DRAW": "1"}
+    extra[promtool.VARIABLE] = promtool.ensure() or ""
     return pytest(
         context,
         "tests/unit",

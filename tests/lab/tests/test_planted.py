@@ -20,7 +20,7 @@ LOUD = (
     "-vvv",
     "--diff",
     "-e",
-    '{"kubemend_report_formats": ["terminal", "json", "html", "junit"]}',
+    '{"kubemend_report_formats": ["terminal", "json", "html", "junit", "prometheus", "sarif"]}',
     "-e",
     "kubemend_deep=true",
 )

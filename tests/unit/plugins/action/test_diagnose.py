@@ -9,7 +9,9 @@ The tests check reports on disk, what is printed, exit codes, and that the resul
 from __future__ import annotations
 
 import json
+import re
 import stat
+import tarfile
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -501,3 +503,123 @@ def test_a_run_compared_with_the_one_before_in_the_same_folder(replay, operator)
 
 def _without(done):
     return {**done.report(), "findings": []}
+
+
+WAIVER = """- code: KM901
+  hosts: m1
+  reason: its disk is exchanged
+  owner: platform
+  expires: {}
+"""
+
+
+def test_a_waived_finding_does_not_reach_the_threshold_and_stays_in_every_report(replay, operator):
+    operator.write("w.yml", WAIVER.format("2999-12-31"))
+    done = replay(
+        "-e", "kubemend_fail_on=warning", "-e", "kubemend_waivers=w.yml",
+        "-e", "kubemend_report_formats=terminal,html,junit",
+    )  # fmt: skip
+    assert done.rc == 0, done.output
+    report = done.report()
+    assert [item["waived"]["reason"] for item in report["findings"]] == ["its disk is exchanged"]
+    assert "WAIVED WARNING KM901 m1" in done.stdout
+    folder = operator.folder / "report"
+    assert "<skipped message=" in (folder / "junit.xml").read_text(encoding="utf-8")
+    assert "waived until 2999-12-31" in (folder / "report.html").read_text(encoding="utf-8")
+    kept = folder / "used-waivers.yml"
+    assert kept.read_text(encoding="utf-8") == WAIVER.format("2999-12-31")
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    again = replay("-e", "kubemend_fail_on=warning")
+    assert again.rc == 2, again.output
+    assert not kept.exists()
+
+
+def test_an_expired_waiver_has_no_effect_and_is_named(replay, operator):
+    operator.write("w.yml", WAIVER.format("2026-01-31"))
+    done = replay("-e", "kubemend_fail_on=warning", "-e", "kubemend_waivers=w.yml")
+    assert done.rc == 2, done.output
+    assert done.report()["exit_reason"] == "threshold"
+    assert [item["expires"] for item in done.report()["waivers_expired"]] == ["2026-01-31"]
+    assert "line 1 of kubemend_waivers" in done.words
+    assert "expired on 2026-01-31" in done.words
+
+
+def test_a_mistake_in_the_waivers_ends_the_run_before_it_begins(replay, operator):
+    operator.write("w.yml", WAIVER.format("2026-02-30"))
+    done = replay("-e", "kubemend_waivers=w.yml")
+    assert done.rc == 2, done.output
+    assert f"kubemend_waivers is {operator.folder}/w.yml, line 5: expires is" in done.words
+    assert not (operator.folder / "report" / "report.json").exists()
+
+
+def test_nothing_is_planned_for_a_waived_finding(replay, operator):
+    waiver = WAIVER.replace("KM901", "KM1*").replace("m1", '"*"').format("2999-12-31")
+    operator.write("w.yml", waiver)
+    evidence = str(RECORDED / "v1.36.3-two-leaders" / "evidence")
+    plain = replay(evidence=evidence).report()
+    codes = {step["code"] for step in plain["plan"]}
+    assert any(code.startswith("KM1") for code in codes)
+    waived = replay("-e", "kubemend_waivers=w.yml", evidence=evidence).report()
+    assert {step["code"] for step in waived["plan"]} == {
+        code for code in codes if not code.startswith("KM1")
+    }
+    found = [item for item in waived["findings"] if item["code"].startswith("KM1")]
+    assert found
+    assert all("waived" in item and item["command"] is None for item in found)
+    assert len(waived["findings"]) == len(plain["findings"])
+
+
+@pytest.mark.parametrize("severity", [{"KM901": "critical"}, "{KM901: critical}"])
+def test_the_operators_severity_counts_and_is_told(replay, severity):
+    variables = json.dumps({"kubemend_severity": severity})
+    done = replay("-e", "kubemend_fail_on=critical", "-e", variables)
+    assert done.rc == 2, done.output
+    assert [item["severity"] for item in done.report()["findings"]] == ["critical"]
+    assert "kubemend_severity makes KM901 critical." in done.words
+
+
+def test_a_bundle_has_the_exit_code_of_the_run_but_no_waivers(replay, operator):
+    operator.write("w.yml", WAIVER.format("2999-12-31") + WAIVER.format("2026-01-31"))
+    done = replay(
+        "-e", "kubemend_fail_on=warning", "-e", "kubemend_waivers=w.yml",
+        "-e", "kubemend_bundle=case.tar.gz", "-e", "kubemend_bundle_anonymous=true",
+    )  # fmt: skip
+    assert done.rc == 0, done.output
+    with tarfile.open(operator.folder / "case.tar.gz") as bundle:
+        names = bundle.getnames()
+        texts = {name: bundle.extractfile(name).read().decode() for name in names}
+    report = json.loads(texts["report.json"])
+    assert report["exit_code"] == 0
+    assert not any("waived" in item for item in report["findings"])
+    assert not any("platform" in content for content in texts.values())
+
+
+@pytest.mark.parametrize("playbook", ["remediate", "node_unreachable"])
+def test_waivers_count_in_check_mode_and_in_the_playbooks_of_symptoms(operator, playbook):
+    operator.write("w.yml", WAIVER.replace("m1", '"*"').format("2999-12-31"))
+    done = operator.run(
+        playbook, "--check", "-e", "kubemend_max_risk=2", "-e", "kubemend_fail_on=warning",
+        "-e", "kubemend_waivers=w.yml", "--limit", "m1",
+    )  # fmt: skip
+    assert done.rc == 0, done.output
+    found = done.report()["findings"]
+    assert [item["code"] for item in found if "waived" in item] == ["KM901"]
+
+
+def test_github_prints_annotations_behind_a_fenced_report(replay, operator):
+    operator.record("evidence", "m1", reason="::error::a node said this")
+    done = replay("-e", "kubemend_report_formats=terminal,github,sarif")
+    assert done.rc == 0, done.output
+    lines = done.stdout.splitlines()
+    begin = next(n for n, line in enumerate(lines) if line.startswith("::stop-commands::"))
+    word = lines[begin].removeprefix("::stop-commands::")
+    assert re.fullmatch("[0-9a-f]{32}", word)
+    end = lines.index(f"::{word}::")
+    assert any("KM901 m1" in line for line in lines[begin:end])
+    outside = [line for line in (*lines[:begin], *lines[end + 1 :]) if "::" in line]
+    assert [line.partition(" ")[0] for line in outside] == ["::warning"]
+    document = json.loads((operator.folder / "report" / "report.sarif").read_text())
+    assert [item["ruleId"] for item in document["runs"][0]["results"]] == ["KM901"]
+    plain = replay()
+    assert "::stop-commands" not in plain.stdout
+    assert not (operator.folder / "report" / "report.sarif").exists()

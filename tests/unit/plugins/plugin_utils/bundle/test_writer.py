@@ -59,7 +59,7 @@ def case_of(folder, *, stream=None, part=False, **more):
         notices=("m1 says hello",),
         **more,
     )
-    return writer.Case(stream or read, judged, run, None, True, part, "2.20.0")
+    return writer.Case(stream or read, judged, run, None, True, part, "2.20.0", (0, "ok"))
 
 
 def rows(paths):

@@ -59,6 +59,9 @@ def test_defaults_are_those_of_the_interface():
         ("hosts", ["m1", "m2"], "m1:m2"),
         ("hosts", "m*:!m2", "m*:!m2"),
         ("fail_on", "critical", "critical"),
+        ("severity", {"km410": "info"}, {"KM410": "info"}),
+        ("severity", "{KM410: info, KM514: warning}", {"KM410": "info", "KM514": "warning"}),
+        ("severity", {}, {}),
         ("pod", "default/job-1", "default/job-1"),
         ("pod", "0b4f3c1e-8a3b-4d7e-9d62-0c5a4e1f2a3b", "0b4f3c1e-8a3b-4d7e-9d62-0c5a4e1f2a3b"),
         ("capture_components", "kubelet,kube-scheduler", ("kubelet", "kube-scheduler")),
@@ -202,3 +205,28 @@ def test_what_bounds_the_whole_run_is_not_taken_from_its_first_host(name):
     A test cluster's generous bound must not drain the nodes of another.
     """
     assert settings.differing(check({}), check({name: 7})) == name
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "KM410",
+        "{KM410: none}",
+        {"KM410": "INFO"},
+        {"KM41": "info"},
+        {"KM4*": "info"},
+        ["KM410"],
+        {"KM410": ["info"]},
+        "{KM410: info, KM410: warning}",
+        {"KM410": "info", "km410": "warning"},
+        "{KM410: [",
+    ],
+)
+def test_a_severity_that_is_none_is_refused(given):
+    with pytest.raises(SettingsError, match="kubemend_severity is"):
+        check({"kubemend_severity": given})
+
+
+def test_a_severity_of_an_unknown_code_names_the_nearest_one():
+    with pytest.raises(SettingsError, match=r"kubemend_severity names KM411, .*KM410"):
+        check({"kubemend_severity": {"KM411": "info"}}, codes=["KM410", "KM514"])
