@@ -13,6 +13,9 @@ from __future__ import annotations
 from . import kubemend_runs
 from .base import catalogue
 from .control_plane import (
+    etcd_quorum,
+    etcd_space,
+    etcd_speed,
     leader_election,
     manifests,
     members,

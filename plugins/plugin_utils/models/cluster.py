@@ -26,11 +26,12 @@ from ..evidence.answers.node.kubelet_log import KubeletLog
 from ..evidence.answers.node.scheduler_log import SchedulerLogs
 from ..evidence.answers.node.system import System
 from ..evidence.document import one_line
-from . import control_plane, machine, node_identity, registration, repeated_errors
+from . import control_plane, etcd_damage, machine, node_identity, registration, repeated_errors
 from . import cpu_manager as pinning
 from . import pressure as model_pressure
 from .control_plane import ControlPlane
 from .cpu_manager import Pinning
+from .etcd_damage import Damage
 from .kubelet import status
 from .machine import Machine
 from .moments import moment
@@ -86,6 +87,8 @@ class Host:
     image_removed: str = ""
     machine: Machine = field(default_factory=Machine)
     registration: Registration = field(default_factory=Registration)
+    # by which an etcd that does not run says that it cannot read its data
+    etcd_damage: Damage | None = None
 
     def missing(self, collector: str, *, absent_is_answer: bool = True) -> tuple[Missing, ...]:
         """Empty when this host's collector answered, else the one thing that is missing."""
@@ -242,6 +245,7 @@ def host_of(document: Mapping[str, Any]) -> Host:
         image_removed=_image_removed(document),
         machine=machine.extract(document),
         registration=registration.extract(document),
+        etcd_damage=etcd_damage.extract(document),
     )
 
 

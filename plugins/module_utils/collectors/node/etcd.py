@@ -8,6 +8,7 @@ settings, metrics and the data folder too, also where no credential is accepted.
 """
 
 import os
+import time
 
 from ...system import (
     etcd_folder,
@@ -125,6 +126,7 @@ def _local(context, process, pairs):
     row = {
         "pid": process["pid"],
         "started_at": process.get("started_at"),
+        "uptime_s": _uptime(process),
         "embedded": process["argv"][1:2] == ["--config-file=" + EMBEDDED_FILE],
         "unit": process.get("unit"),
         "static": bool(process.get("static")),
@@ -141,6 +143,13 @@ def _local(context, process, pairs):
             settings["data-dir"], settings.get("wal-dir"), process["pid"]
         )
     return row
+
+
+def _uptime(process):
+    """Return for how many seconds the process runs; None where that is not known."""
+    if process.get("started_at") is None:
+        return None
+    return round(time.time() - process["started_at"], 1)
 
 
 def _metrics(context, process, pairs):

@@ -166,6 +166,7 @@ class LocalMember:
 
     pid: int | None = None
     started_at: float | None = None
+    uptime_s: float | None = None
     embedded: bool = False
     unit: str | None = None
     static: bool = False
