@@ -263,8 +263,20 @@ def without_metrics(cluster: Cluster) -> tuple[Missing, ...]:
         plane = host.control_plane
         runs = own(host) is not None or (plane is not None and bool(plane.processes_of("etcd")))
         if runs and metrics_of(host) is None:
-            lacks.append(Missing(host.host, "etcd", "not_asked" if own(host) is None else "error"))
+            is_older = own(host) is None and host.statuses.get("etcd") == "ok"
+            lacks.append(Missing(host.host, "etcd", "not_asked" if is_older else "error"))
     return tuple(lacks)
+
+
+def unaccounted(cluster: Cluster) -> list[Host]:
+    """Return the hosts of the control plane whose own member is not known: they may be any one."""
+    return [host for host in cluster.members if own_id(host) is None]
+
+
+def host_has_node(cluster: Cluster, host: Host) -> bool:
+    """Tell whether the API has a Node of a host."""
+    nodes = cluster.typed(Nodes).items
+    return any(host.names.intersection(node_hosts.names(node)) for node in nodes)
 
 
 def has_node(cluster: Cluster, view_of: MemberView) -> bool | None:

@@ -174,8 +174,8 @@ def defragment() -> str:
     """Return how the members are defragmented, one after another."""
     return (
         "on the host of one member after another, the leader last ($E endpoint status --cluster"
-        " -w table shows it), with E set there too: $E defrag, and wait until $E endpoint health"
-        " is well again"
+        " -w table shows it), with E set there too: $E defrag, and wait until $E endpoint status"
+        " answers again"
     )
 
 

@@ -124,7 +124,7 @@ def _proof(item: MemberView) -> EvidenceRef:
     urls = ", ".join(item.member.peer_urls)
     host = item.host.host if item.host is not None else None
     text = one_line(f"member {item.hexadecimal} {urls}: {item.why or item.state}", 300)
-    return EvidenceRef("http", host, object="etcd's members", text=text)
+    return EvidenceRef("api", host, object="etcd's members", text=text)
 
 
 def _bring_back(cluster: Cluster, down: Sequence[MemberView]) -> str:
@@ -256,7 +256,7 @@ def _without_server(cluster: Cluster, view: View) -> Iterator[Detection]:
         yield Detection(
             f"etcd's list still has the member {one_line(item.name, 80)} ({item.hexadecimal}):"
             f" {item.why or 'it never started'}, and {reason}. It"
-            f" counts for the quorum: {_left(view)}",
+            f" counts for the quorum. {_left(view)}",
             (_proof(item),),
             "if its server does not come back with its data: "
             f"{at.begin}; $E member list; $E member remove {item.hexadecimal}. {voters} members"
@@ -277,13 +277,24 @@ def _gone(cluster: Cluster, view: View, item: MemberView) -> str:
         return "it was added and has never started"
     if etcd_members.has_node(cluster, item) is not False:
         return ""
+    if not item.listed:
+        return _gone_by_id(cluster)
     if item.host is None:
-        if not item.listed:
-            return "no host of the run is this member"
         return "no host of the inventory and no Node has its name or its address"
     if etcd_members.is_stacked(cluster, view.members):
         return f"the Node of {item.host.host} was deleted"
     return ""
+
+
+def _gone_by_id(cluster: Cluster) -> str:
+    """Return why a member has no server of which only the id is known."""
+    hosts = etcd_members.unaccounted(cluster)
+    if not hosts:
+        return "none of the control plane's hosts is this member"
+    if any(etcd_members.host_has_node(cluster, host) for host in hosts):
+        return ""
+    names = and_others([host.host for host in hosts])
+    return f"the Node of the only host that may be this member, {names}, was deleted"
 
 
 def _strays(cluster: Cluster, view: View) -> Iterator[Detection]:
@@ -296,7 +307,7 @@ def _strays(cluster: Cluster, view: View) -> Iterator[Detection]:
             " objects",
             (
                 EvidenceRef(
-                    "http",
+                    "api",
                     host.host,
                     object="etcd's members",
                     text=f"its own id: {one_line(etcd_members.own_id(host), 40)}",
@@ -319,31 +330,32 @@ def _strays(cluster: Cluster, view: View) -> Iterator[Detection]:
     component=ETCD,
 )
 def learner(cluster: Cluster) -> Iterator[CheckResult]:
-    """KM148: report a learner that has run for more than ten minutes: it counts for no quorum."""
+    """KM148: report a learner that runs for ten minutes or was never started; it has no vote."""
     without, view = _view(cluster)
     if without is not None:
         yield without
         return
     learners = [item for item in view.members if item.member.learner]
-    old = [item for item in learners if _age(item) > LEARNS_SECONDS]
-    if not old:
-        doubtful = [item for item in learners if _age(item) < 0]
-        if doubtful:
-            note = f"for how long {_members(doubtful)} of etcd has been a learner is not known"
-            yield unknown(*unasked(cluster), component=ETCD, note=note)
-        else:
-            yield CheckResult(component=ETCD)
+    late = [item for item in learners if not 0 <= _age(item) <= LEARNS_SECONDS]
+    if not late:
+        yield CheckResult(component=ETCD)
         return
     at = etcd_commands.tool(cluster)
+    is_old = any(_age(item) > LEARNS_SECONDS for item in late)
+    age = "of which it is not known for how long: a join may be under way"
+    if is_old:
+        age = "for more than ten minutes"
     yield present(
         Detection(
-            f"{_members(old)} of etcd has been a learner for more than ten minutes: it takes no"
-            " part in the quorum, answers no API server, and no other member can be added",
-            tuple(_proof(item) for item in old[:3]),
-            f"{at.begin}; $E member promote {old[0].hexadecimal}. If etcd answers that it is not"
+            f"{_members(late)} of etcd is a learner, {age}. It takes no part in the quorum and"
+            " answers no API server, and no other learner can be added, so that no other control"
+            " plane node can join",
+            tuple(_proof(item) for item in late[:3]),
+            f"{at.begin}; $E member promote {late[0].hexadecimal}. If etcd answers that it is not"
             " in sync, see its log and its disk; a learner whose join was given up is removed: $E"
-            f" member remove {old[0].hexadecimal}",
+            f" member remove {late[0].hexadecimal}",
             component=ETCD,
+            severity=None if is_old else "info",
         ),
         component=ETCD,
     )

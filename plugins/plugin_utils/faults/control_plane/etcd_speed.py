@@ -87,7 +87,7 @@ def _without(host: Host) -> CheckResult:
         missing = (Missing(host.host, ETCD, "not_asked"),)  # an older release collected
     if missing:
         return unknown(*missing, host=host.host, component=ETCD)
-    return not_applicable("no etcd runs here", host=host.host, component=ETCD)
+    return not_applicable("", host=host.host, component=ETCD)
 
 
 def _evidence(metrics: Metrics, entries: Sequence[RepeatedError]) -> _Slow:
