@@ -124,14 +124,27 @@ def _layout(host: Host, local: LocalMember) -> str:
 def _usual(name: str, host: Host | None) -> Tool:
     """Return how etcdctl is called where nothing was read of an etcd that runs."""
     paths = host.installer if host is not None else ()
+    unit = _unit_of(host)
     if host is not None and _ENVIRONMENT in (host.traces or ()):
         return Tool(name, KUBESPRAY, _of_kubespray())
+    if unit not in ("", "k3s.service", "rke2-server.service"):
+        keys = "--cacert=CA --cert=CERTIFICATE --key=KEY"
+        setup = f'E="etcdctl --endpoints=https://127.0.0.1:2379 {keys}" (see {unit})'
+        return Tool(name, UNIT, setup)
     if any(path.startswith(("/var/lib/rancher/rke2", "/etc/rancher/rke2")) for path in paths):
         return Tool(name, RKE2, _of_rke2(), f"{_RKE2}/server/db/etcd")
     if any(path.startswith(("/var/lib/rancher/k3s", "/etc/rancher/k3s")) for path in paths):
         return Tool(name, K3S, _of_k3s(), f"{_K3S}/db/etcd")
     keys = f"--cacert={_KUBEADM}/ca.crt --cert={_KUBEADM}/server.crt --key={_KUBEADM}/server.key"
     return Tool(name, STATIC, f'{_CRICTL} {keys}"')
+
+
+def _unit_of(host: Host | None) -> str:
+    """Return the unit whose journal tells of damaged data, "" where none does."""
+    if host is None or host.etcd_damage is None:
+        return ""
+    source = host.etcd_damage.source
+    return shell_name(source, "etcd.service") if source.endswith(".service") else ""
 
 
 def _of_kubespray() -> str:

@@ -123,7 +123,8 @@ def _left(view: View) -> str:
 def _proof(item: MemberView) -> EvidenceRef:
     urls = ", ".join(item.member.peer_urls)
     host = item.host.host if item.host is not None else None
-    text = one_line(f"member {item.hexadecimal} {urls}: {item.why or item.state}", 300)
+    words = " ".join(filter(None, ("member", item.hexadecimal, urls)))
+    text = one_line(f"{words}: {item.why or item.state}", 300)
     return EvidenceRef("api", host, object="etcd's members", text=text)
 
 
@@ -254,7 +255,7 @@ def _without_server(cluster: Cluster, view: View) -> Iterator[Detection]:
             continue
         voters = len(view.voters) - (not item.member.learner)
         yield Detection(
-            f"etcd's list still has the member {one_line(item.name, 80)} ({item.hexadecimal}):"
+            f"etcd's list still has the member {_named(item)}:"
             f" {item.why or 'it never started'}, and {reason}. It"
             f" counts for the quorum. {_left(view)}",
             (_proof(item),),
@@ -267,6 +268,13 @@ def _without_server(cluster: Cluster, view: View) -> Iterator[Detection]:
             severity="critical" if view.margin <= 0 else None,
         )
         return
+
+
+def _named(item: MemberView) -> str:
+    """Return the name and the id of a member."""
+    if item.name == item.hexadecimal:
+        return item.name
+    return f"{one_line(item.name, 80)} ({item.hexadecimal})"
 
 
 def _gone(cluster: Cluster, view: View, item: MemberView) -> str:
@@ -564,4 +572,6 @@ def _places(at: etcd_commands.Tool) -> str:
         return f"{at.layout.lower()} etcd-snapshot ls; {at.folder[: -len('etcd')]}snapshots"
     if at.layout == etcd_commands.KUBESPRAY:
         return "kubespray keeps one of each run below /var/backups/etcd-*"
-    return "where your backups are; kubeadm upgrade keeps a copy in /etc/kubernetes/tmp"
+    if at.layout == etcd_commands.STATIC:
+        return "where your backups are; kubeadm upgrade keeps a copy in /etc/kubernetes/tmp"
+    return "where your backups are"
