@@ -139,6 +139,7 @@ MACROS: dict[str, Step] = {
     "api_down": control_plane.api_down,
     "etcd_silent": control_plane.etcd_silent,
     "etcd_size": etcd.etcd_size,
+    "embedded_etcd": etcd.embedded_etcd,
     "load_balancer": load_balancer.load_balancer,
     "flags": manifests.flags,
     "manifest_copy": manifests.manifest_copy,

@@ -98,6 +98,14 @@ SEEN = {
         ),
         "Pods of one node are `CrashLoopBackOff`, or stay `Terminating` after their grace period.",
     ),
+    "etcd_space": (
+        (
+            "`etcdserver: mvcc: database space exceeded`, `etcdserver: no leader` or `etcdserver:"
+            " request timed out` answers every change, while reads may work."
+        ),
+        "Leaders change again and again, and `kubectl` takes seconds.",
+        "The log of etcd says `took too long`, `slow fdatasync` or `panic`.",
+    ),
 }
 # What belongs to one symptom only.
 MORE = {
@@ -126,6 +134,15 @@ MORE = {
         " image, command, ConfigMap or Secret is the reason: [KM610](../faults/KM610.md) names it"
         " as info. The words that kubelets report most often are quoted with their count, and each"
         " fault of the same node that can be the cause is named with them."
+    ),
+    "etcd_space": (
+        "Each member's health, metrics and data folder are read on its own host, so that the"
+        " playbook works while no API server answers. The commands for a snapshot, compaction,"
+        " defragmentation and the alarm, for each way of installing etcd, are on the page of"
+        " [KM140](../faults/KM140.md); those for a member that is gone or damaged on the pages of"
+        " [KM145](../faults/KM145.md), [KM147](../faults/KM147.md) and"
+        " [KM150](../faults/KM150.md); those for a lost quorum on that of"
+        " [KM146](../faults/KM146.md)."
     ),
 }
 

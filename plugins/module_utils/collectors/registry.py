@@ -118,7 +118,12 @@ COLLECTORS = (
         needs=("instances", "component_http"),
         components=("kube-scheduler",),
     ),
-    _node("etcd", needs=("instances",), components=("kube-apiserver", "etcd")),
+    _node(
+        "etcd",
+        needs=("instances",),
+        components=("kube-apiserver", "etcd"),
+        path="/var/lib/rancher/k3s/server/db/etcd",
+    ),
     _node("installer", timeout=5),
     _node("devices", timeout=8, path="/var/lib/kubelet/device-plugins"),
     _node("pinning", timeout=8, needs=("kubelet",)),

@@ -288,11 +288,18 @@ class _Systemd(registry.Collector):
 
 def _not_here(collector, processes):
     """Return (status, why) where a collector has nothing to look at, else None."""
-    if collector.components and not procfs.any_of(collector.components, processes):
-        return "absent", "none of {} runs here".format(", ".join(collector.components))
-    if collector.path:
-        return _hidden(collector.path)
-    return None
+    if collector.components:
+        if procfs.any_of(collector.components, processes):
+            return None
+        absent = "absent", "none of {} runs here".format(", ".join(collector.components))
+    else:
+        absent = None
+    if not collector.path:
+        return absent
+    hidden = _hidden(collector.path)
+    if absent and hidden and hidden[0] == "absent":
+        return absent
+    return hidden
 
 
 def _hidden(path):

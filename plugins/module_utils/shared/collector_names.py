@@ -51,7 +51,9 @@ NODE = {
     ),
     "etcd": (
         "etcd's live member list and cluster id, the leader, alarms and size of the member"
-        " that answers, with the API server's own client certificate"
+        " that answers, with the API server's own client certificate; of a member on this node"
+        " its settings, a few metrics (size, times of its disk and of its peers), and the size"
+        " and disk of its data folder"
     ),
     "installer": (
         "the files by which kubeadm, kubespray, RKE2, k3s, kOps, OpenShift and microk8s are"

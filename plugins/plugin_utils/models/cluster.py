@@ -28,11 +28,12 @@ from ..evidence.answers.node.runtime import Runtime
 from ..evidence.answers.node.scheduler_log import SchedulerLogs
 from ..evidence.answers.node.system import System
 from ..evidence.document import one_line
-from . import control_plane, machine, node_identity, registration, repeated_errors
+from . import control_plane, etcd_damage, machine, node_identity, registration, repeated_errors
 from . import cpu_manager as pinning
 from . import pressure as model_pressure
 from .control_plane import ControlPlane
 from .cpu_manager import Pinning
+from .etcd_damage import Damage
 from .kubelet import status
 from .machine import Machine
 from .moments import moment
@@ -92,6 +93,8 @@ class Host:
     api_servers: ApiServerAnswers | None = None
     # whether the runtime takes calls; None where that was not asked
     runtime_answers: bool | None = None
+    # by which an etcd that does not run says that it cannot read its data
+    etcd_damage: Damage | None = None
 
     def missing(self, collector: str, *, absent_is_answer: bool = True) -> tuple[Missing, ...]:
         """Empty when this host's collector answered, else the one thing that is missing."""
@@ -251,6 +254,7 @@ def host_of(document: Mapping[str, Any]) -> Host:
         registration=registration.extract(document),
         api_servers=contract.optional_answer(document, ApiServerAnswers),
         runtime_answers=_runtime_answers(document),
+        etcd_damage=etcd_damage.extract(document),
     )
 
 

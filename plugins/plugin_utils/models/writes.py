@@ -279,7 +279,7 @@ def etcd(cluster: Cluster) -> Etcd:
 
     An alarm counts wherever it is reported, a leader that one of them knows is a quorum.
     """
-    reports = [(host, status) for host in cluster.hosts if (status := _status(host)) is not None]
+    reports = _reports(cluster)
     leaders = [leader for _host, status in reports if (leader := _leader(status)) is not None]
     without = [(host, status) for host, status in reports if _leader(status) == NO_LEADER]
     if not leaders:
@@ -289,13 +289,8 @@ def etcd(cluster: Cluster) -> Etcd:
     else:
         lost = Etcd()
     for kind in (CORRUPT, NOSPACE):
-        raised = [
-            (host, status, ids)
-            for host, status in reports
-            if (ids := _raised(host, status, kind)) is not None
-        ]
-        if raised:
-            alarm = _alarm(cluster, kind, raised)
+        alarm = raised_alarm(cluster, kind)
+        if alarm is not None:
             # Without a quorum no alarm can be taken back, nor any space be freed.
             if lost.cause:
                 return replace(
@@ -306,6 +301,28 @@ def etcd(cluster: Cluster) -> Etcd:
                 )
             return alarm
     return lost
+
+
+def _reports(cluster: Cluster) -> list[_Report]:
+    """Return what the members that hosts asked report of themselves."""
+    return [(host, status) for host in cluster.hosts if (status := _status(host)) is not None]
+
+
+def alarms_are_known(cluster: Cluster) -> bool:
+    """Tell whether a member that knows a leader told of alarms: they are the same everywhere."""
+    return any(_leader(status) not in (None, NO_LEADER) for _host, status in _reports(cluster))
+
+
+def raised_alarm(cluster: Cluster, kind: str) -> Etcd | None:
+    """Return what is known of an alarm of this kind; None where no member tells of one."""
+    raised = [
+        (host, status, ids)
+        for host, status in _reports(cluster)
+        if (ids := _raised(host, status, kind)) is not None
+    ]
+    if raised:
+        return _alarm(cluster, kind, raised)
+    return None
 
 
 def _status(host: Host) -> MemberStatus | None:

@@ -68,7 +68,7 @@ class EtcdNoQuorum(Incident):
             )
 
     def expect(self, cluster, target):
-        return {("KM115", None, None)}
+        return {("KM115", None, None), ("KM146", None, ETCD)}
 
 
 INCIDENT = EtcdNoQuorum()

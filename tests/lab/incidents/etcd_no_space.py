@@ -63,7 +63,12 @@ class EtcdNoSpace(Incident):
         return not said or f"--quota-backend-bytes={QUOTA}" in said
 
     def expect(self, cluster, target):
-        return {("KM115", None, None), ("KM203", None, SCHEDULER), ("KM511", None, MANAGER)}
+        return {
+            ("KM115", None, None),
+            ("KM140", None, ETCD),
+            ("KM203", None, SCHEDULER),
+            ("KM511", None, MANAGER),
+        }
 
 
 INCIDENT = EtcdNoSpace()

@@ -3,16 +3,33 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Collector etcd: its members, and the state of the member that answers.
 
-The state has the leader, the alarms and the size of the database.
+The state has the leader, the alarms and the size of the database. Of a member on this node it has
+settings, metrics and the data folder too, also where no credential is accepted.
 """
 
-from ...system import files, http_client, json_line, procfs
+import os
+import time
+
+from ...system import (
+    etcd_folder,
+    etcd_metrics,
+    etcd_settings,
+    files,
+    http_client,
+    json_line,
+    procfs,
+)
 from ..base import Absent, Failed, in_this_network
 
 PREFIXES = ("/v3", "/v3beta")  # the second for etcd 3.3
 MEMBERS, STATUS, ALARMS = "/cluster/member/list", "/maintenance/status", "/maintenance/alarm"
 QUESTION = b'{"action":"GET"}'
 USUAL = ("/etc/kubernetes/pki/apiserver-etcd-client", "/etc/kubernetes/pki/etcd/healthcheck-client")
+# k3s runs etcd within its own process, and gives it this file.
+EMBEDDED = "/var/lib/rancher/k3s/server/db/etcd"
+EMBEDDED_FILE = EMBEDDED + "/config"
+EMBEDDED_CLIENT = "/var/lib/rancher/k3s/server/tls/etcd/client"
+EMBEDDED_NAMES = ("k3s", "k3s-server")
 EACH = 3
 MAX_ENDPOINTS = 9
 MAX_ERRORS, MAX_ALARMS, MAX_TEXT = 20, 50, 200
@@ -28,7 +45,9 @@ def collect(context):
     """
     processes = in_this_network(context, ("kube-apiserver", "etcd"))
     servers = [process for process in processes if process["component"] == "kube-apiserver"]
-    stacked = [process for process in processes if process["component"] == "etcd"]
+    stacked = [
+        etcd_settings.complete(process) for process in processes if process["component"] == "etcd"
+    ] or embedded(context.processes)
     evidence = {
         "api_server": None,
         "endpoint": None,
@@ -38,6 +57,7 @@ def collect(context):
         "status": None,
         "alarms": None,
         "health": None,
+        "local": None,
     }
     process, authority, endpoints, pairs = _access(servers, stacked)
     if servers:
@@ -51,7 +71,21 @@ def collect(context):
         )
     finally:
         if stacked:
-            _add_local(context, evidence, stacked[0])
+            _add_local(context, evidence, stacked[0], pairs)
+
+
+def embedded(processes):
+    """Return [the etcd within a k3s of this node] as a process with flags, [] without one."""
+    pid = next((pid for pid, comm in processes if comm in EMBEDDED_NAMES), None)
+    if pid is None or not os.path.isfile(EMBEDDED_FILE):
+        return []
+    process = {
+        "component": "etcd",
+        "pid": pid,
+        "started_at": procfs.started_at(pid),
+        "argv": ["etcd", "--config-file=" + EMBEDDED_FILE],
+    }
+    return [etcd_settings.complete(process)]
 
 
 def _access(servers, stacked):
@@ -75,16 +109,72 @@ def _access(servers, stacked):
     raise Absent("neither an API server nor etcd runs here")
 
 
-def _add_local(context, evidence, process):
-    """Add the health of this node's etcd where no member gave a status.
-
-    Where this node's etcd gave it, its quota is added.
-    """
+def _add_local(context, evidence, process, pairs):
+    """Add what is known of this node's etcd alone; its health where no member gave a status."""
     status = evidence["status"]
     if status is None:
         evidence["health"] = _health(context, process)
     elif is_local(parsed(status["endpoint"])[1]):
         status.update(_quota(status, process))
+    evidence["local"] = _local(context, process, pairs)
+
+
+def _local(context, process, pairs):
+    """Return settings, metrics and data folder of this node's etcd."""
+    settings = etcd_settings.shown(process)
+    quota = _quota({"quota": None}, process)
+    row = {
+        "pid": process["pid"],
+        "started_at": process.get("started_at"),
+        "uptime_s": _uptime(process),
+        "embedded": process["argv"][1:2] == ["--config-file=" + EMBEDDED_FILE],
+        "unit": process.get("unit"),
+        "static": bool(process.get("static")),
+        "settings": settings,
+        "quota": quota["quota"],
+        "quota_source": quota["quota_source"],
+        "folder": None,
+        "stalls": etcd_folder.stalls(),
+        "throttled": etcd_folder.throttled(process["pid"]),
+    }
+    row.update(_metrics(context, process, pairs))
+    if settings.get("data-dir", "").startswith("/"):
+        row["folder"] = etcd_folder.described(
+            settings["data-dir"], settings.get("wal-dir"), process["pid"]
+        )
+    return row
+
+
+def _uptime(process):
+    """Return for how many seconds the process runs; None where that is not known."""
+    if process.get("started_at") is None:
+        return None
+    return round(time.time() - process["started_at"], 1)
+
+
+def _metrics(context, process, pairs):
+    """Return {metrics, metrics_url, metrics_error}.
+
+    The address of metrics needs no credential; without one, the address of clients has them too.
+    """
+    from ...system import tls
+
+    errors = []
+    for flag, keys in (("listen-metrics-urls", [(None, None)]), ("listen-client-urls", pairs)):
+        urls = [
+            url for url in split(procfs.flag(process["argv"], flag)) if is_local(parsed(url)[1])
+        ]
+        for url in urls[:1]:
+            scheme, address, port = parsed(url)
+            for certificate, key in (keys or [(None, None)])[:2]:
+                try:
+                    encryption = tls.context(certificate, key) if scheme == "https" else None
+                    metrics = etcd_metrics.read(address, port, context.seconds(EACH), encryption)
+                    return {"metrics": metrics, "metrics_url": url, "metrics_error": None}
+                except http_client.HttpError as error:
+                    errors.append(f"{url}: {error}")
+    reason = "; ".join(dict.fromkeys(errors)) or "it has no address of metrics on this node"
+    return {"metrics": None, "metrics_url": None, "metrics_error": files.one_line(reason, 300)}
 
 
 def _ask(context, evidence, endpoints, pairs, process, authority):
@@ -297,7 +387,7 @@ def _pairs_of(process, certificate_flag, key_flag):
 
 def _usual_pairs():
     pairs = []
-    for base in USUAL:
+    for base in (*USUAL, EMBEDDED_CLIENT):
         try:
             pairs.append((files.read(base + ".crt", 262144), files.read(base + ".key", 262144)))
         except OSError:

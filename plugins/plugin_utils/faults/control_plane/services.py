@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from ...evidence.document import ends, one_line, shell_name
@@ -18,7 +19,7 @@ from ...models.result import EvidenceRef, Missing
 from ...parsers import component_log, message_class, systemd_unit, unit_journal
 from ...parsers.component_log import Telling
 from ..base import CheckResult, Detection, causes, node_check, not_applicable, present, unknown
-from ..node import kubelet_unit
+from ..node import firewall, kubelet_unit
 
 # etcd's own lines about a disk that is too slow for it: what depends on etcd loses its lock then.
 _SLOW = ("slow fdatasync", "took too long")
@@ -53,6 +54,7 @@ _WARNING = {
     applies="hosts with a unit of systemd that runs a control-plane component",
     needs=("system", "kubelet", "manifests", "instances", "component_units", "unit_start"),
     explained_by=causes("KM508", "KM521")
+    | causes("KM150", component="etcd")
     | causes("KM114", "KM116", component="etcd")
     | causes("KM114", "KM116", component="kube-apiserver"),
 )
@@ -67,10 +69,17 @@ def service_down(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResul
         yield not_applicable("", host=host.host)
         return
     for service in services:
-        yield _result(host, service)
+        yield _result(host, service, _shut_in(host, document, service))
 
 
-def _result(host: Host, service: Service) -> CheckResult:
+def _shut_in(host: Host, document: Mapping[str, Any], service: Service) -> tuple[str, ...]:
+    """Return the fault of a firewall that keeps etcd from its peers, if this host has it."""
+    if service.row.component == "etcd" and firewall.closed_to_peers(host, document):
+        return ("KM527",)
+    return ()
+
+
+def _result(host: Host, service: Service, because: tuple[str, ...]) -> CheckResult:
     component, kind = service.row.component, service.kind
     if kind == component_unit.NOT_NEEDED:
         note = f"{one_line(service.row.name, 80)}: {service.why}"
@@ -80,7 +89,8 @@ def _result(host: Host, service: Service) -> CheckResult:
         missing = host.missing("instances") + host.missing("manifests")
         if missing and kind != component_unit.NOT_AT_BOOT:
             return unknown(*missing, host=host.host, component=component)
-        return present(_hit(host, service), host=host.host, component=component)
+        hit = replace(_hit(host, service), because=because)
+        return present(hit, host=host.host, component=component)
     if kind in (component_unit.BOOTING, systemd_unit.STARTING, systemd_unit.STOPPING):
         doubt = Missing(host.host, "component_units", "timeout")
         return unknown(doubt, host=host.host, component=component, note=service.why)

@@ -8,11 +8,13 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
 from ...evidence import contract
 from ...evidence.answers.node.boot import Boot, Denials
+from ...evidence.answers.node.component_units import ComponentUnits
 from ...evidence.answers.node.instances import Instances
 from ...evidence.answers.node.kubelet import Kubelet
 from ...evidence.document import one_line
@@ -28,7 +30,12 @@ from ..base import CheckResult, Detection, node_check, not_applicable, present, 
 from .boot import NO_KUBELET, selinux_modes
 
 KUBELET, API = "10250", "6443"
+PEERS = "etcd's other members"
 SHOWN = 3
+# etcd, of a peer; a client's port is none of them
+_DIALED = re.compile(
+    r"(?:remote-peer-id|failed to reach the peer|rafthttp).{1,400}dial tcp (\S{2,60}):(\d{1,5}): "
+)
 _FIELD = re.compile(r'\b(comm|name|scontext|tcontext)=(?:"([^"]*)"|(\S+))')
 # The domains of kubelet and runtime themselves: container-selinux's (k3s and RKE2 are labelled as
 # its runtime; docker_t in those of RHEL 7 before it was one with container_runtime_t), the
@@ -84,12 +91,12 @@ Gap = tuple[Missing, str]  # what is missing, and a note that names it and advis
     "KM527",
     "A firewall of the host keeps Kubernetes' ports shut",
     severity="warning",
-    applies="nodes with a kubelet",
-    needs=("system", "kubelet", "instances", "etcd", "boot"),
+    applies="nodes with a kubelet, and hosts whose etcd is a unit that finds no peer",
+    needs=("system", "kubelet", "instances", "component_units", "etcd", "boot"),
 )
 def shut(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM527: report firewalld or ufw if it is on, now or after a boot, and blocks needed ports."""
-    if host.statuses.get("kubelet") == "absent":
+    if host.statuses.get("kubelet") == "absent" and not _ports_of_peers(document):
         yield not_applicable(NO_KUBELET, host=host.host)
         return
     missing = host.missing("kubelet") + host.missing("boot", absent_is_answer=False)
@@ -100,6 +107,8 @@ def shut(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
         yield unknown(*missing, host=host.host)
         return
     hits, gaps = _hits_and_gaps(host, document, firewall.walls(evidence or {}))
+    if closed_to_peers(host, document):  # no member starts, where a warning tells of a risk
+        hits = [replace(hit, severity="critical") for hit in hits]
     note = "; ".join(dict.fromkeys(note for _missing, note in gaps if note))
     yield CheckResult(
         tuple(hits),
@@ -177,8 +186,11 @@ def _ports(host: Host, document: Mapping[str, Any]) -> tuple[dict[int, str], lis
         (missing, "which of the control plane's programs run is not known")
         for missing in host.missing("instances")
     ]
-    ports, kubelet_gaps = _kubelet_port(host, document)
-    gaps += kubelet_gaps
+    ports: dict[int, str] = {}
+    if host.statuses.get("kubelet") != "absent":
+        ports, kubelet_gaps = _kubelet_port(host, document)
+        gaps += kubelet_gaps
+    ports.update(dict.fromkeys(_ports_of_peers(document), PEERS))
     inner = _pids_of_pod_network(document)
     extract = control_plane.extract(document)
     if extract is None:
@@ -190,9 +202,38 @@ def _ports(host: Host, document: Mapping[str, Any]) -> tuple[dict[int, str], lis
     for process in extract.processes_of("etcd"):
         if process.pid not in inner:
             peer_ports, peer_gaps = _peers(host, process.argv)
-            ports.update(dict.fromkeys(peer_ports, "etcd's other members"))
+            ports.update(dict.fromkeys(peer_ports, PEERS))
             gaps += peer_gaps
     return ports, gaps
+
+
+def closed_to_peers(host: Host, document: Mapping[str, Any]) -> bool:
+    """Tell whether a firewall of the host is on, and shuts the port that etcd's peers use."""
+    ports = _ports_of_peers(document)
+    evidence = contract.answer(document, Boot).firewall
+    if not ports or host.missing("boot", absent_is_answer=False) or evidence is None:
+        return False
+    return any(
+        wall.active and wall.lets_in(port) is False
+        for wall in firewall.walls(evidence)
+        for port in ports
+    )
+
+
+def _ports_of_peers(document: Mapping[str, Any]) -> list[int]:
+    """Return the ports at which an etcd that does not start is to be reached by its peers.
+
+    Members use one port among them: its journal names that of the peer that it does not reach.
+    """
+    lines = [
+        line
+        for unit in contract.answer(document, ComponentUnits).units
+        if unit.component == "etcd" and unit.active_state != "active"
+        for line in unit.lines
+    ]
+    found = [match for line in lines for match in _DIALED.findall(line)]
+    numbers = [_number(port) for address, port in found if not _loopback(address.strip("[]"))]
+    return sorted({number for number in numbers if number is not None})
 
 
 def _pids_of_pod_network(document: Mapping[str, Any]) -> set[int | None]:

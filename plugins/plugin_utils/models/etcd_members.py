@@ -1,0 +1,300 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The members of a cluster's etcd: which of them are up, and what each reports. Pure.
+
+Three witnesses: the list of members, a member's own answer on its host, and the connections that
+the others count. Where the list is not answered, as by the etcd within k3s up to 3.5, the
+connections name the members by their ids.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from ..evidence import memoize
+from ..evidence.answers.cluster.nodes import Nodes
+from ..evidence.answers.node.etcd import LocalMember, Member, Metrics, Peer
+from . import node_hosts
+from .cluster import Cluster, Host
+from .membership import etcd_names
+from .result import Missing
+
+UP, DOWN, UNKNOWN = "up", "down", "unknown"
+# A member that has just started has no connection yet; etcd looks after its peers every 5 s.
+SETTLED_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class MemberView:
+    """One member of etcd.
+
+    host: where it runs, None where no host of the run has its name or address. why: what shows its
+    state, a clause. listed: whether the list of members has it.
+    """
+
+    member: Member
+    host: Host | None
+    state: str
+    why: str = ""
+    listed: bool = True
+
+    @property
+    def id(self) -> str:
+        """Return its id as etcd's API writes it, "" where that is not known."""
+        return self.member.id or ""
+
+    @property
+    def hexadecimal(self) -> str:
+        """Return its id as etcdctl and the logs write it."""
+        if self.id.isdecimal():
+            return f"{int(self.id):x}"
+        return "?"
+
+    @property
+    def is_started(self) -> bool:
+        """Tell whether it ever started: it writes its name at its first start."""
+        return bool(self.member.name) or not self.listed
+
+    @property
+    def name(self) -> str:
+        """Return its name, else its address, else its id."""
+        if self.member.name:
+            return self.member.name
+        if self.host is not None:
+            return self.host.host
+        return next(iter(sorted(etcd_names(self.member))), self.hexadecimal)
+
+
+@dataclass(frozen=True)
+class View:
+    """All members of the etcd of a cluster.
+
+    strays: hosts whose own etcd runs and is none of the listed members.
+    """
+
+    members: tuple[MemberView, ...] = ()
+    strays: tuple[Host, ...] = ()
+
+    @property
+    def voters(self) -> list[MemberView]:
+        """Return the members that count for the quorum."""
+        return [view for view in self.members if not view.member.learner]
+
+    @property
+    def quorum(self) -> int:
+        """Return how many voters have to be up."""
+        return len(self.voters) // 2 + 1
+
+    @property
+    def margin(self) -> int:
+        """Return how many more voters may fail, where each unknown one is up."""
+        return sum(view.state != DOWN for view in self.voters) - self.quorum
+
+
+def own(host: Host) -> LocalMember | None:
+    """Return what the collector read of the etcd of a host itself."""
+    return host.etcd_said.local
+
+
+def metrics_of(host: Host) -> Metrics | None:
+    """Return the metrics of the etcd of a host itself."""
+    local = own(host)
+    if local is None:
+        return None
+    return local.metrics
+
+
+def own_id(host: Host) -> str | None:
+    """Return the id of the member that runs on a host, None where it does not tell."""
+    metrics, status = metrics_of(host), host.etcd_said.status
+    if metrics is not None and metrics.member_id:
+        return metrics.member_id
+    if own(host) is not None and status is not None and _is_own_address(host, status.endpoint):
+        return status.member_id
+    return None
+
+
+def _is_own_address(host: Host, url: str | None) -> bool:
+    address = (url or "").rpartition("://")[2].rpartition(":")[0].strip("[]")
+    return address in {"127.0.0.1", "localhost", "::1"} | host.names
+
+
+@memoize.last
+def view(cluster: Cluster) -> View:
+    """Return the members of a cluster's etcd, an empty view where nothing is known of them."""
+    listed = _listed(cluster)
+    if listed:
+        members = [_view_of(cluster, member) for member in listed]
+    else:
+        members = [
+            _view_of(cluster, Member(id=id_, name=name), listed=False)
+            for id_, name in sorted(_connected(cluster).items())
+        ]
+    ids = {None, *(member.id for member in listed)}
+    strays = [host for host in cluster.hosts if listed and own_id(host) not in ids]
+    return View(tuple(members), tuple(strays))
+
+
+def _listed(cluster: Cluster) -> list[Member]:
+    """Return the members that most hosts with a list have, of the cluster id that most have."""
+    lists = [host.etcd_said for host in cluster.hosts if host.etcd_said.members]
+    ids = Counter(said.cluster_id for said in lists)
+    if not ids:
+        return []
+    common = ids.most_common(1)[0][0]
+    lists = [said for said in lists if said.cluster_id == common]
+    counts = Counter(member.id for said in lists for member in said.members)
+    members = {member.id: member for said in lists for member in said.members}
+    kept = [member for id_, member in members.items() if counts[id_] * 2 >= len(lists)]
+    return sorted(kept, key=lambda member: (member.name, member.id or ""))
+
+
+def _connected(cluster: Cluster) -> dict[str, str]:
+    """Map the ids of members that metrics name to the names that their own settings have."""
+    names: dict[str, str] = {}
+    for host in cluster.hosts:
+        metrics, local = metrics_of(host), own(host)
+        if metrics is None or local is None:
+            continue
+        for peer in metrics.peers:
+            if peer.id:
+                names.setdefault(peer.id, "")
+        if metrics.member_id:
+            names[metrics.member_id] = local.settings.get("name") or host.host
+    return names
+
+
+def _view_of(cluster: Cluster, member: Member, listed: bool = True) -> MemberView:
+    host = _host_of(cluster, member)
+    state, why = _state(cluster, member, host)
+    return MemberView(member, host, state, why, listed)
+
+
+def _host_of(cluster: Cluster, member: Member) -> Host | None:
+    """Return the host that runs a member, or should: by its id, its addresses, its name."""
+    by_id = [host for host in cluster.hosts if member.id and own_id(host) == member.id]
+    if by_id:
+        return by_id[0]
+    names = etcd_names(member)
+    by_address = [host for host in cluster.hosts if host.names & names]
+    return next(iter(by_address), None)
+
+
+def _state(cluster: Cluster, member: Member, host: Host | None) -> tuple[str, str]:
+    """Return whether a member is up, and what shows it."""
+    if host is not None and host.status == "ok" and _answers(host, member):
+        return UP, "it answers"
+    seen = _seen_by(cluster, member)
+    if any(seen.values()):
+        return UP, "other members are connected to it"
+    if seen:
+        return DOWN, f"no connection to it from {', '.join(sorted(seen))}"
+    if host is not None and host.status == "ok" and _has_no_process(host):
+        return DOWN, "no process of it runs"
+    return UNKNOWN, ""
+
+
+def _answers(host: Host, member: Member) -> bool:
+    """Tell whether the member itself answered on its host."""
+    if own_id(host) == member.id and member.id:
+        return True
+    status = host.etcd_said.status
+    return status is not None and bool(member.id) and status.member_id == member.id
+
+
+def _seen_by(cluster: Cluster, member: Member) -> dict[str, bool]:
+    """Map the hosts whose etcd knows a leader to whether it is connected to the member."""
+    seen = {}
+    for host in cluster.hosts:
+        metrics, local = metrics_of(host), own(host)
+        if metrics is None or local is None or metrics.member_id in (None, member.id):
+            continue
+        if (local.uptime_s or 0.0) < SETTLED_SECONDS:
+            continue
+        peer = next((peer for peer in metrics.peers if peer.id == member.id), Peer())
+        seen[host.host] = bool(peer.active)
+    return seen
+
+
+def _has_no_process(host: Host) -> bool:
+    """Tell whether a host of the control plane has no etcd, by the list of its processes."""
+    plane = host.control_plane
+    if plane is None or host.statuses.get("instances") not in ("ok", "absent"):
+        return False
+    return own(host) is None and not plane.processes_of("etcd")
+
+
+def is_known(cluster: Cluster) -> bool:
+    """Tell whether anything is known of an etcd of this cluster."""
+    return any(
+        said.members or said.status is not None or said.local is not None or said.health is not None
+        for said in (host.etcd_said for host in cluster.hosts)
+    )
+
+
+def missing(cluster: Cluster) -> tuple[Missing, ...]:
+    """Return what is missing to know of an etcd where hosts of a control plane should have one."""
+    lacks = []
+    for host in cluster.members:
+        if host.status != "ok":
+            lacks.append(Missing(host.host, "host", host.status))
+        elif host.statuses.get("etcd") not in ("ok", "absent"):
+            lacks.append(Missing(host.host, "etcd", host.statuses.get("etcd", "not_asked")))
+        elif host.statuses.get("etcd") == "absent" and _has_manifest(host):
+            lacks.append(Missing(host.host, "etcd", "error"))
+    return tuple(lacks)
+
+
+def _has_manifest(host: Host) -> bool:
+    plane = host.control_plane
+    return plane is not None and any(use.component == "etcd" for use in plane.files)
+
+
+def without_metrics(cluster: Cluster) -> tuple[Missing, ...]:
+    """Return the hosts of an etcd whose metrics were not read.
+
+    An older release, or a host whose etcd does not answer, has none.
+    """
+    lacks = []
+    for host in cluster.hosts:
+        plane = host.control_plane
+        runs = own(host) is not None or (plane is not None and bool(plane.processes_of("etcd")))
+        if runs and metrics_of(host) is None:
+            is_older = own(host) is None and host.statuses.get("etcd") == "ok"
+            lacks.append(Missing(host.host, "etcd", "not_asked" if is_older else "error"))
+    return tuple(lacks)
+
+
+def unaccounted(cluster: Cluster) -> list[Host]:
+    """Return the hosts of the control plane whose own member is not known: they may be any one."""
+    return [host for host in cluster.members if own_id(host) is None]
+
+
+def host_has_node(cluster: Cluster, host: Host) -> bool:
+    """Tell whether the API has a Node of a host."""
+    nodes = cluster.typed(Nodes).items
+    return any(host.names.intersection(node_hosts.names(node)) for node in nodes)
+
+
+def has_node(cluster: Cluster, view_of: MemberView) -> bool | None:
+    """Tell whether the API has a Node of a member's host; None where it does not answer."""
+    if not cluster.answered(Nodes):
+        return None
+    names = etcd_names(view_of.member)
+    if view_of.host is not None:
+        names |= view_of.host.names
+    return any(names.intersection(node_hosts.names(node)) for node in cluster.typed(Nodes).items)
+
+
+def is_stacked(cluster: Cluster, views: Iterable[MemberView]) -> bool:
+    """Tell whether the members that are up run on Nodes of the cluster."""
+    up = [item for item in views if item.state == UP]
+    return bool(up) and all(has_node(cluster, item) for item in up)
+
+
+def names_by_id(cluster: Cluster) -> Mapping[str, str]:
+    """Map the ids of members to their names."""
+    return {item.id: item.name for item in view(cluster).members if item.id}
