@@ -31,6 +31,7 @@ from .node import (
     firewall,
     heartbeat,
     identity,
+    known_defects,
     kubelet_down,
     kubelet_program,
     kubelet_unit,

@@ -26,7 +26,7 @@ from ..evidence.answers.node.kubelet_log import KubeletLog
 from ..evidence.answers.node.scheduler_log import SchedulerLogs
 from ..evidence.answers.node.system import System
 from ..evidence.document import one_line
-from . import control_plane, machine, node_identity, registration, repeated_errors
+from . import control_plane, machine, node_identity, registration, releases, repeated_errors
 from . import cpu_manager as pinning
 from . import pressure as model_pressure
 from .control_plane import ControlPlane
@@ -37,6 +37,7 @@ from .moments import moment
 from .node_identity import Identity
 from .pressure import Pressure
 from .registration import Registration
+from .releases import Releases
 from .repeated_errors import NodeError
 from .result import Missing
 
@@ -86,6 +87,7 @@ class Host:
     image_removed: str = ""
     machine: Machine = field(default_factory=Machine)
     registration: Registration = field(default_factory=Registration)
+    releases: Releases = field(default_factory=Releases)
 
     def missing(self, collector: str, *, absent_is_answer: bool = True) -> tuple[Missing, ...]:
         """Empty when this host's collector answered, else the one thing that is missing."""
@@ -242,6 +244,7 @@ def host_of(document: Mapping[str, Any]) -> Host:
         image_removed=_image_removed(document),
         machine=machine.extract(document),
         registration=registration.extract(document),
+        releases=releases.extract(document),
     )
 
 

@@ -198,22 +198,22 @@ def _needed(step: Step, earlier: Iterable[Step]) -> Step:
 
 def _behind_repairs(step: Step, earlier: Iterable[Step]) -> Step:
     """Return the step, blocked where a fault is still there that would undo it."""
-    others = [other for other in earlier if _is_near(step, other)]
+    near = [other for other in earlier if _is_near(step, other)]
     # A repair of one host is none where the same fault of another host stays.
-    stopped = {other.code for other in others if not other.allowed}
+    stopped = {other.code for other in near if not other.allowed}
     repaired = {
         other.code
-        for other in others
+        for other in near
         if other.allowed and kind_of(other.remedy).check_mode != step_kinds.NEXT_BOOT
     }
     remaining = [code for code in step.needs if code not in repaired - stopped]
     if not remaining:
         return step
-    what = "its last start ended"
+    lead = "its last start ended"
     if step.remedy == step_kinds.CLEAN_UP:
-        what = "these pods were rejected"
+        lead = "these pods were rejected"
     reason = (
-        f"{what} because of {' and '.join(remaining)}, which is still there, and no"
+        f"{lead} because of {' and '.join(remaining)}, which is still there, and no"
         " step before this one repairs it: see to that first, then run again"
     )
     return replace(step, allowed=False, blocked_by=reason)

@@ -27,10 +27,10 @@ def clean_up(scene: RemedyContext) -> Step | None:
     if CLEAN_UP not in scene.consent.wishes:
         return None
     cluster_model = scene.cluster
-    node = next(item for item in devices.nodes(cluster_model) if item.name == scene.finding.node)
+    node = {item.name: item for item in devices.nodes(cluster_model)}[str(scene.finding.node)]
     # What makes surplus pods also makes them compete: with its repair, the others end too.
     needs = tuple(code for code in scene.finding.because if code not in TOLD_BY_PODS)
-    pods = node.rejected if needs else [pod for pod in node.rejected if _is_over(node, pod)]
+    pods = node.rejected if needs else _over(node)
     return Step(
         label(cluster_model.api_host or "cluster", "clean-up", node.name),
         cluster_model.api_host or "",
@@ -41,7 +41,7 @@ def clean_up(scene: RemedyContext) -> Step | None:
         limit=kind_of(CLEAN_UP).seconds,
         node=node.name,
         blocked_by=None if pods else _still_there(scene.finding.because),
-        diff="".join(f"- Pod {pod.name}\n" for pod in pods or node.rejected),
+        diff=_diff(pods or node.rejected),
         note=_note(node, pods),
         change={
             "kind": CLEAN_UP,
@@ -52,15 +52,19 @@ def clean_up(scene: RemedyContext) -> Step | None:
     )
 
 
-def _is_over(node: Node, pod: Pod) -> bool:
-    """Tell whether the evidence shows that its kubelet would not reject such a pod now."""
-    return accepted_since(node, pod) or served_again(node, pod)
+def _diff(pods: Sequence[Pod]) -> str:
+    return "".join(f"- Pod {pod.name}\n" for pod in pods)
+
+
+def _over(node: Node) -> list[Pod]:
+    """Return the pods of which the evidence shows that the kubelet would not reject such now."""
+    return [pod for pod in node.rejected if accepted_since(node, pod) or served_again(node, pod)]
 
 
 def _still_there(causes: Sequence[str]) -> str:
-    told = f" ({' and '.join(causes)})" if causes else ""
+    names = f" ({' and '.join(causes)})" if causes else ""
     return (
-        f"nothing shows that what rejected these pods{told} is gone: the node runs no later pod"
+        f"nothing shows that what rejected these pods{names} is gone: the node runs no later pod"
         " that asks for as much; their owners would make others, which fail alike. Repair the"
         " cause, then run again"
     )

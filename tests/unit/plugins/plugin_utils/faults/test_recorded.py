@@ -127,6 +127,7 @@ WITHOUT_RECORD: dict[str, dict[str, str]] = {
         ("present", "clear"),
         "recorded before the capacity of Nodes was read; node/test_machine.py has them",
     ),
+    "KM536": {"present": "no lab has such a release; node/test_known_defects.py has them"},
     "KM531": dict.fromkeys(
         ("present", "clear"),
         "recorded before the files of units were read; node/test_kubelet_program.py has them",
