@@ -13,6 +13,7 @@ import pytest
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import boot_firewall
 from tests.cases import build, case_file, clock, first_try, judge, paths
 from tests.cases.cluster import BuildError, Evidence
+from tests.unit.support.causes_first import causes_left
 
 NAMES = case_file.names()
 SWAP = "020-swap-is-on"
@@ -40,6 +41,12 @@ def test_a_case_is_well_formed(name):
 def test_no_step_does_harm_even_with_consent_to_everything(name):
     found = answer(name)
     assert [step.remedy for step in judge.forbidden(case_file.read(name), found)] == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_step_treats_a_consequence_while_its_cause_stays(name):
+    found = answer(name)
+    assert causes_left(found.findings, found.steps) == []
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -66,7 +66,8 @@ NODE = {
     "pinning": (
         "the state files of the CPU and the memory manager, the machine's CPUs, NUMA nodes"
         " and memory, whether the cgroups are there that the kubelet is told to limit, and"
-        " where a policy is static, the CPUs that containers really have"
+        " where a policy is static, the CPUs that containers really have; in a deep audit the"
+        " releases of runc and mount"
     ),
     "limits": (
         "the kernel's limits of files and inotify, a try at opening an instance, the limits"

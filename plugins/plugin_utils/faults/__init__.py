@@ -38,6 +38,7 @@ from .node import (
     firewall,
     heartbeat,
     identity,
+    known_defects,
     kubelet_down,
     kubelet_program,
     kubelet_unit,

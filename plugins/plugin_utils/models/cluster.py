@@ -28,7 +28,15 @@ from ..evidence.answers.node.runtime import Runtime
 from ..evidence.answers.node.scheduler_log import SchedulerLogs
 from ..evidence.answers.node.system import System
 from ..evidence.document import one_line
-from . import control_plane, etcd_damage, machine, node_identity, registration, repeated_errors
+from . import (
+    control_plane,
+    etcd_damage,
+    machine,
+    node_identity,
+    registration,
+    releases,
+    repeated_errors,
+)
 from . import cpu_manager as pinning
 from . import pressure as model_pressure
 from .control_plane import ControlPlane
@@ -40,6 +48,7 @@ from .moments import moment
 from .node_identity import Identity
 from .pressure import Pressure
 from .registration import Registration
+from .releases import Releases
 from .repeated_errors import NodeError, RuntimeObstacle
 from .result import Missing
 
@@ -95,6 +104,7 @@ class Host:
     runtime_answers: bool | None = None
     # by which an etcd that does not run says that it cannot read its data
     etcd_damage: Damage | None = None
+    releases: Releases = field(default_factory=Releases)
 
     def missing(self, collector: str, *, absent_is_answer: bool = True) -> tuple[Missing, ...]:
         """Empty when this host's collector answered, else the one thing that is missing."""
@@ -255,6 +265,7 @@ def host_of(document: Mapping[str, Any]) -> Host:
         api_servers=contract.optional_answer(document, ApiServerAnswers),
         runtime_answers=_runtime_answers(document),
         etcd_damage=etcd_damage.extract(document),
+        releases=releases.extract(document),
     )
 
 

@@ -57,7 +57,8 @@ class Step:
     The rest is what the report shows.
 
     nodes: other Nodes that it helps, because they share its node's kernel.
-    needs: faults of its host that must be repaired before it, each by an allowed step.
+    needs: faults of its host, or of its cluster where it only writes to the API, that must be
+    repaired before it, each by an allowed step.
     """
 
     id: str
@@ -197,21 +198,32 @@ def _needed(step: Step, earlier: Iterable[Step]) -> Step:
 
 def _behind_repairs(step: Step, earlier: Iterable[Step]) -> Step:
     """Return the step, blocked where a fault is still there that would undo it."""
+    near = [other for other in earlier if _is_near(step, other)]
+    # A repair of one host is none where the same fault of another host stays.
+    stopped = {other.code for other in near if not other.allowed}
     repaired = {
         other.code
-        for other in earlier
-        if other.allowed
-        and other.host == step.host
-        and kind_of(other.remedy).check_mode != step_kinds.NEXT_BOOT
+        for other in near
+        if other.allowed and kind_of(other.remedy).check_mode != step_kinds.NEXT_BOOT
     }
-    remaining = [code for code in step.needs if code not in repaired]
+    remaining = [code for code in step.needs if code not in repaired - stopped]
     if not remaining:
         return step
+    lead = "its last start ended"
+    if step.remedy == step_kinds.CLEAN_UP:
+        lead = "these pods were rejected"
     reason = (
-        f"its last start ended because of {' and '.join(remaining)}, which is still there, and no"
+        f"{lead} because of {' and '.join(remaining)}, which is still there, and no"
         " step before this one repairs it: see to that first, then run again"
     )
     return replace(step, allowed=False, blocked_by=reason)
+
+
+def _is_near(step: Step, other: Step) -> bool:
+    """Tell whether the other step may repair what this one needs."""
+    if kind_of(step.remedy).through_api:
+        return other.cluster == step.cluster
+    return other.host == step.host
 
 
 def _group(remedy: Remedy, scene: RemedyContext) -> tuple[Step, ...]:

@@ -34,7 +34,7 @@ from ...parsers import (
 )
 from ...parsers.runtime_journal import Words
 from ...parsers.systemd_unit import Unit
-from ..base import CheckResult, Detection, node_check, not_applicable, unknown
+from ..base import CheckResult, Detection, causes, node_check, not_applicable, unknown
 from . import kubelet_unit as node_kubelet_unit
 
 # As the collector has them: collect.runtime and collect.cri.
@@ -70,6 +70,7 @@ ENDS = "dockerd without live-restore, its default, ends containers that still ru
     applies="nodes whose container runtime has a unit of systemd",
     risk=2,
     needs=("system", "kubelet", "pinning", "runtime", "unit_start"),
+    explained_by=causes("KM536"),
 )
 def not_working(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM508: report a runtime that does not run, does not answer, or speaks another CRI version."""

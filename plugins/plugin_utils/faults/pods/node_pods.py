@@ -68,6 +68,7 @@ def missing_rows(cluster: Cluster) -> list[Missing]:
         "KM525",
         "KM527",
         "KM528",
+        "KM536",
         "KM601",
         "KM602",
         "KM603",

@@ -33,7 +33,7 @@ KILLS = ("FailedKillPod", "FailedSync")
     tier="deep",
     current_only=True,
     same_node=True,
-    explained_by=causes("KM115", "KM508", "KM512", "KM525", "KM601", "KM607"),
+    explained_by=causes("KM115", "KM508", "KM512", "KM525", "KM536", "KM601", "KM607"),
 )
 def not_ending(cluster: Cluster) -> Iterator[CheckResult]:
     """KM609: report nodes whose pods stay Terminating long after their grace period."""

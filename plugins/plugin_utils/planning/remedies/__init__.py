@@ -12,6 +12,7 @@ from . import (
     cpu_manager_reset,
     kernel_settings,
     maintenance,
+    rejected_pods,
     scheduler_restart,
     services,
     swap,
@@ -21,6 +22,7 @@ from . import (
 AREAS = (
     control_plane,
     maintenance,
+    rejected_pods,
     cpu_manager_reset,
     workload_patch,
     kernel_settings,

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Remedies of what runs left behind, optional deletions, and the probe of a repaired cluster."""
+"""Remedies of what runs left behind, and the probe of a repaired cluster."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from ....module_utils.shared.step_kinds import (
-    CLEAN_UP,
     PROBE,
     RECOVER,
     RESTORE_LEVELS,
@@ -21,7 +20,7 @@ from ...evidence import contract
 from ...evidence.answers.cluster.server import Server
 from ...evidence.answers.node.journal import Journal, RaisedLevel
 from ...evidence.answers.node.kubelet import Kubelet
-from ...models import cluster, devices
+from ...models import cluster
 from ...models.kubelet import dropin as kubelet_dropin
 from ..plan import BELOW, Remedy, RemedyContext, Step, label
 from .control_plane import new_step, no_way_back, node_guard
@@ -136,38 +135,7 @@ def _uncordon(scene: RemedyContext) -> Step:
         limit=kind_of(UNCORDON).seconds,
         diff=f"{node} takes pods again\n",
         note="only once the node is ready",
-        change={"kind": UNCORDON, "node": node, "cluster_uid": _uid(cluster_model)},
-    )
-
-
-def clean_up(scene: RemedyContext) -> Step | None:
-    """KM320: delete the node's rejected pods, where kubemend_cleanup_rejected asks for it.
-
-    A pod stays if a Job would get another try for it.
-    """
-    if CLEAN_UP not in scene.consent.wishes:
-        return None
-    cluster_model = scene.cluster
-    node = next(item for item in devices.nodes(cluster_model) if item.name == scene.finding.node)
-    pods = []
-    for pod in node.rejected:
-        namespace, _slash, name = pod.name.partition("/")
-        pods.append({"namespace": namespace, "name": name, "uid": pod.uid})
-    note = "pods of a Job that has not ended, and of owners that are not Kubernetes' own, stay"
-    if node.count > len(pods):
-        note = f"the newest {len(pods)} of {node.count}, run again for the rest; {note}"
-    return Step(
-        label(cluster_model.api_host or "cluster", "clean-up", node.name),
-        cluster_model.api_host or "",
-        "KM320",
-        CLEAN_UP,
-        1,
-        f"rejected pods of {node.name}",
-        limit=kind_of(CLEAN_UP).seconds,
-        node=node.name,
-        diff="".join(f"- Pod {pod.name}\n" for pod in node.rejected),
-        note=note,
-        change={"kind": CLEAN_UP, "cluster_uid": _uid(cluster_model), "pods": pods},
+        change={"kind": UNCORDON, "node": node, "cluster_uid": cluster_uid(cluster_model)},
     )
 
 
@@ -188,16 +156,16 @@ def probe(cluster_model: cluster.Cluster) -> Step:
         diff=(
             "a Job in namespace kube-system that must get exactly one pod, removed again with it\n"
         ),
-        change={"kind": PROBE, "cluster_uid": _uid(cluster_model)},
+        change={"kind": PROBE, "cluster_uid": cluster_uid(cluster_model)},
     )
 
 
-def _uid(cluster_model: cluster.Cluster) -> str | None:
+def cluster_uid(cluster_model: cluster.Cluster) -> str | None:
+    """Return by what a step knows that it is the cluster of the plan."""
     return cluster_model.typed(Server).kube_system_uid
 
 
 REMEDIES: dict[str, Remedy] = {
     "KM902": recover,
     "KM903": put_back,
-    "KM320": clean_up,
 }

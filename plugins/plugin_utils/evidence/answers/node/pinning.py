@@ -86,4 +86,5 @@ class Pinning:
     frozen: tuple[FrozenCgroup, ...] | None = None
     stuck: tuple[StuckContainer, ...] | None = None
     runc: str | None = None
+    mount: str | None = None  # of util-linux; None: not asked, or an older release collected
     kubelet_version: str | None = None

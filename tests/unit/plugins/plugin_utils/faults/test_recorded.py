@@ -145,6 +145,7 @@ WITHOUT_RECORD: dict[str, dict[str, str]] = {
     "KM143": dict.fromkeys(
         ("present", "unknown"), "no lab fills a database; control_plane/test_etcd_space.py has some"
     ),
+    "KM536": {"present": "no lab has such a release; node/test_known_defects.py has them"},
     "KM144": {
         "present": "a lab's etcd does not sync; control_plane/test_etcd_speed.py has slow ones"
     },

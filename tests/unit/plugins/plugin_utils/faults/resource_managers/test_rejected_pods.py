@@ -14,7 +14,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning import plan
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import (
-    maintenance,
+    rejected_pods,
 )
 from tests.unit.support.facts import facts
 
@@ -695,7 +695,7 @@ def test_a_node_that_is_no_host_of_the_inventory_is_not_judged(gpus):
 
 def test_more_pods_than_are_listed(gpus):
     """A ReplicaSet with nodeName makes thousands in an hour."""
-    world = gpus([refused(), refused("later", second=40)])
+    world = gpus([refused(), refused("later", second=40)], [accepted()])
     world.data("api", "rejected")["nodes"]["w1"]["rejected"] = 4812
     assert "rejected 4812 pods, the newest n/late" in finding(world, "KM320").summary
     result, clusters = fault_engine.evaluate_clusters([*world.documents.values(), world.api])
@@ -705,7 +705,7 @@ def test_more_pods_than_are_listed(gpus):
         clusters,
         world.documents.__getitem__,
         consent,
-        maintenance.REMEDIES,
+        rejected_pods.REMEDIES,
         fault_engine.KEY_DIGITS,
     )
     assert next(step.note for step in made if step.remedy == plan.CLEAN_UP).startswith(
@@ -713,11 +713,16 @@ def test_more_pods_than_are_listed(gpus):
     )
 
 
+def accepted(count=2, second=50, **more):
+    """Return a pod that runs, and that its kubelet took later than those that it rejected."""
+    return pod("next", count, second, **{"started": stamp(second), "owner": "Job/late", **more})
+
+
 @pytest.mark.parametrize(
     ("wished", "risk", "steps"), [(False, 1, []), (True, 0, [False]), (True, 1, [True])]
 )
 def test_rejected_pods_are_deleted_on_request_only(gpus, wished, risk, steps):
-    world = gpus([refused(), refused("later", second=40)])
+    world = gpus([refused(), refused("later", second=40)], [accepted()])
     result, clusters = fault_engine.evaluate_clusters([*world.documents.values(), world.api])
     consent = plan.Consent(risk, frozenset(), frozenset([plan.CLEAN_UP] if wished else []))
     found = plan.plan(
@@ -725,7 +730,7 @@ def test_rejected_pods_are_deleted_on_request_only(gpus, wished, risk, steps):
         clusters,
         world.documents.__getitem__,
         consent,
-        maintenance.REMEDIES,
+        rejected_pods.REMEDIES,
         fault_engine.KEY_DIGITS,
     )
     assert [step.allowed for step in found] == steps

@@ -1,0 +1,162 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Releases with a known defect, and the symptoms by which each shows, as one table of data.
+
+A defect is here only if a public thread confirms it. What a release lacks for all nodes has a fault
+of its own: KM331 (kubelet 1.16 and single-numa-node), KM608 (kubelet newer than the API server).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from ..parsers.release_number import is_within
+
+# Where a symptom is looked for.
+READY = "ready"  # the message of the Node's condition Ready
+WAITING = "waiting"  # messages and events of pods that do not start
+SILENT = "silent"  # pods of several workloads that wait for long, without any message
+CGROUP_DRIVER = "cgroup driver"  # that of the kubelet
+FLAGS = "flags"  # kubeadm's file of flags for the kubelet
+KUBEADM, KUBELET, CONTAINERD = "kubeadm", "kubelet", "containerd"
+RUNC, SYSTEMD, UTIL_LINUX = "runc", "systemd", "util-linux"
+_PLEG = r"PLEG is not healthy: pleg was last seen active"
+
+
+@dataclass(frozen=True)
+class Symptom:
+    """A text in one of these places of a Node's evidence; empty for any text."""
+
+    places: tuple[str, ...]
+    text: str = ""
+
+    def is_in(self, place: str, text: str) -> bool:
+        """Tell whether a text of this place shows it."""
+        return place in self.places and re.search(self.text, text) is not None
+
+
+@dataclass(frozen=True)
+class Defect:
+    """One defect of some releases of a program.
+
+    first, fixed: the first release that has it, and the first one after it without
+    symptoms: each of them must be in the evidence
+    links: the threads that confirm it; the last one has the correction
+    sure: whether its symptoms hardly have another cause
+    """
+
+    program: str
+    first: str
+    fixed: str
+    symptoms: tuple[Symptom, ...]
+    what: str
+    advice: str
+    links: tuple[str, ...]
+    sure: bool = True
+    severity: str | None = None
+
+    def has(self, version: str | None) -> bool:
+        """Tell whether this release has the defect."""
+        return is_within(version, self.first, self.fixed)
+
+
+DEFECTS = (
+    Defect(
+        CONTAINERD,
+        "1.4.4",
+        "1.4.5",
+        (Symptom((READY, SILENT), rf"{_PLEG}|^$"),),
+        "its shim may wait for ever for a container that runc begins, so that pods are not made"
+        " and the kubelet has no list of its containers",
+        "install containerd 1.4.5 or later with runc 1.0.0-rc94 or later, or 1.4.3",
+        (
+            "https://github.com/containerd/containerd/issues/5274",
+            "https://github.com/Azure/AKS/issues/2246",
+            "https://github.com/docker/containerd-packaging/pull/232",
+        ),
+    ),
+    Defect(
+        RUNC,
+        "1.0.0-rc93",
+        "1.0.0-rc94",
+        (Symptom((READY, SILENT), rf"{_PLEG}|^$"),),
+        "runc init may wait for ever for a container that it begins, and what asks for that"
+        " container waits with it",
+        "install another release of runc, 1.0.0-rc94 or later; end the processes runc init that"
+        " wait (ps -eo pid,etime,cmd | grep 'runc init'), or restart the node after a drain",
+        (
+            "https://github.com/kubermatic/machine-controller/issues/989",
+            "https://github.com/rancher/rancher/issues/31793",
+            "https://github.com/opencontainers/runc/pull/2871",
+        ),
+    ),
+    Defect(
+        KUBELET,
+        "1.21.0",
+        "1.21.5",
+        (Symptom((WAITING,), r"Unit kubepods[\w.\\-]{0,200}\.slice already exists"),),
+        "the library of runc that this kubelet includes makes a pod's slice twice with the cgroup"
+        " driver systemd",
+        "update the kubelet to 1.21.5 or later; until then: systemctl stop SLICE, with the slice"
+        " that the message names, for a pod that has no container",
+        (
+            "https://github.com/kubernetes/kubernetes/issues/102676",
+            "https://github.com/opencontainers/runc/issues/2996",
+            "https://github.com/kubernetes/kubernetes/pull/104530",
+        ),
+    ),
+    Defect(
+        UTIL_LINUX,
+        "2.41",
+        "2.41.1",
+        (
+            Symptom(
+                (WAITING,),
+                r"/volume-subpaths/[^ :]{1,300}: (?:file exists|wrong fs type|move_mount\(\))"
+                r"|prepare subPath",
+            ),
+        ),
+        "its mount does not bind what the kubelet names by /proc/PID/fd (--no-canonicalize), so"
+        " that no volume with a subPath is mounted",
+        "install util-linux 2.40.4, or a build that has the correction (pull request 3479); with"
+        " k3s, prefer-bundled-bin: true uses its own mount",
+        (
+            "https://github.com/util-linux/util-linux/issues/3474",
+            "https://github.com/kubernetes/kubernetes/issues/130999",
+            "https://github.com/util-linux/util-linux/pull/3479",
+        ),
+        sure=False,  # distributions correct it without another number
+    ),
+    Defect(
+        KUBEADM,
+        "1.35.0",
+        "1.35.1",
+        (Symptom((FLAGS,)),),
+        "kubeadm upgrade apply of this release takes kubeadm-flags.env without flags for an error"
+        " (no flags found in file) and stops in its last phase",
+        "upgrade with kubeadm 1.35.1 or later; the file is right as it is",
+        (
+            "https://github.com/kubernetes/kubeadm/issues/3279",
+            "https://github.com/kubernetes/kubernetes/pull/136131",
+        ),
+        severity="info",
+    ),
+    Defect(
+        SYSTEMD,
+        "219",
+        "242",
+        (Symptom((CGROUP_DRIVER,), r"^systemd$"), Symptom((READY,), _PLEG)),
+        "calls of D-Bus to systemd hang, and with the cgroup driver systemd runc waits for them",
+        "see whether systemd answers (busctl --timeout=5 status org.freedesktop.systemd1); where it"
+        " does not, systemctl restart dbus helps for the moment, and systemd 242 or later, or the"
+        " distribution's corrected package, for good",
+        (
+            "https://github.com/kubernetes-sigs/kubespray/issues/5134",
+            "https://github.com/lnykryn/systemd-rhel/issues/266",
+            "https://github.com/systemd/systemd/pull/11818",
+        ),
+        sure=False,
+    ),
+)

@@ -1,0 +1,71 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The releases of the programs of a host, and the settings with which their defects show. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..evidence import contract
+from ..evidence.answers.node import pinning
+from ..evidence.answers.node.kubelet import Kubelet
+from ..evidence.answers.node.swap import Swap
+from ..evidence.document import one_line
+from .kubelet import config as kubelet_config
+
+KUBEADM_FLAGS = "kubeadm-flags.env"
+_WITHOUT_FLAGS = re.compile(r"(?m)^[ \t]*KUBELET_KUBEADM_ARGS=(?:\"[ \t]*\"|'[ \t]*'|)[ \t]*$")
+# "systemd 237" in Debian and Ubuntu; the first line of `mount --version` of util-linux.
+_UTIL_LINUX = re.compile(r"util-linux (\d[\w.~+-]{0,30})")
+
+
+@dataclass(frozen=True)
+class Releases:
+    """What the evidence of a host says of the releases of its programs.
+
+    programs: the version of each program that is known
+    cgroup_driver: the one that the kubelet is configured with, empty where it is not certain
+    without_flags: the file of kubeadm's flags for the kubelet, where it has none; otherwise empty
+    """
+
+    programs: tuple[tuple[str, str], ...] = ()
+    cgroup_driver: str = ""
+    without_flags: str = ""
+
+    def version(self, program: str) -> str | None:
+        """Return the version of a program, None where it is not known."""
+        return dict(self.programs).get(program)
+
+
+def extract(document: Mapping[str, Any]) -> Releases:
+    """Return what one node's evidence says of releases."""
+    state = contract.answer(document, pinning.Pinning)
+    kubelet = contract.answer(document, Kubelet)
+    systemd = contract.answer(document, Swap).systemd
+    util_linux = _UTIL_LINUX.search(state.mount or "")
+    versions = {"runc": state.runc or "", "systemd": str(systemd or "")}
+    if util_linux:
+        versions["util-linux"] = util_linux.group(1)
+    programs = tuple((name, one_line(text, 100)) for name, text in versions.items() if text)
+    return Releases(programs, _cgroup_driver(kubelet), _without_flags(kubelet))
+
+
+def _cgroup_driver(kubelet: Kubelet) -> str:
+    config = kubelet_config.read(kubelet)
+    setting = config.setting("cgroupDriver", "cgroup-driver")
+    return str(setting.value) if setting is not None and config.certain(setting) else ""
+
+
+def _without_flags(kubelet: Kubelet) -> str:
+    """Return the path of kubeadm's file of flags where that has none."""
+    if kubelet.unit is None:
+        return ""
+    for file in kubelet.unit.environment_files:
+        is_kubeadm = (file.path or "").endswith(f"/{KUBEADM_FLAGS}")
+        if is_kubeadm and _WITHOUT_FLAGS.search(file.text or ""):
+            return one_line(file.path, 300)
+    return ""

@@ -1,0 +1,69 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The releases that the evidence of a host tells."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import releases
+
+
+def document(**collectors):
+    rows = {name: {"status": "ok", "data": data} for name, data in collectors.items()}
+    return {"host": "w1", "collectors": rows}
+
+
+def flags(text, path="/var/lib/kubelet/kubeadm-flags.env"):
+    return document(kubelet={"unit": {"environment_files": [{"path": path, "text": text}]}})
+
+
+def test_an_empty_evidence_tells_nothing():
+    assert releases.extract({"host": "w1", "collectors": {}}) == releases.Releases()
+
+
+def test_each_program_has_its_version():
+    found = releases.extract(
+        document(
+            pinning={
+                "runc": "runc version 1.1.5",
+                "mount": "mount from util-linux 2.38.1 (libmount)",
+            },
+            swap={"systemd": 252},
+        )
+    )
+    assert found.version("runc") == "runc version 1.1.5"
+    assert found.version("util-linux") == "2.38.1"
+    assert found.version("systemd") == "252"
+    assert found.version("containerd") is None
+
+
+def test_a_mount_that_is_not_of_util_linux_has_no_version():
+    said = "BusyBox v1.36.1 multi-call binary"
+    assert releases.extract(document(pinning={"mount": said})).version("util-linux") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "is_without"),
+    [
+        ('KUBELET_KUBEADM_ARGS=""\n', True),
+        ("KUBELET_KUBEADM_ARGS=\n", True),
+        ("KUBELET_KUBEADM_ARGS=' '\n", True),
+        ('KUBELET_KUBEADM_ARGS="--node-ip=10.0.0.1"\n', False),
+        ("", False),
+        (None, False),
+    ],
+)
+def test_a_file_without_flags_is_told(text, is_without):
+    path = "/var/lib/kubelet/kubeadm-flags.env"
+    assert releases.extract(flags(text)).without_flags == (path if is_without else "")
+    assert releases.extract(flags(text, "/etc/default/kubelet")).without_flags == ""
+
+
+def test_the_cgroup_driver_is_that_of_the_configuration():
+    config = {"path": "/var/lib/kubelet/config.yaml", "text": "cgroupDriver: systemd\n"}
+    argv = ["kubelet", "--config=/var/lib/kubelet/config.yaml"]
+    kubelet = {"argv": argv, "config": config}
+    assert releases.extract(document(kubelet=kubelet)).cgroup_driver == "systemd"
+    assert releases.extract(document(kubelet={})).cgroup_driver == ""
