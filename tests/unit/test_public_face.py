@@ -117,8 +117,9 @@ def test_placeholder_addresses_are_in_one_file():
 
 
 def test_links_of_a_released_readme_lead_into_the_repository():
-    text = "[a](docs/a.md#b), [c](https://c.example/d), [e](#f), [g](LICENSE)"
+    text = "[a](docs/a.md#b), [c](https://c.example/d), [e](#f), [g](LICENSE), ![p](docs/p.svg)"
     assert absolute_links.absolute(text, "https://git.example/r/", "0.1.0") == (
         "[a](https://git.example/r/blob/0.1.0/docs/a.md#b), [c](https://c.example/d), [e](#f),"
-        " [g](https://git.example/r/blob/0.1.0/LICENSE)"
+        " [g](https://git.example/r/blob/0.1.0/LICENSE),"
+        " ![p](https://git.example/r/raw/0.1.0/docs/p.svg)"
     )
