@@ -84,9 +84,10 @@ def _spans(line: str) -> Iterator[str]:
         column += len(piece) - len(bare)
         if bare:
             fill = f' fill="{colour}"' if colour else ""
+            content = escape(bare.replace(SPACES, KEPT))
             yield (
                 f'<tspan x="{MARGIN + column * COLUMN:.1f}" textLength="{len(bare) * COLUMN:.1f}"'
-                f' lengthAdjust="spacingAndGlyphs"{fill}>{escape(bare.replace(SPACES, KEPT))}</tspan>'
+                f' lengthAdjust="spacingAndGlyphs"{fill}>{content}</tspan>'
             )
         column += len(bare)
 
