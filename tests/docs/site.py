@@ -79,6 +79,7 @@ kubemend.remediation
    docs/installers
    docs/filters
    docs/faq
+   docs/glossary
    docs/cases
    docs/timeline
    docs/capture
@@ -100,6 +101,7 @@ kubemend.remediation
    docs/zh-CN/quickstart
    docs/zh-CN/symptoms/*
    docs/zh-CN/faq
+   docs/zh-CN/glossary
 
 .. toctree::
    :caption: Faults
