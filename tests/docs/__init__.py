@@ -62,6 +62,7 @@ def pages(phrases) -> dict[Path, str]:
         faults,
         guide,
         installers,
+        picture,
         readme,
         rights,
         roles,
@@ -82,6 +83,7 @@ def pages(phrases) -> dict[Path, str]:
             symptom, catalogue, repaired
         )
     found[ROOT / "README.md"] = readme.page(ROOT / "README.md", readme.blocks(all_symptoms))
+    found[picture.FILE] = picture.page()
     found.update(chinese.pages(catalogue, all_symptoms, repaired, phrases))
     found.update(variables.role_specs())
     found.update(roles.pages())

@@ -15,13 +15,18 @@ import yaml
 
 from tests.docs import ROOT
 
-LINK = re.compile(r"(\]\()(?![a-z]+:|#)([^)\s]+\))")
+LINK = re.compile(r"(!?)(\[[^\]\n]*\]\()(?![a-z]+:|#)([^)\s]+\))")
 
 
 def absolute(text: str, repository: str, tag: str) -> str:
     """Return a page of the checkout's root with links into the repository at a tag."""
-    base = f"{repository.rstrip('/')}/blob/{tag}/"
-    return LINK.sub(rf"\g<1>{base}\g<2>", text)
+
+    def link(match: re.Match[str]) -> str:
+        # The page of a picture is no picture.
+        kind = "raw" if match[1] else "blob"
+        return f"{match[1]}{match[2]}{repository.rstrip('/')}/{kind}/{tag}/{match[3]}"
+
+    return LINK.sub(link, text)
 
 
 def main(arguments: list[str]) -> int:

@@ -18,7 +18,7 @@ from tests.docs.language import Language
 PHRASES = ROOT / "tests" / "docs" / "chinese.tsv"
 FOLDER = "docs/zh-CN"
 # The English pages that are translated by hand; the README has generated blocks.
-WRITTEN = ("README.md", "docs/quickstart.md", "docs/faq.md")
+WRITTEN = ("README.md", "docs/quickstart.md", "docs/faq.md", "docs/glossary.md")
 LINK = re.compile(r"(?<!!)(\[[^\]\n]+\]\()([^)\s]+)(\))")
 
 

@@ -57,12 +57,22 @@ def _symptoms(symptoms, language) -> str:
     return "\n".join([head, "|---|---|---|", *rows])
 
 
-@functools.cache
 def _report() -> str:
     """Return the example's report to the end of its first finding, and its last line."""
+    return shortened(_replayed()[0])
+
+
+def printed() -> str:
+    """Return what the replay of the example prints on a terminal with colours."""
+    return _replayed()[1]
+
+
+@functools.cache
+def _replayed() -> tuple[str, str]:
+    """Return the example's report.txt, and what the terminal shows."""
     with tempfile.TemporaryDirectory() as folder:
-        _replay(Path(folder))
-        return shortened((Path(folder) / "report.txt").read_text(encoding="utf-8"))
+        terminal = _replay(Path(folder))
+        return (Path(folder) / "report.txt").read_text(encoding="utf-8"), terminal
 
 
 def shortened(text: str) -> str:
@@ -76,15 +86,16 @@ def shortened(text: str) -> str:
     return "\n".join([f"$ {COMMAND}", "…", *lines[:end], "…", last, "…"])
 
 
-def _replay(folder: Path) -> None:
-    """Judge the bundled example into a folder."""
+def _replay(folder: Path) -> str:
+    """Judge the bundled example into a folder; return what a terminal with colours shows."""
     env = machine.environment(
         ANSIBLE_COLLECTIONS_PATH=str(venvs.collections()),
         ANSIBLE_HOME=str(folder / "home"),
         ANSIBLE_INVENTORY_UNPARSED_WARNING="false",
         ANSIBLE_LOCALHOST_WARNING="false",
+        ANSIBLE_FORCE_COLOR="true",
     )
-    subprocess.run(
+    done = subprocess.run(
         [
             *(sys.executable, "-m", "ansible", "playbook", "kubemend.remediation.replay"),
             *("-e", f"kubemend_evidence={ROOT / EXAMPLE}"),
@@ -93,7 +104,9 @@ def _replay(folder: Path) -> None:
         cwd=folder,
         env=env,
         stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        encoding="utf-8",
         check=True,
         timeout=120,
     )
+    return done.stdout

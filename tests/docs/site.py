@@ -79,6 +79,7 @@ kubemend.remediation
    docs/installers
    docs/filters
    docs/faq
+   docs/glossary
    docs/cases
    docs/timeline
    docs/capture
@@ -100,6 +101,7 @@ kubemend.remediation
    docs/zh-CN/quickstart
    docs/zh-CN/symptoms/*
    docs/zh-CN/faq
+   docs/zh-CN/glossary
 
 .. toctree::
    :caption: Faults
@@ -208,6 +210,10 @@ def assemble() -> None:
         target.write_text(
             linked(text, page, shown) if page.suffix == ".md" else text, encoding="utf-8"
         )
+    for picture in (ROOT / "docs" / "img").glob("*.svg"):
+        target = SOURCE / picture.relative_to(ROOT)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(picture, target)
     (SOURCE / "conf.py").write_text(CONF, encoding="utf-8")
     (SOURCE / "static").mkdir()
     (SOURCE / "static" / "site.css").write_text(CSS, encoding="utf-8")

@@ -48,6 +48,7 @@ def test_a_workflow_has_jobs_with_few_rights(path):
     assert workflow["permissions"]
     for job in workflow["jobs"].values():
         assert job["runs-on"] == "ubuntu-latest"
+        assert 0 < job["timeout-minutes"] <= 120
         assert all(("run" in step) != ("uses" in step) for step in job["steps"])
 
 
@@ -68,6 +69,14 @@ def test_workflows_name_only_targets_sessions_and_stages_that_exist():
     for module in re.findall(r"python3 -m (tests[.][\w.]+)", text):
         path = ROOT / module.replace(".", "/")
         assert path.with_suffix(".py").is_file() or (path / "__main__.py").is_file(), module
+
+
+def test_workflows_run_the_gate_as_root_with_the_python_of_the_job():
+    """Tests of node code change owners and mount, and sudo has a PATH of its own."""
+    text = "\n".join(command for path in WORKFLOWS for command in commands(path))
+    gates = [line for line in text.splitlines() if "-m tests.gate " in line]
+    assert len(gates) > len(WORKFLOWS)
+    assert all(line.startswith('sudo env "PATH=$PATH" python3 ') for line in gates)
 
 
 def test_workflows_run_every_supported_ansible_core():
@@ -117,8 +126,9 @@ def test_placeholder_addresses_are_in_one_file():
 
 
 def test_links_of_a_released_readme_lead_into_the_repository():
-    text = "[a](docs/a.md#b), [c](https://c.example/d), [e](#f), [g](LICENSE)"
+    text = "[a](docs/a.md#b), [c](https://c.example/d), [e](#f), [g](LICENSE), ![p](docs/p.svg)"
     assert absolute_links.absolute(text, "https://git.example/r/", "0.1.0") == (
         "[a](https://git.example/r/blob/0.1.0/docs/a.md#b), [c](https://c.example/d), [e](#f),"
-        " [g](https://git.example/r/blob/0.1.0/LICENSE)"
+        " [g](https://git.example/r/blob/0.1.0/LICENSE),"
+        " ![p](https://git.example/r/raw/0.1.0/docs/p.svg)"
     )
