@@ -119,7 +119,8 @@ def read(api, real):
 def parts(real):
     """Return (namespace, name, key) of a text of a ConfigMap."""
     match = REAL.match(real)
-    if not match:
+    # "." and ".." are no names, and would lead to another path of the API
+    if not match or {".", ".."}.intersection(match.groups()):
         raise ChangeError(
             f"nothing was changed: {storage.one_line(real)} names no text of a ConfigMap"
         )

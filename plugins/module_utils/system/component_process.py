@@ -8,6 +8,7 @@ import os
 
 from . import component_endpoints, files, http_client, procfs, tls
 
+UID_DIGITS = 32
 ASK = 2  # seconds that one question may take
 PODS = "/var/log/pods"  # one file for each start of a container, whatever the runtime
 
@@ -53,9 +54,19 @@ def starts(component):
     """Return the logs of the component's container, one for each start.
 
     A process that ends at once leaves no other trace. Only containers with the name of the
-    component in pods of kube-system count.
+    component in static pods of kube-system count.
     """
-    return set(glob.glob(os.path.join(PODS, f"kube-system_{component}-*_*", component, "*.log")))
+    pods = glob.glob(os.path.join(PODS, f"kube-system_{component}-*_*"))
+    folders = [os.path.join(pod, component) for pod in pods if is_static(pod.rpartition("_")[2])]
+    return {path for folder in folders for path in glob.glob(os.path.join(folder, "*.log"))}
+
+
+def is_static(uid):
+    """Return whether a pod's UID is one that a kubelet makes of a manifest: it has no dashes.
+
+    Another scheduler in a pod of the API may have the name of the component in its own.
+    """
+    return len(uid) == UID_DIGITS and "-" not in uid
 
 
 def gone(instance):

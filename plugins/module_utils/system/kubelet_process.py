@@ -15,8 +15,10 @@ MAX_DROPINS = 64
 PROXIES, MAX_PROXY = ("HTTPS_PROXY", "NO_PROXY"), 65536
 SCHEMES = ("http", "https", "socks5")
 ADDRESS = re.compile(
-    r"(?:\[[0-9A-Fa-f:.]{1,60}\]|[A-Za-z0-9._-]{1,253})(?::[0-9]{1,5})?(?=[/?#]|\Z)"
+    r"(\[[0-9A-Fa-f:.]{1,60}\]|[A-Za-z0-9._-]{1,253})(?::([0-9]{1,5}))?(?=[/?#]|\Z)"
 )
+MAX_PORT, SHORTEST = 65535, 4  # digits that may be a password
+USUAL_PORTS = frozenset(("80", "443", "1080", "3128", "8000", "8080", "8118", "8443", "8888"))
 QUERY = re.compile(r"[?#]")
 UNREADABLE = "[unreadable]"
 DELETED = " (deleted)"  # what the kernel writes behind the path of a program that was removed
@@ -131,14 +133,28 @@ def proxies(variables):
 def _without_credentials(url):
     # A password may have any character that is not escaped: all before the last @ goes.
     # What is then no address may be a part of one, as may be what follows an @ in a query.
-    before, _at, rest = url.rpartition("@")
+    before, at_sign, rest = url.rpartition("@")
     address = ADDRESS.match(rest.rpartition("://")[2])
     if address is None or QUERY.search(before):
         return UNREADABLE
+    name = address.group(0)
+    if not at_sign and _may_be_password(address.group(1), address.group(2)):
+        name = address.group(1) + ":" + "*" * len(address.group(2))
     scheme = url.partition("://")[0].lower()
     if scheme in SCHEMES:
-        return f"{scheme}://{address.group(0)}"
-    return address.group(0)
+        return f"{scheme}://{name}"
+    return name
+
+
+def _may_be_password(host, port):
+    """Return whether a name and a port may be a user and a password without what follows them.
+
+    A proxy has an address, a name with a dot, or one of the usual ports.
+    """
+    if not port or len(port) < SHORTEST or port in USUAL_PORTS:
+        return False
+    is_host = "." in host or host.startswith("[") or host == "localhost"
+    return not is_host or int(port) > MAX_PORT
 
 
 def _unit_of(process, units):

@@ -83,6 +83,12 @@ def _refusal(scene: RemedyContext) -> str | None:
             " the kubelet restarts; wait for their end, or allow it with -e"
             " kubemend_allow=capture_restart,kubelet_restart"
         )
+    if devices is None and "kubelet_restart" not in allow:
+        return (
+            f"the checkpoint of the device manager of {host} cannot be read: whether pods with"
+            " devices run there is not known, and they may lose them when the kubelet restarts;"
+            " allow it with -e kubemend_allow=capture_restart,kubelet_restart"
+        )
     waiting = restart_impact.of_kubelet(asdict(contract.answer(scene.document, Kubelet)))
     if waiting and "pending_changes" not in allow:
         return str(restart_impact.sentence(host, "the kubelet", waiting))
@@ -108,8 +114,11 @@ def _not_well(scene: RemedyContext, host: str) -> str | None:
     return None
 
 
-def _devices(scene: RemedyContext) -> tuple[str, ...]:
+def _devices(scene: RemedyContext) -> tuple[str, ...] | None:
+    """Return the running pods with devices, None where their checkpoint cannot be read."""
     devices = contract.answer(scene.document, Devices)
+    if devices.checkpoint is not None and devices.checkpoint.error:
+        return None
     return devices.names or devices.running or ()
 
 

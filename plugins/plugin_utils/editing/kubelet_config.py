@@ -169,8 +169,18 @@ def _verify(kubelet: Kubelet, settings: Mapping[str, str]) -> None:
     for key, value in settings.items():
         if read.problem or _value(read, key) != value:
             raise EditRefused(
-                str(kubelet.config and kubelet.config.path),
+                _path(kubelet, read, key),
                 None,
                 f"{key} would not be {value} afterwards",
                 draft.BY_HAND,
             )
+
+
+def _path(kubelet: Kubelet, read: KubeletConfig, key: str) -> str:
+    """Return the file that decides about a setting, as far as one is known."""
+    setting = read.setting(key, FLAGS[key])
+    if setting is not None and setting.path:
+        return setting.path
+    if kubelet.config is not None:
+        return kubelet.config.path
+    return next(iter(file.path for file in kubelet.config_dropins), "the kubelet's configuration")

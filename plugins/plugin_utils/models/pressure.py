@@ -298,32 +298,28 @@ def describe_condition(
         _proof(host, measure, bounds) for measure, bounds, crossed in rows if crossed or not clauses
     ]
     if condition == "DiskPressure":
-        short = {measure.signal.partition(".")[0] for measure, _bound, crossed in rows if crossed}
+        signals = {measure.signal for measure, _bound, crossed in rows if crossed}
+        short = {signal.partition(".")[0] for signal in signals}
         proofs += _large_folders(host, node_pressure, short)
-        if clauses:
-            signals = {measure.signal for measure, _bound, crossed in rows if crossed}
-            clauses += _largest(node_pressure, signals)
+        clauses += _largest(node_pressure, signals)
+    return clauses, [*proofs, *_processes_of(condition, host, node_pressure)]
+
+
+def _processes_of(condition: str, host: str, node_pressure: Pressure) -> Iterator[EvidenceRef]:
+    """Yield the largest processes where a node is short of memory or of process ids."""
     if condition == "MemoryPressure":
-        proofs += [
-            _process(host, process, f"{size(process.value)} resident")
-            for process in node_pressure.memory
-        ]
+        for process in node_pressure.memory:
+            yield _process(host, process, f"{size(process.value)} resident")
     if condition == "PIDPressure":
-        proofs += [
-            _process(host, process, f"{process.value} threads") for process in node_pressure.threads
-        ]
-    return clauses, proofs
+        for process in node_pressure.threads:
+            yield _process(host, process, f"{process.value} threads")
 
 
 def _largest(node_pressure: Pressure, signals: set[str]) -> list[str]:
     """Return a clause about the largest folder behind these signals, where one was counted."""
     names = {signal.partition(".")[0] for signal in signals}
-    folders = [
-        (folder, filesystem.complete)
-        for filesystem in node_pressure.filesystems
-        for folder in filesystem.folders
-        if filesystem.name in names
-    ]
+    filesystems = [row for row in node_pressure.filesystems if row.name in names]
+    folders = [(folder, row.complete) for row in filesystems for folder in row.folders]
     if not folders:
         return []
     is_of_inodes = all(signal.endswith(".inodesFree") for signal in signals)

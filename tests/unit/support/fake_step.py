@@ -64,7 +64,7 @@ class Handler(BaseHTTPRequestHandler):
 threading.Thread(target=HTTPServer(("127.0.0.1", port), Handler).serve_forever, daemon=True).start()
 flag = lambda name: os.path.exists(state + "/" + name)
 child, seen, ready, starts = None, None, 0.0, 0
-os.makedirs(state + "/kube-system_kube-scheduler-m2_uid/kube-scheduler")
+os.makedirs(state + "/kube-system_kube-scheduler-m2_" + "0" * 32 + "/kube-scheduler")
 while True:
     time.sleep(0.03)
     try:
@@ -83,7 +83,7 @@ while True:
     if child is None and seen and flag("image") and time.monotonic() >= ready:
         items = [line for line in seen.splitlines() if line.strip().startswith("- ")]
         words = [item.split("- ", 1)[1] for item in items]
-        logs = state + "/kube-system_kube-scheduler-m2_uid/kube-scheduler"
+        logs = state + "/kube-system_kube-scheduler-m2_" + "0" * 32 + "/kube-scheduler"
         open(logs + "/%d.log" % starts, "w").close()
         starts += 1
         refused = flag("refuse") and "--leader-elect=true" in words

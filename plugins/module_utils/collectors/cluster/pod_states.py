@@ -6,7 +6,8 @@
 They are rows of a table, which are small. Pods whose deletion was asked for are read again with
 their metadata, on the nodes that have most of them.
 
-A table has no owners: the name of a pod without its last part stands for its workload.
+A table has no owners: the name of a pod without what its controller, or the kubelet of a static
+pod, adds to it stands for its workload.
 """
 
 from ...kubeapi.client import LIST, TABLE, ApiError
@@ -20,6 +21,8 @@ PLACED = {
 }
 TERMINATING, RUNNING = "Terminating", "Running"
 MAX_WORKLOADS = 20000
+# What Kubernetes generates the end of a name of, which has this length.
+GENERATED, ADDED = frozenset("bcdfghjklmnpqrstvwxz2456789"), 5
 
 
 class States:
@@ -46,7 +49,7 @@ class States:
         if state not in row and len(row) >= MAX_STATES:
             state = "other"
         row[state] = row.get(state, 0) + 1
-        workload = str(name).rpartition("-")[0]
+        workload = workload_of(str(name), node)
         if state in CRASHES and workload:
             self.crashing.setdefault(node, set()).add(workload)
         elif state == RUNNING and (workload in self.running or len(self.running) < MAX_WORKLOADS):
@@ -65,6 +68,16 @@ class States:
     def _elsewhere(self, node):
         crashing = self.crashing.get(node, ())
         return sum(bool(self.running.get(workload, set()) - {node}) for workload in crashing)
+
+
+def workload_of(name, node):
+    """Return the name of the workload that makes such a pod, "" where it seems to stand alone."""
+    if name.endswith("-" + node):
+        return name[: -len(node) - 1]  # a static pod
+    workload, _dash, last = name.rpartition("-")
+    if last.isdigit() or (len(last) == ADDED and GENERATED.issuperset(last)):
+        return workload
+    return ""
 
 
 def ending(api, name):

@@ -26,8 +26,8 @@ def collect(context, folder=FOLDER):
     """Return {folder, kubelet_socket, sockets, checkpoint, running, names}.
 
     made: when a socket was made, in seconds since the epoch; running: the UIDs of pods that
-    were given devices and have a process; names: namespace/name of the same pods, or the UID
-    without logs.
+    were given devices and have a process, None where the checkpoint cannot be read; names:
+    namespace/name of the same pods, or the UID without logs.
     """
     context.source = folder
     if not os.path.isdir(folder):
@@ -45,17 +45,17 @@ def collect(context, folder=FOLDER):
             )
     kubelet = [row for row in sockets if row["name"] == KUBELET]
     record = checkpoint(os.path.join(folder, CHECKPOINT), context)
-    if record:
-        uids = alive({entry["pod_uid"] for entry in record["entries"]})
-    else:
-        uids = set()
+    uids = holders(record)
+    pods, pod_names = None, None
+    if uids is not None:
+        pods, pod_names = sorted(uids), names(uids)
     return {
         "folder": folder,
         "kubelet_socket": kubelet[0] if kubelet else None,
         "sockets": [row for row in sockets if row["name"] != KUBELET],
         "checkpoint": record,
-        "running": sorted(uids),
-        "names": names(uids),
+        "running": pods,
+        "names": pod_names,
     }
 
 
@@ -64,7 +64,14 @@ def running(folder=FOLDER):
 
     The result is None where the checkpoint of the device manager cannot be read.
     """
-    record = checkpoint(os.path.join(folder, CHECKPOINT), base.Context({}, [], {}))
+    return holders(checkpoint(os.path.join(folder, CHECKPOINT), base.Context({}, [], {})))
+
+
+def holders(record):
+    """Return the UIDs of the pods of a checkpoint that have a process, None where it is not read.
+
+    record: as checkpoint() returns it
+    """
     if record is None:
         return set()
     if record["error"]:

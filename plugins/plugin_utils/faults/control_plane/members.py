@@ -206,8 +206,7 @@ def _different_etcd(cluster: Cluster) -> Iterator[Detection]:
 def strangers(cluster: Cluster) -> Iterator[CheckResult]:
     """KM112: report a control-plane member outside the inventory, whose election is unknown."""
     pods = {stranger.name: _lock_of_pod(cluster, stranger) for stranger in cluster.strangers}
-    others = [stranger for stranger in cluster.strangers if not pods[stranger.name]]
-    hits = tuple(_unlisted(stranger) for stranger in others)
+    hits = tuple(_unlisted(stranger) for stranger in cluster.strangers if not pods[stranger.name])
     missing = cluster.missing("nodes") + cluster.missing("endpoints")
     if hits and len(hits) <= len(cluster.unplaced):
         missing += tuple(Missing(host.host, "host", host.status) for host in cluster.unplaced)
@@ -236,9 +235,15 @@ def _lock_of_pod(cluster: Cluster, stranger: UnlistedMember) -> str:
         return ""
     if any(stranger.name in node_hosts.names(node) for node in cluster.typed(Nodes).items):
         return ""
+    names = _held_by(cluster, stranger.name)
+    return next((name for name in names if _runs_on_hosts(cluster, name)), "")
+
+
+def _held_by(cluster: Cluster, name: str) -> list[str]:
+    """Return the names of the locks that a process of this host name holds."""
     locks = (lock for server in cluster.typed(Locks).servers for lock in server.objects)
-    names = [lock.name for lock in locks if (lock.holder or "").rpartition("_")[0] == stranger.name]
-    return next((name for name in names if name and _runs_on_hosts(cluster, name)), "")
+    rows = [(lock.name or "", (lock.holder or "").rpartition("_")[0]) for lock in locks]
+    return [lock for lock, holder in rows if lock and holder == name]
 
 
 def _runs_on_hosts(cluster: Cluster, component: str) -> bool:

@@ -50,5 +50,6 @@ class Devices:
     kubelet_socket: Socket | None = None
     sockets: tuple[Socket, ...] = ()
     checkpoint: Checkpoint | None = None
-    running: tuple[str, ...] | None = None  # None: an older release collected
+    # None: an older release collected, or the checkpoint cannot be read
+    running: tuple[str, ...] | None = None
     names: tuple[str, ...] | None = None

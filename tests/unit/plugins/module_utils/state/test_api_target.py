@@ -35,7 +35,11 @@ def test_the_parts_of_a_text() -> None:
 
 @pytest.mark.parametrize(
     "real",
-    ["configmap:a/b", "configmap:a/b/c#d", REAL + "\n", "configmap:A/b#c"],
+    [
+        *("configmap:a/b", "configmap:a/b/c#d", REAL + "\n", "configmap:A/b#c"),
+        *("configmap:../b#c", "configmap:a/..#c", "configmap:./b#c", "configmap:a/.#c"),
+        "configmap:a/b#..",
+    ],
 )
 def test_what_names_no_text_is_refused(real: str) -> None:
     with pytest.raises(ChangeError, match="names no text of a ConfigMap"):

@@ -322,25 +322,31 @@ def test_a_young_one_may_still_refuse_everybody(age, code, refuses):
     assert refuses or lacks is None
 
 
+UID = "0123456789abcdef" * 2
+
+
 def test_when_it_was_started_and_which_starts_left_a_log(monkeypatch, tmp_path):
     mine = health_probe.Instance(os.getpid(), step_record.ticks(os.getpid()), [], {"pod_uid": None})
     assert abs(mine.started_at - component_process.procfs.started_at(os.getpid())) < 1
     assert mine.started_at > 0
     monkeypatch.setattr(component_process, "PODS", str(tmp_path))
     for name in (
-        "kube-system_kube-scheduler-m2_u/kube-scheduler/0.log",
-        "kube-system_kube-scheduler-m2_u/kube-scheduler/1.log",
+        f"kube-system_kube-scheduler-m2_{UID}/kube-scheduler/0.log",
+        f"kube-system_kube-scheduler-m2_{UID}/kube-scheduler/1.log",
         "kube-system_etcd-m2_u/etcd/0.log",
-        "kube-system_kube-scheduler-m2_u/kube-scheduler/note.txt",
+        f"kube-system_kube-scheduler-m2_{UID}/kube-scheduler/note.txt",
         "clusters-a_kube-scheduler-6d5f_v/kube-scheduler/0.log",
-        "kube-system_kube-scheduler-m2_u/sidecar/0.log",
-        "kube-system_kube-scheduler-extender-m2_w/kube-scheduler-extender/0.log",
+        f"kube-system_kube-scheduler-m2_{UID}/sidecar/0.log",
+        f"kube-system_kube-scheduler-extender-m2_{UID}/kube-scheduler-extender/0.log",
+        # another scheduler, in a pod of the API
+        "kube-system_kube-scheduler-extra-6d5f-x2bzx_5d0cf9b4-2a39-4f0e-9c1d-6e6a7f0a2d11"
+        "/kube-scheduler/0.log",
     ):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
     assert sorted(os.path.relpath(path, tmp_path) for path in health_probe.starts(NAME)) == [
-        "kube-system_kube-scheduler-m2_u/kube-scheduler/0.log",
-        "kube-system_kube-scheduler-m2_u/kube-scheduler/1.log",
+        f"kube-system_kube-scheduler-m2_{UID}/kube-scheduler/0.log",
+        f"kube-system_kube-scheduler-m2_{UID}/kube-scheduler/1.log",
     ]
 
 

@@ -95,6 +95,16 @@ def test_drop_ins_are_in_the_order_in_which_they_are_read(tmp_path: Path) -> Non
         (["HTTPS_PROXY=", "https_proxy=low:1"], {"HTTPS_PROXY": "low:1"}),
         (["HTTPS_PROXY=http://me:secret@proxy:3128/"], {"HTTPS_PROXY": "http://proxy:3128"}),
         (["HTTPS_PROXY=me:secret@proxy:3128"], {"HTTPS_PROXY": "proxy:3128"}),
+        # a user and a password without what follows them
+        (["HTTPS_PROXY=http://me:48151"], {"HTTPS_PROXY": "http://me:*****"}),
+        (["HTTPS_PROXY=me:6789"], {"HTTPS_PROXY": "me:****"}),
+        (["HTTPS_PROXY=http://me.example:99999"], {"HTTPS_PROXY": "http://me.example:*****"}),
+        (
+            ["HTTPS_PROXY=http://proxy.example:48151"],
+            {"HTTPS_PROXY": "http://proxy.example:48151"},
+        ),
+        (["HTTPS_PROXY=http://10.0.0.9:48151/"], {"HTTPS_PROXY": "http://10.0.0.9:48151"}),
+        (["HTTPS_PROXY=http://me:secret@proxy:48151"], {"HTTPS_PROXY": "http://proxy:48151"}),
         (["HTTPS_PROXY=http://me:se://c@re/t@proxy:1"], {"HTTPS_PROXY": "http://proxy:1"}),
         (["HTTPS_PROXY=secret://me@proxy:1"], {"HTTPS_PROXY": "proxy:1"}),
         (["HTTPS_PROXY=http://proxy:3128?token=secret"], {"HTTPS_PROXY": "http://proxy:3128"}),

@@ -239,6 +239,12 @@ def test_a_drop_in_gives_the_last_variable_its_value_and_the_level(world, value,
             ),
             "pods with devices run on w1 (default/job-1)",
         ),
+        (
+            lambda world: world.documents["w1"]["collectors"].update(
+                devices={"status": "ok", "data": {"checkpoint": {"error": "it is empty"}}}
+            ),
+            "cannot be read: whether pods with devices run there is not known",
+        ),
     ],
 )
 def test_what_forbids_it_is_said_before(world, change, word):

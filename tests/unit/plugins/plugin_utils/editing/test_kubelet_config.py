@@ -176,3 +176,22 @@ def test_what_cannot_be_changed_is_refused_with_its_place(evidence, words):
     with pytest.raises(EditRefused) as refused:
         edited(evidence, STATIC)
     assert all(word in str(refused.value) for word in words), refused.value
+
+
+@pytest.mark.parametrize(
+    ("evidence", "path"),
+    [
+        (kubelet(HEAD), "/c.yaml"),
+        ({"argv": [], "config": None, "config_dropins": [record("/d.conf", HEAD)]}, "/d.conf"),
+        (
+            kubelet(HEAD, dropin=HEAD + "cpuManagerPolicy: none\n"),
+            "/d.conf",
+        ),
+        ({"argv": [], "config": None, "config_dropins": []}, "the kubelet's configuration"),
+    ],
+)
+def test_a_change_that_would_not_count_names_a_file(evidence, path):
+    known = answers.typed(kubelet_answer.Kubelet, evidence)
+    with pytest.raises(EditRefused) as refused:
+        editing_kubelet_config._verify(known, {"cpuManagerPolicy": "static"})
+    assert str(refused.value).startswith(path)

@@ -69,13 +69,13 @@ def test_workloads_that_crash_on_one_node_and_run_on_another_are_counted():
     crash = "CrashLoopBackOff"
     data, _cut = collect(
         [
-            row("w1", crash, "proxy-aaaaa"),
-            row("w2", name="proxy-bbbbb"),
-            row("w1", crash, "web-1-aaaaa"),
-            row("w1", crash, "web-1-bbbbb"),
+            row("w1", crash, "proxy-b7xkq"),
+            row("w2", name="proxy-c8zwd"),
+            row("w1", crash, "web-1-b7xkq"),
+            row("w1", crash, "web-1-c8zwd"),
             row("w1", crash, "db-0"),
             row("w1", name="db-1"),
-            row("w2", "Pending", "web-1-ccccc"),
+            row("w2", "Pending", "web-1-d2fgh"),
             row("w1", crash, None),
         ]
     )
@@ -103,3 +103,26 @@ def test_a_time_limit_keeps_what_was_read():
 def test_without_a_table_it_is_an_error(rows):
     with pytest.raises(ApiError):
         collect(rows)
+
+
+@pytest.mark.parametrize(
+    ("name", "workload"),
+    [
+        ("calico-node-x2bzx", "calico-node"),
+        ("web-7d4b9c8f6d-x2bzx", "web-7d4b9c8f6d"),
+        ("db-12", "db"),
+        ("kube-apiserver-ip-10-0-0-1", "kube-apiserver"),
+        # pods without a controller, whose names begin alike
+        ("test-one", ""),
+        ("test-apple", ""),
+        ("one", ""),
+    ],
+)
+def test_whose_pod_it_is_by_its_name(name, workload):
+    assert pod_states.workload_of(name, "ip-10-0-0-1") == workload
+
+
+def test_pods_that_stand_alone_are_of_no_common_workload():
+    crash = "CrashLoopBackOff"
+    rows = [row("w1", crash, "test-one"), row("w2", name="test-two")]
+    assert [node["elsewhere"] for node in collect(rows)[0]["nodes"]] == [0, 0]

@@ -71,7 +71,11 @@ def test_checkpoints_of_real_kubelets(tmp_path, text, form, held):
     ],
 )
 def test_a_checkpoint_that_is_not_what_was_written(tmp_path, text, checksum, error):
-    found = collect(tmp_path, text)["checkpoint"]
+    evidence = collect(tmp_path, text)
+    found = evidence["checkpoint"]
+    # who has devices is not known from one that cannot be read
+    assert (evidence["running"], evidence["names"]) == (([], []) if error is None else (None, None))
+    assert devices.running(str(tmp_path)) == (set() if error is None else None)
     assert found["checksum"] == checksum
     assert found["error"] is None if error is None else error in found["error"]
 
