@@ -20,7 +20,7 @@ FOLDER = Path(__file__).resolve().parent.parent / "docs" / "schema"
 
 @functools.cache
 def schema(name: str) -> dict[str, Any]:
-    """Report or evidence."""
+    """Report, evidence or catalogue."""
     return json.loads((FOLDER / f"{name}-1.json").read_text(encoding="utf-8"))
 
 

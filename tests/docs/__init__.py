@@ -57,6 +57,9 @@ def between(path: Path, name: str, text: str, whole: str = "") -> str:
 def pages(phrases) -> dict[Path, str]:
     """Return every generated file with its text, the Chinese ones by the phrases."""
     from tests.docs import (
+        catalogue as catalogue_file,
+    )
+    from tests.docs import (
         chinese,
         evidence_schema,
         faults,
@@ -88,6 +91,7 @@ def pages(phrases) -> dict[Path, str]:
     found.update(variables.role_specs())
     found.update(roles.pages())
     found[variables.PAGE] = variables.page()
+    found[catalogue_file.PAGE] = catalogue_file.page()
     found[installers.PAGE] = installers.page()
     found[docs / "rights.md"] = rights.page()
     found[docs / "verification.md"] = verification.page()

@@ -100,11 +100,12 @@ def repair_cell(fault, repaired) -> str:
 
 
 def step_risk(fault) -> int:
-    """Return the highest risk of a fault's steps.
+    """Return the highest risk of the steps of a fault that a plan can have steps for."""
+    from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import (
+        fault_catalogue,
+    )
 
-    A step that changes anything has risk 1 or more, even if the fault itself has 0 (KM320).
-    """
-    return max(fault.risk, 1)
+    return fault_catalogue.max_risk(fault)
 
 
 def page(fault, catalogue, symptoms, repaired) -> str:

@@ -73,17 +73,20 @@ kubemend.remediation
    docs/rights
    docs/faults
    docs/reports
+   docs/waivers
    docs/exit-codes
    docs/repairs
    docs/undo
    docs/installers
    docs/filters
+   docs/catalogue
    docs/faq
    docs/glossary
    docs/cases
    docs/timeline
    docs/capture
    docs/automation
+   docs/prometheus
 
 .. toctree::
    :caption: Symptoms

@@ -38,7 +38,12 @@ SHIPPED = {
     "roles",
     "tests",
 }
-SCHEMAS = {"docs/schema/report-1.json", "docs/schema/evidence-1.json", "docs/schema/junit.xsd"}
+SCHEMAS = {
+    "docs/schema/report-1.json",
+    "docs/schema/evidence-1.json",
+    "docs/schema/catalogue-1.json",
+    "docs/schema/junit.xsd",
+}
 NEEDED = {"LICENSE", "README.md", "examples", "meta", "playbooks", "plugins"}
 FINDING = "KM101"
 # of the evidence that make audit judges without an inventory

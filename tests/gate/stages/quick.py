@@ -17,7 +17,7 @@ from tests.gate.stages.code import NODE_CODE, WORKERS, pytest
 # Nothing runs beside these tests, and a fifth of their time is waiting for processes.
 QUICK_WORKERS = WORKERS + 1
 
-TYPED = ("action", "filter", "module_utils", "modules", "plugin_utils")
+TYPED = ("action", "filter", "lookup", "module_utils", "modules", "plugin_utils")
 _PLUGINS = "ansible_collections.kubemend.remediation.plugins"
 PACKAGES = tuple(word for name in TYPED for word in ("-p", f"{_PLUGINS}.{name}"))
 PLAYBOOKS = ("playbooks/", "roles/", "extensions/", "meta/")
