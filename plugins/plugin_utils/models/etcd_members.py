@@ -199,7 +199,9 @@ def _state(cluster: Cluster, member: Member, host: Host | None) -> tuple[str, st
 
 def _answers(host: Host, member: Member) -> bool:
     """Tell whether the member itself answered on its host."""
-    if own_id(host) == member.id and member.id:
+    if own_id(host) is not None:
+        return own_id(host) == member.id
+    if _is_own_address(host, host.etcd_said.endpoint):
         return True
     status = host.etcd_said.status
     return status is not None and bool(member.id) and status.member_id == member.id

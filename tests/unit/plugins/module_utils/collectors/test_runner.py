@@ -130,6 +130,22 @@ def test_without_its_component_it_is_absent_and_not_even_started():
     )
 
 
+@pytest.mark.parametrize(
+    ("processes", "exists", "status"),
+    [
+        ([(1, "etcd")], False, "ok"),
+        ([(1, "k3s-server")], True, "ok"),
+        ([(1, "k3s-server")], False, "absent"),
+    ],
+)
+def test_its_component_or_its_path_has_to_be_there(tmp_path, processes, exists, status):
+    path = tmp_path / "db"
+    if exists:
+        path.mkdir()
+    collector = FakeCollector("x", lambda context: 1, components=("etcd",), path=str(path))
+    assert run_collectors(collector, processes=processes)["x"]["status"] == status
+
+
 class Asking(FakeCollector):
     """One that asks systemctl what the collector limits asks."""
 

@@ -93,3 +93,11 @@ def test_without_evidence_there_is_no_member():
     cluster = Cluster("k", [host("1", etcd.Etcd())])
     assert etcd_members.view(cluster).members == ()
     assert not etcd_members.is_known(cluster)
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "state"),
+    [("https://127.0.0.1:2379", "up"), ("https://10.0.0.2:2379", "unknown"), (None, "unknown")],
+)
+def test_a_list_that_the_own_address_answers_is_an_answer(endpoint, state):
+    assert states(host("1", etcd.Etcd(members=MEMBERS, endpoint=endpoint)))["m1"] == state

@@ -8,6 +8,7 @@ The tests also check what it makes of other answers.
 
 import http.server
 import json
+import os
 import threading
 
 import pytest
@@ -294,3 +295,78 @@ def test_without_a_credential_its_health_is_asked(member):
     with pytest.raises(Failed) as caught:
         etcd.collect(context(1))
     assert caught.value.data["health"] is None
+
+
+METRICS = b"""etcd_mvcc_db_total_size_in_bytes 2097152
+etcd_server_has_leader 1
+etcd_server_id{server_id="b"} 1
+etcd_network_active_peers{Local="b",Remote="c"} 0
+"""
+
+
+def test_the_member_of_this_node_has_settings_and_metrics(member, tmp_path):
+    member.answers["/metrics"] = (200, METRICS)
+    metrics = f"http://127.0.0.1:{member.server_port}"
+    flags = ("--name=m1", f"--data-dir={tmp_path}", "--quota-backend-bytes=77")
+    found = etcd.collect(context(member.server_port, *flags, metrics=metrics))["local"]
+    assert found["settings"]["name"] == "m1"
+    assert (found["quota"], found["quota_source"]) == (77, "flag")
+    assert found["metrics"]["member_id"] == "11"
+    assert found["metrics"]["peers"] == [
+        {"id": "12", "active": False, "sent_failures": None, "round_trip": None}
+    ]
+    assert found["metrics_url"] == metrics
+    assert found["folder"]["path"] == str(tmp_path)
+    assert found["embedded"] is False
+
+
+def test_without_an_address_of_metrics_that_of_clients_has_them(member):
+    member.answers["/metrics"] = (200, METRICS)
+    url = f"http://127.0.0.1:{member.server_port}"
+    found = etcd.collect(context(member.server_port, f"--listen-client-urls={url}"))["local"]
+    assert found["metrics"]["has_leader"] == 1.0
+    assert found["metrics_url"] == url
+
+
+@pytest.mark.parametrize("answer", [(404, b""), (200, b"something else\n"), (500, b"\xff")])
+def test_metrics_that_are_none_have_a_reason(member, answer):
+    member.answers["/metrics"] = answer
+    metrics = f"http://127.0.0.1:{member.server_port}"
+    found = etcd.collect(context(member.server_port, metrics=metrics))
+    assert found["local"]["metrics"] is None
+    assert metrics in found["local"]["metrics_error"]
+    assert found["status"]["version"] == "3.6.4"
+
+
+def test_what_is_known_of_this_node_is_kept_where_no_member_answers(member):
+    member.answers = {"/metrics": (200, METRICS)}
+    metrics = f"http://127.0.0.1:{member.server_port}"
+    with pytest.raises(Failed) as caught:
+        etcd.collect(context(member.server_port, metrics=metrics))
+    assert caught.value.data["local"]["metrics"]["has_leader"] == 1.0
+
+
+def test_a_host_without_an_etcd_of_its_own_has_no_local_member(member):
+    asked = context(member.server_port)
+    del asked.data["instances"]["processes"][1]
+    assert etcd.collect(asked)["local"] is None
+
+
+def test_the_etcd_within_k3s_is_known_by_its_file(member, monkeypatch, tmp_path):
+    member.answers["/metrics"] = (200, METRICS)
+    url = f"http://127.0.0.1:{member.server_port}"
+    config = tmp_path / "config"
+    config.write_text(
+        f"data-dir: {tmp_path}\nlisten-client-urls: {url}\nlisten-metrics-urls: {url}\n"
+        "name: m1-0a1b2c3d\n"
+    )
+    monkeypatch.setattr(etcd, "EMBEDDED_FILE", str(config))
+    process = os.getpid()
+    found = etcd.collect(Context({}, [(process, "k3s-server")], {"instances": {"processes": []}}))
+    assert found["local"]["embedded"] is True
+    assert found["local"]["settings"]["name"] == "m1-0a1b2c3d"
+    assert found["members"][0]["name"] == "m1"
+    # a server of k3s with another database has no such file
+    monkeypatch.setattr(etcd, "EMBEDDED_FILE", str(tmp_path / "none"))
+    assert etcd.embedded([(process, "k3s-server")]) == []
+    assert etcd.embedded([(process, "kubelet")]) == []

@@ -12,6 +12,7 @@ import pytest
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import CATALOGUE
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import message_class
+from tests.unit.support import firewall_records
 
 CLOCK = 1_800_000_000.0
 STOPPED = "inactive dead"
@@ -385,3 +386,17 @@ def test_the_last_words_of_a_program_of_several_components(world, component, wor
     give(world, unit, uptime=900000.0)
     (finding,) = found(world)
     assert clause in finding.summary
+
+
+@pytest.mark.parametrize("port", ["2380", "10250"])
+def test_a_firewall_that_keeps_etcd_from_its_peers_is_the_cause(world, port):
+    text = (
+        "etcd[7]: "
+        '{"level":"warn","msg":"prober detected unhealthy status","remote-peer-id":"9d7ef3ca",'
+        '"rtt":"0s","error":"dial tcp 10.0.0.2:2380: connect: no route to host"}'
+    )
+    give(world, looping(lines=[line(5, text)]))
+    opened = f'<port port="{port}" protocol="tcp"/>'
+    world.data("m1", "boot")["firewall"] = firewall_records.red_hat(opened)
+    (finding,) = found(world)
+    assert finding.because == (() if port == "2380" else ("KM527",))

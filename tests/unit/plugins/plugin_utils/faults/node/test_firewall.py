@@ -497,6 +497,46 @@ def test_etcd_s_port_by_the_members_that_it_counts(world, words, members, verdic
     assert with_firewall(world, OPENED, "m1")[0] == [verdict]
 
 
+def etcd_unit(world, host, error, state="activating"):
+    """Let etcd be a unit of a host without a kubelet, as kubespray installs it first."""
+    line = (
+        "2026-11-27T04:00:00+0000 m1 etcd[7]: "
+        '{"level":"warn","msg":"prober detected unhealthy status","remote-peer-id":"9d7ef3ca",'
+        f'"rtt":"0s","error":"{error}"}}'
+    )
+    unit = {"name": "etcd.service", "component": "etcd", "active_state": state, "lines": [line]}
+    collectors = world.documents[host]["collectors"]
+    collectors["component_units"] = {"status": "ok", "data": {"units": [unit]}}
+    collectors["kubelet"] = {"status": "absent", "data": None}
+    collectors["instances"]["data"]["processes"] = []
+
+
+@pytest.mark.parametrize(
+    ("error", "state", "verdict"),
+    [
+        ("dial tcp 10.0.0.2:2380: connect: no route to host", "activating", "present"),
+        ("dial tcp 10.0.0.2:2380: i/o timeout", "failed", "present"),
+        ("dial tcp 10.0.0.2:2380: i/o timeout", "active", "not_applicable"),
+        ("dial tcp 127.0.0.1:2380: connect: connection refused", "activating", "not_applicable"),
+        ("tls: bad certificate", "activating", "not_applicable"),
+    ],
+)
+def test_an_etcd_that_finds_no_peer_on_a_host_without_a_kubelet(world, error, state, verdict):
+    etcd_unit(world, "m1", error, state)
+    verdicts, findings = with_firewall(world, red_hat(), "m1")
+    assert verdicts == [verdict]
+    for one in findings:
+        assert one.severity == "critical"
+        assert "2380/tcp (etcd's other members)" in one.summary
+        assert "10250" not in one.summary
+
+
+def test_a_port_that_is_open_keeps_no_peer_away(world):
+    etcd_unit(world, "m1", "dial tcp 10.0.0.2:2380: i/o timeout")
+    opened = red_hat('<port port="2380" protocol="tcp"/>')
+    assert with_firewall(world, opened, "m1") == (["clear"], [])
+
+
 def test_what_listens_on_loopback_needs_no_port(world):
     api = next(
         one
