@@ -114,6 +114,7 @@ COLLECTORS = (
         components=("kube-scheduler",),
     ),
     _node("etcd", needs=("instances",), components=("kube-apiserver", "etcd")),
+    _node("certificates", timeout=8, needs=("kubelet", "manifests", "instances")),
     _node("installer", timeout=5),
     _node("devices", timeout=8, path="/var/lib/kubelet/device-plugins"),
     _node("pinning", timeout=8, needs=("kubelet",)),

@@ -40,6 +40,10 @@ NODE = {
         "etcd's live member list and cluster id, the leader, alarms and size of the member"
         " that answers, with the API server's own client certificate"
     ),
+    "certificates": (
+        "certificates that components use, by their files, kubeconfigs and ports, and SHA-256"
+        " digests of public keys"
+    ),
     "installer": (
         "the files by which kubeadm, kubespray, RKE2, k3s, kOps, OpenShift and microk8s are"
         " known, and what shows that the machine is a node"
@@ -136,6 +140,7 @@ CLUSTER = {
     "nodes": "the cluster's nodes by name",
     "kubeadm_config": "kubeadm's record of the cluster",
     "kubelet_configs": "what kubeadm writes into the kubelets' configuration",
+    "cluster_info": "the address and the authority by which new nodes find the cluster",
     "locks": "lock objects as each API server shows them, read again while their holders differ",
     "jobs": "jobs with more pods than they should have",
     "rejected": "pods that a kubelet rejected, and what else lies on their nodes",

@@ -13,11 +13,17 @@ from __future__ import annotations
 from . import kubemend_runs
 from .base import catalogue
 from .control_plane import (
+    authorities,
+    certificate_names,
+    certificate_trust,
+    certificates,
+    kubeconfigs,
     leader_election,
     manifests,
     members,
     restarts,
     services,
+    shared_keys,
     static_pods,
     writes_refused,
 )

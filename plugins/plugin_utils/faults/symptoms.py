@@ -125,6 +125,10 @@ SYMPTOMS = {
                 "KM512",
                 "KM525",
                 "KM526",
+                "KM120",
+                "KM124",
+                "KM125",
+                "KM126",
                 "KM511",
                 "KM114",
                 "KM116",
@@ -178,6 +182,8 @@ SYMPTOMS = {
             causes=(
                 "KM203",
                 "KM115",
+                "KM120",
+                "KM126",
                 "KM114",
                 "KM116",
                 "KM204",
@@ -241,6 +247,23 @@ SYMPTOMS = {
                 "KM220",
             ),
             signs=("KM600", "KM609", "KM611"),
+        ),
+        Symptom(
+            name="certificates",
+            title="Certificates have expired, or are refused",
+            causes=(
+                "KM526",
+                "KM120",
+                "KM126",
+                "KM122",
+                "KM124",
+                "KM125",
+                "KM127",
+                "KM123",
+                "KM507",
+                "KM121",
+            ),
+            signs=("KM114", "KM115", "KM116", "KM525"),
         ),
     )
 }

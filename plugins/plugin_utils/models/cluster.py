@@ -26,9 +26,10 @@ from ..evidence.answers.node.kubelet_log import KubeletLog
 from ..evidence.answers.node.scheduler_log import SchedulerLogs
 from ..evidence.answers.node.system import System
 from ..evidence.document import one_line
-from . import control_plane, machine, node_identity, registration, repeated_errors
+from . import certificates, control_plane, machine, node_identity, registration, repeated_errors
 from . import cpu_manager as pinning
 from . import pressure as model_pressure
+from .certificates import HostCertificates
 from .control_plane import ControlPlane
 from .cpu_manager import Pinning
 from .kubelet import status
@@ -86,6 +87,7 @@ class Host:
     image_removed: str = ""
     machine: Machine = field(default_factory=Machine)
     registration: Registration = field(default_factory=Registration)
+    certificates: HostCertificates | None = None  # None: not of the control plane
 
     def missing(self, collector: str, *, absent_is_answer: bool = True) -> tuple[Missing, ...]:
         """Empty when this host's collector answered, else the one thing that is missing."""
@@ -242,7 +244,16 @@ def host_of(document: Mapping[str, Any]) -> Host:
         image_removed=_image_removed(document),
         machine=machine.extract(document),
         registration=registration.extract(document),
+        certificates=_certificates(document),
     )
+
+
+def _certificates(document: Mapping[str, Any]) -> HostCertificates | None:
+    """Return the certificates of a control-plane node; those of workers would only cost memory."""
+    host_certificates = certificates.extract(document)
+    if host_certificates.is_control_plane:
+        return host_certificates
+    return None
 
 
 def _image_removed(document: Mapping[str, Any]) -> str:

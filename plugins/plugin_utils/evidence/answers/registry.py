@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from .cluster import (
+    cluster_info,
     endpoints,
     jobs,
     kubeadm_config,
@@ -27,6 +28,7 @@ from .cluster import (
 from .node import (
     api_way,
     boot,
+    certificates,
     cni,
     component_end,
     component_http,
@@ -67,6 +69,7 @@ NODE: Mapping[str, type] = {
     "component_units": component_units.ComponentUnits,
     "scheduler_log": scheduler_log.SchedulerLogs,
     "etcd": etcd.Etcd,
+    "certificates": certificates.Certificates,
     "installer": installer.Installer,
     "devices": devices.Devices,
     "pinning": pinning.Pinning,
@@ -95,6 +98,7 @@ CLUSTER: Mapping[str, type] = {
     "nodes": nodes.Nodes,
     "kubeadm_config": kubeadm_config.KubeadmConfig,
     "kubelet_configs": kubelet_configs.KubeletConfigs,
+    "cluster_info": cluster_info.ClusterInfo,
     "locks": locks.Locks,
     "jobs": jobs.Jobs,
     "rejected": rejected.Rejected,

@@ -52,7 +52,7 @@ _WARNING = {
     severity="critical",
     applies="hosts with a unit of systemd that runs a control-plane component",
     needs=("system", "kubelet", "manifests", "instances", "component_units", "unit_start"),
-    explained_by=causes("KM508", "KM521")
+    explained_by=causes("KM120", "KM124", "KM125", "KM126", "KM508", "KM521")
     | causes("KM114", "KM116", component="etcd")
     | causes("KM114", "KM116", component="kube-apiserver"),
 )

@@ -56,7 +56,8 @@ REMEDIES = {
     applies="every cluster",
     needs=("kubelet", "manifests", "instances", "etcd"),
     cluster_needs=("nodes", "locks"),
-    explained_by=causes("KM107", "KM114", "KM116", component="etcd"),
+    explained_by=causes("KM120", "KM124", "KM125")
+    | causes("KM107", "KM114", "KM116", component="etcd"),
 )
 def refused(cluster: Cluster) -> Iterator[CheckResult]:
     """KM115: report that etcd accepts no writes, or that all leases ended although kubelets run."""

@@ -32,7 +32,7 @@ ELSEWHERE = ("pleg", "runtime", "network plugin", "networkplugin", "cni")
     needs=("system", "kubelet", "api_way", "repeated_errors"),
     cluster_needs=("nodes",),
     current_only=True,
-    explained_by=causes("KM115", "KM507", "KM518", "KM526"),
+    explained_by=causes("KM115", "KM120", "KM124", "KM125", "KM507", "KM518", "KM526"),
     same_node=True,
 )
 def unheard(cluster: Cluster) -> Iterator[CheckResult]:

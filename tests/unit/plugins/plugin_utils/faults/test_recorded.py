@@ -123,6 +123,38 @@ WITHOUT_RECORD: dict[str, dict[str, str]] = {
         ("present", "clear"),
         "recorded before repeated_errors was read; node/test_repeated_errors.py has them",
     ),
+    "KM120": dict.fromkeys(
+        ("present", "clear"),
+        "recorded before certificates were read; control_plane/test_certificates.py has them",
+    ),
+    "KM121": dict.fromkeys(
+        ("present", "clear"),
+        "recorded before certificates were read; control_plane/test_certificates.py has them",
+    ),
+    "KM122": dict.fromkeys(
+        ("present", "clear"),
+        "recorded before certificates were read; control_plane/test_certificate_trust.py has them",
+    ),
+    "KM123": dict.fromkeys(
+        ("present", "clear"),
+        "recorded before certificates were read; control_plane/test_authorities.py has them",
+    ),
+    "KM124": dict.fromkeys(
+        ("present", "clear"),
+        "recorded before certificates were read; control_plane/test_certificate_trust.py has them",
+    ),
+    "KM125": dict.fromkeys(
+        ("present", "clear"),
+        "recorded before certificates were read; control_plane/test_certificate_names.py has them",
+    ),
+    "KM126": dict.fromkeys(
+        ("present", "clear"),
+        "recorded before certificates were read; control_plane/test_kubeconfigs.py has them",
+    ),
+    "KM127": dict.fromkeys(
+        ("present", "clear"),
+        "recorded before certificates were read; control_plane/test_shared_keys.py has them",
+    ),
     "KM530": dict.fromkeys(
         ("present", "clear"),
         "recorded before the capacity of Nodes was read; node/test_machine.py has them",
