@@ -101,4 +101,5 @@ def test_a_certificate_without_alternative_names_is_not_judged_here(world: Any, 
 
 
 def test_an_older_release_is_not_judged(world: Any) -> None:
+    pki.forget(world)
     assert [row.code for row in judged(world).not_judged] == ["KM125"]

@@ -38,6 +38,7 @@ def test_a_control_plane_that_is_well_is_clear(world: Any, made: Pki, code: str)
 
 @pytest.mark.parametrize("code", ["KM122", "KM124"])
 def test_an_older_release_did_not_collect_it(world: Any, code: str) -> None:
+    pki.forget(world)
     assert [row.code for row in world.judge(faults={code}).not_judged] == [code]
 
 

@@ -37,6 +37,7 @@ def test_certificates_with_much_time_are_clear(world: Any, made: Pki, code: str)
 
 @pytest.mark.parametrize("code", DATES)
 def test_evidence_of_an_older_release_is_not_judged(world: Any, code: str) -> None:
+    pki.forget(world)
     result = world.judge(faults={code})
     assert not result.verdicts
     assert [row.code for row in result.not_judged] == [code]
