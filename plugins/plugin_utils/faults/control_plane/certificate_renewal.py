@@ -142,14 +142,17 @@ def _in_order(uses: Iterable[Used]) -> str:
 
 def restart(uses: Iterable[Used]) -> str:
     """Return how the components load what was renewed."""
-    components = {use.component for use in uses} & set(ORDER)
+    users = {use.component for use in uses}
+    components = [component for component in ORDER if component in users]
     if not components:
         return "nothing has to be restarted; renew the copies that people have too"
+    order = components[0]
+    if len(components) > 1:
+        order = f"{', '.join(components)}, one after the other in this order"
     return (
-        f"restart {', '.join(component for component in ORDER if component in components)}, one"
-        " after the other in this order: move its manifest out of the folder of static pods for"
-        " 20 s and back (systemctl restart where it is a unit), and wait until it is healthy. One"
-        " control-plane node after the other"
+        f"restart {order}: move its manifest out of the folder of static pods for 20 s and back"
+        " (systemctl restart where it is a unit), and wait until it is healthy. One control-plane"
+        " node after the other"
     )
 
 

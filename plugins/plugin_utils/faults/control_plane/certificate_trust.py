@@ -129,10 +129,21 @@ def _unloaded(
         host,
         listed([row.clause for row in rows]),
         uses + ports,
-        f"{certificate_renewal.restart(uses)}; a port then shows the new one (openssl s_client"
-        " -connect ADDRESS:PORT | openssl x509 -noout -serial -enddate)",
+        _restart(uses, ports),
         severity,
     )
+
+
+def _restart(uses: list[Used], ports: list[Used]) -> str:
+    advice = certificate_renewal.restart(uses)
+    if all(use.component == KUBELET for use in uses):
+        advice = "restart the kubelet"
+    if ports:
+        advice += (
+            "; a port then shows the new one (openssl s_client -connect ADDRESS:PORT | openssl x509"
+            " -noout -serial -enddate)"
+        )
+    return advice
 
 
 def _shown_before(certificates: HostCertificates, now: datetime) -> Iterator[_Stale]:
