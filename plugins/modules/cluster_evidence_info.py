@@ -48,6 +48,7 @@ options:
       - nodes
       - kubeadm_config
       - kubelet_configs
+      - cluster_info
       - locks
       - jobs
       - rejected

@@ -16,6 +16,7 @@ import yaml
 from . import (
     bare,
     boots,
+    certificates,
     clock,
     control_plane,
     etcd,
@@ -132,6 +133,9 @@ MACROS: dict[str, Step] = {
     "kubelet_started": units.kubelet_started,
     "journal": units.journal,
     "repeats": repeats.repeats,
+    "certificates": certificates.certificates,
+    "k3s_certificates": certificates.k3s_certificates,
+    "cluster_info": certificates.cluster_info,
     "component_unit": services.component_unit,
     "component_ended": control_plane.component_ended,
     "oom_killed": control_plane.oom_killed,

@@ -106,6 +106,14 @@ SEEN = {
         "Leaders change again and again, and `kubectl` takes seconds.",
         "The log of etcd says `took too long`, `slow fdatasync` or `panic`.",
     ),
+    "certificates": (
+        (
+            "kubectl says `x509: certificate has expired or is not yet valid`, `certificate signed"
+            " by unknown authority` or `You must be logged in to the server (Unauthorized)`."
+        ),
+        "The API server or etcd starts again and again, a year after the installation.",
+        "One API server accepts a token or a certificate that another one refuses.",
+    ),
 }
 # What belongs to one symptom only.
 MORE = {
@@ -128,6 +136,12 @@ MORE = {
         " kubemend_pod=NAMESPACE/NAME` that pod is judged at once. With `-e kubemend_capture=true"
         " -e kubemend_max_risk=1` the scheduler that leads dumps its cache, before anything is"
         " repaired: [what that proves](../capture.md#what-a-scheduler-knows-for-a-report-upstream)."
+    ),
+    "certificates": (
+        "It needs no API: files, kubeconfigs and ports of each node are read by ssh, and no key"
+        " leaves a node. As a regular check run it with `-e kubemend_fail_on=warning`, and with"
+        " `junit` in `kubemend_report_formats`: it exits with 2 where a certificate ends within 30"
+        " days or an authority within a year."
     ),
     "pods_not_starting": (
         "Pods that wait for less than five minutes do not count, nor does a workload whose own"

@@ -124,6 +124,7 @@ COLLECTORS = (
         components=("kube-apiserver", "etcd"),
         path="/var/lib/rancher/k3s/server/db/etcd",
     ),
+    _node("certificates", timeout=8, needs=("kubelet", "manifests", "instances")),
     _node("installer", timeout=5),
     _node("devices", timeout=8, path="/var/lib/kubelet/device-plugins"),
     _node("pinning", timeout=8, needs=("kubelet",)),

@@ -55,6 +55,10 @@ NODE = {
         " its settings, a few metrics (size, times of its disk and of its peers), and the size"
         " and disk of its data folder"
     ),
+    "certificates": (
+        "certificates that components use, by their files, kubeconfigs and ports, and SHA-256"
+        " digests of public keys"
+    ),
     "installer": (
         "the files by which kubeadm, kubespray, RKE2, k3s, kOps, OpenShift and microk8s are"
         " known, and what shows that the machine is a node"
@@ -152,6 +156,7 @@ CLUSTER = {
     "nodes": "the cluster's nodes by name",
     "kubeadm_config": "kubeadm's record of the cluster",
     "kubelet_configs": "what kubeadm writes into the kubelets' configuration",
+    "cluster_info": "the address and the authority by which new nodes find the cluster",
     "locks": "lock objects as each API server shows them, read again while their holders differ",
     "jobs": "jobs with more pods than they should have",
     "rejected": "pods that a kubelet rejected, and what else lies on their nodes",

@@ -164,6 +164,10 @@ SYMPTOMS = {
                 "KM512",
                 "KM525",
                 "KM526",
+                "KM120",
+                "KM124",
+                "KM125",
+                "KM126",
                 "KM511",
                 "KM114",
                 "KM116",
@@ -218,6 +222,8 @@ SYMPTOMS = {
             causes=(
                 "KM203",
                 "KM115",
+                "KM120",
+                "KM126",
                 "KM114",
                 "KM116",
                 "KM204",
@@ -306,6 +312,23 @@ SYMPTOMS = {
                 "KM526",
             ),
             signs=("KM115",),
+        ),
+        Symptom(
+            name="certificates",
+            title="Certificates have expired, or are refused",
+            causes=(
+                "KM526",
+                "KM120",
+                "KM126",
+                "KM122",
+                "KM124",
+                "KM125",
+                "KM127",
+                "KM123",
+                "KM507",
+                "KM121",
+            ),
+            signs=("KM114", "KM115", "KM116", "KM525"),
         ),
     )
 }

@@ -29,6 +29,7 @@ from ..evidence.answers.node.scheduler_log import SchedulerLogs
 from ..evidence.answers.node.system import System
 from ..evidence.document import one_line
 from . import (
+    certificates,
     control_plane,
     etcd_damage,
     machine,
@@ -39,6 +40,7 @@ from . import (
 )
 from . import cpu_manager as pinning
 from . import pressure as model_pressure
+from .certificates import HostCertificates
 from .control_plane import ControlPlane
 from .cpu_manager import Pinning
 from .etcd_damage import Damage
@@ -105,6 +107,7 @@ class Host:
     # by which an etcd that does not run says that it cannot read its data
     etcd_damage: Damage | None = None
     releases: Releases = field(default_factory=Releases)
+    certificates: HostCertificates | None = None  # None: not of the control plane
 
     def missing(self, collector: str, *, absent_is_answer: bool = True) -> tuple[Missing, ...]:
         """Empty when this host's collector answered, else the one thing that is missing."""
@@ -266,6 +269,7 @@ def host_of(document: Mapping[str, Any]) -> Host:
         runtime_answers=_runtime_answers(document),
         etcd_damage=etcd_damage.extract(document),
         releases=releases.extract(document),
+        certificates=_certificates(document),
     )
 
 
@@ -274,6 +278,14 @@ def _runtime_answers(document: Mapping[str, Any]) -> bool | None:
     if runtime is None or not runtime.asked:
         return None
     return runtime.error is None
+
+
+def _certificates(document: Mapping[str, Any]) -> HostCertificates | None:
+    """Return the certificates of a control-plane node; those of workers would only cost memory."""
+    host_certificates = certificates.extract(document)
+    if host_certificates.is_control_plane:
+        return host_certificates
+    return None
 
 
 def _image_removed(document: Mapping[str, Any]) -> str:

@@ -34,7 +34,7 @@ CLASSES: Mapping[str, MessageClass] = {
         "a certificate, a key or a kubeconfig is missing, not valid or expired",
         "look at the file that the line names, else at those of its flags: whether it is there,"
         " complete, readable and not expired (openssl x509 -noout -subject -dates -in FILE; with"
-        " kubeadm, kubeadm certs check-expiration, and kubeadm certs renew all)",
+        " kubeadm, kubeadm certs check-expiration, and kubeadm certs renew NAME)",
     ),
     "api": MessageClass(
         "the API server does not answer it, or refuses what it asks",

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The texts in ConfigMaps from which kubeadm writes files at its next upgrade.
+"""The ConfigMaps of kubeadm: from which it writes files, and by which new nodes find the cluster.
 
 Their secrets are masked.
 """
@@ -11,8 +11,12 @@ import re
 
 from ...kubeapi.client import ApiError
 from ...shared import redaction
+from ...shared.cluster_key import cluster_key
+from ...shared.text import one_line
+from ...system import files, yaml_scalars
 
 CONFIG_MAPS = "/api/v1/namespaces/kube-system/configmaps/"
+CLUSTER_INFO = "/api/v1/namespaces/kube-public/configmaps/cluster-info"
 # From this minor release on kubeadm gives the kubelets' ConfigMap no version in its name.
 UNVERSIONED = 24
 
@@ -39,6 +43,18 @@ def kubelet(api, version):
     else:
         name = "kubelet-config"
     return {"items": [dict(_text(api, name, "kubelet"), name=name)]}
+
+
+def cluster_info(api):
+    """Return {server, pem, key} of the kubeconfig by which new nodes find the cluster."""
+    item = api.get(CLUSTER_INFO)
+    text = (item.get("data") or {}).get("kubeconfig")
+    if not isinstance(text, str):
+        raise ApiError("absent", "cluster-info holds no kubeconfig")
+    embedded = yaml_scalars.anywhere(text, "certificate-authority-data") or ""
+    pem = files.certificates(yaml_scalars.decoded(embedded) or "")
+    server = yaml_scalars.anywhere(text, "server") or ""
+    return {"server": one_line(server, 200) or None, "pem": pem, "key": cluster_key(pem)}
 
 
 def _text(api, name, key):

@@ -113,6 +113,10 @@ class Reader:
         """Read what kubeadm writes into the kubelets' configuration."""
         return config_maps.kubelet(self.api, self.session.version), False
 
+    def cluster_info(self):
+        """Read how new nodes find the cluster."""
+        return config_maps.cluster_info(self.api), False
+
     def locks(self):
         """Read the lock objects as each API server shows them, again while their holders differ."""
         addresses = self._addresses()

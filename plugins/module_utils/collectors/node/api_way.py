@@ -104,5 +104,8 @@ def _shaken(plain, host, authority):
         tls_context.check_hostname = bool(authority)
         tls_context.wrap_socket(plain, server_hostname=host).close()
     except (OSError, ValueError, http_client.HttpError) as error:
+        # A server that starts, or hangs, takes the connection and says nothing.
+        if http_client.reason(error) == "timed out":
+            return CONNECTION, "the connection is taken, and no TLS handshake follows"
         return CERTIFICATE, str(error)
     return None, None

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from .cluster import (
     api_services,
+    cluster_info,
     endpoints,
     jobs,
     kubeadm_config,
@@ -31,6 +32,7 @@ from .node import (
     api_server,
     api_way,
     boot,
+    certificates,
     cni,
     component_end,
     component_http,
@@ -75,6 +77,7 @@ NODE: Mapping[str, type] = {
     "component_units": component_units.ComponentUnits,
     "scheduler_log": scheduler_log.SchedulerLogs,
     "etcd": etcd.Etcd,
+    "certificates": certificates.Certificates,
     "installer": installer.Installer,
     "devices": devices.Devices,
     "pinning": pinning.Pinning,
@@ -103,6 +106,7 @@ CLUSTER: Mapping[str, type] = {
     "nodes": nodes.Nodes,
     "kubeadm_config": kubeadm_config.KubeadmConfig,
     "kubelet_configs": kubelet_configs.KubeletConfigs,
+    "cluster_info": cluster_info.ClusterInfo,
     "locks": locks.Locks,
     "jobs": jobs.Jobs,
     "rejected": rejected.Rejected,

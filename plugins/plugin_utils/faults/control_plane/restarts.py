@@ -40,7 +40,7 @@ _BY_LOG = frozenset(
     severity="info",
     applies="manifests of control-plane components in the folder of a kubelet",
     needs=("system", "kubelet", "manifests", "instances", "component_end", "component_restart"),
-    explained_by=causes("KM115")
+    explained_by=causes("KM115", "KM120", "KM124", "KM126")
     | causes("KM114", "KM117", component="etcd")
     | causes("KM114", "KM117", component="kube-apiserver"),
 )

@@ -56,7 +56,8 @@ REMEDIES = {
     applies="every cluster",
     needs=("kubelet", "manifests", "instances", "etcd"),
     cluster_needs=("nodes", "locks"),
-    explained_by=causes("KM107", "KM114", "KM116", component="etcd")
+    explained_by=causes("KM120", "KM124", "KM125")
+    | causes("KM107", "KM114", "KM116", component="etcd")
     | causes("KM140", "KM142", "KM146", "KM150"),
 )
 def refused(cluster: Cluster) -> Iterator[CheckResult]:

@@ -48,7 +48,7 @@ LIFECYCLE = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
     needs=("instances", "manifests"),
     cluster_needs=("locks", "nodes"),
     current_only=True,
-    explained_by=causes("KM115")
+    explained_by=causes("KM115", "KM120", "KM122", "KM126")
     | causes("KM105", "KM107", "KM114", "KM116", "KM118", component="kube-controller-manager"),
 )
 def nobody_leads(cluster: Cluster) -> Iterator[CheckResult]:

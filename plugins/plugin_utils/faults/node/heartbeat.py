@@ -22,6 +22,7 @@ from . import identity as node_identity
 
 # Words of the condition Ready that name the runtime or the network plugin: faults of their own.
 ELSEWHERE = ("pleg", "runtime", "network plugin", "networkplugin", "cni")
+EXPIRED = "KM120"  # of the server that a kubelet asks
 
 
 @cluster_check(
@@ -32,7 +33,7 @@ ELSEWHERE = ("pleg", "runtime", "network plugin", "networkplugin", "cni")
     needs=("system", "kubelet", "api_way", "repeated_errors"),
     cluster_needs=("nodes",),
     current_only=True,
-    explained_by=causes("KM115", "KM507", "KM518", "KM526"),
+    explained_by=causes("KM115", "KM120", "KM124", "KM125", "KM507", "KM518", "KM526"),
     same_node=True,
 )
 def unheard(cluster: Cluster) -> Iterator[CheckResult]:
@@ -99,6 +100,12 @@ def _words(view: NodeView) -> str:
 def _silent(cluster: Cluster, view: NodeView, host: Host) -> Detection:
     way = host.api_way
     reason, advice = _reason(cluster, host)
+    server = heartbeat_cause.expired_server(cluster, host)
+    because: tuple[str, ...] = ()
+    if server is not None:
+        because = (EXPIRED,)
+        reason = f"the certificate of its API server, on {server}, has expired"
+        advice = f"renew that certificate as {EXPIRED} of {server} describes"
     since = one_line((view.condition("Ready") or Condition()).since or "", 40)
     text, ago = "Ready is Unknown", ""
     if since:
@@ -110,8 +117,8 @@ def _silent(cluster: Cluster, view: NodeView, host: Host) -> Detection:
     ]
     if way:
         result = one_line(way.error or "name, connection and certificate are well", 300)
-        server = one_line(way.server, 200)
-        proofs.append(EvidenceRef("http", host.host, object=server, text=result))
+        address = one_line(way.server, 200)
+        proofs.append(EvidenceRef("http", host.host, object=address, text=result))
     return Detection(
         f"the kubelet runs, and the API has heard nothing of it{ago}: {reason}",
         tuple(proofs),
@@ -119,6 +126,7 @@ def _silent(cluster: Cluster, view: NodeView, host: Host) -> Detection:
         host=host.host,
         node=view.name,
         component="kubelet",
+        because=because,
     )
 
 

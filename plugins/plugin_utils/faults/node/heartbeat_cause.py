@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 from ...models import writes
-from ...models.cluster import Cluster
+from ...models.certificates import API
+from ...models.cluster import Cluster, Host
 
 Reason = tuple[str, str]
 SLOW = (
@@ -54,4 +55,21 @@ def frozen(cluster: Cluster) -> Reason | None:
     """Return the reason where the cluster accepts no writes, else None."""
     if writes.refused(cluster):
         return FROZEN
+    return None
+
+
+def expired_server(cluster: Cluster, host: Host) -> str | None:
+    """Return the host whose API server a kubelet does not trust since its certificate has expired.
+
+    The result is None where the kubelet has another reason, or its server is no host of the run.
+    """
+    way = host.api_way
+    if way is None or way.failed != "certificate":
+        return None
+    for server in cluster.hosts:
+        use = server.certificates and server.certificates.file(API, "tls-cert-file")
+        if not use or server.certificates is None or server.certificates.now is None:
+            continue
+        if use.leaf.ends <= server.certificates.now and way.address in server.names:
+            return server.host
     return None

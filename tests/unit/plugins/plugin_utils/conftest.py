@@ -199,6 +199,7 @@ class World:
                         "component_http",
                         "component_units",
                         "etcd",
+                        "certificates",
                         "installer",
                         "devices",
                         "pinning",
@@ -358,7 +359,7 @@ class World:
                 **{key: {"status": "ok", "data": value} for key, value in found.items()},
                 **{
                     key: {"status": "absent", "data": None}
-                    for key in ("kubeadm_config", "kubelet_configs")
+                    for key in ("kubeadm_config", "kubelet_configs", "cluster_info")
                 },
             },
         }

@@ -141,6 +141,38 @@ WITHOUT_RECORD: dict[str, dict[str, str]] = {
     "KM141": dict.fromkeys(
         ("present", "unknown"), "no lab fills a database; control_plane/test_etcd_space.py has some"
     ),
+    "KM120": dict.fromkeys(
+        ("present", "clear"),
+        "recorded before certificates were read; control_plane/test_certificates.py has them",
+    ),
+    "KM121": dict.fromkeys(
+        ("present", "clear"),
+        "recorded before certificates were read; control_plane/test_certificates.py has them",
+    ),
+    "KM122": dict.fromkeys(
+        ("present", "clear"),
+        "recorded before certificates were read; control_plane/test_certificate_trust.py has them",
+    ),
+    "KM123": dict.fromkeys(
+        ("present", "clear"),
+        "recorded before certificates were read; control_plane/test_authorities.py has them",
+    ),
+    "KM124": dict.fromkeys(
+        ("present", "clear"),
+        "recorded before certificates were read; control_plane/test_certificate_trust.py has them",
+    ),
+    "KM125": dict.fromkeys(
+        ("present", "clear"),
+        "recorded before certificates were read; control_plane/test_certificate_names.py has them",
+    ),
+    "KM126": dict.fromkeys(
+        ("present", "clear"),
+        "recorded before certificates were read; control_plane/test_kubeconfigs.py has them",
+    ),
+    "KM127": dict.fromkeys(
+        ("present", "clear"),
+        "recorded before certificates were read; control_plane/test_shared_keys.py has them",
+    ),
     "KM142": {"present": "no lab damages a member; control_plane/test_etcd_space.py has some"},
     "KM143": dict.fromkeys(
         ("present", "unknown"), "no lab fills a database; control_plane/test_etcd_space.py has some"

@@ -178,6 +178,10 @@ def test_every_collector_answers(ask, version, process):
     (config,) = data["kubelet_configs"]["items"]
     assert config["name"] == ("kubelet-config-1.18" if version == "v1.18.4" else "kubelet-config")
     assert "kind: KubeletConfiguration" in config["text"]
+    info = data["cluster_info"]
+    assert info["server"] == "https://10.89.0.11:6443"
+    assert info["pem"].startswith("-----BEGIN CERTIFICATE-----")
+    assert len(info["key"]) == 64
     assert document["ca"] == {"pem": CA}
     json.dumps(document)
 

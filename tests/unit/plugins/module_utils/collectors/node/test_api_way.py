@@ -180,3 +180,13 @@ def test_a_name_with_several_addresses_is_reached_by_any(serve, monkeypatch):
 def test_without_a_kubeconfig(kubelet):
     with pytest.raises(base.Absent):
         api_way.collect(base.Context({}, [], {"kubelet": kubelet}))
+
+
+def test_a_server_that_takes_connections_and_says_nothing_has_no_wrong_certificate(monkeypatch):
+    monkeypatch.setattr(api_way, "SECONDS", 0.3)
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen(1)
+        found = asked(f"https://127.0.0.1:{silent.getsockname()[1]}")
+    assert found["failed"] == "connection"
+    assert "no TLS handshake" in found["error"]

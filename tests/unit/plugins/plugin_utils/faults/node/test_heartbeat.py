@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.unit.support import pki
 from tests.unit.support.api_nodes import node, silent
 
 LONG_AGO = 1799990000.0  # hours before the API was asked, 2027-01-15T08:00:00Z
@@ -184,3 +185,19 @@ def test_an_answer_of_the_api_server_comes_before_the_proxy(world, error, words)
     repeats(world, error)
     (found,) = world.judge(faults={"KM525"}).findings
     assert words in found.summary
+
+
+@pytest.mark.parametrize(
+    ("ends", "address", "is_named"),
+    [(-3, "10.0.0.1", True), (100, "10.0.0.1", False), (-3, "10.0.0.9", False)],
+)
+def test_the_expired_certificate_of_its_server_is_named(world, ends, address, is_named):
+    made = pki.Pki(world.data("m1", "system")["clock"])
+    pki.certify(world, made)
+    pair = made.ca.issue("kube-apiserver", ["10.0.0.1"], begins=-400, ends=ends)
+    pki.set_file(world.data("m1", "certificates"), f"{pki.FOLDER}/apiserver.crt", pair)
+    error = "certificate verify failed: certificate has expired"
+    way = {"server": SERVER, "address": address, "failed": "certificate", "error": error}
+    _verdicts, (found,) = judged(world, way)
+    assert (found.because == ("KM120",)) is is_named
+    assert ("the certificate of its API server, on m1, has expired" in found.summary) is is_named
