@@ -28,9 +28,11 @@ from ..evidence.answers.node.system import System
 from ..evidence.document import one_line
 from . import control_plane, machine, node_identity, registration, repeated_errors
 from . import cpu_manager as pinning
+from . import host_network as model_network
 from . import pressure as model_pressure
 from .control_plane import ControlPlane
 from .cpu_manager import Pinning
+from .host_network import HostNetwork
 from .kubelet import status
 from .machine import Machine
 from .moments import moment
@@ -86,6 +88,7 @@ class Host:
     image_removed: str = ""
     machine: Machine = field(default_factory=Machine)
     registration: Registration = field(default_factory=Registration)
+    network: HostNetwork = field(default_factory=HostNetwork)
 
     def missing(self, collector: str, *, absent_is_answer: bool = True) -> tuple[Missing, ...]:
         """Empty when this host's collector answered, else the one thing that is missing."""
@@ -242,6 +245,7 @@ def host_of(document: Mapping[str, Any]) -> Host:
         image_removed=_image_removed(document),
         machine=machine.extract(document),
         registration=registration.extract(document),
+        network=model_network.extract(document),
     )
 
 

@@ -46,6 +46,7 @@ from .node import (
     largest,
     limits,
     manifests,
+    network,
     pinning,
     pressure,
     repeated_errors,
@@ -86,6 +87,7 @@ NODE: Mapping[str, type] = {
     "pressure": pressure.Pressure,
     "largest": largest.Largest,
     "hangs": hangs.Hangs,
+    "network": network.Network,
     "space": space.Spaces,
     "journal": journal.Journal,
 }

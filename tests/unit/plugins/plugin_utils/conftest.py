@@ -210,6 +210,7 @@ class World:
                         "cni",
                         "pressure",
                         "hangs",
+                        "network",
                         "repeated_errors",
                     )
                 },
