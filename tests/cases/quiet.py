@@ -9,6 +9,7 @@ broke. A case starts from machines of their own that have run for a day, with no
 
 from __future__ import annotations
 
+import copy
 import uuid
 from typing import Any
 
@@ -29,6 +30,15 @@ FILES = {
         "net.ipv4.ip_forward = 1\n"
     ),
 }
+# A node whose network plugin is not looked at.
+NETWORK: dict[str, Any] = {
+    "resolvers": [{"path": "/etc/resolv.conf", "nameservers": ["192.0.2.53"], "search": []}],
+    "interfaces": [{"name": "eth0", "count": 1, "mtu": 1500, "rp_filters": [0]}],
+    "rp_filter": 0,
+    "routes": [],
+    "iptables": {"tables": [], "legacy": False, "nft": None},
+    "conntrack": {"count": 900, "max": 131072},
+}
 BEFORE = {"mtime": MONTH, "started_at": DAY, "made": DAY, "begun": DAY}
 
 
@@ -42,11 +52,12 @@ def settle(evidence: Evidence) -> None:
         _runtime(evidence, name)
         _age(evidence.hosts[name]["collectors"], evidence.now)
     _pods(evidence)
-    for item in evidence.data(paths.API, "nodes")["items"]:
+    for number, item in enumerate(evidence.data(paths.API, "nodes")["items"]):
         item.update(
             boot_id=evidence.data(item["name"], "system")["boot_id"],
             created=clock.iso(evidence.now - MONTH),
             capacity=_capacity(evidence, item["name"]),
+            pod_cidrs=[f"10.244.{number}.0/24"],
         )
         for condition in item["conditions"]:
             condition["since"] = clock.iso(evidence.now - DAY)
@@ -144,6 +155,7 @@ def _runtime(evidence: Evidence, name: str) -> None:
     cri = {"name": "containerd", "version": "", "driver": None, "conditions": [], "config": None}
     evidence.data(name, "cri").update(cri, cni_error="", sandboxes=[], files=[])
     evidence.answer(name, "cni", "absent", "the network plugin is not looked at")
+    evidence.data(name, "network").update(copy.deepcopy(NETWORK))
     evidence.data(name, "hangs").update(tasks=[], mounts=[], zombies=[])
 
 

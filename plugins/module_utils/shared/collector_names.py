@@ -140,6 +140,11 @@ NODE = {
         "processes in state D that do not go on for four seconds, mounts of remote file systems"
         " that do not answer, and parents of many zombies"
     ),
+    "network": (
+        "name servers that pods inherit, interfaces and routes, what systemd-networkd and"
+        " NetworkManager are told of those of others, which backends of iptables have rules of"
+        " Services, and how full the kernel's tables of connections and neighbours are"
+    ),
     "space": (
         "what is free on the file systems of etcd, the kubelet, the runtime, /run, logs and this"
         " collection's journal, and whether they are read-only"

@@ -29,6 +29,8 @@ class NodeView:
     runtime: its container runtime and that one's version
     kubelet: the version of its kubelet
     capacity: the CPUs (in thousandths) and bytes of memory that its kubelet counted
+    pod_cidrs: the networks of its pods, None where an older release collected
+    plugin_addresses: where its network plugin is reached, by annotation
     """
 
     name: str
@@ -50,6 +52,8 @@ class NodeView:
     boot_id: str | None = None
     kubelet: str = ""
     capacity: Mapping[str, int] | None = None
+    pod_cidrs: tuple[str, ...] | None = None
+    plugin_addresses: Mapping[str, str] | None = None
 
     def condition(self, kind: str) -> Condition | None:
         """Ready, or another that is not False."""
@@ -86,6 +90,8 @@ def _views(cluster: Cluster) -> Iterator[NodeView]:
             node.boot_id,
             one_line(node.kubelet_version or "", 60),
             node.capacity,
+            node.pod_cidrs,
+            node.plugin_addresses,
         )
 
 

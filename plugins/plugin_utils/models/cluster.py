@@ -39,11 +39,13 @@ from . import (
     repeated_errors,
 )
 from . import cpu_manager as pinning
+from . import host_network as model_network
 from . import pressure as model_pressure
 from .certificates import HostCertificates
 from .control_plane import ControlPlane
 from .cpu_manager import Pinning
 from .etcd_damage import Damage
+from .host_network import HostNetwork
 from .kubelet import status
 from .machine import Machine
 from .moments import moment
@@ -108,6 +110,7 @@ class Host:
     etcd_damage: Damage | None = None
     releases: Releases = field(default_factory=Releases)
     certificates: HostCertificates | None = None  # None: not of the control plane
+    network: HostNetwork = field(default_factory=HostNetwork)
 
     def missing(self, collector: str, *, absent_is_answer: bool = True) -> tuple[Missing, ...]:
         """Empty when this host's collector answered, else the one thing that is missing."""
@@ -270,6 +273,7 @@ def host_of(document: Mapping[str, Any]) -> Host:
         etcd_damage=etcd_damage.extract(document),
         releases=releases.extract(document),
         certificates=_certificates(document),
+        network=model_network.extract(document),
     )
 
 

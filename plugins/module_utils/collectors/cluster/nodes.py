@@ -20,6 +20,8 @@ LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 # The conditions of a kubelet, the network plugin and the cloud; problem detectors add others.
 CONDITIONS = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable")
 MACHINE = ("cpu", "memory")
+PLUGIN_ADDRESSES = ("projectcalico.org/IPv4Address", "flannel.alpha.coreos.com/public-ip")
+MAX_CIDRS = 4
 CONTROL_PLANE_ROLES = (
     "node-role.kubernetes.io/control-plane",
     "node-role.kubernetes.io/master",
@@ -58,7 +60,22 @@ def node_of(item):
         "conditions": conditions_of(item),
         "devices": rejected.resources_of(item),
         "capacity": machine_of(status),
+        "pod_cidrs": pod_cidrs_of(item),
+        "plugin_addresses": plugin_addresses_of(meta),
     }
+
+
+def pod_cidrs_of(item):
+    """Return the networks that a Node has for its pods; releases before 1.16 have one at most."""
+    spec = item.get("spec") or {}
+    cidrs = spec.get("podCIDRs") or [spec.get("podCIDR")]
+    return [str(cidr)[:60] for cidr in cidrs[:MAX_CIDRS] if cidr]
+
+
+def plugin_addresses_of(meta):
+    """Return {annotation: address} of the addresses by which a network plugin reaches a Node."""
+    annotations = meta.get("annotations") or {}
+    return {name: str(annotations[name])[:60] for name in PLUGIN_ADDRESSES if annotations.get(name)}
 
 
 def machine_of(status):

@@ -52,6 +52,7 @@ from .node import (
     largest,
     limits,
     manifests,
+    network,
     pinning,
     pressure,
     repeated_errors,
@@ -97,6 +98,7 @@ NODE: Mapping[str, type] = {
     "pressure": pressure.Pressure,
     "largest": largest.Largest,
     "hangs": hangs.Hangs,
+    "network": network.Network,
     "space": space.Spaces,
     "journal": journal.Journal,
 }

@@ -211,6 +211,7 @@ class World:
                         "cni",
                         "pressure",
                         "hangs",
+                        "network",
                         "repeated_errors",
                     )
                 },

@@ -74,6 +74,10 @@ class Node:
     devices: Mapping[str, tuple[int, int]] | None = None  # capacity, allocatable
     # cpu: millicores, memory: bytes; None: an older release collected
     capacity: Mapping[str, int] | None = None
+    # spec.podCIDRs; None: an older release collected it
+    pod_cidrs: tuple[str, ...] | None = None
+    # by the annotation in which a network plugin keeps it
+    plugin_addresses: Mapping[str, str] | None = None
     lease: str | None = NOT_COLLECTED
     lease_duration_s: int | None = None
 

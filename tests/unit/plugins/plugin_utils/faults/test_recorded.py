@@ -145,6 +145,22 @@ WITHOUT_RECORD: dict[str, dict[str, str]] = {
         ("present", "clear"),
         "recorded before certificates were read; control_plane/test_certificates.py has them",
     ),
+    "KM532": dict.fromkeys(
+        ("present", "clear"),
+        "recorded before the networks of Nodes were read; node/test_pod_networks.py has them",
+    ),
+    "KM533": dict.fromkeys(
+        ("present", "clear"),
+        "recorded before resolvers were read; node/test_pod_resolver.py has them",
+    ),
+    "KM534": dict.fromkeys(
+        ("present", "clear"),
+        "recorded before interfaces were read; node/test_network_settings.py has them",
+    ),
+    "KM535": dict.fromkeys(
+        ("present", "clear"),
+        "recorded before tables of the kernel were read; node/test_network_tables.py has them",
+    ),
     "KM121": dict.fromkeys(
         ("present", "clear"),
         "recorded before certificates were read; control_plane/test_certificates.py has them",

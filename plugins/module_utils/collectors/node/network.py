@@ -1,0 +1,203 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Collector network: what a node has for its pods' traffic beside their network plugin.
+
+It reads files of /proc, /sys, /etc and /run. It starts iptables-save only where the kernel has
+tables of both of its backends.
+"""
+
+import os
+
+from ...system import files, network_services, procfs, yaml_scalars
+from ...system.command import CommandError, run
+from ..base import Absent
+
+RESOLV_CONF, STUB_UPSTREAM = "/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"
+# Interfaces of pods, of which a node has one each: they are counted together.
+POD_INTERFACES = ("veth", "cali", "lxc", "eni", "azv", "gke")
+NO_POD_INTERFACES = ("lxcbr",)  # the bridge of LXC
+MAX_INTERFACES, MAX_OF_A_KIND, MAX_ROUTES, MAX_WORDS = 100, 64, 500, 40
+MAX_RULES, RULES_SECONDS = 1048576, 3
+REJECTED = 0x0200  # RTF_REJECT
+# The chains that kube-proxy makes for Services; the kubelet makes others.
+SERVICE_CHAINS = (":KUBE-SERVICES ", ":KUBE-SVC-", ":KUBE-SEP-", ":KUBE-NODEPORTS ")
+NEIGHBOURS = (("ipv4", "arp_cache"), ("ipv6", "ndisc_cache"))
+
+
+def collect(context):
+    """Return the resolvers, interfaces, routes, services and tables of this node's network."""
+    kubelet = context.data.get("kubelet")
+    if not kubelet:
+        raise Absent("no kubelet")
+    context.source = "/proc, /sys/class/net, resolv.conf, files of networkd and NetworkManager"
+    names = files.names("/sys/class/net")
+    route_rows, are_routes_cut = routes(files.whole("/proc/net/route"))
+    return {
+        "resolvers": [resolver(path) for path in resolver_paths(kubelet)],
+        "interfaces": interfaces(names),
+        "rp_filter": _number("/proc/sys/net/ipv4/conf/all/rp_filter"),
+        "routes": route_rows,
+        "routes_cut": are_routes_cut,
+        "networkd": network_services.networkd(),
+        "network_manager": network_services.network_manager(),
+        "iptables": iptables(),
+        "conntrack": {
+            "count": _number("/proc/sys/net/netfilter/nf_conntrack_count"),
+            "max": _number("/proc/sys/net/netfilter/nf_conntrack_max"),
+        },
+        "neighbours": [neighbours(family, cache) for family, cache in NEIGHBOURS],
+    }
+
+
+def resolver_paths(kubelet):
+    """Return the file that the kubelet is told to give to pods, and those that it could be."""
+    paths = [procfs.flag(kubelet.get("argv") or [], "resolv-conf")]
+    for record in [kubelet.get("config")] + (kubelet.get("config_dropins") or []):
+        if record and record.get("text"):
+            paths.append(yaml_scalars.top(record["text"], "resolvConf"))
+    absolute = [path for path in paths if path and path.startswith("/")]
+    return list(dict.fromkeys([*absolute, RESOLV_CONF, STUB_UPSTREAM]))
+
+
+def resolver(path):
+    """Return {path, nameservers, search, error} of one resolv.conf."""
+    record = {"path": files.one_line(path, 253), "nameservers": [], "search": [], "error": None}
+    try:
+        text = files.read(path).decode("utf-8", "replace")
+    except OSError as error:
+        record["error"] = files.reason(error)
+        return record
+    for line in text.split("\n"):
+        words = line.split()
+        if words[:1] == ["nameserver"]:
+            record["nameservers"] += words[1:2]
+        elif words[:1] in (["search"], ["domain"]):
+            record["search"] = words[1:]
+    for key in ("nameservers", "search"):
+        record[key] = [files.one_line(word, 253) for word in record[key][:MAX_WORDS]]
+    return record
+
+
+def interfaces(names, sys="/sys/class/net", proc="/proc/sys/net/ipv4/conf"):
+    """Return [{name, count, kind, mtu, rp_filters}]; those of pods are one row for each kind."""
+    rows = {}
+    for name in sorted(names):
+        key = _kind_of_pods(name) or name
+        if name == "lo" or (key not in rows and len(rows) >= MAX_INTERFACES):
+            continue
+        row = rows.setdefault(
+            key,
+            {
+                "name": files.one_line(key, 40),
+                "count": 0,
+                "kind": "",
+                "mtu": None,
+                "rp_filters": [],
+            },
+        )
+        row["count"] += 1
+        if row["count"] <= MAX_OF_A_KIND:
+            _measure(row, name, sys, proc)
+    return list(rows.values())
+
+
+def _kind_of_pods(name):
+    if name.startswith(NO_POD_INTERFACES):
+        return None
+    prefix = next((prefix for prefix in POD_INTERFACES if name.startswith(prefix)), None)
+    return prefix + "*" if prefix else None
+
+
+def _measure(row, name, sys, proc):
+    mtu = _number(os.path.join(sys, name, "mtu"))
+    if mtu is not None:
+        row["mtu"] = max(mtu, row["mtu"] or 0)
+    if row["count"] == 1:
+        row["kind"] = _kind(files.text(os.path.join(sys, name, "uevent"), 1024) or "")
+    value = _number(os.path.join(proc, name, "rp_filter"))
+    if value is not None and value not in row["rp_filters"]:
+        row["rp_filters"] = sorted([*row["rp_filters"], value])
+
+
+def _kind(uevent):
+    for line in uevent.split("\n"):
+        key, _equals, value = line.partition("=")
+        if key == "DEVTYPE":
+            return files.one_line(value.strip(), 40)
+    return ""
+
+
+def routes(text):
+    """Return ([{to, dev}] of the main table without interfaces of pods, whether it was cut)."""
+    if text is None:
+        return None, False
+    rows = []
+    for line in text.split("\n")[1:]:
+        words = line.split()
+        if len(words) > 7 and not _kind_of_pods(words[0]) and not int(words[3], 16) & REJECTED:
+            to = "{}/{}".format(_address(words[1]), bin(int(words[7], 16)).count("1"))
+            rows.append({"to": to, "dev": files.one_line(words[0], 40)})
+        if len(rows) > MAX_ROUTES:
+            return rows[:MAX_ROUTES], True
+    return rows, False
+
+
+def _address(digits):
+    """Return eight hexadecimal digits of /proc/net/route as an address: the last byte first."""
+    return ".".join(str(int(digits[at : at + 2], 16)) for at in (6, 4, 2, 0))
+
+
+def iptables(proc="/proc", save=run):
+    """Return {tables, legacy, nft}: the legacy tables, and which backend has rules of Services.
+
+    The rules are only looked for where both backends may have some; None where that is not known.
+    """
+    text = files.text(proc + "/net/ip_tables_names", 4096)
+    if text is None and os.path.exists(proc + "/net/ip_tables_names"):
+        return {"tables": None, "legacy": None, "nft": None}
+    tables = [files.one_line(word, 40) for word in (text or "").split()][:10]
+    modules = files.whole(proc + "/modules") or ""
+    outcome = {"tables": tables, "legacy": False, "nft": None}
+    if "nat" in tables and "nf_tables " in modules:
+        outcome["legacy"] = _has_services("iptables-legacy-save", save)
+        if outcome["legacy"]:
+            outcome["nft"] = _has_services("iptables-nft-save", save)
+    return outcome
+
+
+def _has_services(program, save):
+    """Return whether its table nat has chains of Services, None where it cannot be listed."""
+    try:
+        text = save([program, "-t", "nat"], RULES_SECONDS, MAX_RULES)
+    except (CommandError, OSError):
+        return None
+    return any(line.startswith(SERVICE_CHAINS) for line in text.split("\n"))
+
+
+def neighbours(family, cache, proc="/proc"):
+    """Return {family, entries, most, overflows} of one table; the kernel has one for all."""
+    lines = (files.whole(f"{proc}/net/stat/{cache}") or "").split("\n")
+    titles, rows = lines[0].split(), [line.split() for line in lines[1:] if line]
+    columns = [dict(zip(titles, row)) for row in rows]
+    overflows = [_hexadecimal(row.get("table_fulls")) for row in columns]
+    counted = [value for value in overflows if value is not None]
+    table = {"family": family, "entries": None, "most": None, "overflows": None}
+    table["most"] = _number(f"{proc}/sys/net/{family}/neigh/default/gc_thresh3")
+    if columns:
+        table["entries"] = _hexadecimal(columns[0].get("entries"))
+    if counted:
+        table["overflows"] = sum(counted)
+    return table
+
+
+def _hexadecimal(text):
+    try:
+        return int(text or "", 16)
+    except ValueError:
+        return None
+
+
+def _number(path):
+    """Return the number in a file of /proc or /sys; None where there is none."""
+    return procfs.number((files.text(path, 64) or "").strip())

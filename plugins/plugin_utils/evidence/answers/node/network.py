@@ -1,0 +1,103 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The answer of the collector `network`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..file_record import Unread
+
+
+@dataclass(frozen=True)
+class Resolver:
+    """One resolv.conf."""
+
+    path: str = ""
+    nameservers: tuple[str, ...] = ()
+    search: tuple[str, ...] = ()
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class Interface:
+    """An interface, or all of one kind that pods have (cali*)."""
+
+    name: str = ""
+    count: int = 0
+    kind: str = ""
+    mtu: int | None = None  # the largest of them
+    rp_filters: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Route:
+    """A route of the main table for IPv4."""
+
+    to: str = ""
+    dev: str = ""
+
+
+@dataclass(frozen=True)
+class ServiceSetting:
+    """One line of a configuration file."""
+
+    path: str = ""
+    line: int | None = None
+    section: str = ""
+    key: str = ""
+    value: str = ""
+
+
+@dataclass(frozen=True)
+class NetworkService:
+    """A service that manages interfaces, and what its files tell it of those of others."""
+
+    active: bool | None = None
+    since: float | None = None
+    rows: tuple[ServiceSetting, ...] = ()
+    unread: tuple[Unread, ...] = ()
+
+
+@dataclass(frozen=True)
+class Iptables:
+    """The legacy tables, and which backend has chains of Services; None: not known."""
+
+    tables: tuple[str, ...] | None = None
+    legacy: bool | None = None
+    nft: bool | None = None
+
+
+@dataclass(frozen=True)
+class Conntrack:
+    """How many connections the kernel tracks, and may track."""
+
+    count: int | None = None
+    max: int | None = None
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """One table of neighbours."""
+
+    family: str = ""
+    entries: int | None = None
+    most: int | None = None
+    overflows: int | None = None  # since the boot
+
+
+@dataclass(frozen=True)
+class Network:
+    """What a node has for its pods' traffic beside their network plugin."""
+
+    resolvers: tuple[Resolver, ...] = ()
+    interfaces: tuple[Interface, ...] = ()
+    rp_filter: int | None = None  # of all
+    routes: tuple[Route, ...] | None = None
+    routes_cut: bool = False
+    networkd: NetworkService | None = None
+    network_manager: NetworkService | None = None
+    iptables: Iptables | None = None
+    conntrack: Conntrack | None = None
+    neighbours: tuple[Neighbours, ...] = ()
