@@ -20,6 +20,7 @@ from ...parsers import pod_start_message
 from ...parsers.pod_start_message import OF_ONE, WORKLOAD, Trouble
 from ..base import CheckResult, Detection, causes, cluster_check, without_kubernetes
 from ..node import wording
+from . import refused_tokens
 
 # A kubelet tries again every few seconds to minutes. Where nothing is reported, images may be
 # large.
@@ -45,6 +46,7 @@ def missing_rows(cluster: Cluster) -> list[Missing]:
     "Pods of a node do not start",
     severity="warning",
     applies="clusters whose API answers",
+    needs=("instances", "manifests"),
     cluster_needs=("pod_start", "nodes"),
     current_only=True,
     same_node=True,
@@ -157,10 +159,17 @@ def _hit(cluster: Cluster, node: str, rows: Sequence[Waiting], other_nodes: int)
     summary += wording.since(since)
     if main.trouble is not None:
         summary += f": {main.trouble.what}"
+    summary += _quoted(event, main)
+    advice, proofs = _advice(node, main.trouble), _event_proofs(cluster, event)
+    refusal = refused_tokens.of_message(cluster, main.text)
+    if refusal is not None:
+        summary += f": {refusal.clause}"
+        advice = f"{refusal.advice}; {advice}"
+        proofs += refusal.proofs
     return Detection(
-        f"{summary}{_quoted(event, main)}; {_others(cluster, other_nodes)}",
-        (*_event_proofs(cluster, event), *_origin(cluster, main), *_proofs(cluster, rows)),
-        _advice(node, main.trouble),
+        f"{summary}; {_others(cluster, other_nodes)}",
+        (*proofs, *_origin(cluster, main), *_proofs(cluster, rows)),
+        advice,
         host=wording.host_name(view) if view is not None else None,
         node=node,
         severity=_severity(cluster, node, pods),
