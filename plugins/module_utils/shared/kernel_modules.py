@@ -4,7 +4,11 @@
 """Kernel modules that pods need, and where a distribution names modules for the next boot."""
 
 MODULES = ("br_netfilter", "overlay")
+# Without these no rule of kube-proxy or of a network plugin is accepted, in mode iptables and ipvs.
+XTABLES = ("nf_conntrack", "xt_conntrack", "xt_comment", "xt_mark")
+NETWORK = (*XTABLES, "vxlan", "openvswitch")
 LOADED, BUILTIN, ABSENT = "loaded", "builtin", "absent"
+AVAILABLE = "available"  # on the disk, and not loaded
 # The content of /run is gone by the next boot.
 LOAD = (
     "/etc/modules-load.d",

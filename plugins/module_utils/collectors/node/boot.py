@@ -78,7 +78,7 @@ def running(base="/proc/sys/"):
 
 def modules(proc="/proc", sys="/sys", tree=None):
     """Return {name: loaded, builtin or absent}; None if unknown."""
-    loaded_names = _loaded(proc)
+    loaded_names = loaded(proc)
     tree = tree or "/lib/modules/" + os.uname()[2]
     builtin_names = _builtin_names(proc, tree)
     return {name: _module_state(name, loaded_names, builtin_names, sys) for name in MODULES}
@@ -104,7 +104,7 @@ def _module_state(name, loaded_names, builtin_names, sys):
     return ABSENT
 
 
-def _loaded(proc):
+def loaded(proc):
     """Return the names of the loaded modules, or None where they cannot be read.
 
     A kernel that takes no modules has no /proc/modules.

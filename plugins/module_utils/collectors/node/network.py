@@ -9,9 +9,11 @@ tables of both of its backends.
 
 import os
 
+from ...shared.kernel_modules import ABSENT, AVAILABLE, BUILTIN, LOADED, NETWORK
 from ...system import files, network_services, procfs, yaml_scalars
 from ...system.command import CommandError, run
 from ..base import Absent
+from . import boot
 
 RESOLV_CONF, STUB_UPSTREAM = "/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"
 # Interfaces of pods, of which a node has one each: they are counted together.
@@ -46,6 +48,7 @@ def collect(context):
             "count": _number("/proc/sys/net/netfilter/nf_conntrack_count"),
             "max": _number("/proc/sys/net/netfilter/nf_conntrack_max"),
         },
+        "modules": modules(),
         "neighbours": [neighbours(family, cache) for family, cache in NEIGHBOURS],
     }
 
@@ -173,6 +176,42 @@ def _has_services(program, save):
     except (CommandError, OSError):
         return None
     return any(line.startswith(SERVICE_CHAINS) for line in text.split("\n"))
+
+
+def modules(proc="/proc", sys="/sys", tree=None):
+    """Return {name: loaded, builtin, available or absent}, None for each that is not known.
+
+    A container has not the modules of its kernel: there nothing is known of what is not loaded.
+    """
+    tree = tree or "/lib/modules/" + os.uname()[2]
+    loaded_names = boot.loaded(proc)
+    builtins = files.whole(tree + "/modules.builtin")
+    dependencies = files.whole(tree + "/modules.dep")
+    builtin_names = boot.builtins(builtins or "")
+    if None in (loaded_names, builtins):
+        dependencies = None
+    states = {}
+    for name in NETWORK:
+        if loaded_names and name in loaded_names:
+            states[name] = LOADED
+        elif name in builtin_names or os.path.isdir(os.path.join(sys, "module", name)):
+            states[name] = BUILTIN
+        else:
+            states[name] = _state_on_disk(name, dependencies)
+    return states
+
+
+def _state_on_disk(name, dependencies):
+    """Return whether modules.dep has a module, None where it is not known."""
+    if not dependencies:
+        return None
+    return AVAILABLE if _has_module(dependencies, name) else ABSENT
+
+
+def _has_module(dependencies, name):
+    """Return whether modules.dep has a file of this module, however it is compressed."""
+    names = {name, name.replace("_", "-")}
+    return any(f"/{word}.ko" in dependencies for word in names)
 
 
 def neighbours(family, cache, proc="/proc"):

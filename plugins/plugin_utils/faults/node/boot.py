@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ....module_utils.shared.kernel_modules import ABSENT, XTABLES
 from ...evidence import contract
 from ...evidence.answers.node.boot import Selinux
 from ...evidence.answers.node.space import Spaces, Store
@@ -19,6 +20,7 @@ from ...models.cluster import Host
 from ...models.result import EvidenceRef, Missing
 from ...models.store import Unwritable
 from ..base import CheckResult, Detection, node_check, not_applicable, present, unknown
+from .wording import MORE_MODULES
 
 NO_KUBELET = "no kubelet"
 SWITCHED = {"1": "enforcing", "0": "permissive"}
@@ -30,7 +32,7 @@ SWITCHED = {"1": "enforcing", "0": "permissive"}
     severity="critical",
     applies="nodes with a kubelet",
     risk=1,
-    needs=("system", "kubelet", "boot", "limits"),
+    needs=("system", "kubelet", "boot", "limits", "network"),
 )
 def missing_setting(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM520: report a module or kernel setting that is missing now or after the next boot."""
@@ -38,9 +40,49 @@ def missing_setting(host: Host, document: Mapping[str, Any]) -> Iterator[CheckRe
         yield not_applicable(NO_KUBELET, host=host.host)
         return
     node = model_boot.read(document)
-    hits = tuple(_hit(host, problem) for problem in model_boot.problems(node))
+    hits = [_hit(host, problem) for problem in model_boot.problems(node)]
+    hits += _lacking_modules(host)
     missing, note = _unread(host, node)
-    yield CheckResult(hits, missing, host=host.host, note=note)
+    # An older release did not read which modules the kernel has: only that is not judged.
+    missing += tuple(item for item in host.missing("network") if item.status != "not_asked")
+    yield CheckResult(tuple(hits), missing, host=host.host, note=note)
+
+
+def _lacking_modules(host: Host) -> Iterator[Detection]:
+    """Report a kernel without modules for rules of Services, where no network plugin works yet.
+
+    A cluster whose kube-proxy and network plugin speak nftables needs none of them.
+    """
+    states, networks = host.network.answer.modules or {}, host.identity.networks
+    absent = [name for name in XTABLES if states.get(name) == ABSENT]
+    if not absent or networks is None or networks.names:
+        return
+    names = " and ".join(absent)
+    yield Detection(
+        f"{names} {_are(absent)} not there for the kernel of the node: neither kube-proxy nor the"
+        " network plugin can make their rules, and no network plugin has written its configuration",
+        (
+            EvidenceRef("file", host.host, path="/proc/modules", text=f"not loaded: {names}"),
+            EvidenceRef(
+                "file",
+                host.host,
+                path="/lib/modules/$(uname -r)/modules.dep",
+                text="has none of them",
+            ),
+        ),
+        f"{MORE_MODULES}; then restart the node's pods of kube-proxy and of the network plugin",
+        host=host.host,
+        node=host.node,
+        component=absent[0],
+        severity="critical",
+        risk=0,
+    )
+
+
+def _are(names: Sequence[str]) -> str:
+    if len(names) == 1:
+        return "is"
+    return "are"
 
 
 def _unread(host: Host, node: NodeBoot) -> tuple[tuple[Missing, ...], str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from ....module_utils.shared.kernel_modules import XTABLES
 from ...evidence.answers.cluster.nodes import Condition
 from ...evidence.document import ends, one_line, shell_name
 from ...models import ages
@@ -15,7 +16,7 @@ from ...models import pressure as model_pressure
 from ...models.api_node import NodeView, and_others, views
 from ...models.cluster import Cluster
 from ...models.result import EvidenceRef
-from ..base import CheckResult, Detection, cluster_check, without_kubernetes
+from ..base import CheckResult, Detection, causes, cluster_check, without_kubernetes
 from . import taints as node_taints
 from . import wording
 
@@ -42,6 +43,8 @@ PLUGINS = (
     ("ovn", "OVN", "ovs-ovn or ovnkube-node"),
     ("kindnet", "kindnet", "kindnet"),
 )
+# A kernel without modules for the rules of a network plugin.
+_WITHOUT_MODULES = causes("KM520", component=XTABLES[0]) | causes("KM520", component=XTABLES[1])
 PRESSURES = {
     "MemoryPressure": (
         "memory",
@@ -80,6 +83,8 @@ PRESSURES = {
     needs=("kubelet",),
     cluster_needs=("nodes",),
     current_only=True,
+    explained_by=_WITHOUT_MODULES,
+    same_node=True,
 )
 def uninitialised(cluster: Cluster) -> Iterator[CheckResult]:
     """KM519: report a kubelet that is NotReady because its runtime has no network for pods."""

@@ -9,20 +9,36 @@ it runs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import TypeGuard
 
+from ....module_utils.shared.kernel_modules import ABSENT, AVAILABLE, XTABLES
 from ...evidence.answers.node.network import Interface, NetworkService, ServiceSetting
 from ...evidence.document import one_line
-from ...models import ages
+from ...models import ages, pod_start
 from ...models import pod_networks as model_pods
 from ...models.api_node import NodeView, and_others, views
 from ...models.cluster import Cluster, Host
 from ...models.moments import moment
+from ...models.pod_start import Waiting
 from ...models.result import EvidenceRef, Missing
 from ..base import CheckResult, Detection, cluster_check, without_kubernetes
+from .wording import MORE_MODULES
 
+OPENVSWITCH = "openvswitch"
+# The kernel loads others by itself, where their files are there.
+LACKING = {False: (ABSENT,), True: (ABSENT, AVAILABLE)}
+# Plugins by a part of the names of their pods' owners, and modules without which they do not work.
+NEEDS = (
+    ("antrea-agent", (OPENVSWITCH,)),
+    ("ovs-ovn", (OPENVSWITCH,)),
+    ("ovnkube-node", (OPENVSWITCH,)),
+    ("kube-flannel", ("vxlan",)),
+    ("canal", ("vxlan", *XTABLES)),
+    ("calico-node", XTABLES),
+    ("kube-proxy", XTABLES),
+)
 JOINING, LATER = 120.0, 60.0  # seconds
 SHOWN = 3
 CILIUM, LXC, FLANNEL = "cilium_host", "lxc*", "flannel.1"
@@ -50,7 +66,7 @@ NAMES = ("cni", "docker", "br-", "kube-", "dummy", "nodelocaldns", "virbr", "tap
     severity="warning",
     applies="nodes with a kubelet",
     needs=("system", "kubelet", "limits", "network"),
-    cluster_needs=("nodes",),
+    cluster_needs=("nodes", "pod_start"),
 )
 def against(cluster: Cluster) -> Iterator[CheckResult]:
     """KM534: report settings of a host by which the traffic of its pods is lost."""
@@ -75,6 +91,7 @@ def _of_host(cluster: Cluster, host: Host, nodes: Sequence[NodeView]) -> CheckRe
         *_manager(cluster, host, nodes),
         *_two_backends(host),
         *_mtu(host),
+        *_modules(cluster, host),
     ]
     missing: tuple[Missing, ...] = ()
     rules = host.network.answer.iptables
@@ -366,3 +383,47 @@ def _is_link(row: Interface) -> bool:
     is_tunnel = row.name in [name for name, _header in TUNNELS] or row.kind in VIRTUAL
     is_inner = row.name.endswith("*") or row.name.startswith(NAMES)
     return not (is_tunnel or is_inner)
+
+
+# -- modules of the kernel -----------------------------------------------------------------------
+
+
+def _modules(cluster: Cluster, host: Host) -> Iterator[Detection]:
+    """Report modules that a network plugin needs whose pods do not start on the node."""
+    states = host.network.answer.modules or {}
+    rows = [row for row in pod_start.waiting(cluster) if row.row.node == host.node]
+    for part, names in NEEDS:
+        waiting = next((row for row in rows if part in row.owner), None)
+        lacking = [name for name in names if states.get(name) in LACKING[name == OPENVSWITCH]]
+        if waiting is not None and lacking:
+            yield _lacks(host, waiting, lacking, states)
+
+
+def _lacks(
+    host: Host, waiting: Waiting, lacking: Sequence[str], states: Mapping[str, str | None]
+) -> Detection:
+    names, severity = " and ".join(lacking), None
+    reason = (
+        "which is not loaded on the node: the modprobe of its image may not be able to read the"
+        " modules of this system"
+    )
+    advice = (
+        f"load on the node itself what the image cannot load (modprobe {names}), and name it in a"
+        " file of /etc/modules-load.d for the next boot; then delete the pod"
+    )
+    if ABSENT in [states.get(name) for name in lacking]:
+        reason, severity = "which the kernel of the node does not have", "critical"
+        advice = f"{MORE_MODULES}; then delete the pod"
+    texts = [f"{name}: {states.get(name)}" for name in lacking]
+    return Detection(
+        f"{waiting.owner} does not start, and needs {names} of the kernel, {reason}",
+        (
+            EvidenceRef("file", host.host, path="/proc/modules", text=", ".join(texts)),
+            EvidenceRef("api", None, object=waiting.owner, text=waiting.text),
+        ),
+        advice,
+        host=host.host,
+        node=host.node,
+        component=lacking[0],
+        severity=severity,
+    )

@@ -9,6 +9,13 @@ from ...evidence.document import one_line
 from ...models.api_node import NodeView, views
 from ...models.cluster import Cluster
 
+# Distributions that keep modules of their kernel apart.
+MORE_MODULES = (
+    "install the package that has the other modules of the running kernel (RHEL and its like:"
+    " kernel-modules-extra-$(uname -r), Ubuntu: linux-modules-extra-$(uname -r)), and load them"
+    " (modprobe)"
+)
+
 
 def host_name(view: NodeView) -> str | None:
     """Return the host of the run that is this Node, or None."""

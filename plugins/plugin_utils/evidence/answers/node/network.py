@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..file_record import Unread
@@ -101,3 +102,5 @@ class Network:
     iptables: Iptables | None = None
     conntrack: Conntrack | None = None
     neighbours: tuple[Neighbours, ...] = ()
+    # loaded, builtin, available or absent; None: not known
+    modules: Mapping[str, str | None] | None = None

@@ -136,3 +136,22 @@ def test_leases_come_by_one_list_or_not_at_all():
 def test_what_a_kubelet_counted_of_its_machine(capacity, kept):
     node = cluster_nodes.node_of({"metadata": {"name": "w1"}, "status": {"capacity": capacity}})
     assert node["capacity"] == kept
+
+
+@pytest.mark.parametrize(
+    ("spec", "kept"),
+    [
+        ({"podCIDR": "10.1.0.0/24", "podCIDRs": ["10.1.0.0/24", "fd00::/64"]}, 2),
+        ({"podCIDR": "10.1.0.0/24"}, 1),  # before 1.16
+        ({}, 0),
+    ],
+)
+def test_networks_of_a_node(spec, kept):
+    node = cluster_nodes.node_of({"metadata": {"name": "w1"}, "spec": spec})
+    assert len(node["pod_cidrs"]) == kept
+
+
+def test_addresses_of_network_plugins_alone_are_kept():
+    annotations = {"projectcalico.org/IPv4Address": "192.0.2.1/24", "secret": "hunter2"}
+    node = cluster_nodes.node_of({"metadata": {"name": "w1", "annotations": annotations}})
+    assert node["plugin_addresses"] == {"projectcalico.org/IPv4Address": "192.0.2.1/24"}

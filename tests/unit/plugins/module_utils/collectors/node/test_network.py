@@ -169,3 +169,25 @@ def test_tables_of_neighbours(tmp_path):
     assert table == {"family": "ipv4", "entries": 1008, "most": 1024, "overflows": 4}
     table = network.neighbours("ipv6", "ndisc_cache", str(tmp_path))
     assert (table["entries"], table["most"], table["overflows"]) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("dependencies", "state"),
+    [
+        ("kernel/net/openvswitch/openvswitch.ko.gz: kernel/net/nsh/nsh.ko.gz\n", "available"),
+        ("kernel/net/openvswitch/openvswitch.ko: \n", "available"),
+        ("kernel/net/nsh/nsh.ko: \n", "absent"),
+        ("", None),
+        (None, None),
+    ],
+)
+def test_modules_of_the_kernel(tmp_path, dependencies, state):
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    (tmp_path / "modules").write_text("xt_mark 16384 3 - Live 0x0\n")
+    (tree / "modules.builtin").write_text("kernel/net/netfilter/xt_comment.ko\n")
+    if dependencies is not None:
+        (tree / "modules.dep").write_text(dependencies)
+    states = network.modules(str(tmp_path), str(tmp_path), str(tree))
+    assert (states["xt_mark"], states["xt_comment"]) == ("loaded", "builtin")
+    assert states["openvswitch"] == state

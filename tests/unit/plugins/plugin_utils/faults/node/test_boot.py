@@ -22,6 +22,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning impo
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import (
     boot as remedie_boot,
 )
+from tests.unit.support import network_evidence
 from tests.unit.support.facts import facts
 from tests.unit.support.file_evidence import named_record
 
@@ -769,3 +770,34 @@ def test_space_that_was_not_read_is_unknown(node, status):
 def test_a_folder_that_was_not_read_is_unknown(node):
     stored(node, ("/run", "run", 2**30))[0]["error"] = "Input/output error"
     assert node.judged("KM521")[0] == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("state", "files", "verdict"),
+    [
+        ("absent", [], "present"),
+        ("available", [], "clear"),
+        ("loaded", [], "clear"),
+        (None, [], "clear"),
+        ("absent", ["10-calico.conflist"], "clear"),  # what runs may speak nftables
+    ],
+)
+def test_a_kernel_without_modules_for_rules(world, state, files, verdict):
+    node = Node(world)
+    network_evidence.network(world, modules={"xt_conntrack": state, "nf_conntrack": state})
+    world.data("w1", "kubelet")["cni"] = {
+        "folder": "/etc/cni/net.d",
+        "files": [{"name": name, "size": 300} for name in files],
+        "error": None,
+    }
+    told, found = node.judged("KM520")
+    assert told == verdict
+    assert [(item.component, item.severity, item.risk) for item in found] == [
+        ("nf_conntrack", "critical", 0)
+    ] * len(found)
+
+
+def test_modules_that_could_not_be_read_are_unknown(world):
+    node = Node(world)
+    world.documents["w1"]["collectors"]["network"] = {"status": "error", "data": None}
+    assert node.judged("KM520") == ("unknown", [])

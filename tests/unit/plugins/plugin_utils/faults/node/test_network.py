@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.unit.support import network_evidence
+
 CONTAINERD = (
     "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady"
     " message:Network plugin returns error: cni plugin not initialized"
@@ -212,3 +214,13 @@ def test_a_node_that_has_just_joined_has_time(world, created, verdict):
         "created"
     ] = created
     assert judged(world, "KM519")[0] == [verdict]
+
+
+@pytest.mark.parametrize(("state", "causes"), [("absent", ("KM520",)), ("loaded", ())])
+def test_a_kernel_without_modules_explains_it(world, state, causes):
+    ready(world, "False", CONTAINERD)
+    networks(world)
+    network_evidence.network(world, modules={"xt_conntrack": state})
+    result = world.judge(faults=frozenset(("KM519", "KM520")))
+    (found,) = [item for item in result.findings if item.code == "KM519"]
+    assert found.because == causes

@@ -198,3 +198,40 @@ def test_older_evidence_is_not_judged(answered):
     for document in answered.documents.values():
         document["collectors"].pop("network", None)
     assert judged(answered) == ("not judged", [])
+
+
+WAITING = {
+    "node": "w1",
+    "namespace": "kube-system",
+    "owner": "DaemonSet/antrea-agent",
+    "state": "Init:CrashLoopBackOff",
+    "pods": 1,
+    "names": ["antrea-agent-7xk2p"],
+}
+
+
+@pytest.mark.parametrize(
+    ("pods", "modules", "severity"),
+    [
+        ({}, {"openvswitch": "available"}, "warning"),
+        ({}, {"openvswitch": "absent"}, "critical"),
+        ({}, {"openvswitch": "loaded"}, None),
+        ({}, {"openvswitch": "builtin"}, None),
+        ({}, {"openvswitch": None}, None),
+        ({}, {}, None),
+        ({"node": "m1"}, {"openvswitch": "absent"}, None),
+        ({"owner": "Deployment/web"}, {"openvswitch": "absent"}, None),
+        ({"owner": "DaemonSet/kube-proxy"}, {"xt_conntrack": "absent"}, "critical"),
+        ({"owner": "DaemonSet/kube-proxy"}, {"xt_conntrack": "available"}, None),
+    ],
+)
+def test_modules_of_a_plugin_that_does_not_start(answered, pods, modules, severity):
+    answered.data("w1", "network")["modules"] = modules
+    answered.data("api", "pod_start")["pods"] = [{**WAITING, **pods}]
+    _verdict, found = judged(answered)
+    assert [item.severity for item in found] == [severity] * bool(severity)
+
+
+def test_modules_matter_where_a_plugin_does_not_start(answered):
+    answered.data("w1", "network")["modules"] = {"openvswitch": "absent", "xt_mark": "absent"}
+    assert judged(answered) == ("clear", [])
