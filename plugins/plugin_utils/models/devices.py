@@ -28,6 +28,9 @@ GRACE_SECONDS = 5
 OWN_SECONDS = 30
 # As much may the clocks of a node and of the API server differ.
 CLOCK_SECONDS = 5
+# A kubelet that starts gives each resource of its checkpoint so many seconds for its plugin to
+# register; then it writes the checkpoint without it. It looks at most a status update later.
+REGISTRATION_SECONDS, REGISTRATION_END_SECONDS = 290, 360
 # Kubelets of these releases admit again even what has ended, or was rejected, so that its start
 # time proves no acceptance
 # (kubernetes #126341; repaired in 1.32 and in late patch releases of 1.28 to 1.31, which are not
@@ -300,6 +303,26 @@ class Node:
             return False
         own_time = self.evidence.kubelet_socket.made
         return own_time is not None and socket.made is not None and socket.made + 1 < own_time
+
+    def has_unused_socket(self) -> bool:
+        """Tell whether more plugins answer than resources have one that is registered.
+
+        A plugin without devices is registered too, with an empty list.
+        """
+        served = {name for name, (dummy, healthy) in self.resources.items() if healthy}
+        return self.live_sockets() > len(served | set(self.registered))
+
+    def dropped_after_start(self) -> bool:
+        """Tell whether the kubelet that runs wrote its checkpoint when its plugins' time was over.
+
+        What the checkpoint lacks since then had a plugin before the kubelet started.
+        """
+        written = self.checkpoint.mtime
+        started = self.host.kubelet_started if self.host else None
+        if written is None or started is None or self.checkpoint.error:
+            return False
+        age = written - started.timestamp()
+        return REGISTRATION_SECONDS <= age <= REGISTRATION_END_SECONDS
 
     def unserved(self, resource: str) -> bool | None:
         """Tell whether no plugin can be at work for a resource without a healthy device.

@@ -209,7 +209,7 @@ def _behind_repairs(step: Step, earlier: Iterable[Step]) -> Step:
     remaining = [code for code in step.needs if code not in repaired - stopped]
     if not remaining:
         return step
-    lead = "its last start ended"
+    lead = "its last start ended, or the next one would,"
     if step.remedy == step_kinds.CLEAN_UP:
         lead = "these pods were rejected"
     reason = (

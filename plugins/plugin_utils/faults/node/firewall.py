@@ -12,12 +12,13 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
+from ....module_utils.shared.units import KUBELET_UNITS, RUNTIMES
 from ...evidence import contract
 from ...evidence.answers.node.boot import Boot, Denials
 from ...evidence.answers.node.component_units import ComponentUnits
 from ...evidence.answers.node.instances import Instances
 from ...evidence.answers.node.kubelet import Kubelet
-from ...evidence.document import one_line
+from ...evidence.document import one_line, shell_name
 from ...models import boot as model_boot
 from ...models import control_plane, installer
 from ...models.api_node import and_others
@@ -52,6 +53,15 @@ DOMAINS = (
 )
 # The domains of services that the policy has no domain of their own for.
 SERVICES = ("unconfined_service_t", "init_t")
+# Labels of places from which files are moved: no program of a node may read them there.
+MOVED = ("user_tmp_t", "tmp_t", "user_home_t", "admin_home_t", "home_root_t")
+# Labels of folders for which the policy has none.
+WITHOUT_LABEL = ("default_t", "unlabeled_t")
+# The units of a node that systemd itself has to read.
+UNITS = frozenset(
+    (*KUBELET_UNITS, *RUNTIMES, "k3s.service", "k3s-agent.service", "rke2-server.service")
+    + ("rke2-agent.service", "etcd.service")
+)
 # The ports of their documentation: evidence does not show those of k3s, nor all of RKE2's.
 DOCUMENTED = {
     "k3s": (
@@ -482,10 +492,17 @@ def _program(fields: Mapping[str, str]) -> str:
 def _concerns_node(line: str) -> bool:
     """Tell whether a line of the audit log denies something to one of a node's programs."""
     fields = _fields(line)
-    context = [*fields.get("scontext", "").split(":"), "", "", ""]
-    if context[2] in DOMAINS:
+    domain = _type(fields.get("scontext", ""))
+    if domain in DOMAINS:
         return True
-    return context[2] in SERVICES and _program(fields).startswith(PROGRAMS)
+    if domain == "init_t" and fields.get("comm") == "systemd":
+        return fields.get("name", "") in UNITS
+    return domain in SERVICES and _program(fields).startswith(PROGRAMS)
+
+
+def _type(context: str) -> str:
+    """Return the third part of a context of SELinux: user, role, type and level."""
+    return [*context.split(":"), "", "", ""][2]
 
 
 def _denied(host: Host, lines: list[str]) -> Detection:
@@ -496,15 +513,60 @@ def _denied(host: Host, lines: list[str]) -> Detection:
         EvidenceRef("log", host.host, path=AUDIT, text=one_line(line, 300))
         for line in lines[-SHOWN:]
     ]
+    clause, advice = _label(_fields(lines[-1]))
     return Detection(
         f"SELinux enforces, and has denied something to"
-        f" {one_line(', '.join(programs), 200)} since the boot ({len(lines)} of the last denials)",
+        f" {one_line(', '.join(programs), 200)} since the boot ({len(lines)} of the last"
+        f" denials){clause}",
         tuple(proofs),
-        "see ausearch -m avc -ts boot, and audit2why: most often the package container-selinux is"
-        " missing, or a folder or program has not its label (restorecon -Rv on the programs and"
-        " folders of kubelet, runtime and CNI: mv keeps the label of where a file came from)."
-        " setenforce 0 shows whether it is the cause, and lasts until the next boot only",
+        f"{advice}setenforce 0 shows whether it is the cause, and lasts until the next boot only",
         host=host.host,
         node=host.node,
         component="selinux",
     )
+
+
+def _label(fields: Mapping[str, str]) -> tuple[str, str]:
+    """Return a clause with the label that is wrong, and the commands that correct it."""
+    name = one_line(fields.get("name", ""), 120)
+    label, domain = _type(fields.get("tcontext", "")), _type(fields.get("scontext", ""))
+    if name and label in MOVED:
+        return (
+            f"; {name} has the label {label}, which a file keeps that was moved from there",
+            f"see ls -Z of {name}, and give it the label of its folder: restorecon -Rv"
+            f" {_path(name)}{_reload(name)}. Where that changes nothing, the package"
+            " container-selinux is missing. ",
+        )
+    if name and label in WITHOUT_LABEL:
+        return (
+            f"; {name} has the label {label}: the policy has none for its folder",
+            "give the folder the labels of the usual one, such as semanage fcontext -a -e"
+            " /var/lib/kubelet FOLDER (or -e /var/lib/containers), then restorecon -Rv FOLDER; the"
+            " package container-selinux has those labels. ",
+        )
+    if domain == "unconfined_service_t":
+        return (
+            f"; the runtime works in the domain {domain}, which a service has whose program has no"
+            " label of its own",
+            "install the package container-selinux (k3s: k3s-selinux, RKE2: rke2-selinux), give the"
+            " programs their label and restart the runtime: restorecon -v /usr/bin/containerd"
+            " /usr/local/bin/containerd /usr/bin/runc /usr/local/sbin/runc; for a program in"
+            " another folder: semanage fcontext -a -t container_runtime_exec_t PATH, then"
+            " restorecon -v PATH. ls -Z shows the label. ",
+        )
+    return (
+        "",
+        "see ausearch -m avc -ts boot, and audit2why: most often the package container-selinux is"
+        " missing, or a folder or program has not its label (restorecon -Rv on the programs and"
+        " folders of kubelet, runtime and CNI: mv keeps the label of where a file came from). ",
+    )
+
+
+def _path(name: str) -> str:
+    """Return where a file of this name lies, as far as its name tells."""
+    word = shell_name(name, "PATH")
+    return f"/etc/systemd/system/{word}" if name in UNITS else f"PATH/{word}"
+
+
+def _reload(name: str) -> str:
+    return ", then systemctl daemon-reload" if name in UNITS else ""

@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 from ....module_utils.shared.pod_states import CRASHES
-from ...evidence.answers.cluster.pod_start import PodStart
+from ...evidence.answers.cluster.pod_start import PodEvents, PodStart
 from ...evidence.answers.cluster.pod_states import EndingPods, PodStates
 from ...evidence.document import ends, one_line, shell_name
 from ...models import ages
@@ -22,6 +23,20 @@ LATE_SECONDS = 600  # after the grace period: volumes and networks are taken dow
 # One workload that fails lies on one node often enough: two count that run elsewhere.
 CRASHING, WORKLOADS, SHARE = 3, 2, 0.5
 KILLS = ("FailedKillPod", "FailedSync")
+# runc's words where it may not signal a container's first process. It runs as root, and the kernel
+# alone does not refuse that.
+_DENIED = re.compile(r"unable to signal init: (?:permission denied|operation not permitted)")
+DENIED = (
+    "; runc may not signal their processes: a security module denies it to root (AppArmor with a"
+    " profile of its own for runc, or SELinux)"
+)
+DENIED_ADVICE = (
+    "see what is denied (journalctl -k -b -g 'apparmor=\"DENIED\"', ausearch -m avc -ts boot). With"
+    ' AppArmor and peer="runc" (AppArmor 4, Ubuntu 23.10 and later): update containerd to 1.7.19 or'
+    " later, whose profile takes signals of runc, and make the pods again; until then, as root:"
+    " ln -s /etc/apparmor.d/runc /etc/apparmor.d/disable/ and apparmor_parser -R"
+    " /etc/apparmor.d/runc. See https://github.com/containerd/containerd/pull/10123"
+)
 
 
 @cluster_check(
@@ -59,23 +74,23 @@ def _ending(cluster: Cluster, row: EndingPods) -> Detection:
     if row.finalizers:
         text += f"; {row.finalizers} of them have a finalizer, which its owner takes away"
     pods = row.pods - row.finalizers
-    obstacle = _obstacle(cluster, node)
-    advice, reason = "", ""
+    events = [event for event in cluster.typed(PodStart).events if _is_kill(event, node)]
+    clause, advice = "", _advice(node)
     because: tuple[str, ...] = ()
-    if obstacle is not None:
-        advice, reason = f"{obstacle.advice}. Else ", f"; {obstacle.component}: {obstacle.clause}"
-        because = ("KM529",)
+    obstacle = _obstacle(cluster, node)
+    if any(_DENIED.search(event.message) for event in events):
+        clause, advice = DENIED, DENIED_ADVICE
+    elif obstacle is not None:
+        clause = f"; {obstacle.component}: {obstacle.clause}"
+        advice, because = f"{obstacle.advice}. Else {advice}", ("KM529",)
+    summary = f"{wording.pods(pods)} {wording.do(pods)} not end{wording.since(row.since)}: {names}"
     return Detection(
-        f"{wording.pods(pods)} {wording.do(pods)} not end{wording.since(row.since)}: {names}"
-        f"{reason}",
+        f"{summary}{clause}",
         (
             EvidenceRef("api", cluster.api_host, object=f"Node {node}", text=text),
-            *_kill_proofs(cluster, node),
+            *(_kill_proof(cluster, event) for event in events[:1]),
         ),
-        f"{advice}see what their processes wait for on that node (ps -eo pid,stat,wchan:32,cmd |"
-        " grep ' D'), dead mounts, and what kubelet and runtime log of them; a pod that is deleted"
-        " by force (--force) is forgotten by the API and may run on: kubectl describe node"
-        f" {shell_name(node, 'NODE')} first",
+        advice,
         host=host,
         node=node,
         because=because,
@@ -88,13 +103,23 @@ def _obstacle(cluster: Cluster, node: str) -> RuntimeObstacle | None:
     return host.runtime_obstacle if host is not None else None
 
 
-def _kill_proofs(cluster: Cluster, node: str) -> Iterator[EvidenceRef]:
-    for row in cluster.typed(PodStart).events:
-        if row.node == node and row.reason in KILLS:
-            text = f"{one_line(row.reason, 80)}, {row.count} times: {ends(row.message, 400)}"
-            about = f"Event of Pod {one_line(row.pod, 320)}"
-            yield EvidenceRef("api", cluster.api_host, object=about, text=text)
-            return
+def _advice(node: str) -> str:
+    return (
+        "see what their processes wait for on that node (ps -eo pid,stat,wchan:32,cmd | grep ' D'),"
+        " dead mounts, and what kubelet and runtime log of them; a pod that is deleted by force"
+        f" (--force) is forgotten by the API and may run on: kubectl describe node"
+        f" {shell_name(node, 'NODE')} first"
+    )
+
+
+def _is_kill(event: PodEvents, node: str) -> bool:
+    return event.node == node and event.reason in KILLS
+
+
+def _kill_proof(cluster: Cluster, event: PodEvents) -> EvidenceRef:
+    text = f"{one_line(event.reason, 80)}, {event.count} times: {ends(event.message, 400)}"
+    about = f"Event of Pod {one_line(event.pod, 320)}"
+    return EvidenceRef("api", cluster.api_host, object=about, text=text)
 
 
 @cluster_check(

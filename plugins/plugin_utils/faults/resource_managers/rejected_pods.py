@@ -692,10 +692,48 @@ def unregistered(node: Node) -> Iterator[Detection]:
     """KM324: no plugin serves a resource that the kubelet knows."""
     for resource, (capacity, healthy) in sorted(node.resources.items()):
         requested = any(pod.refusal.resource == resource for pod in node.rejected)
-        if healthy or not (capacity or resource in node.registered or requested):
+        if healthy:
             continue
-        if node.unserved(resource):
+        if not (capacity or resource in node.registered or requested):
+            yield from _dropped_hits(node, resource)
+        elif node.unserved(resource):
             yield _unregistered_hit(node, resource, capacity, requested)
+
+
+def _dropped_hits(node: Node, resource: str) -> Iterator[Detection]:
+    """Yield the hit of a resource that the kubelet has dropped from its checkpoint.
+
+    A resource whose plugin was taken away on purpose remains in the Node, with 0.
+    """
+    if node.evidence is None or node.checkpoint.error:
+        return
+    if node.has_unused_socket():
+        summary = (
+            f"a device plugin answers, and the kubelet is not connected to it: {resource} is 0"
+        )
+        advice = (
+            "the kubelet never connects again to a plugin whose stream (ListAndWatch) ended:"
+            " delete the plugin's pod on this node, so that it registers again"
+        )
+    elif node.dropped_after_start():
+        summary = f"no device plugin has registered for {resource} since the kubelet started"
+        advice = (
+            "delete the plugin's pod on this node: a plugin that does not watch the kubelet's"
+            " socket registers only when it starts"
+        )
+    else:
+        return
+    folder = node.evidence.folder
+    yield _hit(
+        node,
+        summary,
+        [
+            _capacity_proof(node, resource, 0, 0),
+            EvidenceRef("file", node.inventory_host, path=folder, text=_sockets(node)),
+            _checkpoint_proof(node, f"written without {resource}"),
+        ],
+        f"{advice}. See the kubelet's log (journalctl -u kubelet -g ListAndWatch)",
+    )
 
 
 def _unregistered_hit(node: Node, resource: str, capacity: int, requested: bool) -> Detection:

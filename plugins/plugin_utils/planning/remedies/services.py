@@ -267,11 +267,22 @@ def _lasting(scene: RemedyContext, service: Service) -> str | None:
 
 
 def _ending_faults(scene: RemedyContext, service: Service) -> tuple[str, ...]:
-    """Return the faults that ended a kubelet's last start, and that are still there."""
+    """Return the faults that ended a kubelet's last start, or would end the next one."""
     host = _host(scene)
     if host is None or service.start != START:
         return ()
-    return kubelet_down.lasting(host, scene.document)[1]
+    faults = kubelet_down.lasting(host, scene.document)[1]
+    if _is_without_runtime(scene, host):
+        faults = tuple(dict.fromkeys((*faults, "KM508")))
+    return faults
+
+
+def _is_without_runtime(scene: RemedyContext, host: Host) -> bool:
+    """Tell whether a kubelet that starts finds no runtime: none that a connection starts."""
+    down = [runtime for runtime in _runtimes(scene) if _down(runtime.unit)]
+    if not down or any(container_runtime.on_demand(runtime.record) for runtime in down):
+        return False
+    return container_runtime.broken(host, scene.document)
 
 
 def _host(scene: RemedyContext) -> Host | None:

@@ -672,6 +672,44 @@ def test_what_selinux_denied(node, enforce, told, verdict):
         assert one.evidence[0].path == "/var/log/audit/audit.log"
 
 
+def labelled(name, label, comm="kubelet", domain="kubelet_t"):
+    line = AVC.format(comm, domain, "").replace('"pki"', f'"{name}"')
+    return denied(line.replace("user_home_t", label))
+
+
+@pytest.mark.parametrize(
+    ("told", "words", "commands"),
+    [
+        (
+            labelled("k3s.service", "user_tmp_t", "systemd", "init_t"),
+            ["k3s.service", "user_tmp_t"],
+            ["restorecon -Rv /etc/systemd/system/k3s.service", "systemctl daemon-reload"],
+        ),
+        (labelled("pki", "user_home_t"), ["pki", "user_home_t"], ["restorecon -Rv PATH/pki"]),
+        (labelled("pods", "default_t"), ["pods", "default_t"], ["semanage fcontext -a -e"]),
+        (
+            labelled("pause", "container_t", "runc", "unconfined_service_t"),
+            ["domain unconfined_service_t"],
+            ["restorecon -v /usr/bin/containerd", "container_runtime_exec_t"],
+        ),
+        (labelled("pods", "container_file_t"), ["kubelet"], ["audit2why"]),
+    ],
+)
+def test_the_label_and_its_correction_are_named(node, told, words, commands):
+    node.data("w1", "boot").update(selinux={"enforce": "1", "config": "enforcing"}, denials=told)
+    (found,) = judged(node, "KM528")[1]
+    assert all(word in found.summary for word in words)
+    assert all(command in found.remedy for command in commands)
+
+
+def test_a_unit_that_is_no_node_s_is_not_the_node_s(node):
+    node.data("w1", "boot").update(
+        selinux={"enforce": "1", "config": "enforcing"},
+        denials=labelled("httpd.service", "user_tmp_t", "systemd", "init_t"),
+    )
+    assert judged(node, "KM528") == (["clear"], [])
+
+
 @pytest.mark.parametrize(
     ("told", "status", "words"),
     [

@@ -59,6 +59,23 @@ def test_what_the_runtime_repeats_of_them_is_why(world):
 
 
 @pytest.mark.parametrize(
+    ("message", "is_denied"),
+    [
+        ("runc did not terminate successfully: unable to signal init: permission denied", True),
+        ("unable to signal init: operation not permitted", True),
+        ("unable to signal init: no such process", False),
+    ],
+)
+def test_a_signal_that_is_denied_points_to_a_security_module(world, message, is_denied):
+    ending(world)
+    wait(world, event=("FailedKillPod", message))
+    (finding,) = judged(world, "KM609")[1]
+    assert ("AppArmor" in finding.summary) is is_denied
+    assert ("apparmor_parser -R" in finding.remedy) is is_denied
+    assert ("wchan" in finding.remedy) is not is_denied
+
+
+@pytest.mark.parametrize(
     ("row", "verdict"),
     [
         ({"finalizers": 2}, "clear"),

@@ -685,6 +685,52 @@ def test_evidence_of_an_older_release_is_not_judged(world):
     assert {item.reason for item in world.judge().not_judged if item.code == "KM320"} == {"tier"}
 
 
+@pytest.mark.parametrize(
+    ("sockets", "registered", "codes"),
+    [
+        ([("plugin.sock", True)], None, {"KM324"}),
+        ([("plugin.sock", False)], None, set()),
+        ([], None, set()),
+        # A plugin without devices is registered.
+        ([("plugin.sock", True)], [], set()),
+    ],
+)
+def test_a_plugin_answers_to_which_the_kubelet_has_no_connection(gpus, sockets, registered, codes):
+    world = gpus(devices=(0, 0), sockets=sockets)
+    table = {} if registered is None else {GPU: registered}
+    world.data("w1", "devices")["checkpoint"]["registered"] = table
+    assert found(world) == codes
+    if codes:
+        only = finding(world, "KM324")
+        assert only.severity == "warning"
+        assert "ListAndWatch" in only.remedy
+
+
+@pytest.mark.parametrize(
+    ("age", "error", "codes"),
+    [
+        (300, None, {"KM324"}),
+        (355, None, {"KM324"}),
+        (100, None, set()),
+        (4000, None, set()),
+        (None, None, set()),
+        (300, "denied", set()),
+    ],
+)
+def test_what_a_kubelet_dropped_when_its_plugins_had_not_registered(gpus, age, error, codes):
+    started = 1_800_000_000.0
+    world = gpus(
+        devices=(0, 0), sockets=(), mtime=None if age is None else started + age, error=error
+    )
+    world.data("w1", "devices")["checkpoint"]["registered"] = {}
+    world.data("w1", "kubelet")["process"] = {
+        "pid": 7,
+        "argv": ["kubelet"],
+        "started_at": started,
+    }
+    assert found(world) - {"KM327"} == codes
+
+
 def test_a_node_that_is_no_host_of_the_inventory_is_not_judged(gpus):
     world = gpus(devices=(2, 0))
     del world.documents["w1"]
