@@ -14,12 +14,13 @@ ANYWHERE = "kernel settings and modules, limits, swap"
 # place to change is in models/installer.py.
 FOREIGN = {
     "RKE2": (
-        "everything but its runtime",
+        "everything; of its runtime the pod network and the sandboxes alone",
         "enabling its unit while it runs (while neither of its two units runs, the right one is"
         " unknown)",
     ),
     "k3s": (
-        "nodes and the API; not its runtime. Scheduler and controller manager are part of its"
+        "nodes and the API; of its runtime the pod network and the sandboxes alone. Scheduler and"
+        " controller manager are part of its"
         " single process and show no arguments or manifests",
         "enabling and starting its unit",
     ),

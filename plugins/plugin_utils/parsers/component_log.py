@@ -14,13 +14,19 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from . import klog, message_form
+from . import klog, message_form, message_table
 from .message_form import Reading
 
 _JOURNAL = re.compile(r"\S{1,40} \S{1,255} [^\s\[\]:]{1,80}\[\d{1,10}\]: ")
 # etcd up to 3.4: "2020-05-26 14:05:31.201337 C | etcdmain: …"
 _CAPNSLOG = re.compile(r"\d{4}-\d\d-\d\d [\d:.]{8,20} [A-Z] \| [\w/-]{1,40}: ")
 _LOGRUS = re.compile(r'time="[^"]{1,64}" level=\w{1,10} ')
+# k0s logs what its components write: msg="E1031 …] …" component=kube-apiserver stream=stderr
+_COMPONENT = re.compile(
+    r'time="[^"]{1,64}" level=\w{1,10} msg=(?:"(?:[^"\\]|\\.)*"|[^\s"]*) component=([a-z-]{1,40})'
+    r"(?= |$)"
+)
+_WRAPPED = re.compile(r'[IWEF]\d{4} \d\d:|\{"')
 _FIELD = re.compile(r'(msg|error)=("(?:[^"\\]|\\.)*"|\S+)')
 # Of etcd, where the line is cut off.
 _JSON_FIELD = re.compile(r'"(msg|error)":("(?:[^"\\]|\\.)*)"?')
@@ -129,7 +135,13 @@ def _is_aside(line: str) -> bool:
 
 
 def reading(line: str, component: str) -> Reading | None:
-    """Return what one line of a log means, or None."""
+    """Return what one line of a log means, or None.
+
+    component: whose log it is; a line of k0s names the component that it runs
+    """
+    named = _COMPONENT.search(line[: message_form.LONGEST])
+    if named is not None and named.group(1) in message_table.COMPONENTS:
+        component = named.group(1)
     return message_form.read(text(line), component)
 
 
@@ -144,7 +156,10 @@ def text(line: str) -> str:
         return line[prefix.end() :]
     if _LOGRUS.match(line):
         fields = {name: _unquoted(value) for name, value in _FIELD.findall(line)}
-        return _joined(fields.get("msg", ""), fields.get("error", ""))
+        message = fields.get("msg", "")
+        if _WRAPPED.match(message):  # k0s, around a line of a component
+            message = text(message)
+        return _joined(message, fields.get("error", ""))
     entry = klog.parse(line)
     if entry.text.startswith("{"):
         cut = {name: _unquoted(f'{value}"') for name, value in _JSON_FIELD.findall(line)}

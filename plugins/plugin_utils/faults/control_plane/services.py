@@ -32,6 +32,8 @@ _LOGS = {
 # One program runs several components: their tables, and of k0s only that of its kubelet.
 _TABLES = {"k3s": "k3s", "rke2": "k3s", "kubelite": "k3s", "k0s": "kubelet"}
 BEGUN = 3  # first lines of a start
+# An error of k3s, RKE2 or klog; and of a component that k0s runs, whatever its own level is.
+_ERROR = re.compile(r'E|.* level=error |time="[^"]{1,64}" level=\w{1,10} msg="[EF]\d{4} ')
 _TOOK = re.compile(r'"took":"([\d.]{1,20}[a-z]{1,2})"')
 _CRITICAL = {
     systemd_unit.LOOPING: "does not stay up",
@@ -164,8 +166,11 @@ def _telling(service: Service, lines: list[str]) -> Telling:
     if _is_stopped(service):
         return Telling()
     if service.kind == component_unit.HANGS or not lines:
-        errors = [line for line in lines if " level=error " in line or line.startswith("E")]
-        return Telling(next(iter(errors[-1:]), ""))
+        errors = [line for line in lines if _ERROR.match(line)]
+        last = next(iter(errors[-1:]), "")
+        if service.row.component != "k0s" or not last:
+            return Telling(last)
+        return Telling(last, component_log.reading(last, _TABLES["k0s"]))
     component = _TABLES.get(service.row.component, service.row.component)
     telling = component_log.telling(lines, _last_line(service, lines), component)
     if telling.reading is not None:

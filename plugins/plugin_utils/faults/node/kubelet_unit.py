@@ -18,6 +18,7 @@ from ...parsers import systemd_unit
 from ..base import CheckResult, Detection, node_check, not_applicable, present, unknown
 
 NO_UNIT = "its kubelet has no unit of systemd"
+NOT_FOUND = "not-found"  # LoadState of a unit that runs on without its file
 
 
 @node_check(
@@ -52,6 +53,13 @@ def _not_enabled(
 ) -> Detection:
     name = shell_name(unit.name, "UNIT")
     enable = f"systemctl enable --no-reload {name}"
+    if unit.load == NOT_FOUND:
+        enable = (
+            f"see whether its file is there and has its label (systemctl cat {name}, ls -lZ"
+            f" /etc/systemd/system/{name}): where SELinux keeps systemd from reading it, restorecon"
+            " -v FILE; where it is gone, install it again; then systemctl daemon-reload, and"
+            f" {enable}"
+        )
     if unit.runs:
         return Detection(
             f"the kubelet runs, and will not after the next boot: {reason}",

@@ -119,3 +119,42 @@ def test_the_text_of_a_line(line: str, text: str) -> None:
 )
 def test_an_etcd_whose_member_was_removed_says_so(line, removed):
     assert component_log.says_removed(line) is removed
+
+
+K0S = 'time="2023-10-31 08:00:02" level=info msg="{}" component={} stream=stderr'
+
+
+@pytest.mark.parametrize(
+    ("component", "message", "text", "meaning"),
+    [
+        (
+            "kube-apiserver",
+            r"E1031 08:00:02.1 77 run.go:72] \"command failed\" err=\"unknown flag: --no-such\"",
+            "command failed: unknown flag: --no-such",
+            "configuration",
+        ),
+        (
+            "etcd",
+            r"{\"level\":\"fatal\",\"msg\":\"discovery failed\",\"error\":\"--initial-cluster has"
+            r" a but missing from --initial-advertise-peer-urls=b (c)\"}",
+            "discovery failed: --initial-cluster has a but missing from"
+            " --initial-advertise-peer-urls=b (c)",
+            "configuration",
+        ),
+        ("konnectivity", "something", "something", None),
+    ],
+)
+def test_a_line_of_k0s_is_read_by_the_table_of_its_component(component, message, text, meaning):
+    line = K0S.format(message, component)
+    assert component_log.text(line) == text
+    reading = component_log.reading(line, "kubelet")
+    assert (reading and reading.meaning) == meaning
+
+
+def test_a_user_s_text_names_no_component():
+    line = 'time="2023-10-31 08:00:02" level=error msg="pod component=etcd failed: x" error=y'
+    assert component_log.text(line) == "pod component=etcd failed: x: y"
+    quoted = 'time="x1" level=error msg="a component=etcd unknown flag: --x"'
+    assert component_log.reading(quoted, "k3s") == component_log.reading(
+        quoted.replace("component=etcd", "component=none"), "k3s"
+    )

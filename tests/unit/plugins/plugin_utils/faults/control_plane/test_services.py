@@ -400,3 +400,15 @@ def test_a_firewall_that_keeps_etcd_from_its_peers_is_the_cause(world, port):
     world.data("m1", "boot")["firewall"] = firewall_records.red_hat(opened)
     (finding,) = found(world)
     assert finding.because == (() if port == "2380" else ("KM527",))
+
+
+def test_a_component_that_k0s_starts_again_and_again_is_named_with_its_line(world):
+    error = r"E1031 08:00:02.1 77 run.go:72] \"command failed\" err=\"unknown flag: --no-such\""
+    text = f'time="x1" level=info msg="{error}" component=kube-apiserver stream=stderr'
+    lines = [line(9, f"k0s[7]: {text}"), line(8, 'k0s[7]: time="x1" level=info msg="respawning"')]
+    starting = {"begun_at": CLOCK - 2000, "lines": lines}
+    world.documents["m1"]["collectors"]["kubelet"] = {"status": "absent", "data": None}
+    give(world, row("k0s", "activating start", **starting))
+    (finding,) = found(world)
+    assert "command failed: unknown flag: --no-such" in finding.summary
+    assert message_class.CLASSES["configuration"].clause in finding.summary

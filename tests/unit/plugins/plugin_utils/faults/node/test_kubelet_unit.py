@@ -76,6 +76,14 @@ def test_a_kubelet_that_the_next_boot_does_not_bring_back(
     assert state in found.evidence[0].text
 
 
+def test_a_unit_that_systemd_does_not_find_is_brought_back_first(world):
+    _dummy, (found,) = judged(world, load_state="not-found", unit_file_state="")
+    assert (found.code, found.severity) == ("KM501", "warning")
+    assert found.remedy.startswith("see whether its file is there")
+    assert "restorecon -v" in found.remedy
+    assert found.remedy.index("daemon-reload") < found.remedy.index("systemctl enable")
+
+
 @pytest.mark.parametrize("state", ["static", "indirect", "generated", "", None])
 def test_where_another_unit_decides_nobody_knows(world, state):
     verdicts, found = judged(world, unit_file_state=state)
