@@ -6,115 +6,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
-from tests.docs import GENERATED, faults
+from tests.docs import GENERATED, decisions, faults
 from tests.docs.language import ENGLISH
 
-# What an operator sees, by symptom: the one thing about it that no literal of the catalogue says.
-SEEN = {
-    "duplicate_pods": (
-        (
-            "A Job with `completions: 1` and `parallelism: 1` gets two pods at the same time; one"
-            " of them is deleted again about a second later."
-        ),
-        "Which of the two is left is chance: some Jobs fail, most do not.",
-        (
-            "The lock objects look healthy, because an instance that does not elect never touches"
-            " them."
-        ),
-    ),
-    "api_down": (
-        (
-            "`kubectl` says `The connection to the server was refused`, `i/o timeout`,"
-            " `TLS handshake timeout`, `EOF` or `the server is currently unable to handle the"
-            " request`, always or again and again."
-        ),
-        (
-            "`kubectl` says `x509: certificate has expired or is not yet valid`, or `You must be"
-            " logged in to the server`, since a certain day."
-        ),
-        (
-            "Nodes are `NotReady` all at once, pods go on running, and nothing new is scheduled or"
-            " deleted."
-        ),
-        "Each request that creates something is refused: `failed calling webhook`.",
-    ),
-    "admission_errors": (
-        (
-            "`kubectl get pods` says `UnexpectedAdmissionError`, `OutOfcpu`, `OutOfpods` or the"
-            " like of pods that never started."
-        ),
-        (
-            "`Allocate failed due to requested number of devices unavailable for nvidia.com/gpu."
-            " Requested: 1, Available: 0, which is unexpected`, although the node has a free,"
-            " healthy device."
-        ),
-        "The same Jobs succeed when they are tried again.",
-    ),
-    "cpu_pinning": (
-        "A pod with whole CPUs, requests equal to limits, runs on the CPUs that all share.",
-        (
-            "The kubelet's log says `ReconcileState: failed to update container` and `unable to"
-            " freeze`."
-        ),
-        (
-            "A kubelet does not start any more after its CPU manager policy, its reserved CPUs or"
-            " the machine's CPUs were changed."
-        ),
-    ),
-    "too_many_open_files": (
-        (
-            "`Too many open files`, of systemctl, of `kubectl logs -f`, or `failed to create"
-            " fsnotify watcher: too many open files` of a program."
-        ),
-        "A service ends with `205/LIMITS`.",
-        "No user can log in since limits were raised.",
-    ),
-    "node_unreachable": (
-        "`kubectl get nodes` says `NotReady`, or `Ready,SchedulingDisabled`.",
-        (
-            "Pods wait, because the node carries `node.kubernetes.io/unreachable` or a taint of"
-            " your own; taken away by hand it comes back."
-        ),
-        "The kubelet does not run, runs again and again, or does not come back after a reboot.",
-    ),
-    "pods_stay_pending": (
-        (
-            "`kubectl get pods` says `Pending` for minutes, with or without an event"
-            " `FailedScheduling` (`0/4 nodes are available: …`)."
-        ),
-        "A DaemonSet's pod waits for a node that is Ready.",
-        "A Deployment, Job or DaemonSet gets no pod at all.",
-    ),
-    "pods_not_starting": (
-        (
-            "`kubectl get pods -o wide` says `ContainerCreating`, `CreateContainerError`,"
-            " `CreateContainerConfigError`, `ImagePullBackOff` or `Init:0/1` for minutes, of many"
-            " pods of one node."
-        ),
-        (
-            "Events `FailedCreatePodSandBox`, `FailedMount`, `FailedAttachVolume`,"
-            " `NetworkNotReady` or `FailedCreatePodContainer`."
-        ),
-        "Pods of one node are `CrashLoopBackOff`, or stay `Terminating` after their grace period.",
-    ),
-    "etcd_space": (
-        (
-            "`etcdserver: mvcc: database space exceeded`, `etcdserver: no leader` or `etcdserver:"
-            " request timed out` answers every change, while reads may work."
-        ),
-        "Leaders change again and again, and `kubectl` takes seconds.",
-        "The log of etcd says `took too long`, `slow fdatasync` or `panic`.",
-    ),
-    "certificates": (
-        (
-            "kubectl says `x509: certificate has expired or is not yet valid`, `certificate signed"
-            " by unknown authority` or `You must be logged in to the server (Unauthorized)`."
-        ),
-        "The API server or etcd starts again and again, a year after the installation.",
-        "One API server accepts a token or a certificate that another one refuses.",
-    ),
-}
 # What belongs to one symptom only.
 MORE = {
     "api_down": (
@@ -160,26 +56,6 @@ MORE = {
     ),
 }
 
-# Which fault to look at first, by what is seen.
-FIRST_LOOK = {
-    "api_down": (
-        (
-            "Every API server answers at its own address, and that of `kubectl` does not.",
-            ("KM178",),
-        ),
-        (
-            "The connection is refused, and no `kube-apiserver` runs on the node.",
-            ("KM114", "KM174", "KM173", "KM170", "KM172"),
-        ),
-        ("No static pod runs on the node.", ("KM502", "KM508", "KM521", "KM178")),
-        ("`/readyz?verbose` says `[-]etcd failed`.", ("KM170", "KM115")),
-        ("`/readyz?verbose` says that another check fails.", ("KM175",)),
-        ("Answers are `429`, or take seconds.", ("KM171", "KM523")),
-        ("It answers, and refuses what is created.", ("KM176", "KM115")),
-        ("A certificate is not accepted.", ("KM507", "KM526")),
-    ),
-}
-
 
 def page(symptom, catalogue, repaired, language=ENGLISH) -> str:
     """Return a symptom's page in a language, with the links of the English page."""
@@ -194,10 +70,11 @@ def page(symptom, catalogue, repaired, language=ENGLISH) -> str:
             "",
             f"## {say('What you see')}",
             "",
-            *(f"- {say(line)}" for line in SEEN[symptom.name]),
+            say("| what you see | look at |"),
+            "|---|---|",
+            *_decisions(symptom, catalogue, language),
             "",
             *_signs(symptom, catalogue, language),
-            *_first_look(symptom, language),
             f"## {say('What it can be')}",
             "",
             say("In the order in which they are looked at:"),
@@ -222,6 +99,19 @@ def page(symptom, catalogue, repaired, language=ENGLISH) -> str:
     )
 
 
+def _decisions(symptom, catalogue, language) -> Iterator[str]:
+    """Yield a row for each thing that an operator may see: the faults to look at first."""
+    for seen, codes in decisions.DECISIONS[symptom.name]:
+        strange = set(codes) - set(symptom.causes + symptom.signs)
+        if strange:
+            raise SystemExit(f"decisions.py: {symptom.name} has no cause {sorted(strange)}")
+        faults_shown = language.semicolon.join(
+            f"[{code}](../faults/{code}.md) {language.within(catalogue[code].title)}"
+            for code in codes
+        )
+        yield f"| {language.say(seen)} | {faults_shown} |"
+
+
 def _row(fault, repaired, language) -> str:
     repair = faults.repair_cell(fault, repaired)
     if not repair.isdecimal():
@@ -241,18 +131,6 @@ def _signs(symptom, catalogue, language) -> list[str]:
     if not signs:
         return []
     return [language.say("The symptom itself is judged too: {signs}.").format(signs=signs), ""]
-
-
-def _first_look(symptom, language) -> list[str]:
-    """Return the decision table: what is seen, and the faults to look at; [] without one."""
-    rows = FIRST_LOOK.get(symptom.name, ())
-    if not rows:
-        return []
-    lines = []
-    for seen, codes in rows:
-        links = ", ".join(f"[{code}](../faults/{code}.md)" for code in codes)
-        lines.append(f"| {language.say(seen)} | {links} |")
-    return [language.say("| what you see | look first at |"), "|---|---|", *lines, ""]
 
 
 def _faults(symptom, catalogue):

@@ -146,7 +146,7 @@ def sentence(state: Count, total: int) -> str:
     if state.waiting:
         longest = max(state.waiting.values())
         names = host_names.counted(state.waiting)
-        text += f"; waiting for {names}, for up to {longest:.0f} s"
+        text += f"; waiting for {names}, {longest:.0f} s so far"
     remaining = total - state.read - state.failed - len(state.waiting)
     if remaining > 0:
         text += f"; {remaining} not asked yet"

@@ -96,7 +96,7 @@ def _hit(cluster: Cluster, node: Node, rows: Sequence[Waiting]) -> Detection:
         summary += (
             f": it cannot list Services there, so that {pods} of its pods do not start ({owners})"
         )
-    url = one_line(cluster.typed(Server).url, 200)
+    url = one_line(cluster.typed(Server).url or "/version", 200)
     return Detection(
         summary,
         (

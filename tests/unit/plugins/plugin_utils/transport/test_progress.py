@@ -21,8 +21,8 @@ from tests.unit.conftest import Operator
 
 SHORT = 0.05
 SENTENCE = re.compile(
-    r"kubemend: (\d+) of 5 hosts read(?:, (\d+) gave no evidence)?; waiting for (.*?), for up to"
-    r" (\d+) s(?:; (\d+) not asked yet)?"
+    r"kubemend: (\d+) of 5 hosts read(?:, (\d+) gave no evidence)?; waiting for (.*?), (\d+) s so"
+    r" far(?:; (\d+) not asked yet)?"
 )
 
 
@@ -59,9 +59,9 @@ def test_a_torn_line_costs_that_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("state", "text"),
     [
-        (progress.Count(2, 0, {"w1": 12.4}), "2 of 9 hosts read; waiting for w1, for up to 12 s;"),
+        (progress.Count(2, 0, {"w1": 12.4}), "2 of 9 hosts read; waiting for w1, 12 s so far;"),
         (progress.Count(2, 3, {}), "2 of 9 hosts read, 3 gave no evidence; 4 not asked yet"),
-        (progress.Count(8, 0, {"w1": 31.0}), "8 of 9 hosts read; waiting for w1, for up to 31 s"),
+        (progress.Count(8, 0, {"w1": 31.0}), "8 of 9 hosts read; waiting for w1, 31 s so far"),
         (progress.Count(0, 0, dict.fromkeys(("w1", "w2", "w3", "w4"), 1)), "w1-w4 (4 hosts)"),
     ],
 )

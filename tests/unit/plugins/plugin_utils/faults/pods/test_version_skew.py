@@ -31,6 +31,8 @@ def test_a_newer_minor_release_counts(world, version, verdict):
         assert (finding.node, finding.host, finding.severity) == ("w1", "w1", "warning")
         assert version in finding.summary
         assert "v1.30.1" in finding.summary
+        # An API without a known address is none of this name.
+        assert not [proof for proof in finding.evidence if proof.object == "None"]
 
 
 def test_pods_that_wait_for_it_make_it_critical(world):
