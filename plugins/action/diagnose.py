@@ -53,6 +53,7 @@ from ..plugin_utils.run import (
     console,
     fault_pages,
     inventory,
+    retention,
     run_files,
     run_plan,
     waivers_file,
@@ -102,6 +103,7 @@ SPEC = {
     "compare_to": {"type": "path"},
     "waivers": {"type": "path"},
     "severity": {"type": "dict", "default": {}},
+    "keep_runs": {"type": "str", "default": retention.ALL},
     "cluster_names": {"type": "dict", "default": {}},
     "hosts": {"type": "dict", "default": {}},
     "api_hosts": {"type": "list", "elements": "str", "default": []},
@@ -116,6 +118,7 @@ COLOURS = {
     "clear": "green",
     "good": "green",
 }
+FOREIGN_SHOWN = 3  # folders that kubemend_keep_runs leaves
 RENDERERS = {
     "html": html.render,
     "junit": junit.render,
@@ -210,7 +213,19 @@ def _diagnose(args: dict[str, Any], diff: bool) -> dict[str, Any]:
     _write_reports(args["formats"], judged, run)
     if packed["bundle"] and "terminal" in args["formats"]:
         _show_bundle(args, case)
-    return {**_answer(judged, run), **packed, "steps": steps}
+    return {**_answer(judged, run), **packed, "steps": steps, **_without_old_runs(args, packed)}
+
+
+def _without_old_runs(args: dict[str, Any], packed: dict[str, Any]) -> dict[str, Any]:
+    """Remove old runs; return the warnings of the result."""
+    warnings = list(packed.get("warnings", ()))
+    foreign = retention.clean(args["keep_runs"], args["report_dir"], args["evidence"])
+    if foreign:
+        warnings.append(
+            f"kubemend_keep_runs leaves {', '.join(foreign[:FOREIGN_SHOWN])}: a file there is not"
+            " of kubemend, or cannot be removed. Move it, or remove the folder yourself."
+        )
+    return {"warnings": warnings} if warnings else {}
 
 
 def _codes(args: dict[str, Any]) -> frozenset[str] | None:

@@ -300,6 +300,7 @@ def _chosen(
         "settings": {
             "fail_on": settings.fail_on,
             "severity": settings.severity,
+            "keep_runs": str(settings.keep_runs),
             "formats": list(settings.report_formats),
             "deep": deep or _needs_deep(symptom),
             "api_deep": deep or _needs_deep_api(symptom),

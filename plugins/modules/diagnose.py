@@ -198,6 +198,12 @@ options:
       - Severities by fault codes, as C(kubemend_severity). They count in place of the catalogue's.
     type: dict
     default: {}
+  keep_runs:
+    description:
+      - How many runs stay in C(~/.kubemend/runs), as C(kubemend_keep_runs); V(all) removes none.
+        The run of O(report_dir) stays always, and a folder with a foreign file.
+    type: str
+    default: all
   cluster_names:
     description:
       - The name of the cluster of each host that has C(kubemend_cluster_name); the empty name

@@ -98,7 +98,7 @@ class ReportFolder:
         Files that another run still needs must not be removed.
         """
         path, me = Path(self.path) / "run.json", cluster_lock.controller(os.getppid())
-        owner = _read_json(path)
+        owner = read_json(path)
         is_own = all(owner.get(name) == me[name] for name in ("boot_id", "pid", "started"))
         if (
             not is_own
@@ -131,7 +131,7 @@ def _remove_stale(directory: Path) -> None:
     remove_patches(directory / "patches")
 
 
-def _read_json(path: Path) -> dict[str, Any]:
+def read_json(path: Path) -> dict[str, Any]:
     """Return the object of a JSON file; empty where there is none."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
@@ -190,11 +190,19 @@ def write_patches(folder: Path, texts: Mapping[str, str]) -> list[str]:
 
 def remove_patches(folder: Path) -> None:
     """Remove the patches that an earlier run wrote into this directory and that are unchanged."""
+    for path in own_patches(folder):
+        path.unlink(missing_ok=True)
+
+
+def own_patches(folder: Path) -> list[Path]:
+    """Return the patches that a run wrote and that are unchanged, and last the list of them."""
     written = folder / WRITTEN
-    for name, digest in _read_json(written).items():
-        if Path(name).name == name != WRITTEN and _is_unchanged(folder / name, digest):
-            (folder / name).unlink()
-    written.unlink(missing_ok=True)
+    paths = [
+        folder / name
+        for name, digest in read_json(written).items()
+        if Path(name).name == name != WRITTEN and _is_unchanged(folder / name, digest)
+    ]
+    return [*paths, written]
 
 
 def _is_unchanged(path: Path, digest: str) -> bool:

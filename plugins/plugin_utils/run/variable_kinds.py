@@ -180,6 +180,20 @@ def _selector(value: Any) -> str:
     return text
 
 
+def is_run_id(text: str) -> bool:
+    """Return whether a text has the form of a run id."""
+    return _RUN_ID.fullmatch(text) is not None
+
+
+def _keep(value: Any) -> int | str:
+    if value == "all":
+        return "all"
+    try:
+        return int(number(1, 10**6).parse(value))
+    except BadValue:
+        raise BadValue("all, or a whole number from 1 to 1000000") from None
+
+
 def _run_id(value: Any) -> str:
     text = _text(value)
     if text != "last" and not _RUN_ID.fullmatch(text):
@@ -253,6 +267,7 @@ FAULTS = Kind(_faults, "list", allowed="`all`, or fault codes such as `KM101`")
 POD = Kind(_pod, allowed="`namespace/name`, or the UID of a pod")
 SELECTOR = Kind(_selector, allowed="a label selector such as `app=db,tier!=test`")
 RUN_ID = Kind(_run_id, allowed="a run id such as `20261121T090000Z-1a2b3c`, or `last`")
+KEEP = Kind(_keep, allowed="`all`, or a number from 1")
 LOCK_OWNER = Kind(_lock_of, allowed="a run id such as `20261121T090000Z-1a2b3c`")
 EXPRESSION = Kind(_expression, allowed="a regular expression of Python")
 SEVERITY_OF = Kind(

@@ -20,6 +20,7 @@ from .variable_kinds import (
     FAULTS,
     GROUP,
     HOST_PATTERN,
+    KEEP,
     LOCK_OWNER,
     NAME,
     NODE_PATH,
@@ -179,6 +180,15 @@ VARIABLES: dict[str, Variable] = {
         None,
         REPORT,
         "The folder of the report. Without it, `~/.kubemend/runs/<run id>`.",
+    ),
+    "kubemend_keep_runs": Variable(
+        KEEP,
+        "all",
+        REPORT,
+        (
+            "How many runs stay in `~/.kubemend/runs`. Older ones are removed at the end of a run "
+            "that judges evidence; a folder with a file that is not of kubemend stays."
+        ),
     ),
     "kubemend_report_formats": Variable(
         some_of(*FORMATS, empty=False),

@@ -623,3 +623,17 @@ def test_github_prints_annotations_behind_a_fenced_report(replay, operator):
     plain = replay()
     assert "::stop-commands" not in plain.stdout
     assert not (operator.folder / "report" / "report.sarif").exists()
+
+
+def test_old_runs_go_and_one_with_a_foreign_file_is_told(replay, operator):
+    runs = operator.folder / "home" / ".kubemend" / "runs"
+    for second in range(4):
+        operator.write(f"home/.kubemend/runs/2020010{second + 1}T000000Z-1a2b3c/report.json", "{}")
+    foreign = operator.write("home/.kubemend/runs/20200101T000000Z-1a2b3c/notes.txt", "mine")
+    done = replay("-e", "kubemend_keep_runs=2", report_dir=None)
+    assert done.rc == 0, done.output
+    names = sorted(path.name for path in runs.iterdir())
+    assert names[:2] == ["20200101T000000Z-1a2b3c", "20200104T000000Z-1a2b3c"]
+    assert len(names) == 3
+    assert foreign.read_text(encoding="utf-8") == "mine"
+    assert "kubemend_keep_runs leaves" in done.words
