@@ -26,6 +26,8 @@ LEFT_OUT = re.compile(r"run \d{8}T|explained in /")
 CODE = re.compile(r"\x1b\[([0-9;]*)m")
 SECONDS = re.compile(r" · \d+ s\b")
 WIDEST = 100
+# How the line of the hosts without a finding begins: it ends the findings.
+WITHOUT_FINDING = ("healthy: ", "no finding (")
 SPACES, KEPT = "  ", "\u00a0\u00a0"  # SVG makes one space of several
 SPANS = Iterable[tuple[str, str]]  # colour, text
 
@@ -41,7 +43,7 @@ def shown(text: str) -> list[str]:
     plain = [CODE.sub("", line) for line in lines]
     first = next(at for at, line in enumerate(plain) if line.startswith("kubemend replay"))
     last = next(at for at, line in enumerate(plain) if "; report: " in line)
-    middle = next(at for at in range(first, last) if plain[at].startswith("healthy: "))
+    middle = next(at for at in range(first, last) if plain[at].startswith(WITHOUT_FINDING))
     ending = max(at for at in range(first, last) if not plain[at]) + 1
     end = re.sub("; report: .*", "; report: ~/.kubemend/runs/…", lines[last])
     head = [SECONDS.sub("", line) for line in lines[first:middle]]
