@@ -52,6 +52,7 @@ from ..plugin_utils.run import (
     command_line,
     console,
     fault_pages,
+    history,
     inventory,
     retention,
     run_files,
@@ -253,6 +254,11 @@ def _evaluate(args: dict[str, Any]) -> _Evaluation:
     severities = model_waivers.changed_severities(placed, judged)
     waivers, today = _waivers(args), _today(args)
     judged = model_waivers.apply(judged, waivers, today)
+    if args["mode"] != "replay":
+        started = args["started"] or _now()
+        judged = history.with_since(
+            judged, args["report_dir"], args["run_id"], started, args["compare_to"]
+        )
     if args["mode"] == "verify":
         planned = run_files.read_plan(args["report_dir"])
     else:

@@ -66,6 +66,7 @@ class Finding:
     risk: 0-4 as the docs define it
     remedy: one sentence naming place and new text
     waived: set where a waiver covers it; then it counts for no threshold and is not planned
+    since: the start of the run from which on it was found, where earlier reports say that
     hosts: every host that it is of, host among them, where several share one kernel (containers as
     nodes); else empty
     """
@@ -84,6 +85,7 @@ class Finding:
     command: str | None = None
     hosts: tuple[str, ...] = ()
     waived: Waived | None = None
+    since: str | None = None
 
     @property
     def state(self) -> str:

@@ -35,6 +35,7 @@ class Group:
         varied: whether they differ in addresses only.
         other_fixes: whether the remedies of the others differ.
         other_evidence: whether the evidence of the others says something else, or elsewhere.
+        since: when the first of them was found; empty if no earlier run tells.
     """
 
     first: model_result.Finding
@@ -44,6 +45,7 @@ class Group:
     varied: bool = False
     other_fixes: bool = False
     other_evidence: bool = False
+    since: str = ""
 
 
 @dataclass(frozen=True)
@@ -107,6 +109,14 @@ def remedy_of(group: Group) -> str:
     if len(group.hosts) > 1:
         return _without_names(group.first, text, PLACEHOLDER)
     return text
+
+
+def since_of(group: Group, started: str) -> str:
+    """Return since when a group is there, if earlier runs found it; empty otherwise."""
+    if not group.since or group.since >= started:
+        return ""
+    longest = " at the longest" if group.count > 1 else ""
+    return f"present since {group.since}{longest}"
 
 
 def differences(group: Group) -> str:
@@ -210,6 +220,7 @@ def _made(findings: Sequence[model_result.Finding]) -> Group:
         len(texts) > 1 and not mixed,
         len(fixes) > 1,
         len(proofs) > 1,
+        min((finding.since for finding in findings if finding.since), default=""),
     )
 
 

@@ -84,6 +84,7 @@ class FindingEntry:
         differing: which texts of its other findings differ: texts, fixes or both; else empty.
         other_evidence: whether the evidence of its other hosts differs.
         waived: until when, by whom and why it is accepted; else empty.
+        since: since when earlier runs found it; else empty.
         remedy: what fixes all of them.
         others: causes besides the entry above it.
         leads_to: what it causes: the target, code and title of each entry below it.
@@ -101,6 +102,7 @@ class FindingEntry:
     differing: str
     other_evidence: bool
     waived: str
+    since: str
     remedy: str
     others: str
     leads_to: tuple[tuple[str, str], ...]
@@ -473,6 +475,7 @@ def _finding_entries(
             groups.differences(group),
             group.other_evidence,
             phrases.waiver(first.waived) if first.waived is not None else "",
+            times.readable(groups.since_of(group, run.started), now),
             groups.remedy_of(group),
             headline.causes(entry.others, run),
             tuple(below),

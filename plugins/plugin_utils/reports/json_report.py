@@ -216,6 +216,8 @@ def _finding(item: model_result.Finding) -> dict[str, Any]:
     }
     if item.hosts:  # several hosts that share a kernel; all other findings are as they were
         row["hosts"] = list(item.hosts)
+    if item.since is not None:
+        row["since"] = item.since
     if item.waived is not None:
         row["waived"] = {
             "reason": item.waived.reason,

@@ -48,6 +48,9 @@ def _entry(page: Page, entry: Entry, run: Run, now: datetime | None) -> None:
         page.prose(phrases.waiver(first.waived), indent=indent + 2)
     if run.titles.get(first.code) and first.summary:
         page.prose(times.readable(groups.summary_of(group), now), indent=indent + 2)
+    since = groups.since_of(group, run.started)
+    if since:
+        page.prose(times.readable(since, now), indent=indent + 2)
     if entry.others:
         label = "also because of: " if entry.depth else "because of: "
         page.prose(headline.causes(entry.others, run), label=label, indent=indent + 2)

@@ -62,7 +62,7 @@ def clean(keep: int | str, present: str, used: Iterable[str] = ()) -> list[str]:
     if keep == ALL:
         return []
     root = Path(report_dir.absolute(RUNS))
-    runs = sorted(_runs(root), reverse=True)
+    runs = sorted(names(root), reverse=True)
     protected = {_real(present), *map(_real, used)}
     me = cluster_lock.controller(os.getppid())
     foreign = []
@@ -75,7 +75,7 @@ def clean(keep: int | str, present: str, used: Iterable[str] = ()) -> list[str]:
     return foreign
 
 
-def _runs(root: Path) -> Iterator[str]:
+def names(root: Path) -> Iterator[str]:
     """Yield the names of the folders of runs; a link is none."""
     try:
         with os.scandir(root) as entries:

@@ -637,3 +637,14 @@ def test_old_runs_go_and_one_with_a_foreign_file_is_told(replay, operator):
     assert len(names) == 3
     assert foreign.read_text(encoding="utf-8") == "mine"
     assert "kubemend_keep_runs leaves" in done.words
+
+
+def test_an_audit_says_since_when_and_a_replay_does_not(operator, replay):
+    first = operator.run("audit", "--limit", "m1").report()
+    (item,) = (one for one in first["findings"] if one["host"] == "m1")
+    assert item["since"] == first["started"]
+    second = operator.run("audit", "--limit", "m1").report()  # in the same folder
+    assert second["run_id"] != first["run_id"]
+    (item,) = (one for one in second["findings"] if one["host"] == "m1")
+    assert item["since"] == first["started"]
+    assert not any("since" in one for one in replay().report()["findings"])
