@@ -28,7 +28,7 @@ AREAS = (
     *("control_plane", "limits", "node", "pods", "resource_managers", "scheduling"),
     *("test_kubemend_runs.py", "test_engine.py"),
 )
-WIDTH = 100
+WIDTH = 79  # what Ansible prints where it sees no terminal; a page of the site has that room
 # Where the plugin of pytest below writes what it saw.
 SEEN = "KUBEMEND_EXAMPLES"
 
