@@ -20,6 +20,7 @@ from .systemd_results import (
     REASONS,
     SKIPS,
     STEPS,
+    after_kill,
 )
 from .text import one_line
 
@@ -309,6 +310,10 @@ def _needed(evidence, need, cause, line):
         f"see journalctl -u {name}, and start that first (systemctl start {name}); or take it out"
         f" of {setting}={location}"
     )
+    status = _number(need.get("exec_main_status"))
+    killed = after_kill(name, _text(need.get("result"), 40), status)
+    if killed and need.get("active_state") == "failed":
+        cure = f"{killed}; {cure}"
     if place:
         shown = (*place, f"{setting}={name}")
     else:

@@ -103,3 +103,14 @@ REASONS = (
     "Failed to acquire control group",
 )
 LIMIT = ("Start request repeated too quickly", "start request repeated too quickly")
+
+
+def after_kill(name, result, status):
+    """Return what to do about a unit that was killed (SIGKILL, or for want of memory), or ""."""
+    if result != "oom-kill" and (result, status) != ("signal", 9):
+        return ""
+    return (
+        f"{name} was killed: journalctl -k -g 'Out of memory|oom-kill' shows whether the kernel did"
+        f" it for want of memory; then make room, and let systemctl edit {name} set [Service]"
+        " Restart=always and OOMScoreAdjust=-999, so that it comes back and is killed last"
+    )

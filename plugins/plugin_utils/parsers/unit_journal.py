@@ -91,11 +91,13 @@ class Said:
     """Line of the unit's own processes.
 
     text: the line without the prefix of journalctl
+    name: what journald calls the process
     """
 
     raw: str
     pid: int | None
     text: str
+    name: str = ""
 
 
 @dataclass
@@ -169,7 +171,7 @@ def _take(history: list[Start], fresh: bool, entry: re.Match[str]) -> bool:
         pid = int(number)
     if name == "systemd" and pid == 1:
         return _told(history, fresh, entry.string, text)
-    entry_line = Said(entry.string, pid, text)
+    entry_line = Said(entry.string, pid, text, name)
     home = next((start for start in history[-2:] if pid is not None and pid in start.pids), None)
     if home is not None:
         home.lines.append(entry_line)
@@ -191,12 +193,23 @@ def last(start: Start) -> Last | None:
         if form is not None:
             text, quoted = masked(form[0])
             is_own = header is None or line.pid == int(header.group(2))
+            is_own = is_own or _is_of_wrapped(start, line)
             # a line of JSON names no pid: a probe may have printed the same line
             return Last(
                 text, quoted, line.raw, form[1], is_own and not line.text.startswith("{"), followed
             )
         followed += header is not None
     return None
+
+
+def _is_of_wrapped(start: Start, line: Said) -> bool:
+    """Tell whether a line is of the one kubelet that another program runs and logs for.
+
+    Then every header names this kubelet's pid, and no line is journald's of a kubelet.
+    """
+    headers = [(row.name, _HEADER.match(row.text)) for row in start.lines]
+    kubelets = {(name, header.group(2)) for name, header in headers if header is not None}
+    return len(kubelets) == 1 and line.name not in ("", "kubelet")
 
 
 def is_logrus(raw: str) -> bool:

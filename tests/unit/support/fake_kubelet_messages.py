@@ -690,6 +690,15 @@ CASES = [
     ),
     (
         fatal(
+            "Failed to start ContainerManager failed to initialize top level QOS containers: root"
+            " container [kubepods] doesn't exist"
+        ),
+        255,
+        "cgroup",
+        "root container [kubepods] doesn't exist: cgroups may be mounted a second time",
+    ),
+    (
+        fatal(
             "Failed to start ContainerManager mkdir /sys/fs/cgroup/memory/kubepods: cannot allocate"
             " memory"
         ),

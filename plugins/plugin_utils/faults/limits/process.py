@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,15 +75,35 @@ def _full_hit(host: Host, limits: Limits, holders: list[Holder]) -> Detection:
     severity = None
     if any(holder.role for holder in holders):
         severity = "critical"
+    clause, more = "", _more(first, units.get(first.unit, LimitedUnit()))
+    runtime = _runtime_without_limit(first, units.values())
+    if runtime:
+        clause = f"; it has that limit from {runtime}, whose unit sets none of its own"
+        more = (
+            f"{more}: systemctl edit {shlex.quote(runtime)} ([Service] LimitNOFILE=1048576); drain"
+            " the node, restart the runtime, and make the pod again, for a container keeps the"
+            " limit with which it was made"
+        )
     return Detection(
-        f"{first} has {first.open} of {first.soft} files open{_others(len(holders) - 1)}",
+        f"{first} has {first.open} of {first.soft} files open{_others(len(holders) - 1)}{clause}",
         tuple(proofs),
         f"see what it has open, for it may leak them (ls -l /proc/{first.pid}/fd); where it"
-        f" needs more: {_more(first, units.get(first.unit, LimitedUnit()))}",
+        f" needs more: {more}",
         host=host.host,
         node=host.node,
         severity=severity,
     )
+
+
+def _runtime_without_limit(holder: Holder, units: Iterable[LimitedUnit]) -> str:
+    """Return the unit of a runtime whose default limit a container has, or ""."""
+    if not holder.container:
+        return ""
+    for unit in units:
+        soft = unit.limit_nofile[0] if unit.limit_nofile else None
+        if unit.name in RUNTIMES and soft == holder.soft and not unit.sets:
+            return one_line(unit.name, 80)
+    return ""
 
 
 def _others(count: int) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ....module_utils.shared import systemd_results
 from ....module_utils.shared.start_refusal import Refusal
 from ...evidence import contract
 from ...evidence.answers.http_answer import HttpAnswer
@@ -275,10 +276,11 @@ class Runtime:
         effect = "containers that were running still do"
         if unit.name == DOCKERD:
             effect = f"but {ENDS}"
-        return (
-            f"find out who stopped it, and why, or what it ended of (journalctl -u {name});"
-            f" {enable}systemctl start {name} brings it back; {effect}"
+        killed = systemd_results.after_kill(name, unit.result, unit.status)
+        search = killed or (
+            f"find out who stopped it, and why, or what it ended of (journalctl -u {name})"
         )
+        return f"{search}; {enable}systemctl start {name} brings it back; {effect}"
 
     def _told(
         self, unit: Unit, state: systemd_unit.State, words: Words, refused: Sequence[Refusal]

@@ -105,7 +105,9 @@ _KNOWN = {
         (
             "see how many cgroups there are (num_cgroups of /proc/cgroups; 65535 memory cgroups is"
             " the most), whether that folder is there and writable, and journalctl -k; cgroups that"
-            " a kernel of 3.10 leaks go with a reboot, and a newer kernel"
+            " a kernel of 3.10 leaks go with a reboot, and a newer kernel; where grep cgroup"
+            " /proc/self/mountinfo names cgroups below another folder too, such as a container's,"
+            " unmount those"
         ),
     ),
     exit_cause.STEP: (

@@ -241,6 +241,12 @@ _TEXTS = tuple(
         ),
         # k/k#112364, minikube#4500
         (PORT_IN_USE, r"listen (?:tcp|udp)[46]? (?P<w>\S+): bind: address already in use", "{w}"),
+        # k/k#95488, k/k#91023: mounts of cgroups that a pod left on the host
+        (
+            CGROUP,
+            r"root container \[(?P<w>[\w.,/ -]{1,80})\] doesn't exist",
+            "root container [{w}] doesn't exist: cgroups may be mounted a second time",
+        ),
         # k/k#61937, k/k#96701: the errno is of the cgroup file system, and no disk is full
         (
             CGROUP,

@@ -372,6 +372,23 @@ def test_a_unit_that_it_needs_is_named_with_how_it_failed(one, word):
 
 
 @pytest.mark.parametrize(
+    ("changes", "is_killed"),
+    [
+        ({"result": "signal", "exec_main_status": 9}, True),
+        ({"result": "oom-kill", "exec_main_status": 0}, True),
+        ({}, False),
+        ({"result": "signal", "exec_main_status": 9, "active_state": "inactive"}, False),
+    ],
+)
+def test_a_unit_that_it_needs_and_that_was_killed_is_to_come_back(changes, is_killed):
+    cures = [
+        row.cure
+        for row in refusals({}, dict(IDLE, needs=[needed("BindsTo", **{**LOST, **changes})]))
+    ]
+    assert any("OOMScoreAdjust=-999" in cure for cure in cures) is is_killed
+
+
+@pytest.mark.parametrize(
     "one",
     [
         needed(),

@@ -19,3 +19,21 @@ def test_each_status_of_systemds_own_is_named(status, result):
     assert str(status) in found.what
     assert name in found.what
     assert (found.now, found.past) == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("result", "status", "is_killed"),
+    [
+        ("oom-kill", 0, True),
+        ("oom-kill", None, True),
+        ("signal", 9, True),
+        ("signal", 15, False),
+        ("exit-code", 9, False),
+        ("success", 0, False),
+        (None, None, False),
+    ],
+)
+def test_a_unit_that_was_killed_is_protected(result, status, is_killed):
+    advice = systemd_results.after_kill("containerd.service", result, status)
+    assert ("systemctl edit containerd.service" in advice) is is_killed
+    assert ("OOMScoreAdjust=-999" in advice) is is_killed

@@ -147,3 +147,23 @@ def test_every_number_in_quotes_is_ours(text):
 def test_lines_of_logrus(text, is_logrus):
     line = f"2022-09-05T23:36:37+0000 m1 k3s[7]: {text}"
     assert unit_journal.is_logrus(line) is is_logrus
+
+
+HEADER = "E1202 08:59:28.939510    {0} kubelet.go:1384] "
+FAILS = HEADER + '"Failed to start ContainerManager" err="x"'
+
+
+@pytest.mark.parametrize(
+    ("lines", "is_own"),
+    [
+        ([line(FAILS.format(10))], True),
+        ([line(FAILS.format(34))], False),
+        ([line(FAILS.format(34), "wrapper")], True),
+        ([line(HEADER.format(34) + "x", "wrapper"), line(FAILS.format(34), "wrapper")], True),
+        ([line(HEADER.format(33) + "x", "wrapper"), line(FAILS.format(34), "wrapper")], False),
+        ([line(HEADER.format(34) + "x"), line(FAILS.format(34), "wrapper")], False),
+    ],
+)
+def test_a_program_may_log_for_the_one_kubelet_that_it_runs(lines, is_own):
+    (start,) = unit_journal.starts(lines)
+    assert unit_journal.last(start).own is is_own

@@ -58,6 +58,36 @@ def test_a_process_at_its_soft_limit(node, opened, nofile, verdict):
     assert node.verdict("KM404") == verdict
 
 
+@pytest.mark.parametrize(
+    ("nofile", "sets", "is_named"),
+    [
+        ([1024, 524288], [], True),
+        ([1048576, 1048576], [], False),
+        ([1024, 524288], [{"path": "/x", "line": 1, "text": "LimitNOFILE=1024"}], False),
+        (None, [], False),
+    ],
+)
+def test_a_container_with_the_default_of_its_runtime_s_unit(node, nofile, sets, is_named):
+    node.walk["nofile"] = [
+        {
+            "pid": 50,
+            "comm": "envoy",
+            "uid": 0,
+            "unit": None,
+            "pod_uid": POD,
+            "container_id": "c" * 64,
+            "open": 1024,
+            "soft": 1024,
+            "hard": -1,
+        }
+    ]
+    unit = next(one for one in node.seen["units"] if one["name"] == "containerd.service")
+    unit.update(limit_nofile=nofile, sets=sets)
+    found = node.finding("KM404")
+    assert ("containerd.service, whose unit sets none" in found.summary) is is_named
+    assert ("LimitNOFILE=1048576" in found.remedy) is is_named
+
+
 def test_kubelet_and_runtime_are_critical_and_others_are_not(node):
     other = {
         "pid": 50,
@@ -73,7 +103,14 @@ def test_kubelet_and_runtime_are_critical_and_others_are_not(node):
     node.walk["nofile"] = [other, {**other, "pid": 51, "open": 1}]
     found = node.finding("KM404")
     assert found.severity == "warning"
-    facts(found.summary, "java", f"pod {POD}", "container cccccccccccc", "1024 of 1024 files")
+    facts(
+        found.summary,
+        "java",
+        f"pod {POD}",
+        "container cccccccccccc",
+        "1024 of 1024 files",
+        "that limit from containerd.service",
+    )
     assert "soft limit 1024, hard limit unlimited" in node.said("KM404")
     assert "ls -l /proc/50/fd" in found.remedy
     assert "the limit that its runtime gives the container" in found.remedy
