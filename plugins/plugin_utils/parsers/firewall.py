@@ -16,6 +16,7 @@ import itertools
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 
 from ...module_utils.shared import firewall_files
 from ..evidence.answers.node.boot import Firewall, FirewallFile
@@ -140,6 +141,57 @@ class Wall:
         if self.name == FIREWALLD:
             return unread + _direct_rules(self)
         return unread + _unknown_scripts(self) + _unknown_rules(self, ports)
+
+
+def passes_on(wall: Wall) -> bool | None:
+    """Return whether firewalld's default zone passes packets of pods on, None where not known.
+
+    It does where its target is ACCEPT, and where forward (since 1.0) or masquerade is in it. Where
+    the backend is iptables, the rules of network plugins come first.
+    """
+    conf, direct = wall.text(CONF), wall.text(DIRECT)
+    if conf is None or direct is None or "ACCEPT" in direct:
+        return None
+    values = _values(conf)
+    path = _path(wall, values.get("DefaultZone") or PUBLIC)
+    text = path and wall.text(path)
+    if not text or values.get("FirewallBackend") != "nftables":
+        return None
+    tags = _tags(text)
+    names = {tag[0] for tag in _outside(tags)}
+    return _is_accepting(tags) or not names.isdisjoint(("forward", "masquerade"))
+
+
+def leaves_out(wall: Wall, interface: str) -> bool | None:
+    """Return whether no zone has this interface or any addresses, None where not known.
+
+    Policies and zones of any target count as meant for them.
+    """
+    if wall.unread or wall.zones:
+        return None
+    for path in wall.files:
+        if path.startswith(f"{firewall_files.OURS}/policies/"):
+            return None
+        text = wall.text(path)
+        if not path.startswith(f"{firewall_files.OURS}/zones/"):
+            continue
+        if text is None:
+            return None
+        if any(_is_of_pods(tag, interface) for tag in _outside(_tags(text))):
+            return False
+    return True
+
+
+def _is_of_pods(tag: Tag, interface: str) -> bool:
+    """Return whether a tag of a zone gives it the interface, or any addresses."""
+    name, words, _dummy = tag
+    if name == "interface":
+        return fnmatchcase(interface, words.get("name", "").replace("+", "*"))
+    return name == "source"
+
+
+def _is_accepting(tags: Sequence[Tag]) -> bool:
+    return bool(tags) and tags[0][1].get("target") == "ACCEPT"
 
 
 def _direct_rules(wall: Wall) -> list[tuple[str, str]]:

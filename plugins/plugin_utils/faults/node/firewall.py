@@ -32,6 +32,7 @@ from .boot import NO_KUBELET, selinux_modes
 
 KUBELET, API = "10250", "6443"
 PEERS = "etcd's other members"
+POD_INTERFACES = ("cni0", "kube-bridge", "cali*", "lxc*", "flannel.1")
 SHOWN = 3
 # etcd, of a peer; a client's port is none of them
 _DIALED = re.compile(
@@ -102,7 +103,7 @@ Gap = tuple[Missing, str]  # what is missing, and a note that names it and advis
     "A firewall of the host keeps Kubernetes' ports shut",
     severity="warning",
     applies="nodes with a kubelet, and hosts whose etcd is a unit that finds no peer",
-    needs=("system", "kubelet", "instances", "component_units", "etcd", "boot"),
+    needs=("system", "kubelet", "instances", "component_units", "etcd", "boot", "network"),
 )
 def shut(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM527: report firewalld or ufw if it is on, now or after a boot, and blocks needed ports."""
@@ -141,7 +142,42 @@ def _hits_and_gaps(
     results = [_evaluated(host, wall, ports, advice) for wall in walls]
     hits = [hit for hit, _gap in results if hit is not None]
     gaps += [gap for _hit, gap in results if gap is not None]
+    hits += [hit for wall in walls for hit in _interfaces_of_pods(host, wall)]
+    gaps += [
+        (missing, "the interfaces of pods are not known: see ip link")
+        for missing in host.missing("network")
+        if missing.status != "not_asked"  # an older release collected it
+    ]
     return hits, gaps
+
+
+def _interfaces_of_pods(host: Host, wall: Wall) -> Iterator[Detection]:
+    """Report interfaces of pods that firewalld filters like the machine's own."""
+    if wall.name != firewall.FIREWALLD or not (wall.active or wall.comes):
+        return
+    names = [name for name in POD_INTERFACES if host.network.has(name)]
+    filtered = [name for name in names if firewall.leaves_out(wall, name.replace("*", "0"))]
+    passes_on = firewall.passes_on(wall)
+    if not filtered or len(filtered) < len(names) or passes_on is None:
+        return
+    effect = "it refuses what pods send to each other and to other machines"
+    severity = "warning"
+    if passes_on:
+        effect = "it refuses what pods send to the machine itself, as far as no port is open"
+        severity = "info"
+    yield Detection(
+        f"firewalld {_state(wall)}, and none of its files gives {and_others(filtered)} or addresses"
+        f" of pods to a zone: {effect}",
+        (EvidenceRef("file", host.host, path=wall.file, text=f"in no zone: {filtered[0]}"),),
+        "give the networks of pods and of Services to the zone trusted, or the bridge of the pods"
+        " (firewall-cmd --permanent --zone=trusted --add-source=RANGE, or --add-interface=cni0;"
+        " then firewall-cmd --reload); or systemctl disable --now firewalld, where something else"
+        " guards the node",
+        host=host.host,
+        node=host.node,
+        component=filtered[0],
+        severity=severity,
+    )
 
 
 def _evaluated(

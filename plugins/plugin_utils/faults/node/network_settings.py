@@ -55,7 +55,7 @@ FOREIGN = (
 FOREIGN_KEYS = ("ManageForeignRoutingPolicyRules", "ManageForeignRoutes")
 NO = ("no", "false", "0", "off", "n", "f")
 # What a tunnel adds to each packet.
-TUNNELS = ((FLANNEL, 50), ("vxlan.calico", 50), ("tunl0", 20))
+TUNNELS = ((FLANNEL, 50), ("vxlan.calico", 50))
 VIRTUAL = ("vxlan", "wireguard", "geneve")
 NAMES = ("cni", "docker", "br-", "kube-", "dummy", "nodelocaldns", "virbr", "tap", "tun", "cilium")
 
@@ -94,10 +94,15 @@ def _of_host(cluster: Cluster, host: Host, nodes: Sequence[NodeView]) -> CheckRe
         *_modules(cluster, host),
     ]
     missing: tuple[Missing, ...] = ()
+    note = ""
     rules = host.network.answer.iptables
     if rules is not None and None in (rules.tables, rules.legacy):
         missing = (Missing(host.host, "network", "denied" if rules.tables is None else "error"),)
-    return CheckResult(tuple(hits), missing, host=host.host)
+        note = (
+            "which backend of iptables has rules of Services is not known: see iptables-legacy-save"
+            " and iptables-nft-save, as root"
+        )
+    return CheckResult(tuple(hits), missing, host=host.host, note=note)
 
 
 def _row(host: Host, name: str) -> Interface | None:
@@ -175,7 +180,7 @@ def _networkd(host: Host) -> Iterator[Detection]:
         severity = "warning" if for_each_pod else "info"
     yield Detection(
         f"systemd-networkd manages routes and rules of others ({' and '.join(managed)} not off):"
-        f" {when} it removes what {name} added for pods, which are not reached any more{again}",
+        f" {when} it may remove what {name} added for pods, which are not reached then{again}",
         (
             EvidenceRef(
                 "unit",

@@ -285,6 +285,7 @@ class World:
             "ready": "True",
             "unschedulable": False,
             "cordon": None,
+            "pod_cidrs": [],
             "lease": "2027-01-15T08:00:00.000000Z",
             "conditions": [
                 {

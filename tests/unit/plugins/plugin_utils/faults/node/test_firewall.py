@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import pytest
 
+from tests.unit.support import network_evidence
 from tests.unit.support.firewall_records import (
     BEFORE,
+    CONF,
     PUBLIC,
     SERVICES,
     UFW_CONF,
@@ -743,3 +745,41 @@ def test_of_a_container_nothing_is_said(node):
         container=True,
     )
     assert judged(node, "KM528") == (["not_applicable"], [])
+
+
+FIREWALLD_CONF = "/etc/firewalld/firewalld.conf"
+OPEN = '<port port="10250" protocol="tcp"/>'
+NFTABLES = {FIREWALLD_CONF: CONF + "FirewallBackend=nftables\n"}
+CLOSED = {**NFTABLES, ZONES + "public.xml": PUBLIC.format(OPEN).replace("<forward/>", "")}
+CNI0 = TRUSTED.format('  <interface name="cni0"/>\n')
+RANGE = TRUSTED.format('  <source address="10.42.0.0/16"/>\n')
+
+
+@pytest.mark.parametrize(
+    ("seen", "interface", "verdict", "severity"),
+    [
+        (red_hat(OPEN, **CLOSED), "cni0", "present", "warning"),
+        (red_hat(OPEN, **CLOSED), "cali*", "present", "warning"),
+        (red_hat(OPEN, **CLOSED), "docker0", "clear", None),
+        (red_hat(OPEN, **NFTABLES), "cni0", "present", "info"),  # its zone has forward
+        (red_hat(OPEN), "cni0", "clear", None),  # iptables: rules of plugins come first
+        (red_hat(OPEN, active=False, enabled=False, **CLOSED), "cni0", "clear", None),
+        (red_hat(OPEN, **CLOSED, **{ZONES + "trusted.xml": CNI0}), "cni0", "clear", None),
+        (red_hat(OPEN, **CLOSED, **{ZONES + "trusted.xml": CNI0}), "cali*", "present", "warning"),
+        (red_hat(OPEN, **CLOSED, **{ZONES + "trusted.xml": RANGE}), "cali*", "clear", None),
+        (red_hat(OPEN, zones=["trusted"], **CLOSED), "cni0", "clear", None),
+        (red_hat(OPEN, **CLOSED, **{"/etc/firewalld/policies/a.xml": ""}), "cni0", "clear", None),
+    ],
+)
+def test_interfaces_of_pods_in_no_zone(node, seen, interface, verdict, severity):
+    network_evidence.network(node, interfaces=[network_evidence.interface(interface)])
+    verdicts, found = with_firewall(node, seen)
+    assert verdicts == [verdict]
+    assert [item.severity for item in found] == [severity] * bool(severity)
+    assert [item.component for item in found] == [interface] * bool(severity)
+
+
+def test_interfaces_that_were_not_read_are_unknown(node):
+    node.documents["w1"]["collectors"]["network"] = {"status": "error", "data": None}
+    assert with_firewall(node, red_hat(OPEN))[0] == ["unknown"]
+    assert with_firewall(node, {})[0] == ["clear"]
