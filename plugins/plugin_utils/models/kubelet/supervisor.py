@@ -141,6 +141,12 @@ def key_of(message: str) -> str:
     return _KEYS[component.group(1)] if component is not None else ""
 
 
+def key_of_component(component: str) -> str:
+    """Return the key with the flags of a component."""
+    name = component.removeprefix("kube-")
+    return _KEYS.get(component) or _KEYS.get(name) or f"{component}-arg"
+
+
 def proofs(places: Iterable[Place], host: str) -> list[EvidenceRef]:
     """Return the places as evidence."""
     return [
