@@ -34,7 +34,8 @@ _KEYS = {
     "etcd": "etcd-arg",
 }
 _COMPONENT = re.compile(r"(?:^|[\s:\"])(" + "|".join(_KEYS) + r") exited: ")
-_FLAG = re.compile(r"(?<![\w-])--([a-z][\w-]*)")
+# With one dash in what k3s says of a flag, or of a key of its file, that it does not know.
+_FLAG = re.compile(r"(?:(?<![\w-])-|not defined: )-([a-z][\w-]*)")
 _VALUE = re.compile(r'invalid argument \\?"([^"\\]{1,253})\\?" for ')
 
 
