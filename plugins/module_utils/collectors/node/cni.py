@@ -11,7 +11,6 @@ import time
 
 from ...system import files, procfs, rancher
 from ..base import Absent, Failed
-from . import cri
 
 FOLDER, PROGRAMS, STATE = "/etc/cni/net.d", "/opt/cni/bin", "/var/lib/cni/networks"
 ENDINGS = (".conf", ".conflist", ".json")
@@ -73,6 +72,8 @@ def _of_embedded(kubelet, runtime, context):
         path = rancher.RUNTIME
     if path is None or not os.path.exists(path):
         raise Absent("the runtime is part of another program, which has folders of its own")
+    from . import cri  # the collectors of other nodes do without it here
+
     answer = cri.of_embedded(path, context)
     if answer is None or answer["config"] is None:
         raise Failed(f"the runtime at {files.one_line(path, 200)} does not answer")

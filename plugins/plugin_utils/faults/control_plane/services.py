@@ -15,11 +15,14 @@ from ...models import component_unit
 from ...models import unit_start as model_unit_start
 from ...models.cluster import Host
 from ...models.component_unit import Service
+from ...models.kubelet import exit_cause, supervisor
+from ...models.kubelet.exit_cause import Death
+from ...models.kubelet.supervisor import Supervisor
 from ...models.result import EvidenceRef, Missing
 from ...parsers import component_log, message_class, systemd_unit, unit_journal
 from ...parsers.component_log import Telling
 from ..base import CheckResult, Detection, causes, node_check, not_applicable, present, unknown
-from ..node import firewall, kubelet_unit
+from ..node import firewall, kubelet_supervisor, kubelet_unit
 
 # etcd's own lines about a disk that is too slow for it: what depends on etcd loses its lock then.
 _SLOW = ("slow fdatasync", "took too long")
@@ -31,6 +34,11 @@ _LOGS = {
 # Of these programs the kubelet is the one with a table.
 # One program runs several components: their tables, and of k0s only that of its kubelet.
 _TABLES = {"k3s": "k3s", "rke2": "k3s", "kubelite": "k3s", "k0s": "kubelet"}
+# What k3s and RKE2 have a place or a command of their own for.
+_OF_OWNER = {
+    "configuration": exit_cause.SUPERVISOR,
+    "credential": exit_cause.CREDENTIAL,
+}
 BEGUN = 3  # first lines of a start
 # An error of k3s, RKE2 or klog; and of a component that k0s runs, whatever its own level is.
 _ERROR = re.compile(r'E|.* level=error |time="[^"]{1,64}" level=\w{1,10} msg="[EF]\d{4} ')
@@ -70,8 +78,11 @@ def service_down(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResul
     if not services:
         yield not_applicable("", host=host.host)
         return
+    owner = supervisor.read(document)
     for service in services:
-        yield _result(host, service, _shut_in(host, document, service))
+        is_own = owner is not None and owner.unit == service.row.name
+        because = _shut_in(host, document, service)
+        yield _result(host, service, owner if is_own else None, because)
 
 
 def _shut_in(host: Host, document: Mapping[str, Any], service: Service) -> tuple[str, ...]:
@@ -81,7 +92,9 @@ def _shut_in(host: Host, document: Mapping[str, Any], service: Service) -> tuple
     return ()
 
 
-def _result(host: Host, service: Service, because: tuple[str, ...]) -> CheckResult:
+def _result(
+    host: Host, service: Service, owner: Supervisor | None, because: tuple[str, ...]
+) -> CheckResult:
     component, kind = service.row.component, service.kind
     if kind == component_unit.NOT_NEEDED:
         note = f"{one_line(service.row.name, 80)}: {service.why}"
@@ -91,7 +104,7 @@ def _result(host: Host, service: Service, because: tuple[str, ...]) -> CheckResu
         missing = host.missing("instances") + host.missing("manifests")
         if missing and kind != component_unit.NOT_AT_BOOT:
             return unknown(*missing, host=host.host, component=component)
-        hit = replace(_hit(host, service), because=because)
+        hit = replace(_hit(host, service, owner), because=because)
         return present(hit, host=host.host, component=component)
     if kind in (component_unit.BOOTING, systemd_unit.STARTING, systemd_unit.STOPPING):
         doubt = Missing(host.host, "component_units", "timeout")
@@ -99,7 +112,7 @@ def _result(host: Host, service: Service, because: tuple[str, ...]) -> CheckResu
     return CheckResult(host=host.host, component=component)
 
 
-def _hit(host: Host, service: Service) -> Detection:
+def _hit(host: Host, service: Service, owner: Supervisor | None) -> Detection:
     name = shell_name(service.row.name, "UNIT")
     effect = {**_CRITICAL, **_WARNING}[service.kind]
     if service.kind == component_unit.NOT_AT_BOOT:
@@ -121,7 +134,7 @@ def _hit(host: Host, service: Service) -> Detection:
     return Detection(
         one_line(f"{name} {effect}: {service.why}{_history(service)}{cause}{_slow(lines)}", 800),
         _proofs(host, service, telling, lines),
-        _remedy(service, telling, name, bool(_slow_line(lines))),
+        _remedy(service, telling, bool(_slow_line(lines)), owner),
         host=host.host,
         node=host.node,
         component=service.row.component,
@@ -241,8 +254,10 @@ def _proofs(
     return tuple(dict.fromkeys(proofs))
 
 
-def _remedy(service: Service, telling: Telling, name: str, slow: bool) -> str:
-    cure = _cure(service, telling, name)
+def _remedy(service: Service, telling: Telling, slow: bool, owner: Supervisor | None) -> str:
+    """Return what to do. owner: k3s or RKE2, where the unit is its own."""
+    name = shell_name(service.row.name, "UNIT")
+    cure = _cure(service, telling, name, owner)
     lost = component_log.says_lock_lost(telling.line)
     if slow and (lost or telling.reading is None):
         cure = (
@@ -252,7 +267,17 @@ def _remedy(service: Service, telling: Telling, name: str, slow: bool) -> str:
     return f"{cure}{_files(service)}{started}. The whole log: journalctl -u {name}"
 
 
-def _cure(service: Service, telling: Telling, name: str) -> str:
+def _of_owner(telling: Telling, owner: Supervisor | None) -> str:
+    """Return what to change of k3s or RKE2, "" where that is the usual."""
+    cause = _OF_OWNER.get(telling.reading.meaning) if telling.reading is not None else None
+    if owner is None or cause is None or telling.reading is None:
+        return ""
+    keys = tuple(telling.reading.key.split())
+    death = Death(cause, one_line(telling.reading.text, 300), telling.line, keys=keys)
+    return kubelet_supervisor.cure(owner, death)
+
+
+def _cure(service: Service, telling: Telling, name: str, owner: Supervisor | None) -> str:
     past = model_unit_start.past(service.refused)
     if past is not None:
         return str(past.cure)
@@ -261,7 +286,8 @@ def _cure(service: Service, telling: Telling, name: str) -> str:
     if service.kind in (systemd_unit.STOPPED, systemd_unit.FENCED):
         return f"find out who stopped it, and why (systemctl status {name})"
     if telling.reading is not None:
-        return message_class.CLASSES[telling.reading.meaning].advice
+        usual = message_class.CLASSES[telling.reading.meaning].advice
+        return _of_owner(telling, owner) or usual
     return "fix what its last log lines name, in its flags or in a file that it is given"
 
 

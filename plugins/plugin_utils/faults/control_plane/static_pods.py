@@ -12,11 +12,13 @@ from typing import Any
 
 from ...evidence import contract
 from ...evidence.answers.node.component_end import ComponentEnd, ComponentLog
-from ...evidence.document import ends, one_line
+from ...evidence.document import ends, one_line, shell_name
 from ...models import component_restart, static_pod_files
 from ...models.cluster import Host
 from ...models.component_restart import End, Restarts
 from ...models.control_plane import ControlPlane, FileUse, Process
+from ...models.kubelet import supervisor
+from ...models.kubelet.supervisor import Place, Supervisor
 from ...models.moments import moment
 from ...models.result import EvidenceRef, Missing
 from ...parsers import component_log, message_class, pflag
@@ -41,6 +43,7 @@ BOOT_SECONDS = 600  # after a boot, what waits for what is not up yet exits a fe
 # such starts and 20 s before the third, and forgets it after ten minutes without an end.
 OFTEN, PAUSE_SECONDS, BACK_OFF_SECONDS = 3, 1200, 20
 CONFIGURATION = "configuration"
+SHOWN = 5  # places of flags in an advice
 # Ends whose reason its log tells.
 _BY_LOG = frozenset((component_restart.EXIT, component_restart.LOCK, component_restart.UNKNOWN))
 
@@ -88,7 +91,7 @@ def _results(
 ) -> list[tuple[Detection | None, str]]:
     """Return for each component of a manifest its hit, or why that cannot be decided."""
     exits, restarts = logs(document), component_restart.of_host(document, plane)
-    booted = component_restart.booted(document)
+    booted, owner = component_restart.booted(document), supervisor.read(document)
     lacking = {
         problem.use.component
         for problem in static_pod_files.problems(document, plane)
@@ -103,6 +106,7 @@ def _results(
                 exits.get(use.component, ComponentLog()),
                 restarts.get(use.component, Restarts()),
                 booted,
+                owner,
                 _causes(host, document, plane, use, lacking),
             )
         )
@@ -163,7 +167,10 @@ def one_each(plane: ControlPlane) -> list[FileUse]:
 
 @dataclass(frozen=True)
 class _Component:
-    """One component of a manifest with all that is known of its ends."""
+    """One component of a manifest with all that is known of its ends.
+
+    owner: RKE2, where it writes the manifest
+    """
 
     host: Host
     plane: ControlPlane
@@ -171,6 +178,7 @@ class _Component:
     exits: ComponentLog
     restarts: Restarts
     booted: float
+    owner: Supervisor | None = None
     because: tuple[str, ...] = ()
 
     @property
@@ -302,7 +310,7 @@ def _hit(subject: _Component, effect: str, lived: float | None, last_end: End | 
     telling = component_log.telling(lines, last, use.component)
     end = _end_beside_log(last_end)
     message = f"{_message(telling.line or kubelet)}{_meaning(telling)}{_last_line(telling, last)}"
-    remedy = _remedy(use, telling, last, bool(kubelet))
+    remedy = _remedy(subject, telling, last, bool(kubelet))
     if end is not None:
         clause = restart_wording.clause(end, use)
         message = f"; {clause}{restart_wording.beside(end, telling)}"
@@ -338,6 +346,8 @@ def _proofs(
     if end is not None:
         yield from restart_wording.proofs(host, end)
     yield from _log_proofs(host, subject.exits, (telling.line, last))
+    if subject.owner is not None:
+        yield from supervisor.proofs(_places(subject.owner, use, telling), host.host)
     if not last and kubelet:
         yield EvidenceRef("log", host.host, object="kubelet", text=kubelet)
 
@@ -397,7 +407,8 @@ def _named(use: FileUse, line: str) -> str:
     return one_line(" ".join(named) or f"asks for {' '.join(use.words)}", 300)
 
 
-def _remedy(use: FileUse, telling: Telling, last: str, kubelet: bool) -> str:
+def _remedy(subject: _Component, telling: Telling, last: str, kubelet: bool) -> str:
+    use = subject.use
     if component_log.says_lock_lost(last) and telling.line == last:
         return (
             "it could not renew its lock in time: the API server or its etcd is too slow, or takes"
@@ -407,9 +418,8 @@ def _remedy(use: FileUse, telling: Telling, last: str, kubelet: bool) -> str:
         )
     if last:
         return (
-            f"{_cure(use, telling)}; the"
-            " kubelet starts it again within five minutes. The whole log: crictl ps -a --name"
-            f" {use.component}, then crictl logs of the newest"
+            f"{_cure(subject, telling)}. The whole log: crictl ps -a --name {use.component}, then"
+            " crictl logs of the newest"
         )
     if kubelet:
         return (
@@ -422,8 +432,32 @@ def _remedy(use: FileUse, telling: Telling, last: str, kubelet: bool) -> str:
     )
 
 
-def _cure(use: FileUse, telling: Telling) -> str:
+def _cure(subject: _Component, telling: Telling) -> str:
     """Return what is done about the line that tells the cause."""
-    if telling.reading is None or telling.reading.meaning == CONFIGURATION:
-        return f"fix what its last log lines name, in {use.path} or in a file that it is given"
-    return message_class.CLASSES[telling.reading.meaning].advice
+    again = "; the kubelet starts it again within five minutes"
+    is_told = telling.reading is None or telling.reading.meaning == CONFIGURATION
+    if telling.reading is not None and not is_told:
+        return f"{message_class.CLASSES[telling.reading.meaning].advice}{again}"
+    if subject.owner is not None:
+        return _of_owner(subject.owner, subject.use, telling)
+    path = subject.use.path
+    return f"fix what its last log lines name, in {path} or in a file that it is given{again}"
+
+
+def _of_owner(owner: Supervisor, use: FileUse, telling: Telling) -> str:
+    """Return what to change of RKE2, which writes the manifest."""
+    key = supervisor.key_of_component(use.component)
+    texts = [place.text for place in _places(owner, use, telling)]
+    wrong = " and ".join(texts) or f"{key} in {one_line(owner.file, 200)}"
+    unit = shell_name(owner.unit, "UNIT")
+    return (
+        f"fix what its last log lines name: {wrong}, or a file that it is given; then systemctl"
+        f" restart {unit}: {owner.title} writes {use.path} again when it starts"
+    )
+
+
+def _places(owner: Supervisor, use: FileUse, telling: Telling) -> list[Place]:
+    """Return where RKE2 is given the flags that a line names."""
+    key = supervisor.key_of_component(use.component)
+    flags = dict.fromkeys(re.findall(r"--([A-Za-z][\w-]*)", telling.line))
+    return [place for flag in flags for place in owner.flag(key, flag)][:SHOWN]

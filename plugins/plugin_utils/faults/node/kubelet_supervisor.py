@@ -63,6 +63,10 @@ def cure(owner: Supervisor, death: Death) -> str:
         return f"correct {death.what.partition(': ')[0]}"
     else:
         advice = f"correct what that line names: {_key(death)} in {_files(owner)}"
+    if "token" in death.keys:
+        advice += (
+            f" (the token of a server is in /var/lib/rancher/{owner.program}/server/node-token)"
+        )
     if _MISMATCH in death.line:
         advice += (
             "; networks, cluster-dns, cluster-domain, disable, egress-selector-mode,"

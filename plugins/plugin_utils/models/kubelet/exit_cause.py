@@ -315,6 +315,11 @@ _UNSEEN = re.compile(
     r"node '[^']{1,253}' cannot read '[^']{1,253}', only its own Node object"
 )
 _USER = "system:node:"
+# What a server of k3s or RKE2 answers to a token that is not its own.
+_REFUSED = re.compile(
+    r"https://\S{1,400}/v1-(?:k3s|rke2)/\S{1,200}: (?:401 Unauthorized|403 Forbidden)\Z"
+)
+TOKEN = ("token", "token-file", "agent-token", "agent-token-file")
 _NUMBER = re.compile(r'"(\d{1,5})"')
 
 
@@ -518,7 +523,10 @@ def _by_line(final: Last) -> Death:
 
 def _of_supervisor(final: Last, line: str) -> Death | None:
     """Return that k3s or RKE2 refuses its own configuration, or None."""
-    reading = message_form.read(_unmasked(final.text, final.quoted), K3S)
+    text = _unmasked(final.text, final.quoted)
+    if _REFUSED.search(text) is not None:
+        return Death(SUPERVISOR, _clean(f"token: {text}"), line, message=_clean(text), keys=TOKEN)
+    reading = message_form.read(text, K3S)
     if reading is None or reading.meaning != "configuration":
         return None
     return replace(_by_table(reading, line), cause=SUPERVISOR)

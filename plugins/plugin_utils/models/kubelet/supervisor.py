@@ -34,7 +34,8 @@ _KEYS = {
     "etcd": "etcd-arg",
 }
 _COMPONENT = re.compile(r"(?:^|[\s:\"])(" + "|".join(_KEYS) + r") exited: ")
-_FLAG = re.compile(r"(?<![\w-])--([a-z][\w-]*)")
+# With one dash in what k3s says of a flag, or of a key of its file, that it does not know.
+_FLAG = re.compile(r"(?:(?<![\w-])-|not defined: )-([a-z][\w-]*)")
 _VALUE = re.compile(r'invalid argument \\?"([^"\\]{1,253})\\?" for ')
 
 
@@ -139,6 +140,12 @@ def key_of(message: str) -> str:
     """Return the key with the flags of the component whose error a message is, or ""."""
     component = _COMPONENT.search(message)
     return _KEYS[component.group(1)] if component is not None else ""
+
+
+def key_of_component(component: str) -> str:
+    """Return the key with the flags of a component."""
+    name = component.removeprefix("kube-")
+    return _KEYS.get(component) or _KEYS.get(name) or f"{component}-arg"
 
 
 def proofs(places: Iterable[Place], host: str) -> list[EvidenceRef]:

@@ -412,3 +412,21 @@ def test_a_component_that_k0s_starts_again_and_again_is_named_with_its_line(worl
     (finding,) = found(world)
     assert "command failed: unknown flag: --no-such" in finding.summary
     assert message_class.CLASSES["configuration"].clause in finding.summary
+
+
+def test_a_key_of_k3s_that_it_refuses_is_named_with_its_line(world):
+    error = r"apiserver exited: unknown flag: --no-such"
+    lines = [
+        line(95, f'k3s[77]: time="2027-01-15T07:58:25Z" level=fatal msg="{error}"'),
+        line(94, EXITED.replace("etcd", "k3s")),
+    ]
+    said = [line(age, AGAIN.replace("etcd", "k3s")) for age in (900, 500, 93)]
+    unit = row("k3s", n_restarts=6, started_at=CLOCK - 92, said=said, lines=lines)
+    kubelet, path = world.data("m1", "kubelet"), "/etc/rancher/k3s/config.yaml"
+    kubelet["unit"]["name"] = "k3s.service"
+    settings = [{"line": 3, "key": "kube-apiserver-arg", "value": "no-such=1"}]
+    files = [{"path": path, "error": None, "settings": settings}]
+    kubelet["distribution"] = {"program": "k3s", "files": files}
+    give(world, unit)
+    (finding,) = found(world)
+    assert finding.remedy.startswith(f"correct kube-apiserver-arg in {path}:3")

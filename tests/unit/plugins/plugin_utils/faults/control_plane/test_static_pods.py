@@ -91,6 +91,36 @@ def test_the_argument_that_its_last_word_names_is_shown(world):
     )
 
 
+@pytest.mark.parametrize(
+    ("lines", "words", "line"),
+    [
+        (
+            ["Error: unknown flag: --lock-nmae"],
+            "kube-scheduler-arg in /etc/rancher/rke2/config.yaml:7",
+            7,
+        ),
+        (["panic: boom"], "kube-scheduler-arg in /etc/rancher/rke2/config.yaml", None),
+    ],
+)
+def test_with_rke2_the_key_is_named_that_has_the_flag(world, lines, words, line):
+    stop(world)
+    kubelet, path = world.data("m2", "kubelet"), "/etc/rancher/rke2/config.yaml"
+    kubelet["unit"]["name"] = "rke2-server.service"
+    rows = [
+        {"line": 5, "key": "token", "value": None},
+        {"line": 6, "key": "kube-apiserver-arg", "value": "lock-nmae=x"},
+        {"line": 7, "key": "kube-scheduler-arg", "value": "lock-nmae=x"},
+    ]
+    files = [{"path": path, "error": None, "settings": rows}]
+    kubelet["distribution"] = {"program": "rke2", "files": files}
+    ended(world, lines=lines)
+    (one,) = found(world)
+    assert words in one.remedy
+    assert "systemctl restart rke2-server.service" in one.remedy
+    assert "five minutes" not in one.remedy
+    assert [proof.line for proof in one.evidence if proof.path == path] == [line] * bool(line)
+
+
 def test_one_that_never_began_is_told_with_the_kubelets_words(world):
     stop(world)
     ended(world, restart=None, path=None, first=None, last=None, lines=[], kubelet=KUBELET)

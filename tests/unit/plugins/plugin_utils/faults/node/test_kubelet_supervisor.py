@@ -190,3 +190,21 @@ def test_a_setting_of_k3s_that_it_refuses_is_named_with_its_line(world):
     assert f"kube-apiserver-arg in {file}:9" in found.summary
     assert f"kube-apiserver-arg in {file}:9" in found.remedy
     assert "systemctl restart k3s.service" in found.remedy
+
+
+def test_a_token_that_the_server_refuses_is_named_with_where_the_right_one_is(world):
+    unit = {**UNIT, "active_state": "activating", "sub_state": "auto-restart"}
+    unit |= {"result": "exit-code", "exec_main_status": 1, "name": "rke2-server.service"}
+    answer = "https://10.0.0.1:9345/v1-rke2/server-bootstrap: 401 Unauthorized"
+    line = f'{STAMP}rke2[7]: time="2026-11-22T18:31:29Z" level=fatal msg="starting: {answer}"'
+    end = f"{STAMP}systemd[1]: rke2-server.service: Main process exited, code=exited, status=1/F"
+    settings = [{"line": 2, "key": "token", "value": None}]
+    files = [{"path": FILE, "error": None, "settings": settings}]
+    data = world.data("w1", "kubelet")
+    data.update(process=None, unit=unit, distribution={"program": "rke2", "files": files})
+    told = {"unit": "rke2-server.service", "lines": [line, end]}
+    world.documents["w1"]["collectors"]["kubelet_end"] = {"status": "ok", "data": told}
+    (found,) = [item for item in world.judge(faults=CODES).findings if item.host == "w1"]
+    assert f"correct token in {FILE}:2" in found.remedy
+    assert "/var/lib/rancher/rke2/server/node-token" in found.remedy
+    assert "401 Unauthorized" in found.summary

@@ -782,3 +782,34 @@ def test_last_words_of_k3s(text, cause, what):
     assert found.cause == cause
     assert what in found.what
     assert found.certain is (cause != exit_cause.UNKNOWN)
+
+
+@pytest.mark.parametrize(
+    ("message", "cause"),
+    [
+        (
+            "starting kubernetes: preparing server: https://10.0.0.1:6443/v1-k3s/server-bootstrap:"
+            " 401 Unauthorized",
+            "supervisor",
+        ),
+        ("starting: https://10.0.0.1:9345/v1-rke2/config: 403 Forbidden", "supervisor"),
+        ("starting: https://10.0.0.1:6443/v1-k3s/config: 503 Service Unavailable", "unknown"),
+    ],
+)
+def test_a_server_of_k3s_that_refuses_the_token(message, cause):
+    stamp = "2026-11-22T18:31:29+0000 w1 "
+    lines = [
+        f'{stamp}k3s[7]: time="2026-11-22T18:31:29Z" level=fatal msg="{message}"',
+        f"{stamp}systemd[1]: k3s.service: Main process exited, code=exited, status=1/FAILURE",
+    ]
+    unit = systemd_unit.Unit(
+        name="k3s.service",
+        active="activating",
+        sub="auto-restart",
+        result="exit-code",
+        status=1,
+    )
+    found = exit_cause.death(lines, unit)
+    assert found is not None
+    assert found.cause == cause
+    assert ("token" in found.keys) is (cause == "supervisor")

@@ -50,6 +50,8 @@ def of_k3s(world: Any, *settings: tuple[int, str, str | None], words: tuple[str,
         ),
         ("scheduler exited: unknown flag: --feature-gates", (), []),
         ("no-deploy flag is deprecated.", ("no-deploy",), [f"no-deploy in {FILE}:7"]),
+        ("flag provided but not defined: -no-deploy", (), [f"no-deploy in {FILE}:7"]),
+        ("starting: 401 Unauthorized", ("token", "token-file"), [f"token in {FILE}:8"]),
         ("invalid cluster-cidr x", ("cluster-cidr",), []),
         (
             "--flannel-backend must be vxlan",
