@@ -184,7 +184,7 @@ def _expiring(
     uses += [
         use
         for use in map(of_kubeconfig, certificates.kubeconfigs)
-        if use is not None and use.place.startswith("/etc/") and _is_due(use, now)
+        if use is not None and _is_due(use, now) and (use.component or _is_of_installer(use))
     ]
     if not uses:
         return None
@@ -197,6 +197,11 @@ def _expiring(
         uses,
         remedy(host, document, certificates, uses),
     )
+
+
+def _is_of_installer(use: Used) -> bool:
+    """Tell whether a kubeconfig of administrators is the installer's, and no copy of a person."""
+    return use.place.startswith("/etc/")
 
 
 def _is_due(use: Used, now: datetime) -> bool:
