@@ -4,11 +4,13 @@
 """Client certificates that a control-plane node already has, which are read and never written."""
 
 import os
+import time
 
-from . import files, procfs, yaml_scalars
+from . import files, procfs, public_keys, yaml_scalars
 
 ADMIN = ("/etc/kubernetes/admin.conf", "/etc/kubernetes/super-admin.conf")
 MAX_PEM = 262144
+VERSION, SHORT_TIME, LONG_TIME = 0xA0, 0x17, 0x18  # tags of DER
 
 
 def of_kubeconfig(path):
@@ -68,3 +70,31 @@ def of_components(params, processes):
                 continue
             if client:
                 yield client
+
+
+def has_expired(certificate, now=None):
+    """Return whether the first certificate of these PEM bytes has ended; False where unreadable.
+
+    Who asks with such a one is refused, and asking again does not help.
+    """
+    try:
+        text = certificate.decode("ascii", "replace")
+        for label, data in public_keys.blocks(text):
+            if label == "CERTIFICATE":
+                return _end(data) <= time.strftime("%Y%m%d%H%M%SZ", time.gmtime(now))
+    except (ValueError, IndexError):
+        pass
+    return False
+
+
+def _end(data):
+    """Return when a certificate of DER ends, as GeneralizedTime writes it."""
+    fields = public_keys.parts_of(public_keys.parts_of(data)[0][1])
+    first = 4 if fields[0][0] == VERSION else 3
+    tag, _whole, content = public_keys.parts_of(fields[first][1])[1]
+    text = content.decode("ascii")
+    if tag == SHORT_TIME:  # two digits of the year, from 1950 on
+        text = ("19" if text[:2] >= "50" else "20") + text
+    if tag not in (SHORT_TIME, LONG_TIME) or len(text) != 15:
+        raise ValueError("no time")
+    return text

@@ -30,13 +30,13 @@ def digests(text):
 
     It raises KeyFileError where the text has no key, or one whose public part is not in it.
     """
-    keys = [_digest(label, body) for label, body in _blocks(text) if label in READERS]
+    keys = [_digest(label, body) for label, body in blocks(text) if label in READERS]
     if not keys:
         raise KeyFileError("no key in it")
     return keys
 
 
-def _blocks(text):
+def blocks(text):
     """Yield (label, bytes) of the PEM blocks."""
     position = 0
     for _count in range(MAX_BLOCKS):
@@ -82,7 +82,7 @@ def _item(data, position=0):
     return tag, begin, begin + length
 
 
-def _parts(data):
+def parts_of(data):
     """Return [(tag, whole item, content)] of a sequence's items."""
     tag, position, end = _item(data)
     if tag != SEQUENCE:
@@ -108,22 +108,22 @@ def _info(algorithm, key):
 
 
 def _same(data):
-    _parts(data)
+    parts_of(data)
     return data
 
 
 def _rsa_public(data):
-    _parts(data)
+    parts_of(data)
     return _info(RSA, data)
 
 
 def _rsa_private(data):
-    numbers = [whole for tag, whole, _content in _parts(data) if tag == INTEGER]
+    numbers = [whole for tag, whole, _content in parts_of(data) if tag == INTEGER]
     return _info(RSA, _wrapped(SEQUENCE, numbers[1] + numbers[2]))
 
 
 def _ec_private(data, algorithm=None):
-    parts = {tag: content for tag, _whole, content in _parts(data)}
+    parts = {tag: content for tag, _whole, content in parts_of(data)}
     if algorithm is None:
         algorithm = _wrapped(SEQUENCE, ELLIPTIC + parts.get(CURVE, b""))
     if POINT not in parts:
@@ -132,7 +132,7 @@ def _ec_private(data, algorithm=None):
 
 
 def _private(data):
-    parts = _parts(data)
+    parts = parts_of(data)
     algorithm, inner = parts[1][1], parts[2][2]
     if algorithm == RSA:
         return _rsa_private(inner)
@@ -146,7 +146,7 @@ def _encrypted(_data):
 
 
 def _of_certificate(data):
-    fields = _parts(_parts(data)[0][1])
+    fields = parts_of(parts_of(data)[0][1])
     first = 6 if fields[0][0] == VERSION else 5
     return fields[first][1]
 

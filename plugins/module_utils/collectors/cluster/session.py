@@ -3,11 +3,18 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The connection to a cluster's API: which kubeconfig and which server answered."""
 
+import re
+
 from ...kubeapi import kubeconfig
 from ...kubeapi import proxy as kubeapi_proxy
 from ...kubeapi.client import ApiError, Deadline, one_line
 from ...kubeapi.proxy import ApiProxy
 from ...shared.cluster_key import cluster_key
+from ...system import served_certificates
+
+HANDSHAKE_SECONDS = 1.5
+SERVER = re.compile(r"https://(?:\[([0-9A-Fa-f:]+)\]|([0-9.]+)):([0-9]{1,5})/?\Z")
+TIMED_OUT = "timed out"
 
 
 class Skipped(Exception):
@@ -69,6 +76,9 @@ class Session:
             self.ca = ca
             raise Skipped(key)
         local = kubeconfig.local_server()
+        if url not in self.dead and _is_only_local_awake(url, local):
+            self.dead.add(url)
+            self.failures.append(f"{config} ({url}): it takes connections and says nothing")
         if url in self.dead:
             api.close()
         elif self._answers(api, config, url, ca):
@@ -91,3 +101,24 @@ class Session:
             self.version = {}
         self.api, self.config, self.url, self.ca = api, config, url, ca
         return True
+
+
+def _is_only_local_awake(url, local):
+    """Return whether a server is silent in a handshake that this node's API server completes.
+
+    An API server that cannot reach etcd takes connections and says nothing: kubectl would wait
+    for it until the time limit. A name is not looked up here, and a proxy's way not known.
+    """
+    places = [_place(server) for server in (url, local)]
+    if None in places or places[0] == places[1]:
+        return False
+    silent, awake = served_certificates.read(places, HANDSHAKE_SECONDS)
+    return silent["error"] == TIMED_OUT and awake["error"] is None
+
+
+def _place(server):
+    """Return (address, port) of a server that is named by its address, else None."""
+    match = SERVER.match(server or "")
+    if match is None or int(match.group(3)) > 65535:
+        return None
+    return match.group(1) or match.group(2), int(match.group(3))

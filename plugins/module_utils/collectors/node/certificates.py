@@ -222,10 +222,8 @@ def _add_folders(store, context, kubelet):
     name = _rancher(kubelet)
     if name:
         _add_known(store, certificate_flags.RANCHER_AGENT, certificate_flags.RANCHER_FOLDERS[name])
-        if not store.has(API):
-            _add_known(
-                store, certificate_flags.RANCHER_SERVER, certificate_flags.RANCHER_FOLDERS[name]
-            )
+        rows = [row for row in certificate_flags.RANCHER_SERVER if not store.has(row[0])]
+        _add_known(store, rows, certificate_flags.RANCHER_FOLDERS[name])
         return
     folders = [
         folder

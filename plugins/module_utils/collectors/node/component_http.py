@@ -13,6 +13,8 @@ METRICS = (b"leader_election_master_status{", b"kubernetes_build_info{")
 # after its start a component answers 403 for some seconds: its client CA is still on the way
 YOUNG, PATIENCE, PAUSE = 20, 10, 0.5
 EACH = 5
+NO_CLIENT = "no client certificate to ask with"
+EXPIRED = "each client certificate to ask with has expired"
 
 
 def collect(context):
@@ -25,11 +27,14 @@ def collect(context):
     from ...system import tls
 
     context.source = "healthz, configz and metrics of the processes"
-    usable = list(credentials.of_components(context.params, everyone))
+    every = list(credentials.of_components(context.params, everyone))
+    usable = [client for client in every if not credentials.has_expired(client[1])]
     components = []
     patience = time.monotonic() + PATIENCE  # for all of them together
     for process in processes:
         record = _ask(process, usable, context, tls.context, patience)
+        if every and not usable and record["configz"]["error"] == NO_CLIENT:
+            _fail(record, EXPIRED)
         # the one that was let in goes first at the next component
         usable.sort(key=lambda credential, path=record["credential"]: credential[0] != path)
         components.append(record)
@@ -69,7 +74,7 @@ def _ask(process, usable, context, tls, patience):
             break
         time.sleep(PAUSE)
     if not credentials:
-        _fail(record, "no client certificate to ask with")
+        _fail(record, NO_CLIENT)
     return record
 
 

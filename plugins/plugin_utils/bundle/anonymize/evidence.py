@@ -225,7 +225,7 @@ def _gather(documents: Iterable[Mapping[str, Any]]) -> tuple[Gathered, set[str]]
         for name, is_host, authority in names(text):
             if IPV4.fullmatch(name):
                 addresses.add(name)
-            elif not authority:
+            elif not authority and ":" not in name:  # an address of IPv6 is one in texts too
                 gathered.add_certificate_name(name, is_host)
     return gathered, addresses
 

@@ -23,6 +23,7 @@ from .kubeconfigs import server_name
 MISMATCH = ("mismatch", "doesn't match", "not valid for")
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 SHOWN = 6
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 class _Lack(NamedTuple):
@@ -96,20 +97,32 @@ def _of_services(cluster: Cluster) -> Iterator[_Lack]:
     """Yield certificates without the address of the Service kubernetes, which pods use."""
     for host, use in _servers(cluster):
         for pid, argv in _argvs(host, API):
-            name = _first_address(pflag.string_flag(argv, "service-cluster-ip-range"))
-            if name and not x509_certificate.covers(use.leaf, name):
-                text = f"--service-cluster-ip-range={name}/…"
-                proof = EvidenceRef("process", host.host, pid=pid, object=API, text=text)
-                yield _Lack(host, use, name, "pods", proof)
+            network = _service_network(pflag.string_flag(argv, "service-cluster-ip-range"))
+            if network is None or any(_is_in(name, network) for name in use.leaf.names):
+                continue
+            name = str(network.network_address + 1)
+            text = f"--service-cluster-ip-range={network}"
+            proof = EvidenceRef("process", host.host, pid=pid, object=API, text=text)
+            yield _Lack(host, use, name, "pods", proof)
 
 
-def _first_address(ranges: str | None) -> str:
-    """Return the address of the Service kubernetes: the first one of the first range."""
+def _service_network(ranges: str | None) -> Network | None:
+    """Return the first range of Services, whose first address is that of the Service kubernetes."""
     try:
-        network = ipaddress.ip_network((ranges or "").partition(",")[0], strict=False)
+        return ipaddress.ip_network((ranges or "").partition(",")[0], strict=False)
     except ValueError:
-        return ""
-    return str(network.network_address + 1)
+        return None
+
+
+def _is_in(name: str, network: Network) -> bool:
+    """Tell whether a name is an address of a network.
+
+    A bundle without names keeps the network of an address, and not which one of it it is.
+    """
+    try:
+        return ipaddress.ip_address(name) in network
+    except ValueError:
+        return False
 
 
 class _Client(NamedTuple):

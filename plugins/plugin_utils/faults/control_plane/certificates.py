@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeGuard
 
 from ...models import certificates as model_certificates
 from ...models import installer
@@ -180,12 +180,9 @@ def _expiring(
 ) -> Detection | None:
     if installer.owner_of(document) == "OpenShift":
         return None  # its operators renew each of them in time
-    uses = [use for use in certificates.files if _is_due(use, now) and not _is_self_signed(use)]
-    uses += [
-        use
-        for use in map(of_kubeconfig, certificates.kubeconfigs)
-        if use is not None and use.place.startswith("/etc/") and _is_due(use, now)
-    ]
+    candidates = [use for use in certificates.files if not _is_self_signed(use)]
+    candidates += filter(_is_of_installer, map(of_kubeconfig, certificates.kubeconfigs))
+    uses = [use for use in candidates if _is_due(use, now)]
     if not uses:
         return None
     clauses = [f"{use.place} {use.leaf.ends:%Y-%m-%d}" for use in uses]
@@ -197,6 +194,11 @@ def _expiring(
         uses,
         remedy(host, document, certificates, uses),
     )
+
+
+def _is_of_installer(use: Used | None) -> TypeGuard[Used]:
+    """Tell whether a kubeconfig has a certificate, and is no copy of a person."""
+    return use is not None and (bool(use.component) or use.place.startswith("/etc/"))
 
 
 def _is_due(use: Used, now: datetime) -> bool:

@@ -67,7 +67,7 @@ def _effects(uses: list[Used]) -> list[str]:
 def _severity(uses: list[Used]) -> str:
     if any(use.component for use in uses):
         return "critical"
-    if any(use.place.startswith(SYSTEM) for use in uses):
+    if any(_is_system(use.component, use.place) for use in uses):
         return "warning"
     return "info"
 
@@ -75,8 +75,8 @@ def _severity(uses: list[Used]) -> str:
 def _remedy(
     host: Host, document: Mapping[str, Any], certificates: HostCertificates, uses: list[Used]
 ) -> str:
-    copies = [use.place for use in uses if not use.place.startswith(SYSTEM)]
-    system = [use for use in uses if use.place.startswith(SYSTEM)]
+    copies = [use.place for use in uses if not _is_system(use.component, use.place)]
+    system = [use for use in uses if _is_system(use.component, use.place)]
     parts = []
     if system:
         parts.append(remedy(host, document, certificates, system))
@@ -131,7 +131,13 @@ def server_name(server: str) -> str:
 
 def _is_of_cluster(row: Kubeconfig, certificates: HostCertificates) -> bool:
     """Tell whether a kubeconfig is of this cluster: a copy has one user, and a known server."""
-    if row.path.startswith(SYSTEM):
+    if _is_system(row.component, row.path):
         return True
-    system = [each for each in certificates.kubeconfigs if each.path.startswith(SYSTEM)]
+    rows = certificates.kubeconfigs
+    system = [each for each in rows if _is_system(each.component, each.path)]
     return row.users == 1 and row.server in {each.server for each in system}
+
+
+def _is_system(component: str, path: str) -> bool:
+    """Tell whether a kubeconfig is a component's or an installer's, and no copy of a person."""
+    return bool(component) or path.startswith(SYSTEM)

@@ -12,6 +12,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.system import
     client_certificates,
     files,
 )
+from tests.unit.support.pki import Authority
 
 
 def encoded(text: str) -> str:
@@ -79,3 +80,25 @@ def test_the_kubeconfig_comes_before_the_api_servers_own(
     assert [pair[0] for pair in found] == [str(config), 1]
     missing = client_certificates.of_components({"kubeconfig": str(tmp_path / "no")}, processes)
     assert [pair[0] for pair in missing] == [1]
+
+
+@pytest.mark.parametrize(("ends", "has_expired"), [(-1.0, True), (1.0, False), (40 * 365.0, False)])
+def test_a_certificate_that_has_ended(ends: float, has_expired: bool) -> None:
+    now = 1_800_000_000.0
+    pair = Authority("kubernetes", now).issue("admin", begins=-400, ends=ends)
+    pem = pair.pem.encode()
+    assert client_certificates.has_expired(pem, now) is has_expired
+
+
+def test_a_chain_counts_by_its_first_certificate() -> None:
+    now = 1_800_000_000.0
+    authority = Authority("kubernetes", now)
+    pem = authority.pair.pem + authority.issue("admin", ends=-1).pem
+    assert client_certificates.has_expired(pem.encode(), now) is False
+
+
+@pytest.mark.parametrize(
+    "pem", [b"", b"no PEM", b"-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n"]
+)
+def test_what_cannot_be_read_has_not_ended(pem: bytes) -> None:
+    assert client_certificates.has_expired(pem) is False

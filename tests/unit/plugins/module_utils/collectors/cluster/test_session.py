@@ -36,6 +36,12 @@ class Cluster:
     def __init__(self):
         self.answers, self.views = {}, {}
         self.asked, self.proxies = [], []
+        self.silent = set()  # addresses that take connections and say nothing
+
+    def handshakes(self, places, _seconds):
+        return [
+            {"error": "timed out" if address in self.silent else None} for address, _port in places
+        ]
 
     def view(self, _kubectl, config, _deadline):
         return result_or_raise(self.views.get(config, (BALANCER, CA)))
@@ -73,6 +79,7 @@ def cluster(monkeypatch):
     monkeypatch.setattr(session, "ApiProxy", one.proxy)
     monkeypatch.setattr(session.kubeconfig, "view", one.view)
     monkeypatch.setattr(session.kubeconfig, "local_server", lambda: None)
+    monkeypatch.setattr(session.served_certificates, "read", one.handshakes)
     return one
 
 
@@ -182,3 +189,38 @@ def test_every_proxy_has_a_name_of_its_own_and_ends_with_the_session(cluster, op
     assert cluster.proxies[1].config == ADMIN
     opened.close()
     assert all(proxy.closed for proxy in cluster.proxies)
+
+
+@pytest.mark.parametrize(
+    ("silent", "asked"),
+    [
+        ({"10.0.0.9"}, [(ADMIN, LOCAL)]),
+        ({"10.0.0.9", "10.0.0.1"}, [(ADMIN, None)]),
+        ({"10.0.0.1"}, [(ADMIN, None)]),
+        (set(), [(ADMIN, None)]),
+    ],
+    ids=["the balancer", "both", "this node", "none"],
+)
+def test_a_server_that_says_nothing_is_not_waited_for_if_this_node_s_answers(
+    cluster, opened, monkeypatch, silent, asked
+):
+    monkeypatch.setattr(session.kubeconfig, "local_server", lambda: LOCAL)
+    cluster.silent = silent
+    opened.connect([ADMIN], [])
+    assert cluster.asked == asked
+
+
+@pytest.mark.parametrize(
+    ("server", "place"),
+    [
+        ("https://10.0.0.1:6443", ("10.0.0.1", 6443)),
+        ("https://[fd00::1]:6443/", ("fd00::1", 6443)),
+        ("https://lb.example:6443", None),
+        ("https://10.0.0.1:6443/path", None),
+        ("https://10.0.0.1:99999", None),
+        ("http://10.0.0.1:6443", None),
+        (None, None),
+    ],
+)
+def test_only_a_server_with_an_address_is_tried_by_a_handshake(server, place):
+    assert session._place(server) == place

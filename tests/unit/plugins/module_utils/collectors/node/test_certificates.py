@@ -290,3 +290,18 @@ def test_many_files_are_cut(folder):
     answer = certificates.collect(context)
     assert len(answer["keys"]) <= certificates.MAX_FILES
     assert context.truncated
+
+
+def test_the_folder_of_rke2_has_what_no_flag_names(folder, tmp_path, monkeypatch):
+    """Its etcd has a configuration file, and no flags."""
+    monkeypatch.setattr(certificate_flags, "RANCHER_FOLDERS", {"rke2": str(tmp_path)})
+    pairs = fill(folder)
+    for name in ("server/tls/etcd/server-client.crt", "server/tls/serving-kube-apiserver.crt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(pairs["etcd/server"].pem)
+    kubelet = {"argv": ["kubelet"], "unit": {"name": "rke2-server.service"}, "process": None}
+    answer = collect(folder, components=("kube-apiserver",), kubelet=kubelet)
+    path = by_flag(answer, "etcd", "cert-file")["path"]
+    assert path == str(tmp_path / "server/tls/etcd/server-client.crt")
+    path = by_flag(answer, "kube-apiserver", "tls-cert-file")["path"]
+    assert path == str(folder / "pki" / "apiserver.crt")

@@ -16,10 +16,12 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.no
     component_http,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
+    client_certificates,
     http_client,
 )
 from tests.unit.support.fake_sockets import answering, chunked
 from tests.unit.support.instance_rows import component_process
+from tests.unit.support.pki import Authority
 
 
 @pytest.fixture
@@ -199,3 +201,29 @@ def test_silent_component():
         == found["metrics"]["error"]
         == "Connection refused"
     )
+
+
+@pytest.mark.parametrize(("ends", "error"), [(-1, component_http.EXPIRED), (1, "HTTP 403")])
+def test_a_client_certificate_that_has_expired_is_not_tried(monkeypatch, ends, error):
+    """A component refuses it again and again, which is no reason to wait."""
+    pair = Authority("kubernetes", time.time()).issue("admin", ends=ends)
+    clients = [("/etc/kubernetes/admin.conf", pair.pem.encode(), pair.private.encode())]
+    monkeypatch.setattr(
+        client_certificates, "of_components", lambda _params, _processes: iter(clients)
+    )
+
+    def refuse(record, *_rest):
+        record["configz"].update(status=403, error="HTTP 403")
+        return False
+
+    def find_door(record, *_rest):
+        record["healthz"] = {"status": 403, "body": "", "error": None}
+        return True
+
+    monkeypatch.setattr(component_http, "_inside", refuse)
+    monkeypatch.setattr(component_http, "_find_door", find_door)
+    monkeypatch.setattr(component_http, "PATIENCE", 0)
+    process = component_process("kube-scheduler", started_at=time.time())
+    data = {"instances": {"processes": [process]}}
+    (found,) = component_http.collect(Context({}, [], data, time.monotonic() + 600))["components"]
+    assert found["configz"]["error"] == error

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime
 import ipaddress
+import json
 
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -15,6 +16,9 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.bundle.anonymize import (
     evidence as anonymize_evidence,
 )
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import engine
+from tests.unit.support import pki
+from tests.unit.support.pki import Pki
 
 SECRET = b"of the test"
 
@@ -89,3 +93,30 @@ def test_a_certificate_that_names_a_host_is_made_again_and_one_that_does_not_sta
     assert change.text(ca) == ca
     broken = "-----BEGIN CERTIFICATE-----\nMIIDdb7\n-----END CERTIFICATE-----"
     assert "MIIDdb7" not in change.text(broken)
+
+
+def test_faults_of_certificates_are_the_same_without_names():
+    """Addresses of IPv6 in certificates stay addresses, and signatures are not judged any more."""
+    now = 1_800_000_000.0
+    made = Pki(now)
+    document = {
+        "host": "m1",
+        "node": "m1",
+        "cluster_key": "a" * 64,
+        "status": "ok",
+        "collectors": {},
+    }
+    document.update(groups=[], collected_at="2027-01-15T08:00:00Z", received_at=now)
+    pairs = made.files("m1", "10.0.0.1")
+    pairs["etcd/server"] = made.etcd.issue("m1", ["m1", "127.0.0.1", "::1", "fd00::10"])
+    argvs = pki.argvs("m1", "10.0.0.1")
+    tokens = pki.digest_of(made.tokens)
+    data = pki.answer(argvs, pairs, tokens, "https://10.0.0.1:6443", now - pki.DAY)
+    document["collectors"]["certificates"] = {"status": "ok", "data": data}
+    changed = of(document).document(document)
+    assert "m1" not in json.dumps(changed["collectors"]["certificates"]["data"]["kubeconfigs"])
+    codes = frozenset(("KM120", "KM121", "KM122", "KM124", "KM126"))
+    rows = [engine.evaluate([each], faults=codes).verdicts for each in (document, changed)]
+    first, second = [[(row.code, row.verdict) for row in verdicts] for verdicts in rows]
+    assert first == second
+    assert ("KM124", "clear") in second

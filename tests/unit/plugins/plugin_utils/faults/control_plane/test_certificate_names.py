@@ -103,3 +103,9 @@ def test_a_certificate_without_alternative_names_is_not_judged_here(world: Any, 
 def test_an_older_release_is_not_judged(world: Any) -> None:
     pki.forget(world)
     assert [row.code for row in judged(world).not_judged] == ["KM125"]
+
+
+def test_an_address_of_the_range_of_services_is_enough(world: Any, made: Pki) -> None:
+    """A bundle without names has another one of the same network."""
+    serve(world, made, "m2", "apiserver", ["m2", "10.0.0.2", "10.97.3.4"])
+    assert not judged(world).findings

@@ -114,3 +114,13 @@ def test_a_kubeconfig_that_may_not_be_read_is_unknown(world: Any, made: Pki) -> 
 )
 def test_the_name_of_a_server(server: str, name: str) -> None:
     assert kubeconfigs.server_name(server) == name
+
+
+def test_the_kubeconfig_of_a_component_counts_wherever_it_is(world: Any, made: Pki) -> None:
+    pair = made.ca.issue("client", begins=-366, ends=-1)
+    path = "/var/lib/rancher/rke2/server/cred/controller.kubeconfig"
+    item = row(world, MANAGER)
+    item.update(path=path, client=pair.pem, digests=[pair.digest])
+    (hit,) = findings(world)
+    assert hit.severity == "critical"
+    assert "a copy of a kubeconfig of administrators" not in hit.remedy
