@@ -524,10 +524,17 @@ def damaged(cluster: Cluster) -> Iterator[CheckResult]:
         yield present(_damage(cluster, host, hit, few), host=host.host, component=ETCD)
 
 
+def _without_answer(cluster: Cluster) -> list[Host]:
+    """Return the hosts of the control plane whose etcd is not known to be up."""
+    members = etcd_members.view(cluster).members
+    names = {_host_name(item) for item in members if item.state == UP}
+    return [host for host in cluster.members if host.host not in names]
+
+
 def _undamaged(cluster: Cluster) -> CheckResult:
     missing = tuple(
         lack
-        for host in cluster.members
+        for host in _without_answer(cluster)
         for lack in (*host.missing("component_end"), *host.missing("component_units"))
     )
     if missing and not etcd_members.is_known(cluster):
