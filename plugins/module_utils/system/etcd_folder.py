@@ -41,7 +41,7 @@ def described(path, log_path, pid):
 
 
 def _log(path):
-    """Return {files, bytes, mtime} of the log; None where nobody may read the folder."""
+    """Return {files, bytes, mtime} of the log; None where none of them can be read."""
     sizes, newest = [], 0.0
     for name in files.names(path)[:MAX_FILES]:
         if not name.endswith(".wal"):

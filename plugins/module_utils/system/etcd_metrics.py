@@ -142,12 +142,12 @@ def quantile(row, share):
 
     It is a straight line within a bucket, as Prometheus has it; above the last limit, that limit.
     """
-    wanted, below, lower = row["count"] * share, 0.0, 0.0
+    rank, below, lower = row["count"] * share, 0.0, 0.0
     for limit, count in sorted(row["buckets"]):
-        if count >= wanted and count > below:
+        if count >= rank and count > below:
             if limit == float("inf"):
                 return lower
-            return round(lower + (limit - lower) * (wanted - below) / (count - below), 6)
+            return round(lower + (limit - lower) * (rank - below) / (count - below), 6)
         below, lower = count, limit
     return None
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from ..evidence import memoize
 from ..evidence.answers.cluster.nodes import Nodes
-from ..evidence.answers.node.etcd import LocalMember, Member, Metrics, Peer
+from ..evidence.answers.node.etcd import Etcd, LocalMember, Member, Metrics, Peer
 from . import node_hosts
 from .cluster import Cluster, Host
 from .membership import etcd_names
@@ -94,14 +94,14 @@ class View:
         return sum(view.state != DOWN for view in self.voters) - self.quorum
 
 
-def own(host: Host) -> LocalMember | None:
+def local_member(host: Host) -> LocalMember | None:
     """Return what the collector read of the etcd of a host itself."""
     return host.etcd_said.local
 
 
 def metrics_of(host: Host) -> Metrics | None:
     """Return the metrics of the etcd of a host itself."""
-    local = own(host)
+    local = local_member(host)
     if local is None:
         return None
     return local.metrics
@@ -112,7 +112,11 @@ def own_id(host: Host) -> str | None:
     metrics, status = metrics_of(host), host.etcd_said.status
     if metrics is not None and metrics.member_id:
         return metrics.member_id
-    if own(host) is not None and status is not None and _is_own_address(host, status.endpoint):
+    if (
+        local_member(host) is not None
+        and status is not None
+        and _is_own_address(host, status.endpoint)
+    ):
         return status.member_id
     return None
 
@@ -140,14 +144,20 @@ def view(cluster: Cluster) -> View:
 
 def _listed(cluster: Cluster) -> list[Member]:
     """Return the members that most hosts with a list have, of the cluster id that most have."""
-    lists = [host.etcd_said for host in cluster.hosts if host.etcd_said.members]
-    ids = Counter(said.cluster_id for said in lists)
+    answers = [host.etcd_said for host in cluster.hosts if host.etcd_said.members]
+    ids = Counter(answer.cluster_id for answer in answers)
     if not ids:
         return []
     common = ids.most_common(1)[0][0]
-    lists = [said for said in lists if said.cluster_id == common]
-    counts = Counter(member.id for said in lists for member in said.members)
-    members = {member.id: member for said in lists for member in said.members}
+    lists = [answer.members for answer in answers if answer.cluster_id == common]
+    return _common(lists)
+
+
+def _common(lists: list[tuple[Member, ...]]) -> list[Member]:
+    """Return the members that at least half of these lists have."""
+    all_members = [member for members in lists for member in members]
+    counts = Counter(member.id for member in all_members)
+    members = {member.id: member for member in all_members}
     kept = [member for id_, member in members.items() if counts[id_] * 2 >= len(lists)]
     return sorted(kept, key=lambda member: (member.name, member.id or ""))
 
@@ -156,7 +166,7 @@ def _connected(cluster: Cluster) -> dict[str, str]:
     """Map the ids of members that metrics name to the names that their own settings have."""
     names: dict[str, str] = {}
     for host in cluster.hosts:
-        metrics, local = metrics_of(host), own(host)
+        metrics, local = metrics_of(host), local_member(host)
         if metrics is None or local is None:
             continue
         for peer in metrics.peers:
@@ -169,8 +179,8 @@ def _connected(cluster: Cluster) -> dict[str, str]:
 
 def _view_of(cluster: Cluster, member: Member, listed: bool = True) -> MemberView:
     host = _host_of(cluster, member)
-    state, why = _state(cluster, member, host)
-    return MemberView(member, host, state, why, listed)
+    state, reason = _state(cluster, member, host)
+    return MemberView(member, host, state, reason, listed)
 
 
 def _host_of(cluster: Cluster, member: Member) -> Host | None:
@@ -187,11 +197,11 @@ def _state(cluster: Cluster, member: Member, host: Host | None) -> tuple[str, st
     """Return whether a member is up, and what shows it."""
     if host is not None and host.status == "ok" and _answers(host, member):
         return UP, "it answers"
-    seen = _seen_by(cluster, member)
-    if any(seen.values()):
+    witnesses = _witnesses(cluster, member)
+    if any(witnesses.values()):
         return UP, "other members are connected to it"
-    if seen:
-        return DOWN, f"no connection to it from {', '.join(sorted(seen))}"
+    if witnesses:
+        return DOWN, f"no connection to it from {', '.join(sorted(witnesses))}"
     if host is not None and host.status == "ok" and _has_no_process(host):
         return DOWN, "no process of it runs"
     return UNKNOWN, ""
@@ -207,18 +217,18 @@ def _answers(host: Host, member: Member) -> bool:
     return status is not None and bool(member.id) and status.member_id == member.id
 
 
-def _seen_by(cluster: Cluster, member: Member) -> dict[str, bool]:
+def _witnesses(cluster: Cluster, member: Member) -> dict[str, bool]:
     """Map the hosts whose etcd knows a leader to whether it is connected to the member."""
-    seen = {}
+    witnesses = {}
     for host in cluster.hosts:
-        metrics, local = metrics_of(host), own(host)
+        metrics, local = metrics_of(host), local_member(host)
         if metrics is None or local is None or metrics.member_id in (None, member.id):
             continue
         if (local.uptime_s or 0.0) < SETTLED_SECONDS:
             continue
         peer = next((peer for peer in metrics.peers if peer.id == member.id), Peer())
-        seen[host.host] = bool(peer.active)
-    return seen
+        witnesses[host.host] = bool(peer.active)
+    return witnesses
 
 
 def _has_no_process(host: Host) -> bool:
@@ -226,15 +236,17 @@ def _has_no_process(host: Host) -> bool:
     plane = host.control_plane
     if plane is None or host.statuses.get("instances") not in ("ok", "absent"):
         return False
-    return own(host) is None and not plane.processes_of("etcd")
+    return local_member(host) is None and not plane.processes_of("etcd")
 
 
 def is_known(cluster: Cluster) -> bool:
     """Tell whether anything is known of an etcd of this cluster."""
-    return any(
-        said.members or said.status is not None or said.local is not None or said.health is not None
-        for said in (host.etcd_said for host in cluster.hosts)
-    )
+    return any(_tells(host.etcd_said) for host in cluster.hosts)
+
+
+def _tells(answer: Etcd) -> bool:
+    """Tell whether the collector of a host knows anything of an etcd."""
+    return bool(answer.members) or any((answer.status, answer.local, answer.health))
 
 
 def missing(cluster: Cluster) -> tuple[Missing, ...]:
@@ -263,9 +275,11 @@ def without_metrics(cluster: Cluster) -> tuple[Missing, ...]:
     lacks = []
     for host in cluster.hosts:
         plane = host.control_plane
-        runs = own(host) is not None or (plane is not None and bool(plane.processes_of("etcd")))
+        runs = local_member(host) is not None or (
+            plane is not None and bool(plane.processes_of("etcd"))
+        )
         if runs and metrics_of(host) is None:
-            is_older = own(host) is None and host.statuses.get("etcd") == "ok"
+            is_older = local_member(host) is None and host.statuses.get("etcd") == "ok"
             lacks.append(Missing(host.host, "etcd", "not_asked" if is_older else "error"))
     return tuple(lacks)
 

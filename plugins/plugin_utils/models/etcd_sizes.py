@@ -53,7 +53,7 @@ class Size:
 
 def sizes(cluster: Cluster) -> list[Size]:
     """Return the database of each member that was read, each once."""
-    found: dict[str, Size] = {}
+    rows: dict[str, Size] = {}
     for host in cluster.hosts:
         local = host.etcd_said.local or LocalMember()
         metrics, status = local.metrics or Metrics(), host.etcd_said.status or MemberStatus()
@@ -61,8 +61,8 @@ def sizes(cluster: Cluster) -> list[Size]:
         if size is None or size < 0:
             continue
         row = Size(host, size, _used(metrics, status), _quota(metrics, status, local))
-        found.setdefault(metrics.member_id or status.member_id or host.host, row)
-    return list(found.values())
+        rows.setdefault(metrics.member_id or status.member_id or host.host, row)
+    return list(rows.values())
 
 
 def _used(metrics: Metrics, status: MemberStatus) -> float | None:

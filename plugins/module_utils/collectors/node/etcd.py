@@ -156,25 +156,41 @@ def _metrics(context, process, pairs):
     """Return {metrics, metrics_url, metrics_error}.
 
     The address of metrics needs no credential; without one, the address of clients has them too.
+    An etcd that does not answer in time is asked no second time.
     """
-    from ...system import tls
-
     errors = []
-    for flag, keys in (("listen-metrics-urls", [(None, None)]), ("listen-client-urls", pairs)):
-        urls = [
-            url for url in split(procfs.flag(process["argv"], flag)) if is_local(parsed(url)[1])
-        ]
-        for url in urls[:1]:
-            scheme, address, port = parsed(url)
-            for certificate, key in (keys or [(None, None)])[:2]:
-                try:
-                    encryption = tls.context(certificate, key) if scheme == "https" else None
-                    metrics = etcd_metrics.read(address, port, context.seconds(EACH), encryption)
-                    return {"metrics": metrics, "metrics_url": url, "metrics_error": None}
-                except http_client.HttpError as error:
-                    errors.append(f"{url}: {error}")
+    for url, certificate, key in _addresses_of_metrics(process, pairs):
+        try:
+            metrics = _metrics_at(context, url, certificate, key)
+            return {"metrics": metrics, "metrics_url": url, "metrics_error": None}
+        except http_client.HttpError as error:
+            errors.append(f"{url}: {error}")
+            if str(error) == "timed out":
+                break
     reason = "; ".join(dict.fromkeys(errors)) or "it has no address of metrics on this node"
     return {"metrics": None, "metrics_url": None, "metrics_error": files.one_line(reason, 300)}
+
+
+def _addresses_of_metrics(process, pairs):
+    """Return [(url, certificate, key)] at which this node's etcd may have metrics."""
+    addresses = []
+    for flag, keys in (("listen-metrics-urls", []), ("listen-client-urls", pairs)):
+        urls = split(procfs.flag(process["argv"], flag))
+        local_urls = [url for url in urls if is_local(parsed(url)[1])]
+        for pair in (keys or [(None, None)])[:2]:
+            addresses += [(url, *pair) for url in local_urls[:1]]
+    return addresses
+
+
+def _metrics_at(context, url, certificate, key):
+    from ...system import tls
+
+    scheme, address, port = parsed(url)
+    if scheme == "https":
+        encryption = tls.context(certificate, key)
+    else:
+        encryption = None
+    return etcd_metrics.read(address, port, context.seconds(EACH), encryption)
 
 
 def _ask(context, evidence, endpoints, pairs, process, authority):

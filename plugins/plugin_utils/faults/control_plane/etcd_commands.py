@@ -228,7 +228,7 @@ def restore(at: Tool) -> str:
 
 
 def replace_member(at: Tool, other: Tool, name: str, id_: str) -> str:
-    """Return the commands that give one member its data anew from the others."""
+    """Return the commands that give one member its data again from the others."""
     if at.layout in (K3S, RKE2):
         return (
             f"{other.begin}; $E member remove {id_}; on {at.host}: {at.stop}; mv {at.folder}"

@@ -122,24 +122,30 @@ def _left(view: View) -> str:
 
 def _proof(item: MemberView) -> EvidenceRef:
     urls = ", ".join(item.member.peer_urls)
-    host = item.host.host if item.host is not None else None
     words = " ".join(filter(None, ("member", item.hexadecimal, urls)))
     text = one_line(f"{words}: {item.why or item.state}", 300)
-    return EvidenceRef("api", host, object="etcd's members", text=text)
+    return EvidenceRef("api", _host_name(item), object="etcd's members", text=text)
+
+
+def _host_name(item: MemberView) -> str | None:
+    """Return the host of a member, None where no host of the run is it."""
+    if item.host is None:
+        return None
+    return item.host.host
 
 
 def _bring_back(cluster: Cluster, down: Sequence[MemberView]) -> str:
     hosts = [item.host for item in down if item.host is not None]
     at = etcd_commands.tool(cluster)
-    where = ""
+    place = ""
     if hosts:
         names = and_others([host.host for host in hosts])
-        where = (
+        place = (
             f" On {names}: see its log (crictl ps -a --name etcd and crictl logs, or journalctl -u"
             " etcd), its certificates, its disk, and its port 2380 from the other members."
         )
     return (
-        f"bring it back before any other member is stopped, upgraded or drained.{where}"
+        f"bring it back before any other member is stopped, upgraded or drained.{place}"
         f" {at.begin}; $E endpoint health --cluster shows who is back. A member whose data is lost"
         " is removed and added again ($E member remove ID, then join), while the others have a"
         " quorum"
@@ -253,7 +259,7 @@ def _without_server(cluster: Cluster, view: View) -> Iterator[Detection]:
         reason = _gone(cluster, view, item)
         if not reason:
             continue
-        voters = len(view.voters) - (not item.member.learner)
+        voters = len(view.voters) - 1
         yield Detection(
             f"etcd's list still has the member {_named(item)}:"
             f" {item.why or 'it never started'}, and {reason}. It"
@@ -264,7 +270,7 @@ def _without_server(cluster: Cluster, view: View) -> Iterator[Detection]:
             f" are left then, of which {voters // 2 + 1} have to be up. A server of that address"
             " can join again afterwards, with an empty data folder",
             component=ETCD,
-            host=item.host.host if item.host is not None else None,
+            host=_host_name(item),
             severity="critical" if view.margin <= 0 else None,
         )
         return
@@ -373,7 +379,7 @@ def _age(item: MemberView) -> float:
     """Return for how long a member runs, -1 where that is not known."""
     if item.host is None or etcd_members.own_id(item.host) != item.id:
         return -1.0
-    local = etcd_members.own(item.host)
+    local = etcd_members.local_member(item.host)
     if local is None or local.uptime_s is None:
         return -1.0
     return local.uptime_s
@@ -393,16 +399,16 @@ def releases(cluster: Cluster) -> Iterator[CheckResult]:
     if without is not None:
         yield without
         return
-    found = _releases(cluster)
-    if not found:
+    numbers = _releases(cluster)
+    if not numbers:
         yield unknown(*unasked(cluster), component=ETCD)
         return
-    texts = [f"{host} {'.'.join(map(str, number))}" for host, number in sorted(found.items())]
-    proofs = (EvidenceRef("http", sorted(found)[0], object="etcd", text=", ".join(texts[:9])),)
-    for severity, what, remedy in _cares(set(found.values())):
+    texts = [f"{host} {'.'.join(map(str, number))}" for host, number in sorted(numbers.items())]
+    proofs = (EvidenceRef("http", sorted(numbers)[0], object="etcd", text=", ".join(texts[:9])),)
+    for severity, subject, remedy in _cares(set(numbers.values())):
         yield present(
             Detection(
-                f"{what}: {and_others(texts)}", proofs, remedy, component=ETCD, severity=severity
+                f"{subject}: {and_others(texts)}", proofs, remedy, component=ETCD, severity=severity
             ),
             component=ETCD,
         )
@@ -412,7 +418,7 @@ def releases(cluster: Cluster) -> Iterator[CheckResult]:
 
 def _releases(cluster: Cluster) -> dict[str, tuple[int, ...]]:
     """Map hosts to the release of their own etcd."""
-    found = {}
+    numbers = {}
     for host in cluster.hosts:
         metrics, status = etcd_members.metrics_of(host), host.etcd_said.status
         text = metrics.version if metrics is not None else None
@@ -420,8 +426,8 @@ def _releases(cluster: Cluster) -> dict[str, tuple[int, ...]]:
             text = status.version
         match = _RELEASE.match(text or "")
         if match is not None:
-            found[host.host] = tuple(map(int, match.groups()))
-    return found
+            numbers[host.host] = tuple(map(int, match.groups()))
+    return numbers
 
 
 def _cares(numbers: set[tuple[int, ...]]) -> Iterator[tuple[str, str, str]]:
@@ -518,10 +524,17 @@ def damaged(cluster: Cluster) -> Iterator[CheckResult]:
         yield present(_damage(cluster, host, hit, few), host=host.host, component=ETCD)
 
 
+def _without_answer(cluster: Cluster) -> list[Host]:
+    """Return the hosts of the control plane whose etcd is not known to be up."""
+    members = etcd_members.view(cluster).members
+    names = {_host_name(item) for item in members if item.state == UP}
+    return [host for host in cluster.members if host.host not in names]
+
+
 def _undamaged(cluster: Cluster) -> CheckResult:
     missing = tuple(
         lack
-        for host in cluster.members
+        for host in _without_answer(cluster)
         for lack in (*host.missing("component_end"), *host.missing("component_units"))
     )
     if missing and not etcd_members.is_known(cluster):
@@ -535,7 +548,7 @@ def _undamaged(cluster: Cluster) -> CheckResult:
 def _damage(cluster: Cluster, host: Host, hit: Sequence[Host], has_quorum: bool) -> Detection:
     damage = host.etcd_damage
     at = etcd_commands.tool_of(host)
-    others = [other for other in cluster.hosts if other not in hit]
+    healthy = [other for other in cluster.hosts if other not in hit]
     if has_quorum:
         item = next(
             (item for item in etcd_members.view(cluster).members if item.host is host), None
@@ -543,13 +556,14 @@ def _damage(cluster: Cluster, host: Host, hit: Sequence[Host], has_quorum: bool)
         id_ = item.hexadecimal if item is not None else "ID"
         name = item.member.name if item is not None else "NAME"
         advice = (
-            "the other members have a quorum and the data: this one gets it anew. "
-            + etcd_commands.replace_member(at, etcd_commands.tool(cluster, others), name, id_)
+            "the other members have a quorum and the data: this one gets it again. "
+            + etcd_commands.replace_member(at, etcd_commands.tool(cluster, healthy), name, id_)
         )
     else:
         advice = (
-            "start no member anew before its data is copied away. If another member still starts,"
-            " its data counts: begin with that one. Else restore the newest snapshot"
+            "start no member with an empty folder before its data is copied away. If another"
+            " member still starts, its data counts: begin with that one. Else restore the newest"
+            " snapshot"
             f" ({_places(at)}): {etcd_commands.restore(at)}"
         )
     message = damage.message if damage is not None else ""

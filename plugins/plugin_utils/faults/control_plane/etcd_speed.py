@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...evidence import contract
-from ...evidence.answers.node.etcd import Etcd, LocalMember, Metrics, Times
+from ...evidence.answers.node.etcd import Etcd, LocalMember, Metrics, Stalls, Times
 from ...evidence.answers.node.repeated_errors import RepeatedError, RepeatedErrors
 from ...evidence.answers.node.space import Spaces
 from ...evidence.document import ends, one_line
@@ -60,24 +60,24 @@ class _Slow:
 )
 def slow(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM144: report an etcd whose disk or peers are slow, or that says so all the time."""
-    local = contract.partial_answer(document, Etcd).local
-    rows = [
-        row for row in contract.answer(document, RepeatedErrors).components if row.component == ETCD
-    ]
-    if local is None and not rows:
-        yield _without(host)
-        return
-    entries = [entry for row in rows for entry in row.entries]
-    metrics = None if local is None else local.metrics
+    local, entries = contract.partial_answer(document, Etcd).local, _entries(document)
+    metrics = (local or LocalMember()).metrics
     evidence = _evidence(metrics or Metrics(), entries)
     if evidence.is_slow:
         yield present(_hit(host, document, local, evidence), host=host.host, component=ETCD)
-        return
-    if metrics is None:
-        status = "not_asked" if local is None else "error"
-        yield unknown(Missing(host.host, ETCD, status), host=host.host, component=ETCD)
-        return
-    yield CheckResult(host=host.host, component=ETCD)
+    elif metrics is not None:
+        yield CheckResult(host=host.host, component=ETCD)
+    elif local is not None:
+        yield unknown(Missing(host.host, ETCD, "error"), host=host.host, component=ETCD)
+    else:
+        yield _without(host)
+
+
+def _entries(document: Mapping[str, Any]) -> list[RepeatedError]:
+    """Return what the etcd of a host repeats in its log."""
+    components = contract.answer(document, RepeatedErrors).components
+    rows = [row for row in components if row.component == ETCD]
+    return [entry for row in rows for entry in row.entries]
 
 
 def _without(host: Host) -> CheckResult:
@@ -92,8 +92,8 @@ def _without(host: Host) -> CheckResult:
 
 def _evidence(metrics: Metrics, entries: Sequence[RepeatedError]) -> _Slow:
     disk = [
-        f"99 % of {what} took up to {times.p99:.2f} s"
-        for what, times, limit in (
+        f"99 % of {subject} took up to {times.p99:.2f} s"
+        for subject, times, limit in (
             ("its syncs of the log", metrics.wal_fsync, FSYNC_SECONDS),
             ("its commits to the database", metrics.backend_commit, COMMIT_SECONDS),
         )
@@ -123,8 +123,10 @@ def _hit(
     host: Host, document: Mapping[str, Any], local: LocalMember | None, evidence: _Slow
 ) -> Detection:
     local = local or LocalMember()
-    said = [f"{entry.count} times within ten minutes: {_text(entry)}" for entry in evidence.lines]
-    facts = (*evidence.disk, *evidence.network, *said)
+    repeats = [
+        f"{entry.count} times within ten minutes: {_text(entry)}" for entry in evidence.lines
+    ]
+    facts = (*evidence.disk, *evidence.network, *repeats)
     cause, remedy = _cause(document, local, evidence)
     return Detection(
         one_line(f"etcd of {host.host} is slow{cause}: {'; '.join(facts)}", 800),
@@ -158,10 +160,15 @@ def _cause(document: Mapping[str, Any], local: LocalMember, evidence: _Slow) -> 
             " that member's machine is overloaded. Members far apart need a longer"
             " --heartbeat-interval and --election-timeout, the same ones on each",
         )
-    stalls = local.stalls
-    if stalls is not None and (stalls.io or 0.0) > STALLED:
+    return _of_machine(document, local)
+
+
+def _of_machine(document: Mapping[str, Any], local: LocalMember) -> tuple[str, str]:
+    """Return what of its machine may hold up an etcd that only says that it is slow."""
+    stalls = local.stalls or Stalls()
+    if (stalls.io or 0.0) > STALLED:
         return _of_disk(document, local)
-    if stalls is not None and (stalls.cpu or 0.0) > STALLED:
+    if (stalls.cpu or 0.0) > STALLED:
         return (
             f", and programs of its machine waited for a CPU in {stalls.cpu:.0f} % of the last"
             " minute",
@@ -184,10 +191,10 @@ def _throttled(local: LocalMember) -> float:
 
 def _of_disk(document: Mapping[str, Any], local: LocalMember) -> tuple[str, str]:
     folder = local.folder
-    where, shared = "", _shared(document)
+    place, shared = "", _shared(document)
     if folder is not None:
-        where = f" ({folder.path} on {folder.disk or folder.source or folder.filesystem})"
-    cause = f", because its disk is slow{one_line(where, 200)}"
+        place = f" ({folder.path} on {folder.disk or folder.source or folder.filesystem})"
+    cause = f", because its disk is slow{one_line(place, 200)}"
     if shared:
         cause += f", which it shares with {shared}"
     return cause, (

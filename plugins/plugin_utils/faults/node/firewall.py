@@ -118,8 +118,6 @@ def shut(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
         yield unknown(*missing, host=host.host)
         return
     hits, gaps = _hits_and_gaps(host, document, firewall.walls(evidence or {}))
-    if closed_to_peers(host, document):  # no member starts, where a warning tells of a risk
-        hits = [replace(hit, severity="critical") for hit in hits]
     note = "; ".join(dict.fromkeys(note for _missing, note in gaps if note))
     yield CheckResult(
         tuple(hits),
@@ -148,6 +146,8 @@ def _hits_and_gaps(
         for missing in host.missing("network")
         if missing.status != "not_asked"  # an older release collected it
     ]
+    if closed_to_peers(host, document):  # no member starts, where a warning tells of a risk
+        hits = [replace(hit, severity="critical") for hit in hits]
     return hits, gaps
 
 
@@ -271,14 +271,14 @@ def _ports_of_peers(document: Mapping[str, Any]) -> list[int]:
 
     Members use one port among them: its journal names that of the peer that it does not reach.
     """
-    lines = [
-        line
+    units = [
+        unit
         for unit in contract.answer(document, ComponentUnits).units
         if unit.component == "etcd" and unit.active_state != "active"
-        for line in unit.lines
     ]
-    found = [match for line in lines for match in _DIALED.findall(line)]
-    numbers = [_number(port) for address, port in found if not _loopback(address.strip("[]"))]
+    lines = [line for unit in units for line in unit.lines]
+    peers = [peer for line in lines for peer in _DIALED.findall(line)]
+    numbers = [_number(port) for address, port in peers if not _loopback(address.strip("[]"))]
     return sorted({number for number in numbers if number is not None})
 
 

@@ -261,6 +261,28 @@ class World:
                 "cluster_id": "77",
                 "members": members,
                 "error": None,
+                "status": {
+                    "version": "3.6.4",
+                    "member_id": str(number),
+                    "leader": "1",
+                    "db_size": 20971520,
+                    "db_size_in_use": 15728640,
+                    "quota": 2147483648,
+                    "endpoint": "https://127.0.0.1:2379",
+                },
+                "alarms": [],
+                "local": {
+                    "pid": 80,
+                    "uptime_s": 3600.0,
+                    "static": True,
+                    "settings": {"name": f"m{number}", "data-dir": "/var/lib/etcd"},
+                    "metrics": {
+                        "member_id": str(number),
+                        "version": "3.6.4",
+                        "has_leader": 1.0,
+                        "peers": [{"id": str(n), "active": True} for n in (1, 2, 3) if n != number],
+                    },
+                },
             },
         }
         document["collectors"].update(

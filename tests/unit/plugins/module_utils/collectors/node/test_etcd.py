@@ -370,3 +370,19 @@ def test_the_etcd_within_k3s_is_known_by_its_file(member, monkeypatch, tmp_path)
     monkeypatch.setattr(etcd, "EMBEDDED_FILE", str(tmp_path / "none"))
     assert etcd.embedded([(process, "k3s-server")]) == []
     assert etcd.embedded([(process, "kubelet")]) == []
+
+
+def test_an_etcd_that_does_not_answer_is_asked_for_metrics_once(member, monkeypatch):
+    asked = []
+
+    def hang(address, port, seconds, encryption=None):
+        asked.append(port)
+        raise http_client.HttpError("timed out")
+
+    monkeypatch.setattr(etcd.etcd_metrics, "read", hang)
+    url = f"http://127.0.0.1:{member.server_port}"
+    found = etcd.collect(
+        context(member.server_port, f"--listen-client-urls={url}", metrics=f"{url}")
+    )["local"]
+    assert found["metrics_error"] == f"{url}: timed out"
+    assert asked == [member.server_port]
