@@ -58,6 +58,7 @@ SYMPTOMS = {
             causes=(
                 "KM115",
                 "KM178",
+                "KM179",
                 "KM114",
                 "KM116",
                 "KM170",
