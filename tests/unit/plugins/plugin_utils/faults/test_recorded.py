@@ -123,6 +123,46 @@ WITHOUT_RECORD: dict[str, dict[str, str]] = {
         ("present", "clear"),
         "recorded before repeated_errors was read; node/test_repeated_errors.py has them",
     ),
+    "KM170": dict.fromkeys(
+        ("present", "clear"),
+        "recorded before api_server was read; control_plane/test_api_server.py has them",
+    ),
+    "KM171": dict.fromkeys(
+        ("present", "clear"),
+        "recorded before api_server was read; control_plane/test_api_server.py has them",
+    ),
+    "KM172": dict.fromkeys(
+        ("present",),
+        "no lab cluster is short of memory; control_plane/test_api_server.py has them",
+    ),
+    "KM173": dict.fromkeys(
+        ("present", "clear"),
+        "recorded before api_server was read; control_plane/test_api_server.py has them",
+    ),
+    "KM174": dict.fromkeys(
+        ("present", "clear"),
+        "recorded before static_pod_paths was read; control_plane/test_static_pod_volumes.py has them",
+    ),
+    "KM175": dict.fromkeys(
+        ("present", "clear"),
+        "recorded before api_server was read; control_plane/test_api_server.py has them",
+    ),
+    "KM176": dict.fromkeys(
+        ("present", "clear"),
+        "recorded before webhooks were read; control_plane/test_admission.py has them",
+    ),
+    "KM177": dict.fromkeys(
+        ("present", "clear"),
+        "recorded before api_services were read; control_plane/test_admission.py has them",
+    ),
+    "KM178": dict.fromkeys(
+        ("present",),
+        "a lab cluster has no address in front of its API servers; control_plane/test_api_address.py has them",
+    ),
+    "KM179": dict.fromkeys(
+        ("present", "clear"),
+        "its evidence was read whole in every recording; control_plane/test_static_pod_volumes.py has them",
+    ),
     "KM530": dict.fromkeys(
         ("present", "clear"),
         "recorded before the capacity of Nodes was read; node/test_machine.py has them",
