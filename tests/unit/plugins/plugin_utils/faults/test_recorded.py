@@ -141,7 +141,10 @@ WITHOUT_RECORD: dict[str, dict[str, str]] = {
     ),
     "KM174": dict.fromkeys(
         ("present", "clear"),
-        "recorded before static_pod_paths was read; control_plane/test_static_pod_volumes.py has them",
+        (
+            "recorded before static_pod_paths was read;"
+            " control_plane/test_static_pod_volumes.py has them"
+        ),
     ),
     "KM175": dict.fromkeys(
         ("present", "clear"),
@@ -157,11 +160,17 @@ WITHOUT_RECORD: dict[str, dict[str, str]] = {
     ),
     "KM178": dict.fromkeys(
         ("present",),
-        "a lab cluster has no address in front of its API servers; control_plane/test_api_address.py has them",
+        (
+            "a lab cluster has no address in front of its API servers;"
+            " control_plane/test_api_address.py has them"
+        ),
     ),
     "KM179": dict.fromkeys(
         ("present", "clear"),
-        "its evidence was read whole in every recording; control_plane/test_static_pod_volumes.py has them",
+        (
+            "recorded before component_units was read;"
+            " control_plane/test_static_pod_volumes.py has them"
+        ),
     ),
     "KM530": dict.fromkeys(
         ("present", "clear"),
