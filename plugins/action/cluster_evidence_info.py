@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import functools
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +25,13 @@ from ..module_utils.shared.cluster_key import cluster_key
 from ..plugin_utils.evidence import contract
 from ..plugin_utils.evidence import document as evidence_document
 from ..plugin_utils.evidence.answers.cluster.nodes import Node, Nodes
+from ..plugin_utils.evidence.answers.node.api_server import ApiServerAnswers
 from ..plugin_utils.planning import node_ready_wait
 from ..plugin_utils.run import console, run_files
 from ..plugin_utils.transport.node_action import NodeAction
 
 PAUSE = 2.0
+ENVELOPE = ("kind", "host", "status", "cluster_key", "reason")
 # Options that only the controller uses.
 CONTROLLER_OPTIONS = ("settle", "patient", "terminal")
 
@@ -58,6 +61,8 @@ class ActionModule(NodeAction):
             record = _known(folder / evidence_document.file_name(host))
             if record["status"] == "unreachable":
                 return "unreachable", record["reason"], {}
+            if record["without_etcd"]:
+                return "error", "its API server does not reach etcd: its own checks say so", {}
             if record["cluster_key"] in answered:
                 return "skipped", f"{answered[record['cluster_key']]} answered for this cluster", {}
         node_params["skip_clusters"] = sorted(answered)
@@ -201,13 +206,25 @@ def _known(path: Path) -> dict[str, Any]:
     try:
         return _envelope(path, path.stat().st_mtime_ns)
     except (OSError, evidence_document.EvidenceError):
-        return dict.fromkeys(("kind", "host", "status", "cluster_key", "reason"))
+        return dict.fromkeys((*ENVELOPE, "without_etcd"))
 
 
 @functools.lru_cache(maxsize=4096)  # one worker asks all hosts of a loop
 def _envelope(path: Path, _changed: int) -> dict[str, Any]:
     document = evidence_document.read(path)
     # A host may be called "m1.cluster": only the document itself says what it is.
-    return {
-        name: document.get(name) for name in ("kind", "host", "status", "cluster_key", "reason")
-    }
+    envelope = {name: document.get(name) for name in ENVELOPE}
+    return {**envelope, "without_etcd": _has_no_etcd(document)}
+
+
+def _has_no_etcd(document: Mapping[str, Any]) -> bool:
+    """Tell whether each API server of a host says that it does not reach etcd.
+
+    What needs etcd is then answered after half a minute, with an error.
+    """
+    if document.get("kind") == "cluster":
+        return False
+    servers = contract.answer(contract.checked(document), ApiServerAnswers).servers
+    return bool(servers) and all(
+        "etcd" in (*server.readyz.failed, *server.livez.failed) for server in servers
+    )

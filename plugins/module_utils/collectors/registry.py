@@ -106,9 +106,7 @@ COLLECTORS = (
     _node("instances"),
     _node("static_pod_paths", timeout=5, needs=("manifests",)),
     _node("api_server", timeout=8, needs=("manifests", "instances")),
-    _node(
-        "api_load", tier=DEEP, timeout=12, needs=("instances", "api_server"), follows="api_server"
-    ),
+    _node("api_load", timeout=12, needs=("instances", "api_server")),
     _node("component_http", timeout=20, needs=("instances",), components=ELECTING),
     _node("component_end", timeout=8, needs=("kubelet", "manifests", "instances")),
     _node("component_units", needs=("instances",)),

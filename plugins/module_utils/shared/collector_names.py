@@ -181,7 +181,7 @@ CLUSTER = {
         " not read its journal"
     ),
     "webhooks": (
-        "webhooks of admission that refuse what they are asked about where nobody answers, and"
+        "webhooks of admission that refuse what they are asked about where no server answers, and"
         " whether their services have a ready address"
     ),
     "api_services": "API groups that another server than the API server serves, and which fail",

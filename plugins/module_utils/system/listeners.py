@@ -49,26 +49,26 @@ def holders(inodes, proc="/proc", seconds=SECONDS):
         if time.monotonic() > end:
             return rows, False
         try:
-            found = _held(f"{proc}/{name}/fd", missing)
+            held_inodes = _held(f"{proc}/{name}/fd", missing)
         except OSError as error:
             complete = complete and files.reason(error) == "missing"
             continue
-        for inode in found:
+        for inode in held_inodes:
             rows.append(_row(int(name), missing.pop(inode), proc))
     return rows, complete
 
 
 def _held(folder, inodes):
     """Return which of these sockets a process has open."""
-    found = set()
+    held_inodes = set()
     for descriptor in os.listdir(folder):
         try:
             target = os.readlink(f"{folder}/{descriptor}")
         except OSError:
             continue
         if target.startswith("socket:[") and target[8:-1] in inodes:
-            found.add(target[8:-1])
-    return sorted(found)
+            held_inodes.add(target[8:-1])
+    return sorted(held_inodes)
 
 
 def _row(pid, port, proc):

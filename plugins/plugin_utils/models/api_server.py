@@ -78,11 +78,12 @@ def is_young(plane: ControlPlane, server: ServerAnswer) -> bool:
 
 def is_silent(server: ServerAnswer) -> bool:
     """Tell whether an API server gives no answer at all."""
-    return server.livez.status is None and server.readyz.status is None
+    answers = (server.version, server.readyz, server.livez)
+    return all(answer.status is None for answer in answers)
 
 
 def is_refused(server: ServerAnswer) -> bool:
-    """Tell whether an API server lets nobody of this node see its checks."""
+    """Tell whether an API server lets no client of this node see its checks."""
     return server.readyz.status in (401, 403)
 
 
@@ -112,12 +113,8 @@ def endpoints(plane: ControlPlane) -> list[str]:
     """Return the endpoints of etcd that the flags of this host's API servers name."""
     argvs = [use.words for use in plane.files if use.component == SERVER]
     argvs += [process.argv for process in plane.processes if process.component == SERVER]
-    urls = [
-        url
-        for argv in argvs
-        for value in pflag.string_flags(argv, "etcd-servers")
-        for url in value.split(",")
-    ]
+    values = [value for argv in argvs for value in pflag.string_flags(argv, "etcd-servers")]
+    urls = ",".join(values).split(",")
     return [one_line(url, 200) for url in dict.fromkeys(urls) if url]
 
 
@@ -136,11 +133,20 @@ def etcd_failures(
     servers = (answers(document) or ApiServerAnswers()).servers
     if any(_is_without_etcd(server, plane) for server in servers):
         return _by_collector(host, plane) or [EtcdFailure("", OTHER, "")]
-    if any(is_silent(server) and not is_young(plane, server) for server in servers):
+    if any(_is_stuck(server, plane) for server in servers):
         return _by_collector(host, plane)
-    if not runs(plane) and any(use.component == SERVER for use in plane.files):
-        return _by_log(document, plane) or _by_deadline(host, document, plane)
-    return []
+    if runs(plane) or not has_manifest(plane):
+        return []
+    return _by_log(document, plane) or _by_deadline(host, document, plane)
+
+
+def has_manifest(plane: ControlPlane) -> bool:
+    """Tell whether a static pod of this host is an API server."""
+    return any(use.component == SERVER for use in plane.files)
+
+
+def _is_stuck(server: ServerAnswer, plane: ControlPlane) -> bool:
+    return is_silent(server) and not is_young(plane, server)
 
 
 def _is_without_etcd(server: ServerAnswer, plane: ControlPlane) -> bool:
@@ -152,6 +158,10 @@ def _by_collector(host: Host, plane: ControlPlane) -> list[EtcdFailure]:
 
     Each part of the error begins with the URL of the endpoint.
     """
+    status = host.etcd_said.status
+    if status is not None and status.errors:
+        endpoint, text = one_line(status.endpoint or "", 200), one_line(status.errors[0], 200)
+        return [EtcdFailure(endpoint, OTHER, text)]
     error = host.etcd_said.error or ""
     if host.statuses.get("etcd") not in ("error", "timeout") or host.etcd_said.status is not None:
         return []
@@ -213,17 +223,21 @@ class PortTaken:
 def ports_taken(document: Mapping[str, Any], plane: ControlPlane) -> Iterator[PortTaken]:
     """Yield the ports that keep components of this host's manifests from starting."""
     running = {process.component for process in plane.processes if process.static}
-    held = (answers(document) or ApiServerAnswers()).ports
     for component in dict.fromkeys(use.component for use in plane.files):
-        if component in running:
-            continue
-        holders = [row for row in held if row.component == component and not _is_itself(row)]
-        lines = [ends(raw, _LINE) for raw in log_of(document, component).lines]
-        line = next((line for line in reversed(lines) if _IN_USE.search(line)), "")
-        for holder in holders[:1]:
-            yield PortTaken(component, holder, line)
-        if line and not holders:
-            yield PortTaken(component, None, line)
+        if component not in running:
+            yield from _taken(document, component)
+
+
+def _taken(document: Mapping[str, Any], component: str) -> Iterator[PortTaken]:
+    """Yield the port of a component that does not run, where another process has it."""
+    rows = (answers(document) or ApiServerAnswers()).ports
+    holders = [row for row in rows if row.component == component and not _is_itself(row)]
+    lines = [ends(raw, _LINE) for raw in log_of(document, component).lines]
+    line = next((line for line in reversed(lines) if _IN_USE.search(line)), "")
+    if holders:
+        yield PortTaken(component, holders[0], line)
+    elif line:
+        yield PortTaken(component, None, line)
 
 
 def _is_itself(row: PortHolder) -> bool:

@@ -105,11 +105,11 @@ def problems(document: Mapping[str, Any], plane: ControlPlane) -> list[Problem]:
     """Return what the components of this host's manifests lack, each path once."""
     paths = contract.answer(document, StaticPodPaths).paths
     kinds = {row.path.rstrip("/") or "/": row.kind for row in paths}
-    found: dict[tuple[str, str], Problem] = {}
+    by_path: dict[tuple[str, str], Problem] = {}
     for use in plane.files:
         for problem in (*_of_volumes(use, plane, kinds), *_of_flags(use, plane, kinds)):
-            found.setdefault((use.path, problem.path), problem)
-    return list(found.values())
+            by_path.setdefault((use.path, problem.path), problem)
+    return list(by_path.values())
 
 
 def _of_volumes(use: FileUse, plane: ControlPlane, kinds: Mapping[str, str]) -> Iterator[Problem]:
@@ -166,12 +166,12 @@ def _of_path(use: FileUse, flag: str, path: str, kinds: Mapping[str, str]) -> Pr
 
 def _mount_of(use: FileUse, path: str) -> Mount | None:
     """Return the deepest volume of a container that shows a path."""
-    found = [
+    mounts = [
         mount
         for mount in use.mounts
         if path == mount.path.rstrip("/") or path.startswith(mount.path.rstrip("/") + "/")
     ]
-    return max(found, key=lambda mount: len(mount.path), default=None)
+    return max(mounts, key=lambda mount: len(mount.path), default=None)
 
 
 def _runs(plane: ControlPlane, use: FileUse, path: str | None) -> bool:

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Webhooks of admission that refuse what they are asked about where nobody answers.
+"""Webhooks of admission that refuse what they are asked about where no server answers.
 
 Of a webhook the evidence has its service and its rules, and neither its certificate nor a URL
 outside of the cluster.
@@ -59,30 +59,40 @@ def rows_of(kind, configuration):
     version = str(configuration.get("apiVersion") or "")
     # The policy by default was Ignore in v1beta1; the API server fills it in, in each version.
     default = "Ignore" if version.endswith("v1beta1") else "Fail"
-    rows = []
-    for index, webhook in enumerate(dicts(configuration.get("webhooks"))):
-        service = (webhook.get("clientConfig") or {}).get("service")
-        if not isinstance(service, dict) or webhook.get("failurePolicy", default) != "Fail":
-            continue
-        row = {
-            "kind": kind,
-            "configuration": _text(meta.get("name")),
-            "name": _text(webhook.get("name")),
-            "index": index,
-            "namespace": _text(service.get("namespace")),
-            "service": _text(service.get("name")),
-            "port": _port(service.get("port", 443)),
-            "found": None,
-            "ready": None,
-            "other": None,
-            "objects": bool(webhook.get("objectSelector") or webhook.get("matchConditions")),
-            "own": None,
-            "system": None,
-            "rules": [_rule(rule) for rule in dicts(webhook.get("rules"))[:MAX_RULES]],
-            "created": _text(meta.get("creationTimestamp")) or None,
-        }
-        rows.append((row, webhook.get("namespaceSelector") or {}))
-    return rows
+    return [
+        (_row(kind, meta, index, webhook), webhook.get("namespaceSelector") or {})
+        for index, webhook in enumerate(dicts(configuration.get("webhooks")))
+        if _service(webhook) and webhook.get("failurePolicy", default) == "Fail"
+    ]
+
+
+def _service(webhook):
+    """Return the service of the cluster that answers a webhook, None for a URL."""
+    service = (webhook.get("clientConfig") or {}).get("service")
+    if isinstance(service, dict):
+        return service
+    return None
+
+
+def _row(kind, meta, index, webhook):
+    service = _service(webhook)
+    return {
+        "kind": kind,
+        "configuration": _text(meta.get("name")),
+        "name": _text(webhook.get("name")),
+        "index": index,
+        "namespace": _text(service.get("namespace")),
+        "service": _text(service.get("name")),
+        "port": _port(service.get("port", 443)),
+        "found": None,
+        "ready": None,
+        "other": None,
+        "objects": bool(webhook.get("objectSelector") or webhook.get("matchConditions")),
+        "own": None,
+        "system": None,
+        "rules": [_rule(rule) for rule in dicts(webhook.get("rules"))[:MAX_RULES]],
+        "created": _text(meta.get("creationTimestamp")) or None,
+    }
 
 
 def _port(value):
@@ -172,16 +182,16 @@ def _of_endpoints(api, folder, service):
     return counts
 
 
-def _labels(api, namespace, known):
+def _labels(api, namespace, by_namespace):
     """Return the labels of a namespace, None where they are not known."""
-    if namespace not in known:
+    if namespace not in by_namespace:
         try:
             path = f"/api/v1/namespaces/{urllib.parse.quote(namespace, safe='')}"
             labels = ((api.find(path) or {}).get("metadata") or {}).get("labels") or {}
-            known[namespace] = dict(labels, **{NAME: namespace})
+            by_namespace[namespace] = dict(labels, **{NAME: namespace})
         except ApiError:
-            known[namespace] = None
-    return known[namespace]
+            by_namespace[namespace] = None
+    return by_namespace[namespace]
 
 
 def selects(selector, labels):

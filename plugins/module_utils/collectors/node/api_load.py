@@ -26,14 +26,15 @@ KEEP = (
     b"apiserver_request_terminations_total{",
 )
 DUMP = "/debug/api_priority_and_fairness/dump_requests?includeRequestDetails=1"
-REFUSED = (401, 403, 429)
+OWN = ("/debug/", "/metrics", "/readyz", "/livez", "/healthz")
 
 
 def collect(context):
     """Return {servers: [{pid, seconds, levels, clients, terminated, dumped, error}]}."""
-    answers = (context.data.get("api_server") or {}).get("servers") or []
-    if not answers:
-        raise Absent("no API server of this node answers")
+    answered = context.data.get("api_server") or {}
+    answers = answered.get("servers") or []
+    if not answers or not answered.get("used_up"):
+        raise Absent("no API server of this node is slow or refuses requests")
     processes = (context.data.get("instances") or {}).get("processes") or []
     context.source = "metrics and waiting requests of the API server"
     servers = [_of_server(context, answer, processes) for answer in answers]
@@ -142,35 +143,56 @@ def total(rows, family):
 
 def levels(first, second):
     """Return the priority levels, the busiest first, else the two kinds of requests."""
-    found = {}
-    for family, labels, number in second:
-        level = labels.get("priority_level")
-        if level is not None:
-            _add(found, files.one_line(level, MAX_TEXT), family, labels, number)
+    by_name = _by_level(first, second)
     for name, labels, number in _growth(first, second):
-        row = found.setdefault(name, _level(name))
+        row = by_name.setdefault(name, _level(name))
         row["rejected"] += int(number)
         reason = files.one_line(labels.get("reason") or "", 40)
         if reason and reason not in row["reasons"]:
             row["reasons"].append(reason)
-    if not any(row["running"] or row["waiting"] or row["rejected"] for row in found.values()):
-        found = _by_kind(second)
-    rows = sorted(found.values(), key=lambda row: (-row["rejected"], -row["waiting"], row["name"]))
+    if not any(row["running"] or row["waiting"] or row["rejected"] for row in by_name.values()):
+        by_name = _by_kind(second)
+    rows = sorted(
+        by_name.values(), key=lambda row: (-row["rejected"], -row["waiting"], row["name"])
+    )
     return rows[:MAX_LEVELS]
+
+
+def _by_level(first, second):
+    """Return {name: level} of what runs and waits; what waits at one reading only is no queue."""
+    by_name = {}
+    for family, labels, number in second:
+        level = labels.get("priority_level")
+        if level is not None:
+            _add(by_name, files.one_line(level, MAX_TEXT), family, labels, number)
+    before = _waiting(first)
+    for row in by_name.values():
+        row["waiting"] = min(row["waiting"], before.get(row["name"], 0))
+    return by_name
 
 
 def _level(name):
     return {"name": name, "running": 0, "waiting": 0, "limit": None, "rejected": 0, "reasons": []}
 
 
-def _add(found, name, family, labels, number):
-    row = found.setdefault(name, _level(name))
+def _add(by_name, name, family, labels, number):
+    row = by_name.setdefault(name, _level(name))
     if family.endswith("current_executing_requests"):
         row["running"] += int(number)
     elif family.endswith("current_inqueue_requests"):
         row["waiting"] += int(number)
     elif family.endswith(("nominal_limit_seats", "request_concurrency_limit")):
         row["limit"] = int(number)
+
+
+def _waiting(rows):
+    """Return {level: how many requests wait}."""
+    counts = {}
+    for family, labels, number in rows:
+        if family.endswith("current_inqueue_requests"):
+            name = files.one_line(labels.get("priority_level") or "", MAX_TEXT)
+            counts[name] = counts.get(name, 0) + int(number)
+    return counts
 
 
 def _growth(first, second):
@@ -192,35 +214,33 @@ def _identity(row):
 
 def _by_kind(rows):
     """Return the requests that run by their kind, where there is no priority level."""
-    found = {}
+    by_name = {}
     for family, labels, number in rows:
         if family == "apiserver_current_inflight_requests":
             name = files.one_line(labels.get("request_kind") or "", MAX_TEXT)
-            found[name] = dict(_level(name), running=int(number))
-    return found
+            by_name[name] = dict(_level(name), running=int(number))
+    return by_name
 
 
 def clients_of(text):
     """Return [{user, level, verb, resource, requests}] of waiting requests, the most first."""
     lines = text.splitlines()[: MAX_ROWS + 1]
-    names = [name.strip() for name in lines[0].split(",")] if lines else []
+    columns = [name.strip() for name in "".join(lines[:1]).split(",")]
     counts = {}
     for line in lines[1:]:
-        cells = dict(zip(names, [cell.strip() for cell in line.split(",")]))
-        user = cells.get("UserName") or cells.get("FlowDistingsher")
-        if not user:
-            continue
-        key = tuple(
-            files.one_line(value or "", MAX_TEXT)
-            for value in (
-                user,
-                cells.get("PriorityLevelName"),
-                cells.get("Verb"),
-                cells.get("Resource"),
-            )
-        )
-        counts[key] = counts.get(key, 0) + 1
+        key = _client(dict(zip(columns, [cell.strip() for cell in line.split(",")])))
+        if key is not None:
+            counts[key] = counts.get(key, 0) + 1
     rows = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:MAX_CLIENTS]
     return [
         dict(zip(("user", "level", "verb", "resource"), key), requests=count) for key, count in rows
     ]
+
+
+def _client(cells):
+    """Return (user, level, verb, resource) of a request, None for one of a probe or our own."""
+    user = cells.get("UserName") or cells.get("FlowDistingsher")
+    if not user or cells.get("APIPath", "").startswith(OWN):
+        return None
+    values = (user, cells.get("PriorityLevelName"), cells.get("Verb"), cells.get("Resource"))
+    return tuple(files.one_line(value or "", MAX_TEXT) for value in values)

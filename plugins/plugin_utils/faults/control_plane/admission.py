@@ -28,7 +28,7 @@ LEASES = ("coordination.k8s.io", "leases", "UPDATE")
 
 @cluster_check(
     "KM176",
-    "Webhook refuses requests, because nobody answers it",
+    "Webhook refuses requests, because no server answers it",
     severity="warning",
     applies="webhooks of admission that fail closed and whose service is in the cluster",
     cluster_needs=("webhooks",),
@@ -77,20 +77,20 @@ def _takes(values: Iterable[str], value: str) -> bool:
 def _is_resource(name: str, resource: str) -> bool:
     """Tell whether a name of a rule covers a resource, or a subresource such as nodes/status."""
     whole, _slash, part = name.partition("/")
-    own, _slash, below = resource.partition("/")
-    if whole not in (ANY, own):
+    kind, _slash, below = resource.partition("/")
+    if whole not in (ANY, kind):
         return False
     if not part:
         return not below
     return part in (ANY, below) and bool(below or whole == ANY == part)
 
 
-def _takes_any(items: Iterable[Webhook], *wanted: tuple[str, str, str]) -> list[Webhook]:
+def _takes_any(items: Iterable[Webhook], *operations: tuple[str, str, str]) -> list[Webhook]:
     """Return the webhooks that are asked about one of these."""
     return [
         item
         for item in items
-        if any(_asked(rule, *operation) for rule in item.rules for operation in wanted)
+        if any(_asked(rule, *operation) for rule in item.rules for operation in operations)
     ]
 
 
@@ -135,8 +135,9 @@ def _state(item: Webhook, service: str) -> str:
 
 
 def _resources(items: list[Webhook]) -> str:
-    names = [name for item in items for rule in item.rules for name in rule.resources]
-    return and_others([one_line(name, 60) for name in dict.fromkeys(names)] or ["nothing"])
+    rules = [rule for item in items for rule in item.rules]
+    names = [one_line(name, 60) for rule in rules for name in rule.resources]
+    return and_others(list(dict.fromkeys(names)) or ["nothing"])
 
 
 def _webhook_proof(cluster: Cluster, item: Webhook) -> EvidenceRef:

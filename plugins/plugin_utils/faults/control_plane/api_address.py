@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ...evidence.document import one_line
+from ...models import api_server
 from ...models.api_node import and_others
 from ...models.cluster import Cluster, Host
 from ...models.control_plane import Process
@@ -89,20 +90,31 @@ def _fails(host: Host) -> bool:
 
 def _fronts(cluster: Cluster) -> list[_Front]:
     """Return the addresses that are no API server's own."""
-    own = {place for host in cluster.hosts for place in _own_places(host)}
-    hosts: dict[str, list[Host]] = {}
+    direct = {place for host in cluster.hosts for place in _own_places(host)}
+    fronts = [_front(server, users) for server, users in sorted(_users(cluster).items())]
+    return [
+        front
+        for front in fronts
+        if front is not None
+        and (front.host, front.port) not in direct
+        and not _is_local(front.host, list(front.hosts))
+    ]
+
+
+def _users(cluster: Cluster) -> dict[str, list[Host]]:
+    """Return the hosts whose kubelet has each server, of those that told whether they reach it."""
+    users: dict[str, list[Host]] = {}
     for host in cluster.hosts:
         if host.status == "ok" and host.api_way is not None and host.api_way.server:
-            hosts.setdefault(one_line(host.api_way.server, 200), []).append(host)
-    fronts = []
-    for server, users in sorted(hosts.items()):
-        match = _PLACE.match(server)
-        if match is None:
-            continue
-        place = match.group(1).strip("[]"), match.group(2) or "443"
-        if place not in own and not _is_local(place[0], users):
-            fronts.append(_Front(server, *place, tuple(users)))
-    return fronts
+            users.setdefault(one_line(host.api_way.server, 200), []).append(host)
+    return users
+
+
+def _front(server: str, users: list[Host]) -> _Front | None:
+    match = _PLACE.match(server)
+    if match is None:
+        return None
+    return _Front(server, match.group(1).strip("[]"), match.group(2) or "443", tuple(users))
 
 
 def _is_local(address: str, users: list[Host]) -> bool:
@@ -144,7 +156,7 @@ def _serves(host: Host) -> bool:
     """Tell whether an API server of this host answers at its own address, or else runs."""
     if host.api_servers is None:
         return bool(_processes(host))
-    return any(server.livez.status is not None for server in host.api_servers.servers)
+    return any(not api_server.is_silent(server) for server in host.api_servers.servers)
 
 
 def _hits(cluster: Cluster, front: _Front) -> Iterator[Detection]:
@@ -161,12 +173,14 @@ def _hits(cluster: Cluster, front: _Front) -> Iterator[Detection]:
 
 def _waits(host: Host) -> bool:
     """Tell whether the kubelet of a host runs for a while and has started no static pod."""
-    plane = host.control_plane
-    if plane is None or not plane.files or plane.kubelet_problem or host.kubelet_started is None:
+    plane, started = host.control_plane, host.kubelet_started
+    if plane is None or started is None or host.runtime_answers is False:
         return False
-    if any(process.static for process in plane.processes) or host.runtime_answers is False:
+    if not plane.files or plane.kubelet_problem:
         return False
-    return plane.clock - host.kubelet_started.timestamp() > WAITING_SECONDS
+    if any(process.static for process in plane.processes):
+        return False
+    return plane.clock - started.timestamp() > WAITING_SECONDS
 
 
 def _proofs(front: _Front, hosts: list[Host]) -> tuple[EvidenceRef, ...]:

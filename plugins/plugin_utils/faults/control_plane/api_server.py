@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ...evidence import contract
-from ...evidence.answers.node.api_load import ApiLoad, Client, Level
+from ...evidence.answers.node.api_load import ApiLoad, Client, Level, ServerLoad
 from ...evidence.answers.node.api_server import ApiServerAnswers, ServerAnswer
 from ...evidence.answers.node.pressure import Pressure
 from ...evidence.document import one_line, shell_name
@@ -27,6 +27,7 @@ from . import restart_wording
 # What keeps an API server from its etcd. A fault of etcd, or of a certificate between the two,
 # is to be named here.
 ETCD_CAUSES = causes("KM114", "KM116", component="etcd") | causes("KM521", "KM526", "KM527")
+TOO_MANY = 429  # of HTTP
 OFTEN = 2  # kills within the hour
 SMALL_BYTES = 4 * 1024**3
 APPLIES = "hosts with an API server"
@@ -156,7 +157,7 @@ def _servers(document: Mapping[str, Any]) -> tuple[ServerAnswer, ...]:
     severity="critical",
     applies=APPLIES,
     needs=("system", "kubelet", "manifests", "instances", "component_end", "etcd", "api_server"),
-    explained_by=ETCD_CAUSES,
+    explained_by=ETCD_CAUSES | causes("KM115"),
 )
 def without_etcd(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM170: report an API server that has no etcd, with the endpoint and why it fails."""
@@ -179,9 +180,13 @@ def _unsure(host: Host, document: Mapping[str, Any], plane: ControlPlane) -> tup
     servers = _servers(document)
     if any(map(api_server.is_refused, servers)):
         return (Missing(host.host, "api_server", "denied"),)
-    if any(api_server.is_silent(row) or api_server.is_young(plane, row) for row in servers):
+    if any(api_server.is_silent(row) or _is_starting(plane, row) for row in servers):
         return (Missing(host.host, "api_server", "timeout"),)
     return ()
+
+
+def _is_starting(plane: ControlPlane, server: ServerAnswer) -> bool:
+    return bool(api_server.failed_checks(server)) and api_server.is_young(plane, server)
 
 
 def _etcd_hit(
@@ -196,10 +201,14 @@ def _etcd_hit(
         state = f"it is not ready: its check {checks[0]} fails"
     elif api_server.runs(plane):
         state = "it answers nothing, and no endpoint of its etcd answers"
-    told = [f"{one.endpoint} ({one.text})" for one in failures if one.endpoint and one.text]
+    places = [
+        f"{failure.endpoint} ({failure.text})"
+        for failure in failures
+        if failure.endpoint and failure.text
+    ]
     reason = ""
-    if told:
-        reason = f": {and_others(told)}"
+    if places:
+        reason = f": {and_others(places)}"
     return Detection(
         f"{state}{reason}",
         tuple(_etcd_proofs(host, failures, checks)),
@@ -215,11 +224,11 @@ def _etcd_proofs(
 ) -> Iterator[EvidenceRef]:
     if checks:
         yield EvidenceRef("http", host.host, object="/readyz?verbose", text=f"[-]{checks[0]}")
-    for one in failures[:3]:
-        if one.line:
-            yield EvidenceRef("log", host.host, object=SERVER, text=one.line)
-        elif one.text:
-            yield EvidenceRef("http", host.host, object=one.endpoint, text=one.text)
+    for failure in failures[:3]:
+        if failure.line:
+            yield EvidenceRef("log", host.host, object=SERVER, text=failure.line)
+        elif failure.text:
+            yield EvidenceRef("http", host.host, object=failure.endpoint, text=failure.text)
 
 
 @node_check(
@@ -228,8 +237,7 @@ def _etcd_proofs(
     severity="warning",
     applies=APPLIES,
     needs=("system", "manifests", "instances", "api_server", "api_load"),
-    tier="deep",
-    sooner=True,
+    explained_by=causes("KM115") | causes("KM170", component=SERVER),
 )
 def overloaded(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM171: report an API server that refuses requests or lets them wait, and whose they are."""
@@ -238,43 +246,39 @@ def overloaded(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]
         yield _without_server(host)
         return
     loads = {row.pid: row for row in contract.answer(document, ApiLoad).servers}
-    hits = []
-    for server in _servers(document):
-        load = loads.get(server.pid)
-        busy = [] if load is None else [level for level in load.levels if _is_busy(level)]
-        clients = () if load is None else load.clients
-        ended = 0 if load is None else load.terminated
-        if server.version.status == 429 or busy or ended:
-            hits.append(_load_hit(host, server, busy, clients, ended))
+    hits = [
+        _load_hit(host, server, load)
+        for server in _servers(document)
+        if _is_overloaded(server, load := loads.get(server.pid, ServerLoad()))
+    ]
     missing = host.missing("api_server")
     if not missing and (api_server.answers(document) or ApiServerAnswers()).used_up:
-        missing = host.missing("api_load")
+        missing = host.missing("api_load", absent_is_answer=False)
     yield _result(host, tuple(hits), missing)
+
+
+def _is_overloaded(server: ServerAnswer, load: ServerLoad) -> bool:
+    return server.version.status == TOO_MANY or any(map(_is_busy, load.levels))
 
 
 def _is_busy(level: Level) -> bool:
     return level.rejected > 0 or level.waiting > 0
 
 
-def _load_hit(
-    host: Host,
-    server: ServerAnswer,
-    busy: list[Level],
-    clients: tuple[Client, ...],
-    ended: int,
-) -> Detection:
-    told = [_level(level) for level in busy]
-    if server.version.status == 429:
-        told.insert(0, "GET /version is answered with 429")
-    if ended:
-        told.append(f"it ended {ended} requests itself")
-    whose = ""
-    if clients:
-        whose = f"; most of what waits is of {_client(clients[0])}"
+def _load_hit(host: Host, server: ServerAnswer, load: ServerLoad) -> Detection:
+    busy = [level for level in load.levels if _is_busy(level)]
+    parts = [_level(level) for level in busy]
+    if server.version.status == TOO_MANY:
+        parts.insert(0, "GET /version is answered with 429")
+    if load.terminated:
+        parts.append(f"it ended {load.terminated} requests itself")
+    client = ""
+    if load.clients:
+        client = f"; most of what waits is of {_client(load.clients[0])}"
     return Detection(
-        f"it has more requests than it answers: {and_others(told)}{whose}",
-        tuple(_load_proofs(host, server, busy, clients)),
-        _load_advice(clients),
+        f"it has more requests than it answers: {and_others(parts)}{client}",
+        tuple(_load_proofs(host, server, busy, load.clients)),
+        _load_advice(load.clients),
         host.host,
         host.node,
         SERVER,
@@ -292,10 +296,10 @@ def _level(level: Level) -> str:
 
 
 def _client(client: Client) -> str:
-    what = " ".join(filter(None, (one_line(client.verb, 20), one_line(client.resource, 60))))
+    operation = " ".join(filter(None, (one_line(client.verb, 20), one_line(client.resource, 60))))
     requests = f"{client.requests} requests"
-    if what:
-        requests += f" {what}"
+    if operation:
+        requests += f" {operation}"
     return f"{one_line(client.user, 120)} ({requests})"
 
 
@@ -306,7 +310,7 @@ def _load_proofs(
         "http",
         host.host,
         object="/version",
-        text=f"HTTP {server.version.status} in {server.version.seconds} s",
+        text=_timed(server),
     )
     for level in busy[:3]:
         yield EvidenceRef(
@@ -324,17 +328,23 @@ def _load_proofs(
         )
 
 
+def _timed(server: ServerAnswer) -> str:
+    if server.version.status is None:
+        return one_line(server.version.error or "no answer", 200)
+    return f"HTTP {server.version.status} in {server.version.seconds} s"
+
+
 def _load_advice(clients: tuple[Client, ...]) -> str:
-    who = "find who asks: the audit log by user and userAgent, and"
+    search = "find who asks: the audit log by user and userAgent, and"
     if clients:
         user = shell_name(clients[0].user, "USER")
-        who = (
+        search = (
             f"see what {user} asks for, and slow it down or stop it (a service account is that of"
             " its Deployment or DaemonSet: kubectl scale, kubectl rollout restart with a pause);"
             " else"
         )
     return (
-        f"{who} kubectl get --raw"
+        f"{search} kubectl get --raw"
         " '/debug/api_priority_and_fairness/dump_requests?includeRequestDetails=1'. A FlowSchema"
         " with a low priority level keeps such a client from the others; --max-requests-inflight"
         " raises what the server takes where it has CPU and memory left"
@@ -440,18 +450,18 @@ def port_taken(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]
         missing = host.missing("manifests") + host.missing("instances")
         yield CheckResult((), missing, bool(missing), host=host.host)
         return
-    hits = tuple(_port_hit(host, taken) for taken in api_server.ports_taken(document, plane))
+    hits = tuple(_port_hit(host, port) for port in api_server.ports_taken(document, plane))
     missing = host.missing("api_server") + host.missing("instances")
     if (api_server.answers(document) or ApiServerAnswers()).unseen:
         missing += (Missing(host.host, "api_server", "denied"),)
     yield CheckResult(hits, missing, host=host.host)
 
 
-def _port_hit(host: Host, taken: PortTaken) -> Detection:
+def _port_hit(host: Host, port: PortTaken) -> Detection:
     proofs = []
-    if taken.line:
-        proofs.append(EvidenceRef("log", host.host, object=taken.component, text=taken.line))
-    holder = taken.holder
+    if port.line:
+        proofs.append(EvidenceRef("log", host.host, object=port.component, text=port.line))
+    holder = port.holder
     if holder is None:
         summary = "it cannot listen: another process has its address"
         advice = "see who listens there: ss -ltnp, lsof -nP -iTCP -sTCP:LISTEN"
@@ -467,7 +477,7 @@ def _port_hit(host: Host, taken: PortTaken) -> Detection:
             " Stop a second copy of the component, or one that runs outside of its pod;"
             " a load balancer on this machine needs another port than the API server"
         )
-    return Detection(summary, tuple(proofs), advice, host.host, host.node, taken.component)
+    return Detection(summary, tuple(proofs), advice, host.host, host.node, port.component)
 
 
 @node_check(
@@ -524,7 +534,7 @@ def causes_of_end(
     host: Host, document: Mapping[str, Any], plane: ControlPlane, component: str
 ) -> Iterator[str]:
     """Yield the faults of this host that keep one of its components from staying up."""
-    if any(taken.component == component for taken in api_server.ports_taken(document, plane)):
+    if any(port.component == component for port in api_server.ports_taken(document, plane)):
         yield "KM173"
     if component != SERVER:
         return

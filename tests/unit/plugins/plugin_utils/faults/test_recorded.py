@@ -141,6 +141,55 @@ WITHOUT_RECORD: dict[str, dict[str, str]] = {
     "KM141": dict.fromkeys(
         ("present", "unknown"), "no lab fills a database; control_plane/test_etcd_space.py has some"
     ),
+    "KM170": dict.fromkeys(
+        ("present", "clear"),
+        "recorded before api_server was read; control_plane/test_api_server.py has them",
+    ),
+    "KM171": dict.fromkeys(
+        ("present", "clear"),
+        "recorded before api_server was read; control_plane/test_api_server.py has them",
+    ),
+    "KM172": dict.fromkeys(
+        ("present",),
+        "no lab cluster is short of memory; control_plane/test_api_server.py has them",
+    ),
+    "KM173": dict.fromkeys(
+        ("present", "clear"),
+        "recorded before api_server was read; control_plane/test_api_server.py has them",
+    ),
+    "KM174": dict.fromkeys(
+        ("present", "clear"),
+        (
+            "recorded before static_pod_paths was read;"
+            " control_plane/test_static_pod_volumes.py has them"
+        ),
+    ),
+    "KM175": dict.fromkeys(
+        ("present", "clear"),
+        "recorded before api_server was read; control_plane/test_api_server.py has them",
+    ),
+    "KM176": dict.fromkeys(
+        ("present", "clear"),
+        "recorded before webhooks were read; control_plane/test_admission.py has them",
+    ),
+    "KM177": dict.fromkeys(
+        ("present", "clear"),
+        "recorded before api_services were read; control_plane/test_admission.py has them",
+    ),
+    "KM178": dict.fromkeys(
+        ("present",),
+        (
+            "a lab cluster has no address in front of its API servers;"
+            " control_plane/test_api_address.py has them"
+        ),
+    ),
+    "KM179": dict.fromkeys(
+        ("present", "clear"),
+        (
+            "recorded before component_units was read;"
+            " control_plane/test_static_pod_volumes.py has them"
+        ),
+    ),
     "KM120": dict.fromkeys(
         ("present", "clear"),
         "recorded before certificates were read; control_plane/test_certificates.py has them",

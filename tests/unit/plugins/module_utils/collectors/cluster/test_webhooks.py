@@ -6,7 +6,6 @@
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.cluster import (
-    api_services,
     webhooks,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi.client import ApiError
@@ -200,25 +199,3 @@ def test_each_service_is_asked_once_and_no_more_than_a_limit(monkeypatch):
     assert [row["ready"] for row in data["items"]] == [1, 1, None]
     assert cut is True
     assert client.asked.count(SLICES) == 1
-
-
-def group(status="False", service=True, **more):
-    condition = {"type": "Available", "status": status, "reason": "MissingEndpoints", **more}
-    spec = {"service": {"namespace": "kube-system", "name": "metrics"}} if service else {}
-    return {
-        "metadata": {"name": "v1beta1.metrics.k8s.io"},
-        "spec": spec,
-        "status": {"conditions": [condition]},
-    }
-
-
-def test_groups_that_are_not_available():
-    path = "/apis/apiregistration.k8s.io/v1/apiservices"
-    rows = [group(), group("True"), group(service=False), group("Unknown")]
-    data, cut = api_services.collect(Client({path: rows}))
-    (row,) = data["items"]
-    assert row["name"] == "v1beta1.metrics.k8s.io"
-    assert (row["service"], row["reason"]) == ("metrics", "MissingEndpoints")
-    assert (data["listed"], cut) == (3, False)
-    data, cut = api_services.collect(Client({path: [group()] * 60}))
-    assert (len(data["items"]), cut) == (api_services.MAX_KEPT, True)

@@ -92,9 +92,11 @@ def test_long_lists_are_bounded():
     assert len(api_load.clients_of(head + "\n".join(lines))) == api_load.MAX_CLIENTS
 
 
-def test_nothing_to_ask():
+@pytest.mark.parametrize("servers", [[], [{"pid": 1, "address": "127.0.0.1", "port": 1}]])
+def test_nothing_to_ask_where_no_server_is_slow(servers):
+    answer = {"servers": servers, "used_up": []}
     with pytest.raises(base.Absent):
-        api_load.collect(base.Context({}, [], {"api_server": {"servers": []}}))
+        api_load.collect(base.Context({}, [], {"api_server": answer}))
 
 
 def test_without_a_credential(monkeypatch):
@@ -105,5 +107,7 @@ def test_without_a_credential(monkeypatch):
     monkeypatch.setattr(client_certificates, "of_components", lambda *_more: iter(()))
     answer = {"pid": 1, "address": "127.0.0.1", "port": 1}
     with pytest.raises(base.Failed) as failed:
-        api_load.collect(base.Context({}, [], {"api_server": {"servers": [answer]}}))
+        api_load.collect(
+            base.Context({}, [], {"api_server": {"servers": [answer], "used_up": ["requests"]}})
+        )
     assert "certificate" in str(failed.value)

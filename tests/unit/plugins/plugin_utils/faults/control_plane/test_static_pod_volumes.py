@@ -167,3 +167,64 @@ def test_without_the_paths_of_the_host_it_is_unknown(world):
     give(world, FLAG)
     world.documents["m1"]["collectors"]["static_pod_paths"] = {"status": "denied", "data": None}
     assert verdict(world) == "present"
+
+
+def without_server(world: Any, host: str = "m1") -> None:
+    processes = world.data(host, "instances")["processes"]
+    processes[:] = [row for row in processes if row["component"] != SERVER]
+
+
+def manifest_findings(world: Any) -> list[Any]:
+    result = world.judge(faults={"KM179"})
+    return [item for item in result.findings if item.code == "KM179"]
+
+
+def manifest_verdict(world: Any, host: str = "m1") -> str:
+    rows = world.judge(faults={"KM179"}).verdicts
+    return next(row.verdict for row in rows if row.host == host)
+
+
+def test_the_manifest_of_the_api_server_is_gone(world):
+    without_server(world)
+    world.data("m1", "manifests")["ignored"] = [".kube-apiserver.yaml"]
+    (one,) = manifest_findings(world)
+    assert (one.host, one.component, one.severity) == ("m1", SERVER, "critical")
+    assert ".kube-apiserver.yaml" in one.summary
+    assert "/etc/kubernetes/manifests/kube-apiserver.yaml" in one.remedy
+
+
+def test_an_api_server_that_runs_or_has_a_manifest(world):
+    assert manifest_verdict(world, "m2") == "clear"
+    without_server(world)
+    world.manifest("m1", SERVER)
+    assert manifest_verdict(world) == "clear"
+    assert manifest_verdict(world, "w1") == "not_applicable"
+
+
+def test_a_manifest_of_the_api_server_that_is_broken_or_unread(world):
+    without_server(world)
+    world.manifest("m1", SERVER)
+    file = world.data("m1", "manifests")["files"][-1]
+    file["text"] = "kind: ["
+    assert manifest_verdict(world) == "clear"
+    file.update(text=None, error="denied")
+    assert manifest_verdict(world) == "unknown"
+
+
+def test_an_api_server_that_is_a_unit(world):
+    without_server(world)
+    unit = {"name": "kube-apiserver.service", "component": SERVER, "active_state": "active"}
+    world.documents["m1"]["collectors"]["component_units"] = {
+        "status": "ok",
+        "data": {"units": [unit]},
+    }
+    assert manifest_findings(world) == []
+    world.documents["m1"]["collectors"]["component_units"] = {"status": "error", "data": None}
+    assert manifest_verdict(world) == "unknown"
+
+
+def test_a_host_of_etcd_alone(world):
+    without_server(world)
+    world.data("m1", "manifests")["files"] = []
+    world.manifest("m1", "etcd")
+    assert manifest_verdict(world) == "not_applicable"
