@@ -213,6 +213,11 @@ class World:
                         "hangs",
                         "network",
                         "repeated_errors",
+                        "api_server",
+                        "api_load",
+                        "static_pod_paths",
+                        "component_restart",
+                        "api_way",
                     )
                 },
             },
@@ -370,6 +375,8 @@ class World:
             "pod_start": {"read": 0, "pods": [], "events": [], "nodes": [], "attachments": None},
             "pod_states": {"nodes": [], "ending": []},
             "pinnable": {"items": []},
+            "webhooks": {"listed": 0, "items": []},
+            "api_services": {"listed": 0, "items": []},
         }
         return {
             "schema": "kubemend.evidence/1",
