@@ -26,7 +26,9 @@ from . import restart_wording
 
 # What keeps an API server from its etcd. A fault of etcd, or of a certificate between the two,
 # is to be named here.
-ETCD_CAUSES = causes("KM114", "KM116", component="etcd") | causes("KM521", "KM526", "KM527")
+ETCD_CAUSES = causes("KM114", "KM116", component="etcd") | causes(
+    "KM120", "KM124", "KM125", "KM146", "KM150", "KM521", "KM526", "KM527"
+)
 TOO_MANY = 429  # of HTTP
 OFTEN = 2  # kills within the hour
 SMALL_BYTES = 4 * 1024**3
