@@ -297,7 +297,7 @@ DECISIONS: dict[str, tuple[Row, ...]] = {
             ),
             ("KM144",),
         ),
-        ("A server of the control plane was removed, added or installed anew.", ("KM147", "KM148")),
+        ("A server of the control plane was removed, added or reinstalled.", ("KM147", "KM148")),
         ("The database grows, and nothing fails yet.", ("KM141", "KM143")),
         ("Members show different data, or etcd was upgraded.", ("KM142", "KM149")),
     ),

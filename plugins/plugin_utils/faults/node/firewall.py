@@ -127,6 +127,15 @@ def shut(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     )
 
 
+def _unknown_interfaces(host: Host) -> list[Gap]:
+    """Return what is missing to know the interfaces of pods."""
+    return [
+        (missing, "the interfaces of pods are not known: see ip link")
+        for missing in host.missing("network")
+        if missing.status != "not_asked"  # an older release collected it
+    ]
+
+
 def _hits_and_gaps(
     host: Host, document: Mapping[str, Any], walls: Sequence[Wall]
 ) -> tuple[list[Detection], list[Gap]]:
@@ -141,11 +150,7 @@ def _hits_and_gaps(
     hits = [hit for hit, _gap in results if hit is not None]
     gaps += [gap for _hit, gap in results if gap is not None]
     hits += [hit for wall in walls for hit in _interfaces_of_pods(host, wall)]
-    gaps += [
-        (missing, "the interfaces of pods are not known: see ip link")
-        for missing in host.missing("network")
-        if missing.status != "not_asked"  # an older release collected it
-    ]
+    gaps += _unknown_interfaces(host)
     if closed_to_peers(host, document):  # no member starts, where a warning tells of a risk
         hits = [replace(hit, severity="critical") for hit in hits]
     return hits, gaps
