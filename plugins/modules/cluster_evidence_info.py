@@ -59,6 +59,8 @@ options:
       - pod
       - work
       - unmade
+      - webhooks
+      - api_services
   deep:
     description:
       - Reads also what takes a list of all pods, V(pod_states) and V(pinnable).

@@ -147,8 +147,11 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils.collectors import runner
 from ..module_utils.collectors.node import (
+    api_load,
+    api_server,
     api_way,
     boot,
+    certificates,
     cni,
     component_end,
     component_http,
@@ -168,12 +171,14 @@ from ..module_utils.collectors.node import (
     largest,
     limits,
     manifests,
+    network,
     pinning,
     pressure,
     repeated_errors,
     runtime,
     scheduler_log,
     space,
+    static_pod_paths,
     swap,
     system,
     unit_start,
@@ -182,8 +187,11 @@ from ..module_utils.shared import argument_specs
 
 # The runner imports collectors by name, which Ansible's packer does not see.
 SHIPPED = (
+    api_load,
+    api_server,
     api_way,
     boot,
+    certificates,
     cni,
     component_end,
     component_http,
@@ -203,12 +211,14 @@ SHIPPED = (
     largest,
     limits,
     manifests,
+    network,
     pinning,
     pressure,
     repeated_errors,
     runtime,
     scheduler_log,
     space,
+    static_pod_paths,
     swap,
     system,
     unit_start,

@@ -17,8 +17,8 @@ ROWS = ("CrashLoopBackOff", "Init:CrashLoopBackOff", "Error", "Init:Error", "Run
 @pytest.mark.parametrize("state", [*ROWS, "Running", "ImagePullBackOff", "Completed"])
 def test_a_state_of_a_crash_is_one_for_collector_and_check(state):
     rows = [
-        {"Name": "web-a", "Status": state, "Node": "w1"},
-        {"Name": "web-b", "Status": "Running", "Node": "w2"},
+        {"Name": "web-7d4b9c6f5-bcdfg", "Status": state, "Node": "w1"},
+        {"Name": "web-7d4b9c6f5-hjklm", "Status": "Running", "Node": "w2"},
     ]
     data, _cut = collector.collect(Lists({"spec.nodeName!=,": rows}), lambda _error: False)
     assert data["nodes"][0]["elsewhere"] == int(state in ROWS)

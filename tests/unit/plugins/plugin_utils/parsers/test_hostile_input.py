@@ -105,6 +105,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers impor
     modules_load_fstab,
     pflag,
     pod_manifest,
+    release_number,
     runtime_journal,
     swap_files,
     sysctl_d,
@@ -247,6 +248,7 @@ PARSERS = (
         (ValueError, RecursionError, OverflowError),
     ),
     Parser(evidence_document.validate, (JUNK,), (dict,), (evidence_document.EvidenceError,)),
+    Parser(release_number.parse, (TEXT,), (tuple, NONE)),
     Parser(evidence_document.cluster_key, (TEXT,), (str, NONE)),
     Parser(
         evidence_document.one_line,
