@@ -63,6 +63,7 @@ from ..plugin_utils.run.report_dir import FACES, remove_face, write_patches
 from ..plugin_utils.run.settings import SettingsError
 from ..plugin_utils.run.variables import DEFAULT_FORMATS, FAIL_ON, FORMATS
 from ..plugin_utils.safe_io import atomic_file
+from ..plugin_utils.transport import progress
 
 SPEC = {
     "evidence": {"type": "list", "elements": "path", "required": True},
@@ -147,6 +148,7 @@ class ActionModule(ActionBase):
         args = self.validate_argument_spec(argument_spec=SPEC)[1]
         try:
             if args["mode"] != "replay":
+                progress.remove(Path(args["evidence"][0]))
                 hostvars = (task_vars or {}).get("hostvars")
                 inventory.note_unheard(
                     args["evidence"][0], args["hosts"], args["api_hosts"], hostvars

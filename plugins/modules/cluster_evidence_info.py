@@ -58,9 +58,9 @@ options:
       - pinnable
       - pod
       - work
-      - unmade
       - webhooks
       - api_services
+      - unmade
   deep:
     description:
       - Reads also what takes a list of all pods, V(pod_states) and V(pinnable).

@@ -36,6 +36,7 @@ from .anonymize.evidence import Anonymizer
 
 Stream = Callable[[], Iterator[dict[str, Any]]]
 MAX_CODES_SHOWN = 6
+ATTEMPTS = 5  # at replacements that keep every verdict
 NO_HARD_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 
 
@@ -85,12 +86,7 @@ def objection(path: str) -> str | None:
 
 def write(path: str, case: Case, anonymous: bool) -> None:
     """Write the bundle, whole or not at all, for its owner only. Raises BundleError or OSError."""
-    anonymizer = None
-    if anonymous:
-        documents = (redact.document(document) for document in case.stream())
-        anonymizer = Anonymizer(documents, secrets.token_bytes(32))
-    packed = _pack(case, anonymizer)
-    report = _report(case, packed, anonymizer)
+    packed, report = _clean_report(case, anonymous)
     digests = {archive.REPORT: hashlib.sha256(report).hexdigest()}
     for name in sorted(packed):
         digests[name] = hashlib.sha256(zlib.decompress(packed[name])).hexdigest()
@@ -103,6 +99,32 @@ def write(path: str, case: Case, anonymous: bool) -> None:
             yield name, zlib.decompress(packed[name])
 
     _place(Path(path), members)
+
+
+def _clean_report(case: Case, anonymous: bool) -> tuple[dict[str, bytes], bytes]:
+    """Return the clean documents, and their report, which must be the run's own.
+
+    Replacements are made by chance, and addresses octet by octet: networks whose prefix ends
+    within an octet may come to overlap. Other replacements are tried then.
+    """
+    for _attempt in range(ATTEMPTS - 1):
+        anonymizer = _anonymizer(case, anonymous)
+        packed = _pack(case, anonymizer)
+        try:
+            return packed, _report(case, packed, anonymizer)
+        except BundleError:
+            if anonymizer is None:
+                raise
+    anonymizer = _anonymizer(case, anonymous)
+    packed = _pack(case, anonymizer)
+    return packed, _report(case, packed, anonymizer)
+
+
+def _anonymizer(case: Case, anonymous: bool) -> Anonymizer | None:
+    if not anonymous:
+        return None
+    documents = (redact.document(document) for document in case.stream())
+    return Anonymizer(documents, secrets.token_bytes(32))
 
 
 def _pack(case: Case, anonymizer: Anonymizer | None) -> dict[str, bytes]:

@@ -74,6 +74,13 @@ def shown(
         _note(folder, next(iter(ends), "error"), host)
 
 
+def remove(folder: Path) -> None:
+    """Remove the two files, once no host is asked any more."""
+    for name in (EVENTS, SHOWN):
+        with suppress(OSError):
+            (folder / name).unlink()
+
+
 def _begin(folder: Path) -> None:
     """Let the first interval begin with the first host."""
     with suppress(OSError):

@@ -118,6 +118,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning impo
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import (
     diff as report_diff,
 )
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import waivers_file
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.run.settings import SettingsError
 from tests.unit.support import file_evidence
 
@@ -249,6 +250,12 @@ PARSERS = (
     ),
     Parser(evidence_document.validate, (JUNK,), (dict,), (evidence_document.EvidenceError,)),
     Parser(release_number.parse, (TEXT,), (tuple, NONE)),
+    Parser(
+        waivers_file.parse,
+        (BYTES, st.just("waivers.yml"), st.just(("KM101",))),
+        (tuple,),
+        (SettingsError,),
+    ),
     Parser(evidence_document.cluster_key, (TEXT,), (str, NONE)),
     Parser(
         evidence_document.one_line,

@@ -48,6 +48,14 @@ def test_the_last_event_of_a_host_counts(tmp_path: Path) -> None:
     assert (found.failed, sorted(found.waiting)) == (0, ["m2", "w 1"])
 
 
+def test_the_files_go_when_all_hosts_are_read(tmp_path: Path) -> None:
+    asked(tmp_path, ("ok", "m1"))
+    (tmp_path / "m1.json").touch()
+    progress.remove(tmp_path)
+    progress.remove(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["m1.json"]
+
+
 def test_a_torn_line_costs_that_line(tmp_path: Path) -> None:
     asked(tmp_path, ("ok", "m1"))
     with (tmp_path / progress.EVENTS).open("a", encoding="utf-8") as file:
