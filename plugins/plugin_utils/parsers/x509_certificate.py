@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import hashlib
+import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
@@ -71,9 +72,17 @@ def read(pem: str | None) -> tuple[Certificate, ...]:
 def _read(pem: str) -> Iterator[Certificate]:
     for block in CERTIFICATE.findall(pem)[:MAX_CERTIFICATES]:
         try:
-            yield _certificate(x509.load_pem_x509_certificate(block.encode("ascii")))
+            yield _loaded(block)
         except UNREADABLE:
             continue
+
+
+def _loaded(block: str) -> Certificate:
+    """Return one certificate; authorities that old releases made have the serial number 0."""
+    with warnings.catch_warnings():
+        # The library warns of it on standard error, in the middle of a report.
+        warnings.simplefilter("ignore")
+        return _certificate(x509.load_pem_x509_certificate(block.encode("ascii")))
 
 
 def _certificate(read_certificate: Any) -> Certificate:

@@ -3,6 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
@@ -16,6 +18,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers.x509_
 )
 from tests.unit.support.pki import Authority, name_of
 
+EXAMPLE = Path(__file__).resolve().parents[5] / "examples/two-leaders/evidence/m1.json"
 NOW = 1_800_000_000.0
 CA = Authority("kubernetes", NOW)
 
@@ -35,6 +38,14 @@ def test_what_a_certificate_says() -> None:
     assert first(CA.pair.pem).is_authority
     assert first(CA.pair.pem).is_self_signed
     assert not certificate.is_self_signed
+
+
+def test_a_serial_number_of_0_warns_nobody(recwarn: pytest.WarningsRecorder) -> None:
+    """Authorities that kubeadm made up to 1.18 have it."""
+    evidence = EXAMPLE.read_text(encoding="utf-8").replace("\\n", "\n")
+    found = x509_certificate.read(evidence)
+    assert "kubernetes" in {one.subject for one in found if one.serial == 0}
+    assert not recwarn.list
 
 
 @pytest.mark.parametrize("text", [None, "", "no PEM", CA.pair.pem.replace("MII", "AAA")])
