@@ -5,17 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from fnmatch import fnmatchcase
-from typing import Any
-
-from ansible.errors import AnsibleLookupError
-from ansible.plugins.lookup import LookupBase
-
-from ..plugin_utils.faults import CATALOGUE
-from ..plugin_utils.reports import fault_catalogue
-from ..plugin_utils.run.settings import nearest, shown
-
 DOCUMENTATION = r"""
 name: faults
 short_description: The faults that kubemend can find, as data
@@ -95,6 +84,17 @@ _list:
       description: Its page, below the folder of the collection.
       type: str
 """
+
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
+from typing import Any
+
+from ansible.errors import AnsibleLookupError
+from ansible.plugins.lookup import LookupBase
+
+from ..plugin_utils.faults import CATALOGUE
+from ..plugin_utils.reports import fault_catalogue
+from ..plugin_utils.run.settings import nearest, shown
 
 
 class LookupModule(LookupBase):

@@ -81,6 +81,19 @@ options:
       - Seconds that a node has for its answer.
     type: int
     default: 40
+  _controller:
+    description:
+      - Set by the action itself.
+    type: dict
+  _seconds:
+    description:
+      - Set by the action itself.
+    type: int
+  _check:
+    description:
+      - Set by the action itself.
+    type: bool
+    default: false
 extends_documentation_fragment:
   - kubemend.remediation.attributes
 attributes:

@@ -136,6 +136,29 @@ options:
         written in any case.
     type: bool
     default: true
+  _targets:
+    description:
+      - Set by the action. What to raise or to put back.
+    type: list
+    elements: dict
+    default: []
+  _program:
+    description:
+      - Set by the action. What the service runs.
+    type: str
+  _lock:
+    description:
+      - Set by the action. For how long the run's lock is kept.
+    type: dict
+  _halt:
+    description:
+      - Set by the action. Why nothing is restarted here, where a restart on a host before this one
+        was not proven.
+    type: str
+  _cluster_uid:
+    description:
+      - Set by the action. The cluster that the kubeconfig must lead to.
+    type: str
 extends_documentation_fragment:
   - kubemend.remediation.attributes
   - kubemend.remediation.attributes.action_group

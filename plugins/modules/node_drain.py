@@ -84,6 +84,7 @@ options:
 extends_documentation_fragment:
   - kubemend.remediation.attributes
   - kubemend.remediation.attributes.action_group
+  - kubemend.remediation.node_step
 attributes:
   check_mode:
     support: full

@@ -114,6 +114,14 @@ options:
         written in any case.
     type: bool
     default: true
+  _host:
+    description:
+      - Set by the action itself.
+    type: str
+  _lock:
+    description:
+      - Set by the action itself.
+    type: dict
 extends_documentation_fragment:
   - kubemend.remediation.attributes
   - kubemend.remediation.attributes.action_group

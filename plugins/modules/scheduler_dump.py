@@ -87,6 +87,10 @@ options:
       - Seconds that the host may take.
     type: int
     default: 30
+  _process:
+    description:
+      - Set by the action. The process that leads, as the evidence has it.
+    type: dict
 extends_documentation_fragment:
   - kubemend.remediation.attributes
   - kubemend.remediation.attributes.action_group

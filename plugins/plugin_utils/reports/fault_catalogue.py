@@ -21,8 +21,10 @@ def document() -> dict[str, Any]:
     return {"schema": SCHEMA, "faults": rows()}
 
 
-def rows(codes: Iterable[str] = CATALOGUE) -> list[dict[str, Any]]:
-    """Return plain data of these faults, in their order."""
+def rows(codes: Iterable[str] | None = None) -> list[dict[str, Any]]:
+    """Return plain data of these faults in their order, or of all."""
+    if codes is None:
+        codes = CATALOGUE
     return [_row(CATALOGUE[code]) for code in codes]
 
 
