@@ -30,6 +30,7 @@ ENOUGH = 200  # measured times, before which a few slow ones decide
 # One slow request is no slow etcd: lines count that are said in most minutes.
 MINUTES, LINES, SYNCS = 5, 30, 3
 THROTTLED, STALLED = 0.25, 40.0
+LEADER_CHANGES = 16  # an hour: four in 15 minutes
 _SYNC, _LATE, _SLOW = "slow fdatasync", "heartbeat on time", "took too long"
 
 
@@ -135,7 +136,22 @@ def _hit(
         host=host.host,
         node=host.node,
         component=ETCD,
+        severity=_severity(local, cause, evidence),
     )
+
+
+def _severity(local: LocalMember, cause: str, evidence: _Slow) -> str | None:
+    """Return info where etcd only says that it is late: nothing is lost while its leader stays."""
+    if cause or evidence.disk or evidence.network or _changes_leaders(local):
+        return None
+    return "info"
+
+
+def _changes_leaders(local: LocalMember) -> bool:
+    """Tell whether leaders changed as often as etcd's own alerts allow no more."""
+    changes = (local.metrics or Metrics()).leader_changes or 0.0
+    hours = max((local.uptime_s or 0.0) / 3600, 1.0)
+    return changes / hours > LEADER_CHANGES
 
 
 def _text(entry: RepeatedError) -> str:

@@ -113,6 +113,23 @@ def test_the_cause_of_late_heartbeats(world, more, word):
     assert word in only(world).summary
 
 
+@pytest.mark.parametrize(
+    ("line", "more", "changes", "severity"),
+    [
+        (LATE, {}, 0.0, "info"),
+        (LATE, {}, 17.0, "warning"),
+        (LATE, {"stalls": {"io": 60.0, "cpu": 1.0}}, 0.0, "warning"),
+        (SYNC, {}, 0.0, "warning"),
+    ],
+)
+def test_lines_alone_are_a_warning_where_leaders_change(world, line, more, changes, severity):
+    settle(world)
+    said(world, "m1", line, 40, 6)
+    world.data("m1", "etcd")["local"].update(more)
+    metrics(world, "m1")["leader_changes"] = changes
+    assert only(world).severity == severity
+
+
 def test_without_metrics_it_is_unknown(world):
     settle(world)
     world.data("m1", "etcd")["local"].update(metrics=None, metrics_error="refused")
