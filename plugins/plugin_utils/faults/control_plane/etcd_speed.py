@@ -142,7 +142,8 @@ def _hit(
 
 def _severity(local: LocalMember, cause: str, evidence: _Slow) -> str | None:
     """Return info where etcd only says that it is late: nothing is lost while its leader stays."""
-    if cause or evidence.disk or evidence.network or _changes_leaders(local):
+    is_measured = bool(evidence.disk or evidence.network)
+    if cause or is_measured or _changes_leaders(local):
         return None
     return "info"
 
