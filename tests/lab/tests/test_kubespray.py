@@ -31,6 +31,7 @@ from tests.lab.support.repairing import (
     state,
     untouched,
 )
+from tests.lab.support.report import OF_MACHINE
 from tests.lab.support.static_pod import (
     MANAGER,
     SCHEDULER,
@@ -57,7 +58,7 @@ def doubts(report):
     """
     return {
         item["code"] for item in report["verdicts"] if item["verdict"] in ("present", "unknown")
-    } - {"KM113", "KM117"}
+    } - {"KM113", *OF_MACHINE}
 
 
 def test_a_sound_cluster_is_clear_and_left_alone(cluster, play):

@@ -19,6 +19,7 @@ from tests.gate import machine, venvs
 from tests.lab.cluster import inventory
 from tests.lab.support import playbook
 from tests.lab.support.repairing import broken
+from tests.lab.support.report import findings
 
 # Hosts that a slice has, and a fault of the cluster that it must not speak of.
 SLICES, OF_CLUSTER = (("m1", "w1"), ("m2", "m3")), "KM112"
@@ -92,7 +93,7 @@ def test_slices_say_together_what_one_run_says(cluster, play, tmp_path):
         merged = json.loads((tmp_path / "merged" / "report.json").read_text(encoding="utf-8"))
         assert verdicts(merged) == verdicts(whole)
         assert (
-            {(one["code"], one["host"]) for one in merged["findings"]}
-            == {(one["code"], one["host"]) for one in whole["findings"]}
+            {(one["code"], one["host"]) for one in findings(merged)}
+            == {(one["code"], one["host"]) for one in findings(whole)}
             >= {("KM502", "w1")}
         )
