@@ -14,7 +14,7 @@ from ...evidence.answers.cluster.nodes import Cordon, Node, Nodes
 from ...evidence.answers.cluster.work import Work
 from ...evidence.answers.kubemend_journal import OpenStep
 from ...evidence.answers.node.journal import Journal, PendingChange, RaisedLevel
-from ...evidence.document import NEVER_BEGAN, one_line
+from ...evidence.document import one_line
 from ...models import control_plane
 from ...models.cluster import Cluster, Host
 from ...models.control_plane import FileUse, Process
@@ -272,37 +272,6 @@ def _difference(uses: list[FileUse], path: str) -> str:
     if not only_here:
         return "no argument that is only here"
     return "only here: " + " ".join(only_here)
-
-
-@node_check(
-    "KM901",
-    "Host did not answer",
-    severity="warning",
-    applies="every host that the run asked",
-)
-def unanswered(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
-    """KM901: report a host that gave no evidence."""
-    if host.status == "ok":
-        yield CheckResult(host=host.host)
-        return
-    if host.status == "not_asked":
-        yield CheckResult((), host.missing("system"), host=host.host)
-        return
-    effect = "gave no evidence"
-    if host.status == "unreachable":
-        effect = "did not answer"
-    reason = host.reason or host.status
-    advice = "bring the host or its ssh back, or name what stands in its way"
-    if reason.startswith(NEVER_BEGAN):
-        advice = "correct what the inventory says of it"
-    hit = Detection(
-        f"the host {effect}: {reason}",
-        (EvidenceRef("log", host.host, text=reason),),
-        f"{advice}; what it runs is unknown until then",
-        host.host,
-        host.node,
-    )
-    yield CheckResult((hit,), host=host.host)
 
 
 @node_check(

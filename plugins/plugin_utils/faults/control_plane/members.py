@@ -22,7 +22,7 @@ from ...models.moments import timestamp
 from ...models.result import EvidenceRef, Missing
 from ...parsers import pflag, pod_manifest
 from ..base import CheckResult, Detection, causes, cluster_check, not_applicable
-from .leader_election import silent_members
+from .leader_election import all_members_known, silent_members
 
 KUBEADM_CONFIG = "ConfigMap kube-system/kubeadm-config"
 _SECTIONS = {"scheduler": "kube-scheduler", "controllermanager": "kube-controller-manager"}
@@ -50,7 +50,8 @@ def kubeadm_config(cluster: Cluster) -> Iterator[CheckResult]:
     if cluster.key is None or status == "absent":
         yield not_applicable("no kubeadm-config")
         return
-    if len(cluster.members) + len(cluster.strangers) == 1:
+    alone = len(cluster.members) + len(cluster.strangers) == 1
+    if alone and all_members_known(cluster):
         yield not_applicable("a single master needs no election")
         return
     record = cluster.typed(KubeadmConfig)
