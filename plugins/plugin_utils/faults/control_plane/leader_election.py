@@ -359,7 +359,7 @@ def _flags_of(words: Iterable[str]) -> list[str]:
 
 @cluster_check(
     "KM106",
-    "Instances elect on locks that do not overlap",
+    "Leader-election locks differ between instances",
     severity="critical",
     applies=SEVERAL_INSTANCES,
     risk=2,

@@ -38,7 +38,7 @@ _OF_DEPLOYMENT = re.compile(
 
 @cluster_check(
     "KM110",
-    "kubeadm-config switches leader election off again",
+    "kubeadm-config disables leader election at the next upgrade",
     severity="warning",
     applies="clusters with a kubeadm-config ConfigMap and more than one master",
     risk=1,
@@ -73,7 +73,8 @@ def _kubeadm_hit(component: str, value: str, line: int) -> Detection:
         text=f"leader-elect: {value}",
     )
     return Detection(
-        f"kubeadm-config sets leader-elect to {value!r}: the next kubeadm upgrade writes it again",
+        f"kubeadm-config sets leader-elect to {value!r}: the next kubeadm upgrade"
+        " writes that into the manifest",
         (proof,),
         f"in {KUBEADM_CONFIG}, ClusterConfiguration line {line}, set leader-elect to"
         ' "true" or remove it',
@@ -167,8 +168,8 @@ def _different_objects(servers: list[LockServer]) -> Iterator[Detection]:
     for name, by_uid in uids_by_name.items():
         if len(by_uid) > 1:
             yield Detection(
-                "API servers show different objects under one name: they store in different places,"
-                " so each lock can have a holder of its own",
+                "API servers show different objects under one name: they use different stores, and"
+                " each store can have a leader of its own",
                 tuple(
                     EvidenceRef("api", object=name, text=f"{address} shows uid {uid}")
                     for uid, address in by_uid.items()
