@@ -190,10 +190,18 @@ def _alike_steps(
     elif run.mode in phrases.OBSERVES:
         alike: dict[tuple[str, str, str], list[Step]] = {}
         for step in run.plan:
-            alike.setdefault(text(step), []).append(step)
-        yield from alike.items()
+            alike.setdefault(_without_host(step, text(step)), []).append(step)
+        for key, steps in alike.items():
+            yield (key if len(steps) > 1 else text(steps[0])), steps
     else:
         yield from ((key, list(steps)) for key, steps in groupby(run.plan, key=text))
+
+
+def _without_host(step: Step, step_text: tuple[str, str, str]) -> tuple[str, str, str]:
+    """Return the text of a step as it reads for each of several hosts."""
+    text, kind, note = step_text
+    names = {step.host, step.node or ""}
+    return groups.without(names, text), kind, groups.without(names, note)
 
 
 def _step_text(step: Step, run: Run, done: Mapping[str, Mapping[str, str]]) -> tuple[str, str, str]:
