@@ -69,11 +69,16 @@ def clear(page: Page, verdicts: Iterable[model_result.Verdict], run: Run) -> Non
 def notes(page: Page, verdicts: Iterable[model_result.Verdict], run: Run) -> None:
     """Write each note once, with the faults that it is about.
 
-    A list of what is in order, such as each restart that was meant, is for -v and report.html.
+    A list of what is in order, such as each restart that was meant, is for -v and report.html, and
+    so is why a fault cannot exist.
     """
-    shown = [item for item in verdicts if run.verbose or not _is_list(item)]
+    shown = [item for item in verdicts if run.verbose or not _is_detail(item)]
     for note in note_texts(shown, run):
         page.prose(f"note: {note}", indent=0)
+
+
+def _is_detail(item: model_result.Verdict) -> bool:
+    return item.verdict == "not_applicable" or _is_list(item)
 
 
 def _is_list(item: model_result.Verdict) -> bool:

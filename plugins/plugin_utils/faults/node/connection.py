@@ -34,7 +34,8 @@ ADVICE = (
     ),
     (
         r"Host key verification failed|IDENTIFICATION HAS CHANGED",
-        "compare the key of the host with the one that you expect, then correct known_hosts",
+        "log in once by ssh, which shows the key of the host and writes it to known_hosts; if it"
+        " has changed, find out why first",
     ),
     (
         r"Permission denied|Too many authentication failures|no such identity",

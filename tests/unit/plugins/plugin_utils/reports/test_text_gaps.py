@@ -105,6 +105,7 @@ def test_a_note_has_its_hosts_unless_it_names_one(hosts, note, end):
         ("clear", text_gaps.LONG_NOTE, 1, 1),
         ("clear", text_gaps.LONG_NOTE + 1, 0, 1),
         ("unknown", text_gaps.LONG_NOTE + 1, 1, 1),
+        ("not_applicable", 20, 0, 1),
         ("present", text_gaps.LONG_NOTE + 1, 1, 1),
     ],
 )
