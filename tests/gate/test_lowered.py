@@ -11,7 +11,7 @@ from tests.docs import faults
 @pytest.mark.parametrize(
     ("text", "within"),
     [
-        ("A unit whose limits the kernel refuses", "a unit whose limits the kernel refuses"),
+        ("A taint keeps pods away", "a taint keeps pods away"),
         ("CPU manager rejects pods", "CPU manager rejects pods"),
         ("SELinux denies kubelet or runtime", "SELinux denies kubelet or runtime"),
         ("Pods with nodeName ask", "pods with nodeName ask"),

@@ -28,10 +28,10 @@ GO = r"""
 package app
 
 import (
-	"errors"
-	"fmt"
+    "errors"
+    "fmt"
 
-	"k8s.io/klog/v2"
+    "k8s.io/klog/v2"
 )
 
 const prefix = "failed to "
@@ -39,23 +39,23 @@ const prefix = "failed to "
 var ErrGone = errors.New("it is gone")
 
 func Run(path string, err error) error {
-	fldPath := field.NewPath("logging")
-	if path == "" {
-		return fmt.Errorf(prefix+"run: %w", err)
-	}
-	if err := check(); err != nil {
-		klog.ErrorS(err, "Failed to start", "path", path)
-		os.Exit(1)
-	}
-	errs = append(errs, field.Invalid(fldPath.Child("format"), path, "unsupported"))
-	if path == "b" {
-		message := fmt.Sprintf("no %s", path)
-		return errors.New(message)
-	}
-	problems = append(problems, fmt.Sprintf("too many of %s", path))
-	klog.Fatalf(`bad "quote" in %s`, path)
-	go later()
-	return check()
+    fldPath := field.NewPath("logging")
+    if path == "" {
+        return fmt.Errorf(prefix+"run: %w", err)
+    }
+    if err := check(); err != nil {
+        klog.ErrorS(err, "Failed to start", "path", path)
+        os.Exit(1)
+    }
+    errs = append(errs, field.Invalid(fldPath.Child("format"), path, "unsupported"))
+    if path == "b" {
+        message := fmt.Sprintf("no %s", path)
+        return errors.New(message)
+    }
+    problems = append(problems, fmt.Sprintf("too many of %s", path))
+    klog.Fatalf(`bad "quote" in %s`, path)
+    go later()
+    return check()
 }
 
 func check() error { return errors.New("check failed") }
@@ -65,7 +65,7 @@ func later() error { return errors.New("later") }
 func assembly(a, b []byte) int
 
 func unused() error { return errors.New("unused") }
-"""
+""".replace("    ", "\t")
 
 
 def _read() -> tuple[go_source.Source, set[str], list[go_sites.Site]]:

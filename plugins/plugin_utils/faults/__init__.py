@@ -40,6 +40,7 @@ from .node import (
     boot,
     cgroup_driver,
     clock,
+    connection,
     container_runtime,
     firewall,
     heartbeat,

@@ -18,7 +18,7 @@ from .resource_managers import state_files
 
 @node_check(
     "KM903",
-    "Our cordon or log level left behind",
+    "Leftover cordon or log level of kubemend",
     severity="warning",
     applies=(
         "hosts from which a capture raised log levels, nodes that a run cordoned, and kubelets"

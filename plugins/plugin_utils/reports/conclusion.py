@@ -281,10 +281,18 @@ def remedy_risk(finding: model_result.Finding, steps: Sequence[Step]) -> str:
     steps = [step for step in steps if step.code == finding.code]
     if finding.host is not None:
         steps = [step for step in steps if step.host in finding.everywhere]
-    risks = [step.risk for step in steps if step.cluster in (None, finding.cluster)]
+    able = [step for step in steps if not _is_only_a_refusal(step)]
+    risks = [step.risk for step in able if step.cluster in (None, finding.cluster)]
     if any(risks):
         return f"risk {max(risks)}"
     return MANUAL
+
+
+def _is_only_a_refusal(step: Step) -> bool:
+    """Tell whether a step says why nothing is done, and has nothing that a node could do."""
+    if not step.blocked_by or "kubemend_allow" in step.blocked_by:
+        return False
+    return step.change is None and step.expect is None and step.guard is None
 
 
 def lack_of(lack: model_result.Lack) -> Mapping[str, str | None]:

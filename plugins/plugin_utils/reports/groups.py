@@ -176,6 +176,13 @@ def _key(finding: model_result.Finding, fix_label: FixLabel | None) -> tuple[obj
     )
 
 
+def without(names: Iterable[str], text: str, instead: str = PLACEHOLDER) -> str:
+    """Return a text with another word in place of these names, the longest first."""
+    for name in sorted(filter(None, names), key=lambda name: -len(name)):
+        text = re.sub(f"{_BEFORE}{re.escape(name)}{_AFTER}", instead, text)
+    return text
+
+
 def _names(finding: model_result.Finding, text: str) -> list[str]:
     """Return the names of a finding's place that a text has, the longest first."""
     names = {*hosts_of(finding), finding.node or ""}
@@ -183,9 +190,7 @@ def _names(finding: model_result.Finding, text: str) -> list[str]:
 
 
 def _without_names(finding: model_result.Finding, text: str, instead: str = "\0") -> str:
-    for name in _names(finding, text):
-        text = re.sub(f"{_BEFORE}{re.escape(name)}{_AFTER}", instead, text)
-    return text
+    return without(_names(finding, text), text, instead)
 
 
 def without_addresses(text: str) -> str:

@@ -344,10 +344,7 @@ def _view(number: int, rows: _ClusterRows, result: model_result.Result, run: Run
 def _notes(verdicts: Iterable[model_result.Verdict], run: Run) -> tuple[str, ...]:
     """Return each note once, with the faults that it is about and with readable times."""
     now = headline.now(run)
-    return tuple(
-        times.readable(f"{note} ({text_gaps.about(codes, run)})", now)
-        for note, codes in text_gaps.codes_by_note(verdicts).items()
-    )
+    return tuple(times.readable(note, now) for note in text_gaps.note_texts(verdicts, run))
 
 
 def _left_out(items: Iterable[model_result.NotJudged]) -> tuple[tuple[str, str], ...]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..run import command_line
 from ..run.revert import RESULTS, Done, File, Listing, Report, Undoable, verdict
+from . import host_names
 from .text import WIDTH
 from .text_page import Page, plain
 
@@ -122,7 +123,7 @@ def _runs(listings: Sequence[Listing]) -> list[str]:
     """Return every run, the newest first, with its files on each host."""
     run_ids = sorted({run.run_id for listing in listings for run in listing.runs}, reverse=True)
     truncated = [listing.host for listing in listings if listing.truncated]
-    lines = ["No run of kubemend left anything on these hosts."]
+    lines = [_nothing(listings)]
     if run_ids:
         lines = ["What runs of kubemend left on these hosts, the newest first:"]
     if truncated:
@@ -139,6 +140,16 @@ def _runs(listings: Sequence[Listing]) -> list[str]:
     if run_ids:
         lines += ["", f"kubemend: {revertible} of {len(run_ids)} runs can be undone"]
     return lines
+
+
+def _nothing(listings: Sequence[Listing]) -> str:
+    """Return the sentence for journals without a run; a host that did not answer may have one."""
+    hosts = [listing.host for listing in listings if listing.status == "ok"]
+    if not hosts:
+        return "No host answered: what runs of kubemend left on these hosts is not known."
+    if len(hosts) < len(listings):
+        return f"No run of kubemend left anything on {host_names.join(hosts)}."
+    return "No run of kubemend left anything on these hosts."
 
 
 def _parts(listings: Iterable[Listing], run_id: str | None) -> dict[str, Undoable]:

@@ -22,12 +22,13 @@ from . import (
     host_names,
     phrases,
     scheduler_capture,
+    text_causes,
     text_findings,
     text_gaps,
     timeline,
     times,
 )
-from .run_info import Run, Symptom, last_line
+from .run_info import Run, last_line
 from .text_page import Page, Paint, plain
 
 Row = TypeVar(
@@ -189,10 +190,18 @@ def _alike_steps(
     elif run.mode in phrases.OBSERVES:
         alike: dict[tuple[str, str, str], list[Step]] = {}
         for step in run.plan:
-            alike.setdefault(text(step), []).append(step)
-        yield from alike.items()
+            alike.setdefault(_without_host(step, text(step)), []).append(step)
+        for key, steps in alike.items():
+            yield (key if len(steps) > 1 else text(steps[0])), steps
     else:
         yield from ((key, list(steps)) for key, steps in groupby(run.plan, key=text))
+
+
+def _without_host(step: Step, step_text: tuple[str, str, str]) -> tuple[str, str, str]:
+    """Return the text of a step as it reads for each of several hosts."""
+    text, kind, note = step_text
+    names = {step.host, step.node or ""}
+    return groups.without(names, text), kind, groups.without(names, note)
 
 
 def _step_text(step: Step, run: Run, done: Mapping[str, Mapping[str, str]]) -> tuple[str, str, str]:
@@ -222,7 +231,7 @@ def _cluster(
     if run.symptom:
         causes = run.symptom.causes
         rows = phrases.cause_rows(causes, verdicts, not_judged, phrases.waived_codes(findings))
-        _differential(page, run, run.symptom, rows)
+        text_causes.write(page, run, run.symptom, rows)
         page.gap()
     other_verdicts = [item for item in verdicts if item.code not in causes]
     text_gaps.unknown(page, other_verdicts, hosts, run)
@@ -249,21 +258,6 @@ def _coverage(page: Page, result: model_result.Result, run: Run, key: str | None
         sentence = conclusion.covered(coverage, run)
         if sentence and coverage.left:
             page.prose(sentence, indent=0)
-
-
-def _differential(
-    page: Page, run: Run, symptom: Symptom, rows: Iterable[tuple[str, str, str]]
-) -> None:
-    """Write every possible cause of the symptom with its verdict, present ones first."""
-    page.line(f"{symptom.title}: possible causes")
-    for verdict, code, detail in rows:
-        label = f"{phrases.WORDS.get(verdict, verdict):<14} "
-        text = f"{code} {run.titles.get(code, '')}"
-        if detail.startswith("("):
-            text += f" {detail}"
-        elif detail:
-            text += f": {detail}"
-        page.prose(text, label=label, kind=verdict, hang=17)
 
 
 def _silent(

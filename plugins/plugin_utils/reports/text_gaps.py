@@ -5,16 +5,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Sequence
 
 from ..models import result as model_result
-from . import phrases
+from . import host_names, phrases
 from .run_info import Run
 from .text_page import Page
 
 CODES_SHOWN = 4  # unknown faults; more are a number, and a list with -v
 ERRORS_SHOWN = 5
 LONG_NOTE = 200  # characters
+_WORD = re.compile(r"[\w.-]*\w")  # that may be the name of a host
 MORE = "every fault by name: -v, or report.html"
 
 
@@ -67,24 +69,40 @@ def clear(page: Page, verdicts: Iterable[model_result.Verdict], run: Run) -> Non
 def notes(page: Page, verdicts: Iterable[model_result.Verdict], run: Run) -> None:
     """Write each note once, with the faults that it is about.
 
-    A list of what is in order, such as each restart that was meant, is for -v and report.html.
+    A list of what is in order, such as each restart that was meant, is for -v and report.html, and
+    so is why a fault cannot exist.
     """
-    shown = [item for item in verdicts if run.verbose or not _is_list(item)]
-    for note, codes in codes_by_note(shown).items():
-        page.prose(f"note: {note} ({about(codes, run)})", indent=0)
+    shown = [item for item in verdicts if run.verbose or not _is_detail(item)]
+    for note in note_texts(shown, run):
+        page.prose(f"note: {note}", indent=0)
+
+
+def _is_detail(item: model_result.Verdict) -> bool:
+    return item.verdict == "not_applicable" or _is_list(item)
 
 
 def _is_list(item: model_result.Verdict) -> bool:
     return item.verdict == "clear" and len(item.note) > LONG_NOTE
 
 
-def codes_by_note(verdicts: Iterable[model_result.Verdict]) -> dict[str, dict[str, None]]:
-    """Return each note once, with the codes that it is about."""
-    notes: dict[str, dict[str, None]] = {}
+def note_texts(verdicts: Iterable[model_result.Verdict], run: Run) -> list[str]:
+    """Return each note once, with the fault or the number of faults, and the hosts."""
+    items_by_note: dict[str, list[model_result.Verdict]] = {}
     for item in verdicts:
         if item.note:
-            notes.setdefault(item.note, {})[item.code] = None
-    return notes
+            items_by_note.setdefault(item.note, []).append(item)
+    return [
+        f"{note} ({about({item.code for item in items}, run)}{_places(note, items)})"
+        for note, items in items_by_note.items()
+    ]
+
+
+def _places(note: str, items: Iterable[model_result.Verdict]) -> str:
+    """Return the hosts that a note is about; none where it names one of them itself."""
+    hosts = {item.host for item in items if item.host}
+    if not hosts or not hosts.isdisjoint(_WORD.findall(note)):
+        return ""
+    return f"; {host_names.join(hosts)}"
 
 
 def about(codes: Collection[str], run: Run) -> str:

@@ -44,6 +44,14 @@ def rendered(arguments: Mapping[str, Any], default: Any, folder: str) -> str:
     return "".join(f" {shlex.quote(word)}" for word in words)
 
 
+def missing_inventory() -> str:
+    """Return the first inventory of the command line that is no file and no folder, or ""."""
+    paths = [path for path in _listed(context.CLIARGS.get("inventory")) if "," not in path]
+    if paths == _listed(constants.DEFAULT_HOST_LIST):
+        return ""
+    return next((path for path in paths if not Path(path).exists()), "")
+
+
 def _listed(value: Any) -> list[str]:
     if not value:
         return []

@@ -16,7 +16,7 @@ from ansible.plugins.loader import lookup_loader
 
 from ..evidence.document import NEVER_BEGAN, file_name, one_line, stub, write
 from ..faults import CATALOGUE
-from . import inventory_groups
+from . import command_line, inventory_groups
 from .settings import (
     PREFIX,
     Settings,
@@ -225,6 +225,9 @@ def _inventory(task_vars: Mapping[str, Any]) -> dict[str, list[str]]:
     """Return {group: hosts}; raise SettingsError where there is no host."""
     inventory = {name: list(names) for name, names in task_vars["groups"].items()}
     if not inventory.get("all"):
+        path = command_line.missing_inventory()
+        if path:
+            raise SettingsError(f"The inventory {path} does not exist; correct the path after -i.")
         raise SettingsError("The inventory has no hosts; name one with -i.")
     return inventory
 

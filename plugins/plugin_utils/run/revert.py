@@ -320,6 +320,12 @@ def choose(listings: Iterable[Listing], requested_run: str | None) -> Choice:
 
 
 def _choose_last(listings: list[Listing], silent: list[str], missing: str) -> Choice:
+    if silent and len(silent) == len(listings):
+        return Choice(
+            None,
+            problem=f"kubemend_run_id=last: {', '.join(silent)} did not answer, so it is not known"
+            " which run is the last",
+        )
     able = [run.run_id for run in _runs(listings) if _can_restore(run)]
     if not able:
         return Choice(

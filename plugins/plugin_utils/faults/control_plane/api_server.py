@@ -200,7 +200,7 @@ def _etcd_hit(
     checks = [name for server in _servers(document) for name in api_server.etcd_checks(server)]
     state = "it ended because it got no answer from etcd"
     if checks:
-        state = f"it is not ready: its check {checks[0]} fails"
+        state = f"the API server is not ready: its check {checks[0]} fails"
     elif api_server.runs(plane):
         state = "it answers nothing, and no endpoint of its etcd answers"
     places = [
@@ -276,9 +276,9 @@ def _load_hit(host: Host, server: ServerAnswer, load: ServerLoad) -> Detection:
         parts.append(f"it ended {load.terminated} requests itself")
     client = ""
     if load.clients:
-        client = f"; most of what waits is of {_client(load.clients[0])}"
+        client = f"; most requests that wait are from {_client(load.clients[0])}"
     return Detection(
-        f"it has more requests than it answers: {and_others(parts)}{client}",
+        f"it gets more requests than it can answer: {and_others(parts)}{client}",
         tuple(_load_proofs(host, server, busy, load.clients)),
         _load_advice(load.clients),
         host.host,

@@ -84,7 +84,7 @@ def unloaded(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
 
 @node_check(
     "KM124",
-    "Certificate has another authority or key than the one in use",
+    "Certificate does not match the authority or key in use",
     severity="critical",
     applies=APPLIES,
     needs=(COLLECTOR,),

@@ -89,7 +89,16 @@ def _once(host: Host, collectors: tuple[str, ...]) -> list[Missing]:
     return list(dict.fromkeys(item for name in collectors for item in host.missing(name)))
 
 
+def all_members_known(cluster: Cluster) -> bool:
+    """Tell whether the API names the control plane, or no host is silent that may be of it."""
+    if cluster.answered(Nodes):
+        return True
+    return not _silent([*cluster.members, *_possible_members(cluster)])
+
+
 def _only_one(cluster: Cluster, component: str) -> bool:
+    if not all_members_known(cluster):
+        return False
     running = sum(
         len(host.control_plane.processes_of(component))
         for host in cluster.hosts
@@ -350,7 +359,7 @@ def _flags_of(words: Iterable[str]) -> list[str]:
 
 @cluster_check(
     "KM106",
-    "Instances elect on locks that do not overlap",
+    "Leader-election locks differ between instances",
     severity="critical",
     applies=SEVERAL_INSTANCES,
     risk=2,

@@ -14,7 +14,7 @@ from ...evidence.answers.cluster.nodes import Cordon, Node, Nodes
 from ...evidence.answers.cluster.work import Work
 from ...evidence.answers.kubemend_journal import OpenStep
 from ...evidence.answers.node.journal import Journal, PendingChange, RaisedLevel
-from ...evidence.document import NEVER_BEGAN, one_line
+from ...evidence.document import one_line
 from ...models import control_plane
 from ...models.cluster import Cluster, Host
 from ...models.control_plane import FileUse, Process
@@ -172,7 +172,7 @@ def _outdated(host: Host, use: FileUse, process: Process, reason: str) -> Detect
 
 @node_check(
     "KM109",
-    "Second manifest or a backup of one in the static pod folder",
+    "Duplicate or backup manifest in the static pod folder",
     severity="critical",
     applies="the static pod folder",
     risk=2,
@@ -209,7 +209,7 @@ def _component_twice(host: Host, component: str, uses: list[FileUse]) -> Detecti
     stray = [path for path in paths if path not in usual] or paths[1:]
     effect = "the component is started twice"
     if len({use.pod for use in uses}) == 1:
-        effect = f"one pod from two files: either may win{_winner(host, component, uses)}"
+        effect = f"both define one pod, and the kubelet runs either{_winner(host, component, uses)}"
     names = ", ".join(one_line(path.rpartition("/")[2], 120) for path in paths)
     return Detection(
         f"{len(paths)} manifests of {component} in the static pod folder ({names}): {effect}",
@@ -234,7 +234,7 @@ def _winner(host: Host, component: str, uses: list[FileUse]) -> str:
     path = winners.pop()
     words = dict.fromkeys(word for use in uses for word in _flags(use.words))
     lost = [word for word in words if word not in flags]
-    text = f"; it runs with the arguments of {one_line(path.rpartition('/')[2], 120)}"
+    text = f"; now it runs with the arguments of {one_line(path.rpartition('/')[2], 120)}"
     if lost:
         text += f", without {' '.join(lost[:SHOWN])}"
     return one_line(text, 500)
@@ -254,8 +254,8 @@ def _running_flags(host: Host, component: str) -> list[str]:
 def _pod_twice(host: Host, pod: str, paths: list[str]) -> Detection:
     """Report another static pod of two files, as a load balancer before the API servers."""
     return Detection(
-        f"{len(paths)} manifests of the pod {one_line(pod, 120)} in the static pod folder: either"
-        " may win",
+        f"{len(paths)} manifests of the pod {one_line(pod, 120)} in the static pod folder:"
+        " the kubelet runs either",
         tuple(EvidenceRef("file", host.host, path=path) for path in paths),
         f"compare {' and '.join(paths)}, and move the wrong one out of the folder",
         host.host,
@@ -270,39 +270,8 @@ def _difference(uses: list[FileUse], path: str) -> str:
     other_words = set().union(*(set(use.words) for use in uses if use.path != path))
     only_here = sorted(words - other_words)
     if not only_here:
-        return "no argument that is only here"
-    return "only here: " + " ".join(only_here)
-
-
-@node_check(
-    "KM901",
-    "Host did not answer",
-    severity="warning",
-    applies="every host that the run asked",
-)
-def unanswered(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
-    """KM901: report a host that gave no evidence."""
-    if host.status == "ok":
-        yield CheckResult(host=host.host)
-        return
-    if host.status == "not_asked":
-        yield CheckResult((), host.missing("system"), host=host.host)
-        return
-    effect = "gave no evidence"
-    if host.status == "unreachable":
-        effect = "did not answer"
-    reason = host.reason or host.status
-    advice = "bring the host or its ssh back, or name what stands in its way"
-    if reason.startswith(NEVER_BEGAN):
-        advice = "correct what the inventory says of it"
-    hit = Detection(
-        f"the host {effect}: {reason}",
-        (EvidenceRef("log", host.host, text=reason),),
-        f"{advice}; what it runs is unknown until then",
-        host.host,
-        host.node,
-    )
-    yield CheckResult((hit,), host=host.host)
+        return "has no argument that the other lacks"
+    return "only this file has: " + " ".join(only_here)
 
 
 @node_check(

@@ -22,7 +22,7 @@ from ...models.moments import timestamp
 from ...models.result import EvidenceRef, Missing
 from ...parsers import pflag, pod_manifest
 from ..base import CheckResult, Detection, causes, cluster_check, not_applicable
-from .leader_election import silent_members
+from .leader_election import all_members_known, silent_members
 
 KUBEADM_CONFIG = "ConfigMap kube-system/kubeadm-config"
 _SECTIONS = {"scheduler": "kube-scheduler", "controllermanager": "kube-controller-manager"}
@@ -38,7 +38,7 @@ _OF_DEPLOYMENT = re.compile(
 
 @cluster_check(
     "KM110",
-    "kubeadm-config switches leader election off again",
+    "kubeadm-config disables leader election at the next upgrade",
     severity="warning",
     applies="clusters with a kubeadm-config ConfigMap and more than one master",
     risk=1,
@@ -50,7 +50,8 @@ def kubeadm_config(cluster: Cluster) -> Iterator[CheckResult]:
     if cluster.key is None or status == "absent":
         yield not_applicable("no kubeadm-config")
         return
-    if len(cluster.members) + len(cluster.strangers) == 1:
+    alone = len(cluster.members) + len(cluster.strangers) == 1
+    if alone and all_members_known(cluster):
         yield not_applicable("a single master needs no election")
         return
     record = cluster.typed(KubeadmConfig)
@@ -72,7 +73,8 @@ def _kubeadm_hit(component: str, value: str, line: int) -> Detection:
         text=f"leader-elect: {value}",
     )
     return Detection(
-        f"kubeadm-config sets leader-elect to {value!r}: the next kubeadm upgrade writes it again",
+        f"kubeadm-config sets leader-elect to {value!r}: the next kubeadm upgrade"
+        " writes that into the manifest",
         (proof,),
         f"in {KUBEADM_CONFIG}, ClusterConfiguration line {line}, set leader-elect to"
         ' "true" or remove it',
@@ -166,8 +168,8 @@ def _different_objects(servers: list[LockServer]) -> Iterator[Detection]:
     for name, by_uid in uids_by_name.items():
         if len(by_uid) > 1:
             yield Detection(
-                "API servers show different objects under one name: they store in different places,"
-                " so each lock can have a holder of its own",
+                "API servers show different objects under one name: they use different stores, and"
+                " each store can have a leader of its own",
                 tuple(
                     EvidenceRef("api", object=name, text=f"{address} shows uid {uid}")
                     for uid, address in by_uid.items()
@@ -336,10 +338,12 @@ def surplus_pods(cluster: Cluster) -> Iterator[CheckResult]:
             jobs = f"{len(bursts)} Jobs"
         hits.append(
             Detection(
-                f"{jobs} got more pods at one time than asked for",
+                f"{jobs} got more pods at one time than asked for, the last at"
+                f" {bursts[0][0]:%Y-%m-%dT%H:%M:%SZ}",
                 proofs,
-                "repair what creates them twice; the surplus pods are deleted by the Job controller"
-                " itself",
+                "repair what creates them twice; the Job controller deletes the surplus pods"
+                " itself. If no Job gets such pods after the repair, this is only a record: it"
+                " ends when the events of the Jobs expire, after an hour",
             )
         )
     missing = cluster.missing("jobs") or cluster.cut("jobs")

@@ -26,7 +26,7 @@ MAX_PATH = 200
 
 @node_check(
     "KM174",
-    "A file that a static pod's flag names is not in its pod",
+    "File that a flag names is not mounted in the static pod",
     severity="critical",
     applies="manifests of control-plane components in the folder of a kubelet",
     needs=("kubelet", "manifests", "instances", "static_pod_paths"),
@@ -84,12 +84,12 @@ def _on_host(host: Host, problem: Problem) -> Iterator[EvidenceRef]:
 def _what(problem: Problem, flag: str) -> str:
     host_path = _path(problem.host_path)
     if problem.reason == static_pod_files.NOT_MOUNTED:
-        return f"{flag} names a file, and no volume of {problem.use.path} mounts a folder with it"
+        return f"{flag} names a file that no volume of {problem.use.path} mounts"
     if not flag:
         if problem.reason == static_pod_files.MISSING:
             return f"a volume of {problem.use.path} needs {host_path}, which this machine lacks"
         return (
-            f"a volume of {problem.use.path} asks for another sort of path than {host_path} is: a"
+            f"a volume of {problem.use.path} needs another type of path: {host_path} is a"
             f" {problem.kind}"
         )
     if problem.reason == static_pod_files.MISSING:

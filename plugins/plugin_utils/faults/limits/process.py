@@ -193,7 +193,7 @@ def _counted(limits: Limits) -> bool:
 
 @node_check(
     "KM406",
-    "Limits that lock everybody out",
+    "Login limits would lock users out",
     severity="critical",
     applies="nodes where pam_limits is in use",
     risk=1,
@@ -366,8 +366,8 @@ def _services_hit(host: Host, highest: Entry, below: list[Holder]) -> Detection:
     ]
     return Detection(
         f"{one_line(highest.path, 80)} says"
-        f" {one_line(highest.value, 40)}, and {below[0]} has {below[0].hard}: it is for logins"
-        " only",
+        f" {one_line(highest.value, 40)}, and {below[0]} has {below[0].hard}: it applies to"
+        " logins only",
         (_entry(host, highest), *processes),
         f"nothing, unless a service needs more: then {DROPIN}; for the kubelet maxOpenFiles"
         " in its configuration",
@@ -384,7 +384,7 @@ def _rank(entry: Entry) -> float:
 
 @node_check(
     "KM409",
-    "A unit whose limits the kernel refuses",
+    "Kernel rejects the limits of a unit",
     severity="critical",
     applies="kubelet, runtimes and sshd",
     needs=("limits",),

@@ -282,7 +282,7 @@ def _lost(host: Host, node: NodeBoot, lost: Lost) -> Detection:
 
 @node_check(
     "KM522",
-    "SELinux will not be after a boot what it is now",
+    "SELinux mode changes at the next boot",
     severity="info",
     applies="nodes with SELinux",
     needs=("system", "boot"),

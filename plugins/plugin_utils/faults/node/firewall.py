@@ -100,7 +100,7 @@ Gap = tuple[Missing, str]  # what is missing, and a note that names it and advis
 
 @node_check(
     "KM527",
-    "A firewall of the host keeps Kubernetes' ports shut",
+    "Host firewall blocks ports of Kubernetes",
     severity="warning",
     applies="nodes with a kubelet, and hosts whose etcd is a unit that finds no peer",
     needs=("system", "kubelet", "instances", "component_units", "etcd", "boot", "network"),

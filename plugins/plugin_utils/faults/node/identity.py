@@ -61,7 +61,7 @@ def renamed(cluster: Cluster) -> Iterator[CheckResult]:
 
 @cluster_check(
     "KM518",
-    "Node's address is none of its machine's",
+    "Node address is not on its machine",
     severity="critical",
     applies="nodes with a kubelet of its own",
     needs=("system", "kubelet", "manifests"),

@@ -244,7 +244,7 @@ def configuration(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResu
     yield outcome
 
 
-@exit_check("KM507", "Kubelet has no valid client certificate, or soon has none")
+@exit_check("KM507", "Kubelet client certificate is invalid or expires soon")
 def certificate(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM507: report a kubelet whose client certificate is missing, invalid or about to expire."""
     outcome = _exit_result(host, document, "KM507")

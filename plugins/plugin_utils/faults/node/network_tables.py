@@ -20,7 +20,7 @@ COUNT, MOST = "nf_conntrack_count", "nf_conntrack_max"
 
 @node_check(
     "KM535",
-    "A table of the kernel for connections is nearly full",
+    "Connection table of the kernel is nearly full",
     severity="warning",
     applies="nodes with a kubelet",
     needs=("kubelet", "network"),
@@ -58,8 +58,8 @@ def _connections(host: Host, network: Network) -> Iterator[Detection]:
     if table is None or not _is_nearly_full(table.count, table.max):
         return
     yield Detection(
-        f"the kernel tracks {table.count} connections of {table.max} at most (conntrack): beyond"
-        " that it drops the packets of new ones",
+        f"the kernel tracks {table.count} connections of {table.max} at most (conntrack). When the"
+        " table is full, it drops the packets of new connections",
         (
             EvidenceRef(
                 "file",

@@ -91,7 +91,7 @@ def _counts(reason: excluded_nodes.Excluded) -> bool:
 
 @cluster_check(
     "KM513",
-    "Pods are kept away by a taint",
+    "A taint keeps pods away",
     severity="warning",
     applies="pods that no scheduler finds a node for",
     cluster_needs=("pending", "nodes"),

@@ -41,7 +41,7 @@ DENIED_ADVICE = (
 
 @cluster_check(
     "KM609",
-    "Pods of a node do not end",
+    "Pods of a node stay Terminating",
     severity="warning",
     applies="clusters whose API answers",
     cluster_needs=("pod_states", "nodes"),
@@ -124,7 +124,7 @@ def _kill_proof(cluster: Cluster, event: PodEvents) -> EvidenceRef:
 
 @cluster_check(
     "KM611",
-    "Pods of one node end again and again",
+    "Pods of one node crash repeatedly",
     severity="warning",
     applies="clusters with two nodes or more whose API answers",
     cluster_needs=("pod_states", "nodes"),
@@ -168,8 +168,8 @@ def _crashing(cluster: Cluster, name: str, states: Mapping[str, int], total: int
     listed = ", ".join(f"{states[state]} {one_line(state, 80)}" for state in sorted(states))
     selector = f"spec.nodeName={shell_name(node, 'NODE')}"
     return Detection(
-        f"{count} of {sum(states.values())} pods end again and again; on all other nodes"
-        f" together {total - count}",
+        f"{count} of {sum(states.values())} pods crash again and again; on all other nodes"
+        f" together {total - count} do",
         (EvidenceRef("api", cluster.api_host, object=f"Node {node}", text=f"its pods: {listed}"),),
         "see the end of the logs of two of them (kubectl logs --previous): what they have in common"
         f" is the node's; kubectl get pods -A -o wide --field-selector {selector} lists them",

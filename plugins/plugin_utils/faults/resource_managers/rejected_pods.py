@@ -420,7 +420,7 @@ def _request_proof(pod: Pod, resource: str) -> EvidenceRef:
 
 @each_node_check(
     "KM321",
-    "Pods with nodeName ask for more than their node has",
+    "Pods with a fixed nodeName exceed their node's capacity",
     severity="critical",
     applies=WITH_SHORTAGES,
     cluster_needs=("rejected", "nodes"),

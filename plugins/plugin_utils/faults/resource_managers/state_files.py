@@ -33,8 +33,8 @@ UNDRAINED = (
     " they run when {files} is moved out of its folder (do not delete it) and the kubelet started;"
     " the plan names them, and does it with kubemend_allow: [reset_without_drain]"
 )
-STARTS_NOT = "its kubelet does not start"
-WILL_NOT = "its kubelet runs, and will not start again"
+STARTS_NOT = "the kubelet does not start"
+WILL_NOT = "the kubelet still runs, and will not start again"
 PerNode = Callable[[Host, Node], Iterator[Detection]]
 Entry = tuple[str, str]  # (pod UID or "", container), a key of the state's entries
 MAX_SHOWN_ENTRIES = 10
@@ -269,7 +269,7 @@ def state_check(
 
 @state_check(
     "KM301",
-    "CPU manager state is of another policy",
+    "CPU manager state was written for another policy",
     severity="critical",
     applies="nodes with a kubelet",
     risk=3,
@@ -285,9 +285,8 @@ def differs(host: Host, node: Node) -> Iterator[Detection]:
     yield _hit(
         host,
         node,
-        f"the kubelet is configured for the CPU manager policy"
-        f" {node.policy}, its state is of {state.policy or 'none that it names'}:"
-        f" {consequence(node)}",
+        f"the kubelet is configured with the CPU manager policy {node.policy}; its state file was"
+        f" written for {state.policy or 'no policy that it names'}: {consequence(node)}",
         [
             _policy_proof(host, node, "no cpuManagerPolicy is set: the default is none"),
             _file(host, node, _content(node)),
@@ -427,7 +426,7 @@ def changed_machine(host: Host, node: Node) -> Iterator[Detection]:
     yield _hit(
         host,
         node,
-        f"the CPUs are not those of its state"
+        f"the CPUs of the machine are not those of the CPU manager's state"
         f" ({_difference(known_cpus, online)}): {consequence(node)}",
         [
             EvidenceRef(
@@ -452,9 +451,9 @@ def _known_cpus(node: Node, state: CpuState) -> cpuset.CPUs:
 def _difference(known_cpus: cpuset.CPUs, online: cpuset.CPUs) -> str:
     changes = []
     if known_cpus - online:
-        changes.append(f"{cpuset.text(known_cpus - online)} went")
+        changes.append(f"CPU {cpuset.text(known_cpus - online)} is gone")
     if online - known_cpus:
-        changes.append(f"{cpuset.text(online - known_cpus)} came")
+        changes.append(f"CPU {cpuset.text(online - known_cpus)} is new")
     return " and ".join(changes)
 
 
@@ -633,8 +632,7 @@ def memory(host: Host, node: Node) -> Iterator[Detection]:
         yield _hit(
             host,
             node,
-            f"memory_manager_state cannot be read by a kubelet,"
-            f" {state.problem}: {consequence(node)}",
+            f"a kubelet cannot read memory_manager_state ({state.problem}): {consequence(node)}",
             [_memory_file(host, file, f"{file.size} bytes; {state.problem}")],
             _over_it(node),
         )
@@ -662,8 +660,8 @@ def _memory_differs(
         yield _hit(
             host,
             node,
-            f"the kubelet is configured for the memory manager policy"
-            f" {policy}, its state is of {state.policy}: {consequence(node)}",
+            f"the kubelet is configured with the memory manager policy {policy}; its state file was"
+            f" written for {state.policy}: {consequence(node)}",
             proofs,
         )
     elif node.refused_memory:

@@ -82,19 +82,19 @@ def creation_check(code: str, title: str) -> Callable[[AnyClusterCheck], AnyClus
     )
 
 
-@creation_check("KM221", "Pods are not made because of a quota")
+@creation_check("KM221", "Pod creation is blocked by a quota")
 def quota_exhausted(cluster: Cluster) -> Iterator[CheckResult]:
     """Report pods that a resource quota keeps from being created."""
     return _refused_results(cluster, "KM221")
 
 
-@creation_check("KM222", "Pods are not made because of their service account")
+@creation_check("KM222", "Pod creation is blocked by a service account")
 def no_service_account(cluster: Cluster) -> Iterator[CheckResult]:
     """Report pods whose service account does not exist."""
     return _refused_results(cluster, "KM222")
 
 
-@creation_check("KM223", "Pods are not made because the API server refuses them")
+@creation_check("KM223", "Pod creation is refused by the API server")
 def creation_refused(cluster: Cluster) -> Iterator[CheckResult]:
     """Report pods that the API server refuses to create."""
     return _refused_results(cluster, "KM223")
@@ -234,7 +234,7 @@ def _gate_proof(cluster: Cluster, row: GatedPods) -> EvidenceRef:
 
 @cluster_check(
     "KM220",
-    "Pods have a node whose kubelet does not take them up",
+    "Scheduled pods are not started by their kubelet",
     severity="warning",
     applies="clusters whose API answers",
     cluster_needs=("pending", "nodes"),

@@ -169,13 +169,13 @@ def unready_nodes(cluster: Cluster) -> Iterator[CheckResult]:
     )
 
 
-@waiting_check("KM224", "Pods' volumes are where no node is left")
+@waiting_check("KM224", "No eligible node can attach a pod's volume")
 def volume_elsewhere(cluster: Cluster) -> Iterator[CheckResult]:
     """Report pods whose volumes no remaining node can attach."""
     return _waiting_results(
         cluster,
         frozenset({"volume"}),
-        "of where volumes are, or how many nodes may have",
+        "no eligible node can attach the volume, for its place or the node's limit of volumes",
         (
             "compare the volume's node affinity (kubectl describe pv) with the nodes that are left,"
             " and bring one there"

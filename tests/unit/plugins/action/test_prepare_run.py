@@ -217,6 +217,12 @@ def test_an_inventory_without_hosts_is_an_error(journal, operator):
     assert "The inventory has no hosts; name one with -i." in done.words
 
 
+def test_an_inventory_that_does_not_exist_is_named(journal):
+    done = journal(inventory="nosuch.yml")[0]
+    assert done.rc == 2, done.output
+    assert "nosuch.yml does not exist; correct the path after -i." in done.words
+
+
 def test_a_folder_that_cannot_be_made_is_named(journal, operator):
     blocked = operator.write("file", "")
     done = journal("-e", f"kubemend_report_dir={blocked}/sub", report_dir=None)[0]

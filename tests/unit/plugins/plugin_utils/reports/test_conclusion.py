@@ -265,6 +265,11 @@ def test_advice_carries_a_risk_only_where_a_step_does_it():
     assert conclusion.remedy_risk(one, ()) == "manual"
     assert conclusion.remedy_risk(one, (step,)) == "risk 3"
     assert conclusion.remedy_risk(one, (replace(step, host="w2"),)) == "manual"
+    refused = replace(step, blocked_by="which file is right is not known")
+    assert conclusion.remedy_risk(one, (refused,)) == "manual"
+    liftable = replace(step, blocked_by="allow it with -e kubemend_allow=fenced")
+    assert conclusion.remedy_risk(one, (liftable,)) == "risk 3"
+    assert conclusion.remedy_risk(one, (replace(refused, change={"kind": "reset"}),)) == "risk 3"
     result = replace(CLEAN, findings=(one,))
     plans = (Step("01-y", "w1", "KM312", "none", 0, "t", cluster=KEY, blocked_by="why"),)
     assert all(

@@ -55,9 +55,17 @@ def test_the_list() -> None:
         C,
     ):
         assert words in text
-    assert "No run of kubemend" in revert.render(
-        run_revert.Report([listing("m1")], None, run_revert.Choice(None))
-    )
+
+
+def test_a_host_that_did_not_answer_may_have_runs() -> None:
+    silent = listing("w1", status="unreachable", reason="timed out")
+    for listings, sentence in (
+        ([listing("m1")], "No run of kubemend left anything on these hosts."),
+        ([listing("m1"), silent], "No run of kubemend left anything on m1."),
+        ([silent], "No host answered: "),
+    ):
+        report = run_revert.Report(listings, None, run_revert.Choice(None))
+        assert revert.render(report).startswith(sentence)
 
 
 def test_the_report_of_what_the_guards_would_refuse() -> None:

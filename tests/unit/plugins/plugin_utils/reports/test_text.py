@@ -25,6 +25,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.result
     Result,
     Verdict,
 )
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.plan import Step
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import (
     phrases,
     text,
@@ -575,3 +576,22 @@ def test_a_consequence_stands_below_its_cause_whatever_their_severities():
     )
     told = ["first", "interrupted", "stale", "no server", "no lock"]
     assert sorted(told, key=report.index) == told
+
+
+@pytest.mark.parametrize(("number", "entry"), [(1, "the Node object of w1"), (3, "of HOST is")])
+def test_steps_that_differ_only_in_their_host_are_one_entry_of_the_plan(number, entry):
+    steps = tuple(
+        Step(
+            f"{n:02}-w{n}-kernel-setting",
+            f"w{n}",
+            "KM407",
+            "kernel_setting",
+            1,
+            "/etc/sysctl.d/99-zz-kubemend.conf",
+            blocked_by=f"the Node object of w{n} is gone",
+        )
+        for n in range(1, number + 1)
+    )
+    report = " ".join(rendered(run_data=run(plan=steps)).split())
+    assert report.count("/etc/sysctl.d/99-zz-kubemend.conf") == 1
+    assert entry in report

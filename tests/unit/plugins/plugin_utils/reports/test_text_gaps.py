@@ -79,10 +79,24 @@ def test_what_was_not_judged_and_what_is_clear_has_a_line_each():
 
 def test_a_note_of_several_faults_is_written_once():
     verdicts = [Verdict(f"KM40{n}", "k", "clear", "w1", note="read in part") for n in (1, 2, 3)]
-    assert lines(text_gaps.notes, verdicts, RUN) == ["note: read in part (3 faults)"]
+    assert lines(text_gaps.notes, verdicts, RUN) == ["note: read in part (3 faults; w1)"]
     assert lines(text_gaps.notes, verdicts[:1], RUN) == [
-        "note: read in part (KM401 One process holds most)"
+        "note: read in part (KM401 One process holds most; w1)"
     ]
+
+
+@pytest.mark.parametrize(
+    ("hosts", "note", "end"),
+    [
+        (("w1", "w2", "w3", "w4", "w5", "m1"), "read in part", "; m1, w1-w5)"),
+        (("w1", "w2"), "the log of w1 is cut", "holds most)"),
+        ((None,), "no etcd was found", "holds most)"),
+    ],
+)
+def test_a_note_has_its_hosts_unless_it_names_one(hosts, note, end):
+    verdicts = [Verdict("KM401", "k", "clear", host, note=note) for host in hosts]
+    (line,) = lines(text_gaps.notes, verdicts, RUN)
+    assert line.endswith(end)
 
 
 @pytest.mark.parametrize(
@@ -91,6 +105,7 @@ def test_a_note_of_several_faults_is_written_once():
         ("clear", text_gaps.LONG_NOTE, 1, 1),
         ("clear", text_gaps.LONG_NOTE + 1, 0, 1),
         ("unknown", text_gaps.LONG_NOTE + 1, 1, 1),
+        ("not_applicable", 20, 0, 1),
         ("present", text_gaps.LONG_NOTE + 1, 1, 1),
     ],
 )

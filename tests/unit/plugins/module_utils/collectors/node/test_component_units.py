@@ -59,7 +59,7 @@ class System:
     """Answers of systemctl and journalctl, and what was asked."""
 
     def __init__(self, monkeypatch, show):
-        self.asked, self.show, self.journal = [], show, JOURNAL
+        self.asked, self.show, self.problem = [], show, None
         monkeypatch.setattr(command, "run", self.run)
         monkeypatch.setattr(systemd, "_told", {})
         monkeypatch.setattr(systemd, "_states", {})
@@ -67,9 +67,9 @@ class System:
     def run(self, argv, seconds=5, limit=0):
         self.asked.append(argv)
         if argv[0] == "journalctl":
-            if isinstance(self.journal, Exception):
-                raise self.journal
-            return self.journal
+            if self.problem:
+                raise command.CommandError(self.problem)
+            return JOURNAL
         return "enabled\n" if argv[1] == "is-enabled" else self.show
 
     def journals(self):
@@ -128,7 +128,7 @@ def test_one_that_runs_costs_no_journal(system, monkeypatch):
 
 
 def test_a_journal_that_does_not_answer_is_told(system):
-    system.journal = command.CommandError("journalctl: no answer")
+    system.problem = "journalctl: no answer"
     (found,) = collected()["units"]
     assert (found["lines"], found["said"]) == ([], [])
     assert found["journal_error"] == "journalctl: no answer"

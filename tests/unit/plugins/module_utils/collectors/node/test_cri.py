@@ -42,18 +42,21 @@ def info(**texts):
     return b"".join(message(2, string(1, key) + string(2, value)) for key, value in texts.items())
 
 
-def status(config=CONFIG, load="OK"):
+def status(config=None, load="OK"):
     conditions = message(
         1, message(1, string(1, "RuntimeReady") + b"\x10\x01") + message(1, NETWORK)
     )
-    return conditions + info(config=json.dumps(config), lastCNILoadStatus=load)
+    return conditions + info(
+        config=json.dumps(CONFIG if config is None else config), lastCNILoadStatus=load
+    )
 
 
 @pytest.fixture
 def ask(monkeypatch):
     """Give ask: the answers of a runtime by method, and its evidence."""
 
-    def run(runtime=RUNTIME, **replies):
+    def run(*runtimes, **replies):
+        (runtime,) = runtimes or (RUNTIME,)
         answers = {
             "Version": (0, VERSION),
             "Status": (0, status()),

@@ -139,6 +139,17 @@ def test_single_instance_needs_no_election(single):
     assert verdicts(result, "KM101")[MANAGER] == "not_applicable"
 
 
+@pytest.mark.parametrize("code", ["KM101", "KM110"])
+def test_a_silent_single_instance_is_no_proof_that_there_is_no_other(single, code):
+    single.silence("m1")
+    single.api["collectors"] = {
+        name: {"status": "error", "data": None} for name in single.api["collectors"]
+    }
+    found = verdicts(single.judge(), code)
+    assert found
+    assert set(found.values()) == {"unknown"}
+
+
 def test_unreachable_master_that_may_be_the_wrong_one(world):
     world.silence("m2")
     result = world.judge()

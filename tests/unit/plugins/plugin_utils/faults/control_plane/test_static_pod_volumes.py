@@ -119,7 +119,7 @@ def test_a_file_that_is_mounted(world, volumes, kinds):
         (
             (("/etc/kubernetes/audit", "/etc/kubernetes/audit", "Directory"),),
             {"/etc/kubernetes/audit": "file"},
-            "another sort of path",
+            "another type of path",
         ),
     ],
 )

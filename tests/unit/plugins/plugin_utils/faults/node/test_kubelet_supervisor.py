@@ -48,7 +48,7 @@ def logged(error):
     return f'E1122 18:31:29.346075   20288 run.go:72] "command failed" err="{error}"'
 
 
-def judged(world, lines, log=(), unit=UNIT, arguments=(), **kubelet):
+def judged(world, lines, log=(), unit=None, arguments=(), **kubelet):
     rows = [
         {"line": number, "key": "kubelet-arg", "value": value}
         for number, value in enumerate(arguments, 4)
@@ -56,9 +56,9 @@ def judged(world, lines, log=(), unit=UNIT, arguments=(), **kubelet):
     distribution = {"program": "rke2", "files": [{"path": FILE, "error": None, "settings": rows}]}
     data = world.data("w1", "kubelet")
     data.update({"process": None, "argv": [], "argv_source": "unit", **kubelet})
-    data.update(unit=dict(unit), distribution=distribution, config=None)
+    data.update(unit=dict(unit or UNIT), distribution=distribution, config=None)
     file = {"path": LOG, "error": None, "lines": list(log)}
-    end = {"unit": unit["name"], "lines": [STARTED, *lines], "file": file}
+    end = {"unit": data["unit"]["name"], "lines": [STARTED, *lines], "file": file}
     world.documents["w1"]["collectors"]["kubelet_end"] = {"status": "ok", "data": end}
     world.data("w1", "system")["clock"] = CLOCK + 5
     result = world.judge(faults=CODES)

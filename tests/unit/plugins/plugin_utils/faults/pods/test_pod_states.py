@@ -110,5 +110,5 @@ def test_a_node_that_is_alone_with_its_crashes(world, nodes, verdict):
     assert verdicts == [verdict]
     for finding in findings:
         assert (finding.host, finding.node) == ("w1", "w1")
-        assert "end again and again" in finding.summary
+        assert "crash again and again" in finding.summary
         assert "spec.nodeName=w1" in finding.remedy
