@@ -7,7 +7,7 @@ import argparse
 import json
 import sys
 
-from tests.lab.cluster import host, images, paths, vm_image
+from tests.lab.cluster import host, images, paths, vm, vm_image
 from tests.lab.cluster.bringup import LAYOUTS
 from tests.lab.cluster.clusters import Cluster
 
@@ -28,6 +28,8 @@ def _arguments(argv):
     up.add_argument("--masters", type=int, default=3)
     up.add_argument("--workers", type=int, default=1)
     up.add_argument("--vms", type=int, default=0, help="workers with a kernel of their own")
+    up.add_argument("--vm-masters", type=int, default=0, help="masters with one, of all masters")
+    up.add_argument("--suite", default="", help="Debian of those machines")
     up.add_argument("--timers", choices=("short", "default", "steady"), default="short")
     up.add_argument("--prefix", default="", help="before the names of its nodes")
     _versioned(commands.add_parser("status"), False)
@@ -90,6 +92,8 @@ def main(argv=None) -> int:
             args.prefix,
             args.layout,
             vms=args.vms,
+            vm_masters=args.vm_masters,
+            suite=args.suite,
         ).up()
         return 0
     if args.command in ("status", "down"):
@@ -103,7 +107,7 @@ def main(argv=None) -> int:
         for k8s in args.k8s:
             print(images.build_all(k8s))
             if args.vms:
-                print(vm_image.image(k8s, vm_image.suites()[0]))
+                print(vm.unavailable_reason() or vm_image.image(k8s, vm_image.suites()[0]))
         return 0
     if args.command == "image":
         host.ensure_host()

@@ -50,10 +50,16 @@ def boot(cluster, node) -> None:
     prepare(cluster, node)
 
 
-def power_on(cluster, node) -> None:
-    """Switch a virtual machine on; `wait_booted` waits until it is up."""
+def power_on(cluster, node, arguments: str | None = None, memory_mib: int | None = None) -> None:
+    """Switch a virtual machine on; `wait_booted` waits until it is up.
+
+    arguments: of the kernel's command line, in place of what its release needs
+    memory_mib: what it has in place of the usual
+    """
     bridge, gateway = podman.bridge(cluster.network)
-    cluster.machine(node).power_on(bridge, gateway, vm_image.arguments(cluster.k8s))
+    if arguments is None:
+        arguments = vm_image.arguments(cluster.k8s)
+    cluster.machine(node).power_on(bridge, gateway, arguments, memory_mib)
 
 
 def wait_booted(node) -> None:

@@ -43,7 +43,8 @@ def arguments(k8s: str) -> str:
 
 
 def _root_tar(suite: str) -> Path:
-    packages = paths.pins()["VM_PACKAGES"]
+    pins = paths.pins()
+    packages = f"{pins['VM_PACKAGES']} {pins.get(f'VM_PACKAGES_{suite}', '')}"
     hook = f'chroot "$1" sh -c "systemctl mask {MASKED} && systemctl enable {UNITS}"'
 
     def make(folder: Path) -> None:

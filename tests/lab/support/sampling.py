@@ -71,8 +71,10 @@ FILES = (
     "test_pending.py::",
     "test_bringup.py::test_what_a_killed",
 )
-# Tests on a virtual machine: only the whole matrix has the time that an emulated processor takes.
+# Tests on a virtual machine: one file is drawn, and of it so many tests. An emulated processor
+# takes minutes to boot and join, and most tests boot it again.
 MACHINES = "/vm/"
+MACHINE_TESTS = 1
 # Scenarios of molecule on plain nodes: the audit's always runs, and one of these.
 SCENARIOS = ("kubelet_service", "open_files", "swap_off")
 # Of so many unit tests of a file that start a playbook, one runs.
@@ -95,7 +97,15 @@ def left_out(ids: Iterable[str], seed: str) -> set[str]:
         out |= set(members) - set(pick(members, TESTS[name][0], f"{seed} {name}"))
     (file,) = pick(FILES, 1, f"{seed} files")
     out |= {one for one in ids if any(other in one for other in FILES if other != file)}
-    return out | {one for one in ids if MACHINES in one}
+    return out | _on_machines_left_out([one for one in ids if MACHINES in one], seed)
+
+
+def _on_machines_left_out(ids: Sequence[str], seed: str) -> set[str]:
+    """Return the tests on a virtual machine but those drawn, which are of one file."""
+    files = sorted({one.partition("::")[0] for one in ids})
+    (file,) = pick(files, 1, f"{seed} machines") or [""]
+    members = [one for one in ids if one.partition("::")[0] == file]
+    return set(ids) - set(pick(members, MACHINE_TESTS, f"{seed} {file}"))
 
 
 def release(versions: Sequence[str], seed: str) -> str:
