@@ -10,6 +10,7 @@ import importlib.metadata
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 from . import collection, hosts, nagios, pages, playbooks, runs
@@ -149,7 +150,12 @@ def _add_runs(add: _Add) -> None:
         command.add_argument("hosts", metavar="HOST", nargs="*", help="a host, or a part of -i")
         _add_hosts(command)
     replay = add("replay", _replay, "judge recorded evidence, without a cluster")
-    replay.add_argument("path", metavar="PATH", nargs="+", help="a run, evidence, or a bundle")
+    replay.add_argument(
+        "path",
+        metavar="PATH",
+        nargs="+",
+        help="a run, evidence, or a bundle; two-leaders is an example",
+    )
     for command in (audit, diagnose, remediate, revert, capture, replay):
         _add_settings(command)
     for command in (audit, diagnose, replay):
@@ -300,15 +306,26 @@ def _revert(options: argparse.Namespace) -> int:
 def _replay(options: argparse.Namespace) -> int:
     import json
 
-    for path in options.path:
-        if not os.path.exists(os.path.expanduser(path)):  # noqa: PTH110, PTH111  (unknown users)
-            raise WrongInput(f"there is no evidence {shown(path)}")
-    evidence = json.dumps({"kubemend_evidence": options.path})
+    evidence = json.dumps({"kubemend_evidence": [_evidence(path) for path in options.path]})
     env = playbooks.environment()
     # No inventory is meant: what Ansible would say about that helps nobody.
     env.setdefault("ANSIBLE_LOCALHOST_WARNING", "false")
     env.setdefault("ANSIBLE_INVENTORY_UNPARSED_WARNING", "false")
     return _run("replay", options, ["-e", evidence, *_settings(options)], env)
+
+
+def _evidence(path: str) -> str:
+    """Return a path of evidence; the name of an example is that of the collection's folder."""
+    if os.path.exists(os.path.expanduser(path)):  # noqa: PTH110, PTH111  (unknown users)
+        return path
+    examples = {file.parent.name: file.parent for file in _examples()}
+    if path in examples:
+        return str(examples[path])
+    raise WrongInput(f"there is no evidence {shown(path)}, and no example of that name")
+
+
+def _examples() -> Iterable[Path]:
+    return (collection.folder() / "examples").glob("*/evidence")
 
 
 def _play(

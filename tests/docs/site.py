@@ -69,6 +69,7 @@ kubemend.remediation
 
    Overview <README>
    docs/quickstart
+   docs/command
    docs/variables
    docs/rights
    docs/faults

@@ -73,6 +73,12 @@ def test_a_replay_needs_no_inventory(commands, tmp_path):
     assert env["ANSIBLE_INVENTORY_UNPARSED_WARNING"] == "false"
 
 
+def test_an_example_is_replayed_by_its_name(commands):
+    assert cli.main(["replay", "two-leaders"]) == 2
+    paths = json.loads(commands[0][1][1])["kubemend_evidence"]
+    assert paths == [str(collection.folder() / "examples" / "two-leaders")]
+
+
 def test_each_option_of_a_host_is_one_of_ansible_playbook():
     from ansible.cli.playbook import PlaybookCLI
 
