@@ -72,14 +72,12 @@ def _name(cluster: Cluster) -> str:
 
 
 def _cells(row: Row) -> tuple[str, ...]:
-    what = row.mode
-    if row.symptom:
-        what = row.symptom
+    kind = row.symptom or row.mode
     came = gone = NO_CHANGE
     if row.changes is not None:
         came, gone = str(row.changes[0]), str(row.changes[2])
     counts = (str(row.counts[name]) for name in ("critical", "warning", "unknown"))
-    return (row.run_id, what, f"{row.answered}/{row.hosts}", *counts, came, gone)
+    return (row.run_id, kind, f"{row.answered}/{row.hosts}", *counts, came, gone)
 
 
 def _table(page: Page, rows: list[tuple[str, ...]]) -> None:
@@ -133,5 +131,5 @@ def _order(item: Course) -> tuple[int, str]:
 
 
 def _between(item: Course, now: datetime) -> str:
-    found = times.readable(f"from {item.since} until {item.last}", None)
-    return times.readable(f"{found}, not found at {item.gone}", now)
+    period = times.readable(f"from {item.since} until {item.last}", None)
+    return times.readable(f"{period}, not found at {item.gone}", now)

@@ -22,7 +22,7 @@ COMMAND = "KUBEMEND_COMMAND"
 COMMAND_HOSTS = "KUBEMEND_COMMAND_HOSTS"  # where not an inventory, but a kubeconfig names them
 
 
-def of(playbook: str, hosts: str, variables: str) -> str:
+def command(playbook: str, hosts: str, variables: str) -> str:
     """Return the command that runs a playbook of the collection.
 
     Args:
@@ -38,7 +38,7 @@ def of(playbook: str, hosts: str, variables: str) -> str:
 
 def revert(run_id: str) -> str:
     """Return the command that takes a run back, for the hosts of this run."""
-    return of("revert", options(), f"-e kubemend_run_id={run_id}")
+    return command("revert", options(), f"-e kubemend_run_id={run_id}")
 
 
 def parted(line: str) -> tuple[str, str]:

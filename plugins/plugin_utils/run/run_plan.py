@@ -142,7 +142,7 @@ def with_command(
         deep = " -e kubemend_deep=true"
     risk = max(step.risk for step in waiting)
     variables = f"-e kubemend_faults={finding.code}{deep} -e kubemend_max_risk={risk}"
-    return replace(finding, command=command_line.of("remediate", hosts, variables))
+    return replace(finding, command=command_line.command("remediate", hosts, variables))
 
 
 def _repairs(step: plan.Step, finding: model_result.Finding) -> bool:

@@ -127,16 +127,14 @@ class _Part:
 
 def _parts(name: str, document: Any) -> Iterator[tuple[Hashable, _Part]]:
     """Yield each cluster of a report; raises what a wrong type raises."""
-    is_report = document["schema"] == model_result.REPORT_SCHEMA
-    if not is_report or document["mode"] not in history.MODES or document["run_id"] != name:
+    if not _is_report(name, document):
         return
-    if not history.is_time(document["started"]):
-        return
-    keys = dict.fromkeys(row["cluster"] for row in document["hosts"])
     names = {row["key"]: row.get("name") for row in document["clusters"]}
     verdicts = history.verdicts_by_place(document["verdicts"])
-    for key in keys:
-        hosts = {row["host"]: row["status"] for row in document["hosts"] if row["cluster"] == key}
+    hosts_by_key: dict[Any, dict[str, str]] = {}
+    for row in document["hosts"]:
+        hosts_by_key.setdefault(row["cluster"], {})[row["host"]] = row["status"]
+    for key, hosts in hosts_by_key.items():
         identity: Hashable = key
         if key in (None, model_result.UNPROVEN):
             identity = (key, frozenset(hosts))  # a name may be that of a host of another cluster
@@ -145,6 +143,13 @@ def _parts(name: str, document: Any) -> Iterator[tuple[Hashable, _Part]]:
         row = _row(document, key, hosts, findings)
         judged = {"hosts": hosts, "verdicts": verdicts}
         yield identity, _Part(_text(key), _text(names.get(key)), row, findings, judged)
+
+
+def _is_report(name: str, document: Any) -> bool:
+    """Tell whether a document is the report of this run, which judged its own time."""
+    if document["schema"] != model_result.REPORT_SCHEMA or document["run_id"] != name:
+        return False
+    return document["mode"] in history.MODES and history.is_time(document["started"])
 
 
 def _text(value: Any) -> str | None:

@@ -53,7 +53,7 @@ def _command(monkeypatch):
 @pytest.mark.usefixtures("command")
 def test_where_the_command_is_in_use_it_is_named():
     assert command_line.revert("R1") == "kubemend revert -i /h.yml --limit w1 -e kubemend_run_id=R1"
-    assert command_line.of("remediate", " -i x", "-e y=2") == "kubemend remediate -i x -e y=2"
+    assert command_line.command("remediate", " -i x", "-e y=2") == "kubemend remediate -i x -e y=2"
     assert command_line.explain() == "kubemend explain"
 
 
@@ -65,7 +65,7 @@ def test_hosts_of_a_kubeconfig_are_named_by_it(monkeypatch):
 
 def test_without_the_command_no_line_names_it():
     assert command_line.explain() == ""
-    assert command_line.of("remediate", " -i x", "-e y=2") == (
+    assert command_line.command("remediate", " -i x", "-e y=2") == (
         "ansible-playbook -i x kubemend.remediation.remediate -e y=2"
     )
 
