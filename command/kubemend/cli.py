@@ -18,7 +18,7 @@ from .wrong_input import WrongInput, nearest, shown
 
 WRONG_INPUT = 2
 COMPLETES = "_ARGCOMPLETE"  # set by the shell's function, which the package argcomplete writes
-FORMATS_VARIABLE = "kubemend_report_formats"
+FORMATS_VARIABLE, EVIDENCE_VARIABLE = "kubemend_report_formats", "kubemend_evidence"
 # The options of ansible-playbook that take a value, and those that take none.
 VALUES = {
     ("-u", "--user"): ("USER", "connect as this user"),
@@ -153,7 +153,7 @@ def _add_runs(add: _Add) -> None:
     replay.add_argument(
         "path",
         metavar="PATH",
-        nargs="+",
+        nargs="*",
         help="a run, evidence, or a bundle; two-leaders is an example",
     )
     for command in (audit, diagnose, remediate, revert, capture, replay):
@@ -306,12 +306,22 @@ def _revert(options: argparse.Namespace) -> int:
 def _replay(options: argparse.Namespace) -> int:
     import json
 
-    evidence = json.dumps({"kubemend_evidence": [_evidence(path) for path in options.path]})
+    arguments = _settings(options)
+    if options.path:
+        paths = [_evidence(path) for path in options.path]
+        arguments = ["-e", json.dumps({EVIDENCE_VARIABLE: paths}), *arguments]
+    elif not _gives(options, EVIDENCE_VARIABLE):
+        raise WrongInput("a replay needs a run, a folder of evidence, a bundle, or two-leaders")
     env = playbooks.environment()
     # No inventory is meant: what Ansible would say about that helps nobody.
     env.setdefault("ANSIBLE_LOCALHOST_WARNING", "false")
     env.setdefault("ANSIBLE_INVENTORY_UNPARSED_WARNING", "false")
-    return _run("replay", options, ["-e", evidence, *_settings(options)], env)
+    return _run("replay", options, arguments, env)
+
+
+def _gives(options: argparse.Namespace, variable: str) -> bool:
+    """Tell whether -e sets a variable."""
+    return any(text.lstrip().startswith(f"{variable}=") for text in options.extra_vars)
 
 
 def _evidence(path: str) -> str:
@@ -363,7 +373,7 @@ def _settings(options: argparse.Namespace) -> list[str]:
     """Return the variables and the verbosity as arguments of ansible-playbook."""
     words = [word for text in options.extra_vars for word in ("-e", text)]
     if options.format:
-        if any(text.lstrip().startswith(f"{FORMATS_VARIABLE}=") for text in options.extra_vars):
+        if _gives(options, FORMATS_VARIABLE):
             raise WrongInput(f"--format and -e {FORMATS_VARIABLE} exclude each other")
         words += ["-e", f"{FORMATS_VARIABLE}={','.join(_all_formats(options.format))}"]
     if options.verbose:

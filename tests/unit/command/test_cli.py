@@ -79,6 +79,11 @@ def test_an_example_is_replayed_by_its_name(commands):
     assert paths == [str(collection.folder() / "examples" / "two-leaders")]
 
 
+def test_a_replay_takes_its_evidence_as_a_variable_too(commands):
+    assert cli.main(["replay", "-e", "kubemend_evidence=x y"]) == 2
+    assert commands[0][1] == ["-e", "kubemend_evidence=x y"]
+
+
 def test_each_option_of_a_host_is_one_of_ansible_playbook():
     from ansible.cli.playbook import PlaybookCLI
 
@@ -104,8 +109,8 @@ def test_each_option_of_a_host_is_one_of_ansible_playbook():
         (["explain", "KM1011"], "no fault has the code KM1011; the nearest one is KM1"),
         (["audit", "-i", "nowhere"], "there is no inventory nowhere."),
         (["audit", "--kubeconfig", "nowhere"], "kubeconfig nowhere cannot be read: No such file"),
-        (["replay", "nowhere"], "there is no evidence nowhere."),
-        (["replay"], "the following arguments are required: PATH."),
+        (["replay", "nowhere"], "there is no evidence nowhere, and no example of that name."),
+        (["replay"], "a replay needs a run, a folder of evidence, a bundle, or two-leaders."),
         (
             ["audit", "m1", "--format", "junti"],
             "no report has the format junti; the nearest one is junit.",
