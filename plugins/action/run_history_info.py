@@ -12,6 +12,8 @@ from ansible.plugins.action import ActionBase
 from ..plugin_utils.reports import trend as trend_report
 from ..plugin_utils.run import console, trend
 
+SPEC = {"newest": {"type": "int", "default": trend.SHOWN}}
+
 
 class ActionModule(ActionBase):
     """Read earlier reports on the controller only, without a connection to a host."""
@@ -24,8 +26,8 @@ class ActionModule(ActionBase):
     ) -> dict[str, Any]:
         """Print the trend, and return the ids of the runs that were read."""
         result: dict[str, Any] = super().run(tmp, task_vars)
-        self.validate_argument_spec(argument_spec={})
-        history = trend.read()
+        args = self.validate_argument_spec(argument_spec=SPEC)[1]
+        history = trend.read(max(args["newest"], 1))
         console.show(trend_report.render(history, console.width()))
         names = {row.run_id for cluster in history.clusters for row in cluster.rows}
         result.update(changed=False, runs=sorted(names), older=history.older)

@@ -9,14 +9,19 @@ module: run_history_info
 short_description: Print which findings came, stayed and went over earlier runs
 version_added: 0.1.0
 description:
-  - Reads the reports of the newest 20 runs in C(~/.kubemend/runs), as far as they judged a cluster,
+  - Reads the reports of the O(newest) runs in C(~/.kubemend/runs), as far as they judged a cluster,
     and prints a table of them for each cluster. Below it stand the findings that are there now,
     those that the newest run did not judge, and those that are gone.
   - A finding is gone where a later run judged its fault at that place, with nothing missing, and
     did not find it. Replays are of another time, and are left out.
   - It runs on the controller, reads no host, and changes nothing.
 author: The kubemend authors (@kubemend)
-options: {}
+options:
+  newest:
+    description:
+      - The number of runs, the newest ones. At most 64 MB of reports are read.
+    type: int
+    default: 20
 extends_documentation_fragment:
   - kubemend.remediation.attributes
   - kubemend.remediation.attributes.info
@@ -30,6 +35,7 @@ seealso:
 EXAMPLES = r"""
 - name: Show which findings came, stayed and went
   kubemend.remediation.run_history_info:
+    newest: 50
   run_once: true
 """
 

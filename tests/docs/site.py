@@ -88,6 +88,7 @@ kubemend.remediation
    docs/capture
    docs/automation
    docs/prometheus
+   docs/notifications
 
 .. toctree::
    :caption: Symptoms

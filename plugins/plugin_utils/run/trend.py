@@ -73,12 +73,12 @@ class Trend:
     older: int
 
 
-def read() -> Trend:
-    """Return the trend over the newest runs of the user's folder."""
+def read(count: int = SHOWN) -> Trend:
+    """Return the trend over so many of the newest runs of the user's folder."""
     root = Path(report_dir.absolute(retention.RUNS))
     names = sorted(retention.names(root), reverse=True)
     reports, remaining = [], MAX_BYTES
-    for name in names[:SHOWN]:
+    for name in names[:count]:
         document, size = _document(root / name / "report.json", remaining)
         remaining -= size
         if remaining < 0:

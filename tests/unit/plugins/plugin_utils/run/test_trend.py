@@ -192,8 +192,7 @@ def test_a_field_of_a_wrong_type_leaves_out_its_report_alone(runs, field, value)
 def test_the_number_of_runs_and_of_bytes_is_bounded(runs, monkeypatch):
     for day in range(1, 6):
         write(runs, day, finding())
-    monkeypatch.setattr(trend, "SHOWN", 3)
-    result = trend.read()
+    result = trend.read(3)
     assert (len(result.clusters[0].rows), result.older) == (3, 2)
     assert result.clusters[0].rows[-1].run_id.startswith("20261105")
     size = (runs / "20261105T090000Z-1a2b3c" / "report.json").stat().st_size
