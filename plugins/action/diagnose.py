@@ -342,6 +342,7 @@ def _run(
         captures=captures,
         compared=_compared(earlier, judged),
         pages=_pages(),
+        explain=command_line.explain(),
         faults=_codes(args),
         outside=tuple((name, str(row["reason"])) for name, row in args["outside"].items()),
         cluster_names=cluster_names.names(clusters, args["cluster_names"]),

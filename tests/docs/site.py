@@ -69,6 +69,7 @@ kubemend.remediation
 
    Overview <README>
    docs/quickstart
+   docs/command
    docs/variables
    docs/rights
    docs/faults
@@ -87,6 +88,7 @@ kubemend.remediation
    docs/capture
    docs/automation
    docs/prometheus
+   docs/notifications
 
 .. toctree::
    :caption: Symptoms

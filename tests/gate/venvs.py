@@ -23,6 +23,7 @@ PINS = machine.ROOT / "tests" / "pins"
 # name: oldest and newest Python that the pinned versions run on
 PYTHONS = {
     "audit": ((3, 11), (3, 14)),
+    "command": ((3, 11), (3, 14)),
     "test": ((3, 11), (3, 13)),
     "rulebook": ((3, 11), (3, 13)),
     "bench": ((3, 11), (3, 13)),

@@ -31,6 +31,7 @@ from ..models import result as model_result
 from ..models import timeline
 from ..reports import json_report
 from ..reports.run_info import Run
+from ..run import command_line
 from . import redact
 from .anonymize.evidence import Anonymizer
 
@@ -165,17 +166,14 @@ def _member_name(document: Mapping[str, Any]) -> str:
 
 def command(path: str, case: Case) -> str:
     """Return the command that evaluates the bundle to the same verdicts."""
-    words = [
-        "ansible-playbook kubemend.remediation.replay -e",
-        f"kubemend_evidence={shlex.quote(path)}",
-    ]
+    words = [f"-e kubemend_evidence={shlex.quote(path)}"]
     if case.deep:
         words.append("-e kubemend_deep=true")
     if case.part:
         words.append("-e kubemend_slice=true")
     if case.faults is not None:
         words.append(f"-e kubemend_faults={','.join(sorted(case.faults))}")
-    return " ".join(words)
+    return command_line.command("replay", "", " ".join(words))
 
 
 def _about(case: Case, anonymous: bool) -> dict[str, Any]:

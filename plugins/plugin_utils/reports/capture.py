@@ -367,10 +367,10 @@ def _wrapped(lines: Iterable[str], width: int) -> str:
             page.line(line)
             continue
         indent = len(line) - len(line.lstrip(" "))
-        text, command, arguments = line.partition(command_line.PLAYBOOK)
+        text, command = command_line.parted(line)
         page.prose(text.strip(" "), indent=indent)
         if command:
-            page.line(" " * (indent + 2) + command + arguments)
+            page.line(" " * (indent + 2) + command)
     return page.text()
 
 

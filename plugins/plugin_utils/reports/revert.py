@@ -51,7 +51,7 @@ def render(report: Report) -> str:
     page = Page(WIDTH, plain)
     for line in lines:
         indent = len(line) - len(line.lstrip(" "))
-        if command_line.PLAYBOOK in line or not line:
+        if command_line.parted(line)[1] or not line:
             page.line(line)  # to be copied
         else:
             page.prose(line.strip(" "), indent=indent)

@@ -52,6 +52,7 @@ class Run:
         captures: results of scheduler captures, as scheduler_capture.result has them.
         compared: the difference to an earlier report, where that was requested.
         pages: the directory of the faults' pages, empty where they are not installed.
+        explain: the command that shows such a page, empty where it is not in use.
         faults: the selected codes, None for all.
         outside: hosts of the inventory that are not in the run, each with the reason.
         cluster_names: the name of each cluster, by its key.
@@ -80,6 +81,7 @@ class Run:
     captures: tuple[Mapping[str, Any], ...] = ()
     compared: Comparison | None = None
     pages: str = ""
+    explain: str = ""
     faults: frozenset[str] | None = None
     outside: tuple[tuple[str, str], ...] = ()
     cluster_names: Mapping[str | None, str] = field(default_factory=dict)

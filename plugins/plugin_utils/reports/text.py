@@ -113,7 +113,10 @@ def _end(
     """Write each group in one line, the conclusion and the last line."""
     page.gap()
     text_findings.write_list(page, entries, run)
-    if run.pages and entries:
+    if run.explain and entries:
+        code = entries[0].group.first.code
+        page.line(f"explained by {run.explain} {code} (or another code), and in report.html")
+    elif run.pages and entries:
         page.line(f"explained in {run.pages}/<code>.md, and in report.html")
     sentence = conclusion.conclusion(result, run)
     if sentence:

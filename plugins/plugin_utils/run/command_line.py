@@ -1,10 +1,15 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The inventory and the limit of the running ansible-playbook, as a command repeats them."""
+"""The inventory and the limit of the running ansible-playbook, as a command repeats them.
+
+The command kubemend (command/) runs ansible-playbook, which its user may not have on the path: the
+environment says so, and then a line names kubemend itself.
+"""
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,12 +17,46 @@ from typing import Any
 
 from ansible import constants, context
 
-PLAYBOOK = "ansible-playbook "  # a line from here on is a command, which is copied and not wrapped
+PLAYBOOK = "ansible-playbook"
+COMMAND = "KUBEMEND_COMMAND"
+COMMAND_HOSTS = "KUBEMEND_COMMAND_HOSTS"  # where not an inventory, but a kubeconfig names them
+
+
+def command(playbook: str, hosts: str, variables: str) -> str:
+    """Return the command that runs a playbook of the collection.
+
+    Args:
+        playbook: its name.
+        hosts: the options that name the hosts (options).
+        variables: the options that follow.
+    """
+    program = os.environ.get(COMMAND)
+    if program:
+        return f"{program} {playbook}{hosts} {variables}"
+    return f"{PLAYBOOK}{hosts} kubemend.remediation.{playbook} {variables}"
 
 
 def revert(run_id: str) -> str:
     """Return the command that takes a run back, for the hosts of this run."""
-    return f"{PLAYBOOK.rstrip()}{options()} kubemend.remediation.revert -e kubemend_run_id={run_id}"
+    return command("revert", options(), f"-e kubemend_run_id={run_id}")
+
+
+def parted(line: str) -> tuple[str, str]:
+    """Return (text, command) of a line that may end with a command, which is not wrapped."""
+    begin = f"{PLAYBOOK} "
+    program = os.environ.get(COMMAND)
+    if program:
+        begin = f"{program} revert "
+    text, command, arguments = line.partition(begin)
+    return text, command + arguments
+
+
+def explain() -> str:
+    """Return the command that shows the page of a fault; empty where it is not in use."""
+    program = os.environ.get(COMMAND)
+    if program:
+        return f"{program} explain"
+    return ""
 
 
 def options() -> str:
@@ -25,7 +64,11 @@ def options() -> str:
 
     Without an inventory on the command line Ansible takes its default one, and so does the command.
     """
-    return rendered(context.CLIARGS, constants.DEFAULT_HOST_LIST, str(Path.cwd()))
+    arguments = context.CLIARGS
+    words = os.environ.get(COMMAND_HOSTS)
+    if words:
+        return f" {words}{rendered({'subset': arguments.get('subset')}, (), '')}"
+    return rendered(arguments, constants.DEFAULT_HOST_LIST, str(Path.cwd()))
 
 
 def rendered(arguments: Mapping[str, Any], default: Any, folder: str) -> str:

@@ -110,30 +110,31 @@ def _valid(document: Any, run_id: str) -> Mapping[str, Any] | None:
     if document["schema"] != model_result.REPORT_SCHEMA or document["mode"] not in MODES:
         return None
     name = document["run_id"]
-    if not is_run_id(name) or name > run_id or not _is_time(document["started"]):
+    if not is_run_id(name) or name > run_id or not is_time(document["started"]):
         return None
     findings = {item["id"]: _time_of(item, document) for item in document["findings"]}
     return {
         "run_id": name,
         "findings": findings,
-        "verdicts": _verdicts(document["verdicts"]),
+        "verdicts": verdicts_by_place(document["verdicts"]),
         "hosts": {row["host"]: row["status"] for row in document["hosts"]},
     }
 
 
 def _time_of(item: Mapping[str, Any], document: Mapping[str, Any]) -> str:
     time = item.get("since")
-    return str(time if _is_time(time) else document["started"])
+    return str(time if is_time(time) else document["started"])
 
 
-def _is_time(value: Any) -> bool:
+def is_time(value: Any) -> bool:
+    """Tell whether a value is a time as reports have it."""
     return isinstance(value, str) and _TIME.fullmatch(value) is not None
 
 
 _Place = tuple[Any, Any, Any]  # code, cluster, host
 
 
-def _verdicts(rows: Iterable[Mapping[str, Any]]) -> dict[_Place, list[tuple[Any, bool]]]:
+def verdicts_by_place(rows: Iterable[Mapping[str, Any]]) -> dict[_Place, list[tuple[Any, bool]]]:
     """Return (component, whether nothing is missing) of the verdicts of each place."""
     verdicts: dict[_Place, list[tuple[Any, bool]]] = {}
     for row in rows:
@@ -157,13 +158,16 @@ def _times_in(
             continue  # a name may be that of a host of another cluster
         if finding.id in report["findings"]:
             known_times.append((finding.id, report["findings"][finding.id]))
-        elif _is_judged(report, finding):
+        elif is_judged(report, finding):
             known_times.append((finding.id, ""))
     return known_times
 
 
-def _is_judged(report: Mapping[str, Any], finding: model_result.Finding) -> bool:
-    """Return whether a report judged the fault at this place, with nothing missing."""
+def is_judged(report: Mapping[str, Any], finding: model_result.Finding) -> bool:
+    """Return whether a report judged the fault at this place, with nothing missing.
+
+    report: the status of each of its `hosts`, and its `verdicts` by place.
+    """
     status = report["hosts"].get(finding.host)
     if finding.host and finding.code != SILENT and status != "ok":
         return False

@@ -21,7 +21,7 @@ from ..planning.remedies import (
     kernel_settings,
     maintenance,
 )
-from . import run_files
+from . import command_line, run_files
 
 WALKED = ("KM404",)  # also of processes that only the deep tier looks at
 
@@ -140,14 +140,9 @@ def with_command(
     deep = ""
     if CATALOGUE[finding.code].tier == "deep" or finding.code in WALKED:
         deep = " -e kubemend_deep=true"
-    return replace(
-        finding,
-        command=(
-            f"ansible-playbook{hosts} kubemend.remediation.remediate -e"
-            f" kubemend_faults={finding.code}{deep} -e"
-            f" kubemend_max_risk={max(step.risk for step in waiting)}"
-        ),
-    )
+    risk = max(step.risk for step in waiting)
+    variables = f"-e kubemend_faults={finding.code}{deep} -e kubemend_max_risk={risk}"
+    return replace(finding, command=command_line.command("remediate", hosts, variables))
 
 
 def _repairs(step: plan.Step, finding: model_result.Finding) -> bool:

@@ -14,7 +14,7 @@ import tarfile
 from tests.docs import console_examples
 from tests.gate import counts, machine, tree, venvs
 from tests.gate.runner import Context
-from tests.gate.stages import nox
+from tests.gate.stages import command, nox
 
 # All that an operator needs, and nothing else.
 SHIPPED = {
@@ -124,9 +124,27 @@ def package(context: Context) -> counts.Counts:
             return found
         contents(context, artefacts[0], found)
         installed(context, artefacts[0], base, env, found)
+        with_command(context, artefacts[0], base, where, found)
         imported(context, found)
         automation(context, where / "examples" / "automation", base, env, found)
     return found
+
+
+def with_command(
+    context: Context,
+    artefact: pathlib.Path,
+    base: pathlib.Path,
+    source: pathlib.Path,
+    found: counts.Counts,
+) -> None:
+    """Check the wheel of the command, which carries the artefact."""
+    wheel = command.wheel(context, artefact, source / "command", base / "wheel")
+    if not found.check("pip wheel command", wheel is not None) or wheel is None:
+        return
+    with tarfile.open(artefact) as archive:
+        names = {member.name for member in archive.getmembers() if member.isfile()}
+    command.contents(names, wheel, found)
+    command.installed(context, wheel, base, found)
 
 
 def contents(context: Context, artefact: pathlib.Path, found: counts.Counts) -> None:

@@ -555,6 +555,14 @@ def test_recorded_incidents_fit_into_80_columns(case):
     assert [line for line in long if max(map(len, line.split())) < 60] == []
 
 
+def test_where_the_command_is_in_use_it_explains_the_faults():
+    used = run(pages="/c/docs/faults", explain="kubemend explain")
+    report = rendered(findings=(finding(),), run_data=used)
+    assert "explained by kubemend explain KM101 (or another code), and in report.html\n" in report
+    assert "/c/docs/faults" not in report
+    assert "kubemend explain" not in rendered(run_data=used)
+
+
 def test_the_pages_of_faults_are_named_once_where_they_are_installed_and_something_was_found():
     told = rendered(findings=(finding(), finding(host="m3")), run_data=run(pages="/c/docs/faults"))
     assert told.count("explained in /c/docs/faults/<code>.md, and in report.html\n") == 1

@@ -42,3 +42,46 @@ def test_a_run_is_taken_back_for_its_own_inventory(monkeypatch):
         "ansible-playbook -i '/x y/hosts' --limit '!w1' kubemend.remediation.revert"
         " -e kubemend_run_id=R1"
     )
+
+
+@pytest.fixture(name="command")
+def _command(monkeypatch):
+    monkeypatch.setenv("KUBEMEND_COMMAND", "kubemend")
+    monkeypatch.setattr(command_line.context, "CLIARGS", {"inventory": ["/h.yml"], "subset": "w1"})
+
+
+@pytest.mark.usefixtures("command")
+def test_where_the_command_is_in_use_it_is_named():
+    assert command_line.revert("R1") == "kubemend revert -i /h.yml --limit w1 -e kubemend_run_id=R1"
+    assert command_line.command("remediate", " -i x", "-e y=2") == "kubemend remediate -i x -e y=2"
+    assert command_line.explain() == "kubemend explain"
+
+
+@pytest.mark.usefixtures("command")
+def test_hosts_of_a_kubeconfig_are_named_by_it(monkeypatch):
+    monkeypatch.setenv("KUBEMEND_COMMAND_HOSTS", "--kubeconfig 'a b'")
+    assert command_line.options() == " --kubeconfig 'a b' --limit w1"
+
+
+def test_without_the_command_no_line_names_it():
+    assert command_line.explain() == ""
+    assert command_line.command("remediate", " -i x", "-e y=2") == (
+        "ansible-playbook -i x kubemend.remediation.remediate -e y=2"
+    )
+
+
+@pytest.mark.parametrize(
+    ("program", "line", "parts"),
+    [
+        ("", "undo: ansible-playbook x", ("undo: ", "ansible-playbook x")),
+        ("", "kubemend revert x", ("kubemend revert x", "")),
+        (
+            "kubemend",
+            "kubemend: undo: kubemend revert x",
+            ("kubemend: undo: ", "kubemend revert x"),
+        ),
+    ],
+)
+def test_a_command_at_the_end_of_a_line_is_parted_from_it(monkeypatch, program, line, parts):
+    monkeypatch.setenv("KUBEMEND_COMMAND", program)
+    assert command_line.parted(line) == parts
