@@ -47,6 +47,7 @@ WRITES = {
         "kubelet unmasked",
         "managers' state",
         "leading scheduler",
+        "certificates loaded",
     )
 }
 

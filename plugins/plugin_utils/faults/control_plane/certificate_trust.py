@@ -114,6 +114,14 @@ class _Stale(NamedTuple):
         )
 
 
+def stale_components(
+    document: Mapping[str, Any], certificates: HostCertificates, now: datetime
+) -> list[str]:
+    """Return the components that have not loaded a certificate of theirs."""
+    rows = [*_shown_before(certificates, now), *_read_before(document, certificates)]
+    return sorted({row.use.component for row in rows})
+
+
 def _unloaded(
     host: Host, document: Mapping[str, Any], certificates: HostCertificates, now: datetime
 ) -> Detection | None:
