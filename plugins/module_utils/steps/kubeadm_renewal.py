@@ -20,7 +20,7 @@ from ..shared.kubeadm_certificates import CERTIFICATES, FIRST_MINOR, KUBERNETES,
 from ..system import command, files
 
 PROGRAM = "kubeadm"
-VERSION_SECONDS, RENEWAL_SECONDS = 10, 60
+VERSION_SECONDS, RENEWAL_SECONDS = 10, 100
 MAX_ANSWER = 4 * 1024 * 1024
 VERSION = re.compile(r"\Av?(1\.(\d+)\.\d+)")
 CONFIG = KUBERNETES + "/kubemend.yaml"

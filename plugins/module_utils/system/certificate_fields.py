@@ -22,6 +22,7 @@ class CertificateFields:
     begins, ends: in seconds since the epoch.
     key: the SHA-256 of its public key, as public_keys.digests() returns it of a private one.
     names: its alternative names, each as it is written.
+    subject_values: (object, value) of its subject, whatever kind of text has the value.
     digest: the SHA-256 of the whole certificate.
     """
 
@@ -35,6 +36,7 @@ class CertificateFields:
             for tag, _whole, content in public_keys.parts_of(fields[first + 3][1])
         )
         self.subject = bytes(fields[first + 4][1])
+        self.subject_values = _values(fields[first + 4][1])
         self.is_elliptic = public_keys.ELLIPTIC in fields[first + 5][1]
         self.key = sha256(fields[first + 5][1]).hexdigest()
         self.names = _names(fields[first + 6 :])
@@ -64,6 +66,16 @@ def _seconds(tag, content):
     elif tag != LONG_TIME:
         raise ValueError("no time")
     return calendar.timegm(time.strptime(text, LONG_FORM))
+
+
+def _values(name):
+    values = set()
+    for _tag, _whole, content in public_keys.parts_of(name):
+        sequence = public_keys.wrapped(public_keys.SEQUENCE, content)
+        for _tag, pair, _content in public_keys.parts_of(sequence):
+            kind, value = public_keys.parts_of(pair)[:2]
+            values.add((bytes(kind[1]), bytes(value[2])))
+    return frozenset(values)
 
 
 def _names(fields):

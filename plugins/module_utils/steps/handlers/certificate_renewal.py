@@ -283,7 +283,7 @@ def _misfit(name, scene, fresh):
         return f"cannot be read ({files.one_line(error)})"
     if now.key not in keys:
         return "has another key than its certificate"
-    if (now.subject, now.names) != (was.subject, was.names):
+    if (now.subject_values, now.names) != (was.subject_values, was.names):
         return "has other names than the former one"
     if now.issuer != signer.subject:
         return "has another authority than the one of this node"

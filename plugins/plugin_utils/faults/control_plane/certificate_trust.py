@@ -75,6 +75,7 @@ BY_RANCHER = (
     "Component has not loaded its renewed certificate",
     severity="warning",
     applies="control-plane components and kubelets that run",
+    risk=3,
     needs=(COLLECTOR, "instances"),
 )
 def unloaded(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:

@@ -67,6 +67,34 @@ def test_a_key_of_rsa():
     assert certificate_fields.date_text(fields.ends) == "2020-01-02 00:00:00 UTC"
 
 
+def test_a_subject_is_compared_by_its_values():
+    """The kind of text of a name depends on the program that writes it."""
+    authority, key = pki.Authority("kubernetes", NOW), pki.new_key()
+    made = []
+    for kind in (x509.name._ASN1Type.UTF8String, x509.name._ASN1Type.PrintableString):
+        attributes = [
+            x509.NameAttribute(x509.NameOID.ORGANIZATION_NAME, "system:masters"),
+            x509.NameAttribute(x509.NameOID.COMMON_NAME, "kubernetes-admin", kind),
+        ]
+        begin = datetime.datetime(2020, 1, 1, tzinfo=datetime.timezone.utc)
+        builder = (
+            x509.CertificateBuilder()
+            .subject_name(x509.Name(attributes))
+            .issuer_name(authority.pair.certificate.subject)
+            .public_key(key.public_key())
+            .serial_number(7)
+            .not_valid_before(begin)
+            .not_valid_after(begin + datetime.timedelta(days=1))
+        )
+        pem = builder.sign(authority.key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+        made.append(certificate_fields.first(pem.decode()))
+    one, other = made
+    assert one.subject != other.subject
+    assert one.subject_values == other.subject_values
+    assert len(one.subject_values) == 2
+    assert one.subject_values != certificate_fields.first(pair().pem).subject_values
+
+
 @pytest.mark.parametrize(
     "text",
     [
