@@ -78,14 +78,14 @@ class Kubeadm:
 def find():
     """Return the Kubeadm of this node; raise RenewalError without one that renews by name."""
     try:
-        said = command.run([PROGRAM, "version", "-o", "short"], VERSION_SECONDS)
+        text = command.run([PROGRAM, "version", "-o", "short"], VERSION_SECONDS)
     except (command.CommandError, OSError) as error:
         raise RenewalError(
             f"kubeadm of this node does not run ({files.one_line(error)})"
         ) from error
-    match = VERSION.match(said.strip())
+    match = VERSION.match(text.strip())
     if match is None:
-        raise RenewalError(f"kubeadm of this node does not tell its version ({said[:60]!r})")
+        raise RenewalError(f"kubeadm of this node does not tell its version ({text[:60]!r})")
     minor = int(match.group(2))
     if minor < FIRST_MINOR:
         raise RenewalError(
@@ -106,25 +106,31 @@ def renew(kubeadm, names, folder, copies, is_elliptic=False):
 
     copies: {path: bytes} of the files of /etc/kubernetes that kubeadm sees.
     """
-    copies = dict(copies)
-    copies[CONFIG] = kubeadm.configuration(folder, is_elliptic).encode("utf-8")
-    wanted = [path for name in names for path in CERTIFICATES[name].paths(folder)]
+    configuration = kubeadm.configuration(folder, is_elliptic)
+    copies = dict(copies, **{CONFIG: configuration.encode("utf-8")})
+    paths = [path for name in names for path in CERTIFICATES[name].paths(folder)]
     commands = [[*kubeadm.words, name, "--config", CONFIG] for name in names]
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
         os.close(read)
-        _work(write, commands, copies, wanted)
+        _work(write, commands, copies, paths)
     os.close(write)
     try:
-        answer = json.loads(_answer(read, RENEWAL_SECONDS).decode("ascii") or "{}")
-    except ValueError as error:
-        raise RenewalError("kubeadm's process ended without an answer") from error
+        return _files(_answer(read, RENEWAL_SECONDS))
     finally:
         os.close(read)
         _end(pid)
-    if answer.get("error") or "files" not in answer:
-        raise RenewalError(answer.get("error") or "kubeadm's process ended without an answer")
+
+
+def _files(data):
+    """Return {path: bytes} of the process's answer; raise RenewalError with the error in it."""
+    try:
+        answer = json.loads(data.decode("ascii"))
+    except ValueError as error:
+        raise RenewalError("kubeadm's process ended without an answer") from error
+    if "error" in answer:
+        raise RenewalError(answer["error"])
     return {path: base64.b64decode(text) for path, text in answer["files"].items()}
 
 
@@ -153,12 +159,12 @@ def _end(pid):
     os.waitpid(pid, 0)
 
 
-def _work(write, commands, copies, wanted):
+def _work(write, commands, copies, paths):
     """Renew in the child, and never return."""
     try:
         os.setsid()
         try:
-            answer = _renewed(commands, copies, wanted)
+            answer = _renewed(commands, copies, paths)
         except (OSError, RenewalError, ValueError) as error:
             answer = {"error": files.one_line(error, 400)}
         data = json.dumps(answer).encode("ascii")
@@ -168,7 +174,7 @@ def _work(write, commands, copies, wanted):
         os._exit(0)
 
 
-def _renewed(commands, copies, wanted):
+def _renewed(commands, copies, paths):
     _hide(KUBERNETES)
     os.umask(0o077)
     for path, data in copies.items():
@@ -178,7 +184,7 @@ def _renewed(commands, copies, wanted):
     for words in commands:
         _run(words)
     encoded = {}
-    for path in wanted:
+    for path in paths:
         with open(path, "rb") as file:
             encoded[path] = base64.b64encode(file.read(MAX_ANSWER)).decode("ascii")
     return {"files": encoded}
@@ -188,14 +194,14 @@ def _run(words):
     """Run kubeadm; raise RenewalError with its last sentence where it does not end well."""
     pid, out, complaint = command.start(words)
     os.set_blocking(complaint, True)
-    said = b""
+    complaints = b""
     for descriptor in (out, complaint):  # kubeadm says little, so neither of them fills
         with os.fdopen(descriptor, "rb") as stream:
-            said = stream.read(65536)
+            complaints = stream.read(65536)
     if os.waitpid(pid, 0)[1]:
-        lines = [line.strip() for line in said.decode("utf-8", "replace").splitlines()]
-        told = [line for line in lines if line and not line.startswith(HINT)]
-        sentence = told[-1] if told else "it ended without a word"
+        lines = [line.strip() for line in complaints.decode("utf-8", "replace").splitlines()]
+        sentences = [line for line in lines if line and not line.startswith(HINT)]
+        sentence = sentences[-1] if sentences else "it ended without a word"
         raise RenewalError(f"{' '.join(words[:-2])}: {files.one_line(sentence, 300)}")
 
 
@@ -217,6 +223,6 @@ def _hide(folder):
     )
 
 
-def _require(code, ctypes, what):
+def _require(code, ctypes, thing):
     if code:
-        raise RenewalError(f"kubeadm can get no {what}: {os.strerror(ctypes.get_errno())}")
+        raise RenewalError(f"kubeadm can get no {thing}: {os.strerror(ctypes.get_errno())}")

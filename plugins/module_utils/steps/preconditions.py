@@ -84,19 +84,19 @@ def restartable(components, guard, host):
     component that does not run.
     """
     evidence = _kubelet(host)
-    found = {}
-    for component, wanted in components.items():
-        _runtime(evidence, wanted.get("image"), component, host)
+    processes = {}
+    for component, facts in components.items():
+        _runtime(evidence, facts.get("image"), component, host)
         step = {
-            "expect": {"component": component, "words": wanted.get("words"), "flags": {}},
-            "guard": {"allow": (guard or {}).get("allow"), "loads": wanted.get("loads")},
+            "expect": {"component": component, "words": facts.get("words"), "flags": {}},
+            "guard": {"allow": (guard or {}).get("allow"), "loads": facts.get("loads")},
         }
         _only_manifest({}, evidence.get("static_pod_path"), component, host)
         running = health_probe.instances(component)
-        found[component] = running[0] if running else None
+        processes[component] = running[0] if running else None
         if running:
             _pending(step, running[0], host)
-    return found
+    return processes
 
 
 def credentials_now(params):

@@ -39,13 +39,13 @@ class LoadCertificates(StepHandler):
 
     def check(self, step):
         """Return what the record holds besides; raise PreconditionFailed."""
-        wanted = _wanted(step.change, step.host)
-        former = preconditions.restartable(wanted, step.guard, step.host)
-        if API in wanted and step.change.get("serves"):
+        components = _components(step.change, step.host)
+        former = preconditions.restartable(components, step.guard, step.host)
+        if API in components and step.change.get("serves"):
             _require_other_server(step)
         return {
-            "component": next(iter(wanted)),
-            "components": wanted,
+            "component": next(iter(components)),
+            "components": components,
             "processes": {
                 component: [instance.pid, instance.ticks]
                 for component, instance in former.items()
@@ -61,21 +61,21 @@ class LoadCertificates(StepHandler):
 
     def recover(self, record, context=None, params=None):
         """Restart what was not restarted, and verify all of it."""
-        wanted = record.get("components") or {}
-        preconditions.restartable(wanted, record.get("guard"), record["host"])
+        components = record.get("components") or {}
+        preconditions.restartable(components, record.get("guard"), record["host"])
         return _Load(record, params or {}, context).run()
 
 
-def _wanted(change, host):
+def _components(change, host):
     """Return {component: {image, words, loads}} in the order of the restarts."""
     named = change.get("components") or {}
-    wanted = {component: named[component] for component in LOADERS if component in named}
-    if not wanted or len(wanted) != len(named):
+    components = {component: named[component] for component in LOADERS if component in named}
+    if not components or len(components) != len(named):
         raise PreconditionFailed(
             f"the plan for {host} names a component that is not restarted for certificates;"
             f" {preconditions.OLD}"
         )
-    return wanted
+    return components
 
 
 def _require_other_server(step):
@@ -188,7 +188,9 @@ class _Load:
         """Return why the lease of a component is not seen to be renewed, or None."""
         servers = health_probe.instances(API)
         running = health_probe.instances(component)
-        is_alone = any(procfs.flag(one.argv, "leader-elect") == "false" for one in running)
+        is_alone = any(
+            procfs.flag(instance.argv, "leader-elect") == "false" for instance in running
+        )
         if not servers or is_alone:
             return None
         end, times = time.monotonic() + LEASE_SECONDS, set()
@@ -224,13 +226,13 @@ def _other_shown(instance):
         return None
     try:
         text = files.read(path, MAX_FILE, f"/proc/{instance.pid}/root").decode("ascii", "replace")
-        wanted = certificate_fields.first(text).digest
+        expected = certificate_fields.first(text).digest
     except (OSError, ValueError) as error:
         return f"{path} cannot be read ({files.one_line(error)})"
     places = component_endpoints.doors(API, instance.argv)[:1]
     for answer in served_certificates.read([place[:2] for place in places], ASK_SECONDS):
         if not answer["pem"]:
             return f"its port shows no certificate ({answer['error']})"
-        if certificate_fields.first(answer["pem"]).digest != wanted:
+        if certificate_fields.first(answer["pem"]).digest != expected:
             return f"its port shows another certificate than {path} has"
     return None

@@ -55,7 +55,7 @@ class RenewCertificates(StepHandler):
             "component": COMPONENT,
             "path": scene.folder,
             "names": scene.names,
-            "former_sha256": {path: found.sha256 for path, found in scene.found.items()},
+            "former_sha256": {path: file.sha256 for path, file in scene.files.items()},
         }
 
     def perform(self, step, record):
@@ -96,28 +96,28 @@ class RenewCertificates(StepHandler):
         entries = []
         for path in CERTIFICATES[name].paths(self.scene.folder):
             try:
-                done = file_change.replace(path, self.scene.found[path].sha256, fresh[path], kept)
+                done = file_change.replace(path, self.scene.files[path].sha256, fresh[path], kept)
             except (ChangeError, OSError) as error:
                 _restore_all(entries, context, error)
                 raise
-            entries.append((path, done, self.scene.found[path].data))
+            entries.append((path, done, self.scene.files[path].data))
 
     def recover(self, record, context=None, params=None):
         """Tell which certificates are renewed, and restore a key whose certificate is not."""
-        renewed, left = [], []
+        renewed, remaining = [], []
         for name in record.get("names") or []:
             states = _states(name, record)
             if all(states.values()):
                 renewed.append(name)
                 continue
-            left.append(name)
+            remaining.append(name)
             try:
                 _restore_half(record, states, context)
             except ChangeError as error:
                 return step_record.FAILED, f"{name} is half written: {error}"
-        if not left:
+        if not remaining:
             return step_record.PROVEN, f"{', '.join(renewed)} renewed"
-        sentence = f"{', '.join(left)} not renewed, which is judged again"
+        sentence = f"{', '.join(remaining)} not renewed, which is judged again"
         if renewed:
             return step_record.PROVEN, f"{', '.join(renewed)} renewed, and {sentence}"
         return step_record.NOT_DONE, sentence
@@ -143,7 +143,7 @@ class _Scene:
             )
         self._require_alone()
         self._require_space()
-        self.found, self.copies = {}, {}
+        self.files, self.copies = {}, {}
         self.is_elliptic = False
         for name in self.names:
             self._read(name, (change.get("serials") or {}).get(name))
@@ -173,8 +173,8 @@ class _Scene:
         """Read the files of one certificate and of its authority, and require that they fit."""
         certificate = CERTIFICATES[name]
         for path in certificate.paths(self.folder):
-            self.found[path] = self._file(path)
-            self.copies[path] = self.found[path].data
+            self.files[path] = self._file(path)
+            self.copies[path] = self.files[path].data
         self._require_authority(certificate)
         fields = _fields(self.copies[path], path)
         self.is_elliptic = self.is_elliptic or fields.is_elliptic
@@ -189,18 +189,18 @@ class _Scene:
         with storage.change_errors(f"nothing was changed, because {path} cannot be read"):
             place = file_target.Place(path, self.root)
             with storage.descriptor(place.opened()) as folder:
-                found = file_target.look(place, folder)
+                file = file_target.look(place, folder)
         top = os.path.realpath(kubeadm_certificates.KUBERNETES) + "/"
-        if found is None:
+        if file is None:
             reason = "is missing"
         elif place.linked or not place.real.startswith(top):
             reason = f"leads to {place.real}, which is not where kubeadm writes"
-        elif found.uid != os.geteuid():
-            reason = f"belongs to another user (uid {found.uid})"
-        elif found.mode & 0o022:
+        elif file.uid != os.geteuid():
+            reason = f"belongs to another user (uid {file.uid})"
+        elif file.mode & 0o022:
             reason = "can be written by other users"
         else:
-            return found
+            return file
         raise PreconditionFailed(
             f"{path} of {self.host} {reason}: see who put it there, and renew by hand"
         )
@@ -287,7 +287,10 @@ def _misfit(name, scene, fresh):
         return "has other names than the former one"
     if now.issuer != signer.subject:
         return "has another authority than the one of this node"
-    if now.serial == was.serial or not now.begins <= time.time() < now.ends <= signer.ends:
+    is_now = now.begins <= time.time() < now.ends
+    if now.serial == was.serial:
+        return "is the former one"
+    if not is_now or now.ends > signer.ends:
         return "has dates that do not fit"
     return None
 
@@ -342,15 +345,21 @@ def _restore_half(record, states, context):
 def _restore(record, path, context):
     """Restore a file that the step wrote, where it still has those bytes."""
     for item in journal.read_run(record["run_id"], context.root):
-        intent, end = item["intent"], item["end"]
-        if not intent or not end or intent["path"] != path or intent["reverts"]:
-            continue
-        if end["result"] == journal.COMMITTED and intent["step"] == record["step"]:
-            entry = "{}/{}".format(record["run_id"], item["entry"])
+        if _is_of(item, record, path):
+            intent, entry = item["intent"], "{}/{}".format(record["run_id"], item["entry"])
             former = journal.former_bytes(item, context.root)
             file_change.replace(
                 intent["real"], intent["sha256_after"], former, context.also(reverts=entry)
             )
+
+
+def _is_of(item, record, path):
+    """Return whether an entry of the journal is the step's own change of this file, and done."""
+    intent, end = item["intent"], item["end"]
+    if not intent or not end or intent["reverts"]:
+        return False
+    is_own = (intent["path"], intent["step"]) == (path, record["step"])
+    return is_own and end["result"] == journal.COMMITTED
 
 
 def _unshown(names, fresh, host):
@@ -389,6 +398,6 @@ def _wrong(expected):
         place = (answer["address"], answer["port"])
         shown = certificate_fields.first(answer["pem"]).digest if answer["pem"] else None
         if shown != expected[place]:
-            told = "it shows another certificate" if answer["pem"] else answer["error"]
-            clauses.append(f"{http_client.bracketed(place[0])}:{place[1]}: {told}")
+            reason = "it shows another certificate" if answer["pem"] else answer["error"]
+            clauses.append(f"{http_client.bracketed(place[0])}:{place[1]}: {reason}")
     return clauses

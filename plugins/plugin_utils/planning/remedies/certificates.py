@@ -21,6 +21,7 @@ from ....module_utils.shared.step_kinds import (
     kind_of,
 )
 from ...evidence import contract
+from ...evidence.answers.node.api_server import ServerAnswer
 from ...evidence.answers.node.manifests import Manifests
 from ...faults.control_plane import certificate_renewal, certificate_trust
 from ...faults.control_plane import certificates as certificate_faults
@@ -42,7 +43,7 @@ ANSWERS_NOTHING = 500  # from this status on, an API server is not ready
 
 
 @dataclass(frozen=True)
-class _Scene:
+class _Renewal:
     """A host with its certificates, and which of them are renewed.
 
     uses: what is renewed, each with kubeadm's name. are_valid: whether these are valid still.
@@ -65,27 +66,27 @@ class _Scene:
 
 def expired(scene: RemedyContext) -> Sequence[Step]:
     """KM120, KM122, KM126: renew what has expired, and restart what has not loaded it."""
-    made = _made(scene, _is_over)
-    if made is None:
+    renewal = _selected(scene, _is_over)
+    if renewal is None:
         return ()
-    stale = certificate_trust.stale_components(scene.document, made.certificates, made.now)
-    return _steps(made, [*kubeadm_certificates.loaders(made.uses), *stale])
+    stale = certificate_trust.stale_components(scene.document, renewal.certificates, renewal.now)
+    return _steps(renewal, [*kubeadm_certificates.loaders(renewal.uses), *stale])
 
 
 def due(scene: RemedyContext) -> Sequence[Step]:
     """KM121: renew what ends soon, and restart what loads it, although it still serves."""
-    made = _made(scene, certificate_faults.is_due)
-    if made is None:
+    renewal = _selected(scene, certificate_faults.is_due)
+    if renewal is None:
         return ()
-    made = replace(made, are_valid=True)
-    return _steps(made, kubeadm_certificates.loaders(made.uses))
+    renewal = replace(renewal, are_valid=True)
+    return _steps(renewal, kubeadm_certificates.loaders(renewal.uses))
 
 
 def _is_over(use: Used, now: datetime) -> bool:
     return bool(certificate_faults.ended(use.leaf, now))
 
 
-def _made(scene: RemedyContext, is_chosen: Any) -> _Scene | None:
+def _selected(scene: RemedyContext, is_chosen: Any) -> _Renewal | None:
     """Return the host with the certificates that are chosen, None where nothing is known of it."""
     host = next((host for host in scene.cluster.hosts if host.host == scene.finding.host), None)
     certificates = model_certificates.extract(scene.document)
@@ -97,83 +98,86 @@ def _made(scene: RemedyContext, is_chosen: Any) -> _Scene | None:
     chosen = [use for use in uses if is_chosen(use, certificates.now)]
     named = {certificate_renewal.name_of(use): use for use in chosen}
     ordered = {name: named[name] for name in kubeadm_certificates.ORDER if name in named}
-    return _Scene(scene, host, certificates, certificates.now, ordered)
+    return _Renewal(scene, host, certificates, certificates.now, ordered)
 
 
-def _steps(made: _Scene, components: Iterable[str]) -> Sequence[Step]:
+def _steps(renewal: _Renewal, components: Iterable[str]) -> Sequence[Step]:
     """Return the renewal and the restarts behind it, or what forbids them."""
-    scene = made.scene
+    scene = renewal.scene
     owner = installer.owner_of(scene.document)
     if owner:
-        return _of_other(made, owner) if scene.finding.code != UNLOADED else ()
-    wanted = [name for name in kubeadm_certificates.LOADERS if name in set(components)]
-    serves = API in wanted and _serves(made)
-    risk = SERVING_RISK if serves or made.are_valid else RISK
-    blocked = all_of(_unfit(made) if made.uses else None, _not_now(scene, bool(wanted)))
+        return _of_other(renewal, owner) if scene.finding.code != UNLOADED else ()
+    loaders = [name for name in kubeadm_certificates.LOADERS if name in set(components)]
+    serves = API in loaders and _serves(renewal)
+    risk = SERVING_RISK if serves or renewal.are_valid else RISK
+    blocked = all_of(_unfit(renewal) if renewal.uses else None, _not_now(scene, bool(loaders)))
     steps = []
-    if made.uses:
-        steps.append(_renewal(made, blocked, risk))
-    if wanted:
-        steps.append(_load(made, wanted, serves, blocked, risk))
+    if renewal.uses:
+        steps.append(_renewal(renewal, blocked, risk))
+    if loaders:
+        steps.append(_load(renewal, loaders, serves, blocked, risk))
     return steps
 
 
-def _of_other(made: _Scene, owner: str) -> Sequence[Step]:
+def _of_other(renewal: _Renewal, owner: str) -> Sequence[Step]:
     """Return a step that says who renews certificates of this host, and how."""
     advice = certificate_renewal.advice(
-        made.host, made.scene.document, made.certificates, made.uses.values()
+        renewal.host, renewal.scene.document, renewal.certificates, renewal.uses.values()
     )
-    step = new_step(made.scene, RENEW_CERTIFICATES, made.folder, None, concerned=[])
+    step = new_step(renewal.scene, RENEW_CERTIFICATES, renewal.folder, None, concerned=[])
     return (replace(step, blocked_by=f"{owner} owns these certificates: {advice}"),)
 
 
-def _serves(made: _Scene) -> bool:
+def _serves(renewal: _Renewal) -> bool:
     """Tell whether the API server of this host serves clients; in doubt it does."""
-    plane = made.host.control_plane
+    plane = renewal.host.control_plane
     if plane is None or not api_server.runs(plane):
         return False
-    shown = [use for use in made.certificates.served if use.component == API]
-    files = [use for use in made.certificates.files if use.flag == "tls-cert-file"]
-    used = [*shown, *(use for use in files if use.component == API)]
-    if used and _is_over(used[0], made.now):
+    uses = [*renewal.certificates.served, *renewal.certificates.files]
+    shown = [use for use in uses if (use.component, use.flag) == (API, "tls-cert-file")]
+    if shown and _is_over(shown[0], renewal.now):
         return False
-    answers = api_server.answers(made.scene.document)
-    for server in answers.servers if answers else ():
-        status = server.readyz.status
-        if status is None or status >= ANSWERS_NOTHING:
-            return False
-    return True
+    answers = api_server.answers(renewal.scene.document)
+    return answers is None or all(map(_is_ready, answers.servers))
+
+
+def _is_ready(server: ServerAnswer) -> bool:
+    """Tell whether an API server is ready; one that refuses to tell is."""
+    status = server.readyz.status
+    return status is not None and status < ANSWERS_NOTHING
 
 
 def _not_now(scene: RemedyContext, restarts: bool) -> str | None:
     """Return what forbids changes on this host now.
 
-    Without an API server nobody can say whether the node was taken out on purpose: api_down.
+    Without an API server it is unknown whether the node was taken out on purpose: api_down.
     """
     return all_of(kubelet_in_the_way(scene) if restarts else None, fencing.refusal(scene))
 
 
-def _unfit(made: _Scene) -> str | None:
+def _unfit(renewal: _Renewal) -> str | None:
     """Return why these certificates cannot be renewed here, or None."""
-    uses = list(made.uses.values())
-    doubts = [doubt for doubt in map(made.certificates.doubt, (use.leaf for use in uses)) if doubt]
-    away = clock.away(made.host.clock, clock.CONTROLLER) if made.host.clock else 0.0
+    uses = list(renewal.uses.values())
+    doubts = [
+        doubt for doubt in map(renewal.certificates.doubt, (use.leaf for use in uses)) if doubt
+    ]
+    away = clock.away(renewal.host.clock, clock.CONTROLLER) if renewal.host.clock else 0.0
     if doubts or abs(away) > clock.OFF:
         reason = doubts[0] if doubts else f"the clock of this host is {abs(away):.0f} s off (KM526)"
         return f"{reason}: set the clock first, and audit again"
-    if not certificate_renewal.has_keys(made.certificates, uses):
+    if not certificate_renewal.has_keys(renewal.certificates, uses):
         return (
             "the key of the authority that signed them is not on this host (an external CA):"
             " neither kubeadm nor kubemend can renew them; have that authority sign new ones"
         )
-    return _short_authority(made, uses)
+    return _short_authority(renewal, uses)
 
 
-def _short_authority(made: _Scene, uses: Sequence[Used]) -> str | None:
+def _short_authority(renewal: _Renewal, uses: Sequence[Used]) -> str | None:
     """Return that an authority ends before a new certificate of a year would, or None."""
-    for authority in made.certificates.authorities:
+    for authority in renewal.certificates.authorities:
         signed = [use for use in uses if x509_certificate.is_signed(use.chain, authority.chain)]
-        if signed and authority.leaf.ends < made.now + YEAR:
+        if signed and authority.leaf.ends < renewal.now + YEAR:
             return (
                 f"the authority {authority.place} ends at {authority.leaf.ends:%Y-%m-%d}, before a"
                 " certificate of a year would: renew the authority first, by hand (KM123)"
@@ -181,30 +185,30 @@ def _short_authority(made: _Scene, uses: Sequence[Used]) -> str | None:
     return None
 
 
-def _renewal(made: _Scene, blocked: str | None, risk: int) -> Step:
+def _renewal(renewal: _Renewal, blocked: str | None, risk: int) -> Step:
     """Return the step that renews, after which nothing has restarted."""
     lines = [
-        f"kubeadm certs renew {name}: {use.place}, which {_ends(use, made.now)}\n"
-        for name, use in made.uses.items()
+        f"kubeadm certs renew {name}: {use.place}, which {_ends(use, renewal.now)}\n"
+        for name, use in renewal.uses.items()
     ]
     return new_step(
-        made.scene,
+        renewal.scene,
         RENEW_CERTIFICATES,
-        made.folder,
+        renewal.folder,
         blocked,
         risk,
         concerned=[],
         limit=kind_of(RENEW_CERTIFICATES).seconds,
         diff="".join(lines),
         note="nothing restarts; the former bytes stay in the journal, and a revert leaves new ones",
-        guard=node_guard(made.scene),
+        guard=node_guard(renewal.scene),
         change={
             "kind": RENEW_CERTIFICATES,
-            "path": made.folder,
-            "folder": made.folder,
-            "names": list(made.uses),
-            "serials": {name: f"{use.leaf.serial:x}" for name, use in made.uses.items()},
-            "release": certificate_renewal.release(made.host.control_plane),
+            "path": renewal.folder,
+            "folder": renewal.folder,
+            "names": list(renewal.uses),
+            "serials": {name: f"{use.leaf.serial:x}" for name, use in renewal.uses.items()},
+            "release": certificate_renewal.release(renewal.host.control_plane),
         },
     )
 
@@ -214,34 +218,34 @@ def _ends(use: Used, now: datetime) -> str:
 
 
 def _load(
-    made: _Scene, components: Sequence[str], serves: bool, blocked: str | None, risk: int
+    renewal: _Renewal, components: Sequence[str], serves: bool, blocked: str | None, risk: int
 ) -> Step:
     """Return the step that restarts these components, one after the other."""
-    loads = kubeadm_certificates.all_paths(made.folder)
-    plane = made.host.control_plane
-    wanted = {
+    loads = kubeadm_certificates.all_paths(renewal.folder)
+    plane = renewal.host.control_plane
+    restarts = {
         component: {
-            "image": _image(made.scene.document, component),
+            "image": _image(renewal.scene.document, component),
             "words": _words(plane, component),
             "loads": loads,
         }
         for component in components
     }
     return new_step(
-        made.scene,
+        renewal.scene,
         LOAD_CERTIFICATES,
-        made.folder,
+        renewal.folder,
         blocked,
         risk,
         concerned=[],
         limit=kind_of(LOAD_CERTIFICATES).seconds,
         diff="".join(f"restart of {component}\n" for component in components),
         note="etcd is not restarted: it reads its files at each handshake",
-        guard=node_guard(made.scene),
+        guard=node_guard(renewal.scene),
         change={
             "kind": LOAD_CERTIFICATES,
-            "path": made.folder,
-            "components": wanted,
+            "path": renewal.folder,
+            "components": restarts,
             "serves": serves,
         },
     )

@@ -35,6 +35,7 @@ def recover(scene: RemedyContext) -> Step | None:
     # no other component.
     unproven = contract.answer(scene.document, Journal).unproven
     is_local = any(map(_needs_no_api, unproven))
+    expect = {"local": True} if is_local else None
     return new_step(
         scene,
         RECOVER,
@@ -42,7 +43,7 @@ def recover(scene: RemedyContext) -> Step | None:
         None if is_local else no_way_back(scene),
         guard=node_guard(scene),
         diff="finish or undo what the journal left open\n",
-        expect={"local": True} if is_local else None,
+        expect=expect,
         limit=600,
     )
 

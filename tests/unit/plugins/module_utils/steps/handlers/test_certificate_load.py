@@ -12,11 +12,9 @@ import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.changes import signals
 from ansible_collections.kubemend.remediation.plugins.module_utils.shared import (
+    kubeadm_certificates,
     step_kinds,
     step_times,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.shared.kubeadm_certificates import (  # noqa: E501
-    LOADERS,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import step_record
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
@@ -35,6 +33,7 @@ from tests.unit.support import pki
 
 RUN, NEXT = "20261121T090000Z-1a2b3c", "20261121T100000Z-4d5e6f"
 STEP = "02-m1-load-certificates"
+LOADERS = kubeadm_certificates.LOADERS
 API, MANAGER, SCHEDULER = LOADERS
 
 

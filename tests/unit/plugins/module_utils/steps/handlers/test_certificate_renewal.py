@@ -385,7 +385,7 @@ def test_a_key_that_does_not_fit(node):
 
 def test_the_same_certificate_again(node):
     node.fresh.update({path: data for path, data in node.former.items() if "apiserver." in path})
-    assert "dates that do not fit" in node.work()["reason"]
+    assert "is the former one" in node.work()["reason"]
 
 
 # --- a write that fails
