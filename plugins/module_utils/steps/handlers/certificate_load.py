@@ -14,7 +14,7 @@ from ...changes import signals, step_claim
 from ...shared import step_times
 from ...shared.consent import SINGLE_CONTROL_PLANE
 from ...shared.errors import PreconditionFailed
-from ...shared.kubeadm_certificates import API, LOADERS
+from ...shared.kubeadm_certificates import API, CERTIFICATES, LOADERS
 from ...state import step_record
 from ...system import (
     certificate_fields,
@@ -49,7 +49,7 @@ class LoadCertificates(StepHandler):
             "processes": {
                 component: [instance.pid, instance.ticks]
                 for component, instance in former.items()
-                if instance
+                if instance and _is_older(instance, component, step.path)
             },
         }
 
@@ -76,6 +76,17 @@ def _components(change, host):
             f" {preconditions.OLD}"
         )
     return components
+
+
+def _is_older(instance, component, folder):
+    """Return whether a process began before a file of its certificates was written; in doubt yes.
+
+    One that ended again and again has loaded what was renewed since, and waits no second time.
+    """
+    rows = [row for row in CERTIFICATES.values() if row.loader == component]
+    times = [files.mtime(path) or 0 for row in rows for path in row.paths(folder)]
+    started = instance.started_at
+    return started is None or started <= max(times) + preconditions.TOLERANCE
 
 
 def _require_other_server(step):

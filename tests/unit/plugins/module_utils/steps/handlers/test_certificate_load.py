@@ -5,6 +5,7 @@
 
 import json
 import os
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -63,6 +64,15 @@ class Node:
         self.shown = self.pem
         self.file = path / "apiserver.crt"
         self.file.write_text(self.pem)
+        self.started_at = time.time() - 3600
+        top = path / "kubernetes"
+        self.pki = top / "pki"
+        (self.pki / "etcd").mkdir(parents=True)
+        monkeypatch.setattr(kubeadm_certificates, "KUBERNETES", str(top))
+        self.renewed = ["apiserver", "controller-manager.conf", "scheduler.conf"]
+        for name in self.renewed:
+            for path_of in kubeadm_certificates.CERTIFICATES[name].paths(str(self.pki)):
+                Path(path_of).write_text("new")
         self.status, self.leases, self.elects = {"/readyz": 200}, 200, True
         self.renewals = 0
         for name, value in (
@@ -96,6 +106,7 @@ class Node:
             flags = ["--leader-elect=false"]
         # its root is that of this process
         found = Instance(pid=os.getpid(), ticks=number, argv=[component, *flags])
+        found.started_at = self.started_at
         return [found] if number else []
 
     def end(self, instance):
@@ -152,7 +163,7 @@ class Node:
             "guard": {"allow": list(allow), "api_servers": list(servers)},
             "change": {
                 "kind": "load_certificates",
-                "path": "/etc/kubernetes/pki",
+                "path": str(self.pki),
                 "components": {
                     component: {"image": "i", "words": None, "loads": []}
                     for component in components or LOADERS
@@ -213,6 +224,21 @@ def test_one_that_does_not_run_is_waited_for(node):
     assert node.work(node.step(API))["state"] == "done"
     assert node.restarted == []
     assert node.numbers()[API] == 9
+
+
+def test_one_that_began_with_the_new_files_is_left(node):
+    """An API server that ended again and again may have come back by itself."""
+    node.started_at = time.time() + 60
+    assert node.work()["state"] == "done"
+    assert node.restarted == []
+    assert "/readyz" in node.asked
+
+
+@pytest.mark.parametrize("started_at", [None, 0])
+def test_one_whose_start_is_not_known_restarts(node, started_at):
+    node.started_at = started_at
+    assert node.work(node.step(MANAGER))["state"] == "done"
+    assert node.restarted == [MANAGER]
 
 
 def test_check_mode_restarts_nothing(node):
