@@ -36,6 +36,8 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.system import
 from tests.fault_injection import services
 from tests.fault_injection.effects import OURS
 from tests.unit.plugins.module_utils.steps.handlers import (
+    test_certificate_load,
+    test_certificate_renewal,
     test_cpu_manager_reset,
     test_kernel_module,
     test_kernel_setting,
@@ -311,6 +313,34 @@ def _pinned(node: Any) -> list[Step]:
     ]
 
 
+# --- certificates of the control plane
+
+
+def _renewed(
+    *names: str,
+) -> Callable[[Path, pytest.MonkeyPatch], contextlib.AbstractContextManager[Any]]:
+    return lambda path, monkeypatch: contextlib.nullcontext(
+        test_certificate_renewal.Node(path, monkeypatch, names)
+    )
+
+
+def _renewal(node: Any) -> list[Step]:
+    left = node.left()
+    return [node.step(left)] if left else []
+
+
+class Loaders(test_certificate_load.Node):
+    """Components whose kubelet starts them again, also when who ended them is gone."""
+
+    def end(self, instance: Any) -> None:
+        effect("SIGTERM")
+        apart(lambda: test_certificate_load.Node.end(self, instance))
+
+    def steps(self) -> list[Step]:
+        left = [name for name, number in self.numbers().items() if number == 1]
+        return [self.step(*left)] if left else []
+
+
 # --- swap
 
 
@@ -539,6 +569,26 @@ SCENES: dict[str, Scene] = {
         Leader.steps,
         lambda node: [node.ended, node.holder],
         ("restart_leader",),
+    ),
+    "kubeconfig renewed": Scene(
+        _renewed("admin.conf"),
+        _renewal,
+        lambda node: node.state(),
+        ("renew_certificates",),
+        lambda node: node.folder.parent / "admin.conf",
+    ),
+    "certificates renewed": Scene(
+        _renewed("apiserver", "etcd-peer"),
+        _renewal,
+        lambda node: node.state(),
+        ("renew_certificates",),
+        lambda node: node.folder / "apiserver.crt",
+    ),
+    "certificates loaded": Scene(
+        lambda path, monkeypatch: contextlib.nullcontext(Loaders(path, monkeypatch)),
+        Loaders.steps,
+        lambda node: node.numbers(),
+        ("load_certificates",),
     ),
     "manifest": Scene(
         _static, _manifest, _scheduler, ("edit_manifest",), lambda node: node.manifest, True

@@ -8,6 +8,8 @@ Packers of programs and of modules follow imports only. No program imports this 
 
 from ..steps.handlers import (
     api_steps,
+    certificate_load,
+    certificate_renewal,
     cpu_manager_reset,
     kernel_module,
     kernel_setting,
@@ -23,6 +25,8 @@ from . import klog_level, kubelet_level, step_handlers
 
 MODULES = (
     api_steps,
+    certificate_load,
+    certificate_renewal,
     cpu_manager_reset,
     kernel_module,
     kernel_setting,

@@ -102,6 +102,7 @@ FILE_LIMIT, UNIT_LIMIT = "file_limit", "unit_limit"
 SWAP_PERSISTENCE, SWAP_OFF = "swap_persistence", "swap_off"
 START_FORMER, RESET_STATE, UNLEND = "start_former", "reset_state", "unlend"
 PINNED_POD, RESTART_LEADER = "pinned_pod", "restart_leader"
+RENEW_CERTIFICATES, LOAD_CERTIFICATES = "renew_certificates", "load_certificates"
 KUBEADM_CONFIG, PATCH_WORKLOAD = "kubeadm_config", "patch_workload"
 DRAIN, UNCORDON = "drain", "uncordon"
 CLEAN_UP, PROBE = "clean_up", "probe"
@@ -124,6 +125,21 @@ _ROWS = (
         RAISE_KUBELET,
         handler="capture.step_handlers:RaiseKubeletVerbosity",
         in_plan=False,
+    ),
+    StepKind(
+        RENEW_CERTIFICATES,
+        1,
+        "steps.handlers.certificate_renewal:RenewCertificates",
+        150,
+        local_up_to=LAST_RISK,
+    ),
+    # an API server may wait for the kubelet's back-off, and then what needs it, too
+    StepKind(
+        LOAD_CERTIFICATES,
+        2,
+        "steps.handlers.certificate_load:LoadCertificates",
+        520,
+        local_up_to=LAST_RISK,
     ),
     StepKind(MOVE_OUT, 1, check_mode=COMPONENT),
     StepKind(EDIT_MANIFEST, 2, check_mode=COMPONENT),

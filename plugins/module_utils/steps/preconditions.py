@@ -75,6 +75,45 @@ def resume(step, params):
     return usable(params, everyone)
 
 
+def restartable(components, guard, host):
+    """Require that the kubelet starts these components again; return {component: its process}.
+
+    components: {name: {image, words, loads}}. loads: the files that the restart is meant to load.
+
+    Nothing is asked of an API server: this is for what brings one back. The value is None for a
+    component that does not run.
+    """
+    evidence = _kubelet(host)
+    processes = {}
+    for component, facts in components.items():
+        _runtime(evidence, facts.get("image"), component, host)
+        step = {
+            "expect": {"component": component, "words": facts.get("words"), "flags": {}},
+            "guard": {"allow": (guard or {}).get("allow"), "loads": facts.get("loads")},
+        }
+        _only_manifest({}, evidence.get("static_pod_path"), component, host)
+        running = health_probe.instances(component)
+        processes[component] = running[0] if running else None
+        if running:
+            _pending(step, running[0], host)
+    return processes
+
+
+def credentials_now(params):
+    """Return the client certificates that this node has now, as usable() does."""
+    return usable(params, _everyone())
+
+
+def _everyone():
+    return instances.collect(registry.Context({}, procfs.of_interest(), {}))["processes"]
+
+
+def require_another(guard, params, host):
+    """Require a healthy API server on another node; raise PreconditionFailed without one."""
+    everyone = _everyone()
+    another(guard, everyone, usable(params, everyone), host)
+
+
 def startable(image):
     """Return whether only the kubelet's own back-off can prevent the start of the component."""
     try:

@@ -95,7 +95,8 @@ def parts_of(data):
     return parts
 
 
-def _wrapped(tag, content):
+def wrapped(tag, content):
+    """Return an item of DER with this content."""
     size = len(content)
     if size < 0x80:
         return bytes([tag, size]) + content
@@ -104,7 +105,7 @@ def _wrapped(tag, content):
 
 
 def _info(algorithm, key):
-    return _wrapped(SEQUENCE, algorithm + _wrapped(BITS, b"\0" + key))
+    return wrapped(SEQUENCE, algorithm + wrapped(BITS, b"\0" + key))
 
 
 def _same(data):
@@ -119,16 +120,16 @@ def _rsa_public(data):
 
 def _rsa_private(data):
     numbers = [whole for tag, whole, _content in parts_of(data) if tag == INTEGER]
-    return _info(RSA, _wrapped(SEQUENCE, numbers[1] + numbers[2]))
+    return _info(RSA, wrapped(SEQUENCE, numbers[1] + numbers[2]))
 
 
 def _ec_private(data, algorithm=None):
     parts = {tag: content for tag, _whole, content in parts_of(data)}
     if algorithm is None:
-        algorithm = _wrapped(SEQUENCE, ELLIPTIC + parts.get(CURVE, b""))
+        algorithm = wrapped(SEQUENCE, ELLIPTIC + parts.get(CURVE, b""))
     if POINT not in parts:
         raise KeyFileError("a key without its public part")
-    return _wrapped(SEQUENCE, algorithm + parts[POINT])
+    return wrapped(SEQUENCE, algorithm + parts[POINT])
 
 
 def _private(data):

@@ -19,13 +19,20 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...module_utils.shared import step_kinds
-from ...module_utils.shared.step_kinds import PROBE, START_FORMER, kind_of
+from ...module_utils.shared.step_kinds import (
+    PROBE,
+    RENEW_CERTIFICATES,
+    START_FORMER,
+    kind_of,
+)
 from ..evidence.document import UNFORESEEN, unforeseen
 from ..models import writes
 from ..models.cluster import Cluster
 from ..models.result import Finding
 
 WAIT_SECONDS = 120
+# Kinds of steps that all hosts of a cluster do before any of them goes on.
+TOGETHER = (START_FORMER, RENEW_CERTIFICATES)
 
 
 @dataclass(frozen=True)
@@ -268,7 +275,7 @@ def _is_local(step: Step) -> bool:
     It restores what is down on its host, or what it raises or restores ends nothing.
     """
     if step.remedy == step_kinds.RECOVER:
-        return step.component in BELOW
+        return step.component in BELOW or bool((step.expect or {}).get("local"))
     if step.remedy == step_kinds.RESET_STATE:  # of a kubelet that its state keeps down
         return bool((step.expect or {}).get("down"))
     return bool(kind_of(step.remedy).is_local(step.risk))
@@ -277,23 +284,25 @@ def _is_local(step: Step) -> bool:
 def _rows(groups: Iterable[Sequence[Step]]) -> list[tuple[Step, str | None]]:
     """Return their steps in order, each with what blocks its group.
 
-    Kubelets that are down are started before any of them is drained.
+    Kubelets that are down are started before any of them is drained. The certificates of all
+    control-plane nodes are renewed before any of them is loaded: a member of etcd finds no quorum
+    again before the certificate of another one is valid.
     """
     rows = [
         (step, next(filter(None, (other.blocked_by for other in group)), None))
         for group in _distinct(groups)
         for step in group
     ]
-    starts: dict[str | None, list[tuple[Step, str | None]]] = {}
+    together: dict[tuple[str | None, str], list[tuple[Step, str | None]]] = {}
     for row in rows:
-        if row[0].remedy == START_FORMER:
-            starts.setdefault(row[0].cluster, []).append(row)
+        if row[0].remedy in TOGETHER:
+            together.setdefault((row[0].cluster, row[0].remedy), []).append(row)
     ordered: list[tuple[Step, str | None]] = []
     for row in rows:
-        if row[0].remedy != START_FORMER:
+        if row[0].remedy not in TOGETHER:
             ordered.append(row)
         else:
-            ordered += starts.pop(row[0].cluster, [])
+            ordered += together.pop((row[0].cluster, row[0].remedy), [])
     return ordered
 
 

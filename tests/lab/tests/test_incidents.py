@@ -30,7 +30,8 @@ ALWAYS = ("healthy", "scheduler-config-file")
 # each are drawn.
 SAMPLED = {"gpu-": 1, "pinning-": 1, "-master-unreachable": 1, "": 2}
 # Tests of their own make and diagnose these: test_admission.py, test_reset.py, test_repair.py,
-# test_open_files.py, test_boot.py, test_manual_fixes.py, test_pending.py, test_no_writes.py.
+# test_open_files.py, test_boot.py, test_manual_fixes.py, test_pending.py, test_no_writes.py,
+# test_certificates.py.
 ELSEWHERE = (
     "gpu-two-leaders",
     "pinning-policy-changed",
@@ -49,6 +50,8 @@ ELSEWHERE = (
     "scheduler-out-of-reach",
     "etcd-no-space",
     "etcd-no-quorum",
+    "certificates-expired",
+    "certificates-expired-everywhere",
 )
 
 

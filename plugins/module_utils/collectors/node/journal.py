@@ -25,9 +25,9 @@ def collect(context):
 
     pending: {run_id, entry, state: before|after|neither|unknown, sha256, temp, error} and the
     intent's OF_INTENT. unproven: steps that changed something and have no proof: {run_id, step,
-    component, path, running}. down: components that do not run, and whose newest step failed:
-    {run_id, step, component, path, reason}. levels: log levels that were raised from this node
-    and not restored: {run_id, entry, path, real, level, former, at, until, overdue, restart,
+    component, remedy, path, running}. down: components that do not run, and whose newest step
+    failed: {run_id, step, component, path, reason}. levels: log levels that were raised from this
+    node and not restored: {run_id, entry, path, real, level, former, at, until, overdue, restart,
     by_hand}; until: when a service of kubemend restores it, if any remains; by_hand: what the
     operator has to do where the file was edited meanwhile, else None. busy: a run changes this
     node at this moment, so that what is pending may be under way.
@@ -77,7 +77,7 @@ def at_work():
     """Return {lock, unproven} of collect: which runs may be at work on this node."""
     from ...state import step_record, storage
 
-    names = ("run_id", "step", "component", "path", "running")
+    names = ("run_id", "step", "component", "remedy", "path", "running")
     return {
         "lock": _lock(storage.ChangeError),
         "unproven": [

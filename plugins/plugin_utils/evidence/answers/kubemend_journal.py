@@ -33,3 +33,4 @@ class OpenStep:
     component: str | None = None
     path: str | None = None
     running: bool | None = None
+    remedy: str | None = None

@@ -68,14 +68,14 @@ def _of_rancher(program: str, unit: str) -> str:
 
 
 def _of_kubeadm(host: Host, certificates: HostCertificates, uses: list[Used]) -> str:
-    names = [name for name in map(_name, uses) if name]
+    names = [name for name in map(name_of, uses) if name]
     if len(names) < len(uses):
         return (
             "have the authority that signed them sign new ones with the same names (openssl x509"
             " -noout -text -in FILE), put them in their places, and restart"
             f" {_in_order(uses)}, one after the other"
         )
-    if not _has_keys(certificates, uses):
+    if not has_keys(certificates, uses):
         return (
             "the key of the authority that signed them is not on this host: kubemend and kubeadm"
             f" cannot renew them. Have that authority sign new ones for {', '.join(names)}, with"
@@ -86,7 +86,7 @@ def _of_kubeadm(host: Host, certificates: HostCertificates, uses: list[Used]) ->
     return f"{BACKUP}; {commands}; then {restart(uses)}"
 
 
-def _name(use: Used) -> str | None:
+def name_of(use: Used) -> str | None:
     """Return kubeadm's name of a certificate in the places where kubeadm has it."""
     name = use.place.rpartition("/")[2]
     if use.flag == "kubeconfig":
@@ -96,7 +96,7 @@ def _name(use: Used) -> str | None:
     return NAMES.get((use.component, use.flag))
 
 
-def _has_keys(certificates: HostCertificates, uses: list[Used]) -> bool:
+def has_keys(certificates: HostCertificates, uses: list[Used]) -> bool:
     """Tell whether the key of each authority is here, as far as its file is known."""
     for use in uses:
         signers = [
@@ -115,13 +115,13 @@ def command(host: Host, uses: Iterable[Used] = ()) -> str:
     verb = "kubeadm certs renew"
     if version is not None and version < SHORT:
         verb = "kubeadm alpha certs renew"
-    folders = {_folder(use) for use in uses} - {"", USUAL}
+    folders = {folder_of(use) for use in uses} - {"", USUAL}
     if folders:
         return f"{verb} --cert-dir {min(folders).rstrip('/')}"
     return verb
 
 
-def _folder(use: Used) -> str:
+def folder_of(use: Used) -> str:
     """Return kubeadm's folder that a certificate is in, or ""."""
     return next((folder for folder in FOLDERS if use.place.startswith(folder)), "")
 

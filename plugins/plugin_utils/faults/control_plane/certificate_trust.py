@@ -75,6 +75,7 @@ BY_RANCHER = (
     "Component has not loaded its renewed certificate",
     severity="warning",
     applies="control-plane components and kubelets that run",
+    risk=3,
     needs=(COLLECTOR, "instances"),
 )
 def unloaded(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
@@ -112,6 +113,14 @@ class _Stale(NamedTuple):
             f" {self.shown.leaf.ends:%Y-%m-%d}, than {self.use.place} has, which ends at"
             f" {self.use.leaf.ends:%Y-%m-%d}"
         )
+
+
+def stale_components(
+    document: Mapping[str, Any], certificates: HostCertificates, now: datetime
+) -> list[str]:
+    """Return the components that have not loaded a certificate of theirs."""
+    rows = [*_shown_before(certificates, now), *_read_before(document, certificates)]
+    return sorted({row.use.component for row in rows})
 
 
 def _unloaded(

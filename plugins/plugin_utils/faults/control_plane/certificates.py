@@ -90,6 +90,7 @@ def judged(host: Host, document: Mapping[str, Any], find: Finder) -> CheckResult
     "Certificate of a component has expired",
     severity="critical",
     applies=APPLIES,
+    risk=3,
     needs=(COLLECTOR,),
     explained_by=causes("KM526"),
     same_node=True,
@@ -104,6 +105,7 @@ def expired(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     "Certificate of a component expires within 30 days",
     severity="warning",
     applies=APPLIES,
+    risk=3,
     needs=(COLLECTOR,),
     explained_by=causes("KM526"),
     same_node=True,
@@ -181,8 +183,8 @@ def _expiring(
     if installer.owner_of(document) == "OpenShift":
         return None  # its operators renew each of them in time
     candidates = [use for use in certificates.files if not _is_self_signed(use)]
-    candidates += filter(_is_of_installer, map(of_kubeconfig, certificates.kubeconfigs))
-    uses = [use for use in candidates if _is_due(use, now)]
+    candidates += filter(is_of_installer, map(of_kubeconfig, certificates.kubeconfigs))
+    uses = [use for use in candidates if is_due(use, now)]
     if not uses:
         return None
     clauses = [f"{use.place} {use.leaf.ends:%Y-%m-%d}" for use in uses]
@@ -196,12 +198,12 @@ def _expiring(
     )
 
 
-def _is_of_installer(use: Used | None) -> TypeGuard[Used]:
+def is_of_installer(use: Used | None) -> TypeGuard[Used]:
     """Tell whether a kubeconfig has a certificate, and is no copy of a person."""
     return use is not None and (bool(use.component) or use.place.startswith("/etc/"))
 
 
-def _is_due(use: Used, now: datetime) -> bool:
+def is_due(use: Used, now: datetime) -> bool:
     """Tell whether a certificate that is valid should be renewed by now."""
     remaining, life = use.leaf.ends - now, use.leaf.ends - use.leaf.begins
     if remaining <= timedelta(0):

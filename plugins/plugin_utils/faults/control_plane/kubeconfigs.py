@@ -24,6 +24,7 @@ SYSTEM = "/etc/"  # where components and installers have theirs; elsewhere are p
     "Kubeconfig has an expired certificate or another authority",
     severity="warning",
     applies="control-plane nodes with kubeconfigs of components or administrators",
+    risk=2,
     needs=(COLLECTOR,),
     explained_by=causes("KM526"),
     same_node=True,

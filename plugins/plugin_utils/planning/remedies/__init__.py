@@ -8,6 +8,7 @@ from __future__ import annotations
 from ..plan import Remedy
 from . import (
     boot,
+    certificates,
     control_plane,
     cpu_manager_reset,
     kernel_settings,
@@ -20,6 +21,7 @@ from . import (
 )
 
 AREAS = (
+    certificates,
     control_plane,
     maintenance,
     rejected_pods,

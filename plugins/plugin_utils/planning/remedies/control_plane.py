@@ -102,6 +102,20 @@ def _not_now(scene: RemedyContext) -> str | None:
 
 def no_way_back(scene: RemedyContext) -> str | None:
     """Return what forbids any restart on this host: no kubelet would start the component again."""
+    refusal = kubelet_in_the_way(scene)
+    if refusal is not None:
+        return refusal
+    if scene.cluster.api_status != "ok":
+        reason = f" ({scene.cluster.api_reason})" if scene.cluster.api_reason else ""
+        return (
+            f"no API server answers{reason}: manifests and running components stay untouched until"
+            " one does"
+        )
+    return None
+
+
+def kubelet_in_the_way(scene: RemedyContext) -> str | None:
+    """Return why the kubelet of this host would not start a component again, or None."""
     plane = control_plane.extract(scene.document)
     if plane is not None and plane.kubelet_problem:
         return (
@@ -113,12 +127,6 @@ def no_way_back(scene: RemedyContext) -> str | None:
             f"{plane.kubelet_unproven}, and it has to bring the component back: give the kubelet of"
             f" {scene.finding.host} another healthzPort (10248 is its own), restart it, and run"
             " again"
-        )
-    if scene.cluster.api_status != "ok":
-        reason = f" ({scene.cluster.api_reason})" if scene.cluster.api_reason else ""
-        return (
-            f"no API server answers{reason}: manifests and running components stay untouched until"
-            " one does"
         )
     return None
 

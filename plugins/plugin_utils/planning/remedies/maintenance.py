@@ -9,8 +9,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from ....module_utils.shared.step_kinds import (
+    LOAD_CERTIFICATES,
     PROBE,
     RECOVER,
+    RENEW_CERTIFICATES,
     RESTORE_LEVELS,
     UNCORDON,
     UNLEND,
@@ -18,6 +20,7 @@ from ....module_utils.shared.step_kinds import (
 )
 from ...evidence import contract
 from ...evidence.answers.cluster.server import Server
+from ...evidence.answers.kubemend_journal import OpenStep
 from ...evidence.answers.node.journal import Journal, RaisedLevel
 from ...evidence.answers.node.kubelet import Kubelet
 from ...models import cluster
@@ -31,7 +34,8 @@ def recover(scene: RemedyContext) -> Step | None:
     # What was interrupted may be the very reason why the kubelet is down; starting it again needs
     # no other component.
     unproven = contract.answer(scene.document, Journal).unproven
-    is_local = any(step.component in BELOW for step in unproven)
+    is_local = any(map(_needs_no_api, unproven))
+    expect = {"local": True} if is_local else None
     return new_step(
         scene,
         RECOVER,
@@ -39,8 +43,14 @@ def recover(scene: RemedyContext) -> Step | None:
         None if is_local else no_way_back(scene),
         guard=node_guard(scene),
         diff="finish or undo what the journal left open\n",
+        expect=expect,
         limit=600,
     )
+
+
+def _needs_no_api(step: OpenStep) -> bool:
+    """Tell whether an interrupted step is ended without an API server, which it may bring back."""
+    return step.component in BELOW or step.remedy in (RENEW_CERTIFICATES, LOAD_CERTIFICATES)
 
 
 def restore_levels(scene: RemedyContext) -> Step | None:

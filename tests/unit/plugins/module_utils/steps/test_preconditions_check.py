@@ -278,3 +278,51 @@ def test_where_no_api_server_is_named_the_one_of_this_node_is_asked(monkeypatch,
     assert asked == [("10.0.0.2", 6443)]
     with pytest.raises(preconditions.PreconditionFailed, match="none is known and none runs here"):
         preconditions.answering(told, others, "m2")
+
+
+# --- what brings an API server back asks none
+
+
+@pytest.fixture
+def running(node, monkeypatch):
+    """Let one component run, and no other."""
+    processes = {"kube-scheduler": [FORMER], "kube-apiserver": []}
+    monkeypatch.setattr(preconditions.health_probe, "instances", processes.__getitem__)
+    return node
+
+
+COMPONENTS = {
+    "kube-apiserver": {"image": "i:1", "words": None, "loads": ["/a"]},
+    "kube-scheduler": {"image": "i:2", "words": ["kube-scheduler"], "loads": ["/b"]},
+}
+
+
+def test_no_api_server_is_asked_of_what_restarts(running):
+    found = preconditions.restartable(COMPONENTS, {"allow": ["a"], "api_servers": ["x:1"]}, "m2")
+    assert found == {"kube-apiserver": None, "kube-scheduler": FORMER}
+    assert "answering" not in running.asked
+    assert "another" not in running.asked
+    assert running.asked["_runtime"][1:] == ("i:2", "kube-scheduler", "m2")
+    assert running.asked["_only_manifest"][1:] == ("/manifests", "kube-scheduler", "m2")
+    step, former, _host = running.asked["_pending"]
+    assert former is FORMER
+    assert step["guard"] == {"allow": ["a"], "loads": ["/b"]}
+    assert step["expect"]["words"] == ["kube-scheduler"]
+
+
+@pytest.mark.parametrize("name", ["_kubelet", "_runtime", "_only_manifest", "_pending"])
+def test_each_refuses_a_restart_for_certificates(running, name):
+    running.refuses(name)
+    with pytest.raises(preconditions.PreconditionFailed, match="because of " + name):
+        preconditions.restartable(COMPONENTS, None, "m2")
+
+
+def test_another_is_asked_with_the_certificates_of_now(running):
+    preconditions.require_another({"api_servers": ["x:1"]}, {"path": "/pki"}, "m2")
+    assert running.asked["another"] == (
+        {"api_servers": ["x:1"]},
+        EVERYONE,
+        [("/pki", True, None)],
+        "m2",
+    )
+    assert preconditions.credentials_now({"path": "/pki"}) == [("/pki", True, None)]
