@@ -212,6 +212,8 @@ def _behind_repairs(step: Step, earlier: Iterable[Step]) -> Step:
     lead = "its last start ended, or the next one would,"
     if step.remedy == step_kinds.CLEAN_UP:
         lead = "these pods were rejected"
+    if step.remedy in step_kinds.ETCD_KINDS:
+        lead = "etcd accepts no client"
     reason = (
         f"{lead} because of {' and '.join(remaining)}, which is still there, and no"
         " step before this one repairs it: see to that first, then run again"
@@ -268,7 +270,7 @@ def _is_local(step: Step) -> bool:
     It restores what is down on its host, or what it raises or restores ends nothing.
     """
     if step.remedy == step_kinds.RECOVER:
-        return step.component in BELOW
+        return step.component in BELOW or bool((step.expect or {}).get("local"))
     if step.remedy == step_kinds.RESET_STATE:  # of a kubelet that its state keeps down
         return bool((step.expect or {}).get("down"))
     return bool(kind_of(step.remedy).is_local(step.risk))

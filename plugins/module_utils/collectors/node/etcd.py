@@ -59,7 +59,7 @@ def collect(context):
         "health": None,
         "local": None,
     }
-    process, authority, endpoints, pairs = _access(servers, stacked)
+    process, authority, endpoints, pairs = access(servers, stacked)
     if servers:
         evidence["api_server"] = {
             "etcd_servers": endpoints,
@@ -88,7 +88,7 @@ def embedded(processes):
     return [etcd_settings.complete(process)]
 
 
-def _access(servers, stacked):
+def access(servers, stacked):
     """Return (process, flag of its CA, endpoints, credentials) that lead to etcd from this node.
 
     The flags of an API server come before those of etcd. It raises Absent without either.
@@ -96,7 +96,7 @@ def _access(servers, stacked):
     if servers:
         process = servers[0]
         endpoints = split(procfs.flag(process["argv"], "etcd-servers"))
-        pairs = _pairs_of(process, "etcd-certfile", "etcd-keyfile")
+        pairs = pairs_of(process, "etcd-certfile", "etcd-keyfile")
         return process, "etcd-cafile", endpoints, pairs
     if stacked:
         process = stacked[0]
@@ -104,7 +104,7 @@ def _access(servers, stacked):
             procfs.flag(process["argv"], "listen-client-urls")
             or procfs.flag(process["argv"], "advertise-client-urls")
         )
-        pairs = _usual_pairs() + _pairs_of(process, "cert-file", "key-file")
+        pairs = usual_pairs() + pairs_of(process, "cert-file", "key-file")
         return process, "trusted-ca-file", endpoints, pairs
     raise Absent("neither an API server nor etcd runs here")
 
@@ -205,7 +205,7 @@ def _ask(context, evidence, endpoints, pairs, process, authority):
             try:
                 if scheme == "https":
                     encryption = tls.context(
-                        certificate, key, _authority(process, authority, address)
+                        certificate, key, authority_of(process, authority, address)
                     )
                 else:
                     encryption = None
@@ -389,7 +389,8 @@ def _number(value):
     return None
 
 
-def _pairs_of(process, certificate_flag, key_flag):
+def pairs_of(process, certificate_flag, key_flag):
+    """Return [(certificate, key)] that two flags of a process name, if they can be read."""
     from ...system import client_certificates
 
     try:
@@ -401,7 +402,8 @@ def _pairs_of(process, certificate_flag, key_flag):
     return []
 
 
-def _usual_pairs():
+def usual_pairs():
+    """Return [(certificate, key)] of the client certificates that installers write."""
     pairs = []
     for base in (*USUAL, EMBEDDED_CLIENT):
         try:
@@ -411,7 +413,7 @@ def _usual_pairs():
     return pairs
 
 
-def _authority(process, flag, address):
+def authority_of(process, flag, address):
     """Return the CA that verifies a server of another machine, None for this one."""
     if is_local(address):
         path = None

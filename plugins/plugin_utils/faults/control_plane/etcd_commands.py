@@ -20,6 +20,11 @@ _CRICTL = (
     "E=\"crictl exec $(crictl ps -q --name '^etcd$') etcdctl --endpoints=https://127.0.0.1:2379"
 )
 _NUMBER = "grep -o '\"revision\":[0-9]*' | head -1 | cut -d: -f2"
+# Where the user of an installer that runs etcd itself sets its quota.
+QUOTA_PLACES = {
+    RKE2: "etcd-arg: quota-backend-bytes=... of /etc/rancher/rke2/config.yaml",
+    K3S: "etcd-arg: quota-backend-bytes=... of /etc/rancher/k3s/config.yaml",
+}
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from . import (
     boot,
     control_plane,
     cpu_manager_reset,
+    etcd_space,
     kernel_settings,
     maintenance,
     rejected_pods,
@@ -30,6 +31,7 @@ AREAS = (
     swap,
     boot,
     scheduler_restart,
+    etcd_space,
 )
 
 

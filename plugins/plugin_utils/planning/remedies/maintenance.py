@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ....module_utils.shared.step_kinds import (
+    ETCD_KINDS,
     PROBE,
     RECOVER,
     RESTORE_LEVELS,
@@ -18,10 +19,12 @@ from ....module_utils.shared.step_kinds import (
 )
 from ...evidence import contract
 from ...evidence.answers.cluster.server import Server
+from ...evidence.answers.kubemend_journal import OpenStep
 from ...evidence.answers.node.journal import Journal, RaisedLevel
 from ...evidence.answers.node.kubelet import Kubelet
 from ...models import cluster
 from ...models.kubelet import dropin as kubelet_dropin
+from .. import fencing
 from ..plan import BELOW, Remedy, RemedyContext, Step, label
 from .control_plane import new_step, no_way_back, node_guard
 
@@ -32,15 +35,28 @@ def recover(scene: RemedyContext) -> Step | None:
     # no other component.
     unproven = contract.answer(scene.document, Journal).unproven
     is_local = any(step.component in BELOW for step in unproven)
+    is_of_etcd = bool(unproven) and all(map(_is_of_etcd_space, unproven))
+    blocked_by = None
+    if is_of_etcd:  # it restarts nothing, and etcd may be the reason why no API server answers
+        blocked_by = fencing.refusal(scene) if scene.cluster.api_status != "ok" else None
+    elif not is_local:
+        blocked_by = no_way_back(scene)
     return new_step(
         scene,
         RECOVER,
         "/var/lib/kubemend/journal",
-        None if is_local else no_way_back(scene),
+        blocked_by,
         guard=node_guard(scene),
         diff="finish or undo what the journal left open\n",
         limit=600,
+        expect={"local": True} if is_of_etcd else None,
     )
+
+
+def _is_of_etcd_space(step: OpenStep) -> bool:
+    """Tell whether an open step is one that frees the space of etcd."""
+    names = tuple("-" + kind.replace("_", "-") for kind in ETCD_KINDS)
+    return step.component == "etcd" and (step.step or "").endswith(names)
 
 
 def restore_levels(scene: RemedyContext) -> Step | None:
