@@ -116,8 +116,9 @@ class EtcdNode:
         encryption = None
         if scheme == "https":
             authority = etcd.authority_of(self._reference, self._authority_flag, address)
+            certificate, key = self._pair or (None, None)
             try:
-                encryption = tls.context(*(self._pair or (None, None)), authority)
+                encryption = tls.context(certificate, key, authority)
             except http_client.HttpError as error:
                 raise EtcdError(str(error)) from error
         return Client(url, encryption)
