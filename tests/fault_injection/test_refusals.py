@@ -47,6 +47,10 @@ WRITES = {
         "kubelet unmasked",
         "managers' state",
         "leading scheduler",
+        "snapshot of etcd",
+        "history of etcd",
+        "member of etcd",
+        "alarm of etcd",
     )
 }
 

@@ -67,6 +67,7 @@ FILES = (
     "test_repair_api.py::",
     "test_roles.py::",
     "test_power_cut.py::",
+    "test_etcd_space.py::",
     "test_forgotten_node.py::",
     "test_pending.py::",
     "test_bringup.py::test_what_a_killed",

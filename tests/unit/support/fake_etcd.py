@@ -188,7 +188,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def log_message(self, *args: Any) -> None:
         """Silent."""
 
-    def do_POST(self) -> None:  # noqa: N802 - named by http.server
+    def do_POST(self) -> None:
         """Answer as the member of this server."""
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         server: Any = self.server
@@ -223,7 +223,7 @@ class Node:
         self.member, self.host = self.cluster.members[number], f"m{number + 1}"
 
     def free_bytes(self, path: str) -> int:
-        return self.free.get(os.path.basename(path), 10**12)
+        return self.free.get(Path(path).name, 10**12)
 
     def processes(self) -> tuple[list[Any], list[Any]]:
         url = f"http://{self.member.address}:{self.cluster.port(self.member)}"
