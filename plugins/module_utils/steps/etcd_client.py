@@ -13,10 +13,18 @@ from ..collectors import registry
 from ..collectors.base import Absent, Denied, in_this_network
 from ..collectors.node import etcd, instances
 from ..shared.errors import PreconditionFailed
-from ..system import client_certificates, etcd_settings, files, http_client, json_line, procfs
+from ..system import (
+    client_certificates,
+    etcd_keys,
+    etcd_settings,
+    files,
+    http_client,
+    json_line,
+    procfs,
+)
 
 PREFIX = "/v3"  # of etcd from 3.4 on
-COMPACTION, RANGE = "/kv/compaction", "/kv/range"
+COMPACTION, RANGE = "/kv/compaction", etcd_keys.PATH
 DEFRAGMENT, SNAPSHOT = "/maintenance/defragment", "/maintenance/snapshot"
 TRANSFER = "/maintenance/transfer-leadership"
 GRANT, REVOKE = "/lease/grant", "/lease/revoke"

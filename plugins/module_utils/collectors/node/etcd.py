@@ -12,6 +12,7 @@ import time
 
 from ...system import (
     etcd_folder,
+    etcd_keys,
     etcd_metrics,
     etcd_settings,
     files,
@@ -34,6 +35,8 @@ EACH = 3
 MAX_ENDPOINTS = 9
 MAX_ERRORS, MAX_ALARMS, MAX_TEXT = 20, 50, 200
 DEFAULT_QUOTA = 2 * 1024**3  # etcd's own, where the flag is missing or 0
+NOSPACE = "NOSPACE"
+NEAR = 0.8  # the share of the quota from which on it matters what fills the database
 NO_MEMBER = "0"  # how etcd writes that it knows no leader
 
 
@@ -57,6 +60,7 @@ def collect(context):
         "status": None,
         "alarms": None,
         "health": None,
+        "objects": None,
         "local": None,
     }
     process, authority, endpoints, pairs = access(servers, stacked)
@@ -215,6 +219,7 @@ def _ask(context, evidence, endpoints, pairs, process, authority):
                 if status != 200:
                     raise http_client.HttpError(f"HTTP {status}{refusal(body)}")
                 evidence.update(members(body), endpoint=url)
+                _add_objects(client, evidence, context)
                 context.source = url
                 return evidence
             except http_client.HttpError as error:
@@ -244,6 +249,40 @@ def _add_status(client, evidence, url):
             evidence["alarms"] = None
     except http_client.HttpError:
         pass  # the errors of the status name alarms too
+
+
+def _add_objects(client, evidence, context):
+    """Add the number of objects of some resources, where the database is full, and in deep runs.
+
+    etcd counts keys and reads no value. It needs consensus for that.
+    """
+    status = evidence["status"]
+    if status is None or status["leader"] == NO_MEMBER:
+        return
+    if not context.params.get("deep") and not _is_full(status, evidence["alarms"]):
+        return
+    prefix = (evidence["api_server"] or {}).get("etcd_prefix") or etcd_keys.PREFIX
+    rows = []
+    try:
+        for resource in etcd_keys.RESOURCES:
+            question = json_line.dumps(etcd_keys.counting(prefix, resource)).encode("ascii")
+            code, body = client.post(etcd_keys.PATH, question)
+            if code != 200:
+                return
+            rows.append({"resource": resource, "count": etcd_keys.count(_object(body, "count"))})
+    except http_client.HttpError:
+        return
+    evidence["objects"] = rows
+
+
+def _is_full(status, raised):
+    """Tell whether an alarm NOSPACE is raised, or the database is near the quota that it tells."""
+    if any(alarm["alarm"] == NOSPACE for alarm in raised or []):
+        return True
+    if any(NOSPACE in error for error in status["errors"]):
+        return True
+    size, quota = status["db_size"] or 0, status["quota"] or 0
+    return quota > 0 and size >= NEAR * quota
 
 
 class EtcdClient:

@@ -19,7 +19,7 @@ from ...collectors.node import etcd
 from ...shared.errors import PreconditionFailed
 from ...state import step_record, storage
 from ...state.storage import ChangeError
-from ...system import files, json_line
+from ...system import etcd_keys, files, json_line
 from .. import etcd_client, etcd_guards
 from ..base import StepHandler, outcome
 from ..etcd_client import EtcdError
@@ -36,23 +36,9 @@ DIGEST = 32  # bytes of sha256 that etcd appends to a snapshot
 MAX_LINE = 4 * 1024 * 1024
 # Seconds until a lease is renewed. The kubelet waits up to 5 minutes before it starts an API server
 # again that ended.
-RENEWED, REST = 330, 30
+RENEWED, REST = 330, 60
 MAX_LEASES = 5000
 TTL = 60
-LARGEST = (
-    "events",
-    "leases",
-    "pods",
-    "secrets",
-    "configmaps",
-    "replicasets",
-    "jobs",
-    "deployments",
-    "endpointslices",
-    "services",
-    "serviceaccounts",
-    "controllerrevisions",
-)
 
 
 class _EtcdStep(StepHandler):
@@ -375,19 +361,21 @@ class TakeBackAlarm(_EtcdStep):
 
     def _largest(self, step):
         """Return which resources have the most objects, in words."""
-        prefix = step.change.get("prefix") or "/registry"
-        counts = []
-        for name in LARGEST:
+        prefix, counts = _prefix(step), []
+        for name in etcd_keys.RESOURCES:
             try:
-                counts.append((_count(self.members.client, f"{prefix}/{name}/"), name))
+                answer = self.members.client.ask(
+                    etcd_client.RANGE, etcd_keys.counting(prefix, name)
+                )
             except EtcdError:
                 return ""
+            counts.append((etcd_keys.count(answer) or 0, name))
         shown = [f"{name} {count}" for count, name in sorted(counts, reverse=True)[:3] if count]
         return ", ".join(shown)
 
     def act(self, step, record):
         """Take the alarm back, and look at what it comes to."""
-        client, prefix = self.members.client, step.change.get("prefix") or "/registry"
+        client, prefix = self.members.client, _prefix(step)
         former = _leases(client, prefix)
         for member_id in self.members.full:
             question = {"action": "DEACTIVATE", "memberID": member_id, "alarm": "NOSPACE"}
@@ -430,26 +418,14 @@ class TakeBackAlarm(_EtcdStep):
         return step_record.PROVEN, "the alarm NOSPACE is gone"
 
 
-def _range(prefix):
-    """Return the bounds of all keys below a prefix, as etcd's API has them."""
-    key = prefix.encode("utf-8")
-    end = key[:-1] + bytes([key[-1] + 1])
-    return {
-        "key": base64.b64encode(key).decode("ascii"),
-        "range_end": base64.b64encode(end).decode("ascii"),
-    }
-
-
-def _count(client, prefix):
-    """Return how many keys lie below a prefix, which reads no value."""
-    answer = client.ask(etcd_client.RANGE, dict(_range(prefix), count_only=True))
-    count = str(answer.get("count", "0"))
-    return int(count) if count.isdecimal() else 0
+def _prefix(step):
+    """Return below which key the API servers keep their objects."""
+    return step.change.get("prefix") or etcd_keys.PREFIX
 
 
 def _leases(client, prefix):
     """Return {key: revision of its last change} of the leases of nodes and leaders."""
-    question = dict(_range(prefix + "/leases/"), keys_only=True, limit=str(MAX_LEASES))
+    question = dict(etcd_keys.bounds(prefix + "/leases/"), keys_only=True, limit=str(MAX_LEASES))
     listed = client.ask(etcd_client.RANGE, question).get("kvs")
     rows = listed if isinstance(listed, list) else []
     return {row.get("key"): row.get("mod_revision") for row in rows if isinstance(row, dict)}

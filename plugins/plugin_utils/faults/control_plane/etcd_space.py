@@ -71,7 +71,7 @@ def no_space(cluster: Cluster) -> Iterator[CheckResult]:
             " Raise --quota-backend-bytes of each member first (at most 8 GiB)"
         )
     summary = f"{alarm.told}; no object can be created or changed, and no lease renewed"
-    remedy = f"{remedy}. Then {etcd_commands.filling()}"
+    remedy = f"{remedy}. Then {etcd_commands.filling()}{etcd_commands.most_objects(cluster)}"
     yield present(
         Detection(summary, (*alarm.proofs, *_proofs(rows)), remedy, component=ETCD), component=ETCD
     )
@@ -128,7 +128,7 @@ def near_quota(cluster: Cluster) -> Iterator[CheckResult]:
         Detection(
             f"etcd's database is near its quota: {texts}. At the quota etcd refuses every write",
             _proofs(near),
-            _cure(at, near),
+            _cure(at, near) + etcd_commands.most_objects(cluster),
             component=ETCD,
             severity="critical" if any(row.share >= FULL for row in near) else None,
         ),
