@@ -191,7 +191,7 @@ def _require_sound(members, _step):
     if raised or any(CORRUPT in text for text in texts):
         raise PreconditionFailed(
             f"etcd raised the alarm CORRUPT (member {', '.join(raised) or 'unknown'}): neither"
-            " compact, defragment nor disarm before that member has its data anew (KM142)"
+            " compact, defragment nor disarm before that member has the data of the others (KM142)"
         )
 
 
@@ -285,12 +285,12 @@ def require_room(members, step, snapshot_folder=None):
     _require_free(path, shown, copy + image, step.host, "a new database")
 
 
-def _require_free(path, shown, needed, host, purpose):
+def _require_free(path, shown, size, host, purpose):
     free = free_bytes(path)
-    if free is None or free < needed:
+    if free is None or free < size:
         has = "an unknown number of bytes" if free is None else mebibytes(free)
         raise PreconditionFailed(
-            f"{shown} of {host} has {has} left, and {purpose} of etcd needs {mebibytes(needed)}:"
+            f"{shown} of {host} has {has} left, and {purpose} of etcd needs {mebibytes(size)}:"
             " make room there first, then run again"
         )
 

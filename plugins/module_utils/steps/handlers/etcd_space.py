@@ -272,17 +272,17 @@ class DefragmentMember(_EtcdStep):
     def _follow(self):
         """Give the leadership to another voter where this member leads; return its name."""
         members = self.members
-        others = [member for member in members.voters if member != members.id]
-        if members.client.status()["leader"] != members.id or not others:
+        followers = [member for member in members.voters if member != members.id]
+        if members.client.status()["leader"] != members.id or not followers:
             return None
-        others.sort(key=lambda member: -(members.statuses[member]["raft_index"] or 0))
-        members.client.ask(etcd_client.TRANSFER, {"targetID": others[0]})
+        followers.sort(key=lambda member: -(members.statuses[member]["raft_index"] or 0))
+        members.client.ask(etcd_client.TRANSFER, {"targetID": followers[0]})
         end = time.monotonic() + TAKES_OVER
         while members.client.status()["leader"] == members.id:
             if time.monotonic() > end:
                 raise EtcdError("no other member takes over the leadership")
             time.sleep(EVERY)
-        return members.name(others[0])
+        return members.name(followers[0])
 
     def explain(self, step, error):
         """Return what a defragmentation that failed left behind."""
@@ -410,7 +410,7 @@ class TakeBackAlarm(_EtcdStep):
         """Return whether the alarm is gone."""
         try:
             _node, client = etcd_client.connect(record["host"])
-            full = [one for one in client.alarms() if one["alarm"] == etcd_guards.NOSPACE]
+            full = [alarm for alarm in client.alarms() if alarm["alarm"] == etcd_guards.NOSPACE]
         except (PreconditionFailed, EtcdError) as error:
             return None, f"whether the alarm NOSPACE is gone is not known ({_sentence(error)})"
         if full:
