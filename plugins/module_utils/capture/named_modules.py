@@ -9,6 +9,7 @@ Packers of programs and of modules follow imports only. No program imports this 
 from ..steps.handlers import (
     api_steps,
     cpu_manager_reset,
+    etcd_space,
     kernel_module,
     kernel_setting,
     login_limit,
@@ -24,6 +25,7 @@ from . import klog_level, kubelet_level, step_handlers
 MODULES = (
     api_steps,
     cpu_manager_reset,
+    etcd_space,
     kernel_module,
     kernel_setting,
     klog_level,
