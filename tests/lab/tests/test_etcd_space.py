@@ -14,13 +14,14 @@ import time
 import pytest
 
 from tests.lab.cluster.clusters import Cluster
+from tests.lab.cluster.kubeadm import ETCD_QUOTA
 from tests.lab.support.repairing import CONSENT, RELEASES, ended, own, possible
 from tests.lab.support.static_pod import manifest
 
 ETCD, PLAYBOOK = "etcd", "etcd_space"
 MASTERS = ("m1", "m2", "m3")
 MIB = 1024**2
-QUOTA, SMALL = 24 * MIB, 2 * MIB
+SMALL = 2 * MIB
 FLAG = "--quota-backend-bytes"
 KEY = "/kubemend-lab/filling"  # no API server reads it
 STEPS = ["etcd_snapshot", "etcd_compact", *["etcd_defragment"] * 3, "etcd_alarm"]
@@ -29,11 +30,7 @@ STEPS = ["etcd_snapshot", "etcd_compact", *["etcd_defragment"] * 3, "etcd_alarm"
 @pytest.fixture(scope="module", params=RELEASES)
 def cluster(request):
     possible(request.param)
-    found = Cluster(request.param, 3, 1, "short", name=f"{request.param}-space")
-    with own(found):
-        for name in MASTERS:
-            limit(found, name, QUOTA)
-        found.wait_healthy()
+    with own(Cluster(request.param, 3, 1, "small-etcd", name=f"{request.param}-space")) as found:
         yield found
 
 
@@ -169,7 +166,7 @@ def test_the_alarm_of_one_member_whose_database_stays_full(cluster, play):
     assert "most objects" in reason, reason
     assert "NOSPACE" in alarms(cluster, "m1")
 
-    limit(cluster, "m3", QUOTA)
+    limit(cluster, "m3", ETCD_QUOTA)
     done, report = play(*CONSENT, name=PLAYBOOK)
     assert steps_of(report) == [("etcd_alarm", True)], report["plan"]
     assert ended(report) == ["done"], done.stdout[-4000:]
