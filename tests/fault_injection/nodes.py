@@ -22,10 +22,11 @@ import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import boot
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
-    executor as step_executor,
+    etcd_client,
+    kubelet_restart,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
-    kubelet_restart,
+    executor as step_executor,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import (
     cpu_manager_reset,
@@ -49,7 +50,7 @@ from tests.unit.plugins.module_utils.steps.handlers import (
     test_service_unmask,
     test_swap_off,
 )
-from tests.unit.support import fake_step
+from tests.unit.support import fake_etcd, fake_step
 
 Step = dict[str, Any]
 
@@ -392,6 +393,56 @@ def _swapoff(node: Any) -> list[Step]:
     ]
 
 
+# --- etcd: members that answer, each request an effect
+
+
+@contextlib.contextmanager
+def _etcd(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    with fake_etcd.made(path, monkeypatch) as node:
+        ask, connected = etcd_client.Client.ask, etcd_client.Client._connected
+
+        def told(client: Any, question: str, *args: Any, **more: Any) -> Any:
+            answer = ask(client, question, *args, **more)
+            effect(f"answered {question}")
+            return answer
+
+        def begun(client: Any, seconds: float) -> Any:
+            effect("request")
+            return connected(client, seconds)
+
+        monkeypatch.setattr(etcd_client.Client, "ask", told)
+        monkeypatch.setattr(etcd_client.Client, "_connected", begun)
+        yield node
+
+
+@contextlib.contextmanager
+def _small(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    with _etcd(path, monkeypatch) as node:
+        for member in node.cluster.members:
+            member.size = member.used = fake_etcd.MIB
+        yield node
+
+
+@contextlib.contextmanager
+def _compacted(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    with _etcd(path, monkeypatch) as node:
+        for member in node.cluster.members:
+            member.used = fake_etcd.MIB
+        yield node
+
+
+def _snapshots(node: Any) -> list[bytes]:
+    """Return the content of each complete snapshot that there is, once."""
+    folder = node.root / "etcd-snapshots"
+    paths = sorted(folder.glob("[!.]*")) if folder.exists() else []
+    return sorted({path.read_bytes() for path in paths})
+
+
+def _while(kind: str, is_needed: Callable[[Any], bool]) -> Callable[[Any], list[Step]]:
+    """Return the steps of a plan: one of this kind where the evidence calls for it."""
+    return lambda node: [node.step(kind)] if is_needed(node) else []
+
+
 # --- static pods: a kubelet and a scheduler that really run
 
 
@@ -589,6 +640,30 @@ SCENES: dict[str, Scene] = {
         Loaders.steps,
         lambda node: node.numbers(),
         ("load_certificates",),
+    ),
+    "snapshot of etcd": Scene(
+        _etcd,
+        _while("etcd_snapshot", lambda node: True),
+        _snapshots,
+        ("etcd_snapshot",),
+    ),
+    "history of etcd": Scene(
+        _etcd,
+        _while("etcd_compact", lambda node: not node.cluster.compacted),
+        lambda node: [node.cluster.compacted, [one.used for one in node.cluster.members]],
+        ("etcd_compact",),
+    ),
+    "member of etcd": Scene(
+        _compacted,
+        _while("etcd_defragment", lambda node: node.member.size > fake_etcd.MIB),
+        lambda node: [[one.size for one in node.cluster.members], node.cluster.leader],
+        ("etcd_defragment",),
+    ),
+    "alarm of etcd": Scene(
+        _small,
+        _while("etcd_alarm", lambda node: node.cluster.full),
+        lambda node: node.cluster.alarms,
+        ("etcd_alarm",),
     ),
     "manifest": Scene(
         _static, _manifest, _scheduler, ("edit_manifest",), lambda node: node.manifest, True

@@ -48,6 +48,10 @@ WRITES = {
         "managers' state",
         "leading scheduler",
         "certificates loaded",
+        "snapshot of etcd",
+        "history of etcd",
+        "member of etcd",
+        "alarm of etcd",
     )
 }
 

@@ -53,7 +53,8 @@ NODE = {
         "etcd's live member list and cluster id, the leader, alarms and size of the member"
         " that answers, with the API server's own client certificate; of a member on this node"
         " its settings, a few metrics (size, times of its disk and of its peers), and the size"
-        " and disk of its data folder"
+        " and disk of its data folder; of a database near its quota how many objects of some"
+        " resources it has"
     ),
     "certificates": (
         "certificates that components use, by their files, kubeconfigs and ports, and SHA-256"

@@ -19,6 +19,7 @@ KEEP_CORDON = "keep_cordon"
 SCHEDULER_PAUSE = "scheduler_pause"
 SERVICE_RESTART = "service_restart"
 LOWER_LIMITS = "lower_limits"
+ETCD_DEFRAGMENT = "etcd_defragment"
 
 WORDS = (
     API_DOWN,
@@ -37,4 +38,5 @@ WORDS = (
     SCHEDULER_PAUSE,
     SERVICE_RESTART,
     LOWER_LIMITS,
+    ETCD_DEFRAGMENT,
 )

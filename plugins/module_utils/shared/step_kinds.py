@@ -106,11 +106,15 @@ RENEW_CERTIFICATES, LOAD_CERTIFICATES = "renew_certificates", "load_certificates
 KUBEADM_CONFIG, PATCH_WORKLOAD = "kubeadm_config", "patch_workload"
 DRAIN, UNCORDON = "drain", "uncordon"
 CLEAN_UP, PROBE = "clean_up", "probe"
+ETCD_SNAPSHOT, ETCD_COMPACT = "etcd_snapshot", "etcd_compact"
+ETCD_DEFRAGMENT, ETCD_ALARM = "etcd_defragment", "etcd_alarm"
+ETCD_KINDS = (ETCD_SNAPSHOT, ETCD_COMPACT, ETCD_DEFRAGMENT, ETCD_ALARM)
 REVERT = "revert"  # What records of a revert say in place of a kind.
 
 _SERVICE_START = "steps.handlers.service_start:StartService"
 _SERVICE_ENABLE = "steps.handlers.service_start:EnableService"
 _API = "steps.handlers.api_steps:"
+_ETCD = "steps.handlers.etcd_space:"
 
 _ROWS = (
     StepKind(RECOVER, 0),
@@ -255,6 +259,25 @@ _ROWS = (
     ),
     # the time limit of the drain itself comes on top
     StepKind(DRAIN, 5, _API + "DrainNode", 120, check_mode=NODE, through_api=True),
+    # Those of etcd come behind every other repair of a host: certificates are renewed before them.
+    StepKind(ETCD_SNAPSHOT, 9, _ETCD + "SaveSnapshot", 960, local_up_to=LAST_RISK),
+    StepKind(
+        ETCD_COMPACT,
+        9,
+        _ETCD + "CompactHistory",
+        330,
+        check_mode=PREDICTED,
+        local_up_to=LAST_RISK,
+    ),
+    StepKind(ETCD_DEFRAGMENT, 9, _ETCD + "DefragmentMember", 900, local_up_to=LAST_RISK),
+    StepKind(
+        ETCD_ALARM,
+        9,
+        _ETCD + "TakeBackAlarm",
+        420,
+        check_mode=PREDICTED,
+        local_up_to=LAST_RISK,
+    ),
     StepKind(
         KUBEADM_CONFIG,
         9,

@@ -61,6 +61,14 @@ class Connection:
 
     def request(self, path, body=None, keep=None, method=None):
         """Return (status, body), with `keep` only the lines that begin with one of these."""
+        status, parts = self.streamed(path, body, method)
+        try:
+            return status, _lines(parts, keep) if keep else _joined(parts)
+        except (OSError, ValueError) as error:
+            raise HttpError(reason(error)) from error
+
+    def streamed(self, path, body=None, method=None):
+        """Return (status, the body piece by piece); who reads it bounds it, and its errors."""
         method = method or ("GET" if body is None else "POST")
         head = (
             f"{method} {path} HTTP/1.1\r\nHost: {self.host}\r\nUser-Agent: kubemend\r\nAccept:"
@@ -72,8 +80,7 @@ class Connection:
             self.socket.settimeout(self._left())
             self.socket.sendall(head.encode("ascii") + b"\r\n" + (body or b""))
             status, headers = self._head()
-            parts = self._parts(headers)
-            return status, _lines(parts, keep) if keep else _joined(parts)
+            return status, self._parts(headers)
         except (OSError, ValueError) as error:
             raise HttpError(reason(error)) from error
 

@@ -219,6 +219,8 @@ def _behind_repairs(step: Step, earlier: Iterable[Step]) -> Step:
     lead = "its last start ended, or the next one would,"
     if step.remedy == step_kinds.CLEAN_UP:
         lead = "these pods were rejected"
+    if step.remedy in step_kinds.ETCD_KINDS:
+        lead = "etcd accepts no client"
     reason = (
         f"{lead} because of {' and '.join(remaining)}, which is still there, and no"
         " step before this one repairs it: see to that first, then run again"

@@ -40,6 +40,12 @@ TIMERS = {
         "etcd": {"heartbeat-interval": "500", "election-timeout": "5000"},
     },
 }
+ETCD_QUOTA = 24 * 1024**2
+# As `short`, with an etcd that a few writes of a test fill.
+TIMERS["small-etcd"] = {
+    **TIMERS["short"],
+    "etcd": {**TIMERS["steady"]["etcd"], "quota-backend-bytes": str(ETCD_QUOTA)},
+}
 
 
 def api_version(k8s: str) -> str:

@@ -12,6 +12,7 @@ import time
 
 from ...system import (
     etcd_folder,
+    etcd_keys,
     etcd_metrics,
     etcd_settings,
     files,
@@ -34,6 +35,8 @@ EACH = 3
 MAX_ENDPOINTS = 9
 MAX_ERRORS, MAX_ALARMS, MAX_TEXT = 20, 50, 200
 DEFAULT_QUOTA = 2 * 1024**3  # etcd's own, where the flag is missing or 0
+NOSPACE = "NOSPACE"
+NEAR = 0.8  # the share of the quota from which on it matters what fills the database
 NO_MEMBER = "0"  # how etcd writes that it knows no leader
 
 
@@ -57,9 +60,10 @@ def collect(context):
         "status": None,
         "alarms": None,
         "health": None,
+        "objects": None,
         "local": None,
     }
-    process, authority, endpoints, pairs = _access(servers, stacked)
+    process, authority, endpoints, pairs = access(servers, stacked)
     if servers:
         evidence["api_server"] = {
             "etcd_servers": endpoints,
@@ -88,7 +92,7 @@ def embedded(processes):
     return [etcd_settings.complete(process)]
 
 
-def _access(servers, stacked):
+def access(servers, stacked):
     """Return (process, flag of its CA, endpoints, credentials) that lead to etcd from this node.
 
     The flags of an API server come before those of etcd. It raises Absent without either.
@@ -96,7 +100,7 @@ def _access(servers, stacked):
     if servers:
         process = servers[0]
         endpoints = split(procfs.flag(process["argv"], "etcd-servers"))
-        pairs = _pairs_of(process, "etcd-certfile", "etcd-keyfile")
+        pairs = pairs_of(process, "etcd-certfile", "etcd-keyfile")
         return process, "etcd-cafile", endpoints, pairs
     if stacked:
         process = stacked[0]
@@ -104,7 +108,7 @@ def _access(servers, stacked):
             procfs.flag(process["argv"], "listen-client-urls")
             or procfs.flag(process["argv"], "advertise-client-urls")
         )
-        pairs = _usual_pairs() + _pairs_of(process, "cert-file", "key-file")
+        pairs = usual_pairs() + pairs_of(process, "cert-file", "key-file")
         return process, "trusted-ca-file", endpoints, pairs
     raise Absent("neither an API server nor etcd runs here")
 
@@ -205,7 +209,7 @@ def _ask(context, evidence, endpoints, pairs, process, authority):
             try:
                 if scheme == "https":
                     encryption = tls.context(
-                        certificate, key, _authority(process, authority, address)
+                        certificate, key, authority_of(process, authority, address)
                     )
                 else:
                     encryption = None
@@ -215,6 +219,7 @@ def _ask(context, evidence, endpoints, pairs, process, authority):
                 if status != 200:
                     raise http_client.HttpError(f"HTTP {status}{refusal(body)}")
                 evidence.update(members(body), endpoint=url)
+                _add_objects(client, evidence, context)
                 context.source = url
                 return evidence
             except http_client.HttpError as error:
@@ -244,6 +249,40 @@ def _add_status(client, evidence, url):
             evidence["alarms"] = None
     except http_client.HttpError:
         pass  # the errors of the status name alarms too
+
+
+def _add_objects(client, evidence, context):
+    """Add the number of objects of some resources, where the database is full, and in deep runs.
+
+    etcd counts keys and reads no value. It needs consensus for that.
+    """
+    status = evidence["status"]
+    if status is None or status["leader"] == NO_MEMBER:
+        return
+    if not context.params.get("deep") and not _is_full(status, evidence["alarms"]):
+        return
+    prefix = (evidence["api_server"] or {}).get("etcd_prefix") or etcd_keys.PREFIX
+    rows = []
+    try:
+        for resource in etcd_keys.RESOURCES:
+            question = json_line.dumps(etcd_keys.counting(prefix, resource)).encode("ascii")
+            code, body = client.post(etcd_keys.PATH, question)
+            if code != 200:
+                return
+            rows.append({"resource": resource, "count": etcd_keys.count(_object(body, "count"))})
+    except http_client.HttpError:
+        return
+    evidence["objects"] = rows
+
+
+def _is_full(status, raised):
+    """Tell whether an alarm NOSPACE is raised, or the database is near the quota that it tells."""
+    if any(alarm["alarm"] == NOSPACE for alarm in raised or []):
+        return True
+    if any(NOSPACE in error for error in status["errors"]):
+        return True
+    size, quota = status["db_size"] or 0, status["quota"] or 0
+    return quota > 0 and size >= NEAR * quota
 
 
 class EtcdClient:
@@ -389,7 +428,8 @@ def _number(value):
     return None
 
 
-def _pairs_of(process, certificate_flag, key_flag):
+def pairs_of(process, certificate_flag, key_flag):
+    """Return [(certificate, key)] that two flags of a process name, if they can be read."""
     from ...system import client_certificates
 
     try:
@@ -401,7 +441,8 @@ def _pairs_of(process, certificate_flag, key_flag):
     return []
 
 
-def _usual_pairs():
+def usual_pairs():
+    """Return [(certificate, key)] of the client certificates that installers write."""
     pairs = []
     for base in (*USUAL, EMBEDDED_CLIENT):
         try:
@@ -411,7 +452,7 @@ def _usual_pairs():
     return pairs
 
 
-def _authority(process, flag, address):
+def authority_of(process, flag, address):
     """Return the CA that verifies a server of another machine, None for this one."""
     if is_local(address):
         path = None

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ...evidence.answers.node.etcd import LocalMember
-from ...evidence.document import shell_name
+from ...evidence.document import one_line, shell_name
 from ...models.cluster import Cluster, Host
 
 STATIC, UNIT, KUBESPRAY, RKE2, K3S = "static pod", "unit", "kubespray", "RKE2", "k3s"
@@ -20,6 +20,11 @@ _CRICTL = (
     "E=\"crictl exec $(crictl ps -q --name '^etcd$') etcdctl --endpoints=https://127.0.0.1:2379"
 )
 _NUMBER = "grep -o '\"revision\":[0-9]*' | head -1 | cut -d: -f2"
+# Where the user of an installer that runs etcd itself sets its quota.
+QUOTA_PLACES = {
+    RKE2: "etcd-arg: quota-backend-bytes=... of /etc/rancher/rke2/config.yaml",
+    K3S: "etcd-arg: quota-backend-bytes=... of /etc/rancher/k3s/config.yaml",
+}
 
 
 @dataclass(frozen=True)
@@ -207,6 +212,17 @@ def filling() -> str:
         " sort -n | tail): events, leases, secrets or a custom resource that something makes"
         " without end"
     )
+
+
+def most_objects(cluster: Cluster) -> str:
+    """Return which resources have the most objects, in words; empty where they were not counted."""
+    for host in cluster.hosts:
+        rows = host.etcd_said.objects or ()
+        counts = sorted(((row.count or 0, row.resource) for row in rows), reverse=True)[:3]
+        texts = [f"{one_line(resource, 40)} {count}" for count, resource in counts if count]
+        if texts:
+            return f". It has the most objects of these: {', '.join(texts)}"
+    return ""
 
 
 def restore(at: Tool) -> str:

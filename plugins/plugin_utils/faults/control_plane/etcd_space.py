@@ -48,6 +48,7 @@ def without_etcd(cluster: Cluster) -> CheckResult | None:
     "etcd is at its quota and refuses every write",
     severity="critical",
     applies=APPLIES,
+    risk=2,
     needs=NEEDS,
     component=ETCD,
 )
@@ -70,7 +71,7 @@ def no_space(cluster: Cluster) -> Iterator[CheckResult]:
             " Raise --quota-backend-bytes of each member first (at most 8 GiB)"
         )
     summary = f"{alarm.told}; no object can be created or changed, and no lease renewed"
-    remedy = f"{remedy}. Then {etcd_commands.filling()}"
+    remedy = f"{remedy}. Then {etcd_commands.filling()}{etcd_commands.most_objects(cluster)}"
     yield present(
         Detection(summary, (*alarm.proofs, *_proofs(rows)), remedy, component=ETCD), component=ETCD
     )
@@ -104,6 +105,7 @@ def unasked(cluster: Cluster) -> tuple[Missing, ...]:
     "etcd's database is near its quota",
     severity="warning",
     applies=APPLIES,
+    risk=3,
     needs=NEEDS,
     component=ETCD,
 )
@@ -126,7 +128,7 @@ def near_quota(cluster: Cluster) -> Iterator[CheckResult]:
         Detection(
             f"etcd's database is near its quota: {texts}. At the quota etcd refuses every write",
             _proofs(near),
-            _cure(at, near),
+            _cure(at, near) + etcd_commands.most_objects(cluster),
             component=ETCD,
             severity="critical" if any(row.share >= FULL for row in near) else None,
         ),
@@ -162,6 +164,7 @@ def _cure(at: etcd_commands.Tool, near: Sequence[Size]) -> str:
     "etcd's database is mostly empty pages",
     severity="info",
     applies=APPLIES,
+    risk=3,
     needs=NEEDS,
     component=ETCD,
 )
@@ -174,26 +177,31 @@ def fragmented(cluster: Cluster) -> Iterator[CheckResult]:
     if writes.raised_alarm(cluster, writes.NOSPACE) is not None:
         yield not_applicable("defragmenting is a part of KM140", component=ETCD)
         return
-    wasted = [row for row in rows if row.free > WASTED_BYTES and row.free > WASTED * row.size]
-    if not wasted:
+    empty = wasted(rows)
+    if not empty:
         if all(row.used is None for row in rows):
             yield unknown(*unasked(cluster), component=ETCD)
         else:
             yield CheckResult(component=ETCD)
         return
-    at = etcd_commands.tool(cluster, [row.host for row in wasted])
-    texts = and_others([row.text for row in wasted], 3)
+    at = etcd_commands.tool(cluster, [row.host for row in empty])
+    texts = and_others([row.text for row in empty], 3)
     yield present(
         Detection(
             f"most of etcd's database holds nothing: {texts}. etcd uses these pages again, and"
             " only defragmenting gives them back to the disk",
-            _proofs(wasted),
+            _proofs(empty),
             "nothing has to be done at once. In a quiet hour, as each member stands still"
             f" meanwhile: {at.begin}; {etcd_commands.snapshot(at)}; {etcd_commands.defragment()}",
             component=ETCD,
         ),
         component=ETCD,
     )
+
+
+def wasted(rows: Sequence[Size]) -> list[Size]:
+    """Return the databases of which more than half, and more than 100 MiB, hold nothing."""
+    return [row for row in rows if row.free > WASTED_BYTES and row.free > WASTED * row.size]
 
 
 def _proofs(rows: Sequence[Size]) -> tuple[EvidenceRef, ...]:

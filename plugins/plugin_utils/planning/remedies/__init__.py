@@ -11,6 +11,7 @@ from . import (
     certificates,
     control_plane,
     cpu_manager_reset,
+    etcd_space,
     kernel_settings,
     maintenance,
     rejected_pods,
@@ -32,6 +33,7 @@ AREAS = (
     swap,
     boot,
     scheduler_restart,
+    etcd_space,
 )
 
 

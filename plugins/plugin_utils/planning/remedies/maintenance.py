@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ....module_utils.shared.step_kinds import (
+    ETCD_KINDS,
     LOAD_CERTIFICATES,
     PROBE,
     RECOVER,
@@ -25,6 +26,7 @@ from ...evidence.answers.node.journal import Journal, RaisedLevel
 from ...evidence.answers.node.kubelet import Kubelet
 from ...models import cluster
 from ...models.kubelet import dropin as kubelet_dropin
+from .. import fencing
 from ..plan import BELOW, Remedy, RemedyContext, Step, label
 from .control_plane import new_step, no_way_back, node_guard
 
@@ -35,15 +37,20 @@ def recover(scene: RemedyContext) -> Step | None:
     # no other component.
     unproven = contract.answer(scene.document, Journal).unproven
     is_local = any(map(_needs_no_api, unproven))
-    expect = {"local": True} if is_local else None
+    is_of_etcd = bool(unproven) and all(step.remedy in ETCD_KINDS for step in unproven)
+    blocked_by = None
+    if is_of_etcd:  # it restarts nothing, and etcd may be the reason why no API server answers
+        blocked_by = fencing.refusal(scene) if scene.cluster.api_status != "ok" else None
+    elif not is_local:
+        blocked_by = no_way_back(scene)
     return new_step(
         scene,
         RECOVER,
         "/var/lib/kubemend/journal",
-        None if is_local else no_way_back(scene),
+        blocked_by,
         guard=node_guard(scene),
         diff="finish or undo what the journal left open\n",
-        expect=expect,
+        expect={"local": True} if is_local or is_of_etcd else None,
         limit=600,
     )
 

@@ -182,10 +182,19 @@ class LocalMember:
 
 
 @dataclass(frozen=True)
+class ObjectCount:
+    """How many objects of a resource etcd has; None where it did not tell."""
+
+    resource: str = ""
+    count: int | None = None
+
+
+@dataclass(frozen=True)
 class Etcd:
     """The members of etcd, and the state of the one that answered.
 
-    local: of the member on this node; None where there is none, or an older release collected
+    local: of the member on this node; None where there is none, or an older release collected.
+    objects: None where they were not counted, as in an audit of a database that is not full
     """
 
     api_server: ApiServer | None = None
@@ -196,4 +205,5 @@ class Etcd:
     status: MemberStatus | None = None
     alarms: tuple[Alarm, ...] | None = None
     health: HttpAnswer | None = None
+    objects: tuple[ObjectCount, ...] | None = None
     local: LocalMember | None = None

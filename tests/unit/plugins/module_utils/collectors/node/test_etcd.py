@@ -110,11 +110,12 @@ def test_the_member_that_answers_says_how_it_does(member):
     assert found["alarms"] == []
     assert found["members"][0]["name"] == "m1"
     assert found["health"] is None
-    assert member.seen == [
+    assert member.seen[:3] == [
         ("/v3/maintenance/status", b"{}"),
         ("/v3/maintenance/alarm", b'{"action":"GET"}'),
         ("/v3/cluster/member/list", b"{}"),
     ]
+    assert [path for path, _body in member.seen[3:]] == ["/v3/kv/range"]  # it is over its quota
 
 
 def test_alarms(member):
@@ -386,3 +387,47 @@ def test_an_etcd_that_does_not_answer_is_asked_for_metrics_once(member, monkeypa
     )["local"]
     assert found["metrics_error"] == f"{url}: timed out"
     assert asked == [member.server_port]
+
+
+def counted(member, deep=False, **status):
+    """Return what the collector counted, and how many questions that took."""
+    member.answers["/v3/maintenance/status"] = (200, {**STATUS, **status})
+    member.answers["/v3/kv/range"] = (200, {"header": {}, "count": "812"})
+    asked = context(member.server_port)
+    asked.params["deep"] = deep
+    objects = etcd.collect(asked)["objects"]
+    return objects, [body for path, body in member.seen if path == "/v3/kv/range"]
+
+
+@pytest.mark.parametrize(
+    ("deep", "status", "is_counted"),
+    [
+        (False, {"dbSizeQuota": "99000000"}, False),
+        (True, {"dbSizeQuota": "99000000"}, True),
+        (False, {"dbSizeQuota": "2500000"}, True),
+        (False, {"dbSizeQuota": "99000000", "errors": ["memberID:1 alarm:NOSPACE "]}, True),
+        (True, {"leader": "0"}, False),
+    ],
+)
+def test_objects_are_counted_where_the_database_is_full(member, deep, status, is_counted):
+    objects, questions = counted(member, deep, **status)
+    assert (objects is not None) is is_counted
+    assert bool(questions) is is_counted
+    if is_counted:
+        assert objects[0] == {"resource": "events", "count": 812}
+        assert all(json.loads(question)["count_only"] is True for question in questions)
+
+
+def test_objects_are_counted_where_the_alarm_is_listed(member):
+    member.answers["/v3/maintenance/alarm"] = (200, ALARM)
+    assert counted(member, dbSizeQuota="99000000")[0]
+
+
+@pytest.mark.parametrize("answer", [(403, {}), (200, b"<html>")])
+def test_objects_that_cannot_be_counted_are_none(member, answer):
+    member.answers["/v3/maintenance/alarm"] = (200, ALARM)
+    member.answers["/v3/maintenance/status"] = (200, STATUS)
+    member.answers["/v3/kv/range"] = answer
+    found = etcd.collect(context(member.server_port))
+    assert found["objects"] is None
+    assert found["members"]

@@ -42,6 +42,20 @@ def test_a_database_that_is_really_full_needs_a_higher_quota_first(world):
     assert "quota-backend-bytes" in finding.remedy
 
 
+@pytest.mark.parametrize("code", ["KM140", "KM141"])
+def test_the_resources_with_the_most_objects_are_named(world, code):
+    settle(world)
+    resize(world, "m1", 2030, 2020)
+    if code == "KM140":
+        world.data("m1", "etcd")["alarms"] = ALARM
+    counts = {"events": 812000, "secrets": 0, "leases": 90, "pods": 40, "jobs": None, "x": 1}
+    world.data("m1", "etcd")["objects"] = [
+        {"resource": name, "count": count} for name, count in counts.items()
+    ]
+    (finding,) = found(world, code)
+    assert finding.remedy.endswith("these: events 812000, leases 90, pods 40")
+
+
 def test_the_alarm_explains_why_nothing_is_written(world):
     settle(world)
     world.data("m1", "etcd")["alarms"] = ALARM

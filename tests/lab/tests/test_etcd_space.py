@@ -1,0 +1,174 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""An etcd at its quota, by real writes: named, freed in one run, and left alone by the next.
+
+The cluster is one of its own, with a low quota, and taken away at the end.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+
+import pytest
+
+from tests.lab.cluster.clusters import Cluster
+from tests.lab.cluster.kubeadm import ETCD_QUOTA
+from tests.lab.support.repairing import CONSENT, RELEASES, ended, own, possible
+from tests.lab.support.static_pod import manifest
+
+ETCD, PLAYBOOK = "etcd", "etcd_space"
+MASTERS = ("m1", "m2", "m3")
+MIB = 1024**2
+SMALL = 2 * MIB
+FLAG = "--quota-backend-bytes"
+KEY = "/kubemend-lab/filling"  # no API server reads it
+STEPS = ["etcd_snapshot", "etcd_compact", *["etcd_defragment"] * 3, "etcd_alarm"]
+
+
+@pytest.fixture(scope="module", params=RELEASES)
+def cluster(request):
+    possible(request.param)
+    with own(Cluster(request.param, 3, 1, "small-etcd", name=f"{request.param}-space")) as found:
+        yield found
+
+
+def limit(cluster, name, quota):
+    """Give the etcd of a master this quota, and wait until it runs with it."""
+    text = cluster.read(name, manifest(ETCD)).decode()
+    text = re.sub(rf"(?m)^ +- {FLAG}=.*\n", "", text)
+    cluster.write(
+        name,
+        manifest(ETCD),
+        re.sub(r"(?m)^( +- )etcd$", rf"\g<0>\n\g<1>{FLAG}={quota}", text, count=1),
+    )
+    cluster.wait(lambda: runs(cluster, name, quota), 400, f"etcd of {name} to have its quota")
+    cluster.wait(lambda: alarms(cluster, name) is not None, 120, f"etcd of {name} to answer")
+
+
+def runs(cluster, name, quota) -> bool:
+    told = cluster.exec(name, ["pgrep", "-x", "-a", ETCD], check=False).stdout.decode()
+    return f"{FLAG}={quota}" in told
+
+
+def alarms(cluster, name) -> str:
+    return cluster.etcdctl("--command-timeout=5s", "alarm", "list", node=name).stdout.decode()
+
+
+def put(cluster, name) -> bool:
+    """Write a value of 900 kB to one key, and return whether etcd took it."""
+    node = cluster.node(name)
+    pki = "/etc/kubernetes/pki/etcd"
+    line = (
+        f"head -c 900000 /dev/zero | tr '\\0' x | etcdctl --endpoints=https://{node.ip}:2379"
+        f" --cacert={pki}/ca.crt --cert={pki}/server.crt --key={pki}/server.key put {KEY}"
+    )
+    done = cluster.exec(name, line, check=False)
+    assert done.returncode == 0 or b"space exceeded" in done.stderr, done.stderr
+    return done.returncode == 0
+
+
+def fill(cluster):
+    """Write until etcd refuses it, each time through another member."""
+    for number in range(100):
+        if not put(cluster, MASTERS[number % 3]):
+            cluster.wait(lambda: "NOSPACE" in alarms(cluster, "m1"), 60, "etcd to raise its alarm")
+            return
+    raise AssertionError("etcd took 90 MB")
+
+
+def steps_of(report) -> list[tuple[str, bool]]:
+    return [(step["remedy"], step["allowed"]) for step in report["plan"] if step["code"] == "KM140"]
+
+
+def codes_of(report) -> set[str]:
+    return {finding["code"] for finding in report["findings"]}
+
+
+def renewed(cluster) -> dict[str, str]:
+    text = cluster.kubectl(
+        "get",
+        "leases",
+        "-n",
+        "kube-node-lease",
+        "-o",
+        "jsonpath={range .items[*]}{.metadata.name}={.spec.renewTime} {end}",
+    ).stdout.decode()
+    return dict(pair.split("=") for pair in text.split())
+
+
+def test_one_run_frees_an_etcd_at_its_quota(cluster, play):
+    fill(cluster)
+    before = renewed(cluster)
+    done, report = play(name=PLAYBOOK)
+    assert done.returncode == 2, done.stdout[-4000:]
+    assert "KM140" in codes_of(report), done.stdout[-4000:]
+    assert steps_of(report) == [(kind, False) for kind in STEPS], report["plan"]
+    assert all("kubemend_max_risk=2" in step["blocked_by"] for step in report["plan"])
+    assert "NOSPACE" in alarms(cluster, "m1")
+
+    # a learner is refused
+    peers = "--peer-urls=https://10.9.9.9:2380"
+    cluster.etcdctl("member", "add", "ghost", "--learner", peers, node="m1")
+    try:
+        _done, report = play(*CONSENT, name=PLAYBOOK)
+        assert steps_of(report) == [(kind, False) for kind in STEPS], report["plan"]
+        assert "is a learner" in report["plan"][0]["blocked_by"], report["plan"]
+    finally:
+        listed = cluster.etcdctl("member", "list", node="m1").stdout.decode().splitlines()
+        (added,) = [line.partition(",")[0] for line in listed if "10.9.9.9" in line]
+        cluster.etcdctl("member", "remove", added, node="m1")
+
+    _done, report = play("--check", "--diff", *CONSENT, name=PLAYBOOK)
+    assert steps_of(report) == [(kind, True) for kind in STEPS], report["plan"]
+    assert "NOSPACE" in alarms(cluster, "m1")
+    assert renewed(cluster) == before  # nothing was written meanwhile
+
+    begun = time.monotonic()
+    done, report = play(*CONSENT, name=PLAYBOOK)
+    print(f"repaired in {time.monotonic() - begun:.0f} s")
+    print("\n".join(f"{step['id']}: {step['reason']}" for step in report["steps"]))
+    assert ended(report) == ["done"] * len(report["plan"]), done.stdout[-6000:]
+    assert "KM140" not in codes_of(report), done.stdout[-4000:]
+    assert alarms(cluster, "m1") == ""
+    cluster.wait_healthy()
+    after = renewed(cluster)
+    assert all(after[name] > before[name] for name in before), (before, after)
+
+    host = next(step["host"] for step in report["plan"] if step["remedy"] == "etcd_snapshot")
+    modes = cluster.exec(host, "stat -c '%a %s' /var/lib/kubemend/etcd-snapshots/*").stdout.decode()
+    (mode, size) = modes.split()
+    assert mode == "600"
+    assert int(size) > 16 * MIB
+
+    done, report = play(*CONSENT, name=PLAYBOOK)
+    assert (report["plan"], "KM140" in codes_of(report)) == ([], False), done.stdout[-4000:]
+
+
+def test_the_alarm_of_one_member_whose_database_stays_full(cluster, play):
+    """A quota below what is in use: it is freed as far as it goes, and the alarm stays."""
+    limit(cluster, "m3", SMALL)
+    cluster.wait(
+        lambda: not put(cluster, "m3") and "NOSPACE" in alarms(cluster, "m1"),
+        120,
+        "etcd to raise its alarm",
+    )
+    done, report = play(*CONSENT, name=PLAYBOOK)
+    kinds = ["etcd_snapshot", "etcd_compact", "etcd_defragment", "etcd_alarm"]
+    assert steps_of(report) == [(kind, True) for kind in kinds], report["plan"]
+    assert done.returncode == 2, done.stdout[-4000:]
+    assert ended(report)[:3] == ["done"] * 3, done.stdout[-4000:]
+    reason = report["steps"][-1]["reason"]
+    print(reason)
+    assert report["steps"][-1]["state"] == "refused", report["steps"]
+    assert FLAG in reason, reason
+    assert "most objects" in reason, reason
+    assert "NOSPACE" in alarms(cluster, "m1")
+
+    limit(cluster, "m3", ETCD_QUOTA)
+    done, report = play(*CONSENT, name=PLAYBOOK)
+    assert steps_of(report) == [("etcd_alarm", True)], report["plan"]
+    assert ended(report) == ["done"], done.stdout[-4000:]
+    assert alarms(cluster, "m1") == ""
+    cluster.wait_healthy()
