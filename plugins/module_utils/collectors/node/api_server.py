@@ -164,8 +164,7 @@ def _is_readyz_known(answers):
 
 def _is_decided(answers):
     """Return whether one answer says that etcd fails, or that all is well, or each is there."""
-    known = [answer for answer in answers.values() if answer]
-    if any("etcd" in answer["failed"] for answer in known):
+    if any(answer and "etcd" in answer["failed"] for answer in answers.values()):
         return True
     return (answers["readyz"] or {}).get("status") == 200 or _is_complete(answers)
 
@@ -216,7 +215,8 @@ def _answer(place, client, deadline, path):
     begun = time.monotonic()
     try:
         seconds = min(HANDSHAKE_SECONDS, max(0.1, deadline - begun))
-        connection = http_client.Connection(*place, seconds, client)
+        address, port = place
+        connection = http_client.Connection(address, port, seconds, client)
         connection.end = deadline
         try:
             answer["status"], body = connection.request(path)

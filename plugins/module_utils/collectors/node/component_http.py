@@ -60,8 +60,8 @@ def _is_served(process, context, tls):
     place = _server(process)
     if place is None:
         return True
-    seconds = context.seconds(SERVER_SECONDS)
-    answer = http_client.get(*place, "/readyz", seconds, tls())
+    address, port = place
+    answer = http_client.get(address, port, "/readyz", context.seconds(SERVER_SECONDS), tls())
     return answer["status"] not in (None, 500)
 
 

@@ -69,18 +69,17 @@ def collect(context):
             "etcd_prefix": procfs.flag(process["argv"], "etcd-prefix") or "/registry",
         }
     question = _Question(context, evidence, pairs, (process, authority))
-    calls = [(_failure, (question, endpoints or ["http://127.0.0.1:2379"]))]
-    if stacked:
-        calls.append((_local, (context, stacked[0], pairs)))
-    failure, *local = side_by_side.results(_called, calls)
-    if stacked:
+    request = (_failure, question, endpoints or ["http://127.0.0.1:2379"])
+    readings = [(_local, context, process, pairs) for process in stacked[:1]]
+    failure, *local = side_by_side.results(_called, [request, *readings])
+    if local:
         _add_local(context, evidence, stacked[0], local[0])
     if failure is not None:
         raise failure
     return evidence
 
 
-def _called(function, arguments):
+def _called(function, *arguments):
     return function(*arguments)
 
 
@@ -270,12 +269,14 @@ class _Question:
         scheme, address, port = parsed(url)
         encryption = None
         if scheme == "https":
-            encryption = tls.context(*pair, _authority(*self.trust, address))
+            certificate, key = pair
+            process, flag = self.trust
+            encryption = tls.context(certificate, key, _authority(process, flag, address))
         client = EtcdClient(address, port, encryption, self.context)
         # both go through consensus, and wait for it as long as the other
-        listed = [(_members, (client,))]
+        listed = [(_members, client)]
         if _add_status(client, self.evidence, url):
-            listed.append((_alarms, (client,)))
+            listed.append((_alarms, client))
         answer, *raised = side_by_side.results(_called, listed)
         if raised:
             self.evidence["alarms"] = raised[0]
