@@ -103,6 +103,9 @@ class Reader:
         by_name = sorted(by_uid.values(), key=lambda node: node["name"] or "")
         data = {"items": nodes.leased(self.api, by_name), "clock": self.api.clock}
         data["requests"] = certificate_requests.unissued(self.api)
+        data["serving_requests"] = certificate_requests.unissued(
+            self.api, certificate_requests.SERVING
+        )
         return data, False
 
     def kubeadm_config(self):
