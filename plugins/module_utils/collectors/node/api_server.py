@@ -8,11 +8,12 @@ the administrator's certificate where that is refused. Where a component of the 
 a manifest and no process, it tells who listens on the ports of that component.
 """
 
+import _thread
 import os
 import re
 import time
 
-from ...system import component_endpoints, files, http_client, listeners
+from ...system import component_endpoints, files, http_client, listeners, side_by_side
 from ..base import Absent, Denied, in_this_network
 from . import component_end
 
@@ -173,29 +174,28 @@ class _Questions:
     """Requests to one server, each in a thread and over a connection of its own."""
 
     def __init__(self, address, port, client, deadline):
-        import threading
-
         self.place, self.client, self.deadline = (address, port), client, deadline
         self.answers = {}
-        self.change = threading.Condition()
-        self.thread = threading.Thread
+        self.bell = side_by_side.Bell()
 
     def ask(self, name, path):
         """Send a request, without waiting for its answer."""
         self.answers[name] = None
-        self.thread(target=self._work, args=(name, path), daemon=True).start()
+        _thread.start_new_thread(self._work, (name, path))
 
     def _work(self, name, path):
-        answer = _answer(self.place, self.client, self.deadline, path)
-        with self.change:
-            self.answers[name] = answer
-            self.change.notify_all()
+        try:
+            self.answers[name] = _answer(self.place, self.client, self.deadline, path)
+        finally:
+            self.bell.ring()
 
     def wait(self, is_enough, until):
         """Wait until the answers are enough, or until this time."""
-        with self.change:
-            seconds = max(0.0, until - time.monotonic())
-            self.change.wait_for(lambda: is_enough(self.answers), seconds)
+        while not is_enough(self.answers):
+            seconds = until - time.monotonic()
+            if seconds <= 0:
+                return
+            self.bell.wait(seconds)
 
     def status(self, name):
         """Return the status of an answer, None where there is none yet."""
@@ -204,9 +204,8 @@ class _Questions:
     def ended(self, begun):
         """Return the answers; one that is not there has timed out."""
         seconds = round(time.monotonic() - begun, 3)
-        with self.change:
-            late = dict(NOT_ASKED, failed=[], error=TIMED_OUT, seconds=seconds)
-            return {name: answer or dict(late) for name, answer in self.answers.items()}
+        late = dict(NOT_ASKED, failed=[], error=TIMED_OUT, seconds=seconds)
+        return {name: answer or dict(late) for name, answer in self.answers.items()}
 
 
 def _answer(place, client, deadline, path):

@@ -30,3 +30,20 @@ def test_few_calls_start_no_thread(calls):
 def test_an_error_is_raised(calls):
     with pytest.raises(ValueError, match="invalid literal"):
         side_by_side.results(int, calls)
+
+
+def test_a_bell_that_rang_before_is_not_waited_for():
+    bell = side_by_side.Bell()
+    for _count in range(2):
+        bell.ring()
+    bell.wait(600)
+
+
+def test_a_bell_wakes_who_waits():
+    bell = side_by_side.Bell()
+    threading.Timer(0.05, bell.ring).start()
+    bell.wait(600)
+
+
+def test_who_waits_for_a_bell_has_a_time_limit():
+    side_by_side.Bell().wait(0.01)
