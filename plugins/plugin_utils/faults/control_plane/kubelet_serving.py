@@ -112,18 +112,18 @@ def _refused(cluster: Cluster) -> Iterator[_Refusal]:
     verifying = _verifying(cluster)
     if not verifying:
         return
-    names = {host.host for host, _argv in verifying}
-    trusted = [
-        certificate
-        for host, certificates in control_plane(cluster)
-        if host.host in names
-        for certificate in certificates.trusted(API, VERIFIES)
-    ]
+    trusted = _trusted(cluster, {host.host for host, _argv in verifying})
     nodes = {node.name: node for node in cluster.typed(Nodes).items if node.name}
     for host in cluster.hosts:
         serving = host.kubelet_serving
         if serving is not None and serving.chain and not serving.is_judged:
             yield from _of_host(verifying[0], host, serving, trusted, nodes.get(host.node or ""))
+
+
+def _trusted(cluster: Cluster, names: set[str]) -> list[Certificate]:
+    """Return the authorities by which the API servers of these hosts verify kubelets."""
+    rows = [each for host, each in control_plane(cluster) if host.host in names]
+    return [certificate for row in rows for certificate in row.trusted(API, VERIFIES)]
 
 
 def _of_host(
@@ -150,11 +150,11 @@ def _of_host(
         proofs = (_proof(host, serving, f"subject {leaf.subject}, issuer {leaf.issuer}"), flag)
         yield _Refusal(f"{clause}, which API servers do not trust (--{VERIFIES})", TRUST, proofs)
         return
-    asked = "" if node is None else _address(node, argv)
-    if asked and not x509_certificate.covers(leaf, asked):
+    address = "" if node is None else _address(node, argv)
+    if address and not x509_certificate.covers(leaf, address):
         names = ", ".join(sorted(leaf.names)) or "no name"
         yield _Refusal(
-            f"the certificate of the kubelet of {host.host} lacks {asked}, by which API servers ask"
+            f"the certificate of the kubelet of {host.host} lacks {address}, by which API servers ask"
             " it",
             RENEW,
             (_proof(host, serving, f"valid for {names}"), flag),
