@@ -154,8 +154,8 @@ def _of_host(
     if address and not x509_certificate.covers(leaf, address):
         names = ", ".join(sorted(leaf.names)) or "no name"
         yield _Refusal(
-            f"the certificate of the kubelet of {host.host} lacks {address}, by which API servers ask"
-            " it",
+            f"the certificate of the kubelet of {host.host} lacks {address}, by which API servers"
+            " ask it",
             RENEW,
             (_proof(host, serving, f"valid for {names}"), flag),
         )
