@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +24,16 @@ from ..module_utils.shared.cluster_key import cluster_key
 from ..plugin_utils.evidence import contract
 from ..plugin_utils.evidence import document as evidence_document
 from ..plugin_utils.evidence.answers.cluster.nodes import Node, Nodes
-from ..plugin_utils.evidence.answers.node.api_server import ApiServerAnswers
+from ..plugin_utils.evidence.answers.node.api_server import ApiServerAnswers, ServerAnswer
 from ..plugin_utils.planning import node_ready_wait
 from ..plugin_utils.run import console, run_files
 from ..plugin_utils.transport.node_action import NodeAction
 
 PAUSE = 2.0
-ENVELOPE = ("kind", "host", "status", "cluster_key", "reason")
+# Where the API server of a host is not ready: the seconds for each request, and those that the
+# hosts of a loop may use up together before the others are not asked.
+IMPATIENCE, USED_UP = 4, 5.0
+ENVELOPE = ("kind", "host", "status", "cluster_key", "reason", "duration_ms")
 # Options that only the controller uses.
 CONTROLLER_OPTIONS = ("settle", "patient", "terminal")
 
@@ -65,6 +67,10 @@ class ActionModule(NodeAction):
                 return "error", "its API server does not reach etcd: its own checks say so", {}
             if record["cluster_key"] in answered:
                 return "skipped", f"{answered[record['cluster_key']]} answered for this cluster", {}
+            if record["unready"]:
+                if _spent_in_vain(folder) > USED_UP:
+                    return "error", "its API server is not ready, and others gave no answer", {}
+                node_params["request_timeout"] = min(node_params["request_timeout"], IMPATIENCE)
         node_params["skip_clusters"] = sorted(answered)
         return super()._ask(host, node_params, task_vars)
 
@@ -206,7 +212,7 @@ def _known(path: Path) -> dict[str, Any]:
     try:
         return _envelope(path, path.stat().st_mtime_ns)
     except (OSError, evidence_document.EvidenceError):
-        return dict.fromkeys((*ENVELOPE, "without_etcd"))
+        return dict.fromkeys((*ENVELOPE, "without_etcd", "unready"))
 
 
 @functools.lru_cache(maxsize=4096)  # one worker asks all hosts of a loop
@@ -214,17 +220,31 @@ def _envelope(path: Path, _changed: int) -> dict[str, Any]:
     document = evidence_document.read(path)
     # A host may be called "m1.cluster": only the document itself says what it is.
     envelope = {name: document.get(name) for name in ENVELOPE}
-    return {**envelope, "without_etcd": _has_no_etcd(document)}
+    servers: tuple[ServerAnswer, ...] = ()
+    if document.get("kind") != "cluster":
+        servers = contract.answer(contract.checked(document), ApiServerAnswers).servers
+    return {
+        **envelope,
+        "without_etcd": bool(servers) and all(map(_has_no_etcd, servers)),
+        "unready": bool(servers) and not any(map(_may_be_ready, servers)),
+    }
 
 
-def _has_no_etcd(document: Mapping[str, Any]) -> bool:
-    """Tell whether each API server of a host says that it does not reach etcd.
+def _has_no_etcd(server: ServerAnswer) -> bool:
+    """Tell whether an API server says that it does not reach etcd.
 
     What needs etcd is then answered after half a minute, with an error.
     """
-    if document.get("kind") == "cluster":
-        return False
-    servers = contract.answer(contract.checked(document), ApiServerAnswers).servers
-    return bool(servers) and all(
-        "etcd" in (*server.readyz.failed, *server.livez.failed) for server in servers
-    )
+    return "etcd" in (*server.readyz.failed, *server.livez.failed)
+
+
+def _may_be_ready(server: ServerAnswer) -> bool:
+    """Tell whether an API server is ready, or does not say it to this node."""
+    return server.readyz.status in (200, 401, 403)
+
+
+def _spent_in_vain(folder: Path) -> float:
+    """Return the seconds for which hosts of this folder asked an API without an answer."""
+    records = [_known(path) for path in sorted(folder.glob("*.cluster.json"))]
+    spent = [row["duration_ms"] for row in records if row["status"] == "error"]
+    return sum(number for number in spent if isinstance(number, (int, float))) / 1000

@@ -93,6 +93,15 @@ options:
       - Seconds for everything. What was not read by then is reported so.
     type: int
     default: 30
+  request_timeout:
+    description:
+      - Seconds for each request. A server that gives no answer by then is asked for nothing else,
+        and what was not read is reported so.
+      - With O(evidence_dir) it is 4 at most where the evidence of the host says that its own API
+        server is not ready or gives no answer.
+    type: int
+    default: 15
+    version_added: 0.1.0
   skip_clusters:
     description:
       - Keys of clusters that need no answer any more, beside those that O(evidence_dir) shows.

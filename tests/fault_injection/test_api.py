@@ -282,6 +282,11 @@ def served(
     (path / "admin.conf").touch()
     monkeypatch.setattr(session, "ApiProxy", Door)
     monkeypatch.setattr(
+        session.served_certificates,
+        "read",
+        lambda places, _seconds: [{"error": None}] * len(places),
+    )
+    monkeypatch.setattr(
         kubeconfig, "view", lambda _kubectl, _path, _deadline: ("https://10.0.0.9:6443", pem)
     )
     monkeypatch.setattr(kubeconfig, "find_kubectl", lambda asked=None: "/usr/bin/kubectl")

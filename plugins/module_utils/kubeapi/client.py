@@ -118,6 +118,10 @@ class Client:
     It bounds its requests, retries them where that is safe, and reads lists by page.
     """
 
+    # Seconds until a request without a limit of its own has an answer; None: until the deadline.
+    # Where it is set, a server that left one request without an answer gets no other one.
+    patience = None
+
     def __init__(self, path, deadline, max_body=MAX_BODY):
         self.path = path
         self.deadline = deadline
@@ -126,6 +130,7 @@ class Client:
         self.ahead = Ahead(path)
         self.requests = 0
         self.clock = None
+        self.unanswered = None
 
     def get(self, path, query=None, accept=JSON, seconds=None, unmanaged=False):
         """Return the object at this path, parsed, or raise ApiError.
@@ -141,14 +146,18 @@ class Client:
     def _deadline(self, seconds):
         """Return the deadline of a request of at most so many seconds.
 
-        It is that of the client where seconds is None.
+        Without seconds it is that of the client, or its patience.
         """
+        if seconds is None:
+            seconds = self.patience
         if seconds is None:
             return self.deadline
         return Deadline(seconds, self.deadline)
 
     def _answer(self, target, accept, deadline):
         """Return (code, headers, body) of a GET, retried as long as the API server asks for it."""
+        if self.patience is not None and self.unanswered:
+            raise ApiError("timeout", f"not asked: {self.unanswered}")
         for attempt in range(MAX_TRIES):
             code, headers, body = self.ahead.take(target, deadline, self._read) or self._exchange(
                 "GET", target, accept, deadline
@@ -292,7 +301,7 @@ class Client:
                 self.requests += 1
                 asked_at = time.time()
                 self.connection.request(method, path, data, headers)
-                answer = self.connection.getresponse()
+                answer = self._response(request)
                 self._dated(answer, asked_at)
                 return answer.status, answer.headers, self._read(answer)
             except ApiError:
@@ -307,6 +316,14 @@ class Client:
                     reason = one_line(error) or type(error).__name__
                     raise ApiError("error", f"{request}: {reason}") from error
         raise AssertionError("the second attempt returns or raises")
+
+    def _response(self, request):
+        """Return the head of the answer, and keep that there was none within the time limit."""
+        try:
+            return self.connection.getresponse()
+        except (ApiError, socket.timeout):
+            self.unanswered = f"{request}: no answer within the time limit"
+            raise
 
     def _dated(self, answer, asked_at):
         """Keep the API server's Date with this host's time before and after it.

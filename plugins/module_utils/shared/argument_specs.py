@@ -72,6 +72,7 @@ CLUSTER_EVIDENCE_INFO = {
     "pod": _TEXT,
     "kubeconfig": _TEXT,
     "kubectl": _TEXT,
+    "request_timeout": {"type": "int", "default": 15},
     "skip_clusters": _NAMES,
     "settle": _PATH,
     "patient": _FLAG_OFF,

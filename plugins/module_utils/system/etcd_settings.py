@@ -34,9 +34,11 @@ SHOWN = (
     "cert-file",
     "key-file",
 )
-# Keys of the section of clients in a configuration file.
+# Keys of the sections of clients and of peers in a configuration file.
 OF_CLIENTS = ("trusted-ca-file", "cert-file", "key-file")
-SECTION = "client-transport-security"
+SECTION, PEERS = "client-transport-security", "peer-transport-security"
+# What the collector of certificates looks at too.
+OF_PEERS = ("peer-trusted-ca-file", "peer-cert-file", "peer-key-file")
 MAX_VALUE, MAX_FILE, MAX_ENVIRONMENT = 1000, 65536, 262144
 
 
@@ -67,15 +69,19 @@ def shown(process):
 def of_environment(text):
     """Return {flag: value} of the variables of etcd, ETCD_DATA_DIR for --data-dir."""
     variables = dict(line.partition("=")[::2] for line in text.split("\0"))
-    values = {name: variables.get("ETCD_" + name.upper().replace("-", "_")) for name in SHOWN}
+    values = {
+        name: variables.get("ETCD_" + name.upper().replace("-", "_"))
+        for name in (*SHOWN, *OF_PEERS)
+    }
     return {name: value for name, value in values.items() if value}
 
 
 def of_file(text):
     """Return {flag: value} of a configuration file in YAML."""
     values = {name: yaml_scalars.top(text, name) for name in SHOWN if name not in OF_CLIENTS}
-    section = _section(text, SECTION)
+    section, peers = _section(text, SECTION), _section(text, PEERS)
     values.update((name, yaml_scalars.anywhere(section, name)) for name in OF_CLIENTS)
+    values.update(("peer-" + name, yaml_scalars.anywhere(peers, name)) for name in OF_CLIENTS)
     return {name: value for name, value in values.items() if value}
 
 

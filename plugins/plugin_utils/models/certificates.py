@@ -146,6 +146,36 @@ class HostCertificates:
         return f"the clock of this host is {minutes} min {direction} the controller's"
 
 
+@dataclass(frozen=True)
+class KubeletServing:
+    """What the port of a kubelet shows, or else its file has; error: why it shows nothing.
+
+    is_judged: whether the host itself has the authority that is to have signed it (KM124).
+    """
+
+    chain: tuple[Certificate, ...] = ()
+    place: str = ""
+    error: str = ""
+    is_judged: bool = False
+
+
+def kubelet_serving(document: Mapping[str, Any]) -> KubeletServing | None:
+    """Return the serving certificate of a host's kubelet, None where nothing is known of it."""
+    certificates = extract(document)
+    is_judged = certificates.authority(KUBELET, "server-ca") is not None
+    use = next((row for row in certificates.served if row.component == KUBELET), None)
+    if use is not None:
+        return KubeletServing(use.chain, use.place, is_judged=is_judged)
+    for row in contract.answer(document, answers.Certificates).served:
+        if row.component == KUBELET and row.error:
+            place = one_line(f"{row.address}:{row.port}", 100)
+            return KubeletServing((), place, one_line(row.error, 200), is_judged)
+    use = certificates.file(KUBELET, "tls-cert-file")
+    if use is not None:
+        return KubeletServing(use.chain, use.place, is_judged=is_judged)
+    return None
+
+
 def _is_valid(certificate: Certificate, now: datetime) -> bool:
     return certificate.begins <= now < certificate.ends
 

@@ -41,7 +41,7 @@ from . import (
 from . import cpu_manager as pinning
 from . import host_network as model_network
 from . import pressure as model_pressure
-from .certificates import HostCertificates
+from .certificates import HostCertificates, KubeletServing
 from .control_plane import ControlPlane
 from .cpu_manager import Pinning
 from .etcd_damage import Damage
@@ -111,6 +111,7 @@ class Host:
     releases: Releases = field(default_factory=Releases)
     certificates: HostCertificates | None = None  # None: not of the control plane
     network: HostNetwork = field(default_factory=HostNetwork)
+    kubelet_serving: KubeletServing | None = None
 
     def missing(self, collector: str, *, absent_is_answer: bool = True) -> tuple[Missing, ...]:
         """Empty when this host's collector answered, else the one thing that is missing."""
@@ -274,6 +275,7 @@ def host_of(document: Mapping[str, Any]) -> Host:
         releases=releases.extract(document),
         certificates=_certificates(document),
         network=model_network.extract(document),
+        kubelet_serving=certificates.kubelet_serving(document),
     )
 
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from tests.lab.support import certificates
+from tests.lab.support import expired_certificates as certificates
 from tests.lab.support.incident import Incident
 from tests.lab.support.static_pod import API_SERVER, MANAGER, SCHEDULER
 

@@ -94,18 +94,18 @@ class Changes:
 
     def etcdctl(self, *argv, node=None):
         node = self._node(node) if node else self.of_role("master")[0]
+        return self.exec(node, [*self.etcdctl_words(node), *argv])
+
+    def etcdctl_words(self, node) -> list:
+        """Return the words before a command of etcdctl for the member of a node."""
         pki = "/etc/kubernetes/pki/etcd"
-        return self.exec(
-            node,
-            [
-                "etcdctl",
-                f"--endpoints=https://{node.ip}:2379",
-                f"--cacert={pki}/ca.crt",
-                f"--cert={pki}/server.crt",
-                f"--key={pki}/server.key",
-                *argv,
-            ],
-        )
+        return [
+            "etcdctl",
+            f"--endpoints=https://{self._node(node).ip}:2379",
+            f"--cacert={pki}/ca.crt",
+            f"--cert={pki}/server.crt",
+            f"--key={pki}/server.key",
+        ]
 
     def scale_workers(self, count: int) -> None:
         workers = [node for node in self.of_role("worker") if node.joined and not node.vm]

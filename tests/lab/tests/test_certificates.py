@@ -15,7 +15,8 @@ import pytest
 
 from tests.lab.cluster.clusters import Cluster
 from tests.lab.cluster.host import note
-from tests.lab.support import certificates, incident
+from tests.lab.support import expired_certificates as certificates
+from tests.lab.support import incident
 from tests.lab.support.repairing import (
     CONSENT,
     RELEASES,

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Requests of kubelets for a client certificate that were not answered with one.
+"""Requests of kubelets for a certificate that were not answered with one.
 
 Of a request the evidence has the node's name, and neither the request itself nor its groups.
 """
@@ -16,8 +16,7 @@ PATHS = tuple(
     f"/apis/certificates.k8s.io/{version}/certificatesigningrequests"
     for version in ("v1", "v1beta1")  # the latter up to 1.21
 )
-SIGNER = "kubernetes.io/kube-apiserver-client-kubelet"
-QUERY = {"fieldSelector": "spec.signerName=" + SIGNER}
+CLIENT, SERVING = "kubernetes.io/kube-apiserver-client-kubelet", "kubernetes.io/kubelet-serving"
 MAX_READ, MAX_KEPT, MAX_TEXT = 2000, 200, 253
 # The common name of a kubelet's certificate.
 USER = b"system:node:"
@@ -25,16 +24,17 @@ LONG = 0x81  # precedes a length of one byte over 127, in DER
 NAME = re.compile(r"^[A-Za-z0-9._-]{1,253}\Z")
 
 
-def unissued(api):
+def unissued(api, signer=CLIENT):
     """Return [{name, node, user, created, state}]: the newest of each node, the newest first.
 
     state: waiting, denied, failed or approved, which then is not signed. The result is None where
     they are denied or of an unexpected shape, and where there are too many to tell of a node that
     it has none.
     """
+    query = {"fieldSelector": "spec.signerName=" + signer}
     for path in PATHS:
         try:
-            items = list(itertools.islice(api.items(path, QUERY), MAX_READ + 1))
+            items = list(itertools.islice(api.items(path, query), MAX_READ + 1))
         except ApiError as error:
             if error.status == "absent":
                 continue

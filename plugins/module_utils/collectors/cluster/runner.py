@@ -29,7 +29,7 @@ from . import (
     unmade,
     webhooks,
 )
-from .session import Session, Skipped
+from .session import PATIENCE_SECONDS, Session, Skipped, is_direct, silent_places
 
 MAX_SERVERS = 9
 MAX_REREADS = 3
@@ -103,6 +103,9 @@ class Reader:
         by_name = sorted(by_uid.values(), key=lambda node: node["name"] or "")
         data = {"items": nodes.leased(self.api, by_name), "clock": self.api.clock}
         data["requests"] = certificate_requests.unissued(self.api)
+        data["serving_requests"] = certificate_requests.unissued(
+            self.api, certificate_requests.SERVING
+        )
         return data, False
 
     def kubeadm_config(self):
@@ -120,12 +123,7 @@ class Reader:
     def locks(self):
         """Read the lock objects as each API server shows them, again while their holders differ."""
         addresses = self._addresses()
-        proxies = [
-            (address, self.session.open("https://" + address))
-            for address in addresses[:MAX_SERVERS]
-        ]
-        if not proxies:  # the API that answered is the only known one
-            proxies = [(re.sub(r"^https?://|/.*$", "", self.session.url or ""), self.api)]
+        proxies = self._proxies(addresses[:MAX_SERVERS])
         servers = [self._locks_at(address, api) for address, api in proxies]
         for _count in range(MAX_REREADS):
             remaining = self.session.deadline.at - time.monotonic()
@@ -134,6 +132,19 @@ class Reader:
             time.sleep(REREAD_SECONDS)
             servers = [self._again(server, *proxy) for server, proxy in zip(servers, proxies)]
         return {"servers": servers}, len(addresses) > MAX_SERVERS
+
+    def _proxies(self, addresses):
+        """Return [(address, its API)], with None for an API server that takes no handshake."""
+        if not addresses:  # the API that answered is the only known one
+            return [(re.sub(r"^https?://|/.*$", "", self.session.url or ""), self.api)]
+        urls = {"https://" + address: address for address in addresses}
+        silent = []
+        if len(urls) > 1 and is_direct(self.session.config, ()):
+            silent = silent_places(list(urls))
+        return [
+            (address, None if url in silent else self.session.open(url))
+            for url, address in urls.items()
+        ]
 
     def _again(self, server, address, api):
         if server["error"] and not server["objects"]:
@@ -151,6 +162,8 @@ class Reader:
 
     def _locks_at(self, address, api):
         try:
+            if api is None:
+                raise ApiError("timeout", "it takes connections and says nothing")
             return self._locks_by_any_name(address, api)
         except ApiError as error:
             return {"address": address, "error": str(error), "kube_system_uid": None, "objects": []}
@@ -316,7 +329,8 @@ def collect(params):
     try:
         kubectl, configs = _clients(params)
         with kubeapi_proxy.folder() as directory:
-            session = Session(directory, kubectl, deadline)
+            patience = float(params.get("request_timeout") or PATIENCE_SECONDS)
+            session = Session(directory, kubectl, deadline, patience)
             try:
                 _fill(document, session, configs, collectors, params)
             finally:

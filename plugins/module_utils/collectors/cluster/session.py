@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The connection to a cluster's API: which kubeconfig and which server answered."""
 
+import os
 import re
 
 from ...kubeapi import kubeconfig
@@ -10,11 +11,14 @@ from ...kubeapi import proxy as kubeapi_proxy
 from ...kubeapi.client import ApiError, Deadline, one_line
 from ...kubeapi.proxy import ApiProxy
 from ...shared.cluster_key import cluster_key
-from ...system import served_certificates
+from ...system import files, served_certificates
 
 HANDSHAKE_SECONDS = 1.5
+# A request waits in an API server's queue for a quarter of its time limit of 60 s at most.
+PATIENCE_SECONDS = 15
 SERVER = re.compile(r"https://(?:\[([0-9A-Fa-f:]+)\]|([0-9.]+)):([0-9]{1,5})/?\Z")
 TIMED_OUT = "timed out"
+MAX_CONFIG = 4194304
 
 
 class Skipped(Exception):
@@ -22,10 +26,14 @@ class Skipped(Exception):
 
 
 class Session:
-    """The proxies of one run, and the API that answered."""
+    """The proxies of one run, and the API that answered.
 
-    def __init__(self, directory, kubectl, deadline):
+    patience: the seconds for a request; a server that gives no answer by then is asked no more.
+    """
+
+    def __init__(self, directory, kubectl, deadline, patience=PATIENCE_SECONDS):
         self.directory, self.kubectl, self.deadline = directory, kubectl, deadline
+        self.patience = patience
         self.config = self.url = self.ca = self.version = self.api = None
         self.failures = []
         self.dead = set()
@@ -42,6 +50,7 @@ class Session:
             server,
             tls_server_name,
         )
+        proxy.patience = self.patience
         self.proxies.append(proxy)
         return proxy
 
@@ -76,9 +85,9 @@ class Session:
             self.ca = ca
             raise Skipped(key)
         local = kubeconfig.local_server()
-        if url not in self.dead and _is_only_local_awake(url, local):
-            self.dead.add(url)
-            self.failures.append(f"{config} ({url}): it takes connections and says nothing")
+        for server in self._silent(config, url, local):
+            self.dead.add(server)
+            self.failures.append(f"{config} ({server}): it takes connections and says nothing")
         if url in self.dead:
             api.close()
         elif self._answers(api, config, url, ca):
@@ -87,10 +96,23 @@ class Session:
             return self._answers(self.open(local, config), config, local, ca)
         return False
 
+    def _silent(self, config, url, local):
+        """Return the servers of a kubeconfig that are not worth waiting for."""
+        servers = [server for server in (url, local) if server and server not in self.dead]
+        silent = silent_places(servers)
+        if is_direct(config):
+            return silent
+        # kubectl may go another way to the first, where no other server answers
+        if url in silent and local in servers and local not in silent:
+            return [url]
+        return []
+
     def _answers(self, api, config, url, ca):
         """Return whether this API answers, and keep it; a refusal (403) is an answer too."""
         try:
-            self.version = api.get("/version", seconds=kubeapi_proxy.PROBE_SECONDS)
+            self.version = api.get(
+                "/version", seconds=min(kubeapi_proxy.PROBE_SECONDS, self.patience)
+            )
         except ApiError as error:
             if error.code != 403:
                 self.failures.append(f"{config} ({url}): {error}")
@@ -103,17 +125,32 @@ class Session:
         return True
 
 
-def _is_only_local_awake(url, local):
-    """Return whether a server is silent in a handshake that this node's API server completes.
+def silent_places(servers):
+    """Return those of these servers that say nothing in a handshake, however long one waits.
 
-    An API server that cannot reach etcd takes connections and says nothing: kubectl would wait
-    for it until the time limit. A name is not looked up here, and a proxy's way not known.
+    A stopped API server takes connections and says nothing: kubectl would wait for it until the
+    time limit. Where another one answers, less patience is enough. A name is not looked up here.
     """
-    places = [_place(server) for server in (url, local)]
-    if None in places or places[0] == places[1]:
+    places = {server: _place(server) for server in servers}
+    silent = [server for server in dict.fromkeys(servers) if places[server]]
+    for _count in range(2):
+        answers = served_certificates.read([places[server] for server in silent], HANDSHAKE_SECONDS)
+        awake = [answer for answer in answers if answer["error"] != TIMED_OUT]
+        silent = [row for row, answer in zip(silent, answers) if answer["error"] == TIMED_OUT]
+        if not silent or any(answer["error"] is None for answer in awake):
+            break
+    return silent
+
+
+def is_direct(config, environment=None):
+    """Return whether kubectl asks servers of this kubeconfig at their own address."""
+    names = [name.lower() for name in (os.environ if environment is None else environment)]
+    if "https_proxy" in names or "all_proxy" in names:
         return False
-    silent, awake = served_certificates.read(places, HANDSHAKE_SECONDS)
-    return silent["error"] == TIMED_OUT and awake["error"] is None
+    try:
+        return b"proxy-url" not in files.read(config, MAX_CONFIG)
+    except OSError:
+        return False
 
 
 def _place(server):

@@ -62,6 +62,8 @@ def _of_server(context, answer, processes):
             record.update(_loaded(context, answer, client), error=None)
         except http_client.HttpError as error:
             record["error"] = files.one_line(error, 200)
+            if str(error) == "timed out":  # another credential gets no answer either
+                break
             continue
         break
     return record

@@ -8,20 +8,27 @@ the administrator's certificate where that is refused. Where a component of the 
 a manifest and no process, it tells who listens on the ports of that component.
 """
 
+import _thread
 import os
 import re
 import time
 
-from ...system import component_endpoints, files, http_client, listeners
+from ...system import component_endpoints, files, http_client, listeners, side_by_side
 from ..base import Absent, Denied, in_this_network
 from . import component_end
 
 API_SERVER = component_endpoints.API_SERVER
-EACH = 5.5  # seconds for all questions to one server; a check of etcd takes up to 2 each
+# Seconds for all questions to one server that is at work: each check of etcd takes up to 2.
+EACH = 5.5
+HANDSHAKE_SECONDS = 3.0  # for the connection and its encryption; what follows is in vain without
+SOON_SECONDS = 0.7  # livez is asked for where readyz is not good by then
+ENOUGH_SECONDS = 0.7  # for what is still on its way when one answer says that etcd fails
+LONG_SECONDS = 2.5  # a version that takes longer than this is late, however late it is
 MAX_CHECKS = 100  # failed ones that are kept
 # No path of a probe: an API server that is overloaded lets it wait, or refuses it.
 VERSION = ("version", "/version")
 READYZ, LIVEZ = ("readyz", "/readyz?verbose"), ("livez", "/livez?verbose")
+TIMED_OUT = "timed out"
 NOT_ASKED = {"status": None, "checks": 0, "failed": [], "error": None, "seconds": None}
 SLOW_SECONDS = 1.0
 TOO_MANY = 429
@@ -100,7 +107,8 @@ def _ask(context, process, processes):
     for address, port, _secure in component_endpoints.doors(API_SERVER, process["argv"]):
         record.update(address=address, port=port)
         record.update(_answers(address, port, tls.context(), deadline))
-        if _has_answered(record) or time.monotonic() >= deadline:
+        # who takes a connection and says nothing says nothing at its other addresses either
+        if _has_answered(record) or record["readyz"]["error"] == TIMED_OUT:
             break
     if record.get("readyz", {}).get("status") in (401, 403):
         record.update(_as_administrator(context, record, processes, deadline))
@@ -127,36 +135,92 @@ def _as_administrator(context, record, processes, deadline):
 
 
 def _answers(address, port, client, deadline):
-    """Return {version, readyz, livez} of one server, over one connection.
+    """Return {version, readyz, livez} of one server, asked for side by side.
 
-    livez has no check that readyz lacks: it is asked for where one of them fails.
+    livez has no check that readyz lacks: it is asked for where readyz is not good at once. What
+    tells no more is not waited for.
     """
-    answers = {"livez": dict(NOT_ASKED)}
-    connection, error = None, None
-    try:
-        connection = http_client.Connection(
-            address, port, max(0.1, deadline - time.monotonic()), client
-        )
-    except http_client.HttpError as refused:
-        error = str(refused)
-    for name, path in (VERSION, READYZ, LIVEZ):
-        if name == "livez" and answers["readyz"]["status"] == 200:
-            break
-        answers[name] = _answer(connection, path, error)
-        error = error or answers[name]["error"]
-    if connection is not None:
-        connection.close()
-    return answers
+    begun = time.monotonic()
+    questions = _Questions(address, port, client, deadline)
+    questions.ask(*READYZ)
+    questions.ask(*VERSION)
+    questions.wait(_is_readyz_known, begun + SOON_SECONDS)
+    if questions.status("readyz") != 200:
+        questions.ask(*LIVEZ)
+    questions.wait(_is_decided, deadline)
+    limit = time.monotonic() + ENOUGH_SECONDS
+    if questions.status("readyz") == 200:
+        limit = begun + LONG_SECONDS
+    questions.wait(_is_complete, min(limit, deadline))
+    return dict({"livez": dict(NOT_ASKED)}, **questions.ended(begun))
 
 
-def _answer(connection, path, error):
+def _is_complete(answers):
+    return None not in answers.values()
+
+
+def _is_readyz_known(answers):
+    return answers["readyz"] is not None
+
+
+def _is_decided(answers):
+    """Return whether one answer says that etcd fails, or that all is well, or each is there."""
+    if any(answer and "etcd" in answer["failed"] for answer in answers.values()):
+        return True
+    return (answers["readyz"] or {}).get("status") == 200 or _is_complete(answers)
+
+
+class _Questions:
+    """Requests to one server, each in a thread and over a connection of its own."""
+
+    def __init__(self, address, port, client, deadline):
+        self.place, self.client, self.deadline = (address, port), client, deadline
+        self.answers = {}
+        self.bell = side_by_side.Bell()
+
+    def ask(self, name, path):
+        """Send a request, without waiting for its answer."""
+        self.answers[name] = None
+        _thread.start_new_thread(self._work, (name, path))
+
+    def _work(self, name, path):
+        try:
+            self.answers[name] = _answer(self.place, self.client, self.deadline, path)
+        finally:
+            self.bell.ring()
+
+    def wait(self, is_enough, until):
+        """Wait until the answers are enough, or until this time."""
+        while not is_enough(self.answers):
+            seconds = until - time.monotonic()
+            if seconds <= 0:
+                return
+            self.bell.wait(seconds)
+
+    def status(self, name):
+        """Return the status of an answer, None where there is none yet."""
+        return (self.answers[name] or {}).get("status")
+
+    def ended(self, begun):
+        """Return the answers; one that is not there has timed out."""
+        seconds = round(time.monotonic() - begun, 3)
+        late = dict(NOT_ASKED, failed=[], error=TIMED_OUT, seconds=seconds)
+        return {name: answer or dict(late) for name, answer in self.answers.items()}
+
+
+def _answer(place, client, deadline, path):
     """Return {status, checks, failed, error, seconds} of one request."""
-    answer = dict(NOT_ASKED, failed=[], error=error)
-    if error is not None:
-        return answer
+    answer = dict(NOT_ASKED, failed=[])
     begun = time.monotonic()
     try:
-        answer["status"], body = connection.request(path)
+        seconds = min(HANDSHAKE_SECONDS, max(0.1, deadline - begun))
+        address, port = place
+        connection = http_client.Connection(address, port, seconds, client)
+        connection.end = deadline
+        try:
+            answer["status"], body = connection.request(path)
+        finally:
+            connection.close()
         checks = _CHECK.findall(body[:65536].decode("utf-8", "replace"))
         failed = [name for sign, name in checks if sign == "-"]
         answer.update(checks=len(checks), failed=failed[:MAX_CHECKS])
@@ -167,6 +231,14 @@ def _answer(connection, path, error):
 
 
 def _is_overloaded(record):
-    """Return whether a server that is well by its probes lets other requests wait or refuses."""
+    """Return whether a server that is well by its probes lets other requests wait or refuses.
+
+    Where nothing answers, or etcd fails, the load is not the cause.
+    """
+    probes = [record.get(name) or {} for name in ("readyz", "livez")]
+    if any("etcd" in probe.get("failed", ()) for probe in probes):
+        return False
+    if all(probe.get("status") is None for probe in probes):
+        return False
     version = record.get("version") or {}
     return version.get("status") == TOO_MANY or (version.get("seconds") or 0) >= SLOW_SECONDS

@@ -10,7 +10,14 @@ dates, names and signatures.
 
 import os
 
-from ...system import certificate_flags, component_endpoints, files, public_keys, yaml_scalars
+from ...system import (
+    certificate_flags,
+    component_endpoints,
+    etcd_settings,
+    files,
+    public_keys,
+    yaml_scalars,
+)
 from ...system.certificate_flags import API, KEY, KINDS, values
 from ..base import Absent
 
@@ -32,7 +39,7 @@ def collect(context):
     """Return {uses, files, keys, kubeconfigs, served}."""
     kubelet = context.data.get("kubelet") or {}
     processes = [
-        process
+        _completed(process)
         for process in (context.data.get("instances") or {}).get("processes") or []
         if process["component"] in KINDS and process["host_network"] is not False
     ]
@@ -47,6 +54,13 @@ def collect(context):
     context.truncated = store.full
     served = _served(_places(processes, kubelet), context)
     return dict(store.data(), served=served)
+
+
+def _completed(process):
+    """Return a process with the flags that the environment or the file of an etcd stands for."""
+    if process["component"] == "etcd":
+        return etcd_settings.complete(process)
+    return process
 
 
 class _Store:

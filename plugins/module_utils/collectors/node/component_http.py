@@ -5,14 +5,18 @@
 
 import time
 
-from ...system import files, http_client
+from ...system import files, http_client, yaml_scalars
 from ...system.component_endpoints import PORTS, configz, doors, has_check
 from ..base import Absent, in_this_network
 
 METRICS = (b"leader_election_master_status{", b"kubernetes_build_info{")
 # after its start a component answers 403 for some seconds: its client CA is still on the way
 YOUNG, PATIENCE, PAUSE = 20, 10, 0.5
-EACH = 5
+# Seconds for an answer at first, and once more where the API server of the component answers: one
+# that does not lets the component wait that asks it whether a client may read.
+SOON_SECONDS, EACH = 1.5, 5
+SERVER_SECONDS = 1.5
+TIMED_OUT = "timed out"
 NO_CLIENT = "no client certificate to ask with"
 EXPIRED = "each client certificate to ask with has expired"
 
@@ -24,24 +28,57 @@ def collect(context):
     if not processes:
         raise Absent("no scheduler or controller manager in this node's network")
     from ...system import client_certificates as credentials
-    from ...system import tls
+    from ...system import side_by_side, tls
 
     context.source = "healthz, configz and metrics of the processes"
     every = list(credentials.of_components(context.params, everyone))
     usable = [client for client in every if not credentials.has_expired(client[1])]
-    components = []
     patience = time.monotonic() + PATIENCE  # for all of them together
-    for process in processes:
-        record = _ask(process, usable, context, tls.context, patience)
+    components = side_by_side.results(
+        _asked, [(process, list(usable), context, tls.context, patience) for process in processes]
+    )
+    for record in components:
         if every and not usable and record["configz"]["error"] == NO_CLIENT:
             _fail(record, EXPIRED)
-        # the one that was let in goes first at the next component
-        usable.sort(key=lambda credential, path=record["credential"]: credential[0] != path)
-        components.append(record)
     return {"components": components}
 
 
-def _ask(process, usable, context, tls, patience):
+def _asked(process, usable, context, tls, patience):
+    """Return what a component reports, asked with more patience where that is not in vain."""
+    record = _ask(process, usable, lambda: context.seconds(SOON_SECONDS), tls, patience)
+    if _has_timed_out(record) and _is_served(process, context, tls):
+        record = _ask(process, usable, lambda: context.seconds(EACH), tls, patience)
+    return record
+
+
+def _has_timed_out(record):
+    return any(record[part]["error"] == TIMED_OUT for part in ("healthz", "configz", "metrics"))
+
+
+def _is_served(process, context, tls):
+    """Return whether the API server of a component is well, or not known by its address."""
+    place = _server(process)
+    if place is None:
+        return True
+    address, port = place
+    answer = http_client.get(address, port, "/readyz", context.seconds(SERVER_SECONDS), tls())
+    return answer["status"] not in (None, 500)
+
+
+def _server(process):
+    """Return (address, port) of the API server of a component; None for a name."""
+    text = (process.get("kubeconfig") or {}).get("text") or ""
+    url = yaml_scalars.anywhere(text, "server") or ""
+    host, colon, port = url.rpartition("://")[2].rstrip("/").rpartition(":")
+    host = host.strip("[]")
+    if not url.startswith("https://") or not colon or not port.isdigit():
+        return None
+    if not host.replace(".", "").isdigit() and ":" not in host:
+        return None
+    return host, int(port)
+
+
+def _ask(process, usable, seconds, tls, patience):
     record = {
         "component": process["component"],
         "pid": process["pid"],
@@ -58,7 +95,7 @@ def _ask(process, usable, context, tls, patience):
         },
         "credential": None,
     }
-    secure = _find_door(record, process, context, tls)
+    secure = _find_door(record, process, seconds, tls)
     if record["healthz"]["error"]:
         _fail(record, record["healthz"]["error"])
         return record
@@ -67,10 +104,10 @@ def _ask(process, usable, context, tls, patience):
     credentials, client = [(None, None, None)], None
     if secure:
         credentials, client = usable, tls
-    while not _is_let_in(record, credentials, client, context):
+    while not _is_let_in(record, credentials, client, seconds):
         if not _is_young_and_refused(record, process):
             break
-        if time.monotonic() + PAUSE > patience or not context.seconds(EACH):
+        if time.monotonic() + PAUSE > patience or not seconds():
             break
         time.sleep(PAUSE)
     if not credentials:
@@ -78,24 +115,23 @@ def _ask(process, usable, context, tls, patience):
     return record
 
 
-def _find_door(record, process, context, tls):
+def _find_door(record, process, seconds, tls):
     """Ask healthz at each address until one answers; return whether that is by TLS."""
     secure = False
     for address, port, secure in doors(process["component"], process["argv"]):
-        seconds = context.seconds(EACH)
         client = None
         if secure:
             client = tls()
-        healthz = http_client.get(address, port, "/healthz?verbose", seconds, client)
+        healthz = http_client.get(address, port, "/healthz?verbose", seconds(), client)
         record.update(address=address, port=port, healthz=healthz)
         if healthz["error"] is None:
             break
     return secure
 
 
-def _is_let_in(record, credentials, tls, context):
+def _is_let_in(record, credentials, tls, seconds):
     return any(
-        _inside(record, path, certificate, key, tls, context.seconds(EACH))
+        _inside(record, path, certificate, key, tls, seconds())
         for path, certificate, key in credentials
     )
 

@@ -19,6 +19,7 @@ from ...system import (
     http_client,
     json_line,
     procfs,
+    side_by_side,
 )
 from ..base import Absent, Failed, in_this_network
 
@@ -32,6 +33,8 @@ EMBEDDED_FILE = EMBEDDED + "/config"
 EMBEDDED_CLIENT = "/var/lib/rancher/k3s/server/tls/etcd/client"
 EMBEDDED_NAMES = ("k3s", "k3s-server")
 EACH = 3
+HANDSHAKES_SECONDS = 2.5  # for all endpoints together, where the first did not answer
+TIMED_OUT = "timed out"
 MAX_ENDPOINTS = 9
 MAX_ERRORS, MAX_ALARMS, MAX_TEXT = 20, 50, 200
 DEFAULT_QUOTA = 2 * 1024**3  # etcd's own, where the flag is missing or 0
@@ -69,13 +72,28 @@ def collect(context):
             "etcd_servers": endpoints,
             "etcd_prefix": procfs.flag(process["argv"], "etcd-prefix") or "/registry",
         }
+    question = _Question(context, evidence, pairs, (process, authority))
+    request = (_failure, question, endpoints or ["http://127.0.0.1:2379"])
+    readings = [(_local, context, process, pairs) for process in stacked[:1]]
+    failure, *local = side_by_side.results(_called, [request, *readings])
+    if local:
+        _add_local(context, evidence, stacked[0], local[0])
+    if failure is not None:
+        raise failure
+    return evidence
+
+
+def _called(function, *arguments):
+    return function(*arguments)
+
+
+def _failure(question, endpoints):
+    """Ask the endpoints, and return the error where none of them answered."""
     try:
-        return _ask(
-            context, evidence, endpoints or ["http://127.0.0.1:2379"], pairs, process, authority
-        )
-    finally:
-        if stacked:
-            _add_local(context, evidence, stacked[0], pairs)
+        question.ask(endpoints)
+    except Failed as error:
+        return error
+    return None
 
 
 def embedded(processes):
@@ -113,14 +131,19 @@ def access(servers, stacked):
     raise Absent("neither an API server nor etcd runs here")
 
 
-def _add_local(context, evidence, process, pairs):
-    """Add what is known of this node's etcd alone; its health where no member gave a status."""
+def _add_local(context, evidence, process, row):
+    """Add what is known of this node's etcd alone; its health where no member gave a status.
+
+    The address of metrics has its health too: one that let metrics wait is asked no second time.
+    """
     status = evidence["status"]
-    if status is None:
+    if status is None and (row["metrics_error"] or "").endswith(TIMED_OUT):
+        evidence["health"] = {"status": None, "body": None, "error": TIMED_OUT}
+    elif status is None:
         evidence["health"] = _health(context, process)
     elif is_local(parsed(status["endpoint"])[1]):
         status.update(_quota(status, process))
-    evidence["local"] = _local(context, process, pairs)
+    evidence["local"] = row
 
 
 def _local(context, process, pairs):
@@ -169,7 +192,7 @@ def _metrics(context, process, pairs):
             return {"metrics": metrics, "metrics_url": url, "metrics_error": None}
         except http_client.HttpError as error:
             errors.append(f"{url}: {error}")
-            if str(error) == "timed out":
+            if str(error) == TIMED_OUT:
                 break
     reason = "; ".join(dict.fromkeys(errors)) or "it has no address of metrics on this node"
     return {"metrics": None, "metrics_url": None, "metrics_error": files.one_line(reason, 300)}
@@ -197,58 +220,112 @@ def _metrics_at(context, url, certificate, key):
     return etcd_metrics.read(address, port, context.seconds(EACH), encryption)
 
 
-def _ask(context, evidence, endpoints, pairs, process, authority):
-    """Ask the endpoints one after another with each credential, those on this node first."""
-    from ...system import tls
+class _Question:
+    """The question for the members, with each credential at one endpoint after another."""
 
-    errors = []
-    pairs = pairs or [(None, None)]
-    for url in sorted(endpoints, key=lambda url: not is_local(parsed(url)[1]))[:MAX_ENDPOINTS]:
-        scheme, address, port = parsed(url)
-        for certificate, key in pairs if scheme == "https" else [(None, None)]:
+    def __init__(self, context, evidence, pairs, trust):
+        self.context, self.evidence = context, evidence
+        self.pairs, self.trust = pairs or [(None, None)], trust
+        self.errors = []
+
+    def ask(self, endpoints):
+        """Ask until one endpoint answers, those on this node first; raise Failed where none does.
+
+        Where the first does not answer, those that take no handshake are left out.
+        """
+        ordered = sorted(endpoints, key=lambda url: not is_local(parsed(url)[1]))[:MAX_ENDPOINTS]
+        if self._is_answered(ordered[0]):
+            return
+        if not any(self._is_answered(url) for url in self._awake(ordered[1:])):
+            self.evidence["error"] = "; ".join(dict.fromkeys(self.errors))
+            raise Failed(self.evidence["error"], self.evidence)
+
+    def _awake(self, endpoints):
+        """Return the endpoints but those with TLS that say nothing to a handshake."""
+        secure = [url for url in endpoints if parsed(url)[0] == "https"]
+        if not secure:
+            return endpoints
+        from ...system import served_certificates
+
+        places = [parsed(url)[1:] for url in secure]
+        answers = served_certificates.read(places, self.context.seconds(HANDSHAKES_SECONDS))
+        silent = [url for url, answer in zip(secure, answers) if answer["error"] == TIMED_OUT]
+        self.errors += [f"{url}: {TIMED_OUT}" for url in silent]
+        return [url for url in endpoints if url not in silent]
+
+    def _is_answered(self, url):
+        """Return whether an endpoint gave its list of members to one of the credentials."""
+        for pair in self.pairs:
             try:
-                if scheme == "https":
-                    encryption = tls.context(
-                        certificate, key, authority_of(process, authority, address)
-                    )
-                else:
-                    encryption = None
-                client = EtcdClient(address, port, encryption, context)
-                _add_status(client, evidence, url)
-                status, body = client.post(MEMBERS)
-                if status != 200:
-                    raise http_client.HttpError(f"HTTP {status}{refusal(body)}")
-                evidence.update(members(body), endpoint=url)
-                _add_objects(client, evidence, context)
-                context.source = url
-                return evidence
+                self._read(url, pair)
+                return True
             except http_client.HttpError as error:
-                errors.append(f"{url}: {error}")
-    evidence["error"] = "; ".join(dict.fromkeys(errors)) or "no endpoint to ask"
-    raise Failed(evidence["error"], evidence)
+                self.errors.append(f"{url}: {error}")
+                # another credential makes no difference to who says nothing, or wants none
+                if str(error) == TIMED_OUT or not url.startswith("https:"):
+                    break
+        return False
+
+    def _read(self, url, pair):
+        """Read the members at an endpoint; HttpError without an answer."""
+        from ...system import tls
+
+        scheme, address, port = parsed(url)
+        encryption = None
+        if scheme == "https":
+            certificate, key = pair
+            process, flag = self.trust
+            encryption = tls.context(certificate, key, authority_of(process, flag, address))
+        client = EtcdClient(address, port, encryption, self.context)
+        # both go through consensus, and wait for it as long as the other
+        listed = [(_members, client)]
+        if _add_status(client, self.evidence, url):
+            listed.append((_alarms, client))
+        answer, *raised = side_by_side.results(_called, listed)
+        if raised:
+            self.evidence["alarms"] = raised[0]
+        if isinstance(answer, http_client.HttpError):
+            raise answer
+        self.evidence.update(answer, endpoint=url)
+        _add_objects(client, self.evidence, self.context)
+        self.context.source = url
+
+
+def _members(client):
+    """Return the members, or the error of that question."""
+    try:
+        status, body = client.post(MEMBERS)
+        if status == 200:
+            return members(body)
+        return http_client.HttpError(f"HTTP {status}{refusal(body)}")
+    except http_client.HttpError as error:
+        return error
+
+
+def _alarms(client):
+    """Return the alarms, None where they are not told: the errors of the status name them too."""
+    try:
+        status, body = client.post(ALARMS, QUESTION)
+        return alarms(body) if status == 200 else None
+    except http_client.HttpError:
+        return None
 
 
 def _add_status(client, evidence, url):
-    """Add the status of the first member that answers, and its alarms.
+    """Add the status of the first member that answers, and return whether to ask for its alarms.
 
-    Without a leader the alarms are not asked for, because that question needs consensus.
+    Without a leader they are not asked for, because that question needs consensus.
     """
     if evidence["status"] is not None:
-        return
+        return False
     status, body = client.post(STATUS)
     if status != 200:
-        return  # etcd before 3.3, or a proxy of another kind: the member list still says why
+        return False  # before 3.3, or a proxy of another kind: the member list still says why
     try:
         evidence["status"] = dict(status_of(body), endpoint=url)
-        if evidence["status"]["leader"] == NO_MEMBER:
-            return
-        status, body = client.post(ALARMS, QUESTION)
-        if status == 200:
-            evidence["alarms"] = alarms(body)
-        else:
-            evidence["alarms"] = None
     except http_client.HttpError:
-        pass  # the errors of the status name alarms too
+        return False
+    return evidence["status"]["leader"] != NO_MEMBER
 
 
 def _add_objects(client, evidence, context):

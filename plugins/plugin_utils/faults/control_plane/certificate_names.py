@@ -1,7 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""KM125: check that certificates of servers have the names and addresses that clients use."""
+"""KM125: check that certificates of servers have the names and addresses that clients use.
+
+Those of kubelets are judged in kubelet_serving.py.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from ...models.cluster import Cluster, Host
 from ...models.result import EvidenceRef
 from ...parsers import pflag, x509_certificate
 from ..base import CheckResult, Detection, cluster_check, without_kubernetes
-from . import certificate_renewal
+from . import certificate_renewal, kubelet_serving
 from .authorities import control_plane
 from .kubeconfigs import server_name
 
@@ -42,15 +45,17 @@ class _Lack(NamedTuple):
     severity="critical",
     applies="clusters with an audited control-plane node",
     needs=(COLLECTOR, "instances", "api_way"),
+    cluster_needs=("nodes",),
 )
 def lacking(cluster: Cluster) -> Iterator[CheckResult]:
-    """KM125: report servers whose certificate lacks an address by which they are asked."""
+    """KM125: report servers whose certificate lacks an address by which clients ask them."""
     if cluster.key is None:
         yield without_kubernetes()
         return
     rows = [*_of_services(cluster), *_of_kubeconfigs(cluster), *_of_etcd(cluster)]
     missing = tuple(lack for host in cluster.members for lack in host.missing(COLLECTOR))
     yield CheckResult((_hit(rows),) if rows else (), missing)
+    yield kubelet_serving.result(cluster)
 
 
 def _hit(rows: list[_Lack]) -> Detection:

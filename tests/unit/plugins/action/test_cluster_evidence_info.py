@@ -43,12 +43,13 @@ class Asked(ActionModule):
     """
 
     def __init__(self, folder, clusters):
-        self.folder, self.clusters, self.asked = folder, clusters, []
+        self.folder, self.clusters, self.asked, self.limits = folder, clusters, [], {}
 
     def ask(self, host, **args):
         self._task = type("Task", (), {"args": {"evidence_dir": str(self.folder), **args}})
         args = {"evidence_dir": str(self.folder), "skip_clusters": [], **args}
-        status, reason, answer = self._ask(host, {"skip_clusters": args["skip_clusters"]}, {})
+        params = {"skip_clusters": args["skip_clusters"], "request_timeout": 15}
+        status, reason, answer = self._ask(host, params, {})
         document = self.finish(evidence_document.envelope(host, status, reason, answer), args)
         if args["evidence_dir"]:
             evidence_document.write(document, args["evidence_dir"], self.SUFFIX)
@@ -59,6 +60,7 @@ class Asked(ActionModule):
 def action(tmp_path, monkeypatch):
     def node(self, host, params, task_vars):
         self.asked.append(host)
+        self.limits[host] = params["request_timeout"]
         cluster = self.clusters[host]
         if cluster is None:
             return (
@@ -143,6 +145,67 @@ def test_a_file_that_is_no_evidence_is_no_answer(action, tmp_path):
     (tmp_path / "a1.cluster.json").write_text("{")
     (tmp_path / "a2.json").write_text("[]")
     assert action({"a2": "AAAA"}).ask("a2")["status"] == "ok"
+
+
+def with_server(folder, host, cluster="AAAA", **probes):
+    """Write the evidence of a host with one API server: {probe: (status, failed checks)}."""
+    server = {
+        name: {"status": status, "failed": list(failed)}
+        for name, (status, failed) in {"livez": (200, ()), "version": (200, ()), **probes}.items()
+    }
+    collector = {
+        "status": "ok",
+        "truncated": False,
+        "source": None,
+        "duration_ms": 1,
+        "error": None,
+        "data": {"servers": [{"pid": 1, "address": "127.0.0.1", "port": 6443, **server}]},
+    }
+    document = evidence_document.envelope(host, "ok", "", {"collectors": {"api_server": collector}})
+    evidence_document.write({**document, "cluster_key": KEYS[cluster]}, folder)
+
+
+@pytest.mark.parametrize(
+    ("probes", "limit"),
+    [
+        ({"readyz": (200, ())}, 15),
+        ({"readyz": (403, ())}, 15),
+        ({"readyz": (500, ("informer-sync",))}, 4),
+        ({"readyz": (None, ()), "livez": (None, ()), "version": (None, ())}, 4),
+        (None, 15),
+    ],
+    ids=["ready", "not told", "not ready", "silent", "no evidence"],
+)
+def test_an_api_server_that_is_not_ready_is_waited_for_less(action, tmp_path, probes, limit):
+    if probes:
+        with_server(tmp_path, "a1", **probes)
+    asking = action({"a1": "AAAA"})
+    asking.ask("a1")
+    assert asking.limits == {"a1": limit}
+
+
+@pytest.mark.parametrize("probe", ["readyz", "livez"])
+def test_an_api_server_without_etcd_is_not_asked(action, tmp_path, probe):
+    with_server(tmp_path, "a1", **{"readyz": (None, ()), probe: (500, ("ping", "etcd"))})
+    asking = action({"a1": "AAAA"})
+    assert asking.ask("a1")["status"] == "error"
+    assert asking.asked == []
+
+
+@pytest.mark.parametrize(
+    ("spent", "asked"), [(5001, ["a3"]), (4999, ["a2", "a3"])], ids=["used up", "time is left"]
+)
+def test_hosts_that_are_not_ready_wait_a_limited_time_together(action, tmp_path, spent, asked):
+    """A host whose API server is ready is asked in any case."""
+    silent = {"readyz": (None, ()), "livez": (None, ()), "version": (None, ())}
+    with_server(tmp_path, "a2", **silent)
+    with_server(tmp_path, "a3", readyz=(200, ()))
+    failed = evidence_document.envelope("a1", "error", "timed out", {"duration_ms": spent})
+    evidence_document.write({**failed, "kind": "cluster"}, tmp_path, ".cluster.json")
+    asking = action({"a2": None, "a3": "AAAA"})
+    asking.ask("a2")
+    assert asking.ask("a3")["status"] == "ok"
+    assert asking.asked == asked
 
 
 def test_a_document_is_evidence_and_holds_no_certificate_of_its_own(action, tmp_path):

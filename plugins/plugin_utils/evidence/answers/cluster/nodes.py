@@ -84,7 +84,7 @@ class Node:
 
 @dataclass(frozen=True)
 class CertificateRequest:
-    """A kubelet's request for a client certificate that has none yet."""
+    """A kubelet's request for a certificate that has none yet."""
 
     name: str | None = None
     node: str | None = None
@@ -99,4 +99,6 @@ class Nodes:
 
     items: tuple[Node, ...] = ()
     requests: tuple[CertificateRequest, ...] | None = None  # None: not all known
+    # the same for their serving certificates; None also where an older release collected
+    serving_requests: tuple[CertificateRequest, ...] | None = None
     clock: Clock | None = None

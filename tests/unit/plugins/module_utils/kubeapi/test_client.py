@@ -464,3 +464,26 @@ def test_only_who_says_so_reads_without_them(serve):
     (lean,) = client.items("/x", unmanaged=True)
     assert len(whole["metadata"].pop("managedFields")) == 2
     assert lean == whole
+
+
+def test_a_server_without_an_answer_is_asked_for_nothing_else(serve):
+    """Where a client has patience, one request that nothing answers is enough."""
+    client, seen = serve(lambda _peer: time.sleep(60))[:2]
+    client.patience = 0.5
+    with pytest.raises(ApiError) as first:
+        client.get("/api/v1/namespaces/kube-system")
+    for path in ("/api/v1/nodes", "/version"):
+        with pytest.raises(ApiError) as again:
+            client.get(path, seconds=30)
+        assert again.value.status == first.value.status == "timeout"
+        assert again.value.code is None
+        assert str(again.value).startswith("not asked: GET /api/v1/namespaces/kube-system: ")
+    assert len(seen) == 1
+
+
+def test_without_patience_the_next_request_is_made(serve):
+    client, seen = serve(lambda _peer: time.sleep(60), answer(200, {"a": 1}))[:2]
+    with pytest.raises(ApiError):
+        client.get("/first", seconds=0.5)
+    assert client.get("/second", seconds=60) == {"a": 1}
+    assert len(seen) == 2

@@ -29,6 +29,7 @@ ENVIRONMENT = "\0".join(
         "ETCD_DATA_DIR=/var/lib/etcd",
         "ETCD_QUOTA_BACKEND_BYTES=1000",
         "ETCD_CERT_FILE=/etc/ssl/etcd/ssl/member-m1.pem",
+        "ETCD_PEER_CERT_FILE=/etc/ssl/etcd/ssl/peer-m1.pem",
         "ETCDCTL_PASSWORD=hunter2",
         "ETCD_AUTH_TOKEN=secret",
         "HOME=/root",
@@ -60,6 +61,21 @@ def test_an_environment_is_read_like_flags(node):
         "quota-backend-bytes": "1000",
         "cert-file": "/etc/ssl/etcd/ssl/member-m1.pem",
     }
+
+
+@pytest.mark.parametrize(
+    ("argv", "certificate", "authority"),
+    [
+        ([], "/etc/ssl/etcd/ssl/peer-m1.pem", None),
+        (["--config-file=/etc/etcd/config"], "/srv/peer.crt", "/srv/peer-ca.crt"),
+    ],
+)
+def test_the_certificates_for_peers(node, argv, certificate, authority):
+    """They are no settings of the evidence: the collector of certificates reads them."""
+    process = completed(*argv)
+    assert procfs.flag(process["argv"], "peer-cert-file") == certificate
+    assert procfs.flag(process["argv"], "peer-trusted-ca-file") == authority
+    assert "peer-cert-file" not in etcd_settings.shown(process)
 
 
 def test_a_flag_counts_before_its_variable(node):

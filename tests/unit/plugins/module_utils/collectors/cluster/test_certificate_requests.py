@@ -39,7 +39,7 @@ def item(name="csr-1", created="2027-01-15T08:00:00Z", certificate=None, conditi
             "request": pem(f"system:node:{node}"),
             "username": "system:bootstrap:abcdef",
             "groups": ["system:bootstrappers"],
-            "signerName": certificate_requests.SIGNER,
+            "signerName": certificate_requests.CLIENT,
         },
         "status": {
             "certificate": certificate,
@@ -107,7 +107,12 @@ def test_what_was_issued_is_left_out_and_of_each_node_the_newest_is_kept():
     )
     rows = certificate_requests.unissued(api)
     assert [row["name"] for row in rows] == ["other", "newer"]
-    assert api.asked == [(certificate_requests.PATHS[0], certificate_requests.QUERY)]
+    assert api.asked == [
+        (
+            certificate_requests.PATHS[0],
+            {"fieldSelector": "spec.signerName=" + certificate_requests.CLIENT},
+        )
+    ]
     assert "BEGIN" not in json.dumps(rows)
 
 

@@ -54,6 +54,20 @@ def patience(monkeypatch):
     monkeypatch.setattr(kubeapi_proxy, "PROBE_SECONDS", 60)
 
 
+@pytest.fixture(autouse=True)
+def silent(monkeypatch):
+    """Return the addresses that take connections and say nothing; no test leaves this machine."""
+    addresses = set()
+
+    def handshakes(places, _seconds):
+        return [
+            {"error": "timed out" if address in addresses else None} for address, _port in places
+        ]
+
+    monkeypatch.setattr(session.served_certificates, "read", handshakes)
+    return addresses
+
+
 class Recorded(kubeapi_client.Client):
     """A door whose proxy is a file of recorded answers: the same requests, no process."""
 
@@ -303,6 +317,16 @@ def test_without_the_right_to_read_them_uid_and_endpoints_cost_only_themselves(a
 def test_endpoint_slices_where_endpoints_are_gone(ask):
     document = ask(facts={"codes": {"/api/v1/namespaces/default/endpoints/kubernetes": 404}})
     assert document["collectors"]["endpoints"]["data"]["addresses"] == addresses("v1.36.3")
+
+
+def test_a_silent_api_server_is_not_asked_for_locks(ask, silent):
+    first = addresses("v1.36.3")[0]
+    silent.add(first.rpartition(":")[0])
+    servers = ask()["collectors"]["locks"]["data"]["servers"]
+    assert [server["address"] for server in servers] == addresses("v1.36.3")
+    assert servers[0]["error"] == "it takes connections and says nothing"
+    assert servers[0]["objects"] == []
+    assert all(server["objects"] and server["error"] is None for server in servers[1:])
 
 
 def test_locks_that_may_not_be_read_are_said_and_the_others_kept(ask):

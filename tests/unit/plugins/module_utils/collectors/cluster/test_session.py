@@ -224,3 +224,75 @@ def test_a_server_that_says_nothing_is_not_waited_for_if_this_node_s_answers(
 )
 def test_only_a_server_with_an_address_is_tried_by_a_handshake(server, place):
     assert session._place(server) == place
+
+
+@pytest.mark.parametrize(
+    ("silent", "asked", "failed"),
+    [
+        ({"10.0.0.9"}, [(ADMIN, LOCAL)], [BALANCER]),
+        ({"10.0.0.9", "10.0.0.1"}, [], [BALANCER, LOCAL]),
+        ({"10.0.0.1"}, [(ADMIN, None)], [LOCAL]),
+    ],
+    ids=["the balancer", "both", "this node"],
+)
+def test_where_no_proxy_is_on_the_way_a_server_that_says_nothing_is_not_asked(
+    cluster, opened, monkeypatch, silent, asked, failed
+):
+    monkeypatch.setattr(session.kubeconfig, "local_server", lambda: LOCAL)
+    monkeypatch.setattr(session, "is_direct", lambda _config: True)
+    cluster.silent = silent
+    if asked:
+        opened.connect([ADMIN], [])
+    else:
+        with pytest.raises(ApiError, match="takes connections and says nothing"):
+            opened.connect([ADMIN], [])
+    assert cluster.asked == asked
+    assert opened.failures == [
+        f"{ADMIN} ({server}): it takes connections and says nothing" for server in failed
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "environment", "expected"),
+    [
+        ("server: https://10.0.0.1:6443", {}, True),
+        ("server: https://10.0.0.1:6443", {"NO_PROXY": "x"}, True),
+        ("server: https://10.0.0.1:6443", {"HTTPS_PROXY": "http://proxy"}, False),
+        ("server: https://10.0.0.1:6443", {"https_proxy": "http://proxy"}, False),
+        ("server: https://10.0.0.1:6443\nproxy-url: http://proxy", {}, False),
+        (None, {}, False),
+    ],
+)
+def test_whether_kubectl_goes_straight_to_a_server(tmp_path, text, environment, expected):
+    config = tmp_path / "admin.conf"
+    if text is not None:
+        config.write_text(text)
+    assert session.is_direct(str(config), environment) is expected
+
+
+@pytest.mark.parametrize(
+    ("answers", "rounds", "expected"),
+    [
+        ({"10.0.0.1": "timed out", "10.0.0.2": None}, 1, ["https://10.0.0.1:1"]),
+        ({"10.0.0.1": "timed out", "10.0.0.2": "Connection refused"}, 2, ["https://10.0.0.1:1"]),
+        ({"10.0.0.1": None, "10.0.0.2": None}, 1, []),
+    ],
+    ids=["another answers", "none answers", "both answer"],
+)
+def test_a_server_alone_has_more_time_for_its_handshake(monkeypatch, answers, rounds, expected):
+    asked = []
+
+    def handshakes(places, _seconds):
+        asked.append(places)
+        return [{"error": answers[address]} for address, _port in places]
+
+    monkeypatch.setattr(session.served_certificates, "read", handshakes)
+    servers = ["https://10.0.0.1:1", "https://10.0.0.2:1", "https://a-name:1"]
+    assert session.silent_places(servers) == expected
+    assert len(asked) == rounds
+
+
+def test_a_request_of_a_session_has_the_session_s_patience(cluster):
+    impatient = session.Session("/run/x", "/usr/bin/kubectl", Deadline(60), 4)
+    impatient.connect([ADMIN], [])
+    assert impatient.api.patience == 4

@@ -5,6 +5,7 @@
 
 import os
 import socket
+import time
 
 import pytest
 
@@ -84,13 +85,29 @@ def test_what_is_kept_of_the_answers(server, monkeypatch):
     [
         ({"status": 429, "seconds": 0.1}, True),
         ({"status": 200, "seconds": 1.5}, True),
+        ({"status": None, "error": "timed out", "seconds": 2.5}, True),
         ({"status": 200, "seconds": 0.9}, False),
         ({"status": None, "seconds": None}, False),
         ({"status": 403, "seconds": 0.0}, False),
     ],
 )
 def test_when_its_load_is_asked_for(version, expected):
-    assert api_server._is_overloaded({"version": version}) is expected
+    ready = {"status": 200, "failed": []}
+    assert api_server._is_overloaded({"version": version, "readyz": ready}) is expected
+
+
+@pytest.mark.parametrize(
+    "probes",
+    [
+        {"readyz": {"status": 500, "failed": ["etcd"]}},
+        {"readyz": {"status": None}, "livez": {"status": 500, "failed": ["etcd"]}},
+        {"readyz": {"status": None}, "livez": {"status": None}},
+    ],
+    ids=["etcd-fails", "etcd-fails-by-livez", "silent"],
+)
+def test_load_is_not_the_cause_where_etcd_fails_or_nothing_answers(probes):
+    version = {"status": None, "error": "timed out", "seconds": 3.0}
+    assert api_server._is_overloaded({"version": version, **probes}) is False
 
 
 def test_a_server_that_refuses_the_connection(server):
@@ -103,13 +120,81 @@ def test_a_server_that_refuses_the_connection(server):
     assert row["readyz"]["error"] == row["livez"]["error"]
 
 
-def test_a_server_that_hangs_is_not_waited_for_again(server, monkeypatch):
-    monkeypatch.setattr(api_server, "EACH", 0.3)
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        port = silent.getsockname()[1]
-        (row,) = api_server.collect(context(api_server_process(port)))["servers"]
-    assert row["livez"]["error"] == "timed out"
-    assert row["readyz"]["seconds"] is None
+def test_a_server_that_hangs_is_waited_for_once(server, monkeypatch):
+    """All requests wait at the same time, and no other address of it is tried."""
+    monkeypatch.setattr(api_server, "HANDSHAKE_SECONDS", 0.4)
+    monkeypatch.setattr(api_server, "SOON_SECONDS", 0.1)
+    tried = []
+
+    def hangs(connection, address, *_place):
+        tried.append(address)
+        time.sleep(connection._left())
+        raise http_client.HttpError("timed out")
+
+    monkeypatch.setattr(http_client.Connection, "_connected", hangs)
+    process = component_process("kube-apiserver", "--advertise-address=10.0.0.1", static=True)
+    (row,) = api_server.collect(context(process))["servers"]
+    assert tried == ["127.0.0.1"] * 3
+    for name in ("version", "readyz", "livez"):
+        assert row[name]["error"] == "timed out"
+        assert row[name]["status"] is None
+    assert row["address"] == "127.0.0.1"
+
+
+class Paths:
+    """A server whose answers take as long as a test says: {path: (seconds, status, body)}."""
+
+    def __init__(self, monkeypatch, **answers):
+        self.answers, self.asked = answers, []
+        monkeypatch.setattr(http_client.Connection, "_connected", lambda *_place: self)
+        monkeypatch.setattr(http_client.Connection, "request", self.request)
+
+    def request(self, path, **_more):
+        name = path.strip("/").partition("?")[0]
+        self.asked.append(name)
+        seconds, status, body = self.answers[name]
+        time.sleep(seconds)
+        if status is None:
+            raise http_client.HttpError("timed out")
+        return status, body
+
+    def close(self):
+        pass
+
+
+def test_what_is_on_its_way_is_not_waited_for_when_etcd_is_known_to_fail(server, monkeypatch):
+    monkeypatch.setattr(api_server, "EACH", 60)
+    slow = (60.0, 500, READY)
+    Paths(monkeypatch, readyz=slow, version=slow, livez=(0.0, 500, b"[-]etcd failed: x\n"))
+    begun = time.monotonic()
+    (row,) = api_server.collect(context(api_server_process(6443)))["servers"]
+    assert time.monotonic() - begun < 30
+    assert row["livez"]["failed"] == ["etcd"]
+    assert row["readyz"]["error"] == row["version"]["error"] == "timed out"
+
+
+def test_a_slow_server_has_all_of_its_time(server, monkeypatch):
+    """A server that answers late is no server without an answer."""
+    for name in ("EACH", "LONG_SECONDS", "HANDSHAKE_SECONDS"):
+        monkeypatch.setattr(api_server, name, 60)
+    monkeypatch.setattr(api_server, "SOON_SECONDS", 0.1)
+    good = (0.5, 200, b"[+]ping ok\n")
+    Paths(monkeypatch, readyz=(1.0, 200, READY), version=good, livez=good)
+    (row,) = api_server.collect(context(api_server_process(6443)))["servers"]
+    assert [row[name]["status"] for name in ("readyz", "version", "livez")] == [200, 200, 200]
+
+
+def test_a_late_version_is_late_after_some_seconds_where_readyz_is_good(server, monkeypatch):
+    monkeypatch.setattr(api_server, "EACH", 60)
+    paths = Paths(monkeypatch, readyz=(0.0, 200, b"[+]ping ok\n"), version=(60.0, 200, b"{}"))
+    begun = time.monotonic()
+    answer = api_server.collect(context(api_server_process(6443)))
+    assert time.monotonic() - begun < 30
+    (row,) = answer["servers"]
+    assert row["version"]["error"] == "timed out"
+    assert row["version"]["seconds"] >= api_server.SLOW_SECONDS
+    assert answer["used_up"] == ["requests"]
+    assert sorted(paths.asked) == ["readyz", "version"]
 
 
 def test_the_administrator_where_anonymous_clients_are_refused(server, monkeypatch):

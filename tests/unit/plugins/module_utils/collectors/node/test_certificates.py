@@ -5,6 +5,7 @@
 
 import base64
 import json
+import os
 import time
 
 import pytest
@@ -15,6 +16,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.no
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
     certificate_flags,
+    procfs,
     served_certificates,
 )
 from tests.unit.support import pki
@@ -104,6 +106,29 @@ def test_components_that_do_not_run_are_known_by_their_manifests(folder):
     assert use["pid"] is None
     assert answer["files"][use["file"]]["pem"] == pairs["apiserver-etcd-client"].pem
     assert by_flag(answer, "etcd", "peer-key-file")["digests"] == [pairs["etcd/peer"].digest]
+
+
+def test_an_etcd_that_has_its_files_by_its_environment(folder, monkeypatch):
+    """Kubespray runs it so, as a unit of its own."""
+    pairs = fill(folder)
+    names = {"CERT": "server", "KEY": "server", "PEER_CERT": "peer", "PEER_KEY": "peer"}
+    ends = {"CERT": "crt", "KEY": "key"}
+    lines = [
+        f"ETCD_{name}_FILE={folder}/pki/etcd/{file}.{ends[name.rpartition('_')[2]]}"
+        for name, file in names.items()
+    ]
+    lines += [f"ETCD_PEER_TRUSTED_CA_FILE={folder}/pki/etcd/ca.crt"]
+    lines += ["ETCD_LISTEN_PEER_URLS=https://10.0.0.1:2380"]
+    monkeypatch.setattr(procfs, "files_of_proc", lambda *_place: "\0".join(lines).encode())
+    etcd = {"component": "etcd", "pid": os.getpid(), "argv": ["etcd"], "host_network": True}
+    answer = collect(folder, ("kube-apiserver",), instances={"processes": [etcd]})
+    for flag, name in (("cert-file", "etcd/server"), ("peer-cert-file", "etcd/peer")):
+        use = by_flag(answer, "etcd", flag)
+        assert answer["files"][use["file"]]["pem"] == pairs[name].pem
+    assert by_flag(answer, "etcd", "peer-key-file")["digests"] == [pairs["etcd/peer"].digest]
+    assert by_flag(answer, "etcd", "peer-trusted-ca-file")["path"].endswith("etcd/ca.crt")
+    ports = {(row["flag"], row["port"]) for row in answer["served"] if row["component"] == "etcd"}
+    assert ports == {("peer-cert-file", 2380)}
 
 
 def test_a_file_is_read_once_for_all_that_use_it(folder):

@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What the components of a control plane answer over HTTP."""
 
+import threading
 import time
 
 import pytest
@@ -227,3 +228,61 @@ def test_a_client_certificate_that_has_expired_is_not_tried(monkeypatch, ends, e
     data = {"instances": {"processes": [process]}}
     (found,) = component_http.collect(Context({}, [], data, time.monotonic() + 600))["components"]
     assert found["configz"]["error"] == error
+
+
+SERVED = {"status": 200, "body": "ok", "error": None}
+TIMED_OUT = {"status": None, "body": None, "error": "timed out"}
+KUBECONFIG = {"text": "clusters:\n- cluster:\n    server: https://10.0.0.1:6443\n"}
+
+
+@pytest.mark.parametrize(
+    ("server", "kubeconfig", "limits"),
+    [
+        (SERVED, KUBECONFIG, [1.5, 5]),
+        ({"status": 403, "body": "", "error": None}, KUBECONFIG, [1.5, 5]),
+        ({"status": 500, "body": "[-]etcd", "error": None}, KUBECONFIG, [1.5]),
+        (TIMED_OUT, KUBECONFIG, [1.5]),
+        ({"status": None, "body": None, "error": "Connection refused"}, KUBECONFIG, [1.5]),
+        # the way to a name is not known here: patience
+        (TIMED_OUT, {"text": "server: https://api.example:6443\n"}, [1.5, 5]),
+        (TIMED_OUT, None, [1.5, 5]),
+    ],
+    ids=["well", "refuses", "without-etcd", "silent", "gone", "a-name", "no-kubeconfig"],
+)
+def test_an_answer_that_needs_the_api_is_waited_for_where_the_api_answers(
+    monkeypatch, server, kubeconfig, limits
+):
+    """A component asks its API server whether a client may read, and waits for it."""
+    asked, places = [], []
+
+    def ask(_process, _usable, seconds, _tls, _patience):
+        asked.append(seconds())
+        parts = {part: {"error": None} for part in ("healthz", "configz", "metrics")}
+        return {**parts, "configz": {"error": "timed out"}}
+
+    def get(address, port, path, _seconds, _client):
+        places.append((address, port, path))
+        return server
+
+    monkeypatch.setattr(component_http, "_ask", ask)
+    monkeypatch.setattr(http_client, "get", get)
+    process = component_process("kube-scheduler", kubeconfig=kubeconfig)
+    component_http.collect(Context({}, [], {"instances": {"processes": [process]}}))
+    assert asked == limits
+    assert set(places) <= {("10.0.0.1", 6443, "/readyz")}
+
+
+def test_components_are_asked_side_by_side(monkeypatch):
+    """One that hangs costs no time of another one."""
+    together = threading.Barrier(2, timeout=60)
+    answer = {part: {"error": None} for part in ("healthz", "configz", "metrics")}
+
+    def ask(process, *_more):
+        together.wait()
+        return dict(answer, component=process["component"])
+
+    monkeypatch.setattr(component_http, "_ask", ask)
+    names = ["kube-scheduler", "kube-controller-manager"]
+    data = {"instances": {"processes": [component_process(name) for name in names]}}
+    found = component_http.collect(Context({}, [], data))["components"]
+    assert [row["component"] for row in found] == names

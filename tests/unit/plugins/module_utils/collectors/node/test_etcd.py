@@ -18,7 +18,11 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.ba
     Failed,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import etcd
-from ansible_collections.kubemend.remediation.plugins.module_utils.system import http_client
+from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
+    http_client,
+    served_certificates,
+    tls,
+)
 
 MEMBERS = {
     "header": {"cluster_id": "7"},
@@ -110,10 +114,11 @@ def test_the_member_that_answers_says_how_it_does(member):
     assert found["alarms"] == []
     assert found["members"][0]["name"] == "m1"
     assert found["health"] is None
-    assert member.seen[:3] == [
-        ("/v3/maintenance/status", b"{}"),
-        ("/v3/maintenance/alarm", b'{"action":"GET"}'),
+    # what goes through consensus is asked side by side
+    assert member.seen[0] == ("/v3/maintenance/status", b"{}")
+    assert sorted(member.seen[1:3]) == [
         ("/v3/cluster/member/list", b"{}"),
+        ("/v3/maintenance/alarm", b'{"action":"GET"}'),
     ]
     assert [path for path, _body in member.seen[3:]] == ["/v3/kv/range"]  # it is over its quota
 
@@ -431,3 +436,60 @@ def test_objects_that_cannot_be_counted_are_none(member, answer):
     found = etcd.collect(context(member.server_port))
     assert found["objects"] is None
     assert found["members"]
+
+
+def test_an_etcd_that_does_not_answer_is_asked_for_nothing_else(monkeypatch):
+    """It gets one request with one credential, and metrics at the same time."""
+    asked = []
+
+    def hang(connection, address, port, *_context):
+        asked.append(port)
+        raise http_client.HttpError("timed out")
+
+    monkeypatch.setattr(http_client.Connection, "_connected", hang)
+    monkeypatch.setattr(etcd, "usual_pairs", lambda: [(b"a", b"b"), (b"c", b"d")])
+    monkeypatch.setattr(tls, "context", lambda *_credentials: None)
+    flags = ["--listen-client-urls=https://127.0.0.1:1"]
+    flags.append("--listen-metrics-urls=http://127.0.0.1:2")
+    stacked = {"component": "etcd", "pid": 2, "argv": ["etcd", *flags], "host_network": True}
+    with pytest.raises(Failed) as failed:
+        etcd.collect(Context({}, [], {"instances": {"processes": [stacked]}}))
+    assert sorted(asked) == [1, 2]
+    assert failed.value.data["error"] == "https://127.0.0.1:1: timed out"
+    assert failed.value.data["health"]["error"] == "timed out"
+
+
+def test_of_many_endpoints_those_that_say_nothing_are_left_out(monkeypatch):
+    """Where the first does not answer, the others are tried by one handshake side by side."""
+    urls = [f"https://10.0.0.{number}:2379" for number in (1, 2, 3, 4)]
+    asked, tried = [], []
+
+    def connected(connection, address, *_more):
+        asked.append(address)
+        raise http_client.HttpError("timed out" if address == "10.0.0.1" else "Connection refused")
+
+    def handshakes(places, _seconds):
+        tried.extend(places)
+        errors = {"10.0.0.2": "timed out", "10.0.0.3": None, "10.0.0.4": "Connection refused"}
+        return [{"error": errors[address]} for address, _port in places]
+
+    monkeypatch.setattr(http_client.Connection, "_connected", connected)
+    monkeypatch.setattr(served_certificates, "read", handshakes)
+    monkeypatch.setattr(tls, "context", lambda *_credentials: None)
+    api = {
+        "component": "kube-apiserver",
+        "pid": 1,
+        "argv": ["kube-apiserver", "--etcd-servers=" + ",".join(urls)],
+        "host_network": True,
+    }
+    with pytest.raises(Failed) as failed:
+        etcd.collect(Context({}, [], {"instances": {"processes": [api]}}))
+    assert asked == ["10.0.0.1", "10.0.0.3", "10.0.0.4"]
+    assert [address for address, _port in tried] == ["10.0.0.2", "10.0.0.3", "10.0.0.4"]
+    # the causes are named for each endpoint, also for one that was not asked
+    assert failed.value.data["error"].split("; ") == [
+        f"{urls[0]}: timed out",
+        f"{urls[1]}: timed out",
+        f"{urls[2]}: Connection refused",
+        f"{urls[3]}: Connection refused",
+    ]

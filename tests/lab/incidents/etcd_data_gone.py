@@ -1,0 +1,67 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The data of a member of etcd was deleted: it cannot be the member that the others know."""
+
+from __future__ import annotations
+
+from tests.lab.support.incident import Incident
+from tests.lab.support.static_pod import API_SERVER, MANAGER, SCHEDULER, manifest
+
+ETCD = "etcd"
+DATA, ASIDE = "/var/lib/etcd/member", "/var/lib/etcd/lab-member"
+
+
+class EtcdDataGone(Incident):
+    name = "etcd-data-gone"
+    title = "the data of one member of etcd is deleted, and etcd starts again"
+    occupies = "cluster"
+    target = "m3"
+
+    def break_(self, cluster, target):
+        cluster.exec(target, f"mv {DATA} {ASIDE}; pkill -KILL -x {ETCD}")
+
+    def symptom(self, cluster, target):
+        cluster.wait(
+            lambda: (
+                cluster.exec(target, "ls /var/log/pods/*etcd*/etcd/*.log | wc -l").stdout.strip()
+                != b"1"
+                and cluster.exec(target, ["pgrep", "-x", ETCD], check=False).returncode == 1
+            ),
+            120,
+            f"etcd of {target} to end by itself",
+        )
+
+    def undo(self, cluster, target):
+        super().undo(cluster, target)
+        away = "/root/lab-etcd.yaml"
+        cluster.exec(
+            target,
+            f"if [ -e {ASIDE} ]; then mv {manifest(ETCD)} {away}; sleep 3; pkill -KILL -x {ETCD};"
+            f" rm -rf {DATA}; mv {ASIDE} {DATA}; fi;"
+            f" if [ -e {away} ]; then mv {away} {manifest(ETCD)}; fi; systemctl restart kubelet",
+        )
+        for component in (ETCD, API_SERVER):
+            cluster.wait(
+                lambda name=component: (
+                    cluster.exec(target, ["pgrep", "-x", name[:15]], check=False).returncode == 0
+                ),
+                300,
+                f"{component} of {target}",
+            )
+
+    def expect(self, cluster, target):
+        return {("KM145", None, ETCD), ("KM114", target, ETCD)}
+
+    def consequences(self, cluster, target):
+        return {
+            ("KM170", target, API_SERVER),
+            ("KM525", target, "kubelet"),
+            ("KM529", target, "kubelet"),
+            *(
+                (code, target, name)
+                for code in ("KM118", "KM114")
+                for name in (MANAGER, SCHEDULER, API_SERVER)
+            ),
+        }
+
+
+INCIDENT = EtcdDataGone()
