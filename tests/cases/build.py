@@ -24,6 +24,7 @@ from . import (
     k3s,
     load_balancer,
     manifests,
+    microk8s,
     nodes,
     paths,
     quiet,
@@ -156,6 +157,7 @@ MACROS: dict[str, Step] = {
     "certificate": nodes.certificate,
     "rke2": nodes.rke2,
     "k3s": k3s.k3s,
+    "microk8s": microk8s.microk8s,
     "runtime": runtimes.runtime,
     "runtime_down": runtimes.runtime_down,
     "selinux": selinux.selinux,
@@ -165,4 +167,5 @@ MACROS: dict[str, Step] = {
     "no_api": bare.no_api,
     "no_component": bare.no_component,
     "unreachable": bare.unreachable,
+    "without": bare.without,
 }
