@@ -33,6 +33,7 @@ from . import (
     runtimes,
     selinux,
     services,
+    system_pods,
     units,
 )
 from .cluster import BuildError, Evidence
@@ -142,6 +143,7 @@ MACROS: dict[str, Step] = {
     "oom_killed": control_plane.oom_killed,
     "component_gone": control_plane.gone,
     "api_down": control_plane.api_down,
+    "system_pod": system_pods.system_pod,
     "etcd_silent": control_plane.etcd_silent,
     "etcd_size": etcd.etcd_size,
     "embedded_etcd": etcd.embedded_etcd,

@@ -33,8 +33,9 @@ def certificates(
 ) -> None:
     """Give each master certificates, as kubeadm makes them.
 
-    expired: days since they ended. begin: days until they begin. apart: authorities that each master has of its own. keys: paths
-    of keys of which each master has its own, with the certificate beside it.
+    expired: days since they ended. begin: days until they begin. apart: authorities that each
+    master has of its own. keys: paths of keys of which each master has its own, with the
+    certificate beside it.
     """
     made = Pki(evidence.now if begin is None else evidence.now + (begin + AGED) * pki.DAY)
     masters = [
