@@ -196,29 +196,32 @@ def _hit(cluster: Cluster, rows: list[_Ending]) -> Detection:
     severity, effect = EFFECTS.get(role(first.pod), (None, ""))
     clause, advice = _cause(first.pod)
     name = _GENERATED.sub("", first.pod.pod)
-    host = first.host.host if first.host is not None else None
     summary = f"{first.pod.namespace}/{name} on {and_others(nodes)} ends again and again"
     if first.pod.restarts:
         summary += f" ({max(row.pod.restarts for row in rows)} starts before)"
-    is_one = len(nodes) == 1
+    node = first.node if len(nodes) == 1 else None
+    host = first.host if node else None
     return Detection(
-        f"{summary}{_said(first.pod)}{clause}{'; ' if effect else ''}{effect}",
+        "; ".join(filter(None, (f"{summary}{_said(first.pod)}{clause}", effect))),
         tuple(_proofs(cluster, rows)),
         advice,
-        host=host if is_one else None,
-        node=first.node if is_one else None,
+        host=host.host if host else None,
+        node=node,
         component=_name(first.pod),
-        because=("KM533",) if any(map(_asks_itself, rows)) else (),
+        because=_asks_itself(rows),
         severity=severity,
     )
 
 
-def _asks_itself(row: _Ending) -> bool:
-    """Tell whether it is a DNS server whose resolv.conf names the pod itself."""
-    resolver = row.host.network.resolver if row.host is not None else None
-    if resolver is None or role(row.pod) != "dns":
-        return False
-    return any(map(host_network.is_loopback, resolver.nameservers))
+def _asks_itself(rows: Iterable[_Ending]) -> tuple[str, ...]:
+    """Return KM533 where a DNS server's resolv.conf names the pod itself."""
+    for row in rows:
+        resolver = row.host.network.resolver if row.host is not None else None
+        if resolver is None or role(row.pod) != "dns":
+            continue
+        if any(map(host_network.is_loopback, resolver.nameservers)):
+            return ("KM533",)
+    return ()
 
 
 def _said(pod: EndedPod) -> str:
