@@ -181,6 +181,7 @@ from ..module_utils.collectors.node import (
     static_pod_paths,
     swap,
     system,
+    system_pods,
     unit_start,
 )
 from ..module_utils.shared import argument_specs
@@ -221,6 +222,7 @@ SHIPPED = (
     static_pod_paths,
     swap,
     system,
+    system_pods,
     unit_start,
 )
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from . import control_plane
 from .cluster import Evidence
@@ -71,6 +72,38 @@ def unreachable(evidence: Evidence, host: str, reason: str) -> None:
     document.update(status="unreachable", reason=reason, node=None, cluster_key=None, collectors={})
     for key in ("python", "euid"):
         document.pop(key, None)
+
+
+def without(evidence: Evidence, hosts: Iterable[str]) -> None:
+    """Let the cluster never have had these hosts."""
+    gone = set(hosts)
+    addresses = [address for host in gone for address in evidence.data(host, "system")["addresses"]]
+    for document in evidence.api:
+        _forget(document["collectors"], gone, addresses)
+    for host in gone:
+        del evidence.hosts[host]
+    for document in evidence.hosts.values():
+        record = document["collectors"]["etcd"]
+        members = (record["data"] or {}).get("members", [])
+        members[:] = [row for row in members if row["name"] not in gone]
+
+
+def _forget(collectors: dict[str, Any], gone: set[str], addresses: list[str]) -> None:
+    """Remove hosts from what the API tells."""
+    nodes = collectors["nodes"]["data"]
+    nodes["items"] = [item for item in nodes["items"] if item["name"] not in gone]
+    states = collectors["pod_states"]["data"]
+    states["nodes"] = [row for row in states["nodes"] if row["node"] not in gone]
+    locks = collectors["locks"]["data"]
+    locks["servers"] = [
+        row for row in locks["servers"] if row["address"].rpartition(":")[0] not in addresses
+    ]
+    ends = collectors["endpoints"]["data"]
+    ends["addresses"] = [row for row in ends["addresses"] if not _is_at(row, addresses)]
+
+
+def _is_at(row: Any, addresses: list[str]) -> bool:
+    return any(address in str(row) for address in addresses)
 
 
 def no_component(evidence: Evidence, hosts: Iterable[str]) -> None:

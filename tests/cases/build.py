@@ -24,6 +24,7 @@ from . import (
     k3s,
     load_balancer,
     manifests,
+    microk8s,
     nodes,
     paths,
     quiet,
@@ -32,6 +33,7 @@ from . import (
     runtimes,
     selinux,
     services,
+    system_pods,
     units,
 )
 from .cluster import BuildError, Evidence
@@ -141,6 +143,7 @@ MACROS: dict[str, Step] = {
     "oom_killed": control_plane.oom_killed,
     "component_gone": control_plane.gone,
     "api_down": control_plane.api_down,
+    "system_pod": system_pods.system_pod,
     "etcd_silent": control_plane.etcd_silent,
     "etcd_size": etcd.etcd_size,
     "embedded_etcd": etcd.embedded_etcd,
@@ -156,6 +159,7 @@ MACROS: dict[str, Step] = {
     "certificate": nodes.certificate,
     "rke2": nodes.rke2,
     "k3s": k3s.k3s,
+    "microk8s": microk8s.microk8s,
     "runtime": runtimes.runtime,
     "runtime_down": runtimes.runtime_down,
     "selinux": selinux.selinux,
@@ -165,4 +169,5 @@ MACROS: dict[str, Step] = {
     "no_api": bare.no_api,
     "no_component": bare.no_component,
     "unreachable": bare.unreachable,
+    "without": bare.without,
 }

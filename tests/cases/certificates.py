@@ -21,6 +21,7 @@ COLLECTOR = "certificates"
 FRONT = "front-proxy-ca"
 AGENT = certificate_flags.RANCHER_FOLDERS["k3s"] + "/agent"
 YEAR = 365
+AGED = 35  # days that kubeadm's certificates of the tests are old
 
 
 def certificates(
@@ -28,13 +29,15 @@ def certificates(
     expired: float | None = None,
     apart: Iterable[str] = (),
     keys: Iterable[str] = (),
+    begin: float | None = None,
 ) -> None:
     """Give each master certificates, as kubeadm makes them.
 
-    expired: days since they ended. apart: authorities that each master has of its own. keys: paths
-    of keys of which each master has its own, with the certificate beside it.
+    expired: days since they ended. begin: days until they begin. apart: authorities that each
+    master has of its own. keys: paths of keys of which each master has its own, with the
+    certificate beside it.
     """
-    made = Pki(evidence.now)
+    made = Pki(evidence.now if begin is None else evidence.now + (begin + AGED) * pki.DAY)
     masters = [
         host for host in evidence.hosts if evidence.record(host, "manifests")["status"] == "ok"
     ]

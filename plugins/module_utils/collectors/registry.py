@@ -110,6 +110,7 @@ COLLECTORS = (
     _node("component_http", timeout=20, needs=("instances",), components=ELECTING),
     _node("component_end", timeout=8, needs=("kubelet", "manifests", "instances")),
     _node("component_units", needs=("instances",)),
+    _node("system_pods", timeout=5, needs=("kubelet",)),
     _node(
         "scheduler_log",
         timeout=8,

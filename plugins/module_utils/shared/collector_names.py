@@ -45,6 +45,10 @@ NODE = {
         " those of k3s, RKE2, k0s and microk8s), and the end of the journal of one that does not"
         " run or that systemd started again of late"
     ),
+    "system_pods": (
+        "the end of the log of containers of the cluster's own pods (kube-proxy, network plugins,"
+        " DNS and others of kube-system) that were started again and again of late"
+    ),
     "scheduler_log": (
         "the order in which the scheduler saw nodes come and go, as far as its log has it"
         " (--v=2 and higher, of versions that may lose nodes)"

@@ -19,6 +19,9 @@ TAGS = ("!", "!!str", "!!binary")
 JWT = NAME | frozenset("=")
 WORK = 16  # visits of each letter that a search may take
 LEAST_WORK = 1 << 18
+# What a client says of the program that it runs for a credential, which is no value of a key.
+PROGRAM = "credentials: exec: executable "
+PROGRAM_ENDS = (" not found", " failed with exit code ")
 LONGEST_FLAG = 256  # letters; a longer one counts as a secret's
 
 
@@ -89,7 +92,8 @@ def _pairs(text, spans):
     braces, objects, values = _Braces(text), set(), []
     for key, start, mark in _keys(text, 0, len(text)):
         if secret_key(key):
-            redaction_values.value(text, start, mark, spans)
+            if not _tells_of_program(text, start):
+                redaction_values.value(text, start, mark, spans)
         elif key == "value":
             values.append((start, mark))
         elif key == "name" and text[mark] == ":" and _names_secret_value(text, start, mark, spans):
@@ -99,6 +103,19 @@ def _pairs(text, spans):
     for start, mark in values:
         if objects and braces.around(start) in objects:
             redaction_values.value(text, start, mark, spans)
+
+
+def _tells_of_program(text, start):
+    """Return whether a line ends with what a client says of its credential program."""
+    if not text.startswith(PROGRAM, start):
+        return False
+    begin = start + len(PROGRAM)
+    end = redaction_spans.after(text, begin, lambda char: char in NAME or char == "/")
+    said = next((said for said in PROGRAM_ENDS if text.startswith(said, end)), None)
+    if said is None or not 0 < end - begin <= LONGEST_FLAG:
+        return False
+    end = redaction_spans.after(text, end + len(said), lambda char: char in "0123456789")
+    return text[end : end + 1] in ("", "\n", '"', "'", "\\")
 
 
 def _names_secret_value(text, start, mark, spans):

@@ -66,6 +66,7 @@ from .pods import (
     node_pods,
     pod_states,
     sandbox_image,
+    system_pods,
     version_skew,
     volumes,
 )

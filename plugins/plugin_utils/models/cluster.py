@@ -37,6 +37,7 @@ from . import (
     registration,
     releases,
     repeated_errors,
+    system_pods,
 )
 from . import cpu_manager as pinning
 from . import host_network as model_network
@@ -55,6 +56,7 @@ from .registration import Registration
 from .releases import Releases
 from .repeated_errors import NodeError, RuntimeObstacle
 from .result import Missing
+from .system_pods import EndedPod
 
 Answer = TypeVar("Answer")
 # A lock that was not renewed for this long has no holder: left by a retired master, or by a former
@@ -112,6 +114,7 @@ class Host:
     certificates: HostCertificates | None = None  # None: not of the control plane
     network: HostNetwork = field(default_factory=HostNetwork)
     kubelet_serving: KubeletServing | None = None
+    system_pods: tuple[EndedPod, ...] = ()
 
     def missing(self, collector: str, *, absent_is_answer: bool = True) -> tuple[Missing, ...]:
         """Empty when this host's collector answered, else the one thing that is missing."""
@@ -276,6 +279,7 @@ def host_of(document: Mapping[str, Any]) -> Host:
         certificates=_certificates(document),
         network=model_network.extract(document),
         kubelet_serving=certificates.kubelet_serving(document),
+        system_pods=system_pods.extract(document),
     )
 
 

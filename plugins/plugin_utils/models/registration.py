@@ -28,7 +28,8 @@ KEPT = 3  # lines of the log
 ASKS = re.compile(
     r"[Ff]ailed while requesting a signed certificate|[Cc]annot create certificate signing request"
 )
-REGISTERS = re.compile(f"Unable to register node|{ASKS.pattern}")
+# Without a credential each of its requests fails.
+REGISTERS = re.compile(f"Unable to register node|{ASKS.pattern}|getting credentials: exec: ")
 _FOLLOWS = re.compile(
     r"[Uu]pdat(?:e|ing) node status|[Ee]rror getting (?:the current )?node|[Ff]ailed to ensure"
     r" (?:node )?lease|nodes? \\?\"[^\"]*\" not found"

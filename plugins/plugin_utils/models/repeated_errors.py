@@ -77,7 +77,9 @@ _OWN: Mapping[str, re.Pattern[str]] = {
             r"|[Cc]annot create certificate signing request|Failed to delete cgroup"
         ),
         # What a controller cannot create for a workload is of KM221 to KM223.
-        "kube-controller-manager": r"unable to sync caches|Error building controller context",
+        "kube-controller-manager": (
+            r"unable to sync caches|Error building controller context|stale GroupVersion discovery"
+        ),
         "cloud-controller-manager": r"unable to sync caches",
         "kube-scheduler": r"unable to sync caches",
         "kube-apiserver": (
@@ -111,7 +113,8 @@ _OTHERS = re.compile(
     r"|context canceled|operation was canceled|watch chan error|invalid bearer token"
     # aggregated APIs that do not answer, of which clients that read all APIs tell
     r"|metrics\.k8s\.io|failing or missing response|loading OpenAPI spec|PartialObjectMetadata"
-    r"|unable to retrieve the complete list|failed to discover (?:some )?(?:groups|resources)"
+    r"|unable to retrieve the complete list(?!.{1,400}stale GroupVersion)"
+    r"|failed to discover (?:some )?(?:groups|resources)"
     # controllers: a conflict, a namespace that goes, a load balancer without metrics
     r"|the object has been modified|is being terminated|horizontal|FailedGet"
     # etcd: slow requests, and clients and health checks that go away

@@ -37,7 +37,7 @@ _INFORMATION = re.compile(r'I\d{4} |.*"level":"(?:info|debug)"|.* level=(?:info|
 # The phrases by which a program of Kubernetes, etcd or Go logs that it exits.
 _LAST = re.compile(
     r"F\d{4} |E\d{4} .*(?:command failed|failed to run|Failed to run)|[Ee]rror: |panic: |fatal"
-    r" error: |unknown (?:shorthand )?flag|"
+    r" error: |unknown (?:shorthand )?flag|flag provided but not defined|"
     r'.*"level":"(?:fatal|panic)"'
 )
 # A component that cannot renew its lock ends itself, so that another one leads.

@@ -23,8 +23,8 @@ class Answer:
     """Answer that a component got, or none.
 
     kind: what it is: unauthorized, forbidden, proxy, not_found, conflict, busy, invalid, gone,
-    webhook, denied, name, refused, unreachable, timeout, certificate, quota, no_leader, peer, slow,
-    or a class of message_class
+    webhook, denied, credentials, discovery, name, refused, unreachable, timeout, certificate,
+    quota, no_leader, peer, slow, or a class of message_class
     clause: what is wrong, about the component
     advice: what an operator does about it
     """
@@ -123,6 +123,32 @@ _TEXTS = (
         r"|Bad Gateway|Gateway Timeout|Service Unavailable)(?=$|[\s\";,)])",
         "it sends its requests to a proxy, which refuses them ({reason})",
         _PROXY,
+    ),
+    _text(
+        "credentials",
+        r"getting credentials: exec: executable (?P<name>[^\s\"]{1,255}) (?P<reason>not found)",
+        "it gets no credential: the program {name}, which its kubeconfig runs, is {reason}",
+        "install that program where the PATH of its unit has it, or let its kubeconfig run another"
+        " one (users[].user.exec.command), then restart it",
+    ),
+    _text(
+        "credentials",
+        r"getting credentials: exec: executable (?P<name>[^\s\"]{1,255}) (?P<reason>failed with"
+        r" exit code \d{1,3})",
+        "it gets no credential: the program {name}, which its kubeconfig runs, does not work"
+        " ({reason})",
+        "run what its kubeconfig names (users[].user.exec) by hand on this machine, and see what it"
+        " says",
+    ),
+    _text(
+        "discovery",
+        r"(?P<name>[\w.-]{1,200}/v\w{1,30}): stale GroupVersion discovery",
+        "the API server does not discover {name}, which another server serves: namespaces do not"
+        " end, quotas and garbage collection wait",
+        "see kubectl get apiservices and the pods of its Service. Where it says Available=True, the"
+        " server answers, and the API server does not take its answer: kube-apiserver before"
+        " 1.27.6 and 1.28.2 takes some servers without aggregated discovery for ones that fail: an"
+        " upgrade solves it; an APIService that nobody needs is deleted",
     ),
     _text(
         "unauthorized",

@@ -40,7 +40,7 @@ def collect(context):
     running = static_processes(context)
     components = recent(context)
     kubelet = context.data.get("kubelet") or {}
-    context.source = root = _log_folder(kubelet)
+    context.source = root = log_folder(kubelet)
     rows = [_row(root, component, component in running) for component in components]
     _add_kubelet_lines(rows, context, (kubelet.get("unit") or {}).get("name"))
     return {"components": rows}
@@ -66,7 +66,7 @@ def recent(context):
     return components
 
 
-def _log_folder(kubelet):
+def log_folder(kubelet):
     """Return the folder of the logs of pods, as the kubelet's configuration names it."""
     text = (kubelet.get("config") or {}).get("text") or ""
     return yaml_scalars.top(text, "podLogsDir") or PODS
@@ -132,7 +132,7 @@ def _row(root, component, running):
             restart=restart, path=path, begun=files.mtime(os.path.dirname(os.path.dirname(path)))
         )
         try:
-            row["first"], row["last"], row["lines"] = ends(*_read(path))
+            row["first"], row["last"], row["lines"] = ends(*read(path))
         except OSError as error:
             row["error"] = files.reason(error)
     return row
@@ -148,7 +148,7 @@ def newest(root, component, back):
         folder = os.path.join(root, name, component)
         numbers = []
         if _is_static(name):
-            numbers = _log_numbers(folder)
+            numbers = log_numbers(folder)
         if numbers:
             last = max(numbers)
             written = files.mtime(os.path.join(folder, f"{last}.log")) or 0.0
@@ -169,12 +169,13 @@ def _is_static(name):
     return bool(namespace) and len(uid) == 32 and "-" not in uid
 
 
-def _log_numbers(folder):
+def log_numbers(folder):
+    """Return the numbers of a container's logs, one for each of its starts."""
     stems = [name[: -len(".log")] for name in files.names(folder) if name.endswith(".log")]
     return [int(stem) for stem in stems if stem.isdigit()]
 
 
-def _read(path):
+def read(path):
     """Return (the bytes that a log begins with, those that it ends with)."""
     descriptor = files.opened(path)
     try:

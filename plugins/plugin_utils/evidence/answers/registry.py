@@ -62,6 +62,7 @@ from .node import (
     static_pod_paths,
     swap,
     system,
+    system_pods,
     unit_start,
 )
 
@@ -76,6 +77,7 @@ NODE: Mapping[str, type] = {
     "component_http": component_http.ComponentHttp,
     "component_end": component_end.ComponentEnd,
     "component_units": component_units.ComponentUnits,
+    "system_pods": system_pods.SystemPods,
     "scheduler_log": scheduler_log.SchedulerLogs,
     "etcd": etcd.Etcd,
     "certificates": certificates.Certificates,

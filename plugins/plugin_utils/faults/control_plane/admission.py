@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ...evidence.answers.cluster.api_services import ApiService, ApiServices
+from ...evidence.answers.cluster.unmade import RefusedOwner
 from ...evidence.answers.cluster.webhooks import Rule, Webhook, Webhooks
 from ...evidence.document import one_line, shell_name
-from ...models import ages
+from ...models import ages, refused_pods
 from ...models.api_node import and_others
 from ...models.cluster import Cluster
+from ...models.pod_start import qualified
 from ...models.result import EvidenceRef, Missing
 from ..base import CheckResult, Detection, causes, cluster_check, unknown, without_kubernetes
 
@@ -117,13 +119,32 @@ def _webhook_hit(cluster: Cluster, items: list[Webhook]) -> Detection:
     severity, effect = None, f"; it is asked about {_resources(items)}"
     if blocked:
         severity, effect = "critical", f"; what it refuses: {', '.join(blocked)}"
+    lacking = refused_pods.by_webhooks(cluster, [item.name for item in items])
+    if lacking:
+        effect += (
+            f"; not made because of it: pods of {and_others([_owner(row) for row in lacking])}"
+        )
     return Detection(
         f"the webhooks of {and_others(names)} fail closed, and {_state(first, service)}{effect}",
-        tuple(_webhook_proof(cluster, item) for item in items[:4]),
+        (
+            *(_webhook_proof(cluster, item) for item in items[:4]),
+            *(_refusal_proof(cluster, row) for row in lacking[:2]),
+        ),
         _webhook_advice(items),
         severity=severity,
         component="kube-apiserver",
     )
+
+
+def _owner(row: RefusedOwner) -> str:
+    """Return the object that cannot create its pods."""
+    name = f"{one_line(row.kind, 40)}/{one_line(row.name, 253)}"
+    return qualified(name, one_line(row.namespace, 63))
+
+
+def _refusal_proof(cluster: Cluster, row: RefusedOwner) -> EvidenceRef:
+    text = f"FailedCreate, last {one_line(row.last, 40)}: {one_line(row.message, 300)}"
+    return EvidenceRef("api", cluster.api_host, object=_owner(row), text=text)
 
 
 def _state(item: Webhook, service: str) -> str:

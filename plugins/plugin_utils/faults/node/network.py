@@ -11,12 +11,13 @@ from collections.abc import Iterator
 from ....module_utils.shared.kernel_modules import XTABLES
 from ...evidence.answers.cluster.nodes import Condition
 from ...evidence.document import ends, one_line, shell_name
-from ...models import ages
+from ...models import ages, refused_pods
 from ...models import pressure as model_pressure
 from ...models.api_node import NodeView, and_others, views
 from ...models.cluster import Cluster
 from ...models.result import EvidenceRef
 from ..base import CheckResult, Detection, causes, cluster_check, without_kubernetes
+from ..pods import system_pods
 from . import taints as node_taints
 from . import wording
 
@@ -146,7 +147,18 @@ def _uninitialised(cluster: Cluster, view: NodeView, ready: Condition) -> Detect
         remedy,
         host=wording.host_name(view),
         node=view.name,
+        because=(*system_pods.because(cluster, "network", view.name), *_unmade(cluster)),
     )
+
+
+def _unmade(cluster: Cluster) -> tuple[str, ...]:
+    """Return why the API makes no pods of a DaemonSet of the system, as those of networks are."""
+    rows = refused_pods.daemons_of_system(cluster)
+    if not rows:
+        return ()
+    if any(refused_pods.is_by_dead_webhook(cluster, row) for row in rows):
+        return ("KM176",)
+    return ("KM223",)
 
 
 def _folder(view: NodeView) -> tuple[str, list[EvidenceRef]]:

@@ -16,6 +16,7 @@ from ...models.cluster import Cluster
 from ...models.pod_networks import Allocation, IpNetwork
 from ...models.result import EvidenceRef
 from ..base import CheckResult, Detection, cluster_check, without_kubernetes
+from ..pods import system_pods
 from . import wording
 
 MANAGER = model.MANAGER
@@ -182,6 +183,7 @@ def _lacking(
         host=wording.host_name(lacking[0]),
         node=lacking[0].name,
         component="podCIDR",
+        because=system_pods.because(cluster, system_pods.CLOUD),
         severity=_severity_without(cluster),
     )
 

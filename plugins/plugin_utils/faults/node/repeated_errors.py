@@ -65,7 +65,9 @@ def of_node(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     # Of these, those without a component are looked for on the same node.
     explained_by=_OF_CONTROL_PLANE
     | causes("KM107", "KM114", "KM145", "KM146", "KM147", component="etcd")
-    | causes("KM111", "KM120", "KM124", "KM125", "KM126", "KM127", "KM512", "KM523", "KM526"),
+    | causes(
+        "KM111", "KM120", "KM124", "KM125", "KM126", "KM127", "KM177", "KM512", "KM523", "KM526"
+    ),
 )
 def of_control_plane(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM118: report an error that keeps a component from its work and goes on."""

@@ -20,6 +20,7 @@ from ...models.scheduling import excluded_nodes
 from ...models.taint_catalogue import CORDON, Owner
 from ...models.taints import Explained, Taint
 from ..base import CheckResult, Detection, cluster_check, without_kubernetes
+from ..pods import system_pods
 from ..scheduling import waiting_pods
 from . import wording
 
@@ -403,6 +404,7 @@ def _uninitialised(cluster: Cluster, view: NodeView, taint: NodeTaint, owner: Ow
         f"{advice}. Who takes it away: {owner.removed_by}. Who must not remove it: {owner.never}",
         host=wording.host_name(view),
         node=view.name,
+        because=system_pods.because(cluster, system_pods.CLOUD),
     )
 
 

@@ -20,7 +20,7 @@ from ...parsers import pod_start_message
 from ...parsers.pod_start_message import OF_ONE, WORKLOAD, Trouble
 from ..base import CheckResult, Detection, causes, cluster_check, without_kubernetes
 from ..node import wording
-from . import refused_tokens
+from . import refused_tokens, system_pods
 
 # A kubelet tries again every few seconds to minutes. Where nothing is reported, images may be
 # large.
@@ -306,7 +306,7 @@ def own_mistake(cluster: Cluster) -> Iterator[CheckResult]:
     rows = [
         row
         for row in (*pod_start.waiting(cluster), *pod_start.crash_loops(cluster))
-        if not row.is_control_plane
+        if not _is_clusters(row)
         and row.late(WAITED_SECONDS)
         and (row.is_of(WORKLOAD) or _is_alone(row, nodes))
     ]
@@ -314,6 +314,11 @@ def own_mistake(cluster: Cluster) -> Iterator[CheckResult]:
     if rows:
         hits = (_own(cluster, rows),)
     yield CheckResult(hits, tuple(missing_rows(cluster)))
+
+
+def _is_clusters(row: Waiting) -> bool:
+    """Tell whether other faults judge these: pods of the control plane, and KM550's."""
+    return row.is_control_plane or system_pods.is_own(row)
 
 
 def _is_alone(row: Waiting, nodes: Mapping[str, object]) -> bool:

@@ -16,7 +16,7 @@ from ...evidence.answers.cluster.nodes import Condition
 from ...evidence.answers.cluster.pending import BoundPods, GatedPods, Pending
 from ...evidence.answers.cluster.unmade import DaemonSet, RefusedOwner, Unmade
 from ...evidence.document import one_line
-from ...models import ages, taints
+from ...models import ages, refused_pods, taints
 from ...models.api_node import SHOWN, NodeView, and_others, views
 from ...models.cluster import Cluster
 from ...models.pod_start import qualified
@@ -387,7 +387,15 @@ def _unmade(cluster: Cluster, code: str, rows: list[RefusedOwner]) -> Detection:
         f"pods are not even made, because {reason}: {owners}",
         tuple(_refusal_proof(cluster, row) for row in rows[:SHOWN]),
         advice,
+        because=_webhook(cluster, rows),
     )
+
+
+def _webhook(cluster: Cluster, rows: list[RefusedOwner]) -> tuple[str, ...]:
+    """Return the fault of webhooks without a server, where they refuse all of these."""
+    if all(refused_pods.is_by_dead_webhook(cluster, row) for row in rows):
+        return ("KM176",)
+    return ()
 
 
 def _owner(row: RefusedOwner) -> str:

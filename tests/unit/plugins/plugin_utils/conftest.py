@@ -177,6 +177,7 @@ class World:
             "kubelet": kubelet,
             "swap": no_swap(),
             "boot": booted(),
+            "system_pods": {"pods": [], "more": 0},
         }
         return {
             "schema": "kubemend.evidence/1",

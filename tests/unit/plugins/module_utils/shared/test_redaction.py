@@ -19,6 +19,8 @@ SECRETS = {
     "quoted": 'token: "«x y»"\nother: 1\n',
     "quote in a quoted one": "password: '«it''s»'\n",
     "comment stays": "password: «abc» # of the old one\n",
+    "what is no word of a client": "credentials: «exec: executable x y not found»\n",
+    "more than its word": "credentials: «exec: executable x not found here»\n",
     "crlf and umlaut": 'größe: ü\r\ntoken: "«ü»"\r\nx: 1\r\n',
     "block scalar": "password: |\n  «line1»\n  «line2»\nnext: 1\n",
     "folded over lines": "- token: «abc»\n    «def»\n  next: 1\n",
@@ -200,6 +202,10 @@ HARMLESS = {
     ),
     "quoted mapping": "secret:\n  \"secretName\": x\n  'optional': true\n",
     "explicit keys": "secret:\n  ? secretName\n  : x\n",
+    "a credential program": (
+        'err="Get \\"https://a\\": getting credentials: exec: executable aws-iam not found"\n'
+        "x: getting credentials: exec: executable /opt/a_b failed with exit code 255\n"
+    ),
     "masked already": "password: *****\nA_TOKEN=***\n- --token=***\n- --secret\n- ***\n",
     "rules": "resources: [secrets, tokens]\n- tokenreviews\nverbs: [create]\n",
     "same column": "secret:\nother: 1\n- token:\n- x\n",

@@ -283,6 +283,19 @@ SOURCES = (
     ),
     (
         "kubelet",
+        "getting credentials: exec: executable aws failed with exit code 255",
+        "credentials",
+        "the program aws, which its kubeconfig runs, does not work (failed with exit code 255)",
+    ),
+    (
+        "kube-controller-manager",
+        "unable to retrieve the complete list of server APIs: a.example/v1: stale GroupVersion"
+        " discovery: a.example/v1",
+        "discovery",
+        "does not discover a.example/v1",
+    ),
+    (
+        "kubelet",
         "open /var/lib/kubelet/x: too many open files",
         "machine",
         "/var/lib/kubelet/x",

@@ -234,7 +234,7 @@ def test_the_end_of_a_long_log_begins_with_a_whole_line(tmp_path):
     path = log(tmp_path, 0, *(["x" * 100] * 5))
     with Path(path).open("ab") as handle:
         handle.write(b"y" * component_end.READ + b"\n" + (LINE % (9, "the last")).encode())
-    head, tail = component_end._read(path)
+    head, tail = component_end.read(path)
     assert len(head) == component_end.READ
     assert tail == (LINE % (9, "the last")).encode()
 

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from tests.unit.support import unmade_pods
+
 RULE = {"groups": [""], "resources": ["pods"], "operations": ["CREATE"], "scope": "*"}
 
 
@@ -187,3 +189,13 @@ def test_a_server_that_restarts_is_waited_for(world):
 def test_groups_that_are_available(world):
     groups(world)
     assert verdict(world, "KM177") == "clear"
+
+
+def test_whose_pods_it_keeps_away(world):
+    unmade_pods.refuse(world)
+    unmade_pods.refuse(world, "exceeded quota: none", name="other-1")
+    unmade_pods.add_dead_webhook(world)
+    (one,) = found(world)
+    assert one.summary.endswith("not made because of it: pods of ReplicaSet shop/cart-1")
+    assert one.evidence[-1].object == "ReplicaSet shop/cart-1"
+    assert one.evidence[-1].text.startswith("FailedCreate, last 2027-01-15T07:59:00Z: Internal")

@@ -51,6 +51,13 @@ CACHED = (
 SERVER = "https://10.0.0.9:6443"
 
 
+PLUGIN = (
+    'E1126 18:00:00.000001       1 reflector.go:138] "Failed to watch" err="failed to list *v1.Pod:'
+    ' Get \\"https://10.0.0.9:6443/api/v1/pods?limit=500\\": getting credentials: exec: executable'
+    ' heptio-authenticator-aws not found"'
+)
+
+
 @pytest.fixture
 def lone(world):
     """Return a world whose worker has a kubelet that runs, and no Node."""
@@ -105,6 +112,7 @@ def cause(world):
         ([DIALLED], "10.0.0.9:6443", "ip route get"),
         ([PROXY_REFUSES], "a proxy, which refuses", "NO_PROXY"),
         ([WEBHOOK], "nodes.example.com", "webhook"),
+        ([PLUGIN], "the program heptio-authenticator-aws, which its kubeconfig runs", "exec"),
         ([UNREAD, ABSENT], "something else", "names"),
         ([ABSENT], "deleted while the kubelet ran", "restart"),
     ],

@@ -196,3 +196,22 @@ def test_a_component_that_may_run_unseen_is_unknown(world):
     assert verdict(world, "KM529", "m1") == ("not_applicable", [])
     world.documents["m1"]["collectors"]["kubelet"] = {"status": "timeout", "data": None}
     assert verdict(world, "KM529", "m1") == ("unknown", [])
+
+
+STALE = (
+    'E1126 18:00:00.000001       1 resource_quota_controller.go:440] "Failed" err="unable to'
+    ' retrieve the complete list of server APIs: {0}: stale GroupVersion discovery: {0}"'
+)
+
+
+@pytest.mark.parametrize(
+    ("group", "expected"), [("a.example/v1", "present"), ("metrics.k8s.io/v1beta1", "clear")]
+)
+def test_a_group_that_the_api_server_does_not_discover(world, group, expected):
+    give(world, "m1", "kube-controller-manager", "/var/log/pods/a/0.log", STALE.format(group))
+    said, findings = verdict(world, "KM118", "m1")
+    assert said == expected
+    for found in findings:
+        assert f"does not discover {group}" in found.summary
+        assert found.severity == "warning"
+        assert "kubectl get apiservices" in found.remedy

@@ -205,27 +205,29 @@ def test_a_workloads_own_mistake_is_no_fault_of_a_node(world):
 
 
 @pytest.mark.parametrize(
-    ("namespace", "name", "verdict"),
+    ("namespace", "name", "codes"),
     [
-        ("kube-system", "kube-scheduler-w1", "clear"),
-        ("kube-system", "etcd-w1", "clear"),
-        ("kube-system", "cloud-controller-manager-w1", "clear"),
-        ("kube-system", "kube-scheduler-w2", "present"),
-        ("kube-system", "kube-vip-w1", "present"),
-        ("default", "kube-scheduler-w1", "present"),
+        ("kube-system", "kube-scheduler-w1", []),
+        ("kube-system", "etcd-w1", []),
+        ("kube-system", "cloud-controller-manager-w1", []),
+        ("kube-system", "kube-scheduler-w2", ["KM550"]),
+        ("kube-system", "kube-vip-w1", ["KM550"]),
+        ("default", "kube-scheduler-w1", ["KM610"]),
     ],
 )
-def test_a_component_of_the_control_plane_is_no_workload(world, namespace, name, verdict):
+def test_a_component_of_the_control_plane_is_no_workload(world, namespace, name, codes):
     """KM114 and KM117 judge it by its container, its log and its manifest."""
     wait(world, event=("BackOff", f"Back-off restarting failed container a in pod {name}"))
     data = world.data("api", "pod_start")
     data["pods"].clear()
     data["events"][0].update(waiting=0, pod=f"{namespace}/{name}")
-    assert judged(world, "KM610")[0] == [verdict]
+    found = world.judge(faults={"KM550", "KM610"}, deep=True).findings
+    assert [item.code for item in found] == codes
     data["events"].clear()
     wait(world, state="CrashLoopBackOff", message="back-off 5m0s")
     data["pods"][0].update(namespace=namespace, names=[name])
-    assert judged(world, "KM610")[0] == [verdict]
+    found = world.judge(faults={"KM550", "KM610"}, deep=True).findings
+    assert [item.code for item in found] == codes
 
 
 def test_the_answer_of_the_registry_is_quoted(world):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.unit.support import unmade_pods
 from tests.unit.support.facts import facts
 
 CODES = frozenset(("KM218", "KM219", "KM220", "KM221", "KM222", "KM223"))
@@ -315,3 +316,15 @@ def test_a_refusal_that_is_long_over_is_no_fault(world, last, verdict):
     """A controller would have tried again since."""
     refused(world, "exceeded quota: none", first="2027-01-15T07:00:00Z", last=last)
     assert judged(world, "KM221")[0] == {"KM221": verdict}
+
+
+@pytest.mark.parametrize(
+    ("ready", "others", "because"), [(0, (), ("KM176",)), (1, (), ()), (0, ("mesh two",), ())]
+)
+def test_pods_that_a_webhook_without_a_server_refuses(world, ready, others, because):
+    unmade_pods.refuse(world)
+    for name in others:
+        unmade_pods.refuse(world, unmade_pods.MESSAGE.replace(unmade_pods.WEBHOOK, name))
+    unmade_pods.add_dead_webhook(world, ready=ready)
+    (found,) = judged(world, "KM223")[1]
+    assert found.because == because

@@ -1,0 +1,93 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Collector system_pods: the end of the logs of the cluster's own pods that end again and again.
+
+These are kube-proxy, network plugins, the cluster's DNS, cloud controller managers and others in
+namespaces of the system. The kubelet numbers the logs of a container by its starts: no runtime and
+no API is asked. Static pods of the control plane are those of component_end.
+"""
+
+import os
+import time
+
+from ...shared import system_namespaces
+from ...system import files
+from ..base import Absent, Denied
+from . import component_end, instances
+
+STARTS = 3  # before the newest one
+RECENT = 3600  # seconds since the newest log was written, or began
+MAX_FOLDERS, MAX_LOGS = 1000, 8
+
+
+def collect(context):
+    """Return {pods, more}: the containers that were started often, and of late.
+
+    A row is {namespace, pod, container, restart, begun, written, path, first, last, lines, error}.
+
+    restart: how many starts the container had before its newest log; begun, written: when that log
+    begins and when it was written to. path, first, last, lines: of the log of the start before it,
+    or of the newest where only that is left; times are seconds since the epoch. more: how many
+    such containers are left out.
+    """
+    kubelet = context.data.get("kubelet") or {}
+    context.source = root = component_end.log_folder(kubelet)
+    if not os.path.isdir(root):
+        raise Absent(f"{root} does not exist")
+    if not os.access(root, os.R_OK | os.X_OK):
+        raise Denied(f"{root} is not this user's to read")
+    now = time.time()
+    logs = [log for log in _logs(root) if now - log[0] < RECENT]
+    logs.sort(reverse=True)
+    rows = [_row(*log) for log in logs[:MAX_LOGS]]
+    return {"pods": rows, "more": max(0, len(logs) - MAX_LOGS)}
+
+
+def _logs(root):
+    """Yield (when the newest log was written, its number, namespace, pod, folder) of containers."""
+    for name in files.names(root)[:MAX_FOLDERS]:
+        namespace, _dummy, rest = name.partition("_")
+        pod, _dummy, uid = rest.rpartition("_")
+        if not pod or not system_namespaces.is_one(namespace):
+            continue
+        for container in files.names(os.path.join(root, name)):
+            if container in instances.COMPONENTS and _is_static(uid):
+                continue
+            folder = os.path.join(root, name, container)
+            number = max(component_end.log_numbers(folder), default=0)
+            if number >= STARTS:
+                written = files.mtime(os.path.join(folder, f"{number}.log"))
+                if written is not None:
+                    yield written, number, namespace, pod, folder
+
+
+def _is_static(uid):
+    """Return whether a pod of this UID is a static one."""
+    return len(uid) == 32 and "-" not in uid
+
+
+def _row(written, number, namespace, pod, folder):
+    newest = os.path.join(folder, f"{number}.log")
+    former = os.path.join(folder, f"{number - 1}.log")
+    row = {
+        "namespace": namespace[:63],
+        "pod": pod[:253],
+        "container": os.path.basename(folder)[:63],
+        "restart": number,
+        "begun": None,
+        "written": written,
+        "path": former if os.path.exists(former) else newest,
+        "first": None,
+        "last": None,
+        "lines": [],
+        "error": None,
+    }
+    try:
+        row["begun"] = component_end.ends(*component_end.read(newest))[0]
+        row["first"], row["last"], row["lines"] = component_end.ends(
+            *component_end.read(row["path"])
+        )
+    except OSError as error:
+        row["error"] = files.reason(error)
+    return row

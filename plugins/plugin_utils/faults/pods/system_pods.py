@@ -1,0 +1,268 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Check the cluster's own pods that end again and again (KM550), by their logs and the API."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from ....module_utils.shared import system_namespaces
+from ...evidence.document import one_line
+from ...models import host_network, pod_start
+from ...models.api_node import and_others
+from ...models.cluster import Cluster, Host
+from ...models.pod_start import Waiting
+from ...models.result import EvidenceRef
+from ...models.system_pods import EndedPod
+from ...parsers import message_class
+from ..base import CheckResult, Detection, causes, cluster_check, without_kubernetes
+
+CODE = "KM550"
+WAITED_SECONDS = 300
+SHOWN = 5  # places in the evidence
+CLOUD = "cloud-controller-manager"
+DNS = ("coredns", "kube-dns", "dns", "dnsmasq", "node-cache")
+NETWORKS = (
+    "calico-node",
+    "cilium-agent",
+    "kube-flannel",
+    "flannel",
+    "weave",
+    "kube-router",
+    "aws-node",
+    "antrea-agent",
+    "antrea-ovs",
+    "kindnet-cni",
+    "ovnkube-controller",
+    "ovnkube-node",
+    "cni-server",
+    "install-cni",
+    "install-cni-plugin",
+)
+_CONTAINER = re.compile(r"restarting failed container[ =]([a-z0-9][a-z0-9-]{0,62}) ")
+_GENERATED = re.compile(
+    r"(?:-[bcdfghjklmnpqrstvwxz2456789]{6,10})?-[bcdfghjklmnpqrstvwxz2456789]{5}$"
+)
+_DIGITS = re.compile(r"[0-9]+")
+# kube-proxy writes the limit of connections where it is not the one that it wants.
+_CONNTRACK = re.compile(
+    r"nf_conntrack.{0,80}(?:permission denied|read-only file system|operation not supported)"
+)
+CONNTRACK = (
+    ": it may not write the kernel's limit of connections, which a node that is a container has"
+    " read only",
+    "leave the limit to the host: conntrack: {maxPerCore: 0, min: 0} in config.conf of the"
+    " ConfigMap kube-system/kube-proxy (k3s: --kube-proxy-arg=conntrack-max-per-core=0; MicroK8s:"
+    " the file args/kube-proxy), then make its pods again; or set net.netfilter.nf_conntrack_max on"
+    " the host to what its log says that it sets",
+)
+
+
+@dataclass(frozen=True)
+class _Ending:
+    """One container that ends again and again on one node.
+
+    host: None where no host of the run is the node
+    """
+
+    node: str
+    host: Host | None
+    pod: EndedPod
+
+    @property
+    def kind(self) -> tuple[str, str, str]:
+        """Return what pods of one cause have in common."""
+        return self.pod.namespace, _name(self.pod), _DIGITS.sub("#", self.pod.line)
+
+
+def _name(pod: EndedPod) -> str:
+    return pod.container or _GENERATED.sub("", pod.pod)
+
+
+def role(pod: EndedPod) -> str:
+    """Return which part of the cluster a pod is: its container, or else its name."""
+    name = _name(pod)
+    if CLOUD in name or CLOUD in pod.pod:
+        return CLOUD
+    if name in NETWORKS or _GENERATED.sub("", pod.pod) in NETWORKS:
+        return "network"
+    return "dns" if name in DNS else name
+
+
+EFFECTS = {
+    "kube-proxy": (
+        "critical",
+        "Services have no rules on the node, or those of before: what is reached by them fails"
+        " sooner or later",
+    ),
+    "network": ("critical", "pods of the node get no network, or lose it"),
+    CLOUD: (
+        "critical",
+        "nodes that join are not initialised and get no addresses, and with routes of the cloud no"
+        " range for pods",
+    ),
+    "dns": (None, "names of Services are not resolved where all of them end"),
+    "kops-controller": (None, "nodes that join get neither certificates nor labels"),
+}
+
+
+def endings(cluster: Cluster, part: str = "", node: str | None = None) -> tuple[EndedPod, ...]:
+    """Return the pods of the cluster that end again and again, of one part or one node."""
+    return tuple(
+        row.pod
+        for row in _rows(cluster)
+        if (not part or role(row.pod) == part) and node in (None, row.node)
+    )
+
+
+def _rows(cluster: Cluster) -> list[_Ending]:
+    """Return what ends again and again by its own logs, by the API, or by both."""
+    crashes = {
+        (row.node, _namespace(row), name): row for row in _crashes(cluster) for name in _names(row)
+    }
+    rows = []
+    for host in cluster.hosts:
+        node = host.node or host.host
+        for pod in host.system_pods:
+            if crashes.pop((node, pod.namespace, pod.pod), None) is not None or pod.current:
+                rows.append(_Ending(node, host, pod))
+    by_node = cluster.hosts_by_node()
+    rows += [
+        _Ending(node, by_node.get(node), _by_api(row, name))
+        for (node, _dummy, name), row in crashes.items()
+    ]
+    return rows
+
+
+def _crashes(cluster: Cluster) -> list[Waiting]:
+    """Return the cluster's own pods that end again and again, as the API tells."""
+    return [
+        row
+        for row in (*pod_start.waiting(cluster), *pod_start.crash_loops(cluster))
+        if is_own(row) and row.late(WAITED_SECONDS)
+    ]
+
+
+def is_own(row: Waiting) -> bool:
+    """Tell whether these are pods of the cluster itself whose containers end."""
+    if row.is_control_plane or not system_namespaces.is_one(_namespace(row)):
+        return False
+    return row.trouble is pod_start.ENDS
+
+
+def _namespace(row: Waiting) -> str:
+    return one_line(row.row.namespace or "", 63)
+
+
+def _names(row: Waiting) -> list[str]:
+    return [one_line(name, 253) for name in row.row.names]
+
+
+def _by_api(row: Waiting, name: str) -> EndedPod:
+    container = _CONTAINER.search(row.text)
+    words = container.group(1) if container else ""
+    return EndedPod(_namespace(row), name, words, 0, True, "", "", None)
+
+
+@cluster_check(
+    CODE,
+    "A pod of the cluster itself ends again and again",
+    severity="warning",
+    applies="pods of kube-system and of the namespaces of networks",
+    needs=("system", "system_pods"),
+    cluster_needs=("pod_start",),
+    explained_by=causes("KM115", "KM178", "KM508", "KM512")
+    | causes("KM534", component="openvswitch"),
+    same_node=True,
+)
+def ending(cluster: Cluster) -> Iterator[CheckResult]:
+    """KM550: report pods that make the cluster and end again and again, and why."""
+    if cluster.key is None:
+        yield without_kubernetes()
+        return
+    groups: dict[tuple[str, str, str], list[_Ending]] = {}
+    for row in _rows(cluster):
+        groups.setdefault(row.kind, []).append(row)
+    missing = [item for host in cluster.hosts for item in host.missing("system_pods")]
+    yield CheckResult(tuple(_hit(cluster, rows) for rows in groups.values()), tuple(missing))
+
+
+def _hit(cluster: Cluster, rows: list[_Ending]) -> Detection:
+    first = rows[0]
+    nodes = list(dict.fromkeys(row.node for row in rows))
+    severity, effect = EFFECTS.get(role(first.pod), (None, ""))
+    clause, advice = _cause(first.pod)
+    name = _GENERATED.sub("", first.pod.pod)
+    summary = f"{first.pod.namespace}/{name} on {and_others(nodes)} ends again and again"
+    if first.pod.restarts:
+        summary += f" ({max(row.pod.restarts for row in rows)} starts before)"
+    node = first.node if len(nodes) == 1 else None
+    host = first.host if node else None
+    return Detection(
+        "; ".join(filter(None, (f"{summary}{_said(first.pod)}{clause}", effect))),
+        tuple(_proofs(cluster, rows)),
+        advice,
+        host=host.host if host else None,
+        node=node,
+        component=_name(first.pod),
+        because=_asks_itself(rows),
+        severity=severity,
+    )
+
+
+def _asks_itself(rows: Iterable[_Ending]) -> tuple[str, ...]:
+    """Return KM533 where a DNS server's resolv.conf names the pod itself."""
+    for row in rows:
+        resolver = row.host.network.resolver if row.host is not None else None
+        if resolver is None or role(row.pod) != "dns":
+            continue
+        if any(map(host_network.is_loopback, resolver.nameservers)):
+            return ("KM533",)
+    return ()
+
+
+def _said(pod: EndedPod) -> str:
+    if pod.line:
+        return f": {pod.line}"
+    if pod.error:
+        return f"; its log cannot be read: {pod.error}"
+    if pod.path:
+        return "; its log has no line"
+    return "; its log was not read here"
+
+
+def _cause(pod: EndedPod) -> tuple[str, str]:
+    """Return what the line means, as a clause, and what to do about it."""
+    look = (
+        f"see its log: kubectl -n {pod.namespace} logs {pod.pod} -c {_name(pod)} --previous"
+        if pod.container
+        else f"see its log: kubectl -n {pod.namespace} logs {pod.pod} --previous"
+    )
+    if pod.path:
+        look = f"see {pod.path} on the node"
+    if _CONNTRACK.search(pod.line):
+        return CONNTRACK
+    if pod.reading is None:
+        return "", f"{look}; correct what its last line names"
+    meaning = message_class.CLASSES[pod.reading.meaning]
+    return f" ({meaning.clause})", f"{meaning.advice}; {look}"
+
+
+def _proofs(cluster: Cluster, rows: Iterable[_Ending]) -> Iterator[EvidenceRef]:
+    for row in list(rows)[:SHOWN]:
+        name = f"{row.pod.namespace}/{row.pod.pod}"
+        if row.host is not None and row.pod.path:
+            text = row.pod.line or row.pod.error or "no line"
+            yield EvidenceRef("log", row.host.host, path=row.pod.path, object=name, text=text)
+        else:
+            yield EvidenceRef(
+                "api", cluster.api_host, object=f"Pod {name}", text="CrashLoopBackOff"
+            )
+
+
+def because(cluster: Cluster, part: str, node: str | None = None) -> tuple[str, ...]:
+    """Return this fault where such a part of the cluster ends again and again."""
+    return (CODE,) if endings(cluster, part, node) else ()

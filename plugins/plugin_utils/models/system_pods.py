@@ -1,0 +1,81 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The cluster's own pods whose containers end again and again, and the end of their logs. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..evidence import contract
+from ..evidence.answers.node.system import System
+from ..evidence.answers.node.system_pods import SystemPod, SystemPods
+from ..evidence.document import ends, one_line
+from ..parsers import component_log, message_table
+from ..parsers.message_form import Reading
+
+# A kubelet waits five minutes at most before it starts a container again. Three ends within an hour
+# are one each 20 minutes. After a boot, what waits for what is not up yet ends a few times.
+CURRENT_SECONDS, PAUSE_SECONDS, BOOT_SECONDS = 700.0, 1200.0, 600.0
+LIBRARY = message_table.LIBRARY
+SHOWN = 400  # characters of a line
+
+
+@dataclass(frozen=True)
+class EndedPod:
+    """One container of the cluster's own pods, with the line that tells why it ended.
+
+    current: whether by its logs alone it ends again and again at the time of the audit
+    reading: what the line means, None where no table has it
+    """
+
+    namespace: str
+    pod: str
+    container: str
+    restarts: int
+    current: bool
+    path: str
+    line: str
+    reading: Reading | None
+    error: str = ""
+
+
+def extract(document: Mapping[str, Any]) -> tuple[EndedPod, ...]:
+    """Return the containers of one host that were started often, and of late."""
+    system = contract.answer(document, System)
+    booted = system.uptime_s is not None and system.uptime_s < BOOT_SECONDS
+    rows = contract.answer(document, SystemPods).pods
+    return tuple(_ended(row, system.clock, booted) for row in rows)
+
+
+def _ended(row: SystemPod, clock: float | None, booted: bool) -> EndedPod:
+    lines = [one_line(line, 2000) for line in row.lines]
+    # Programs of the cluster share libraries; what is their own is in no table.
+    component = row.container if row.container in message_table.COMPONENTS else LIBRARY
+    telling = component_log.telling(lines, component_log.last_word(lines), component)
+    return EndedPod(
+        one_line(row.namespace, 63),
+        one_line(row.pod, 253),
+        one_line(row.container, 63),
+        row.restart,
+        not booted and clock is not None and _is_current(row, clock),
+        one_line(row.path or "", 500),
+        ends(component_log.text(telling.line), SHOWN),
+        telling.reading,
+        one_line(row.error or "", 200),
+    )
+
+
+def _is_current(row: SystemPod, clock: float) -> bool:
+    """Tell whether the newest start is young, and followed the one before it closely.
+
+    A container that stays up is older than that after a few minutes.
+    """
+    began = row.begun if row.begun is not None else row.written
+    if began is None or row.written is None:
+        return False
+    if row.first is None or row.first == row.begun:  # only the newest log is left, or it is empty
+        return clock - row.written <= CURRENT_SECONDS and row.written - began <= PAUSE_SECONDS
+    return clock - began <= CURRENT_SECONDS and began - row.first <= PAUSE_SECONDS

@@ -1,0 +1,99 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Collector system_pods: which containers it takes, which log, and what leaves the node."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import base
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import (
+    component_end,
+    system_pods,
+)
+
+UID, STATIC = "5b0c9c1e-52a5-4d0b-9b7e-6f1e0d3a2c44", "0123456789abcdef0123456789abcdef"
+PROXY = "kube-system_kube-proxy-abcde_" + UID
+
+
+@pytest.fixture
+def collect(tmp_path, monkeypatch):
+    """Return the rows that the collector makes of the logs below a folder."""
+    monkeypatch.setattr(component_end, "PODS", str(tmp_path))
+    return lambda: system_pods.collect(base.Context({}, [], {}))
+
+
+def log(root, number, *lines, pod=PROXY, container="kube-proxy", age=0):
+    folder = root / pod / container
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / (f"{number}.log")
+    text = "".join(f"2026-11-24T07:00:0{index}Z stderr F {line}\n" for index, line in lines)
+    path.write_text(text, encoding="utf-8")
+    os.utime(str(path), (time.time() - age, time.time() - age))
+    return str(path)
+
+
+def test_the_log_of_the_start_before_the_newest_one(collect, tmp_path):
+    path = log(tmp_path, 6, (1, "begins"), (2, "the last word, token=abcdefghijklmnopqrstuvwxyz"))
+    log(tmp_path, 7, (5, "the newest"))
+    answer = collect()
+    (row,) = answer["pods"]
+    assert (row["namespace"], row["pod"]) == ("kube-system", "kube-proxy-abcde")
+    assert (row["container"], row["restart"], row["path"]) == ("kube-proxy", 7, path)
+    assert (row["last"] - row["first"], row["begun"] - row["first"]) == (1.0, 4.0)
+    assert row["lines"][-1].startswith("the last word")
+    assert "abcdefghijklmnopqrstuvwxyz" not in str(answer)
+    assert (row["error"], answer["more"]) == (None, 0)
+
+
+def test_a_newest_log_that_is_alone(collect, tmp_path):
+    path = log(tmp_path, 9, (1, "the only one"))
+    (row,) = collect()["pods"]
+    assert (row["path"], row["lines"], row["restart"]) == (path, ["the only one"], 9)
+
+
+@pytest.mark.parametrize(
+    ("pod", "container", "number", "age"),
+    [
+        ("default_app-1_" + UID, "app", 9, 0),  # a workload's
+        (PROXY, "kube-proxy", 2, 0),  # started once or twice
+        (PROXY, "kube-proxy", 9, 7200),  # of long ago
+        ("kube-system_etcd-m1_" + STATIC, "etcd", 9, 0),  # one of component_end
+        ("nothing", "kube-proxy", 9, 0),
+    ],
+)
+def test_what_is_left_out(collect, tmp_path, pod, container, number, age):
+    log(tmp_path, number, (1, "x"), pod=pod, container=container, age=age)
+    assert collect() == {"pods": [], "more": 0}
+
+
+def test_no_more_than_a_few_and_the_newest_first(collect, tmp_path):
+    for index in range(system_pods.MAX_LOGS + 3):
+        log(tmp_path, 4, (1, "x"), pod=f"kube-system_pod-{index}_{UID}", age=60 * index)
+    answer = collect()
+    assert [row["pod"] for row in answer["pods"]] == [
+        f"pod-{index}" for index in range(system_pods.MAX_LOGS)
+    ]
+    assert answer["more"] == 3
+
+
+def test_a_log_that_cannot_be_read(collect, tmp_path):
+    path = log(tmp_path, 6, (1, "x"))
+    Path(path).unlink()
+    Path(path).mkdir()
+    log(tmp_path, 7, (1, "y"))
+    (row,) = collect()["pods"]
+    assert (row["lines"], row["path"]) == ([], path)
+    assert row["error"]
+
+
+def test_a_folder_that_is_not_there_and_one_of_another_user(collect, tmp_path, monkeypatch):
+    monkeypatch.setattr(system_pods.os, "access", lambda *dummy: False)
+    with pytest.raises(base.Denied):
+        collect()
+    monkeypatch.setattr(component_end, "PODS", str(tmp_path / "none"))
+    with pytest.raises(base.Absent):
+        collect()

@@ -1,0 +1,207 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The cluster's own pods that end again and again, KM550, and what follows from them."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.support import network_evidence, unmade_pods
+from tests.unit.support.ended_pods import SAID, end
+from tests.unit.support.waiting_pods import judged, wait
+
+LIMIT = (
+    "E1124 07:00:00.000000 1 server.go:494] unable to set conntrack:"
+    " open /proc/sys/net/netfilter/nf_conntrack_max: permission denied"
+)
+CRASH = (
+    "CrashLoopBackOff",
+    "back-off 5m0s restarting failed container=kube-proxy pod=kube-proxy-bcdfg_kube-system(1)",
+)
+
+
+def test_a_healthy_cluster_and_missing_evidence(world):
+    assert judged(world, "KM550") == (["clear"], [])
+    world.documents["w1"]["collectors"]["system_pods"] = {"status": "denied", "data": None}
+    assert judged(world, "KM550") == (["unknown"], [])
+    world.leave_kubernetes()
+    assert set(judged(world, "KM550")[0]) <= {"not_applicable"}
+
+
+def test_the_last_word_of_kube_proxy(world):
+    end(world)
+    verdicts, (found,) = judged(world, "KM550")
+    assert verdicts == ["present"]
+    assert (found.host, found.node, found.severity) == ("w1", "w1", "critical")
+    assert found.component == "kube-proxy"
+    assert found.summary.startswith(
+        f"kube-system/kube-proxy on w1 ends again and again (7 starts before): {SAID}"
+    )
+    assert "Services have no rules on the node" in found.summary
+    assert "/var/log/pods/kube-system_kube-proxy-bcdfg_1/kube-proxy/6.log" in found.remedy
+    assert [proof.text for proof in found.evidence] == [SAID]
+
+
+def test_a_limit_of_connections_that_a_container_may_not_write(world):
+    end(world, line=LIMIT)
+    (found,) = judged(world, "KM550")[1]
+    assert "nf_conntrack_max: permission denied: it may not write the kernel's" in found.summary
+    assert "conntrack: {maxPerCore: 0, min: 0}" in found.remedy
+
+
+def test_pods_of_one_cause_are_one_finding(world):
+    end(world, line=LIMIT)
+    end(world, host="m1", pod="kube-proxy-hjklm", line=LIMIT.replace("07:00:00", "07:00:31"))
+    end(world, host="m2", pod="kube-proxy-npqrs")
+    findings = judged(world, "KM550")[1]
+    assert sorted((found.host, len(found.evidence)) for found in findings if found.host) == [
+        ("m2", 1)
+    ]
+    (shared,) = [found for found in findings if found.host is None]
+    assert " on m1, w1 " in shared.summary
+    assert len(shared.evidence) == 2
+
+
+@pytest.mark.parametrize(
+    ("pod", "container", "severity", "words"),
+    [
+        ("calico-node-bcdfg", "calico-node", "critical", "get no network"),
+        ("kube-flannel-ds-bcdfg", "install-cni-plugin", "critical", "get no network"),
+        (
+            "cloud-controller-manager-7c4d5b6f8d-bcdfg",
+            "a",
+            "critical",
+            "nodes that join are not initialised",
+        ),
+        ("coredns-7c4d5b6f8d-bcdfg", "coredns", "warning", "names of Services"),
+        ("kops-controller-bcdfg", "kops-controller", "warning", "neither certificates nor labels"),
+        ("metrics-server-7c4d5b6f8d-bcdfg", "metrics-server", "warning", "ends again and again"),
+    ],
+)
+def test_what_each_part_of_the_cluster_does(world, pod, container, severity, words):
+    end(world, pod=pod, container=container)
+    (found,) = judged(world, "KM550")[1]
+    assert found.severity == severity
+    assert words in found.summary
+    name = "cloud-controller-manager" if container == "a" else pod[: -len("-bcdfg")]
+    assert found.summary.startswith(f"kube-system/{name.replace('-7c4d5b6f8d', '')} on w1 ")
+
+
+@pytest.mark.parametrize(
+    ("changed", "is_present"),
+    [
+        ({}, True),
+        # it stays up since its last start
+        ({"begun": 900, "written": 0}, False),
+        # the start before it was long ago
+        ({"first": 7200}, False),
+        # only the newest log is left
+        ({"first": 60, "last": 59}, True),
+        ({"first": 60, "last": 59, "written": 800}, False),
+        ({"begun": 3000, "first": 3000, "written": 1}, False),
+    ],
+)
+def test_one_that_came_up_is_over(world, changed, is_present):
+    end(world, **changed)
+    assert (judged(world, "KM550")[0] == ["present"]) == is_present
+
+
+def test_after_a_boot_some_end_a_few_times(world):
+    end(world)
+    world.data("w1", "system")["uptime_s"] = 300.0
+    assert judged(world, "KM550") == (["clear"], [])
+
+
+def crash(world, **changed):
+    """Let the API tell that a pod of kube-proxy waits for its next start."""
+    wait(world, owner="DaemonSet/kube-proxy", state="CrashLoopBackOff", message=CRASH[1], **changed)
+    world.data("api", "pod_start")["pods"][-1].update(
+        namespace="kube-system", names=["kube-proxy-bcdfg"]
+    )
+
+
+def test_what_the_api_alone_tells(world):
+    crash(world)
+    (found,) = judged(world, "KM550")[1]
+    assert "its log was not read here" in found.summary
+    assert (found.host, found.severity) == ("w1", "critical")
+    assert "kubectl -n kube-system logs kube-proxy-bcdfg -c kube-proxy --previous" in found.remedy
+    assert found.evidence[0].object == "Pod kube-system/kube-proxy-bcdfg"
+
+
+def test_the_api_and_the_log_of_one_pod_are_one_finding(world):
+    end(world, begun=900, written=899)  # by its logs alone it is over
+    crash(world)
+    (found,) = judged(world, "KM550")[1]
+    assert SAID in found.summary
+    assert judged(world, "KM610") == (["clear"], [])
+
+
+def test_a_young_one_and_one_of_a_workload(world):
+    crash(world, since="2027-01-15T07:58:00Z")
+    wait(world, owner="Job/b", state="CrashLoopBackOff", message=CRASH[1])
+    assert judged(world, "KM550") == (["clear"], [])
+
+
+def test_a_log_without_a_line_and_one_that_cannot_be_read(world):
+    end(world, lines=[])
+    (found,) = judged(world, "KM550")[1]
+    assert "; its log has no line" in found.summary
+    world.data("w1", "system_pods")["pods"][0]["error"] = "Input/output error"
+    (found,) = judged(world, "KM550")[1]
+    assert "; its log cannot be read: Input/output error" in found.summary
+
+
+@pytest.mark.parametrize(("servers", "cause"), [(["127.0.0.53"], ("KM533",)), (["192.0.2.1"], ())])
+def test_a_coredns_that_asks_itself(world, servers, cause):
+    for host in world.documents:
+        network_evidence.network(world, host)
+    world.data("w1", "network")["resolvers"][0]["nameservers"] = servers
+    end(world, pod="coredns-7c4d5b6f8d-bcdfg", container="coredns", line="plugin/loop: Loop")
+    (found,) = [
+        row for row in world.judge(faults={"KM550", "KM533"}).findings if row.code == "KM550"
+    ]
+    assert tuple(found.because) == cause
+
+
+def ready(world, message):
+    for item in world.data("api", "nodes")["items"]:
+        if item["name"] == "w1":
+            item.update(ready="False", conditions=[{"type": "Ready", "status": "False"}])
+            item["conditions"][0].update(
+                reason="KubeletNotReady", message=message, since="2027-01-15T07:00:00Z"
+            )
+
+
+@pytest.mark.parametrize(("container", "causes"), [("calico-node", ("KM550",)), ("kube-proxy", ())])
+def test_a_node_without_a_network_whose_agent_ends(world, container, causes):
+    ready(world, "container runtime network not ready: cni plugin not initialized")
+    end(world, pod=f"{container}-bcdfg", container=container)
+    (found,) = judged(world, "KM519")[1]
+    assert found.because == causes
+
+
+@pytest.mark.parametrize(("is_known", "cause"), [(True, "KM176"), (False, "KM223")])
+def test_a_node_without_a_network_whose_agents_are_refused(world, is_known, cause):
+    ready(world, "container runtime network not ready: cni plugin not initialized")
+    unmade_pods.refuse(world, kind="DaemonSet", namespace="kube-system", name="calico-node")
+    if is_known:
+        unmade_pods.add_dead_webhook(world)
+    (found,) = judged(world, "KM519")[1]
+    assert found.because == (cause,)
+
+
+CLOUD = {"pod": "cloud-controller-manager-bcdfg", "container": "cloud-controller-manager"}
+
+
+@pytest.mark.parametrize(("pod", "causes"), [(CLOUD, ("KM550",)), ({}, ())])
+def test_a_node_that_waits_for_a_cloud_controller_manager_that_ends(world, pod, causes):
+    for item in world.data("api", "nodes")["items"]:
+        if item["name"] == "w1":
+            taint = "node.cloudprovider.kubernetes.io/uninitialized"
+            item["taints"] = [{"key": taint, "value": "true", "effect": "NoSchedule"}]
+            item["created"] = "2027-01-15T07:40:00Z"
+    end(world, host="m1", **pod)
+    (found,) = judged(world, "KM514")[1]
+    assert found.because == causes

@@ -1,0 +1,46 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the logs of the cluster's own pods tell of why they end."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import system_pods
+from tests.unit.support import ended_pods
+
+
+@pytest.mark.parametrize(
+    ("line", "text", "meaning"),
+    [
+        (ended_pods.UNKNOWN, ended_pods.SAID, "configuration"),
+        (
+            "flag provided but not defined: -cloud",
+            "flag provided but not defined: -cloud",
+            "configuration",
+        ),
+        ("panic: boom", "boom", None),
+    ],
+)
+def test_the_line_that_ends_it(world, line, text, meaning):
+    ended_pods.end(world, lines=["I1124 07:00:00.0 1 a.go:1] begins", line, "usage: --x, --y"])
+    (pod,) = system_pods.extract(world.documents["w1"])
+    assert pod.line == text
+    assert (pod.reading and pod.reading.meaning) == meaning
+    assert (pod.namespace, pod.container, pod.restarts) == ("kube-system", "kube-proxy", 7)
+
+
+def test_a_host_whose_clock_is_not_known(world):
+    ended_pods.end(world)
+    world.data("w1", "system")["clock"] = None
+    (pod,) = system_pods.extract(world.documents["w1"])
+    assert not pod.current
+
+
+def test_what_a_node_says_is_bounded(world):
+    ended_pods.end(world, pod="\x1b" * 900, lines=["panic: " + "x" * 9000])
+    (pod,) = system_pods.extract(world.documents["w1"])
+    assert len(pod.pod) <= 253
+    assert len(pod.line) <= system_pods.SHOWN
+    assert "\x1b" not in pod.pod
