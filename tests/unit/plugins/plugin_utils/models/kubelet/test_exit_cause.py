@@ -813,3 +813,65 @@ def test_a_server_of_k3s_that_refuses_the_token(message, cause):
     assert found is not None
     assert found.cause == cause
     assert ("token" in found.keys) is (cause == "supervisor")
+
+
+START = "Failed to start ContainerManager"
+
+
+@pytest.mark.parametrize(
+    ("text", "cause", "what"),
+    [
+        (
+            f"{START} failed to build map of initial containers from runtime: no PodsandBox found"
+            " with Id '0f6a2d9b'",
+            exit_cause.ORPHAN,
+            "sandbox 0f6a2d9b",
+        ),
+        (
+            f"{START} failed to initialize top level QOS containers: failed to set supported cgroup"
+            " subsystems for cgroup [kubepods burstable]: Failed to find subsystem mount for"
+            " required subsystem: pids",
+            exit_cause.CONTROLLER,
+            "pids",
+        ),
+    ],
+)
+def test_what_the_runtime_or_the_kernel_lacks(text, cause, what):
+    line = entry(f"F0120 10:21:33.612034    {PID} kubelet.go:1384] {text}")
+    found = of(line, 255)
+    assert (found.cause, found.what, found.certain) == (cause, what, True)
+
+
+@pytest.mark.parametrize(
+    ("before", "cause", "what"),
+    [
+        (
+            'Failed to update stats for container "/": openat2 /sys/fs/cgroup/memory/memory.kmem'
+            ".limit_in_bytes: no such file or directory, continuing to push stats",
+            exit_cause.KERNEL_FILE,
+            "/sys/fs/cgroup/memory/memory.kmem.limit_in_bytes",
+        ),
+        (
+            'Failed to update stats for container "/": failure - cpuacct.stat is expected to have 4'
+            " fields, continuing to push stats",
+            exit_cause.CGROUP,
+            "failure - cpuacct.stat is expected to have 4 fields",
+        ),
+        # of another cgroup it is no reason
+        (
+            'Failed to update stats for container "/system.slice/a.service": openat2'
+            " /sys/fs/cgroup/memory/a: no such file or directory, continuing to push stats",
+            exit_cause.UNKNOWN,
+            "",
+        ),
+    ],
+)
+def test_why_there_are_no_stats_of_the_machine(before, cause, what):
+    said = '"Failed to start ContainerManager" err="failed to get rootfs info: unable to find data'
+    lines = [
+        entry(f"W0923 03:35:02.498731    {PID} container.go:586] {before}"),
+        entry(f'E0923 03:35:02.612497    {PID} kubelet.go:1480] {said} in memory cache"'),
+        *ended(1),
+    ]
+    found = death(lines, {**FAILED, "exec_main_status": 1})
+    assert (found.cause, found.what) == (cause, what)
