@@ -75,8 +75,8 @@ def _is_agent(row: Waiting) -> bool:
 def _container(row: Waiting) -> str:
     """Return the container that ends, "" where no event names it."""
     event = row.row.event
-    found = _CONTAINER.search(event.message) if event is not None else None
-    return found.group(1) if found is not None else ""
+    match = _CONTAINER.search(event.message) if event is not None else None
+    return match.group(1) if match is not None else ""
 
 
 def _command(row: Waiting, container: str) -> str:

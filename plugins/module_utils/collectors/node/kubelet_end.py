@@ -43,17 +43,21 @@ def collect(context):
     lines = last(text.split("\n")[::-1])
     if not any("]: " in line for line in lines) and os.geteuid() != 0:
         raise Denied(f"journald shows this user nothing of {name}")
-    distribution = kubelet.get("distribution") or {}
+    return {"unit": name, "lines": lines, **_files(kubelet.get("distribution") or {}, lines)}
+
+
+def _files(distribution, lines):
+    """Return {file, runtime_file}."""
     about = distribution.get("program"), distribution.get("files") or ()
-    runtime_log = None
-    if any(RUNTIME_EXITED in line for line in lines):
-        runtime_log = rancher.log_of_containerd(*about)
-    return {
-        "unit": name,
-        "lines": lines,
-        "file": _file(rancher.log_of_kubelet(*about)),
-        "runtime_file": _file(runtime_log),
-    }
+    kubelet = _file(rancher.log_of_kubelet(*about))
+    return {"file": kubelet, "runtime_file": _runtime_file(lines, about)}
+
+
+def _runtime_file(lines, about):
+    """Return the end of containerd's file, None where the journal does not say that it exited."""
+    if not any(RUNTIME_EXITED in line for line in lines):
+        return None
+    return _file(rancher.log_of_containerd(*about))
 
 
 def _file(path):

@@ -216,8 +216,8 @@ def kernel_options(path=None):
 
 def _option(name, text):
     """Return y, m or n."""
-    _before, found, value = text.partition(f"\nCONFIG_{name}=")
-    return value[:1] if found and value[:1] in ("y", "m") else "n"
+    value = text.partition(f"\nCONFIG_{name}=")[2][:1]
+    return value if value in ("y", "m") else "n"
 
 
 def _state_on_disk(name, dependencies):

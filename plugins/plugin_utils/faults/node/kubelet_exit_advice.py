@@ -126,7 +126,7 @@ _KNOWN = {
         (
             "remove that container: crictl ps -a -o json shows podSandboxId of each, crictl rm -f"
             " CONTAINER; with docker, docker ps -a --filter label=io.kubernetes.sandbox.id=SANDBOX."
-            " Its pod is started anew. Kubelets from 1.24 on log it and go on"
+            " Its pod is started again. Kubelets from 1.24 on log it and go on"
         ),
     ),
     exit_cause.KERNEL_FILE: (

@@ -371,7 +371,9 @@ def _inner_mtu(host: Host) -> Iterator[Detection]:
     """Report interfaces of pods whose packets are larger than their tunnel takes."""
     for name, tunnel in INNER:
         row, inner = _row(host, tunnel), _row(host, name)
-        if row is None or inner is None or not row.mtu or (inner.mtu or 0) <= row.mtu:
+        if row is None or inner is None or not row.mtu:
+            continue
+        if (inner.mtu or 0) <= row.mtu:
             continue
         path = f"/sys/class/net/{tunnel}/mtu"
         yield Detection(

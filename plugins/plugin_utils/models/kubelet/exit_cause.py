@@ -444,12 +444,17 @@ def _death(start: Start, unit: Unit) -> Death | None:
     final = unit_journal.last(start)
     if final is None:
         return _name(start) or _nameless(start, unit)
-    death, agrees = _by_line(final), _agrees(start, final, unit)
-    if death.cause == UNKNOWN and _NO_STATS.search(final.text):
-        death = _of_stats(start) or death
-    if death.cause == CLIENT_CERTIFICATE and not death.what:
-        death = replace(death, what=_clean(_expired(start)))
+    death, agrees = _with_reason(_by_line(final), start, final.text), _agrees(start, final, unit)
     return replace(death, certain=agrees and death.cause != UNKNOWN, final=agrees)
+
+
+def _with_reason(death: Death, start: Start, text: str) -> Death:
+    """Return an exit cause with what only the lines before the last one tell."""
+    if death.cause == UNKNOWN and _NO_STATS.search(text):
+        return _of_stats(start) or death
+    if death.cause == CLIENT_CERTIFICATE and not death.what:
+        return replace(death, what=_clean(_expired(start)))
+    return death
 
 
 def _of_stats(start: Start) -> Death | None:

@@ -20,22 +20,22 @@ _PREFIX = "- - containerd[1]: "
 
 
 def find(end: KubeletEnd | None) -> Words | None:
-    """Return the last words of containerd, None where it did not end, or says nothing."""
+    """Return the last line of containerd, None where it did not end, or says nothing."""
     if end is None or end.runtime_file is None or not end.runtime_file.lines:
         return None
     starts = unit_journal.starts(end.lines)
     if not starts or not any(EXITED in line.text for line in starts[-1].lines):
         return None
-    said = tuple(f"{_PREFIX}{line}" for line in end.runtime_file.lines)
-    words = runtime_journal.last_words(RuntimeUnit(name="containerd.service", said=said))
+    lines = tuple(f"{_PREFIX}{line}" for line in end.runtime_file.lines)
+    words = runtime_journal.last_words(RuntimeUnit(name="containerd.service", said=lines))
     return words if words.ends or words.what else None
 
 
 def clause(words: Words, path: str) -> str:
-    """Return the last words of containerd as a clause."""
+    """Return the last line of containerd as a clause."""
     line = ends(component_log.text(words.line.removeprefix(_PREFIX)), 300)
-    said = f'; its containerd ended, and {one_line(path, 200)} has: "{line}"'
-    return f"{said} ({words.what})" if words.what else said
+    text = f'; its containerd ended, and {one_line(path, 200)} has: "{line}"'
+    return f"{text} ({words.what})" if words.what else text
 
 
 def line_of(words: Words) -> str:

@@ -54,7 +54,7 @@ class KubeletStatus:
     wait: what a start waits for that does not come by itself
     child: how the kubelet ends that RKE2 starts, where that is why it does not run
     log: the file in which that kubelet writes
-    runtime: the last words of the containerd of k3s or RKE2 that ended, and the file that has them
+    runtime: the last line of the containerd of k3s or RKE2 that ended, and the file that has them
     """
 
     unit: Unit

@@ -815,33 +815,6 @@ def test_a_server_of_k3s_that_refuses_the_token(message, cause):
     assert ("token" in found.keys) is (cause == "supervisor")
 
 
-START = "Failed to start ContainerManager"
-
-
-@pytest.mark.parametrize(
-    ("text", "cause", "what"),
-    [
-        (
-            f"{START} failed to build map of initial containers from runtime: no PodsandBox found"
-            " with Id '0f6a2d9b'",
-            exit_cause.ORPHAN,
-            "sandbox 0f6a2d9b",
-        ),
-        (
-            f"{START} failed to initialize top level QOS containers: failed to set supported cgroup"
-            " subsystems for cgroup [kubepods burstable]: Failed to find subsystem mount for"
-            " required subsystem: pids",
-            exit_cause.CONTROLLER,
-            "pids",
-        ),
-    ],
-)
-def test_what_the_runtime_or_the_kernel_lacks(text, cause, what):
-    line = entry(f"F0120 10:21:33.612034    {PID} kubelet.go:1384] {text}")
-    found = of(line, 255)
-    assert (found.cause, found.what, found.certain) == (cause, what, True)
-
-
 @pytest.mark.parametrize(
     ("before", "cause", "what"),
     [
