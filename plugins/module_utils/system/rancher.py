@@ -34,6 +34,7 @@ PLAIN = frozenset(
 )
 RUNTIME = "/run/k3s/containerd/containerd.sock"  # of RKE2 too
 LOGS = "agent/logs/kubelet.log"
+CONTAINERD_LOG = "agent/containerd/containerd.log"
 
 
 def program(unit):
@@ -124,9 +125,21 @@ def log_of_kubelet(name, records):
     """
     if name != "rke2":
         return None  # k3s runs it as a part of itself
+    return os.path.join(_data_folder(name, records), LOGS)
+
+
+def log_of_containerd(name, records):
+    """Return the file in which containerd of k3s or RKE2 writes, else None."""
+    if name not in ("k3s", "rke2"):
+        return None
+    return os.path.join(_data_folder(name, records), CONTAINERD_LOG)
+
+
+def _data_folder(name, records):
+    """Return the data-dir of k3s or RKE2."""
     folder = f"/var/lib/rancher/{name}"
     for record in records:
         for row in record["settings"]:
             if row["key"] == "data-dir" and row["value"]:
                 folder = row["value"]
-    return os.path.join(folder, LOGS)
+    return folder

@@ -19,6 +19,7 @@ READY = "ready"  # the message of the Node's condition Ready
 WAITING = "waiting"  # messages and events of pods that do not start
 SILENT = "silent"  # pods of several workloads that wait for long, without any message
 CGROUP_DRIVER = "cgroup driver"  # that of the kubelet
+SHIM = "shim"  # the kind of shims in containerd's configuration
 FLAGS = "flags"  # kubeadm's file of flags for the kubelet
 KUBEADM, KUBELET, CONTAINERD = "kubeadm", "kubelet", "containerd"
 RUNC, SYSTEMD, UTIL_LINUX = "runc", "systemd", "util-linux"
@@ -76,6 +77,18 @@ DEFECTS = (
             "https://github.com/Azure/AKS/issues/2246",
             "https://github.com/docker/containerd-packaging/pull/232",
         ),
+    ),
+    Defect(
+        CONTAINERD,
+        "1.0.0",
+        "2.0.0",
+        (Symptom((SHIM,), r"^io\.containerd\.(?:runtime\.v1\.linux|runc\.v1)$"),),
+        "its configuration names shims of the first version, which stay behind where a container"
+        " ends while the disk is slow (failed to handle container TaskExit event), and which"
+        " containerd 2.0 does not have",
+        'write runtime_type = "io.containerd.runc.v2" in the place of it, drain the node and'
+        " restart containerd: pods that run keep their shims until they are made again",
+        ("https://github.com/containerd/containerd/issues/9309",),
     ),
     Defect(
         RUNC,

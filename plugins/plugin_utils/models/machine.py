@@ -30,6 +30,7 @@ class Machine:
     program: the path of the kubelet that runs
     version: what the program at that path says of itself now
     is_replaced: whether the program was removed or replaced since the kubelet started
+    kernel: the release of its kernel
     """
 
     machine_id: str | None = None
@@ -39,6 +40,7 @@ class Machine:
     program: str = ""
     version: str | None = None
     is_replaced: bool = False
+    kernel: str = ""
 
     def differs(self, other: Machine) -> bool:
         """Tell whether another host is another machine; a clone may have the same machine id."""
@@ -79,6 +81,7 @@ def extract(document: Mapping[str, Any]) -> Machine:
         program,
         _version(pinning.kubelet_version),
         is_replaced,
+        one_line(system.kernel or "", 80),
     )
 
 

@@ -25,6 +25,15 @@ CURRENT_SECONDS = 400
 CRASH, MANY = "restarting failed container", 3  # workloads of one node
 # A container that was created, and ended: that is for its image or its configuration to answer.
 ENDED = frozenset(("CrashLoopBackOff", "Error", "Completed"))
+# What keeps a node from creating a container: none of it is for the container to answer.
+UNCREATED = frozenset(
+    (
+        pod_start_message.PROGRAM,
+        pod_start_message.STORE,
+        pod_start_message.CGROUP_DRIVER,
+        pod_start_message.RUNTIME,
+    )
+)
 ENDS = Trouble(
     "container_ends",
     WORKLOAD,
@@ -114,7 +123,7 @@ def _trouble(cluster: Cluster, row: WaitingPods) -> tuple[Trouble | None, str, s
     """Return why pods wait, and the reason and the text that say it."""
     state = row.state.removeprefix(INIT)
     if state in ENDED:
-        return ENDS, state, row.message
+        return _uncreated(cluster, row) or (ENDS, state, row.message)
     is_pull = state in pod_start_message.PULL_REASONS
     # The kubelet reports few of many tries, so that the answer of a registry may be an older one.
     event = row.event if is_pull else _event(cluster, row)
@@ -126,6 +135,17 @@ def _trouble(cluster: Cluster, row: WaitingPods) -> tuple[Trouble | None, str, s
     if is_pull and removed_image(cluster, row.node):
         return REMOVED, state, text
     return None, state, text
+
+
+def _uncreated(cluster: Cluster, row: WaitingPods) -> tuple[Trouble, str, str] | None:
+    """Return what a node lacks to create a container, whose next try waits as after a crash."""
+    event = _event(cluster, row)
+    if event is None or event.reason != "Failed":
+        return None
+    trouble = pod_start_message.trouble(event.reason, event.message)
+    if trouble is None or trouble.kind not in UNCREATED:
+        return None
+    return trouble, event.reason, event.message
 
 
 def removed_image(cluster: Cluster, node: str | None) -> str:

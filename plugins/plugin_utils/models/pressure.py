@@ -44,6 +44,7 @@ DEFAULTS = {
     "imagefs.inodesFree": "5%",
 }
 SINCE = {"imagefs.inodesFree": " since 1.30"}  # kubernetes/kubernetes#121834
+IMAGES = "imagefs.available"
 KINDS = (("evictionHard", "eviction-hard"), ("evictionSoft", "eviction-soft"))
 SHOWN = 5
 MIN_SHARE = 0.01  # of the largest folder: what has less is not shown
@@ -299,7 +300,7 @@ def describe_condition(
     ]
     if condition == "DiskPressure":
         signals = {measure.signal for measure, _bound, crossed in rows if crossed}
-        short = {signal.partition(".")[0] for signal in signals}
+        short = _sharing(node_pressure, {signal.partition(".")[0] for signal in signals})
         proofs += _large_folders(host, node_pressure, short)
         clauses += _largest(node_pressure, signals)
     return clauses, [*proofs, *_processes_of(condition, host, node_pressure)]
@@ -317,7 +318,7 @@ def _processes_of(condition: str, host: str, node_pressure: Pressure) -> Iterato
 
 def _largest(node_pressure: Pressure, signals: set[str]) -> list[str]:
     """Return a clause about the largest folder behind these signals, where one was counted."""
-    names = {signal.partition(".")[0] for signal in signals}
+    names = _sharing(node_pressure, {signal.partition(".")[0] for signal in signals})
     filesystems = [row for row in node_pressure.filesystems if row.name in names]
     folders = [(folder, row.complete) for row in filesystems for folder in row.folders]
     if not folders:
@@ -325,6 +326,26 @@ def _largest(node_pressure: Pressure, signals: set[str]) -> list[str]:
     is_of_inodes = all(signal.endswith(".inodesFree") for signal in signals)
     largest, complete = max(folders, key=lambda row: row[0].files if is_of_inodes else row[0].value)
     return [f"the largest folder there is {largest.name} ({_content(largest, complete)})"]
+
+
+def _sharing(node_pressure: Pressure, names: set[str]) -> set[str]:
+    """Return names of filesystems (nodefs, imagefs), with others that are the same filesystem."""
+    places = {
+        measure.signal.partition(".")[0]: (measure.mount, measure.total)
+        for measure in node_pressure.measures
+        if measure.mount and measure.is_bytes
+    }
+    short = {places[name] for name in names if name in places}
+    return names | {name for name, place in places.items() if place in short}
+
+
+def own_mount(node_pressure: Pressure) -> str:
+    """Return the folder of a runtime that a mount of its own begins at or above, or ""."""
+    for measure in node_pressure.measures:
+        mount = measure.mount.partition(" ")[0]
+        if measure.signal == IMAGES and len(mount) > 1:
+            return measure.path
+    return ""
 
 
 def _process(host: str, process: Large, uses: str) -> EvidenceRef:

@@ -6,18 +6,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ..evidence import contract
 from ..evidence.answers.node import pinning
+from ..evidence.answers.node.cri import Cri
 from ..evidence.answers.node.kubelet import Kubelet
 from ..evidence.answers.node.swap import Swap
 from ..evidence.document import one_line
 from .kubelet import config as kubelet_config
 
 KUBEADM_FLAGS = "kubeadm-flags.env"
+RUNTIME_TYPE, MAX_SHIMS = "runtime_type", 5
 _WITHOUT_FLAGS = re.compile(r"(?m)^[ \t]*KUBELET_KUBEADM_ARGS=(?:\"[ \t]*\"|'[ \t]*'|)[ \t]*$")
 # "systemd 237" in Debian and Ubuntu; the first line of `mount --version` of util-linux.
 _UTIL_LINUX = re.compile(r"util-linux (\d[\w.~+-]{0,30})")
@@ -30,11 +32,13 @@ class Releases:
     programs: the version of each program that is known
     cgroup_driver: the one that the kubelet is configured with, empty where it is not certain
     without_flags: the file of kubeadm's flags for the kubelet, where it has none; otherwise empty
+    shims: file, line and kind of the shims that containerd's configuration names
     """
 
     programs: tuple[tuple[str, str], ...] = ()
     cgroup_driver: str = ""
     without_flags: str = ""
+    shims: tuple[tuple[str, int | None, str], ...] = ()
 
     def version(self, program: str) -> str | None:
         """Return the version of a program, None where it is not known."""
@@ -51,7 +55,19 @@ def extract(document: Mapping[str, Any]) -> Releases:
     if util_linux:
         versions["util-linux"] = util_linux.group(1)
     programs = tuple((name, one_line(text, 100)) for name, text in versions.items() if text)
-    return Releases(programs, _cgroup_driver(kubelet), _without_flags(kubelet))
+    return Releases(
+        programs,
+        _cgroup_driver(kubelet),
+        _without_flags(kubelet),
+        tuple(_shims(contract.answer(document, Cri)))[:MAX_SHIMS],
+    )
+
+
+def _shims(cri: Cri) -> Iterator[tuple[str, int | None, str]]:
+    for file in cri.files:
+        for row in file.lines:
+            if row.key == RUNTIME_TYPE:
+                yield one_line(file.path, 253), row.line, one_line(row.value.strip("\"'"), 100)
 
 
 def _cgroup_driver(kubelet: Kubelet) -> str:

@@ -44,6 +44,7 @@ RATE, UNAUTHORIZED, NOT_FOUND, DNS, CERTIFICATE, PLAIN_HTTP, REFUSED, TIMEOUT, P
     "pull_other",
 )
 PLATFORM, PROXY, SERVER_ERROR = "pull_platform", "pull_proxy", "pull_server_error"
+PROGRAM, STORE, CLOUD_ADDRESS = "runtime_program_missing", "store_incomplete", "no_cloud_address"
 OBJECT_MISSING, MULTI_ATTACH, NO_DRIVER, MOUNT_SERVER, MOUNT_TIMEOUT, MOUNT = (
     "object_missing",
     "multi_attach",
@@ -144,6 +145,34 @@ _CREATE = _table(
         "correct runAsNonRoot and runAsUser in the workload's template, or the image's user",
     ),
     (
+        PROGRAM,
+        NODE,
+        # containerd (runtime/v1/shim, runtime/v2/shim); CRI-O and hooks of runc, by Go's os/exec,
+        # which runs nothing within a container
+        r"failed to start shim:? [^\n]{0,80}exec: |runtime \\?\"io\.containerd\.[^\"]{1,80}\\?\""
+        r" binary not installed|fork/exec /[^: ]{1,200}: (?:no such file|permission denied|exec"
+        r" format)|exec: \\*\"(?:\S{1,200}/)?(?:containerd-shim[\w.-]*|runc|crun|conmon"
+        r"|nvidia-container[\w.-]*)\\*\": ",
+        "a program that the runtime of that node needs is missing, or cannot be run",
+        "see who names the program of the message: runtimes in containerd's configuration (runtime_"
+        "type, BinaryName), monitor_path and runtime_path in /etc/crio/crio.conf and crio.conf.d, a"
+        " hook; an update may have moved it: correct the path, or install what has it. Pods that an"
+        " earlier release made may need it until they are made again",
+    ),
+    (
+        STORE,
+        NODE,
+        # containerd (metadata/snapshot.go, content store); containers/storage of CRI-O; docker
+        r"missing parent .{1,300}bucket: not found|parent snapshot \S{1,200} does not exist"
+        r"|snapshot \S{1,200} does not exist: not found|content digest \S{1,100}: not found"
+        r"|layer not known|unable to find image .{1,200}layer",
+        "the runtime does not find layers of images that it counts as there",
+        "this is left of a power cut, or the runtime was started before its folder was mounted:"
+        " see that it is (findmnt -T FOLDER), then systemctl restart of the runtime; where that"
+        " does not help, remove the images that the message is about and pull them again (crictl"
+        " rmi)",
+    ),
+    (
         COMMAND,
         WORKLOAD,
         # runc, libcontainer/standard_init_linux.go
@@ -176,11 +205,23 @@ _CREATE = _table(
         "give both the same driver (KM516, KM524)",
     ),
     (
+        CLOUD_ADDRESS,
+        NODE,
+        # the VPC CNI of AWS; that of Azure
+        r"failed to assign an IP address to container|no available IP addresses|Failed to allocate"
+        r" address: .{0,200}(?:AddressSpace|exhausted)",
+        "its network plugin has no free address for them: the node has as many as its kind of"
+        " machine may have, or its subnet is used up",
+        "see the plugin's log (with AWS /var/log/aws-routed-eni/ipamd.log, its IP pool stats), the"
+        " free addresses of the subnet, and maxPods of the kubelet against the addresses of that"
+        " kind of machine; fewer pods, prefixes for each interface, or another kind of machine",
+    ),
+    (
         NO_ADDRESS,
         NODE,
-        # host-local (allocator.go); the VPC CNI of AWS; Calico; Cilium
-        r"no IP addresses available in (?:range set|network)|failed to allocate for range|failed to"
-        r" assign an IP address to container|no more free IP addresses|failed to request \d+ IPv|"
+        # host-local (allocator.go); Calico; Cilium
+        r"no IP addresses available in (?:range set|network)|failed to allocate for range|"
+        r"no more free IP addresses|failed to request \d+ IPv|"
         r"all .{0,40}(?:pools|ip addresses) .{0,20}exhausted|range is full|no IPs available",
         "its network plugin has no address left for pods",
         "see how many addresses are taken, and by what that is no pod any more (KM602)",

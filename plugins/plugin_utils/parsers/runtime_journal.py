@@ -55,6 +55,18 @@ _TEXTS = tuple(
                 " none of its containers runs)"
             ),
         ),
+        # containerd, restart.go of its CRI: it ends for one such sandbox (containerd#10848)
+        (
+            r"failed to recover state: |failed to get metadata for stored sandbox",
+            STATE,
+            "it cannot recover what it stored of pods, as after a power cut",
+            (
+                "containerd 2.0.4 and later go on without such a sandbox: update it. Else drain"
+                " the node, stop what runs containerd, move its folder aside (/var/lib/containerd,"
+                " with k3s and RKE2 agent/containerd below their data-dir) and start it: images"
+                " are pulled, and pods made, again"
+            ),
+        ),
         # pkg/config of CRI-O, RootConfig.Validate: containers/storage refuses
         (
             r"failed to get store to set defaults",

@@ -699,6 +699,25 @@ CASES = [
     ),
     (
         fatal(
+            "Failed to start ContainerManager failed to initialize top level QOS containers: failed"
+            " to set supported cgroup subsystems for cgroup [kubepods burstable]: Failed to find"
+            " subsystem mount for required subsystem: pids"
+        ),
+        255,
+        "controller",
+        "pids",
+    ),
+    (
+        fatal(
+            "Failed to start ContainerManager failed to build map of initial containers from"
+            " runtime: no PodsandBox found with Id '0f6a2d9b'"
+        ),
+        255,
+        "orphan",
+        "sandbox 0f6a2d9b",
+    ),
+    (
+        fatal(
             "Failed to start ContainerManager mkdir /sys/fs/cgroup/memory/kubepods: cannot allocate"
             " memory"
         ),

@@ -20,7 +20,15 @@ RUNC = "io.containerd.runc.v2"
 RUNC_TYPES = ("io.containerd.runc.", "io.containerd.runtime.v1.linux")
 CRIO_NETWORK = ("crio", "network")
 # The keys of containerd's configuration whose lines are shown.
-KEYS = ("SystemdCgroup", "systemd_cgroup", "sandbox_image", "sandbox", "config_path", "bin_dir")
+KEYS = (
+    "SystemdCgroup",
+    "systemd_cgroup",
+    "sandbox_image",
+    "sandbox",
+    "config_path",
+    "bin_dir",
+    "runtime_type",
+)
 
 
 def collect(context):

@@ -14,16 +14,18 @@ from ...system import command, files, rancher
 from ..base import Absent, Denied, Failed
 
 RECENT = 600  # seconds
+RUNTIME_EXITED = "containerd exited"
 # klog.Fatal of an old kubelet prints every goroutine: some thousand lines behind its last word.
 FILE_BYTES, FILE_LINES = 128 * 1024, 120
 READ_LINES, READ_BYTES, KEPT, KEPT_BYTES, LONGEST = 5000, 2 * 1024 * 1024, 400, 192 * 1024, 2000
 
 
 def collect(context):
-    """Return {unit, lines, file}: the last lines of the unit's journal, oldest first.
+    """Return {unit, lines, file, runtime_file}: the last lines of its journal, oldest first.
 
     The lines of systemd are among them. Their form is that of `journalctl -o short-iso`. file:
-    {path, error, lines} of the file in which a kubelet of RKE2 writes, else None.
+    {path, error, lines} of the file in which a kubelet of RKE2 writes, else None; runtime_file: of
+    that of the containerd of k3s or RKE2, where the journal says that it exited, else None.
     """
     kubelet = context.data.get("kubelet") or {}
     unit = kubelet.get("unit") or {}
@@ -41,13 +43,25 @@ def collect(context):
     lines = last(text.split("\n")[::-1])
     if not any("]: " in line for line in lines) and os.geteuid() != 0:
         raise Denied(f"journald shows this user nothing of {name}")
-    return {"unit": name, "lines": lines, "file": _file(kubelet)}
+    return {"unit": name, "lines": lines, **_files(kubelet.get("distribution") or {}, lines)}
 
 
-def _file(kubelet):
-    """Return the end of the file in which the kubelet writes, None where it has none."""
-    distribution = kubelet.get("distribution") or {}
-    path = rancher.log_of_kubelet(distribution.get("program"), distribution.get("files") or ())
+def _files(distribution, lines):
+    """Return {file, runtime_file}."""
+    about = distribution.get("program"), distribution.get("files") or ()
+    kubelet = _file(rancher.log_of_kubelet(*about))
+    return {"file": kubelet, "runtime_file": _runtime_file(lines, about)}
+
+
+def _runtime_file(lines, about):
+    """Return the end of containerd's file, None where the journal does not say that it exited."""
+    if not any(RUNTIME_EXITED in line for line in lines):
+        return None
+    return _file(rancher.log_of_containerd(*about))
+
+
+def _file(path):
+    """Return the end of a file in which a program writes, None where it has none."""
     if path is None:
         return None
     record = {"path": files.one_line(path, 253), "error": None, "lines": []}

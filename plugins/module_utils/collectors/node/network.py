@@ -9,7 +9,7 @@ tables of both of its backends.
 
 import os
 
-from ...shared.kernel_modules import ABSENT, AVAILABLE, BUILTIN, LOADED, NETWORK
+from ...shared.kernel_modules import ABSENT, AVAILABLE, BUILTIN, LOADED, NETWORK, OPTIONS
 from ...system import files, network_services, procfs, yaml_scalars
 from ...system.command import CommandError, run
 from ..base import Absent
@@ -21,6 +21,7 @@ POD_INTERFACES = ("veth", "cali", "lxc", "eni", "azv", "gke")
 NO_POD_INTERFACES = ("lxcbr",)  # the bridge of LXC
 MAX_INTERFACES, MAX_OF_A_KIND, MAX_ROUTES, MAX_WORDS = 100, 64, 500, 40
 MAX_RULES, RULES_SECONDS = 1048576, 3
+MAX_CONFIG = 1048576
 REJECTED = 0x0200  # RTF_REJECT
 # The chains that kube-proxy makes for Services; the kubelet makes others.
 SERVICE_CHAINS = (":KUBE-SERVICES ", ":KUBE-SVC-", ":KUBE-SEP-", ":KUBE-NODEPORTS ")
@@ -49,6 +50,7 @@ def collect(context):
             "max": _number("/proc/sys/net/netfilter/nf_conntrack_max"),
         },
         "modules": modules(),
+        "kernel_options": kernel_options(),
         "neighbours": [neighbours(family, cache) for family, cache in NEIGHBOURS],
     }
 
@@ -199,6 +201,23 @@ def modules(proc="/proc", sys="/sys", tree=None):
         else:
             states[name] = _state_on_disk(name, dependencies)
     return states
+
+
+def kernel_options(path=None):
+    """Return {option: y, m or n} of the kernel's build, None where its file is not there.
+
+    An option that a complete file does not name depends on another one that is off.
+    """
+    text = files.whole(path or "/boot/config-" + os.uname()[2], MAX_CONFIG)
+    if not text or len(text) >= MAX_CONFIG or "CONFIG_NET=y" not in text:
+        return None
+    return {name: _option(name, text) for name in OPTIONS}
+
+
+def _option(name, text):
+    """Return y, m or n."""
+    value = text.partition(f"\nCONFIG_{name}=")[2][:1]
+    return value if value in ("y", "m") else "n"
 
 
 def _state_on_disk(name, dependencies):

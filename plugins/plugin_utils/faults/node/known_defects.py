@@ -41,7 +41,7 @@ class Said(NamedTuple):
     "Release with a known defect",
     severity="warning",
     applies="clusters whose API answers",
-    needs=("kubelet", "pinning", "swap"),
+    needs=("kubelet", "pinning", "swap", "cri"),
     cluster_needs=("nodes", "pod_start"),
     current_only=True,
 )
@@ -100,6 +100,10 @@ def _texts(cluster: Cluster, view: NodeView) -> Iterator[Said]:
         text = f"cgroupDriver: {one_line(releases.cgroup_driver, 40)}"
         proof = EvidenceRef("process", host, object="kubelet", text=text)
         yield Said(known_defects.CGROUP_DRIVER, releases.cgroup_driver, proof)
+    for path, line, kind in releases.shims:
+        text = f"runtime_type is {kind}"
+        proof = EvidenceRef("file", host, path=path, line=line, text=text)
+        yield Said(known_defects.SHIM, kind, proof)
     if releases.without_flags and view.control_plane:  # where kubeadm upgrade apply runs
         path = releases.without_flags
         proof = EvidenceRef("file", host, path=path, text="KUBELET_KUBEADM_ARGS has no flags")

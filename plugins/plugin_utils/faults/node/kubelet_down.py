@@ -18,6 +18,7 @@ from ...models.kubelet import (
     boot_order,
     exit_cause,
     refused_configuration,
+    runtime_log,
     supervisor,
 )
 from ...models.kubelet import (
@@ -143,18 +144,27 @@ def _down(host: Host, status: KubeletStatus, document: Mapping[str, Any]) -> Det
     order, advice = _order(document, status, unit)
     owner = supervisor.read(document)
     cause = kubelet_exit_advice.causes(status, owner)
+    if status.runtime is not None:
+        cause = runtime_log.clause(*status.runtime)
     summary = f"the kubelet does not run: {status.state.why}{history}{cause}{order}{_waits(status)}"
     places = kubelet_supervisor.places(owner, status.death)
     return Detection(
         one_line(summary, 800),
         (*supervisor.proofs(places, host.host), *_proofs(host, status)),
-        f"{kubelet_exit_advice.remedy(status, unit, owner)}{advice}",
+        f"{_of_runtime(status)}{kubelet_exit_advice.remedy(status, unit, owner)}{advice}",
         host=host.host,
         node=host.node,
         component=KUBELET,
         because=because,
         risk=risk,
     )
+
+
+def _of_runtime(status: KubeletStatus) -> str:
+    """Return what to do about a containerd of k3s or RKE2 that ended, or ""."""
+    if status.runtime is None or not status.runtime[0].cure:
+        return ""
+    return f"{status.runtime[0].cure}; else "
 
 
 def _waiting(host: Host, name: str, wait: Wait) -> Detection:
@@ -486,6 +496,10 @@ def _proofs(host: Host, status: KubeletStatus) -> tuple[EvidenceRef, ...]:
     if line:
         place = one_line(kubelet_status.place_of_line(status), 200)
         log.append(EvidenceRef("log", host.host, object=place, text=ends(line, 400)))
+    if status.runtime is not None:
+        words, path = status.runtime
+        text = ends(runtime_log.line_of(words), 400)
+        log.append(EvidenceRef("log", host.host, path=one_line(path, 200), text=text))
     if status.child is not None:
         unit = one_line(status.unit.name, 80)
         log.append(EvidenceRef("log", host.host, object=unit, text=ends(status.child.line, 400)))

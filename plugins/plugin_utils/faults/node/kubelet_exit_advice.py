@@ -110,6 +110,34 @@ _KNOWN = {
             " unmount those"
         ),
     ),
+    exit_cause.CONTROLLER: (
+        "the cgroup controller {what} is not mounted: the kernel does not have it, or it is"
+        " switched off",
+        (
+            "cat /proc/cgroups: a controller that is not listed is not in this kernel (pids came"
+            " with Linux 4.3): boot a newer one; one with 0 below enabled is switched off on the"
+            " kernel's command line (cgroup_disable=); one with 1 is to be mounted below"
+            " /sys/fs/cgroup, which systemd does at boot"
+        ),
+    ),
+    exit_cause.ORPHAN: (
+        "the runtime has a container whose sandbox is gone ({what}), which this kubelet takes for"
+        " an error",
+        (
+            "remove that container: crictl ps -a -o json shows podSandboxId of each, crictl rm -f"
+            " CONTAINER; with docker, docker ps -a --filter label=io.kubernetes.sandbox.id=SANDBOX."
+            " Its pod is started again. Kubelets from 1.24 on log it and go on"
+        ),
+    ),
+    exit_cause.KERNEL_FILE: (
+        "it has no stats of its machine, because the kernel has no {what}",
+        (
+            "compare uname -r with the kernel of the boot before (journalctl -k -b -1 -g 'Linux"
+            " version'): a newer one may have dropped the file, as 6.1.54 and 6.5 did with"
+            " memory.kmem.limit_in_bytes of cgroup v1. Update the kubelet to the last patch release"
+            " of its minor (pull request 4018 of runc), boot the former kernel, or use cgroup v2"
+        ),
+    ),
     exit_cause.STEP: (
         "systemd ends its start itself ({what})",
         "see systemctl cat of the unit and journalctl -u, and correct what they name",

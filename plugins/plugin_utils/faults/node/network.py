@@ -11,10 +11,11 @@ from collections.abc import Iterator
 from ....module_utils.shared.kernel_modules import XTABLES
 from ...evidence.answers.cluster.nodes import Condition
 from ...evidence.document import ends, one_line, shell_name
-from ...models import ages, refused_pods
+from ...models import ages, network_agents, refused_pods
 from ...models import pressure as model_pressure
 from ...models.api_node import NodeView, and_others, views
 from ...models.cluster import Cluster
+from ...models.network_agents import FailingAgent
 from ...models.result import EvidenceRef
 from ..base import CheckResult, Detection, causes, cluster_check, without_kubernetes
 from ..pods import system_pods
@@ -62,7 +63,9 @@ PRESSURES = {
             "see df and df -i of the file systems of the kubelet and of the runtime; logs, images"
             " that nothing uses and emptyDirs are the usual cause. Where it is /var/log, du -ah"
             " /var/log | sort -h | tail shows which file; KM529 and KM118 quote what a component"
-            " repeats"
+            " repeats. Where it is the runtime's folder, crictl rmi --prune removes images that no"
+            " container has; a kubelet that cannot free enough (events ImageGCFailed) has images"
+            " in use only: enlarge the disk, or let fewer pods with large images run there"
         ),
     ),
     "PIDPressure": (
@@ -139,6 +142,16 @@ def _uninitialised(cluster: Cluster, view: NodeView, ready: Condition) -> Detect
             "; a runtime watches the folder that was there at its start: where that was removed"
             " and made again (kubeadm reset), systemctl restart of the runtime loads it"
         )
+    agent = network_agents.failing(cluster, view.name, view.host)
+    if agent is not None:
+        folder += f"; {agent.clause}"
+        remedy = f"see why: {agent.command}; {remedy}"
+        proofs.append(
+            EvidenceRef("api", cluster.api_host, object=agent.waiting.owner, text=_seen(agent))
+        )
+        if agent.kernel:
+            folder += f"; {agent.kernel}"
+            remedy = f"boot a kernel that has what the plugin needs; {remedy}"
     text = f"{one_line(ready.reason, 80)}: {ends(ready.message, 400)}"
     return Detection(
         f"the node is NotReady{wording.since(ready.since)} because it has no network for"
@@ -159,6 +172,15 @@ def _unmade(cluster: Cluster) -> tuple[str, ...]:
     if any(refused_pods.is_by_dead_webhook(cluster, row) for row in rows):
         return ("KM176",)
     return ("KM223",)
+
+
+def _seen(agent: FailingAgent) -> str:
+    """Return what the API shows of a network plugin's pods, with their newest event."""
+    row = agent.waiting.row
+    text = f"{wording.pods(agent.waiting.pods)} {one_line(row.state, 80)}"
+    if row.event is None:
+        return text
+    return f"{text}: {ends(row.event.message, 300)}"
 
 
 def _folder(view: NodeView) -> tuple[str, list[EvidenceRef]]:

@@ -56,6 +56,8 @@ FOREIGN_KEYS = ("ManageForeignRoutingPolicyRules", "ManageForeignRoutes")
 NO = ("no", "false", "0", "off", "n", "f")
 # What a tunnel adds to each packet.
 TUNNELS = ((FLANNEL, 50), ("vxlan.calico", 50))
+# The interfaces of pods whose packets go through a tunnel, which is only there where it is used.
+INNER = (("cali*", "vxlan.calico"),)
 VIRTUAL = ("vxlan", "wireguard", "geneve")
 NAMES = ("cni", "docker", "br-", "kube-", "dummy", "nodelocaldns", "virbr", "tap", "tun", "cilium")
 
@@ -360,6 +362,35 @@ def _two_backends(host: Host) -> Iterator[Detection]:
 
 
 def _mtu(host: Host) -> Iterator[Detection]:
+    """Report tunnels that carry less than what comes in, or more than what goes out."""
+    yield from _inner_mtu(host)
+    yield from _outer_mtu(host)
+
+
+def _inner_mtu(host: Host) -> Iterator[Detection]:
+    """Report interfaces of pods whose packets are larger than their tunnel takes."""
+    for name, tunnel in INNER:
+        row, inner = _row(host, tunnel), _row(host, name)
+        if row is None or inner is None or not row.mtu:
+            continue
+        if (inner.mtu or 0) <= row.mtu:
+            continue
+        path = f"/sys/class/net/{tunnel}/mtu"
+        yield Detection(
+            f"the interfaces of pods ({name}) have an MTU of {inner.mtu}, and the tunnel {tunnel},"
+            f" by which they reach other nodes, takes {row.mtu}: larger packets are lost, or sent"
+            " again in smaller ones",
+            (EvidenceRef("file", host.host, path=path, text=f"{row.mtu}; {name}: {inner.mtu}"),),
+            f"let Calico find the MTU (veth_mtu of its ConfigMap 0, calicoNetwork.mtu, vethMTU of"
+            f" KubeKey unset), or set it to {row.mtu}, and restart its pods; pods that run keep"
+            " theirs until they are made again",
+            host=host.host,
+            node=host.node,
+            component=name,
+        )
+
+
+def _outer_mtu(host: Host) -> Iterator[Detection]:
     """Report a tunnel that takes packets which no link of the node carries with its header."""
     links = [row.mtu for row in host.network.answer.interfaces if row.mtu and _is_link(row)]
     if not links:

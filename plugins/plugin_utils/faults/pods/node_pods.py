@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from ...evidence.answers.cluster.nodes import Node, Nodes
 from ...evidence.answers.cluster.pod_start import PodEvents, PodStart
 from ...evidence.document import ends, one_line, shell_name
-from ...models import pod_start
+from ...models import pod_start, pressure
 from ...models.api_node import NodeView, and_others, views
 from ...models.cluster import Cluster
 from ...models.pod_start import Waiting
@@ -159,7 +159,7 @@ def _hit(cluster: Cluster, node: str, rows: Sequence[Waiting], other_nodes: int)
     summary += wording.since(since)
     if main.trouble is not None:
         summary += f": {main.trouble.what}"
-    summary += _quoted(event, main)
+    summary += _quoted(event, main) + _mount(main, view)
     advice, proofs = _advice(node, main.trouble), _event_proofs(cluster, event)
     refusal = refused_tokens.of_message(cluster, main.text)
     if refusal is not None:
@@ -173,6 +173,20 @@ def _hit(cluster: Cluster, node: str, rows: Sequence[Waiting], other_nodes: int)
         host=wording.host_name(view) if view is not None else None,
         node=node,
         severity=_severity(cluster, node, pods),
+    )
+
+
+def _mount(main: Waiting, view: NodeView | None) -> str:
+    """Return a clause about the file system of a runtime that misses layers of images."""
+    if main.trouble is None or main.trouble.kind != pod_start_message.STORE:
+        return ""
+    host = view.host if view is not None else None
+    place = pressure.own_mount(host.pressure) if host is not None else ""
+    if not place:
+        return ""
+    return (
+        f"; {place} is a mount of its own: a runtime that was started before it was mounted has"
+        " this, until it is restarted"
     )
 
 

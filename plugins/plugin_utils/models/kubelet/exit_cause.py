@@ -61,6 +61,7 @@ RUNTIME, INOTIFY, LIMITS, PORT_IN_USE, NODE_NAME = (
 )
 DISK_FULL, OOM_KILL, EXECUTABLE, UNKNOWN = "disk_full", "oom_kill", "executable", "unknown"
 CGROUP, STEP, RESOURCES = "cgroup", "step", "resources"
+CONTROLLER, ORPHAN, KERNEL_FILE = "controller", "orphan", "kernel_file"
 SUPERVISOR = "supervisor"  # the configuration of k3s or RKE2, which runs the kubelet
 # Causes that the table tells: its classes, where no cause above is one of them.
 CREDENTIAL, API, DEVICE, DISK, PORT, KERNEL = (
@@ -247,6 +248,14 @@ _TEXTS = tuple(
             r"root container \[(?P<w>[\w.,/ -]{1,80})\] doesn't exist",
             "root container [{w}] doesn't exist: cgroups may be mounted a second time",
         ),
+        # k/k#79046, k3s#335: 1.14 to 1.20; a kernel before 4.3 has no pids
+        (
+            CONTROLLER,
+            r"[Ff]ailed to find subsystem mount for required subsystem: (?P<w>[\w,=.-]{1,40})",
+            "{w}",
+        ),
+        # k/k#98218, up to 1.23: the static CPU manager makes a list of the runtime's containers
+        (ORPHAN, r"no PodsandBox found with Id '(?P<w>[\w.-]{1,80})'", "sandbox {w}"),
         # k/k#61937, k/k#96701: the errno is of the cgroup file system, and no disk is full
         (
             CGROUP,
@@ -314,6 +323,13 @@ _UNSEEN = re.compile(
     r' "\d+" at the cluster scope: '
     r"node '[^']{1,253}' cannot read '[^']{1,253}', only its own Node object"
 )
+# cAdvisor has no stats of / as long as it cannot read them, and says why beforehand.
+_NO_STATS = re.compile(r"unable to find data in memory cache")
+_STATS = 'Failed to update stats for container "/":'
+_STATS_REASON = re.compile(r'Failed to update stats for container "/": (?P<w>[^\n]{1,400})')
+_GOES_ON = ", continuing to push stats"
+# A file that kernels no longer have: 6.1.54, 6.5 and later (k/k#120813).
+_KERNEL_FILE = re.compile(r"(?P<w>/sys/fs/cgroup/\S{1,200}): no such file or directory")
 _USER = "system:node:"
 # What a server of k3s or RKE2 answers to a token that is not its own.
 _REFUSED = re.compile(
@@ -428,10 +444,31 @@ def _death(start: Start, unit: Unit) -> Death | None:
     final = unit_journal.last(start)
     if final is None:
         return _name(start) or _nameless(start, unit)
-    death, agrees = _by_line(final), _agrees(start, final, unit)
-    if death.cause == CLIENT_CERTIFICATE and not death.what:
-        death = replace(death, what=_clean(_expired(start)))
+    death, agrees = _with_reason(_by_line(final), start, final.text), _agrees(start, final, unit)
     return replace(death, certain=agrees and death.cause != UNKNOWN, final=agrees)
+
+
+def _with_reason(death: Death, start: Start, text: str) -> Death:
+    """Return an exit cause with what only the lines before the last one tell."""
+    if death.cause == UNKNOWN and _NO_STATS.search(text):
+        return _of_stats(start) or death
+    if death.cause == CLIENT_CERTIFICATE and not death.what:
+        return replace(death, what=_clean(_expired(start)))
+    return death
+
+
+def _of_stats(start: Start) -> Death | None:
+    """Return why a kubelet has no stats of its machine, by the lines before its last one."""
+    for _line, raw in unit_journal.about(start, _STATS):
+        reason = _STATS_REASON.search(raw)
+        if reason is None:
+            continue
+        text = reason.group("w").removesuffix(_GOES_ON)
+        file = _KERNEL_FILE.search(text)
+        if file is not None:
+            return Death(KERNEL_FILE, _clean(file.group("w")), _clean(raw, 400))
+        return Death(CGROUP, _clean(text), _clean(raw, 400))
+    return None
 
 
 def _by_unit(start: Start | None, unit: Unit) -> Death | None:

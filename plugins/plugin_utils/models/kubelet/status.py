@@ -22,10 +22,11 @@ from ...evidence.answers.node.kubelet import Kubelet
 from ...evidence.answers.node.kubelet_end import KubeletEnd
 from ...evidence.answers.node.system import System
 from ...parsers import systemd_unit, unit_journal
+from ...parsers.runtime_journal import Words
 from ...parsers.systemd_unit import State, Unit
 from .. import unit_start
 from . import child as kubelet_child
-from . import exit_cause, waiting_start
+from . import exit_cause, runtime_log, waiting_start
 from .child import Child
 from .exit_cause import Death
 from .waiting_start import Wait
@@ -53,6 +54,7 @@ class KubeletStatus:
     wait: what a start waits for that does not come by itself
     child: how the kubelet ends that RKE2 starts, where that is why it does not run
     log: the file in which that kubelet writes
+    runtime: the last line of the containerd of k3s or RKE2 that ended, and the file that has them
     """
 
     unit: Unit
@@ -66,6 +68,7 @@ class KubeletStatus:
     wait: Wait | None = None
     child: Child | None = None
     log: str = ""
+    runtime: tuple[Words, str] | None = None
 
     @property
     def ended(self) -> bool:
@@ -109,12 +112,20 @@ def read(document: Mapping[str, Any]) -> KubeletStatus | None:
         wait,
         child,
         _file(end),
+        _runtime(end),
     )
 
 
 def _file(end: KubeletEnd | None) -> str:
     """Return the file in which a kubelet of RKE2 writes, or ""."""
     return end.file.path if end is not None and end.file is not None else ""
+
+
+def _runtime(end: KubeletEnd | None) -> tuple[Words, str] | None:
+    words = runtime_log.find(end)
+    if words is None or end is None or end.runtime_file is None:
+        return None
+    return words, end.runtime_file.path
 
 
 def _state_of_child(child: Child | None) -> State | None:

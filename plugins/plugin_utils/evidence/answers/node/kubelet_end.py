@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class KubeletFile:
-    """The end of the file in which RKE2's kubelet writes."""
+    """The end of a file in which the kubelet of RKE2, or containerd of k3s and RKE2, writes."""
 
     path: str = ""
     error: str | None = None
@@ -25,3 +25,5 @@ class KubeletEnd:
     lines: tuple[str, ...] = ()
     # None: the kubelet writes to the journal, or an older release collected
     file: KubeletFile | None = None
+    # that of containerd, where the journal of k3s or RKE2 says that it exited
+    runtime_file: KubeletFile | None = None

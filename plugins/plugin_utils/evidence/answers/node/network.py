@@ -104,3 +104,5 @@ class Network:
     neighbours: tuple[Neighbours, ...] = ()
     # loaded, builtin, available or absent; None: not known
     modules: Mapping[str, str | None] | None = None
+    # y, m or n, by the kernel's configuration; None: it is not there, or an older release collected
+    kernel_options: Mapping[str, str | None] | None = None

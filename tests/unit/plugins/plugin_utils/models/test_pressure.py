@@ -300,3 +300,17 @@ def test_evidence_of_another_shape(world, data):
 )
 def test_sizes(count, text):
     assert pressure.size(count) == text
+
+
+def test_folders_are_counted_once_where_two_names_are_the_same_filesystem(world):
+    put(
+        world,
+        "pressure",
+        measured(filesystem(free=12 * GIB), filesystem("imagefs", "/var/lib/containerd", 12 * GIB)),
+    )
+    images = {"path": "/var/lib/containerd", "bytes": 74 * GIB, "files": 9}
+    counted = {"name": "nodefs", "folders": [images], "bytes": 74 * GIB, "files": 9}
+    put(world, "largest", {"filesystems": [{**counted, "complete": True}]})
+    summary = pressed(world, "DiskPressure").summary
+    assert "nodefs.available is" not in summary
+    assert "the largest folder there is /var/lib/containerd (74.0 GiB" in summary

@@ -103,7 +103,48 @@ MOUNTING = 'MountVolume.SetUp failed for volume "data" : '
             "FailedCreatePodSandBox",
             CREATING + 'failed to setup network for sandbox "aa": plugin type="aws-cni"'
             ' name="aws-cni" failed (add): add cmd: failed to assign an IP address to container',
-            message.NO_ADDRESS,
+            message.CLOUD_ADDRESS,
+            message.NODE,
+        ),
+        # what the runtime runs is the node's, what a container runs is the workload's
+        (
+            "Failed",
+            "Error: failed to create containerd task: failed to start shim: exec:"
+            ' "containerd-shim": executable file not found in $PATH: unknown',
+            message.PROGRAM,
+            message.NODE,
+        ),
+        (
+            "CreateContainerError",
+            "fork/exec /usr/bin/crio-conmon: no such file or directory",
+            message.PROGRAM,
+            message.NODE,
+        ),
+        (
+            "FailedCreatePodSandBox",
+            CREATING + 'runtime "io.containerd.krun.v2" binary not installed'
+            ' "containerd-shim-krun-v2": file does not exist: unknown',
+            message.PROGRAM,
+            message.NODE,
+        ),
+        (
+            "Failed",
+            'failed to create containerd task: OCI runtime create failed: exec: "runc": executable'
+            " file not found in $PATH",
+            message.PROGRAM,
+            message.NODE,
+        ),
+        (
+            "RunContainerError",
+            'OCI runtime create failed: exec: "runctl": executable file not found in $PATH',
+            message.COMMAND,
+            message.WORKLOAD,
+        ),
+        (
+            "FailedCreatePodSandBox",
+            CREATING + 'failed to create snapshot: missing parent "k8s.io/9/sha256:e171" bucket:'
+            " not found",
+            message.STORE,
             message.NODE,
         ),
         (

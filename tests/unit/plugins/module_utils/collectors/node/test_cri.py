@@ -182,11 +182,14 @@ def test_the_lines_of_the_configuration_and_its_imports(tmp_path):
     folder = tmp_path / "conf.d"
     folder.mkdir()
     (folder / "b.toml").write_text("[x.'io.containerd.cri.v1.runtime'.y]\nSystemdCgroup = true\n")
+    (folder / "c.toml").write_text('[a.runc]\nruntime_type = "io.containerd.runc.v1"\n')
     path = tmp_path / "config.toml"
     path.write_text('version = 3\nimports = ["conf.d/*.toml", "/none/*"]\nsandbox_image = "a"\n')
-    first, second = cri.configuration_files(str(path))
+    first, second, third = cri.configuration_files(str(path))
     assert (first["version"], first["error"]) == (3, None)
     assert first["lines"] == [{"line": 3, "table": "", "key": "sandbox_image", "value": '"a"'}]
     assert second["lines"][0]["table"] == "x.io.containerd.cri.v1.runtime.y"
+    row = {"line": 2, "table": "a.runc", "key": "runtime_type", "value": '"io.containerd.runc.v1"'}
+    assert third["lines"] == [row]
     (missing,) = cri.configuration_files(str(tmp_path / "none.toml"))
     assert missing["error"] == "missing"

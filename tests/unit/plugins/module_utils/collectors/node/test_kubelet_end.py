@@ -209,3 +209,30 @@ def test_the_stacks_of_go_in_that_file_are_left_out(rke2):
 
 def test_a_file_that_is_not_there_is_said(rke2):
     assert kubelet_end.collect(rke2[1])["file"]["error"] == "missing"
+
+
+@pytest.mark.parametrize(
+    ("program", "said", "has_file"),
+    [
+        ("k3s", 'level=error msg="containerd exited: exit status 1"', True),
+        ("rke2", 'level=error msg="containerd exited: exit status 1"', True),
+        ("k3s", 'level=fatal msg="no-deploy flag is deprecated"', False),
+        (None, 'level=error msg="containerd exited: exit status 1"', False),
+    ],
+)
+def test_the_log_of_a_containerd_that_ended(tmp_path, monkeypatch, program, said, has_file):
+    folder = tmp_path / "agent" / "containerd"
+    folder.mkdir(parents=True)
+    (folder / "containerd.log").write_text("level=info\nlevel=fatal token=abcdef0123456789\n")
+    setting = {"line": 1, "key": "data-dir", "value": str(tmp_path)}
+    unit = dict(UP, active_state="failed", sub_state="failed")
+    known = {"unit": unit, "process": None}
+    if program:
+        known["distribution"] = {"program": program, "files": [{"settings": [setting]}]}
+    monkeypatch.setattr(kubelet_end, "read", lambda *_arguments: PREFIX + said)
+    found = kubelet_end.collect(base.Context({}, [], {"kubelet": known}))["runtime_file"]
+    assert (found is not None) is has_file
+    if found is not None:
+        assert found["error"] is None
+        assert found["lines"][0] == "level=info"
+        assert "abcdef0123456789" not in found["lines"][1]

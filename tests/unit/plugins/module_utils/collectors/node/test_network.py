@@ -191,3 +191,26 @@ def test_modules_of_the_kernel(tmp_path, dependencies, state):
     states = network.modules(str(tmp_path), str(tmp_path), str(tree))
     assert (states["xt_mark"], states["xt_comment"]) == ("loaded", "builtin")
     assert states["openvswitch"] == state
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome"),
+    [
+        ("CONFIG_NET=y\nCONFIG_NET_CLS_ACT=y\nCONFIG_NET_CLS_BPF=m\n", ("y", "m", "n")),
+        ("CONFIG_NET=y\n# CONFIG_NET_CLS_ACT is not set\n", ("n", "n", "n")),
+        # cut off, or not the file of a kernel's build
+        ("CONFIG_NE", None),
+        ("", None),
+    ],
+)
+def test_options_of_the_kernel(tmp_path, text, outcome):
+    path = tmp_path / "config"
+    path.write_text(text)
+    options = network.kernel_options(str(path))
+    if outcome is None:
+        assert options is None
+    else:
+        assert tuple(options[name] for name in ("NET_CLS_ACT", "NET_CLS_BPF", "BPF_SYSCALL")) == (
+            outcome
+        )
+    assert network.kernel_options(str(tmp_path / "missing")) is None

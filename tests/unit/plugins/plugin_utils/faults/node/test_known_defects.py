@@ -196,3 +196,21 @@ def test_it_explains_what_does_not_start(quiet):
     waiting(quiet, SLICE)
     findings = {item.code: item for item in quiet.judge(deep=True).findings}
     assert "KM536" in findings["KM600"].because
+
+
+@pytest.mark.parametrize(
+    ("runtime", "kind", "shown"),
+    [
+        ("containerd 1.7.5", "io.containerd.runtime.v1.linux", True),
+        ("containerd 1.6.20", "io.containerd.runc.v1", True),
+        ("containerd 1.7.5", "io.containerd.runc.v2", False),
+        ("containerd 2.1.0", "io.containerd.runc.v1", False),
+        ("cri-o 1.30.0", "io.containerd.runc.v1", False),
+    ],
+)
+def test_shims_of_the_first_version_are_named(quiet, runtime, kind, shown):
+    node(quiet)["runtime_version"] = runtime.replace(" ", "://")
+    row = {"line": 4, "table": "a.runc", "key": "runtime_type", "value": f'"{kind}"'}
+    file = {"path": "/etc/containerd/config.toml", "version": 2, "error": None, "lines": [row]}
+    quiet.documents["w1"]["collectors"]["cri"] = {"status": "ok", "data": {"files": [file]}}
+    assert found(quiet) == ([("containerd", "w1", "warning")] if shown else [])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.support import network_evidence
+from tests.unit.support import network_evidence, waiting_pods
 
 CONTAINERD = (
     "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady"
@@ -224,3 +224,29 @@ def test_a_kernel_without_modules_explains_it(world, state, causes):
     result = world.judge(faults=frozenset(("KM519", "KM520")))
     (found,) = [item for item in result.findings if item.code == "KM519"]
     assert found.because == causes
+
+
+@pytest.mark.parametrize(
+    ("owner", "kernel", "options", "words"),
+    [
+        ("DaemonSet/cilium", "3.10.0-957.el7", None, ("mount-cgroup ends", "older than Cilium")),
+        ("DaemonSet/cilium", "5.15.0-kvm", {"NET_CLS_ACT": "n"}, ("without CONFIG_NET_CLS_ACT",)),
+        ("DaemonSet/cilium", "5.15.0-kvm", {"NET_CLS_ACT": "y"}, ("mount-cgroup ends",)),
+        ("DaemonSet/calico-node", "3.10.0-957.el7", None, ("mount-cgroup ends",)),
+        ("ReplicaSet/app", "3.10.0-957.el7", None, ()),
+        ("DaemonSet/log-shipper", "3.10.0-957.el7", None, ()),
+    ],
+)
+def test_the_pod_of_the_plugin_that_does_not_stay_up(world, owner, kernel, options, words):
+    ready(world, "False", CONTAINERD)
+    networks(world)
+    network_evidence.network(world, kernel_options=options)
+    world.data("w1", "system")["kernel"] = kernel
+    said = "Back-off restarting failed container mount-cgroup in pod x_kube-system(1)"
+    waiting_pods.wait(world, "w1", owner, 1, "Init:CrashLoopBackOff", event=("BackOff", said))
+    _verdicts, (found,) = judged(world, "KM519")
+    assert all(word in found.summary for word in words)
+    assert ("mount-cgroup" in found.summary) is bool(words)
+    assert ("Cilium needs" in found.summary) is (len(words) == 2 or "without" in "".join(words))
+    if words:
+        assert "-c mount-cgroup --previous" in found.remedy or "without" in words[0]

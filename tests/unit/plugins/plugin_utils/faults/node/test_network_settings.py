@@ -235,3 +235,18 @@ def test_modules_of_a_plugin_that_does_not_start(answered, pods, modules, severi
 def test_modules_matter_where_a_plugin_does_not_start(answered):
     answered.data("w1", "network")["modules"] = {"openvswitch": "absent", "xt_mark": "absent"}
     assert judged(answered) == ("clear", [])
+
+
+@pytest.mark.parametrize(
+    ("pods", "tunnel", "name", "verdict"),
+    [
+        (1500, 1450, "vxlan.calico", "present"),
+        (1450, 1450, "vxlan.calico", "clear"),
+        (1500, None, "vxlan.calico", "clear"),
+        # flannel.1 may be left of a backend that is no longer used
+        (1500, 1450, "flannel.1", "clear"),
+    ],
+)
+def test_packets_of_pods_that_their_tunnel_does_not_take(answered, pods, tunnel, name, verdict):
+    has(answered, interface("cali*", mtu=pods), interface(name, mtu=tunnel), interface("eth0"))
+    assert judged(answered)[0] == verdict

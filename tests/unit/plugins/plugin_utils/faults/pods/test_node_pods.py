@@ -296,3 +296,38 @@ def test_the_releases_of_both_sides_stand_beside_services_that_are_not_read(worl
     world.data("api", "server")["git_version"] = "v1.30.4"
     (finding,) = judged(world, "KM600")[1]
     assert "kubelet v1.31.1, API server v1.30.4" in [proof.text for proof in finding.evidence]
+
+
+SHIM = (
+    'Error: failed to start shim: exec: "containerd-shim": executable file not found in $PATH:'
+    " unknown"
+)
+
+
+@pytest.mark.parametrize(
+    ("event", "last", "code"),
+    [
+        (("Failed", SHIM), waiting_pods.LAST, "KM600"),
+        # what an event of hours ago reports is over, and a container's own end is not the node's
+        (("Failed", SHIM), "2027-01-15T06:00:00Z", "KM610"),
+        (("BackOff", "Back-off restarting failed container app"), waiting_pods.LAST, "KM610"),
+        (("Failed", 'Error: exec: "app": executable file not found'), waiting_pods.LAST, "KM610"),
+    ],
+)
+def test_a_container_that_its_node_cannot_create_waits_as_after_a_crash(world, event, last, code):
+    for number in range(2):
+        wait(world, "w1", f"ReplicaSet/a{number}", 3, "CrashLoopBackOff", event=event, last=last)
+    for asked in ("KM600", "KM610"):
+        assert judged(world, asked)[0] == ["present" if asked == code else "clear"]
+
+
+@pytest.mark.parametrize(("mount", "said"), [("/", False), ("/var/lib/containerd", True)])
+def test_a_runtime_that_may_have_started_before_its_disk(world, mount, said):
+    room = {"free": 60, "total": 100, "inodes": None, "error": None, "type": "xfs"}
+    row = {"name": "imagefs", "path": "/var/lib/containerd", "mount": mount, **room}
+    pressed = {"filesystems": [row], "memory": None, "pids": None, "used_up": []}
+    world.documents["w1"]["collectors"]["pressure"] = {"status": "ok", "data": pressed}
+    missing = 'failed to create snapshot: missing parent "k8s.io/9/sha256:e171" bucket: not found'
+    wait(world, event=(SANDBOX, missing))
+    _verdicts, (finding,) = judged(world, "KM600")
+    assert ("is a mount of its own" in finding.summary) is said

@@ -813,3 +813,38 @@ def test_a_server_of_k3s_that_refuses_the_token(message, cause):
     assert found is not None
     assert found.cause == cause
     assert ("token" in found.keys) is (cause == "supervisor")
+
+
+@pytest.mark.parametrize(
+    ("before", "cause", "what"),
+    [
+        (
+            'Failed to update stats for container "/": openat2 /sys/fs/cgroup/memory/memory.kmem'
+            ".limit_in_bytes: no such file or directory, continuing to push stats",
+            exit_cause.KERNEL_FILE,
+            "/sys/fs/cgroup/memory/memory.kmem.limit_in_bytes",
+        ),
+        (
+            'Failed to update stats for container "/": failure - cpuacct.stat is expected to have 4'
+            " fields, continuing to push stats",
+            exit_cause.CGROUP,
+            "failure - cpuacct.stat is expected to have 4 fields",
+        ),
+        # of another cgroup it is no reason
+        (
+            'Failed to update stats for container "/system.slice/a.service": openat2'
+            " /sys/fs/cgroup/memory/a: no such file or directory, continuing to push stats",
+            exit_cause.UNKNOWN,
+            "",
+        ),
+    ],
+)
+def test_why_there_are_no_stats_of_the_machine(before, cause, what):
+    said = '"Failed to start ContainerManager" err="failed to get rootfs info: unable to find data'
+    lines = [
+        entry(f"W0923 03:35:02.498731    {PID} container.go:586] {before}"),
+        entry(f'E0923 03:35:02.612497    {PID} kubelet.go:1480] {said} in memory cache"'),
+        *ended(1),
+    ]
+    found = death(lines, {**FAILED, "exec_main_status": 1})
+    assert (found.cause, found.what) == (cause, what)
