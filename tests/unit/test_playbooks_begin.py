@@ -68,7 +68,7 @@ def test_they_are_rows_of_every_report_and_the_run_goes_on(operator):
     found = {item["host"]: item for item in report["findings"] if item["code"] == "KM901"}
     assert found.keys() == rows.keys()
     assert found["w1"]["summary"] == f"the host gave no evidence: {NO_PLUGIN}"
-    assert found["w1"]["remedy"].startswith("correct what the inventory says of it")
+    assert found["w1"]["remedy"].startswith("correct the inventory")
     assert "KM101" not in {
         item["code"] for item in report["verdicts"] if item["verdict"] in ("clear", "present")
     }

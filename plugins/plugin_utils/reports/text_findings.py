@@ -80,7 +80,8 @@ def _proofs(page: Page, entry: Entry, indent: int) -> None:
         other = " with other evidence" if group.other_evidence else ""
         more.append(f"+{phrases.counted(len(group.hosts) - 1, 'more host')}{other}")
     if more and (lines or group.other_evidence):
-        page.line(" " * (indent + len(LABEL)) + f"({', '.join(more)}, all in report.json)")
+        margin = len(LABEL) if lines else 2
+        page.line(" " * (indent + margin) + f"({', '.join(more)}, all in report.json)")
 
 
 def _fix(page: Page, group: Group, run: Run, indent: int) -> None:

@@ -323,8 +323,8 @@ def _choose_last(listings: list[Listing], silent: list[str], missing: str) -> Ch
     if silent and len(silent) == len(listings):
         return Choice(
             None,
-            problem=f"kubemend_run_id=last: {', '.join(silent)} did not answer, so it is not known"
-            " which run is the last",
+            problem=f"kubemend_run_id=last: {', '.join(silent)} could not be asked, so it is not"
+            " known which run is the last",
         )
     able = [run.run_id for run in _runs(listings) if _can_restore(run)]
     if not able:

@@ -240,7 +240,7 @@ def test_a_host_that_could_not_be_asked_is_no_host_without_a_part() -> None:
         listing("m2", status="unreachable", reason="timed out"),
     ]
     assert "m2 could not be asked" in run_revert.choose(listings, "last").problem
-    assert "m2 did not answer" in run_revert.choose(listings[1:], "last").problem
+    assert "m2 could not be asked, so" in run_revert.choose(listings[1:], "last").problem
     choice = run_revert.choose(listings, OLD)
     good = run_revert.outcome(
         "m1", "ok", "", {"components": [], "paths": [file("restored", "result")], "changed": True}
