@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import importlib.metadata
 import os
+import shlex
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -43,6 +44,8 @@ FLAGS = {
     ("-C", "--check"): "change nothing, and ask the hosts what would refuse each step",
     ("-D", "--diff"): "show the changes of each step",
 }
+
+ONCE = {("-f", "--forks"), ("-C", "--check"), ("-D", "--diff")}  # not of the connection
 
 
 class Parser(argparse.ArgumentParser):
@@ -344,7 +347,8 @@ def _play(
     """Run a playbook for the hosts that the user named."""
     with hosts.of(options, names) as members:
         arguments = [*members.arguments, *_passed(options), *variables, *_settings(options)]
-        return _run(name, options, arguments, playbooks.environment(members.words))
+        words = shlex.join([*members.words, *_repeated(options)])
+        return _run(name, options, arguments, playbooks.environment(words))
 
 
 def _run(name: str, options: argparse.Namespace, arguments: list[str], env: dict[str, str]) -> int:
@@ -367,6 +371,15 @@ def _passed(options: argparse.Namespace) -> list[str]:
         for value in values[names[-1]] or ()
     ]
     return words + [names[-1] for names in FLAGS if values[names[-1]]]
+
+
+def _repeated(options: argparse.Namespace) -> list[str]:
+    """Return the options of the connection as a command in the report repeats them."""
+    values, words = vars(options), []
+    for names in VALUES:
+        for value in () if names in ONCE else values[names[-1]] or ():
+            words += [f"{names[0]}={value}"] if value.startswith("-") else [names[0], value]
+    return words + [names[0] for names in FLAGS if names not in ONCE and values[names[-1]]]
 
 
 def _settings(options: argparse.Namespace) -> list[str]:

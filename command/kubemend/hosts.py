@@ -9,14 +9,13 @@ import argparse
 import contextlib
 import json
 import re
-import shlex
 import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from . import kubeconfig, nodes, playbooks
-from .wrong_input import WrongInput, shown
+from .wrong_input import WrongInput, nearest, shown
 
 # Names and addresses as an inventory has them, no option of ssh and no template.
 _HOST = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]*")
@@ -29,11 +28,11 @@ class Hosts:
 
     Attributes:
         arguments: of ansible-playbook.
-        words: that name the same hosts to this command; empty where the arguments do.
+        words: that name the same hosts to this command, but for --limit.
     """
 
     arguments: list[str] = field(default_factory=list)
-    words: str = ""
+    words: list[str] = field(default_factory=list)
 
 
 @contextlib.contextmanager
@@ -47,13 +46,15 @@ def of(options: argparse.Namespace, names: Iterable[str]) -> Iterator[Hosts]:
     limit = _limit(options, names)
     if options.kubeconfig:
         with tempfile.TemporaryDirectory(prefix="kubemend-") as folder:
-            yield _of_cluster(options, Path(folder) / _INVENTORY, limit)
+            yield _of_cluster(options, Path(folder) / _INVENTORY, names, limit)
     elif options.inventory:
         for path in options.inventory:
             _require_inventory(path)
-        yield Hosts([*(word for path in options.inventory for word in ("-i", path)), *limit])
+        words = [word for path in options.inventory for word in ("-i", path)]
+        yield Hosts([*words, *limit], words)
     elif names:
-        yield Hosts(["-i", "".join(f"{name}," for name in names), *limit])
+        words = ["-i", "".join(f"{name}," for name in names)]
+        yield Hosts([*words, *limit], words)
     else:
         _require_default_inventory()
         yield Hosts(limit)
@@ -96,14 +97,25 @@ def _require_default_inventory() -> None:
         )
 
 
-def _of_cluster(options: argparse.Namespace, path: Path, limit: list[str]) -> Hosts:
+def _near(name: str, known: list[str]) -> str:
+    end = nearest(name, known)
+    return end if end.startswith("the nearest") else f"it has {len(known)} others"
+
+
+def _of_cluster(
+    options: argparse.Namespace, path: Path, names: list[str], limit: list[str]
+) -> Hosts:
     """Write an inventory of the Nodes of a cluster."""
     members = nodes.read(kubeconfig.read(options.kubeconfig, options.context))
+    known = [node.name for node in members]
+    for name in names:
+        if name not in known:
+            raise WrongInput(f"the cluster has no Node {shown(name)}; {_near(name, known)}")
     path.write_text(json.dumps(inventory(members), indent=1) + "\n", encoding="utf-8")
     words = ["--kubeconfig", options.kubeconfig]
     if options.context:
         words += ["--context", options.context]
-    return Hosts(["-i", str(path), *limit], shlex.join(words))
+    return Hosts(["-i", str(path), *limit], words)
 
 
 def inventory(members: Iterable[nodes.Node]) -> dict[str, object]:

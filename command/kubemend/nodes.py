@@ -23,6 +23,7 @@ from .wrong_input import WrongInput, shown
 TIMEOUT_SECONDS = 20
 PAGE = 200  # Nodes of one answer
 MAX_PAGES = 100
+MESSAGE = 300  # characters of what a server says
 MAX_BYTES = 64 << 20  # of one answer
 # An inventory takes these texts, and ssh the address: nothing else may come from an API.
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
@@ -92,7 +93,7 @@ def _answer(access: Access, path: str) -> Mapping[str, Any]:
     if response.status != http.client.OK:
         raise WrongInput(
             f"the API at {_place(access)} does not list its Nodes: {response.status}"
-            f" {shown(_message(data) or response.reason)}"
+            f" {shown(_message(data) or response.reason, MESSAGE)}"
         )
     if len(data) > MAX_BYTES:
         raise ValueError(f"an answer of more than {MAX_BYTES >> 20} MB")

@@ -47,7 +47,7 @@ def _program() -> Path:
 def environment(hosts: str = "") -> dict[str, str]:
     """Return the environment of a playbook: the collection of the package goes before others.
 
-    hosts: the words that name the hosts to this command, where an inventory of Ansible does not.
+    hosts: the words with which this command reaches the same hosts, for commands in reports.
     """
     collection.folder()
     paths = [str(collection.ROOT), *_other_collections()]

@@ -25,9 +25,9 @@ def nearest(word: str, words: Iterable[str]) -> str:
     return f"there are {', '.join(words)}"
 
 
-def shown(word: object) -> str:
-    """Return a word of the user for a sentence, on one line."""
+def shown(word: object, limit: int = SHOWN) -> str:
+    """Return a word of the user, or what a server says, for a sentence, on one line."""
     text = "".join(char if char.isprintable() else "?" for char in str(word))
-    if len(text) > SHOWN:
-        text = text[:SHOWN] + "…"
+    if len(text) > limit:
+        text = text[:limit] + "…"
     return text

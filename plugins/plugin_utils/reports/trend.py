@@ -65,10 +65,8 @@ def _cluster(page: Page, cluster: Cluster, now: datetime) -> None:
 def _name(cluster: Cluster) -> str:
     if cluster.key in (None, UNPROVEN):
         return "hosts of no proven cluster"
-    key = str(cluster.key)[:KEY_DIGITS]
-    if cluster.name:
-        return f"{cluster.name} ({key})"
-    return f"cluster {key}"
+    # Where a name alone does not tell clusters apart, the name has the key.
+    return cluster.name or f"cluster {str(cluster.key)[:KEY_DIGITS]}"
 
 
 def _cells(row: Row) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from ansible import constants, context
 
 PLAYBOOK = "ansible-playbook"
 COMMAND = "KUBEMEND_COMMAND"
-COMMAND_HOSTS = "KUBEMEND_COMMAND_HOSTS"  # where not an inventory, but a kubeconfig names them
+COMMAND_HOSTS = "KUBEMEND_COMMAND_HOSTS"  # the words that name them, such as --kubeconfig FILE
 
 
 def command(playbook: str, hosts: str, variables: str) -> str:

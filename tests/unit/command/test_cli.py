@@ -73,6 +73,24 @@ def test_a_replay_needs_no_inventory(commands, tmp_path):
     assert env["ANSIBLE_INVENTORY_UNPARSED_WARNING"] == "false"
 
 
+@pytest.mark.parametrize(
+    ("words", "hosts"),
+    [
+        (["-i", "m1,"], "-i m1,"),
+        (["m1", "w1"], "-i m1,w1,"),
+        (["m1", "-u", "root", "-k", "-f", "9", "-C"], "-i m1, -u root -k"),
+        (["m1", "--key-file", "a b"], "-i m1, --private-key 'a b'"),
+        (
+            ["-i", "m1,w1,", "w1", "--ssh-common-args=-oPort=22"],
+            "-i m1,w1, --ssh-common-args=-oPort=22",
+        ),
+    ],
+)
+def test_a_command_in_a_report_reaches_the_same_hosts(commands, words, hosts):
+    cli.main(["audit", *words])
+    assert commands[0][2]["KUBEMEND_COMMAND_HOSTS"] == hosts
+
+
 def test_an_example_is_replayed_by_its_name(commands):
     assert cli.main(["replay", "two-leaders"]) == 2
     paths = json.loads(commands[0][1][1])["kubemend_evidence"]

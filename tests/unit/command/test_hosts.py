@@ -80,10 +80,13 @@ def test_a_kubeconfig_becomes_an_inventory_for_the_time_of_the_run(monkeypatch):
     with hosts.of(options(kubeconfig="k c", context="x"), ["w1"]) as found:
         path = Path(found.arguments[1])
         assert found.arguments == ["-i", str(path), "--limit", "w1"]
-        assert found.words == "--kubeconfig 'k c' --context x"
+        assert found.words == ["--kubeconfig", "k c", "--context", "x"]
         assert json.loads(path.read_text(encoding="utf-8"))["all"]["children"] == {
             "kube_control_plane": {"hosts": {"m1": {"ansible_host": "10.0.0.1"}}},
             "kube_node": {"hosts": {"w1": {"ansible_host": "fd00::2"}}},
         }
         assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
     assert not path.exists()
+    wrong = pytest.raises(WrongInput, match="no Node w2; the nearest one is w1")
+    with wrong, hosts.of(options(kubeconfig="k c", context="x"), ["w2"]):
+        pass

@@ -39,5 +39,5 @@ def test_the_trend_is_printed_once(operator, home, arguments, inventory):
         "history", *arguments, env={"HOME": home}, inventory=inventory, report_dir=None
     )
     assert done.rc == 0, done.output
-    assert done.stdout.count("prod (01234567): 1 run\n") == 1
+    assert done.stdout.count("prod: 1 run\n") == 1
     assert f"  {NAME}  observe    1/1  " in done.stdout

@@ -100,7 +100,8 @@ def test_what_is_not_there_is_said():
 
 
 def test_the_name_of_a_cluster():
-    assert lines(cluster(name="prod"))[0] == "prod (01234567): 1 run"
+    assert lines(cluster(name="prod"))[0] == "prod: 1 run"
+    assert lines(cluster(name="kubernetes (01234567)"))[0] == "kubernetes (01234567): 1 run"
     assert lines(cluster(key=UNPROVEN))[0] == "hosts of no proven cluster: 1 run"
 
 
