@@ -211,12 +211,29 @@ def test_everything_is_renewed_with_its_former_bytes_in_the_journal(node):
     assert Path(node.root, "journal", RUN).stat().st_mode & 0o077 == 0
 
 
-def test_a_second_time_is_refused_as_old(node):
+def test_a_second_time_renews_nothing(node):
+    """The evidence of a process that has not restarted still has the former certificates."""
     assert node.work()["state"] == "done"
+    node.complaint = "kubeadm is not asked"
     answer = step_executor.work(node.params(run_id=NEXT))
-    assert answer["state"] == "refused"
-    assert "the evidence is old" in answer["reason"]
+    assert answer["state"] == "done", answer
+    assert "renewed since" in answer["reason"]
     assert set(node.state().values()) == {FRESH}
+    assert journal.read_run(NEXT, node.root) == []
+
+
+def test_what_was_renewed_since_is_left_and_the_rest_renewed(node):
+    assert node.work(node.step(["scheduler.conf", "apiserver"]))["state"] == "done"
+    answer = step_executor.work(node.params(run_id=NEXT))
+    assert answer["state"] == "done", answer
+    assert set(answer["seen"]["renewed"]) == set(ALL) - {"scheduler.conf", "apiserver"}
+    assert set(node.state().values()) == {FRESH}
+
+
+def test_another_certificate_that_has_ended_is_old_evidence(node):
+    other = node.step(["apiserver"])
+    other["change"]["serials"]["apiserver"] = "1234"
+    refused(node, "the evidence is old", other)
 
 
 def test_a_key_comes_before_its_certificate():
