@@ -22,7 +22,8 @@ class CertificatesExpired(Incident):
     def symptom(self, cluster, target):
         for node in self.masters(cluster, target):
             cluster.wait(
-                lambda node=node: "2021" in certificates.shown_end(cluster, node, 2379),
+                # etcd serves no client before it has a quorum
+                lambda node=node: "2021" in certificates.shown_end(cluster, node, 2380),
                 180,
                 f"etcd of {node.name} to show its expired certificate",
             )

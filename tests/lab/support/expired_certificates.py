@@ -109,9 +109,11 @@ def restore(cluster, nodes) -> None:
 
 def shown_end(cluster, node, port: int) -> str:
     """Return when the certificate that a port shows ends, as openssl writes it."""
+    # etcd listens for its peers at the address of the node alone
+    address = cluster.node(getattr(node, "name", node)).ip
     said = cluster.exec(
         node,
-        f"echo | timeout 5 openssl s_client -connect 127.0.0.1:{port} 2>/dev/null"
+        f"echo | timeout 5 openssl s_client -connect {address}:{port} 2>/dev/null"
         " | openssl x509 -noout -enddate",
         check=False,
     )

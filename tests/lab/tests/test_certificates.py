@@ -120,7 +120,7 @@ def test_all_masters(cluster, play):
         assert all_renewed(cluster)
         for host in MASTERS:
             assert certificates.shown_end(cluster, host, 6443)
-            assert kept(cluster, host) >= 18
+            assert kept(cluster, host) >= 17
             for port in (6443, 2379, 2380):
                 assert "2021" not in certificates.shown_end(cluster, host, port)
 

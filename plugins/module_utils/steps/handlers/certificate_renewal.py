@@ -61,6 +61,8 @@ class RenewCertificates(StepHandler):
     def perform(self, step, record):
         """Renew, write, and show that the ports of etcd have the new certificates."""
         written = []
+        if not self.scene.names:
+            return outcome(step.context, step_record.PROVEN, "all of it has been renewed since")
         try:
             fresh = self._renewed()
             for name in self.scene.names:
@@ -145,8 +147,10 @@ class _Scene:
         self._require_space()
         self.files, self.copies = {}, {}
         self.is_elliptic = False
-        for name in self.names:
-            self._read(name, (change.get("serials") or {}).get(name))
+        serials = change.get("serials") or {}
+        # A process that has a file of before keeps its certificate in the evidence until it
+        # restarts: what an interrupted run renewed is not renewed again.
+        self.names = [name for name in self.names if self._read(name, serials.get(name))]
         self.kubeadm = self._program(change.get("release"))
 
     def _require_alone(self):
@@ -170,7 +174,11 @@ class _Scene:
                 )
 
     def _read(self, name, serial):
-        """Read the files of one certificate and of its authority, and require that they fit."""
+        """Read the files of a certificate and of its authority; return whether it is due.
+
+        It is not where it has been renewed since; PreconditionFailed is raised where they do not
+        fit.
+        """
         certificate = CERTIFICATES[name]
         for path in certificate.paths(self.folder):
             self.files[path] = self._file(path)
@@ -178,11 +186,20 @@ class _Scene:
         self._require_authority(certificate)
         fields = _fields(self.copies[path], path)
         self.is_elliptic = self.is_elliptic or fields.is_elliptic
-        if f"{fields.serial:x}" != serial:
+        if f"{fields.serial:x}" == serial:
+            return True
+        if not self._is_sound(certificate, fields):
             raise PreconditionFailed(
                 f"the evidence is old: {path} on {self.host} holds another certificate than it"
                 f" did; {preconditions.OLD}"
             )
+        return False
+
+    def _is_sound(self, certificate, fields):
+        """Return whether the authority of this node signed a certificate that is valid now."""
+        path = certificate.authority_paths(self.folder)[0]
+        signer = _fields(self.copies[path], path)
+        return fields.issuer == signer.subject and fields.begins <= time.time() < fields.ends
 
     def _file(self, path):
         """Return a regular file of root in kubeadm's folder; raise PreconditionFailed."""
@@ -379,7 +396,10 @@ def _unshown(names, fresh, host):
         if not wrong:
             return None
         if time.monotonic() > end:
-            return f"the files of {host} are renewed, and etcd does not show it: {'; '.join(wrong)}"
+            return (
+                f"the files of {host} are renewed, and etcd shows another certificate at"
+                f" {' and '.join(wrong)}"
+            )
         time.sleep(PAUSE)
     return None
 
@@ -392,12 +412,14 @@ def _places(argv, flag):
 
 
 def _wrong(expected):
-    """Return a clause for each port that shows another certificate, or none."""
+    """Return the ports that show another certificate.
+
+    A port may be silent: etcd serves no client before it has a quorum, which may need the renewed
+    certificates of another member.
+    """
     clauses = []
     for answer in served_certificates.read(list(expected), LOOK_SECONDS):
         place = (answer["address"], answer["port"])
-        shown = certificate_fields.first(answer["pem"]).digest if answer["pem"] else None
-        if shown != expected[place]:
-            reason = "it shows another certificate" if answer["pem"] else answer["error"]
-            clauses.append(f"{http_client.bracketed(place[0])}:{place[1]}: {reason}")
+        if answer["pem"] and certificate_fields.first(answer["pem"]).digest != expected[place]:
+            clauses.append(f"{http_client.bracketed(place[0])}:{place[1]}")
     return clauses
