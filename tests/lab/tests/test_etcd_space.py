@@ -21,7 +21,7 @@ from tests.lab.support.static_pod import manifest
 ETCD, PLAYBOOK = "etcd", "etcd_space"
 MASTERS = ("m1", "m2", "m3")
 MIB = 1024**2
-SMALL = 2 * MIB
+SMALL = MIB
 FLAG = "--quota-backend-bytes"
 KEY = "/kubemend-lab/filling"  # no API server reads it
 STEPS = ["etcd_snapshot", "etcd_compact", *["etcd_defragment"] * 3, "etcd_alarm"]
