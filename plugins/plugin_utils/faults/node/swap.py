@@ -156,12 +156,16 @@ def undone(source: Source) -> str:
     """Return what keeps a source off, by hand."""
     templates = {
         "comment": "comment {0}",
-        "mask": "systemctl mask {0}",
+        "mask": "systemctl disable --now {0}"
+        if source.lies_where_a_mask_would
+        else "systemctl mask {0}",
         "disable": "systemctl disable --now {0}",
-        "generator": "ln -s /dev/null {0}",
+        "generator": "{1}",
         "edit": "edit {0}",
     }
-    commands = [templates.get(undo.kind, "{0}").format(undo.operand) for undo in source.undo]
+    commands = [
+        templates.get(undo.kind, "{0}").format(undo.operand, undo.link) for undo in source.undo
+    ]
     return ", ".join(commands) or f"find out what switches {source.device} on"
 
 

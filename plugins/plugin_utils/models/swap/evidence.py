@@ -18,6 +18,7 @@ from ...parsers import conf_lines, swap_files
 from ...parsers.swap_files import Unit
 
 TARGET = "swap.target"
+UNITS = "/etc/systemd/system"  # files of it come before those of packages
 IN_CONTAINER = "systemd takes up no swap in a container"
 EARLY = ("/run/systemd/generator/", "/run/systemd/generator.early/")
 LATE = "/run/systemd/generator.late/"
@@ -45,6 +46,12 @@ class Undo:
             return shlex.quote(target)
         return target
 
+    @property
+    def link(self) -> str:
+        """Return the command that masks a generator; few machines have its folder."""
+        folder = shlex.quote(posixpath.dirname(self.target))
+        return f"mkdir -p {folder} && ln -s /dev/null {self.operand}"
+
 
 @dataclass(frozen=True)
 class Source:
@@ -64,6 +71,11 @@ class Source:
     on: bool | None = True
     why: str = ""
     undo: tuple[Undo, ...] = ()
+
+    @property
+    def lies_where_a_mask_would(self) -> bool:
+        """Return whether the unit's own file is in the way: systemctl refuses to mask it."""
+        return self.place.startswith(f"{UNITS}/")
 
 
 class Seen:

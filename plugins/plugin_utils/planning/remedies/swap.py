@@ -25,7 +25,7 @@ from ...evidence.document import one_line
 from ...models.swap import generators
 from ...models.swap import node as swap_node
 from ...models.swap import sources as swap_sources
-from ...models.swap.evidence import TARGET, Source, Undo
+from ...models.swap.evidence import TARGET, UNITS, Source, Undo
 from ...models.swap.node import NodeSwap
 from ...models.swap.sources import Running
 from ...parsers import swap_files
@@ -35,7 +35,6 @@ from ..plan import RemedyContext, Step, label, left_out
 SECONDS = kind_of(OFF).seconds
 RISKS, LIMITS = {OFF: 3, PERSISTENCE: 1}, {OFF: SECONDS, PERSISTENCE: 60}
 MARK = "# kubemend: "
-UNITS = "/etc/systemd/system"
 ZRAM = "/etc/systemd/zram-generator.conf"
 # zram-generator's configuration once it was made empty
 EMPTY = FileRecord(ZRAM, kind="file", text="")
@@ -121,7 +120,7 @@ def _undone(node: NodeSwap, source: Source, undo: Undo, measures: Sources) -> No
 
 def _is_maskable(source: Source, undo: Undo) -> bool:
     """Return whether a mask can be made: the unit's own file does not lie where it would."""
-    return bool(_NAME.match(undo.target)) and not source.place.startswith(UNITS + "/")
+    return bool(_NAME.match(undo.target)) and not source.lies_where_a_mask_would
 
 
 def _hand(undo: Undo) -> str:
@@ -129,7 +128,7 @@ def _hand(undo: Undo) -> str:
     target = undo.operand
     return {
         "disable": f"systemctl disable --now {target}",
-        "generator": f"ln -s /dev/null {target}",
+        "generator": undo.link,
     }.get(undo.kind, f"{undo.kind} {target}" + (f" ({undo.note})" if undo.note else ""))
 
 

@@ -11,6 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.node.swap import undone
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.swap.evidence import (
+    Source,
+    Undo,
+)
 from tests.unit.plugins.plugin_utils.models.swap.test_sources import (
     FSTAB_UNIT,
     GPT_UNIT,
@@ -76,10 +81,15 @@ def test_a_bare_flag_is_shown_as_it_stands(world):
 
 
 @pytest.mark.parametrize(
-    ("units", "more", "place", "undone"),
+    ("units", "more", "place", "command"),
     [
         ([FSTAB_UNIT], {"fstab": LINE}, "/etc/fstab:2", "comment /etc/fstab:2"),
-        ([OWN_UNIT], {}, "/etc/systemd/system/swapfile.swap", "systemctl mask swapfile.swap"),
+        (
+            [OWN_UNIT],
+            {},
+            "/etc/systemd/system/swapfile.swap",
+            "systemctl disable --now swapfile.swap",
+        ),
         (
             [GPT_UNIT],
             {},
@@ -101,7 +111,7 @@ def test_a_bare_flag_is_shown_as_it_stands(world):
         ),
     ],
 )
-def test_swap_that_comes_back_at_the_next_boot(world, units, more, place, undone):
+def test_swap_that_comes_back_at_the_next_boot(world, units, more, place, command):
     verdict, (found,), _dummy = judge_swap(world, node(*units, **more))
     assert (verdict, found.severity, found.risk) == (
         "present",
@@ -110,7 +120,7 @@ def test_swap_that_comes_back_at_the_next_boot(world, units, more, place, undone
     )
     assert "comes back with the next boot" in found.summary
     assert place in found.summary
-    assert found.remedy == undone
+    assert found.remedy == command
     assert found.evidence[0].path in (place, place.rpartition(":")[0], None)
     assert place.split(":")[0] in (found.evidence[0].path, found.evidence[0].object)
 
@@ -275,3 +285,25 @@ def test_no_evidence_raises(data):
     for key in data.draw(st.lists(st.sampled_from(sorted(seen)), max_size=3)):
         seen[key] = data.draw(JSON)
     judge_swap(world, copy.deepcopy(seen), data.draw(st.sampled_from([REFUSED, None, "x"])))
+
+
+@pytest.mark.parametrize(
+    ("place", "command"),
+    [
+        ("/etc/systemd/system/x.swap", "systemctl disable --now x.swap"),
+        ("/usr/lib/systemd/system/x.swap", "systemctl mask x.swap"),
+    ],
+)
+def test_a_unit_whose_file_lies_where_a_mask_would_is_disabled(place, command):
+    """Systemctl refuses to mask it: the file exists already."""
+    source = Source("unit", place, "/x", "x.swap", undo=(Undo("mask", "x.swap"),))
+    assert undone(source) == command
+
+
+def test_the_folder_of_a_masked_generator_is_made():
+    """No distribution brings it."""
+    undo = Undo("generator", "/etc/systemd/system-generators/zram-generator")
+    assert undone(Source("zram-generator", "x:1", "/dev/zram0", undo=(undo,))) == (
+        "mkdir -p /etc/systemd/system-generators && ln -s /dev/null"
+        " /etc/systemd/system-generators/zram-generator"
+    )

@@ -412,7 +412,10 @@ def given(*undo, place="/etc/rc.local:3", device="/dev/x"):
         (
             (Undo("generator", "/etc/systemd/system-generators/zram-generator"),),
             "x",
-            ("ln -s /dev/null /etc/systemd/system-generators/zram-generator",),
+            (
+                "mkdir -p /etc/systemd/system-generators && ln -s /dev/null"
+                " /etc/systemd/system-generators/zram-generator",
+            ),
         ),
     ],
 )
