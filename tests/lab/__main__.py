@@ -7,7 +7,7 @@ import argparse
 import json
 import sys
 
-from tests.lab.cluster import host, images, paths, vm_image
+from tests.lab.cluster import host, images, paths, vm, vm_image
 from tests.lab.cluster.bringup import LAYOUTS
 from tests.lab.cluster.clusters import Cluster
 
@@ -103,7 +103,7 @@ def main(argv=None) -> int:
         for k8s in args.k8s:
             print(images.build_all(k8s))
             if args.vms:
-                print(vm_image.image(k8s, vm_image.suites()[0]))
+                print(vm.unavailable_reason() or vm_image.image(k8s, vm_image.suites()[0]))
         return 0
     if args.command == "image":
         host.ensure_host()

@@ -50,10 +50,14 @@ def boot(cluster, node) -> None:
     prepare(cluster, node)
 
 
-def power_on(cluster, node) -> None:
-    """Switch a virtual machine on; `wait_booted` waits until it is up."""
+def power_on(cluster, node, memory_mib: int | None = None) -> None:
+    """Switch a virtual machine on; `wait_booted` waits until it is up.
+
+    memory_mib: what it has in place of the usual
+    """
     bridge, gateway = podman.bridge(cluster.network)
-    cluster.machine(node).power_on(bridge, gateway, vm_image.arguments(cluster.k8s))
+    arguments = vm_image.arguments(cluster.k8s)
+    cluster.machine(node).power_on(bridge, gateway, arguments, memory_mib)
 
 
 def wait_booted(node) -> None:

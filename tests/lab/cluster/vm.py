@@ -28,6 +28,7 @@ PROGRAMS = {
     "qemu-utils": "qemu-img",
     "e2fsprogs": "mke2fs",
 }
+TAP = Path("/dev/net/tun")
 MEMORY_MIB = {"worker": 1024, "master": 1536}
 DISK_SIZE = "8G"
 SPARE_SIZE = "1G"
@@ -106,19 +107,23 @@ class Machine:
         """Return the process of the machine; None where it is off."""
         return next((pid for pid, path in processes() if path == self.pid_file), None)
 
-    def power_on(self, bridge: str, gateway: str, arguments: str = "") -> None:
+    def power_on(
+        self, bridge: str, gateway: str, arguments: str = "", memory_mib: int | None = None
+    ) -> None:
         """Start QEMU; the machine then boots on its own.
 
         arguments: more of the kernel's command line
+        memory_mib: what it has in place of what its role has
         """
         SOCKETS.mkdir(mode=0o700, exist_ok=True)
         with self.console.open("a") as console:
             console.write("\n--- power on\n")
-        run(self._command(gateway, arguments), timeout=60)
+        memory = memory_mib or MEMORY_MIB[self.node.role]
+        run(self._command(gateway, arguments, memory), timeout=60)
         # QEMU makes the interface, and it goes with the process.
         run(["ip", "link", "set", self.interface, "master", bridge, "up"])
 
-    def _command(self, gateway: str, arguments: str) -> list:
+    def _command(self, gateway: str, arguments: str, memory_mib: int) -> list:
         # systemd-network-generator configures the interface from `ip=`.
         address = f"ip={self.node.ip}::{gateway}:255.255.255.0:{self.node.name}:eth0:none"
         kernel = (
@@ -130,7 +135,7 @@ class Machine:
             "qemu-system-x86_64",
             *("-name", self.node.container),
             *("-accel", "tcg,thread=multi", "-cpu", "max"),
-            *("-smp", "1", "-m", str(MEMORY_MIB[self.node.role])),
+            *("-smp", "1", "-m", str(memory_mib)),
             *("-nodefaults", "-no-user-config", "-display", "none"),
             *("-rtc", "base=utc,clock=host"),
             *("-kernel", self.image / "vmlinuz", "-initrd", self.image / "initrd.img"),
@@ -155,7 +160,8 @@ class Machine:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
         deadline = time.monotonic() + POWER_OFF_SECONDS
-        while self.pid is not None:
+        # A process that is ending has no arguments any more, and still holds its pid file.
+        while Path(f"/proc/{pid}").exists():
             if time.monotonic() > deadline:
                 raise TimeoutError(f"the virtual machine {self.node.name} does not end")
             time.sleep(0.1)
@@ -237,12 +243,27 @@ def remove_orphans() -> None:
                 os.kill(pid, signal.SIGKILL)
 
 
+def missing_packages() -> list[str]:
+    return [package for package, program in PROGRAMS.items() if shutil.which(program) is None]
+
+
+def unavailable_reason() -> str | None:
+    """Return why this machine can run no virtual machine of the lab, None when it can."""
+    if not TAP.exists():
+        return f"virtual machines need {TAP} for their network"
+    missing = missing_packages()
+    if missing and shutil.which("apt-get") is None:
+        return f"virtual machines need {', '.join(missing)}, and no apt-get is here to install them"
+    return None
+
+
 def ensure_host() -> None:
     """Install QEMU where it is missing."""
-    missing = [package for package, program in PROGRAMS.items() if shutil.which(program) is None]
+    missing = missing_packages()
     if missing:
         note(f"installing {' '.join(missing)}")
         env = dict(os.environ, DEBIAN_FRONTEND="noninteractive")
+        run(["apt-get", "update", "-q"], env=env, timeout=300)
         install = ["apt-get", "install", "-y", "-q", "--no-install-recommends", *missing]
         run(install, env=env, timeout=900)
 

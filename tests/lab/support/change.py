@@ -140,9 +140,12 @@ class Changes:
             if node.joined and healthy:
                 self.wait_healthy(timeout)
 
-    def power_on(self, node) -> None:
-        """Boot a virtual machine."""
-        bringup.power_on(self, self._node(node))
+    def power_on(self, node, memory_mib: int | None = None) -> None:
+        """Boot a virtual machine.
+
+        memory_mib: what it has in place of the usual
+        """
+        bringup.power_on(self, self._node(node), memory_mib)
         bringup.wait_booted(self._node(node))
 
     def cut_power(self, node) -> None:

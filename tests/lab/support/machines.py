@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 
+from tests.lab.cluster import bringup
 from tests.lab.cluster.clusters import Cluster
 from tests.lab.cluster.node import Node
 
@@ -35,7 +36,7 @@ def restore(cluster: Cluster) -> None:
     node = worker(cluster)
     machine = cluster.machine(node)
     if machine.pid is None:
-        cluster.power_on(node)
+        bringup.power_on(cluster, node)  # its boot goes no further: the state replaces it
     machine.restore(SNAPSHOT)
     cluster.kubectl("uncordon", node.name, check=False)
     cluster.wait_healthy()

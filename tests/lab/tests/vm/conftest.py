@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.lab.cluster import vm
 from tests.lab.cluster.clusters import Cluster
 from tests.lab.support import interrupt, machines
 from tests.lab.support.repairing import RELEASES, possible
@@ -18,6 +19,8 @@ from tests.lab.support.repairing import RELEASES, possible
 @pytest.fixture(scope="module", params=RELEASES)
 def cluster(request):
     possible(request.param)
+    if vm.unavailable_reason():
+        pytest.skip(vm.unavailable_reason())
     lab = Cluster(request.param, 3, 1, "short", vms=1).up()
     with lab.locked():
         machines.keep(lab)
