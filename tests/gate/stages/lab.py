@@ -41,8 +41,8 @@ def build(context: Context) -> counts.Counts:
             possible.append(version)
     if not context.full:
         possible = [sampling.release(possible, results.tree()["commit"])]
-    machines = ["--vms"] if context.full else []
     for version in possible:
+        machines = ["--vms"] if context.full or sampling.has_machine(version) else []
         returncode, _text = context.run(
             [sys.executable, "-m", "tests.lab", "build", *machines, "--k8s", version], timeout=HOUR
         )

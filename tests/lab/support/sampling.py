@@ -71,8 +71,13 @@ FILES = (
     "test_pending.py::",
     "test_bringup.py::test_what_a_killed",
 )
-# Tests on a virtual machine: only the whole matrix has the time that an emulated processor takes.
+# Tests on a virtual machine: one of these files is drawn, and of it so many tests. An emulated
+# processor takes minutes to boot and join, and most tests boot it again. The other files, and other
+# releases on such a machine, are the whole matrix's: they take longer, or are new.
 MACHINES = "/vm/"
+MACHINE_TESTS = 1
+MACHINE_FILES = ("vm/test_clock.py::", "vm/test_interrupted_repairs.py::")
+NO_MACHINE = "[v1.18.4"
 # Scenarios of molecule on plain nodes: the audit's always runs, and one of these.
 SCENARIOS = ("kubelet_service", "open_files", "swap_off")
 # Of so many unit tests of a file that start a playbook, one runs.
@@ -95,7 +100,19 @@ def left_out(ids: Iterable[str], seed: str) -> set[str]:
         out |= set(members) - set(pick(members, TESTS[name][0], f"{seed} {name}"))
     (file,) = pick(FILES, 1, f"{seed} files")
     out |= {one for one in ids if any(other in one for other in FILES if other != file)}
-    return out | {one for one in ids if MACHINES in one}
+    return out | _on_machines_left_out([one for one in ids if MACHINES in one], seed)
+
+
+def _on_machines_left_out(ids: Sequence[str], seed: str) -> set[str]:
+    """Return the tests on a virtual machine but those drawn, which are of one file."""
+    (file,) = pick(MACHINE_FILES, 1, f"{seed} machines")
+    members = [one for one in ids if file in one and NO_MACHINE not in one]
+    return set(ids) - set(pick(members, MACHINE_TESTS, f"{seed} {file}"))
+
+
+def has_machine(version: str) -> bool:
+    """Return whether a drawn test of this release may need a virtual machine."""
+    return NO_MACHINE not in f"[{version}"
 
 
 def release(versions: Sequence[str], seed: str) -> str:
