@@ -1,0 +1,139 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A worker loses its power in the middle of a repair: its disk is whole, the next run finishes.
+
+The kernel is the machine's own: what it had not written to the disk is lost.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass
+
+import pytest
+
+from tests.lab.support import halfway, interrupt, limits, machines
+from tests.lab.support.repairing import codes, ended
+
+SYSCTL = "/etc/sysctl.d/99-zz-kubemend.conf"
+DOWN = "kubemend_faults=KM501,KM502,KM503,KM902"
+SWAP_FILE = "/var/lib/lab.swap"
+FORWARD_OFF = (
+    "sed -i /ip_forward/d /etc/sysctl.d/90-kubernetes.conf && sysctl -q -w net.ipv4.ip_forward=0"
+)
+SWAP_LINE = (
+    f"fallocate -l 64M {SWAP_FILE} && chmod 600 {SWAP_FILE} && mkswap -q {SWAP_FILE}"
+    f" && echo '{SWAP_FILE} none swap sw 0 0' >> /etc/fstab"
+)
+
+
+@dataclass(frozen=True)
+class Repair:
+    """A kind of step on a worker.
+
+    prepare: what breaks the node; it is on the disk before the repair begins
+    remedy: the kind; path: the file that it changes; moment: when the power goes
+    arguments: of both runs; is_down: whether the kubelet does not run before
+    """
+
+    prepare: str
+    remedy: str
+    path: str
+    moment: str = halfway.CHANGED
+    arguments: tuple[str, ...] = ()
+    is_down: bool = False
+
+
+KINDS = {
+    "a setting is not written yet": Repair(
+        FORWARD_OFF, "kernel_setting", SYSCTL, halfway.INTENDED, ("kubemend_faults=KM520,KM902",)
+    ),
+    "a setting is written": Repair(
+        FORWARD_OFF, "kernel_setting", SYSCTL, arguments=("kubemend_faults=KM520,KM902",)
+    ),
+    "a module is named": Repair(
+        "sed -i /br_netfilter/d /etc/modules-load.d/kubernetes.conf",
+        "kernel_module",
+        "/etc/modules-load.d/zz-kubemend.conf",
+        arguments=("kubemend_faults=KM520,KM902",),
+    ),
+    "a line of fstab is taken out": Repair(
+        SWAP_LINE, "swap_persistence", "/etc/fstab", arguments=("kubemend_faults=KM504,KM902",)
+    ),
+    "a swap is switched off": Repair(
+        f"{SWAP_LINE} && swapon -a",
+        "swap_off",
+        SWAP_FILE,
+        halfway.BEGUN,
+        ("kubemend_faults=KM504,KM902",),
+    ),
+    "a unit is enabled": Repair(
+        "systemctl disable -q --now kubelet",
+        "enable_kubelet",
+        "/etc/systemd/system/multi-user.target.wants/kubelet.service",
+        arguments=(DOWN,),
+        is_down=True,
+    ),
+    "a unit is started": Repair(
+        "systemctl disable -q --now kubelet",
+        "start_kubelet",
+        "/etc/systemd/system/multi-user.target.wants/kubelet.service",
+        halfway.BEGUN,
+        (DOWN,),
+        is_down=True,
+    ),
+    "a unit is unmasked": Repair(
+        "systemctl mask -q --now kubelet",
+        "unmask_kubelet",
+        "/etc/systemd/system/kubelet.service",
+        arguments=(DOWN, "kubemend_allow=fenced"),
+        is_down=True,
+    ),
+    "limits of logins are written": Repair(
+        f"echo '* hard nofile {limits.CEILING}' > /etc/security/limits.d/90-app.conf",
+        "file_limit",
+        "/etc/security/limits.d/99-zz-kubemend.conf",
+        arguments=("kubemend_faults=KM406,KM902",),
+    ),
+}
+
+
+def content(cluster, node: str, path: str) -> bytes:
+    """Return the target of a link or the digest of a file, nothing where there is none."""
+    return cluster.exec(node, f"readlink {path} || sha256sum < {path} || true").stdout
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_next_run_finishes_what_a_power_cut_interrupted(cluster, play, node, tmp_path, kind):
+    repair = KINDS[kind]
+    cluster.exec(node, f"{repair.prepare} && sync", timeout=120)
+    if repair.is_down:
+        machines.wait_not_ready(cluster, node)
+    consent = [
+        word for value in ("kubemend_max_risk=3", *repair.arguments) for word in ("-e", value)
+    ]
+    before = content(cluster, node, repair.path)
+    with interrupt.Controller(cluster, tmp_path / "lost", *consent) as controller:
+        try:
+            held = halfway.hold(cluster, node, repair.remedy, repair.moment, repair.path)
+        except (RuntimeError, subprocess.TimeoutExpired) as error:
+            controller.kill()
+            raise AssertionError(f"{error}\n{controller.output[-4000:]}") from error
+        at_the_cut = content(cluster, node, repair.path)
+        cluster.cut_power(node)
+        controller.kill()
+
+    if machines.unit(cluster, node, "kubelet")[0] == "enabled":
+        machines.wait_ready(cluster, node)
+    assert halfway.broken_records(cluster, node) == []
+    assert content(cluster, node, repair.path) in (before, at_the_cut)
+    opened = halfway.open_records(cluster, node)
+    is_open = any(held["run_id"] in name for name in opened)
+    assert is_open or held["moment"] == halfway.ENDED, opened
+
+    done, report = play(*consent)
+    assert (done.returncode, set(ended(report)) - {"done"}) == (0, set()), done.stdout[-4000:]
+    assert codes(report) == set(), done.stdout[-4000:]
+    assert halfway.open_records(cluster, node) == []
+    machines.wait_ready(cluster, node)
