@@ -25,11 +25,11 @@ umount /mnt
 mount -o errors=remount-ro {MAPPED} {FOLDER}
 systemctl start kubelet
 """
-FAIL = f"""
-dmsetup suspend --noflush --nolockfs lab
-dmsetup load lab --table "0 {SECTORS} error"
-dmsetup resume lab
-"""
+# A disk that is gone, and one that can be read still and takes no writes.
+FAILURES = {
+    "error": f"0 {SECTORS} error",
+    "flakey": f"0 {SECTORS} flakey {DISK} 0 0 3600 1 error_writes",
+}
 PRESSURE = "node.kubernetes.io/disk-pressure"
 FILL = {
     "blocks": "fallocate -l $(($(stat -f -c '%a*%S' /) - 4194304)) /var/lab.fill",
@@ -43,10 +43,15 @@ def on(report: dict, node: str) -> set[str]:
     return {finding["code"] for finding in findings(report) if finding["host"] == node}
 
 
-def test_a_file_system_whose_disk_fails_refuses_writes(cluster, play, node):
+@pytest.mark.parametrize("failure", FAILURES)
+def test_a_file_system_whose_disk_fails_refuses_writes(cluster, play, node, failure):
     cluster.exec(node, MOVE, timeout=300)
     machines.wait_ready(cluster, node)
-    cluster.exec(node, FAIL)
+    cluster.exec(
+        node,
+        "dmsetup suspend --noflush --nolockfs lab && dmsetup load lab --table"
+        f' "{FAILURES[failure]}" && dmsetup resume lab',
+    )
     # The kernel of Debian 12 says rw in /proc/mounts then, older ones ro.
     cluster.wait(
         lambda: cluster.exec(node, f"touch {FOLDER}/lab", check=False).returncode,
