@@ -28,8 +28,6 @@ def _arguments(argv):
     up.add_argument("--masters", type=int, default=3)
     up.add_argument("--workers", type=int, default=1)
     up.add_argument("--vms", type=int, default=0, help="workers with a kernel of their own")
-    up.add_argument("--vm-masters", type=int, default=0, help="masters with one, of all masters")
-    up.add_argument("--suite", default="", help="Debian of those machines")
     up.add_argument("--timers", choices=("short", "default", "steady"), default="short")
     up.add_argument("--prefix", default="", help="before the names of its nodes")
     _versioned(commands.add_parser("status"), False)
@@ -92,8 +90,6 @@ def main(argv=None) -> int:
             args.prefix,
             args.layout,
             vms=args.vms,
-            vm_masters=args.vm_masters,
-            suite=args.suite,
         ).up()
         return 0
     if args.command in ("status", "down"):

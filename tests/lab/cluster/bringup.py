@@ -50,15 +50,13 @@ def boot(cluster, node) -> None:
     prepare(cluster, node)
 
 
-def power_on(cluster, node, arguments: str | None = None, memory_mib: int | None = None) -> None:
+def power_on(cluster, node, memory_mib: int | None = None) -> None:
     """Switch a virtual machine on; `wait_booted` waits until it is up.
 
-    arguments: of the kernel's command line, in place of what its release needs
     memory_mib: what it has in place of the usual
     """
     bridge, gateway = podman.bridge(cluster.network)
-    if arguments is None:
-        arguments = vm_image.arguments(cluster.k8s)
+    arguments = vm_image.arguments(cluster.k8s)
     cluster.machine(node).power_on(bridge, gateway, arguments, memory_mib)
 
 

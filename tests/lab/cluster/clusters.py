@@ -21,7 +21,6 @@ from tests.lab.cluster import (
     paths,
     podman,
     vm,
-    vm_image,
 )
 from tests.lab.cluster import (
     node as cluster_node,
@@ -58,8 +57,6 @@ class Cluster(Changes):
         layout: str = "kubeadm",
         labels: dict | None = None,
         vms: int = 0,
-        vm_masters: int = 0,
-        suite: str = "",
     ):
         if layout not in bringup.LAYOUTS:
             raise SystemExit(f"lab: no layout {layout!r}; there are: {', '.join(bringup.LAYOUTS)}")
@@ -68,8 +65,6 @@ class Cluster(Changes):
         self.folder = paths.STATE / self.name
         self.labels = labels or {}  # of all its first nodes
         self.vms = vms  # workers with a kernel of their own
-        self.vm_masters = vm_masters  # so many of the masters have one too, the last ones
-        self.suite = suite or vm_image.suites()[0]  # Debian of these machines
         self.nodes, self.state, self._locks = [], {}, 0
         self._load()
 
@@ -90,8 +85,6 @@ class Cluster(Changes):
             state["prefix"],
             state["layout"],
             vms=state.get("vms", 0),
-            vm_masters=state.get("vm_masters", 0),
-            suite=state.get("suite", ""),
         )
 
     @staticmethod
@@ -262,7 +255,7 @@ class Cluster(Changes):
             if not self._reuse(image):
                 self._build_once_more(image)
             self.scale_vms(self.vms)
-            self.state.update(vms=self.vms, suite=self.suite)
+            self.state["vms"] = self.vms
             self.save()
         return self
 
@@ -274,7 +267,6 @@ class Cluster(Changes):
             "timers": self.timers,
             "prefix": self.prefix,
             "layout": self.layout,
-            "vm_masters": self.vm_masters,
         }
         if not self.state or any(self.state.get(key) != value for key, value in wanted.items()):
             return False
@@ -337,15 +329,11 @@ class Cluster(Changes):
             "endpoint": str(ipaddress.ip_network(subnet)[11]),
             "token": f"{secrets.token_hex(3)}.{secrets.token_hex(8)}",
             "certificate_key": secrets.token_hex(32),
-            "vm_masters": self.vm_masters,
         }
         self.nodes = []
-        containers = self.masters - self.vm_masters
-        for vm_suite, count in (("", containers), (self.suite, self.vm_masters)):
+        for role, count in (("master", self.masters), ("worker", self.workers)):
             for _each in range(count):
-                self.new_node("master", self.labels, vm_suite)
-        for _each in range(self.workers):
-            self.new_node("worker", self.labels)
+                self.new_node(role, self.labels)
         self.save()
         note(f"booting {len(self.nodes)} nodes of {self.name} in {subnet}")
         bringup.parallel(lambda node: bringup.boot(self, node), self.nodes)

@@ -21,6 +21,8 @@ FILES = {
     "fstab": "/dev/vda / ext4 errors=remount-ro 0 1\n",
     "machine-id": "",
     "hostname": "",
+    # Pods inherit it; nothing here asks a name server.
+    "resolv.conf": "nameserver 192.0.2.53\n",
     # The package switches zram on; only its test wants that.
     "systemd/zram-generator.conf": "",
     "modules-load.d/kubernetes.conf": "overlay\nbr_netfilter\n",
@@ -111,9 +113,9 @@ def _fill(tree: Path, root: Path, binaries: Path, tars: Path, runtime: Path | No
     ssh.mkdir(mode=0o700, exist_ok=True)
     # authorized_keys is the cluster's.
     shutil.copy(f"{vm.private_key()}.pub", ssh / "authorized_keys2")
+    (tree / "etc" / "resolv.conf").unlink(missing_ok=True)  # a link of systemd
     for name, text in FILES.items():
         (tree / "etc" / name).write_text(text)
-    (tree / "etc" / "resolv.conf").unlink(missing_ok=True)
 
 
 def _copy_kernel(tree: Path, folder: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import ipaddress
 
-from tests.lab.cluster import bringup, paths, podman
+from tests.lab.cluster import bringup, paths, podman, vm_image
 from tests.lab.cluster import node as cluster_node
 from tests.lab.cluster.node import Node
 
@@ -118,13 +118,11 @@ class Changes:
 
     def scale_vms(self, count: int) -> None:
         """Have that many workers that are virtual machines."""
-        present = [node for node in self.of_role("worker") if node.vm]
-        kept = [node for node in present if node.vm == self.suite][:count]
-        for node in present:
-            if node not in kept:
-                self.remove_node(node)
-        for _each in range(count - len(kept)):
-            self.add_node(vm=self.suite)
+        machines = [node for node in self.of_role("worker") if node.vm]
+        for node in machines[count:]:
+            self.remove_node(node)
+        for _each in range(count - len(machines)):
+            self.add_node(vm=vm_image.suites()[0])
 
     def restart_node(self, node, timeout: float = 180, healthy: bool = True) -> None:
         """Reboot a node: every process ends, /run is empty, the disk stays.
@@ -142,13 +140,12 @@ class Changes:
             if node.joined and healthy:
                 self.wait_healthy(timeout)
 
-    def power_on(self, node, arguments: str | None = None, memory_mib: int | None = None) -> None:
+    def power_on(self, node, memory_mib: int | None = None) -> None:
         """Boot a virtual machine.
 
-        arguments: of the kernel's command line, in place of what its release needs
         memory_mib: what it has in place of the usual
         """
-        bringup.power_on(self, self._node(node), arguments, memory_mib)
+        bringup.power_on(self, self._node(node), memory_mib)
         bringup.wait_booted(self._node(node))
 
     def cut_power(self, node) -> None:

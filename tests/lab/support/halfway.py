@@ -12,6 +12,7 @@ JOURNAL = "/var/lib/kubemend/journal"
 BEGUN = "begun"  # its record is awaited, and nothing is written
 INTENDED = "intended"  # its entry of the journal has no end yet
 CHANGED = "changed"  # the file is another than before, and the entry has no end yet
+ENDED = "ended"  # the step is over: a busy machine let it pass the moment
 # Lets the program of a step go on for a millisecond at a time until the moment has come, and leaves
 # it stopped. Who asks only now and then misses a moment of milliseconds.
 _HOLD = """
@@ -47,15 +48,20 @@ while time.monotonic() < end:
     if found is None:
         time.sleep(0.005)
         continue
-    while found["state"] == "awaited":
-        os.kill(found["by"]["pid"], signal.SIGSTOP)
-        if has_come(found):
-            print(json.dumps({"run_id": found["run_id"], "step": found["step"]}))
-            raise SystemExit(0)
-        os.kill(found["by"]["pid"], signal.SIGCONT)
-        time.sleep(0.001)
-        found = record()
-    raise SystemExit("the step ended before that moment: " + found["state"])
+    pid, told = found["by"]["pid"], {"run_id": found["run_id"], "step": found["step"]}
+    try:
+        while found["state"] == "awaited":
+            os.kill(pid, signal.SIGSTOP)
+            found = record()
+            if found["state"] == "awaited" and has_come(found):
+                print(json.dumps(dict(told, moment=moment)))
+                raise SystemExit(0)
+            os.kill(pid, signal.SIGCONT)
+            time.sleep(0.0005)
+    except ProcessLookupError:
+        pass
+    print(json.dumps(dict(told, moment="ended")))
+    raise SystemExit(0)
 raise SystemExit("no such step began")
 """.replace("JOURNAL", JOURNAL)
 # Names what a node's journal may never have after a power cut: a record that is no whole JSON.
@@ -85,9 +91,9 @@ for folder, _folders, names in os.walk("/etc"):
 
 
 def hold(cluster, node: str, remedy: str, moment: str, path: str) -> dict:
-    """Stop the program of the next step of that kind at a moment, and return {run_id, step}.
+    """Stop the program of the next step of that kind at a moment.
 
-    path: the file that the step changes
+    The result is {run_id, step, moment}. path: the file that the step changes
     """
     done = cluster.exec(
         node, ["python3", "-I", "-S", "-c", _HOLD, remedy, moment, path], timeout=330
