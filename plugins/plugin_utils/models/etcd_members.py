@@ -232,10 +232,15 @@ def _witnesses(cluster: Cluster, member: Member) -> dict[str, bool]:
 
 
 def _has_no_process(host: Host) -> bool:
-    """Tell whether a host of the control plane has no etcd, by the list of its processes."""
-    plane = host.control_plane
-    if plane is None or host.statuses.get("instances") not in ("ok", "absent"):
+    """Tell whether a host has no etcd, by the list of its processes.
+
+    One that was taken out of the control plane has neither processes nor manifests of it.
+    """
+    plane, status = host.control_plane, host.statuses.get("instances")
+    if status not in ("ok", "absent"):
         return False
+    if plane is None:
+        return status == "ok" and local_member(host) is None
     return local_member(host) is None and not plane.processes_of("etcd")
 
 

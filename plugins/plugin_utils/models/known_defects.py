@@ -21,6 +21,7 @@ SILENT = "silent"  # pods of several workloads that wait for long, without any m
 CGROUP_DRIVER = "cgroup driver"  # that of the kubelet
 SHIM = "shim"  # the kind of shims in containerd's configuration
 FLAGS = "flags"  # kubeadm's file of flags for the kubelet
+STATIC = "static pods"  # those that do not start, of manifests as old as the kubelet's start
 KUBEADM, KUBELET, CONTAINERD = "kubeadm", "kubelet", "containerd"
 RUNC, SYSTEMD, UTIL_LINUX = "runc", "systemd", "util-linux"
 _PLEG = r"PLEG is not healthy: pleg was last seen active"
@@ -119,6 +120,23 @@ DEFECTS = (
             "https://github.com/opencontainers/runc/issues/2996",
             "https://github.com/kubernetes/kubernetes/pull/104530",
         ),
+    ),
+    Defect(
+        KUBELET,
+        "1.22.0",
+        "1.27.0",
+        (Symptom((STATIC,)),),
+        "it may wait for ever for the end of the static pod before where a manifest changes while"
+        " it starts, and does not start the new one",
+        "restart the kubelet once more (systemctl restart kubelet); where the sandboxes of the"
+        " former pods are left over, stop them (crictl pods, crictl stopp ID); the kubelet of 1.27"
+        " waits no more",
+        (
+            "https://github.com/kubernetes/kubernetes/issues/109596",
+            "https://github.com/kubernetes/kubernetes/issues/116880",
+            "https://github.com/kubernetes/kubernetes/pull/113145",
+        ),
+        sure=False,
     ),
     Defect(
         UTIL_LINUX,

@@ -178,7 +178,8 @@ def no_quorum(cluster: Cluster) -> Iterator[CheckResult]:
     at = etcd_commands.tool(cluster)
     yield present(
         Detection(
-            f"{state.told}. No API server can write, and reads that have to be current fail too",
+            f"{state.told}{_voters_down(cluster, state.told)}. No API server can write, and reads"
+            " that have to be current fail too",
             state.proofs,
             "start the members that are down first: their hosts, units, manifests, certificates"
             " and port 2380. Nothing else is needed where a majority comes back. Remove no member"
@@ -192,6 +193,18 @@ def no_quorum(cluster: Cluster) -> Iterator[CheckResult]:
         ),
         component=ETCD,
     )
+
+
+def _voters_down(cluster: Cluster, told: str) -> str:
+    """Return which members are down, as a clause, where this is not told yet."""
+    voters = etcd_members.view(cluster).voters
+    down = [item for item in voters if item.state == DOWN]
+    clauses = [
+        f"; member {one_line(item.name, 80)}: {item.why}"
+        for item in down
+        if f"etcd of {item.name} " not in told and f"{item.name} does not answer" not in told
+    ]
+    return "".join(clauses[:4])
 
 
 def _knows_leader(host: Host) -> bool:
@@ -356,23 +369,44 @@ def learner(cluster: Cluster) -> Iterator[CheckResult]:
         return
     at = etcd_commands.tool(cluster)
     is_old = any(_age(item) > LEARNS_SECONDS for item in late)
-    age = "of which it is not known for how long: a join may be under way"
-    if is_old:
-        age = "for more than ten minutes"
+    stopped = [item for item in late if _is_without_kubelet(item)]
     yield present(
         Detection(
-            f"{_members(late)} of etcd is a learner, {age}. It takes no part in the quorum and"
-            " answers no API server, and no other learner can be added, so that no other control"
-            " plane node can join",
+            f"{_members(late)} of etcd is a learner, {_learns(late, is_old)}. It takes no part in"
+            " the quorum and answers no API server, and no other learner can be added, so that no"
+            " other control plane node can join",
             tuple(_proof(item) for item in late[:3]),
             f"{at.begin}; $E member promote {late[0].hexadecimal}. If etcd answers that it is not"
             " in sync, see its log and its disk; a learner whose join was given up is removed: $E"
             f" member remove {late[0].hexadecimal}",
             component=ETCD,
-            severity=None if is_old else "info",
+            because=("KM502",) if stopped else (),
+            severity=None if is_old or stopped else "info",
         ),
         component=ETCD,
     )
+
+
+def _learns(late: Sequence[MemberView], is_old: bool) -> str:
+    """Return for how long members learn, or that they never began to."""
+    if is_old:
+        return "for more than ten minutes"
+    item = late[0]
+    if item.is_started:
+        return "of which it is not known for how long: a join may be under way"
+    addresses = and_others([one_line(url, 80) for url in item.member.peer_urls])
+    why = "a join may be under way"
+    if _is_without_kubelet(item):
+        why = "the kubelet of its machine does not run, which starts it"
+    return f"which has never started ({addresses}): {why}"
+
+
+def _is_without_kubelet(item: MemberView) -> bool:
+    """Tell whether a member that has never started cannot, as no kubelet runs on its host."""
+    host = item.host
+    if item.is_started or host is None or host.missing("kubelet"):
+        return False
+    return host.kubelet_started is None
 
 
 def _age(item: MemberView) -> float:

@@ -12,7 +12,7 @@ from ...evidence.answers.cluster.pod_start import PodStart
 from ...evidence.document import ends, one_line
 from ...models import known_defects, pod_start
 from ...models.api_node import NodeView, views
-from ...models.cluster import Cluster
+from ...models.cluster import Cluster, Host
 from ...models.known_defects import DEFECTS, Defect
 from ...models.pod_start import Waiting
 from ...models.result import EvidenceRef, Missing
@@ -20,6 +20,7 @@ from ..base import CheckResult, Detection, cluster_check, without_kubernetes
 from . import wording
 
 SILENT_SECONDS, OWNERS, PODS, SHOWN = 900, 2, 3, 3
+STARTING_SECONDS = 180  # between the change of a manifest and the start of the kubelet
 # The collector that reads the version of a program on its host.
 READ_BY = {
     known_defects.RUNC: "pinning",
@@ -96,6 +97,7 @@ def _texts(cluster: Cluster, view: NodeView) -> Iterator[Said]:
     if view.host is None:
         return
     releases, host = view.host.releases, view.host.host
+    yield from _of_static_pods(view.host)
     if releases.cgroup_driver:
         text = f"cgroupDriver: {one_line(releases.cgroup_driver, 40)}"
         proof = EvidenceRef("process", host, object="kubelet", text=text)
@@ -108,6 +110,22 @@ def _texts(cluster: Cluster, view: NodeView) -> Iterator[Said]:
         path = releases.without_flags
         proof = EvidenceRef("file", host, path=path, text="KUBELET_KUBEADM_ARGS has no flags")
         yield Said(known_defects.FLAGS, path, proof)
+
+
+def _of_static_pods(host: Host) -> Iterator[Said]:
+    """Yield static pods of the control plane that a kubelet was told of at its start, and lacks."""
+    plane, started = host.control_plane, host.kubelet_started
+    if plane is None or started is None or plane.kubelet_problem:
+        return
+    begun = started.timestamp()
+    if plane.clock - begun < STARTING_SECONDS or host.statuses.get("instances") != "ok":
+        return
+    running = {process.component for process in plane.processes if process.static}
+    for use in plane.files:
+        if use.component not in running and abs(begun - use.changed) < STARTING_SECONDS:
+            text = f"{use.component} does not start since"
+            proof = EvidenceRef("file", host.host, path=one_line(use.path, 300), text=text)
+            yield Said(known_defects.STATIC, use.component, proof)
 
 
 def _of_pods(cluster: Cluster, view: NodeView) -> Iterator[Said]:

@@ -314,7 +314,10 @@ def _unserved(cluster: Cluster, entry: UnseenPods, served: list[str]) -> Detecti
     other_schedulers = ""
     if served:
         listed = and_others([one_line(item, 80) for item in served])
-        other_schedulers = f"; those of the control plane are {listed}"
+        other_schedulers = (
+            f"; those of the control plane are {listed}: another scheduler waits for their lease"
+            " where it has none of its own"
+        )
     return Detection(
         f"no kube-scheduler of these hosts is {name}, and nothing has said anything of the pods"
         f" that want it: {waits}, the oldest since {one_line(entry.since, 40)}{other_schedulers}",
@@ -326,8 +329,10 @@ def _unserved(cluster: Cluster, entry: UnseenPods, served: list[str]) -> Detecti
                 text=f"spec.schedulerName is {name}, and there is no condition PodScheduled",
             ),
         ),
-        f"if {name} is a scheduler of this cluster, see why its pods do not run or do not lead; if"
-        " it is a slip, correct schedulerName in the template of the workload: a pod that is there"
+        f"if {name} is a scheduler of this cluster, see why its pods do not run, or do not"
+        " lead: with leader election they need a lease of their own (leaderElection.resourceName of"
+        " their configuration), as kube-system/kube-scheduler is the control plane's; if it is a"
+        " slip, correct schedulerName in the template of the workload: a pod that is there"
         " cannot change it, and is recreated. A batch scheduler may keep pods in its queue without"
         " a word",
     )

@@ -94,6 +94,22 @@ def test_no_quorum_has_a_finding_with_the_way_back_and_no_step(world):
     assert by_code["KM146"].risk == 0
 
 
+def test_a_voter_whose_machine_has_no_etcd_any_more_is_named(world):
+    settle(world)
+    disconnect(world, "3")
+    for name in ("m1", "m2"):
+        world.data(name, "etcd")["local"] = None
+    members = list(world.data("m1", "etcd")["members"])
+    lost(world, "m2", "m3")
+    stopped(world)
+    world.data("m1", "etcd")["members"] = members
+    world.data("m3", "instances")["processes"].clear()
+    world.documents["m3"]["collectors"]["etcd"] = {"status": "absent", "data": None}
+    world.documents["m3"]["collectors"]["manifests"] = {"status": "absent", "data": None}
+    (finding,) = found(world, "KM146")
+    assert "member m3: no process of it runs" in finding.summary
+
+
 def test_an_election_is_no_lost_quorum(world):
     settle(world, leader="0")
     assert verdicts(world, "KM146") == {"KM146": "clear"}
@@ -186,6 +202,24 @@ def test_a_learner(world, uptime, severity):
     world.data("m3", "etcd")["local"]["uptime_s"] = uptime
     findings = found(world, "KM148")
     assert [item.severity for item in findings] == [severity] * bool(severity)
+
+
+@pytest.mark.parametrize(
+    ("process", "severity", "because", "words"),
+    [
+        (None, "warning", ("KM502",), "the kubelet of its machine does not run"),
+        ({"pid": 1, "argv": ["kubelet"], "started_at": 1.7e9}, "info", (), "a join may be under"),
+    ],
+)
+def test_a_learner_that_has_never_started(world, process, severity, because, words):
+    settle(world)
+    for name in ("m1", "m2", "m3"):
+        world.data(name, "etcd")["members"][2].update(learner=True, name="", client_urls=[])
+    world.documents["m3"]["collectors"]["etcd"] = {"status": "absent", "data": None}
+    world.data("m3", "kubelet")["process"] = process
+    (finding,) = found(world, "KM148")
+    assert (finding.severity, finding.because) == (severity, because)
+    assert f"has never started (https://10.0.0.3:2380): {words}" in finding.summary
 
 
 @pytest.mark.parametrize(

@@ -214,3 +214,31 @@ def test_shims_of_the_first_version_are_named(quiet, runtime, kind, shown):
     file = {"path": "/etc/containerd/config.toml", "version": 2, "error": None, "lines": [row]}
     quiet.documents["w1"]["collectors"]["cri"] = {"status": "ok", "data": {"files": [file]}}
     assert found(quiet) == ([("containerd", "w1", "warning")] if shown else [])
+
+
+@pytest.mark.parametrize(
+    ("release", "changed", "started", "shown"),
+    [
+        ("v1.22.8", 1520, 1500, True),
+        ("v1.27.0", 1520, 1500, False),
+        ("v1.22.8", 9000, 1500, False),  # the manifest is older
+        ("v1.22.8", 120, 100, False),  # it may still be at it
+    ],
+)
+def test_static_pods_that_changed_while_the_kubelet_started(
+    quiet, release, changed, started, shown
+):
+    clock = quiet.data("m1", "system")["clock"]
+    quiet.data("m1", "kubelet")["process"] = {
+        "pid": 1,
+        "argv": ["kubelet"],
+        "started_at": clock - started,
+    }
+    for item in quiet.data("api", "nodes")["items"]:
+        item["kubelet_version"] = release
+    for row in quiet.data("m1", "manifests")["files"]:
+        row["mtime"] = clock - changed
+    assert found(quiet) == []
+    running = quiet.data("m1", "instances")["processes"]
+    running[:] = [row for row in running if row["component"] != "kube-scheduler"]
+    assert found(quiet) == [("kubelet", "m1", "warning")] * shown

@@ -196,9 +196,8 @@ def test_a_scheduler_that_nobody_runs(world, name, since, verdict):
     assert len(findings) == (verdict == "present")
     for found in findings:
         assert "\n" not in found.summary
-        assert found.summary.endswith(
-            f"2 wait, the oldest since {LONG_AGO}; those of the control plane are default-scheduler"
-        )
+        words = f"2 wait, the oldest since {LONG_AGO}; those of the control plane are"
+        assert f"{words} default-scheduler: " in found.summary
 
 
 def test_where_nobody_leads_that_is_why(world):
@@ -584,3 +583,10 @@ def test_nodes_that_are_many_are_judged_once_for_all_faults(world, monkeypatch):
     assert {one.code for one in findings} >= {"KM210", "KM513"}
     # two kinds of pods; the control plane's taint, w1's none, and three racks
     assert len(asked) <= 2 * 5
+
+
+def test_a_second_scheduler_may_wait_for_the_lease_of_the_first_one(world):
+    unseen(world, "batch")
+    (found,) = judged(world, "KM204")[1]
+    assert "another scheduler waits for their lease where it has none of its own" in found.summary
+    assert "leaderElection.resourceName" in found.remedy
