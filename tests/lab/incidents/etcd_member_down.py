@@ -46,7 +46,11 @@ class EtcdMemberDown(Incident):
         )
 
     def expect(self, cluster, target):
-        return {("KM145", None, ETCD), ("KM525", target, "kubelet")}
+        return {
+            ("KM145", None, ETCD),
+            ("KM170", target, API_SERVER),
+            ("KM525", target, "kubelet"),
+        }
 
 
 INCIDENT = EtcdMemberDown()

@@ -23,12 +23,12 @@ class EtcdStopped(Incident):
             lambda: (
                 cluster.exec(
                     target,
-                    "curl -sk -m 4 https://127.0.0.1:6443/readyz?verbose | grep -q '\\[-\\]etcd '",
+                    "curl -sk -m 8 https://127.0.0.1:6443/livez?verbose | grep -q '\\[-\\]etcd '",
                     check=False,
                 ).returncode
                 == 0
             ),
-            60,
+            90,
             f"the API server of {target} to miss etcd",
         )
 
