@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from tests.lab.support.api_server import wait_grown_up
 from tests.lab.support.incident import Incident
 from tests.lab.support.static_pod import API_SERVER, MANAGER, SCHEDULER
 
@@ -16,6 +17,7 @@ class EtcdStopped(Incident):
     target = "m3"
 
     def break_(self, cluster, target):
+        wait_grown_up(cluster, target)
         cluster.exec(target, ["pkill", "-STOP", "-x", ETCD])
 
     def symptom(self, cluster, target):
