@@ -201,10 +201,15 @@ def _state(cluster: Cluster, member: Member, host: Host | None) -> tuple[str, st
     """Return whether a member is up, and what shows it."""
     if host is not None and host.status == "ok" and _answers(host, member):
         return UP, "it answers"
-    witnesses = _witnesses(cluster, member)
     if host is not None and _is_mute(host):
         # its connections stay open, so that the others count it as connected
         return (DOWN, STOPPED) if _is_stopped(host) else (UNKNOWN, "")
+    return _state_by_others(cluster, member, host)
+
+
+def _state_by_others(cluster: Cluster, member: Member, host: Host | None) -> tuple[str, str]:
+    """Return whether the other members are connected to one, and what shows it."""
+    witnesses = _witnesses(cluster, member)
     if any(witnesses.values()):
         return UP, "other members are connected to it"
     if witnesses:

@@ -278,12 +278,17 @@ def _is_overloaded(record):
 
     Where nothing answers, or etcd fails, the load is not the cause.
     """
-    probes = [record.get(name) or {} for name in ("readyz", "livez")]
-    if any("etcd" in probe.get("failed", ()) for probe in probes):
-        return False
-    if all(probe.get("status") is None for probe in probes):
+    if not _is_well(record):
         return False
     if record.get("waiting"):
         return True
     version = record.get("version") or {}
     return version.get("status") == TOO_MANY or (version.get("seconds") or 0) >= SLOW_SECONDS
+
+
+def _is_well(record):
+    """Return whether one of the probes is answered, and none says that etcd fails."""
+    probes = [record.get(name) or {} for name in ("readyz", "livez")]
+    if any("etcd" in probe.get("failed", ()) for probe in probes):
+        return False
+    return any(probe.get("status") is not None for probe in probes)

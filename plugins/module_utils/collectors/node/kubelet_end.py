@@ -152,8 +152,8 @@ def _is_source(text):
     A program that was built with -trimpath has the path of the module there, others that of the
     machine on which they were built.
     """
-    path, found, rest = text.rpartition(".go:")
-    if not text.startswith("\t") or not found or " " in path:
+    path, ending, rest = text.rpartition(".go:")
+    if not text.startswith("\t") or not ending or " " in path:
         return False
     return rest.partition(" ")[0].isdigit()
 
