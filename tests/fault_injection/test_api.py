@@ -279,6 +279,8 @@ def served(
         def close(self) -> None:
             self.connection.close()
 
+    well = {"status": 200, "body": "ok", "error": None}
+    monkeypatch.setattr(cluster_runner.http_client, "get", lambda *_place: well)
     (path / "admin.conf").touch()
     monkeypatch.setattr(session, "ApiProxy", Door)
     monkeypatch.setattr(

@@ -138,6 +138,14 @@ def ticks(pid, proc="/proc"):
     return None
 
 
+def state(pid, proc="/proc"):
+    """Return the letter of a process's state, such as T of one that is stopped; None when gone."""
+    fields = (files.text(f"{proc}/{pid}/stat") or "").rpartition(")")[2].split()
+    if fields:
+        return fields[0]
+    return None
+
+
 def _now():
     import time
 

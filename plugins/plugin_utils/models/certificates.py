@@ -69,7 +69,10 @@ class Used:
 
 @dataclass(frozen=True)
 class Kubeconfig:
-    """The certificates of a kubeconfig; component is empty for one of administrators."""
+    """The certificates of a kubeconfig; component is empty for one of administrators.
+
+    host_client: what the host has where a process has another file
+    """
 
     component: str
     path: str
@@ -80,6 +83,7 @@ class Kubeconfig:
     is_embedded: bool
     users: int
     mtime: float | None
+    host_client: tuple[Certificate, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -256,4 +260,5 @@ def _kubeconfig(row: answers.KubeconfigUse) -> Kubeconfig:
         row.client_path is None,
         row.users,
         row.mtime,
+        x509_certificate.read(row.host_client),
     )

@@ -25,6 +25,10 @@ from .result import Missing
 UP, DOWN, UNKNOWN = "up", "down", "unknown"
 # A member that has just started has no connection yet; etcd looks after its peers every 5 s.
 SETTLED_SECONDS = 60.0
+TIMED_OUT, STOPPED = (
+    "timed out",
+    "its process is stopped (SIGSTOP, or a debugger), and says nothing",
+)
 
 
 @dataclass(frozen=True)
@@ -197,6 +201,14 @@ def _state(cluster: Cluster, member: Member, host: Host | None) -> tuple[str, st
     """Return whether a member is up, and what shows it."""
     if host is not None and host.status == "ok" and _answers(host, member):
         return UP, "it answers"
+    if host is not None and _is_mute(host):
+        # its connections stay open, so that the others count it as connected
+        return (DOWN, STOPPED) if _is_stopped(host) else (UNKNOWN, "")
+    return _state_by_others(cluster, member, host)
+
+
+def _state_by_others(cluster: Cluster, member: Member, host: Host | None) -> tuple[str, str]:
+    """Return whether the other members are connected to one, and what shows it."""
     witnesses = _witnesses(cluster, member)
     if any(witnesses.values()):
         return UP, "other members are connected to it"
@@ -205,6 +217,20 @@ def _state(cluster: Cluster, member: Member, host: Host | None) -> tuple[str, st
     if host is not None and host.status == "ok" and _has_no_process(host):
         return DOWN, "no process of it runs"
     return UNKNOWN, ""
+
+
+def _is_mute(host: Host) -> bool:
+    """Tell whether the etcd of a host takes connections and says nothing, at each address."""
+    local = local_member(host)
+    if host.status != "ok" or local is None or host.etcd_said.status is not None:
+        return False
+    errors = [*(host.etcd_said.error or "").split("; "), local.metrics_error or ""]
+    return all(error.endswith(TIMED_OUT) for error in errors)
+
+
+def _is_stopped(host: Host) -> bool:
+    local = local_member(host)
+    return local is not None and local.state == "T"
 
 
 def _answers(host: Host, member: Member) -> bool:

@@ -26,7 +26,7 @@ class AdminCertificateOver(Incident):
         assert said.returncode != 0
 
     def expect(self, cluster, target):
-        return {("KM126", target, "certificates")}
+        return {("KM126", target, None)}
 
 
 INCIDENT = AdminCertificateOver()

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from tests.lab.support.certificates import DAY, kubeconfig_signed
 from tests.lab.support.incident import Incident
-from tests.lab.support.static_pod import MANAGER
 
 CONF = "/etc/kubernetes/controller-manager.conf"
 
@@ -22,7 +21,7 @@ class CertificateNotLoaded(Incident):
         """Nothing shows, until the certificate that the process has ends."""
 
     def expect(self, cluster, target):
-        return {("KM122", target, MANAGER)}
+        return {("KM122", target, None)}
 
 
 INCIDENT = CertificateNotLoaded()

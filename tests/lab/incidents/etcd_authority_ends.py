@@ -19,7 +19,9 @@ class EtcdAuthorityEnds(Incident):
         masters = cluster.of_role("master")
         for master in masters:
             self.keep(cluster, target, master.name, f"{AUTHORITY}.crt")
-        short = signed(cluster, target, f"{AUTHORITY}.crt", 100 * DAY, authority=AUTHORITY)
+        short = signed(
+            cluster, target, f"{AUTHORITY}.crt", 100 * DAY, authority=AUTHORITY, life=3650 * DAY
+        )
         for master in masters:
             cluster.write(master, f"{AUTHORITY}.crt", short)
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from tests.lab.support.api_server import wait_grown_up
 from tests.lab.support.incident import Incident
 from tests.lab.support.static_pod import API_SERVER, MANAGER, SCHEDULER, manifest
 
@@ -17,13 +18,18 @@ class EtcdDataGone(Incident):
     target = "m3"
 
     def break_(self, cluster, target):
+        wait_grown_up(cluster, target)
         cluster.exec(target, f"mv {DATA} {ASIDE}; pkill -KILL -x {ETCD}")
 
     def symptom(self, cluster, target):
         cluster.wait(
             lambda: (
-                cluster.exec(target, "ls /var/log/pods/*etcd*/etcd/*.log | wc -l").stdout.strip()
-                != b"1"
+                cluster.exec(
+                    target,
+                    "grep -qs 'is out of range' /var/log/pods/*etcd*/etcd/*.log",
+                    check=False,
+                ).returncode
+                == 0
                 and cluster.exec(target, ["pgrep", "-x", ETCD], check=False).returncode == 1
             ),
             120,
@@ -49,11 +55,15 @@ class EtcdDataGone(Incident):
             )
 
     def expect(self, cluster, target):
-        return {("KM145", None, ETCD), ("KM114", target, ETCD)}
+        return {
+            ("KM145", None, ETCD),
+            ("KM150", target, ETCD),
+            ("KM170", target, API_SERVER),
+        }
 
     def consequences(self, cluster, target):
         return {
-            ("KM170", target, API_SERVER),
+            ("KM114", target, ETCD),
             ("KM525", target, "kubelet"),
             ("KM529", target, "kubelet"),
             *(

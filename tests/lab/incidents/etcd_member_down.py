@@ -6,6 +6,7 @@ The API server of that host has no etcd then, and its kubelet is not heard.
 
 from __future__ import annotations
 
+from tests.lab.support.api_server import wait_grown_up
 from tests.lab.support.incident import Incident
 from tests.lab.support.static_pod import API_SERVER, manifest, processes
 
@@ -20,6 +21,7 @@ class EtcdMemberDown(Incident):
     target = "m3"
 
     def break_(self, cluster, target):
+        wait_grown_up(cluster, target)
         self.keep(cluster, target, target, manifest(ETCD))
         cluster.exec(target, ["rm", "-f", manifest(ETCD)])
 
@@ -46,7 +48,11 @@ class EtcdMemberDown(Incident):
         )
 
     def expect(self, cluster, target):
-        return {("KM145", None, ETCD), ("KM525", target, "kubelet")}
+        return {("KM145", None, ETCD), ("KM170", target, API_SERVER)}
+
+    def consequences(self, cluster, target):
+        """Name who asks that API server, and is not heard after a while."""
+        return {("KM525", target, "kubelet"), ("KM529", target, "kubelet")}
 
 
 INCIDENT = EtcdMemberDown()

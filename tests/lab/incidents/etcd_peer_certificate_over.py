@@ -24,7 +24,7 @@ class EtcdPeerCertificateOver(Incident):
         """Nothing shows."""
 
     def expect(self, cluster, target):
-        return {("KM120", target, "certificates")}
+        return {("KM120", target, None)}
 
 
 INCIDENT = EtcdPeerCertificateOver()

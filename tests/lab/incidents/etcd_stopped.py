@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from tests.lab.support.api_server import wait_grown_up
 from tests.lab.support.incident import Incident
 from tests.lab.support.static_pod import API_SERVER, MANAGER, SCHEDULER
 
@@ -16,6 +17,7 @@ class EtcdStopped(Incident):
     target = "m3"
 
     def break_(self, cluster, target):
+        wait_grown_up(cluster, target)
         cluster.exec(target, ["pkill", "-STOP", "-x", ETCD])
 
     def symptom(self, cluster, target):
@@ -23,12 +25,12 @@ class EtcdStopped(Incident):
             lambda: (
                 cluster.exec(
                     target,
-                    "curl -sk -m 4 https://127.0.0.1:6443/readyz?verbose | grep -q '\\[-\\]etcd '",
+                    "curl -sk -m 8 https://127.0.0.1:6443/livez?verbose | grep -q '\\[-\\]etcd '",
                     check=False,
                 ).returncode
                 == 0
             ),
-            60,
+            90,
             f"the API server of {target} to miss etcd",
         )
 

@@ -11,6 +11,15 @@ from tests.lab.support.incident import Incident
 from tests.lab.support.static_pod import API_SERVER, MANAGER, SCHEDULER, manifest, processes
 
 
+def wait_grown_up(cluster, node: str) -> None:
+    """Wait until the API server has run for a minute: a younger one may miss etcd for its start."""
+    cluster.wait(
+        lambda: int(cluster.exec(node, "ps -o etimes= -C kube-apiserver").stdout.split()[0]) > 65,
+        90,
+        f"the API server of {node} to have run for a minute",
+    )
+
+
 class ApiServerIncident(Incident):
     """An incident by the manifest of one API server, which its own kubelet and components ask."""
 

@@ -37,18 +37,18 @@ def _stamp(moment: datetime.datetime) -> str:
 def signed(cluster, node: str, path: str, ends: datetime.timedelta, **more) -> bytes:
     """Return the certificate of a file, signed again: it ends after this time, from now on.
 
-    names: the alternative names in place of its own; key: a file with its key; authority: the
-    files of its authority, without their ending.
+    names: the alternative names in place of its own; authority: the files of its authority,
+    without their ending; life: for how long it is valid in all.
     """
     now = datetime.datetime.now(datetime.timezone.utc)
     authority = more.get("authority", f"{PKI}/ca")
     values = {
         "CRT": shlex.quote(path),
-        "KEY": shlex.quote(more.get("key") or re.sub(r"\.crt$", ".key", path)),
+        "KEY": shlex.quote(re.sub(r"\.crt$", ".key", path)),
         "NAMES": more.get("names", ""),
         "SELF": "-selfsign" if path == f"{authority}.crt" else "",
         "CA.": f"{authority}.",
-        "BEGIN": _stamp(min(now, now + ends) - 30 * DAY),
+        "BEGIN": _stamp(now + ends - more.get("life", max(ends, 0 * DAY) + 30 * DAY)),
         "END": _stamp(now + ends),
     }
     script = _SIGN

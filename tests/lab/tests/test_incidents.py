@@ -99,7 +99,7 @@ def test_a_commit_draws_the_same_every_time_and_another_one_others(version):
     assert not set(ELSEWHERE) & set(first)
     assert len(first) == len(ALWAYS) + sum(SAMPLED.values())
     assert set(names) - set(ELSEWHERE) == {
-        name for number in range(150) for name in drawn(names, str(number))
+        name for number in range(900) for name in drawn(names, str(number))
     }
 
 

@@ -88,6 +88,15 @@ def end(world: Any, id_: str) -> None:
     }
 
 
+def hang(world: Any, id_: str, state: str | None) -> None:
+    """Let the etcd of a master take connections and say nothing; the others stay connected."""
+    name, error = f"m{id_}", "https://127.0.0.1:2379: timed out"
+    row = local(id_, metrics=None, metrics_url=None, state=state)
+    row["metrics_error"] = "http://127.0.0.1:2381: timed out"
+    data = {"members": [], "status": None, "error": error, "local": row}
+    world.documents[name]["collectors"]["etcd"] = {"status": "error", "error": error, "data": data}
+
+
 def resize(world: Any, host: str, size: float, used: float | None, quota: int = 2048) -> None:
     """Let the database of a member have this size, in MiB."""
     metrics(world, host).update(

@@ -11,6 +11,7 @@ from ...kubeapi import kubeconfig
 from ...kubeapi import proxy as kubeapi_proxy
 from ...kubeapi.client import ApiError, Deadline
 from ...shared.text import one_line
+from ...system import http_client, side_by_side
 from .. import registry
 from ..node import journal
 from . import (
@@ -29,11 +30,12 @@ from . import (
     unmade,
     webhooks,
 )
-from .session import PATIENCE_SECONDS, Session, Skipped, is_direct, silent_places
+from .session import PATIENCE_SECONDS, TIMED_OUT, Session, Skipped, is_direct, place_of
 
 MAX_SERVERS = 9
 MAX_REREADS = 3
 REREAD_SECONDS = 1
+ETCD_CHECK_SECONDS = 3
 MIN_SECONDS_LEFT = 3  # for another read of the locks
 ENDPOINTS = "/api/v1/namespaces/default/endpoints/kubernetes"
 ENDPOINT_SLICES = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices"
@@ -134,16 +136,16 @@ class Reader:
         return {"servers": servers}, len(addresses) > MAX_SERVERS
 
     def _proxies(self, addresses):
-        """Return [(address, its API)], with None for an API server that takes no handshake."""
+        """Return [(address, its API, or why it is not asked)] of API servers."""
         if not addresses:  # the API that answered is the only known one
             return [(re.sub(r"^https?://|/.*$", "", self.session.url or ""), self.api)]
-        urls = {"https://" + address: address for address in addresses}
-        silent = []
+        urls = ["https://" + address for address in addresses]
+        states = [""] * len(urls)
         if len(urls) > 1 and is_direct(self.session.config, ()):
-            silent = silent_places(list(urls))
+            states = side_by_side.results(_obstacle, [(url,) for url in urls])
         return [
-            (address, None if url in silent else self.session.open(url))
-            for url, address in urls.items()
+            (address, state or self.session.open(url))
+            for address, url, state in zip(addresses, urls, states)
         ]
 
     def _again(self, server, address, api):
@@ -162,8 +164,8 @@ class Reader:
 
     def _locks_at(self, address, api):
         try:
-            if api is None:
-                raise ApiError("timeout", "it takes connections and says nothing")
+            if isinstance(api, str):
+                raise ApiError("timeout", api)
             return self._locks_by_any_name(address, api)
         except ApiError as error:
             return {"address": address, "error": str(error), "kube_system_uid": None, "objects": []}
@@ -248,6 +250,23 @@ class Reader:
         if self.rejections is None:
             self.rejected()
         return self.rejections
+
+
+def _obstacle(url):
+    """Return why an API server cannot read locks, or "": it has no etcd, or says nothing.
+
+    Its check of etcd fails by itself after 2 s. Who is not let see it may be well.
+    """
+    from ...system import tls
+
+    place = place_of(url)
+    if place is None:
+        return ""
+    address, port = place
+    answer = http_client.get(address, port, "/readyz/etcd", ETCD_CHECK_SECONDS, tls.context())
+    if answer["status"] == 500:
+        return "its check etcd fails"
+    return "it takes connections and says nothing" if answer["error"] == TIMED_OUT else ""
 
 
 def _is_timeout(error):

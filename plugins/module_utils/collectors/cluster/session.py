@@ -131,7 +131,7 @@ def silent_places(servers):
     A stopped API server takes connections and says nothing: kubectl would wait for it until the
     time limit. Where another one answers, less patience is enough. A name is not looked up here.
     """
-    places = {server: _place(server) for server in servers}
+    places = {server: place_of(server) for server in servers}
     silent = [server for server in dict.fromkeys(servers) if places[server]]
     for _count in range(2):
         answers = served_certificates.read([places[server] for server in silent], HANDSHAKE_SECONDS)
@@ -153,7 +153,7 @@ def is_direct(config, environment=None):
         return False
 
 
-def _place(server):
+def place_of(server):
     """Return (address, port) of a server that is named by its address, else None."""
     match = SERVER.match(server or "")
     if match is None or int(match.group(3)) > 65535:

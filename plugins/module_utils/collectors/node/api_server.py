@@ -30,6 +30,7 @@ VERSION = ("version", "/version")
 READYZ, LIVEZ = ("readyz", "/readyz?verbose"), ("livez", "/livez?verbose")
 TIMED_OUT = "timed out"
 NOT_ASKED = {"status": None, "checks": 0, "failed": [], "error": None, "seconds": None}
+LEVELS, WAITING = "/debug/api_priority_and_fairness/dump_priority_levels", "WaitingRequests"
 SLOW_SECONDS = 1.0
 TOO_MANY = 429
 # Secure ports by default; etcd's are in its flags.
@@ -43,10 +44,10 @@ _CHECK = re.compile(r"\[([+-])\]([\w./-]{1,120})")
 def collect(context):
     """Return {servers, ports, unseen, used_up}.
 
-    servers: [{pid, address, port, livez, readyz, version}], with {status, checks, failed, error,
-    seconds} each; ports: [{component, port, pid, comm, unit, pod_uid, static}] of components that
-    do not run, unseen: whether a holder may have been missed; used_up: whether a server is slow or
-    refuses requests.
+    servers: [{pid, address, port, waiting, livez, readyz, version}], with {status, checks, failed,
+    error, seconds} each, and how many requests wait in its queues; ports: [{component, port, pid,
+    comm, unit, pod_uid, static}] of components that do not run, unseen: whether a holder may have
+    been missed; used_up: whether a server is slow or refuses requests.
     """
     context.source = "livez, readyz and version of the API server"
     processes = (context.data.get("instances") or {}).get("processes") or []
@@ -102,7 +103,7 @@ def _ask(context, process, processes):
     """Return the answers of one API server, at the first address that takes a connection."""
     from ...system import tls
 
-    record = {"pid": process["pid"], "address": None, "port": None}
+    record = {"pid": process["pid"], "address": None, "port": None, "waiting": None}
     deadline = time.monotonic() + context.seconds(EACH)
     for address, port, _secure in component_endpoints.doors(API_SERVER, process["argv"]):
         record.update(address=address, port=port)
@@ -112,7 +113,49 @@ def _ask(context, process, processes):
             break
     if record.get("readyz", {}).get("status") in (401, 403):
         record.update(_as_administrator(context, record, processes, deadline))
+    if record.get("readyz", {}).get("status") == 200 and not _is_overloaded(record):
+        record["waiting"] = _waiting(context, record, processes)
     return record
+
+
+def _waiting(context, record, processes):
+    """Return how many requests wait in the queues of a server; None where it does not tell.
+
+    Each priority level has a queue of its own: what one client floods lets no request without a
+    credential wait. Where this very request gets no answer, that is one.
+    """
+    from ...system import client_certificates, tls
+
+    for _path, certificate, key in client_certificates.of_components(context.params, processes):
+        try:
+            client = tls.context(certificate, key)
+        except http_client.HttpError:
+            continue
+        deadline = time.monotonic() + context.seconds(LONG_SECONDS)
+        address, port = record["address"], record["port"]
+        try:
+            connection = http_client.Connection(address, port, deadline - time.monotonic(), client)
+            try:
+                status, body = connection.request(LEVELS)
+            finally:
+                connection.close()
+        except http_client.HttpError as error:
+            return 1 if str(error) == TIMED_OUT else None
+        if status == TOO_MANY:
+            return 1
+        if status == 200:
+            return waiting_of(body.decode("utf-8", "replace"))
+    return None
+
+
+def waiting_of(text):
+    """Return the sum of the column WaitingRequests of the priority levels, None without it."""
+    rows = [[cell.strip() for cell in line.split(",")] for line in text.splitlines()[:MAX_CHECKS]]
+    if not rows or WAITING not in rows[0]:
+        return None
+    column = rows[0].index(WAITING)
+    cells = [row[column] for row in rows[1:] if len(row) > column]
+    return sum(int(cell) for cell in cells if cell.isdigit() and len(cell) < 9)
 
 
 def _has_answered(record):
@@ -235,10 +278,17 @@ def _is_overloaded(record):
 
     Where nothing answers, or etcd fails, the load is not the cause.
     """
+    if not _is_well(record):
+        return False
+    if record.get("waiting"):
+        return True
+    version = record.get("version") or {}
+    return version.get("status") == TOO_MANY or (version.get("seconds") or 0) >= SLOW_SECONDS
+
+
+def _is_well(record):
+    """Return whether one of the probes is answered, and none says that etcd fails."""
     probes = [record.get(name) or {} for name in ("readyz", "livez")]
     if any("etcd" in probe.get("failed", ()) for probe in probes):
         return False
-    if all(probe.get("status") is None for probe in probes):
-        return False
-    version = record.get("version") or {}
-    return version.get("status") == TOO_MANY or (version.get("seconds") or 0) >= SLOW_SECONDS
+    return any(probe.get("status") is not None for probe in probes)

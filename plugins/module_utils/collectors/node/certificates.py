@@ -291,12 +291,14 @@ def _kubeconfig(component, path, root=None):
         "users": 0,
         "error": None,
         "mtime": files.mtime((root or "") + path),
+        "host_client": None,
     }
     try:
         text = _text(path, root)
     except OSError as error:
         record["error"] = files.reason(error)
         return record
+    record["host_client"] = _host_client(path, root)
     base = os.path.dirname(path)
     server = yaml_scalars.anywhere(text, "server")
     record["server"] = files.one_line(server or "", 200) or None
@@ -309,6 +311,16 @@ def _kubeconfig(component, path, root=None):
     except public_keys.KeyFileError:
         record["digests"] = []
     return record
+
+
+def _host_client(path, root):
+    """Return the certificate that the host has at a path of which a process has another file."""
+    if root is None or _identity(path, root) == _identity(path, None):
+        return None
+    try:
+        return files.certificates(_part(_text(path, None), "client-certificate", "/", None)[0])
+    except OSError:
+        return None
 
 
 def _part(text, name, base, root):

@@ -154,6 +154,7 @@ def _local(context, process, pairs):
         "pid": process["pid"],
         "started_at": process.get("started_at"),
         "uptime_s": _uptime(process),
+        "state": procfs.state(process["pid"]),
         "embedded": process["argv"][1:2] == ["--config-file=" + EMBEDDED_FILE],
         "unit": process.get("unit"),
         "static": bool(process.get("static")),

@@ -152,12 +152,24 @@ def without_stacks(lines, text_of=None):
     text_of, kept = text_of or message_of, []
     for line in lines:
         text = text_of(line)
-        if text.startswith("\t/") and ".go:" in text:
+        if _is_source(text):
             if kept and frame(text_of(kept[-1])):
                 kept.pop()
         elif line and not (text.startswith("goroutine ") and text.endswith("]:")):
             kept.append(line)
     return kept
+
+
+def _is_source(text):
+    """Return whether this is the second line of a frame.
+
+    A program that was built with -trimpath has the path of the module there, others that of the
+    machine on which they were built.
+    """
+    path, ending, rest = text.rpartition(".go:")
+    if not text.startswith("\t") or not ending or " " in path:
+        return False
+    return rest.partition(" ")[0].isdigit()
 
 
 def frame(text):

@@ -181,6 +181,8 @@ def _is_older(process: ComponentProcess, row: Kubeconfig) -> bool:
     if process.component != row.component or process.started_at is None:
         return False
     files = [file for file in process.given or () if file.path == row.path]
+    if row.host_client and row.host_client[0].digest == row.client[0].digest:
+        return False  # another file of the same certificate took its place
     return any(file.replaced or (file.mtime or 0) > process.started_at + 1 for file in files)
 
 

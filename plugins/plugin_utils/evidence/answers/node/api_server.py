@@ -24,11 +24,15 @@ class HealthAnswer:
 
 @dataclass(frozen=True)
 class ServerAnswer:
-    """What one API server answers at its own address."""
+    """What one API server answers at its own address.
+
+    waiting: how many requests wait in its queues; None where it does not tell
+    """
 
     pid: int | None = None
     address: str | None = None
     port: int | None = None
+    waiting: int | None = None
     livez: HealthAnswer = HealthAnswer()
     readyz: HealthAnswer = HealthAnswer()
     version: HealthAnswer = HealthAnswer()

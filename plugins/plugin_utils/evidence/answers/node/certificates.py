@@ -44,7 +44,10 @@ class KeyUse:
 
 @dataclass(frozen=True)
 class KubeconfigUse:
-    """The certificates of a kubeconfig; component is empty for one of administrators."""
+    """The certificates of a kubeconfig; component is empty for one of administrators.
+
+    host_client: that of the host's file, where the process has another file at the same path
+    """
 
     component: str = ""
     path: str = ""
@@ -56,6 +59,7 @@ class KubeconfigUse:
     users: int = 0
     error: str | None = None
     mtime: float | None = None
+    host_client: str | None = None
 
 
 @dataclass(frozen=True)

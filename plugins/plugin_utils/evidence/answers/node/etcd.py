@@ -167,6 +167,7 @@ class LocalMember:
     pid: int | None = None
     started_at: float | None = None
     uptime_s: float | None = None
+    state: str | None = None  # of the process, such as T where it is stopped
     embedded: bool = False
     unit: str | None = None
     static: bool = False

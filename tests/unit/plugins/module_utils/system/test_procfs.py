@@ -156,3 +156,14 @@ def test_names_only_of_what_is_of_interest(tmp_path):
     (tmp_path / "12").mkdir()  # gone in between
     (tmp_path / "net").mkdir()
     assert procfs.of_interest(str(tmp_path)) == [(9, "etcd"), (10, "kubelet")]
+
+
+@pytest.mark.parametrize(
+    ("stat", "expected"),
+    [("7 (etcd) T 1 7", "T"), ("7 (a) b) S 1 7", "S"), ("7 (etcd)", None), (None, None)],
+)
+def test_the_state_of_a_process(tmp_path, stat, expected):
+    if stat is not None:
+        (tmp_path / "7").mkdir()
+        (tmp_path / "7" / "stat").write_text(stat)
+    assert procfs.state(7, str(tmp_path)) == expected

@@ -56,16 +56,24 @@ def patience(monkeypatch):
 
 @pytest.fixture(autouse=True)
 def silent(monkeypatch):
-    """Return the addresses that take connections and say nothing; no test leaves this machine."""
-    addresses = set()
+    """Return the addresses that say nothing, and those without etcd; no test leaves the machine."""
+    addresses, without_etcd = set(), set()
 
     def handshakes(places, _seconds):
         return [
             {"error": "timed out" if address in addresses else None} for address, _port in places
         ]
 
+    def get(address, _port, path, _seconds, _context):
+        assert path == "/readyz/etcd"
+        if address in without_etcd:
+            return {"status": 500, "body": "", "error": None}
+        error = "timed out" if address in addresses else None
+        return {"status": None if error else 200, "body": "ok", "error": error}
+
     monkeypatch.setattr(session.served_certificates, "read", handshakes)
-    return addresses
+    monkeypatch.setattr(cluster_runner.http_client, "get", get)
+    return addresses, without_etcd
 
 
 class Recorded(kubeapi_client.Client):
@@ -319,12 +327,15 @@ def test_endpoint_slices_where_endpoints_are_gone(ask):
     assert document["collectors"]["endpoints"]["data"]["addresses"] == addresses("v1.36.3")
 
 
-def test_a_silent_api_server_is_not_asked_for_locks(ask, silent):
+@pytest.mark.parametrize(
+    ("state", "words"), [(0, "it takes connections and says nothing"), (1, "its check etcd fails")]
+)
+def test_an_api_server_that_cannot_read_locks_is_not_asked_for_them(ask, silent, state, words):
     first = addresses("v1.36.3")[0]
-    silent.add(first.rpartition(":")[0])
+    silent[state].add(first.rpartition(":")[0])
     servers = ask()["collectors"]["locks"]["data"]["servers"]
     assert [server["address"] for server in servers] == addresses("v1.36.3")
-    assert servers[0]["error"] == "it takes connections and says nothing"
+    assert servers[0]["error"] == words
     assert servers[0]["objects"] == []
     assert all(server["objects"] and server["error"] is None for server in servers[1:])
 

@@ -223,7 +223,7 @@ def test_a_server_that_says_nothing_is_not_waited_for_if_this_node_s_answers(
     ],
 )
 def test_only_a_server_with_an_address_is_tried_by_a_handshake(server, place):
-    assert session._place(server) == place
+    assert session.place_of(server) == place
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.no
     api_server,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
+    client_certificates,
     http_client,
     tls,
 )
@@ -208,10 +209,6 @@ def test_the_administrator_where_anonymous_clients_are_refused(server, monkeypat
             "version": empty
         }
 
-    from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
-        client_certificates,
-    )
-
     monkeypatch.setattr(api_server, "_answers", answers)
     monkeypatch.setattr(tls, "context", lambda *credentials: credentials or None)
     monkeypatch.setattr(
@@ -270,3 +267,53 @@ def test_nobody_has_the_port():
     text = MANIFEST.format("kube-apiserver", f"    - --secure-port={port}\n")
     answer = api_server.collect(context(manifests=[("kube-apiserver", text)]))
     assert (answer["ports"], answer["unseen"]) == ([], False)
+
+
+# kube-apiserver 1.36, as it writes it
+LEVELS = """\
+PriorityLevelName, ActiveQueues, IsIdle, IsQuiescing, WaitingRequests, ExecutingRequests, \
+DispatchedRequests, RejectedRequests, TimedoutRequests, CancelledRequests
+exempt, 0, false, false, 0, 3, 880, 0, 0, 0
+global-default, 1, false, false, {waiting}, 1, 120, 0, 0, 0
+workload-low, 0, true, false, 0, 0, 90, 0, 0, 0
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (LEVELS.format(waiting=4), 4),
+        (LEVELS.format(waiting=0), 0),
+        (LEVELS.format(waiting="many"), 0),
+        ("PriorityLevelName, IsIdle\nexempt, true\n", None),
+        ("", None),
+    ],
+)
+def test_how_many_requests_wait(text, expected):
+    assert api_server.waiting_of(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("answer", "waiting"),
+    [
+        ((200, LEVELS.format(waiting=4).encode()), 4),
+        ((200, LEVELS.format(waiting=0).encode()), 0),
+        ((429, b""), 1),
+        ((403, b""), None),  # before 1.20, or a credential without that right
+        (None, 1),
+    ],
+)
+def test_a_server_whose_queues_are_full_is_overloaded_though_it_answers_at_once(
+    server, monkeypatch, answer, waiting
+):
+    """The flood of one client fills the queues of its own level."""
+    paths = Paths(monkeypatch, readyz=(0, 200, b"[+]ping ok\n"), version=(0, 200, b"{}"))
+    name = api_server.LEVELS.strip("/")
+    paths.answers[name] = (0, *(answer or (None, b"")))
+    monkeypatch.setattr(tls, "context", lambda *credentials: credentials or None)
+    monkeypatch.setattr(
+        client_certificates, "of_components", lambda *_more: iter([("/a.conf", b"c", b"k")])
+    )
+    answered = api_server.collect(context(api_server_process(6443)))
+    assert answered["servers"][0]["waiting"] == waiting
+    assert answered["used_up"] == (["requests"] if waiting else [])

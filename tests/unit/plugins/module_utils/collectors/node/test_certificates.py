@@ -131,6 +131,22 @@ def test_an_etcd_that_has_its_files_by_its_environment(folder, monkeypatch):
     assert ports == {("peer-cert-file", 2380)}
 
 
+@pytest.mark.parametrize("is_replaced", [True, False])
+def test_what_the_host_has_where_a_process_has_another_file(folder, tmp_path, is_replaced):
+    fill(folder)
+    path = folder / "controller-manager.conf"
+    root = tmp_path / "root"
+    inside = root / str(path).lstrip("/")
+    inside.parent.mkdir(parents=True)
+    os.link(path, inside)
+    if is_replaced:
+        other = fill(folder)["controller-manager.conf"]
+        path.unlink()
+        path.write_text(kubeconfig(other, other))
+    row = certificates._kubeconfig("kube-controller-manager", str(path), str(root))
+    assert row["host_client"] == (other.pem if is_replaced else None)
+
+
 def test_a_file_is_read_once_for_all_that_use_it(folder):
     fill(folder)
     answer = collect(folder)

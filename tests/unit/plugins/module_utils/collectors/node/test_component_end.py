@@ -206,6 +206,38 @@ def test_what_is_kept_of_a_log(monkeypatch):
     assert all(len(line) < component_end.LONGEST + 40 for line in kept)
 
 
+# etcd 3.6.16, built with -trimpath
+PANIC = "panic: tocommit(2154) is out of range [lastIndex(0)]. Was the raft log corrupted?"
+TRIMMED = (
+    PANIC,
+    "",
+    "goroutine 134 [running]:",
+    "go.uber.org/zap/zapcore.(*CheckedEntry).Write(0x286aef1a85b0, {0x0, 0x0, 0x0})",
+    "\tgo.uber.org/zap@v1.27.0/zapcore/entry.go:262 +0x26e",
+    *(
+        "go.etcd.io/raft/v3.(*raftLog).commitTo(0x286aef1517c0, 0x86a)",
+        "\tgo.etcd.io/raft/v3@v3.6.0/log.go:324 +0xef",
+    )
+    * 12,
+    "created by go.etcd.io/raft/v3.RestartNode in goroutine 1",
+    "\tgo.etcd.io/raft/v3@v3.6.0/node.go:287 +0x245",
+)
+
+
+def test_the_last_words_before_a_stack_with_paths_of_modules_are_kept():
+    lines = "".join(LINE % (index % 10, line) for index, line in enumerate(TRIMMED)).encode()
+    assert component_end.ends(lines, lines)[2] == [PANIC]
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["\tsee a.go: for more", "\tat k8s.io/x.go:12 in it", "x.go:12", "\tmain.go:twelve"],
+)
+def test_what_is_no_frame_is_kept(line):
+    raw = (LINE % (1, "first") + LINE % (2, line)).encode()
+    assert component_end.ends(raw, raw)[2] == ["first", line]
+
+
 def test_the_cause_at_the_end_of_a_long_line_is_kept():
     line = "Error: " + "wrapped: " * 400 + "password=hunter2hunter2 the cause"
     (kept,) = component_end.ends(*[(LINE % (1, line)).encode()] * 2)[2]

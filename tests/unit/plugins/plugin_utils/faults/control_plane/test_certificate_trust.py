@@ -90,6 +90,21 @@ def test_a_kubeconfig_that_is_newer_than_its_process(
     assert (verdict(world, "KM122") == "present") is present
 
 
+@pytest.mark.parametrize(("is_same", "expected"), [(True, "clear"), (False, "present")])
+def test_another_file_with_the_same_certificate_is_not_to_be_loaded(
+    world: Any, made: Pki, is_same: bool, expected: str
+) -> None:
+    """A program that writes the same kubeconfig again replaces the file, which a pod then lacks."""
+    path = "/etc/kubernetes/controller-manager.conf"
+    for process in world.data("m1", "instances")["processes"]:
+        process["given"] = [{"path": path, "mtime": made.now, "replaced": True}]
+    fresh = made.ca.issue("system:kube-controller-manager").pem
+    for row in world.data("m1", "certificates")["kubeconfigs"]:
+        if row["path"] == path:
+            row["host_client"] = row["client"] if is_same else fresh
+    assert verdict(world, "KM122") == expected
+
+
 def test_a_kubeconfig_that_names_its_files_is_read_again(world: Any, made: Pki) -> None:
     path = "/etc/kubernetes/controller-manager.conf"
     for process in world.data("m1", "instances")["processes"]:

@@ -7,7 +7,16 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.support.etcd_evidence import disconnect, end, found, metrics, settle, verdicts
+from tests.unit.support.etcd_evidence import (
+    disconnect,
+    end,
+    found,
+    hang,
+    local,
+    metrics,
+    settle,
+    verdicts,
+)
 from tests.unit.support.refused_writes import lost, stopped
 
 CODES = ("KM142", "KM145", "KM146", "KM147", "KM148", "KM149", "KM150")
@@ -63,6 +72,29 @@ def test_a_member_that_answers_on_its_host_is_up(world):
     settle(world)
     disconnect(world, "3")
     assert verdicts(world, "KM145") == {"KM145": "clear"}
+
+
+@pytest.mark.parametrize(
+    ("state", "verdict"), [("T", "present"), ("S", "unknown"), (None, "unknown")]
+)
+def test_a_member_that_says_nothing_is_not_up_because_others_are_connected(world, state, verdict):
+    """Connections of a stopped process stay open."""
+    settle(world)
+    hang(world, "3", state)
+    result = world.judge(faults={"KM145"})
+    assert [row.verdict for row in result.verdicts] == [verdict]
+    for hit in result.findings:
+        assert "m3 of etcd is down" in hit.summary
+        assert "is stopped" in hit.summary
+
+
+def test_a_member_that_answers_late_at_one_address_is_up(world):
+    """What it says at the other shows that it works."""
+    settle(world)
+    hang(world, "3", "S")
+    row = local("3")
+    world.documents["m3"]["collectors"]["etcd"]["data"]["local"] = row
+    assert [row.verdict for row in world.judge(faults={"KM145"}).verdicts] == ["clear"]
 
 
 def test_a_process_that_has_just_started_has_no_connections_yet(world):
