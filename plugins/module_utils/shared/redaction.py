@@ -92,8 +92,7 @@ def _pairs(text, spans):
     braces, objects, values = _Braces(text), set(), []
     for key, start, mark in _keys(text, 0, len(text)):
         if secret_key(key):
-            if not _tells_of_program(text, start):
-                redaction_values.value(text, start, mark, spans)
+            _value_of_key(text, start, mark, spans)
         elif key == "value":
             values.append((start, mark))
         elif key == "name" and text[mark] == ":" and _names_secret_value(text, start, mark, spans):
@@ -105,16 +104,22 @@ def _pairs(text, spans):
             redaction_values.value(text, start, mark, spans)
 
 
+def _value_of_key(text, start, mark, spans):
+    """Mask the value of a key that names a secret."""
+    if not _tells_of_program(text, start):
+        redaction_values.value(text, start, mark, spans)
+
+
 def _tells_of_program(text, start):
     """Return whether a line ends with what a client says of its credential program."""
     if not text.startswith(PROGRAM, start):
         return False
     begin = start + len(PROGRAM)
     end = redaction_spans.after(text, begin, lambda char: char in NAME or char == "/")
-    said = next((said for said in PROGRAM_ENDS if text.startswith(said, end)), None)
-    if said is None or not 0 < end - begin <= LONGEST_FLAG:
+    words = next((words for words in PROGRAM_ENDS if text.startswith(words, end)), None)
+    if words is None or not 0 < end - begin <= LONGEST_FLAG:
         return False
-    end = redaction_spans.after(text, end + len(said), lambda char: char in "0123456789")
+    end = redaction_spans.after(text, end + len(words), lambda char: char in "0123456789")
     return text[end : end + 1] in ("", "\n", '"', "'", "\\")
 
 

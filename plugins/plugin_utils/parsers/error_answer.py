@@ -148,7 +148,7 @@ _TEXTS = (
         "see kubectl get apiservices and the pods of its Service. Where it says Available=True, the"
         " server answers, and the API server does not take its answer: kube-apiserver before"
         " 1.27.6 and 1.28.2 takes some servers without aggregated discovery for ones that fail: an"
-        " upgrade solves it; an APIService that nobody needs is deleted",
+        " upgrade solves it; an APIService without a use is deleted",
     ),
     _text(
         "unauthorized",

@@ -195,14 +195,14 @@ def no_quorum(cluster: Cluster) -> Iterator[CheckResult]:
     )
 
 
-def _voters_down(cluster: Cluster, told: str) -> str:
+def _voters_down(cluster: Cluster, text: str) -> str:
     """Return which members are down, as a clause, where this is not told yet."""
     voters = etcd_members.view(cluster).voters
     down = [item for item in voters if item.state == DOWN]
     clauses = [
         f"; member {one_line(item.name, 80)}: {item.why}"
         for item in down
-        if f"etcd of {item.name} " not in told and f"{item.name} does not answer" not in told
+        if f"etcd of {item.name} " not in text and f"{item.name} does not answer" not in text
     ]
     return "".join(clauses[:4])
 
@@ -367,23 +367,27 @@ def learner(cluster: Cluster) -> Iterator[CheckResult]:
     if not late:
         yield CheckResult(component=ETCD)
         return
+    yield present(_learner_hit(cluster, late), component=ETCD)
+
+
+def _learner_hit(cluster: Cluster, late: Sequence[MemberView]) -> Detection:
     at = etcd_commands.tool(cluster)
     is_old = any(_age(item) > LEARNS_SECONDS for item in late)
-    stopped = [item for item in late if _is_without_kubelet(item)]
-    yield present(
-        Detection(
-            f"{_members(late)} of etcd is a learner, {_learns(late, is_old)}. It takes no part in"
-            " the quorum and answers no API server, and no other learner can be added, so that no"
-            " other control plane node can join",
-            tuple(_proof(item) for item in late[:3]),
-            f"{at.begin}; $E member promote {late[0].hexadecimal}. If etcd answers that it is not"
-            " in sync, see its log and its disk; a learner whose join was given up is removed: $E"
-            f" member remove {late[0].hexadecimal}",
-            component=ETCD,
-            because=("KM502",) if stopped else (),
-            severity=None if is_old or stopped else "info",
-        ),
+    severity: str | None = None if is_old else "info"
+    causes_of_it: tuple[str, ...] = ()
+    if any(map(_is_without_kubelet, late)):
+        severity, causes_of_it = None, ("KM502",)
+    return Detection(
+        f"{_members(late)} of etcd is a learner, {_learns(late, is_old)}. It takes no part in"
+        " the quorum and answers no API server, and no other learner can be added, so that no"
+        " other control plane node can join",
+        tuple(_proof(item) for item in late[:3]),
+        f"{at.begin}; $E member promote {late[0].hexadecimal}. If etcd answers that it is not"
+        " in sync, see its log and its disk; a learner whose join was given up is removed: $E"
+        f" member remove {late[0].hexadecimal}",
         component=ETCD,
+        because=causes_of_it,
+        severity=severity,
     )
 
 
@@ -395,10 +399,10 @@ def _learns(late: Sequence[MemberView], is_old: bool) -> str:
     if item.is_started:
         return "of which it is not known for how long: a join may be under way"
     addresses = and_others([one_line(url, 80) for url in item.member.peer_urls])
-    why = "a join may be under way"
+    reason = "a join may be under way"
     if _is_without_kubelet(item):
-        why = "the kubelet of its machine does not run, which starts it"
-    return f"which has never started ({addresses}): {why}"
+        reason = "the kubelet of its machine does not run, which starts it"
+    return f"which has never started ({addresses}): {reason}"
 
 
 def _is_without_kubelet(item: MemberView) -> bool:

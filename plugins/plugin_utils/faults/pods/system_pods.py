@@ -20,7 +20,6 @@ from ...models.system_pods import EndedPod
 from ...parsers import message_class
 from ..base import CheckResult, Detection, causes, cluster_check, without_kubernetes
 
-CODE = "KM550"
 WAITED_SECONDS = 300
 SHOWN = 5  # places in the evidence
 CLOUD = "cloud-controller-manager"
@@ -168,7 +167,7 @@ def _by_api(row: Waiting, name: str) -> EndedPod:
 
 
 @cluster_check(
-    CODE,
+    "KM550",
     "A pod of the cluster itself ends again and again",
     severity="warning",
     applies="pods of kube-system and of the namespaces of networks",
@@ -265,4 +264,4 @@ def _proofs(cluster: Cluster, rows: Iterable[_Ending]) -> Iterator[EvidenceRef]:
 
 def because(cluster: Cluster, part: str, node: str | None = None) -> tuple[str, ...]:
     """Return this fault where such a part of the cluster ends again and again."""
-    return (CODE,) if endings(cluster, part, node) else ()
+    return ("KM550",) if endings(cluster, part, node) else ()
