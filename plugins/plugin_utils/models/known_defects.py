@@ -89,7 +89,10 @@ DEFECTS = (
         " containerd 2.0 does not have",
         'write runtime_type = "io.containerd.runc.v2" in the place of it, drain the node and'
         " restart containerd: pods that run keep their shims until they are made again",
-        ("https://github.com/containerd/containerd/issues/9309",),
+        (
+            "https://github.com/containerd/containerd/issues/9309",
+            "https://github.com/containerd/containerd/blob/main/RELEASES.md",
+        ),
     ),
     Defect(
         RUNC,

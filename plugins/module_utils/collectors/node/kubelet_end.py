@@ -167,7 +167,7 @@ def _is_source(text):
     machine on which they were built.
     """
     path, ending, rest = text.rpartition(".go:")
-    if not text.startswith("\t") or not ending or " " in path:
+    if not text.startswith("\t") or not ending or "/" not in path or " " in path:
         return False
     return rest.partition(" ")[0].isdigit()
 
