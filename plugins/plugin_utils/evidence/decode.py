@@ -221,15 +221,23 @@ def _entry(entry: dataclasses.Field[Any], hint: Any) -> _Entry:
 def _record(kind: Any) -> Decoder:
     """Return the decoder of a dataclass; those of its fields are made at the first value."""
     entries: list[_Entry] = []
+    fields = dataclasses.fields(kind)
+    factories: list[tuple[str, Any]] = [
+        (each.name, each.default_factory)
+        for each in fields
+        if each.default_factory is not dataclasses.MISSING
+    ]
 
     def read(value: Any, path: Path, report: Report) -> Any:
         if not isinstance(value, (dict, Mapping)):
             return report.add(path)
         if not entries:
             types_of = hints(kind)
-            entries.extend(_entry(each, types_of[each.name]) for each in dataclasses.fields(kind))
+            entries.extend(_entry(each, types_of[each.name]) for each in fields)
         answer = object.__new__(kind)  # a field that is not set is the class's default
         values = answer.__dict__
+        for name, make in factories:  # the class has no default of such a field
+            values[name] = make()
         for key, name, plain, read_item in entries:
             item = value.get(key, MISSING)
             if item is MISSING:

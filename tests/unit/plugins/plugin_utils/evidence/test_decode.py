@@ -218,3 +218,9 @@ def test_only_so_many_paths_are_kept():
 def test_a_type_that_no_json_has_is_refused(hint):
     with pytest.raises(TypeError):
         decode.decoder(hint)
+
+
+def test_a_field_whose_default_is_made_anew_has_it_where_it_is_missing():
+    decoded = decode.decode(registry.NODE["etcd"], {"local": {}})
+    assert decoded.malformed == ()
+    assert decode.encode(decoded.answer)["local"]["settings"] == {}
