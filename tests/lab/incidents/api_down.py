@@ -54,7 +54,10 @@ class ApiDown(TwoLeaders):
         super().undo(cluster, target)
 
     def expect(self, cluster, target):
-        return {("KM101", target, component) for component in self.components}
+        leaders = {("KM101", target, component) for component in self.components}
+        return leaders | {
+            ("KM179", master.name, API_SERVER) for master in cluster.of_role("master")
+        }
 
     def expect_unknown(self, cluster, target):
         return {("KM113", None)}

@@ -136,14 +136,16 @@ def _hit(
         host=host.host,
         node=host.node,
         component=ETCD,
-        severity=_severity(local, cause, evidence),
+        severity=_severity(local, cause),
     )
 
 
-def _severity(local: LocalMember, cause: str, evidence: _Slow) -> str | None:
-    """Return info where etcd only says that it is late: nothing is lost while its leader stays."""
-    is_measured = bool(evidence.disk or evidence.network)
-    if cause or is_measured or _changes_leaders(local):
+def _severity(local: LocalMember, cause: str) -> str | None:
+    """Return info where etcd only says that it is late: nothing is lost while its leader stays.
+
+    What is measured of its disk or network is always a cause.
+    """
+    if cause or _changes_leaders(local):
         return None
     return "info"
 

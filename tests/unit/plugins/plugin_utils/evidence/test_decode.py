@@ -220,7 +220,24 @@ def test_a_type_that_no_json_has_is_refused(hint):
         decode.decoder(hint)
 
 
-def test_a_field_whose_default_is_made_anew_has_it_where_it_is_missing():
-    decoded = decode.decode(registry.NODE["etcd"], {"local": {}})
+def records(hints: list[Any]) -> list[type]:
+    """Return the dataclasses within these types of evidence, themselves included."""
+    found: dict[type, None] = {}
+    while hints:
+        hint = hints.pop()
+        if not dataclasses.is_dataclass(hint):
+            hints.extend(typing.get_args(hint))
+        elif hint not in found:
+            found[hint] = None
+            hints.extend(decode.hints(hint).values())
+    return sorted(found, key=lambda kind: (kind.__module__, kind.__qualname__))
+
+
+RECORDS = records(list(KINDS.values()))
+
+
+@pytest.mark.parametrize("kind", RECORDS, ids=lambda kind: kind.__qualname__)
+def test_a_record_without_a_value_has_the_default_of_each_field(kind):
+    decoded = decode.decode(kind, {})
     assert decoded.malformed == ()
-    assert decode.encode(decoded.answer)["local"]["settings"] == {}
+    assert decode.encode(decoded.answer) == decode.encode(kind())
