@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.lab.support import halfway, interrupt, limits, machines
+from tests.lab.support import halfway, interrupt, machines
 from tests.lab.support.repairing import codes, ended
 
 SYSCTL = "/etc/sysctl.d/99-zz-kubemend.conf"
@@ -61,40 +61,12 @@ KINDS = {
     "a line of fstab is taken out": Repair(
         SWAP_LINE, "swap_persistence", "/etc/fstab", arguments=("kubemend_faults=KM504,KM902",)
     ),
-    "a swap is switched off": Repair(
-        f"{SWAP_LINE} && swapon -a",
-        "swap_off",
-        SWAP_FILE,
-        halfway.BEGUN,
-        ("kubemend_faults=KM504,KM902",),
-    ),
     "a unit is enabled": Repair(
         "systemctl disable -q --now kubelet",
         "enable_kubelet",
         "/etc/systemd/system/multi-user.target.wants/kubelet.service",
         arguments=(DOWN,),
         is_down=True,
-    ),
-    "a unit is started": Repair(
-        "systemctl disable -q --now kubelet",
-        "start_kubelet",
-        "/etc/systemd/system/multi-user.target.wants/kubelet.service",
-        halfway.BEGUN,
-        (DOWN,),
-        is_down=True,
-    ),
-    "a unit is unmasked": Repair(
-        "systemctl mask -q --now kubelet",
-        "unmask_kubelet",
-        "/etc/systemd/system/kubelet.service",
-        arguments=(DOWN, "kubemend_allow=fenced"),
-        is_down=True,
-    ),
-    "limits of logins are written": Repair(
-        f"echo '* hard nofile {limits.CEILING}' > /etc/security/limits.d/90-app.conf",
-        "file_limit",
-        "/etc/security/limits.d/99-zz-kubemend.conf",
-        arguments=("kubemend_faults=KM406,KM902",),
     ),
 }
 
