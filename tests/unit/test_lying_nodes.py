@@ -21,6 +21,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import installer
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import (
     document as evidence_document,
 )
@@ -200,6 +201,8 @@ def test_the_honest_host_is_judged_as_if_it_were_alone(run: dict[str, Any]) -> N
 
     It is no node, so that the run itself judges little of it. With a trace of a node it has all.
     """
+    if any(os.path.lexists(path) for path in installer.TRACES):
+        pytest.skip("this machine has something of Kubernetes")
     folder = run["folder"] / "report" / "evidence"
     documents = [evidence_document.read(path) for path in sorted(folder.glob("*.json"))]
     honest = next(one for one in documents if one["host"] == "here")

@@ -175,7 +175,10 @@ def _work(write, commands, copies, paths):
 
 
 def _renewed(commands, copies, paths):
+    device = os.stat(KUBERNETES).st_dev
     _hide(KUBERNETES)
+    if os.stat(KUBERNETES).st_dev == device:
+        raise RenewalError(f"{KUBERNETES} is not hidden, and the node's own would change")
     os.umask(0o077)
     for path, data in copies.items():
         os.makedirs(os.path.dirname(path), exist_ok=True)

@@ -143,6 +143,18 @@ def test_what_is_not_permitted_is_told(node, monkeypatch):
         )
 
 
+@pytest.mark.parametrize("is_there", [True, False])
+def test_nothing_is_written_into_a_folder_that_is_not_hidden(node, monkeypatch, is_there):
+    monkeypatch.setattr(kubeadm_renewal, "_hide", lambda _folder: None)
+    given = copies(node, "apiserver", "admin.conf")
+    if not is_there:
+        (node / "etc").rename(node / "elsewhere")
+    with pytest.raises(RenewalError, match="is not hidden" if is_there else "No such file"):
+        kubeadm_renewal.renew(NEW, ["apiserver", "admin.conf"], str(node / "etc/pki"), given)
+    assert not list(node.rglob("apiserver.crt"))
+    assert (node / "etc").exists() is is_there
+
+
 @pytest.mark.parametrize(
     ("said", "minor"), [("v1.36.3\n", 36), ("v1.20.0-rc.1", 20), ("v1.15.12+vendor", 15)]
 )
