@@ -167,9 +167,9 @@ def _is_source(text):
     machine on which they were built.
     """
     path, ending, rest = text.rpartition(".go:")
-    if not text.startswith("\t") or not ending or "/" not in path or " " in path:
+    if not text.startswith("\t") or not ending:
         return False
-    return rest.partition(" ")[0].isdigit()
+    return "/" in path and " " not in path and rest.partition(" ")[0].isdigit()
 
 
 def frame(text):
