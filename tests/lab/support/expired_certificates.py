@@ -79,6 +79,7 @@ set -eu
 cp -a {ASIDE}/kubernetes/. /etc/kubernetes/
 rm -rf {ASIDE}
 systemctl restart kubelet
+echo restored
 """
 
 
@@ -101,10 +102,14 @@ def end(cluster, nodes) -> None:
 
 
 def restore(cluster, nodes) -> None:
-    """Put the former files back, in the state in which they were found."""
+    """Put the former files back, in the state in which they were found, where there are any."""
+    end(cluster, [node for node in nodes if cluster.exec(node, ["sh", "-c", RESTORE]).stdout])
+
+
+def keep(cluster, nodes) -> None:
+    """Forget the former files: those that a repair renewed are the cluster's own from now on."""
     for node in nodes:
-        cluster.exec(node, ["sh", "-c", RESTORE])
-    end(cluster, nodes)
+        cluster.exec(node, ["rm", "-rf", ASIDE])
 
 
 def shown_end(cluster, node, port: int) -> str:

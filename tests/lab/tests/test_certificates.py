@@ -8,6 +8,7 @@ The cluster is one of its own, and taken away at the end.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 
@@ -89,15 +90,21 @@ def timed(play, *arguments, name):
     return done, report
 
 
-def made(cluster, name, target):
+@contextlib.contextmanager
+def expired(cluster, name, target):
+    """Let certificates have expired; after a test that fails the former ones are put back."""
     one = incident.by_name(name)
     incident.made(cluster, one, target)
-    return one
+    try:
+        yield
+        certificates.keep(cluster, one.masters(cluster, target))
+    finally:
+        one.finish(cluster, target)
+        cluster.wait_healthy()
 
 
 def test_all_masters(cluster, play):
-    one = made(cluster, "certificates-expired-everywhere", "m1")
-    try:
+    with expired(cluster, "certificates-expired-everywhere", "m1"):
         before = state(cluster)
         done, report = timed(play, *CONSENT, name="api_down")
         found = codes(report)
@@ -128,14 +135,10 @@ def test_all_masters(cluster, play):
         done, report = timed(play, *CONSENT, *ALLOW, name="api_down")
         assert report["plan"] == [], done.stdout[-4000:]
         untouched(cluster, before)
-    finally:
-        one.finish(cluster, "m1")
-        cluster.wait_healthy()
 
 
 def test_one_master(cluster, play):
-    one = made(cluster, "certificates-expired", "m2")
-    try:
+    with expired(cluster, "certificates-expired", "m2"):
         others = {host: pids(cluster, host, API_SERVER) for host in ("m1", "m3")}
         done, report = timed(play, name="certificates")
         found = codes(report)
@@ -161,6 +164,3 @@ def test_one_master(cluster, play):
         done, report = timed(play, "-e", "kubemend_run_id=last", name="revert")
         assert "would stop" in done.stdout, done.stdout[-4000:]
         assert "2021" not in certificates.shown_end(cluster, "m2", 6443)
-    finally:
-        one.finish(cluster, "m2")
-        cluster.wait_healthy()
