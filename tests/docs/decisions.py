@@ -320,4 +320,42 @@ DECISIONS: dict[str, tuple[Row, ...]] = {
         ("The kubelet of a node is refused.", ("KM507",)),
         ("Nothing fails yet, and a yearly check is due.", ("KM121", "KM123")),
     ),
+    "before_reboot": (
+        (
+            "The kubelet's or the runtime's unit was disabled or masked while it runs.",
+            ("KM501", "KM503", "KM508"),
+        ),
+        (
+            "A file or a flag of the kubelet was changed, and the kubelet was not restarted.",
+            ("KM505", "KM506", "KM510", "KM531"),
+        ),
+        (
+            "The CPU manager's or the memory manager's policy was changed, or CPUs were added.",
+            ("KM301", "KM304", "KM305", "KM310", "KM309"),
+        ),
+        (
+            "`swapoff -a` was run, or the kernel was changed by `sysctl -w` or `modprobe`.",
+            ("KM504", "KM520", "KM407"),
+        ),
+        (
+            "Certificates were renewed, or end soon.",
+            ("KM122", "KM120", "KM507"),
+        ),
+        (
+            "The firewall was stopped and not disabled, or SELinux was switched by `setenforce`.",
+            ("KM527", "KM522"),
+        ),
+        (
+            "systemd or the network plugin is to be updated with the reboot.",
+            ("KM534", "KM603"),
+        ),
+        (
+            "A static pod's file was changed while the kubelet did not look.",
+            ("KM108", "KM103", "KM107", "KM109", "KM174"),
+        ),
+        (
+            "The node is a control-plane node, or has a member of etcd.",
+            ("KM145", "KM146", "KM147"),
+        ),
+    ),
 }

@@ -8,9 +8,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from tests.docs import GENERATED, decisions, faults
+from tests.docs import GENERATED, ROOT, decisions, faults
 from tests.docs.language import ENGLISH
 
+REPAIRS = (
+    "It judges every cause above and prints each with its verdict and its evidence. It observes,"
+    " prints the plan and changes nothing, unless `-e kubemend_max_risk=<risk>` consents to the"
+    " steps of the plan up to that risk."
+)
+OBSERVES = (
+    "It judges every cause above and prints each with its verdict and its evidence. It changes"
+    " nothing, whatever `kubemend_max_risk` says."
+)
 # What belongs to one symptom only.
 MORE = {
     "api_down": (
@@ -53,6 +62,13 @@ MORE = {
         " [KM145](../faults/KM145.md), [KM147](../faults/KM147.md) and"
         " [KM150](../faults/KM150.md); those for a lost quorum on that of"
         " [KM146](../faults/KM146.md)."
+    ),
+    "before_reboot": (
+        "Much is read once, at a start: the kubelet's files, the runtime's, the kernel's settings,"
+        " fstab, certificates. A node can run for months with a file that its next start refuses."
+        " The playbook compares what lies on the disk with what runs. Run it before you reboot a"
+        " node, with `-e kubemend_fail_on=critical` in a script: it exits with 2 where the node"
+        " would not come back. A fault of now is named too, because a start does not cure it."
     ),
 }
 
@@ -147,11 +163,7 @@ def _does(symptom, catalogue, repaired, language) -> list[str]:
         f"ansible-playbook -i INVENTORY kubemend.remediation.{symptom.name}",
         "```",
         "",
-        say(
-            "It judges every cause above and prints each with its verdict and its evidence. It"
-            " observes, prints the plan and changes nothing, unless `-e kubemend_max_risk=<risk>`"
-            " consents to the steps of the plan up to that risk."
-        ),
+        say(OBSERVES if _observes(symptom) else REPAIRS),
         "",
     ]
     if needs:
@@ -163,10 +175,24 @@ def _does(symptom, catalogue, repaired, language) -> list[str]:
     if asked:
         sentence = say("- The API is asked as in an audit. Its causes are told by {names}.")
         parts.append(sentence.format(names=_names(asked, language)))
-    parts.append(_highest_risk(steps, language))
+    if _observes(symptom):
+        parts.append(
+            say(
+                "- It makes no step: a finding that can be repaired names the command that does"
+                " it, with the risk that the command needs."
+            )
+        )
+    else:
+        parts.append(_highest_risk(steps, language))
     if symptom.name in MORE:
         parts += ["", say(MORE[symptom.name])]
     return parts
+
+
+def _observes(symptom) -> bool:
+    """Tell whether the symptom's playbook is an audit, which makes no step of the plan."""
+    text = (ROOT / "playbooks" / f"{symptom.name}.yml").read_text(encoding="utf-8")
+    return "import_playbook: audit.yml" in text
 
 
 def _highest_risk(steps, language) -> str:
@@ -214,7 +240,7 @@ def _never(symptom, catalogue, repaired, language) -> list[str]:
 def _undo(symptom, catalogue, repaired, language) -> list[str]:
     say = language.say
     steps = [fault for fault in _faults(symptom, catalogue) if fault.code in repaired]
-    if not steps:
+    if not steps or _observes(symptom):
         return [say("There is nothing to undo: it changes nothing.")]
     notes = [note for note in (_undo_note(fault, language) for fault in steps) if note]
     revert = "ansible-playbook -i INVENTORY kubemend.remediation.revert"

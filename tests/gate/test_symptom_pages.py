@@ -50,3 +50,13 @@ def test_a_fault_that_is_no_cause_of_the_symptom_is_refused():
     assert next(rows).endswith("(../faults/KM101.md) title |")
     with pytest.raises(SystemExit, match="KM103"):
         next(rows)
+
+
+def test_a_playbook_that_is_an_audit_promises_no_step():
+    audited = [name for name in SYMPTOMS if symptoms._observes(SYMPTOMS[name])]
+    assert "before_reboot" in audited
+    assert "api_down" not in audited
+    page = (ROOT / "docs/symptoms/before_reboot.md").read_text(encoding="utf-8")
+    assert symptoms.OBSERVES in page
+    assert symptoms.REPAIRS not in page
+    assert "kubemend_run_id" not in page

@@ -108,6 +108,7 @@ def test_a_symptoms_playbook_shows_its_differential(operator):
     ("playbook", "args", "mode"),
     [
         ("audit", ("-e", "kubemend_max_risk=2"), "observe"),
+        ("before_reboot", ("-e", "kubemend_max_risk=2"), "observe"),
         ("duplicate_pods", (), "observe"),
         ("duplicate_pods", ("-e", "kubemend_max_risk=2", "--check"), "plan"),
         ("remediate", ("-e", "kubemend_max_risk=2"), "repair"),
