@@ -21,6 +21,7 @@ from tests.lab.support import incident
 from tests.lab.support.repairing import (
     CONSENT,
     RELEASES,
+    UNDRAWN,
     codes,
     ended,
     own,
@@ -31,6 +32,7 @@ from tests.lab.support.repairing import (
 from tests.lab.support.report import findings
 from tests.lab.support.static_pod import API_SERVER, MANAGER, SCHEDULER, processes
 
+pytestmark = UNDRAWN
 ALLOW = ("-e", "kubemend_allow=api_down")
 RENEW, LOAD = "renew_certificates", "load_certificates"
 MASTERS = ("m1", "m2", "m3")
