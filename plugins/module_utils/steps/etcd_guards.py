@@ -7,6 +7,7 @@ Each refusal is one sentence that names the obstacle and the way out. Nothing wa
 """
 
 import os
+import time
 
 from ..collectors.node import etcd
 from ..shared import etcd_releases
@@ -22,6 +23,7 @@ LARGEST = 8 * 1024**3  # what etcd advises as the most
 ENOUGH = 0.8  # the share of the quota below which the alarm is taken back
 RESERVE = 64 * 1024**2
 MEBIBYTE = 1024**2
+SETTLED, PAUSE = 90, 1.0  # seconds in which an election ends, and how long one question is old
 NO_LEADER = (
     "a member of etcd knows no leader: nothing is changed without a quorum (KM146); start the"
     " members that are down, then run again"
@@ -92,7 +94,23 @@ class Members:
 
 
 def look(step):
-    """Return the members of etcd, all of which are well; raise PreconditionFailed otherwise."""
+    """Return the members of etcd, all of which are well; raise PreconditionFailed otherwise.
+
+    Members whose certificates were renewed a moment ago get some time to find each other.
+    """
+    end = time.monotonic()
+    if step.change.get("renewed"):
+        end += SETTLED
+    while True:
+        try:
+            return _well(step)
+        except PreconditionFailed:
+            if time.monotonic() >= end:
+                raise
+        time.sleep(PAUSE)
+
+
+def _well(step):
     members = read(step)
     for require in (
         _require_same,

@@ -86,6 +86,27 @@ def test_each_obstacle_has_its_sentence(node, trouble, words):
     assert [word for word in words if word not in text] == [], text
 
 
+def test_members_whose_certificates_were_renewed_may_elect_first(node, monkeypatch):
+    node.cluster.leader = "0"
+    waited = []
+
+    def sleep(seconds):
+        waited.append(seconds)
+        node.cluster.leader = "11"
+
+    monkeypatch.setattr(etcd_guards.time, "sleep", sleep)
+    assert "no leader" in refusal(etcd_guards.look, step(node))
+    assert etcd_guards.look(step(node, renewed=True)).id == "11"
+    assert waited == [etcd_guards.PAUSE]
+
+
+def test_members_that_elect_no_leader_are_refused_in_the_end(node, monkeypatch):
+    monkeypatch.setattr(etcd_guards, "SETTLED", 0.2)
+    monkeypatch.setattr(etcd_guards, "PAUSE", 0.01)
+    node.cluster.leader = "0"
+    assert "no leader" in refusal(etcd_guards.look, step(node, renewed=True))
+
+
 def test_another_member_than_planned_is_refused(node):
     assert "plan again" in refusal(etcd_guards.look, step(node, member_id="12"))
 
