@@ -83,9 +83,8 @@ def free(scene: RemedyContext) -> Sequence[Step]:
         note = NO_WAY_BACK.format(host=begin.host.host)
         steps = [replace(step, note=note) for step in steps[:2]] + steps[2:]
     steps.append(_alarm(scene, full[0] if full else targets[0], targets))
-    renewed = {"renewed": any(_expired(scene, item.host) for item in targets)}
     return [
-        replace(step, blocked_by=blocked_by, change={**(step.change or {}), **renewed})
+        replace(step, blocked_by=blocked_by, change={**(step.change or {}), "waits": True})
         for step in steps
     ]
 

@@ -74,7 +74,7 @@ def test_etcd_is_freed_between_the_renewals_and_the_restarts(world: Any, parted:
     assert all(step.allowed for step in steps), [step.blocked_by for step in steps]
     assert [step.id[:2] for step in steps] == [f"{number:02}" for number in range(1, 13)]
     freeing = steps[3:9]
-    assert all((step.change or {})["renewed"] for step in freeing)
+    assert all((step.change or {})["waits"] for step in freeing)
     assert [step.remedy for step in freeing if (step.change or {}).get("loads_follow")] == [
         "etcd_alarm"
     ]
