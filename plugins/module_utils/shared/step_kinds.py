@@ -260,6 +260,7 @@ _ROWS = (
     # the time limit of the drain itself comes on top
     StepKind(DRAIN, 5, _API + "DrainNode", 120, check_mode=NODE, through_api=True),
     # Those of etcd come behind every other repair of a host: certificates are renewed before them.
+    # The plan puts the loads of certificates behind the end of an alarm.
     StepKind(ETCD_SNAPSHOT, 9, _ETCD + "SaveSnapshot", 960, local_up_to=LAST_RISK),
     StepKind(
         ETCD_COMPACT,

@@ -7,6 +7,7 @@ Each refusal is one sentence that names the obstacle and the way out. Nothing wa
 """
 
 import os
+import time
 
 from ..collectors.node import etcd
 from ..shared import etcd_releases
@@ -22,10 +23,16 @@ LARGEST = 8 * 1024**3  # what etcd advises as the most
 ENOUGH = 0.8  # the share of the quota below which the alarm is taken back
 RESERVE = 64 * 1024**2
 MEBIBYTE = 1024**2
+# seconds in which an election ends, or a member starts again; and between two looks
+SETTLED, PAUSE = 90, 1.0
 NO_LEADER = (
     "a member of etcd knows no leader: nothing is changed without a quorum (KM146); start the"
     " members that are down, then run again"
 )
+
+
+class Unsettled(PreconditionFailed):
+    """What an election ends, or the start of a member."""
 
 
 class Members:
@@ -40,7 +47,7 @@ class Members:
         self.client = client
         own_status = client.status()
         if own_status["leader"] == etcd.NO_MEMBER:  # its list of members would need a quorum
-            raise PreconditionFailed(NO_LEADER)
+            raise Unsettled(NO_LEADER)
         self.id = own_status["member_id"]
         listed = client.members()
         self.cluster_id = listed["cluster_id"]
@@ -92,7 +99,25 @@ class Members:
 
 
 def look(step):
-    """Return the members of etcd, all of which are well; raise PreconditionFailed otherwise."""
+    """Return the members of etcd, all of which are well; raise PreconditionFailed otherwise.
+
+    A plan may let it wait for members that come back by themselves: after their certificates were
+    renewed they elect a leader first, and up to Kubernetes 1.20 the kubelet restarts each one whose
+    alarm is raised.
+    """
+    end = time.monotonic()
+    if step.change.get("waits"):
+        end += SETTLED
+    while True:
+        try:
+            return _well(step)
+        except Unsettled:
+            if time.monotonic() >= end:
+                raise
+        time.sleep(PAUSE)
+
+
+def _well(step):
     members = read(step)
     for require in (
         _require_same,
@@ -110,11 +135,14 @@ def look(step):
 
 def read(step):
     """Return the members of etcd as they answer now; raise PreconditionFailed without an answer."""
-    node, client = etcd_client.connect(step.host)
+    try:
+        node, client = etcd_client.connect(step.host)
+    except PreconditionFailed as error:
+        raise Unsettled(str(error)) from error
     try:
         return Members(node, client)
     except EtcdError as error:
-        raise PreconditionFailed(
+        raise Unsettled(
             f"the etcd of {step.host} does not answer as it should ({error}): see to KM145 and"
             " KM146 first, then run again"
         ) from error
@@ -149,7 +177,7 @@ def _require_all(members, _step):
                 f" remove {_hexadecimal(member)}), then run again"
             )
         if member["id"] in members.errors:
-            raise PreconditionFailed(
+            raise Unsettled(
                 f"member {name} does not answer ({members.errors[member['id']]}), and no member is"
                 " changed before all answer: bring it back first (KM145), then run again"
             )
@@ -176,9 +204,9 @@ def _require_one_cluster(members, _step):
 def _require_leader(members, _step):
     leaders = {status["leader"] for status in members.statuses.values()}
     if etcd.NO_MEMBER in leaders:
-        raise PreconditionFailed(NO_LEADER)
+        raise Unsettled(NO_LEADER)
     if len(leaders) != 1:
-        raise PreconditionFailed(
+        raise Unsettled(
             "the members of etcd name different leaders, as in an election: run again when they"
             " agree ($E endpoint status --cluster -w table)"
         )
@@ -209,7 +237,7 @@ def _require_in_step(members, _step):
     """Require that no member lags behind: what applies a snapshot must not be defragmented."""
     gap = behind(members.statuses)
     if gap is None or gap > IN_STEP:
-        raise PreconditionFailed(
+        raise Unsettled(
             f"the members of etcd are {'an unknown number of' if gap is None else gap} entries of"
             f" their log apart, more than {IN_STEP}: run again when the last one has caught up"
         )

@@ -38,7 +38,8 @@ def of_kubeconfig(path):
 def of_process(process, certificate_flag, key_flag):
     """Return (path of the certificate, certificate, key) that two flags of a process name.
 
-    The paths are read within the root of the process. The result is None where a flag is missing.
+    The paths are read within the root of the process while it runs. The result is None where a flag
+    is missing.
     """
     certificate, key = (
         procfs.flag(process["argv"], certificate_flag),
@@ -46,8 +47,12 @@ def of_process(process, certificate_flag, key_flag):
     )
     if not certificate or not key:
         return None
-    root = f"/proc/{process['pid']}/root"
-    return certificate, files.read(certificate, MAX_PEM, root), files.read(key, MAX_PEM, root)
+    pid = process["pid"]
+    return (
+        certificate,
+        procfs.file_of(pid, certificate, MAX_PEM),
+        procfs.file_of(pid, key, MAX_PEM),
+    )
 
 
 def of_components(params, processes):

@@ -117,6 +117,21 @@ def link(pid, name, proc="/proc"):
         return None
 
 
+def file_of(pid, path, limit, proc="/proc"):
+    """Return the bytes that a process has at a path; of one that has ended, those of the host.
+
+    A component that ends every few seconds ends while it is read, too. Its next start, by a static
+    pod, has the files of the host.
+    """
+    root = f"{proc}/{pid}/root"
+    try:
+        return files.read(path, limit, root)
+    except OSError:
+        if os.path.exists(root):
+            raise
+    return files.read(path, limit)
+
+
 def started_at(pid, proc="/proc"):
     """Return when a process started, in seconds since the epoch; None when it is gone."""
     stat = files.text(f"{proc}/{pid}/stat")

@@ -20,6 +20,8 @@ from typing import Any
 
 from ...module_utils.shared import step_kinds
 from ...module_utils.shared.step_kinds import (
+    ETCD_ALARM,
+    LOAD_CERTIFICATES,
     PROBE,
     RENEW_CERTIFICATES,
     START_FORMER,
@@ -305,6 +307,26 @@ def _rows(groups: Iterable[Sequence[Step]]) -> list[tuple[Step, str | None]]:
             ordered.append(row)
         else:
             ordered += together.pop((row[0].cluster, row[0].remedy), [])
+    return _loaded_last(ordered)
+
+
+def _loaded_last(rows: Sequence[tuple[Step, str | None]]) -> list[tuple[Step, str | None]]:
+    """Return the rows with each load of certificates behind the steps that free its etcd.
+
+    A component that starts while etcd refuses every write does not get ready. The end of the alarm
+    is proven without leases then: the loads prove them.
+    """
+    full = {step.cluster for step, _blocked_by in rows if step.remedy == ETCD_ALARM}
+    loads = [row for row in rows if row[0].remedy == LOAD_CERTIFICATES and row[0].cluster in full]
+    ordered = []
+    for row in rows:
+        step, blocked_by = row
+        behind = [other for other in loads if other[0].cluster == step.cluster]
+        if step.remedy == ETCD_ALARM and behind:
+            change = {**(step.change or {}), "loads_follow": True}
+            ordered += [(replace(step, change=change), blocked_by), *behind]
+        elif row not in loads:
+            ordered.append(row)
     return ordered
 
 

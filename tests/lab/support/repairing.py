@@ -18,6 +18,10 @@ from tests.lab.support.static_pod import MANAGER, SCHEDULER, processes
 
 OLD, NEW = "v1.18.4", "v1.36.3"
 FULL = os.environ.get("KUBEMEND_TEST_FULL") == "1"
+# What takes many minutes is the whole matrix's, or is asked for by its name.
+UNDRAWN = pytest.mark.skipif(
+    os.environ.get("KUBEMEND_DRAW") == "1", reason="many minutes: only in the whole matrix"
+)
 
 
 def releases() -> list[str]:

@@ -67,8 +67,6 @@ FILES = (
     "test_repair_api.py::",
     "test_roles.py::",
     "test_power_cut.py::",
-    "test_certificates.py::test_all_masters",
-    "test_certificates.py::test_one_master",
     "test_etcd_space.py::",
     "test_forgotten_node.py::",
     "test_pending.py::",

@@ -8,19 +8,26 @@ The cluster is one of its own, and taken away at the end.
 
 from __future__ import annotations
 
-import contextlib
-import json
-import time
-
 import pytest
 
 from tests.lab.cluster.clusters import Cluster
-from tests.lab.cluster.host import note
-from tests.lab.support import expired_certificates as certificates
-from tests.lab.support import incident
+from tests.lab.support import interrupt
+from tests.lab.support.renewal import (
+    ALLOW,
+    FILES,
+    LOAD,
+    MASTERS,
+    RENEW,
+    all_renewed,
+    expired,
+    is_shown,
+    kept,
+    timed,
+)
 from tests.lab.support.repairing import (
     CONSENT,
     RELEASES,
+    UNDRAWN,
     codes,
     ended,
     own,
@@ -29,12 +36,9 @@ from tests.lab.support.repairing import (
     untouched,
 )
 from tests.lab.support.report import findings
-from tests.lab.support.static_pod import API_SERVER, MANAGER, SCHEDULER, processes
+from tests.lab.support.static_pod import API_SERVER, processes
 
-ALLOW = ("-e", "kubemend_allow=api_down")
-RENEW, LOAD = "renew_certificates", "load_certificates"
-MASTERS = ("m1", "m2", "m3")
-LEASES = ("get", "leases", "-A", "-o", "json")
+pytestmark = UNDRAWN
 
 
 @pytest.fixture(scope="module", params=RELEASES)
@@ -44,63 +48,8 @@ def cluster(request):
         yield found
 
 
-def renewals(cluster):
-    """Return when each lease of a node or a component was renewed the last time."""
-    items = json.loads(cluster.kubectl(*LEASES).stdout)["items"]
-    return {
-        item["metadata"]["name"]: item["spec"]["renewTime"]
-        for item in items
-        if item["metadata"]["namespace"] == "kube-node-lease"
-        or item["metadata"]["name"] in (MANAGER, SCHEDULER)
-    }
-
-
-def all_renewed(cluster):
-    """Return whether every lease has been renewed since a moment ago."""
-    before = renewals(cluster)
-    assert len(before) >= 6, before
-
-    def later():
-        now = renewals(cluster)
-        return all(now[name] != before[name] for name in before)
-
-    cluster.wait(later, 60, "every lease to be renewed")
-    return True
-
-
-def kept(cluster, node):
-    """Return how many former files the journal of a node keeps."""
-    said = cluster.exec(
-        node, "find /var/lib/kubemend/journal -name '*.before' -perm 600 | wc -l", check=False
-    )
-    return int(said.stdout)
-
-
 def pids(cluster, node, component):
     return [pid for pid, _argv in processes(cluster, node, component)]
-
-
-def timed(play, *arguments, name):
-    begin = time.monotonic()
-    done, report = play(*arguments, name=name)
-    note(f"{name} {' '.join(arguments)}: {time.monotonic() - begin:.1f} s, {done.returncode}")
-    note(f"  {' '.join(sorted({f'{code}@{host}' for code, host in codes(report)}))}")
-    for step in report["steps"]:
-        note(f"  {step['id']}: {step['state']} {step.get('seconds')} s {step['reason'][:300]}")
-    return done, report
-
-
-@contextlib.contextmanager
-def expired(cluster, name, target):
-    """Let certificates have expired; after a test that fails the former ones are put back."""
-    one = incident.by_name(name)
-    incident.made(cluster, one, target)
-    try:
-        yield
-        certificates.keep(cluster, one.masters(cluster, target))
-    finally:
-        one.finish(cluster, target)
-        cluster.wait_healthy()
 
 
 def test_all_masters(cluster, play):
@@ -126,10 +75,8 @@ def test_all_masters(cluster, play):
         cluster.wait_healthy()
         assert all_renewed(cluster)
         for host in MASTERS:
-            assert certificates.shown_end(cluster, host, 6443)
-            assert kept(cluster, host) >= 17
-            for port in (6443, 2379, 2380):
-                assert "2021" not in certificates.shown_end(cluster, host, port)
+            assert kept(cluster, host) >= FILES
+            assert is_shown(cluster, host), host
 
         before = state(cluster)
         done, report = timed(play, *CONSENT, *ALLOW, name="api_down")
@@ -154,7 +101,7 @@ def test_one_master(cluster, play):
         cluster.wait_healthy()
         assert all_renewed(cluster)
         assert {host: pids(cluster, host, API_SERVER) for host in ("m1", "m3")} == others
-        assert "2021" not in certificates.shown_end(cluster, "m2", 6443)
+        assert is_shown(cluster, "m2")
 
         before = state(cluster)
         done, report = timed(play, *CONSENT, name="certificates")
@@ -163,4 +110,27 @@ def test_one_master(cluster, play):
 
         done, report = timed(play, "-e", "kubemend_run_id=last", name="revert")
         assert "would stop" in done.stdout, done.stdout[-4000:]
-        assert "2021" not in certificates.shown_end(cluster, "m2", 6443)
+        assert is_shown(cluster, "m2")
+
+
+def test_a_controller_that_is_killed_between_two_masters(cluster, play, tmp_path):
+    """The next run renews what is left, restarts what has not loaded it, and leaves nothing."""
+    with expired(cluster, "certificates-expired-everywhere", "m1"):
+        before = {host: kept(cluster, host) for host in MASTERS}
+
+        def renewed(host):
+            return kept(cluster, host) - before[host]
+
+        with interrupt.Controller(
+            cluster, tmp_path / "killed", *CONSENT, *ALLOW, name="api_down"
+        ) as controller:
+            cluster.wait(lambda: renewed("m1") >= FILES, 240, "the certificates of m1 renewed")
+            controller.kill()
+        assert renewed("m3") == 0
+        done, report = timed(play, *CONSENT, *ALLOW, name="api_down")
+        assert set(ended(report)) == {"done"}, done.stdout[-4000:]
+        assert not {code for code, _host in codes(report)} & {"KM120", "KM122", "KM126"}
+        cluster.wait_healthy()
+        assert all_renewed(cluster)
+        assert all(is_shown(cluster, host) for host in MASTERS)
+        assert interrupt.left_over(cluster) == []

@@ -15,6 +15,7 @@ import pytest
 
 from tests.lab.cluster.clusters import Cluster
 from tests.lab.cluster.kubeadm import ETCD_QUOTA
+from tests.lab.support.full_etcd import alarms, fill, put
 from tests.lab.support.repairing import CONSENT, RELEASES, ended, own, possible
 from tests.lab.support.static_pod import manifest
 
@@ -23,7 +24,6 @@ MASTERS = ("m1", "m2", "m3")
 MIB = 1024**2
 SMALL = MIB
 FLAG = "--quota-backend-bytes"
-KEY = "/kubemend-lab/filling"  # no API server reads it
 STEPS = ["etcd_snapshot", "etcd_compact", *["etcd_defragment"] * 3, "etcd_alarm"]
 
 
@@ -52,32 +52,6 @@ def runs(cluster, name, quota) -> bool:
     return f"{FLAG}={quota}" in told
 
 
-def alarms(cluster, name) -> str:
-    return cluster.etcdctl("--command-timeout=5s", "alarm", "list", node=name).stdout.decode()
-
-
-def put(cluster, name) -> bool:
-    """Write a value of 900 kB to one key, and return whether etcd took it."""
-    node = cluster.node(name)
-    pki = "/etc/kubernetes/pki/etcd"
-    line = (
-        f"head -c 900000 /dev/zero | tr '\\0' x | etcdctl --endpoints=https://{node.ip}:2379"
-        f" --cacert={pki}/ca.crt --cert={pki}/server.crt --key={pki}/server.key put {KEY}"
-    )
-    done = cluster.exec(name, line, check=False)
-    assert done.returncode == 0 or b"space exceeded" in done.stderr, done.stderr
-    return done.returncode == 0
-
-
-def fill(cluster):
-    """Write until etcd refuses it, each time through another member."""
-    for number in range(100):
-        if not put(cluster, MASTERS[number % 3]):
-            cluster.wait(lambda: "NOSPACE" in alarms(cluster, "m1"), 60, "etcd to raise its alarm")
-            return
-    raise AssertionError("etcd took 90 MB")
-
-
 def steps_of(report) -> list[tuple[str, bool]]:
     return [(step["remedy"], step["allowed"]) for step in report["plan"] if step["code"] == "KM140"]
 
@@ -99,7 +73,7 @@ def renewed(cluster) -> dict[str, str]:
 
 
 def test_one_run_frees_an_etcd_at_its_quota(cluster, play):
-    fill(cluster)
+    fill(cluster, MASTERS)
     before = renewed(cluster)
     done, report = play(name=PLAYBOOK)
     assert "KM140" in codes_of(report), done.stdout[-4000:]

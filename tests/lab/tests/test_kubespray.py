@@ -19,10 +19,12 @@ from tests.lab.cluster import bringup, kubespray
 from tests.lab.cluster.clusters import Cluster
 from tests.lab.incidents.runtime_stopped import ready
 from tests.lab.support import interrupt, kubelet_verbosity, playbook
+from tests.lab.support.renewal import LOAD, RENEW, all_renewed, expired, is_shown
 from tests.lab.support.repairing import (
     CONSENT,
     OLD,
     RELEASES,
+    UNDRAWN,
     broken,
     codes,
     ended,
@@ -31,7 +33,7 @@ from tests.lab.support.repairing import (
     state,
     untouched,
 )
-from tests.lab.support.report import OF_MACHINE
+from tests.lab.support.report import OF_MACHINE, findings
 from tests.lab.support.static_pod import (
     MANAGER,
     SCHEDULER,
@@ -312,3 +314,23 @@ def test_scheduler_by_the_file_that_its_pod_does_not_watch(cluster, play):
         assert not election_off(cluster, "m2", SCHEDULER)
         done, again = play(*CONSENT)
         assert (done.returncode, again["plan"]) == (0, [])
+
+
+@UNDRAWN
+def test_certificates_in_a_folder_of_its_own(cluster, play):
+    with expired(cluster, "certificates-expired", "m2"):
+        done, report = play(*CONSENT, name="certificates")
+        assert {"KM120", "KM126"} <= {code for code, _host in codes(report)}, findings(report)
+        assert [(step["host"], step["remedy"], step["target"]) for step in report["plan"]] == [
+            ("m2", RENEW, kubespray.CERTIFICATES),
+            ("m2", LOAD, kubespray.CERTIFICATES),
+        ], report["plan"]
+        assert ended(report) == ["done"] * 2, done.stdout[-4000:]
+        cluster.wait_healthy()
+        assert all_renewed(cluster)
+        assert is_shown(cluster, "m2")
+
+        before = state(cluster)
+        done, report = play(*CONSENT, name="certificates")
+        assert report["plan"] == [], done.stdout[-4000:]
+        untouched(cluster, before)

@@ -8,6 +8,7 @@ the public key beside it, which tells whether two files have the same pair. The 
 dates, names and signatures.
 """
 
+import functools
 import os
 
 from ...system import (
@@ -98,7 +99,7 @@ class _Store:
             "pid": process["pid"] if process else None,
         }
         if certificate_flags.kind_of(component, flag) == KEY:
-            self.keys.append(dict(use, **_key(path, root)))
+            self.keys.append(dict(use, **_of_process(_key, path, root)))
         else:
             self.uses.append(dict(use, file=self._file(path, root)))
 
@@ -107,8 +108,20 @@ class _Store:
         mark = (path, _identity(path, root))
         if mark not in self.paths:
             self.paths[mark] = len(self.files)
-            self.files.append(_certificates(path, root))
+            self.files.append(_of_process(_certificates, path, root))
         return self.paths[mark]
+
+
+def _of_process(read, path, root):
+    """Return what a process has at a path; of one that has ended, what the host has there.
+
+    A component that its certificates keep down ends every few seconds, also while it is read: its
+    next start reads the host's files.
+    """
+    record = read(path, root)
+    if root is None or os.path.exists(root):
+        return record
+    return read(path, None)
 
 
 def _identity(path, root):
@@ -266,7 +279,8 @@ def _add_kubeconfigs(store, processes):
         if path and path not in paths:
             paths.add(path)
             root = f"/proc/{process['pid']}/root"
-            store.kubeconfigs.append(_kubeconfig(process["component"], path, root))
+            read = functools.partial(_kubeconfig, process["component"])
+            store.kubeconfigs.append(_of_process(read, path, root))
     for component, path in certificate_flags.KUBECONFIGS:
         if path not in paths and os.path.lexists(path) and not _is_of_others(store, component):
             store.kubeconfigs.append(_kubeconfig(component, path))

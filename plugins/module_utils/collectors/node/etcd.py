@@ -539,7 +539,7 @@ def authority_of(process, flag, address):
     if not path:
         return None
     try:
-        return files.read(path, 262144, f"/proc/{process['pid']}/root")
+        return procfs.file_of(process["pid"], path, 262144)
     except OSError:
         return None
 

@@ -346,7 +346,8 @@ class TakeBackAlarm(_EtcdStep):
 
     It is verified when no such alarm is left, a write is accepted, and leases are renewed.
 
-    The change of a step is {member_id, members, quotas, prefix}.
+    The change of a step is {member_id, members, quotas, prefix, loads_follow}. Where steps follow
+    that load renewed certificates, these prove the leases: no API server may serve before.
     """
 
     def require(self, step):
@@ -381,6 +382,12 @@ class TakeBackAlarm(_EtcdStep):
             question = {"action": "DEACTIVATE", "memberID": member_id, "alarm": "NOSPACE"}
             client.ask(etcd.ALARMS, question)
         self._require_writes(client)
+        if step.change.get("loads_follow"):
+            return (
+                "no alarm is left, and a write is accepted; leases are renewed once the API servers"
+                " have loaded their certificates, which is done next",
+                {},
+            )
         renewed, whole = _renewed(client, prefix, former)
         if whole and not renewed:
             raise EtcdError(

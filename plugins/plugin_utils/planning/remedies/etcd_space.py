@@ -29,6 +29,7 @@ from ...faults.control_plane import etcd_commands, etcd_space
 from ...models import certificates as model_certificates
 from ...models import etcd_members, etcd_sizes, installer, writes
 from ...models.api_node import and_others
+from ...models.certificates import Used
 from ...models.cluster import Cluster, Host
 from ...models.etcd_members import DOWN, MemberView
 from ...models.etcd_sizes import MEBIBYTE, Size
@@ -39,6 +40,7 @@ ETCD = "etcd"
 EXPIRED = "KM120"
 REFUSES, SERVES = 2, 3  # the risk where etcd refuses every write, and where it serves
 MEMBER_FLAGS = ("cert-file", "peer-cert-file")
+CLIENT_OF_ETCD = (model_certificates.API, "etcd-certfile")
 NO_WAY_BACK = (
     "a compaction cannot be undone: the history of all objects is lost, and no object. The"
     " snapshot, on {host} in /var/lib/kubemend/etcd-snapshots, holds Secrets; copy it away and"
@@ -81,7 +83,10 @@ def free(scene: RemedyContext) -> Sequence[Step]:
         note = NO_WAY_BACK.format(host=begin.host.host)
         steps = [replace(step, note=note) for step in steps[:2]] + steps[2:]
     steps.append(_alarm(scene, full[0] if full else targets[0], targets))
-    return [replace(step, blocked_by=blocked_by) for step in steps]
+    return [
+        replace(step, blocked_by=blocked_by, change={**(step.change or {}), "waits": True})
+        for step in steps
+    ]
 
 
 def _is_full(target: Target) -> bool:
@@ -162,14 +167,19 @@ def _leader(cluster: Cluster) -> str | None:
 
 
 def _forbidden(scene: RemedyContext, targets: Sequence[Target]) -> str | None:
-    """Return what forbids a change of any member, the first reason that there is."""
+    """Return what forbids a change of any member, the first reason that there is.
+
+    Members that expired certificates keep apart find each other again once these are renewed, which
+    is done first. Each step asks all members again.
+    """
     cluster = scene.cluster
     views = etcd_members.view(cluster)
+    is_parted = _is_parted(scene, targets)
     for refusal in (
         _foreign(scene, targets),
         _corrupt(cluster),
-        _without_quorum(cluster),
-        *(_unfit(view) for view in views.members),
+        _without_quorum(cluster, is_parted),
+        *(_unfit(view, is_parted) for view in views.members),
         *(left_out(scene, item.host.host) for item in targets),
         _releases(targets),
         _alone(scene, targets),
@@ -205,22 +215,25 @@ def _corrupt(cluster: Cluster) -> str | None:
     )
 
 
-def _without_quorum(cluster: Cluster) -> str | None:
-    if writes.state(cluster).cause != writes.NO_QUORUM:
+def _without_quorum(cluster: Cluster, is_parted: bool) -> str | None:
+    if is_parted or writes.state(cluster).cause != writes.NO_QUORUM:
         return None
     return (
         "etcd has no quorum (KM146): start the members that are down first; it is never automatic"
     )
 
 
-def _unfit(view: MemberView) -> str | None:
-    """Return why no member is changed while this one is as it is, or None."""
+def _unfit(view: MemberView, is_parted: bool) -> str | None:
+    """Return why no member is changed while this one is as it is, or None.
+
+    is_parted: whether expired certificates keep members from each other.
+    """
     name = one_line(view.name, 80)
     if view.member.learner:
         return f"member {name} is a learner (KM148): promote it, or remove it, then run again"
     if not view.is_started:
         return f"member {name} never started (KM147): start it, or remove it, then run again"
-    if view.state == DOWN:
+    if view.state == DOWN and not is_parted:
         return (
             f"member {name} is down (KM145), and no member is changed before all answer: bring it"
             " back first"
@@ -311,15 +324,32 @@ def _expired(scene: RemedyContext, host: Host) -> tuple[str, ...]:
 
     Its step comes first: etcd accepts no client until then.
     """
-    certificates = model_certificates.extract(scene.of(host.host))
-    if certificates.now is None:
-        return ()
-    for use in certificates.files:
-        is_of_etcd = use.component == model_certificates.ETCD and use.flag in MEMBER_FLAGS
-        is_client = (use.component, use.flag) == (model_certificates.API, "etcd-certfile")
-        if (is_of_etcd or is_client) and use.leaf.ends <= certificates.now:
-            return (EXPIRED,)
+    if _ended(scene, host):
+        return (EXPIRED,)
     return ()
+
+
+def _ended(scene: RemedyContext, host: Host) -> list[Used]:
+    """Return the certificates of this host's etcd and of its client that have expired."""
+    certificates = model_certificates.extract(scene.of(host.host))
+    now = certificates.now
+    if now is None:
+        return []
+    return [use for use in certificates.files if _is_of_etcd(use) and use.leaf.ends <= now]
+
+
+def _is_of_etcd(use: Used) -> bool:
+    return _is_of_member(use) or (use.component, use.flag) == CLIENT_OF_ETCD
+
+
+def _is_of_member(use: Used) -> bool:
+    return use.component == model_certificates.ETCD and use.flag in MEMBER_FLAGS
+
+
+def _is_parted(scene: RemedyContext, targets: Sequence[Target]) -> bool:
+    """Tell whether a member has no valid certificate for the others."""
+    over = [use for item in targets for use in _ended(scene, item.host)]
+    return any(map(_is_of_member, over))
 
 
 HISTORY = (

@@ -86,6 +86,41 @@ def test_each_obstacle_has_its_sentence(node, trouble, words):
     assert [word for word in words if word not in text] == [], text
 
 
+def test_members_may_elect_first_where_the_plan_waits(node, monkeypatch):
+    node.cluster.leader = "0"
+    waited = []
+
+    def sleep(seconds):
+        waited.append(seconds)
+        node.cluster.leader = "11"
+
+    monkeypatch.setattr(etcd_guards.time, "sleep", sleep)
+    assert "no leader" in refusal(etcd_guards.look, step(node))
+    assert etcd_guards.look(step(node, waits=True)).id == "11"
+    assert waited == [etcd_guards.PAUSE]
+
+
+def test_what_no_time_settles_is_refused_at_once(node, monkeypatch):
+    monkeypatch.setattr(etcd_guards.time, "sleep", lambda _seconds: pytest.fail("it waits"))
+    node.cluster.members[2].learner = True
+    assert "learner" in refusal(etcd_guards.look, step(node, waits=True))
+
+
+def test_a_member_that_starts_is_waited_for(node, monkeypatch):
+    node.cluster.members[2].up = False
+    monkeypatch.setattr(
+        etcd_guards.time, "sleep", lambda _seconds: vars(node.cluster.members[2]).update(up=True)
+    )
+    assert etcd_guards.look(step(node, waits=True)).id == "11"
+
+
+def test_members_that_elect_no_leader_are_refused_in_the_end(node, monkeypatch):
+    monkeypatch.setattr(etcd_guards, "SETTLED", 0.2)
+    monkeypatch.setattr(etcd_guards, "PAUSE", 0.01)
+    node.cluster.leader = "0"
+    assert "no leader" in refusal(etcd_guards.look, step(node, waits=True))
+
+
 def test_another_member_than_planned_is_refused(node):
     assert "plan again" in refusal(etcd_guards.look, step(node, member_id="12"))
 

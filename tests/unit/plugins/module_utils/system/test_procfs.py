@@ -167,3 +167,15 @@ def test_the_state_of_a_process(tmp_path, stat, expected):
         (tmp_path / "7").mkdir()
         (tmp_path / "7" / "stat").write_text(stat)
     assert procfs.state(7, str(tmp_path)) == expected
+
+
+def test_a_file_of_a_process_and_of_one_that_has_ended(tmp_path):
+    path = tmp_path / "ca.crt"
+    path.write_bytes(b"host")
+    inside = tmp_path / "7" / "root" / str(path).lstrip("/")
+    inside.parent.mkdir(parents=True)
+    with pytest.raises(FileNotFoundError):
+        procfs.file_of(7, str(path), 100, str(tmp_path))
+    inside.write_bytes(b"its own")
+    assert procfs.file_of(7, str(path), 100, str(tmp_path)) == b"its own"
+    assert procfs.file_of(8, str(path), 100, str(tmp_path)) == b"host"

@@ -6,6 +6,7 @@
 import base64
 import json
 import os
+import subprocess
 import time
 
 import pytest
@@ -106,6 +107,31 @@ def test_components_that_do_not_run_are_known_by_their_manifests(folder):
     assert use["pid"] is None
     assert answer["files"][use["file"]]["pem"] == pairs["apiserver-etcd-client"].pem
     assert by_flag(answer, "etcd", "peer-key-file")["digests"] == [pairs["etcd/peer"].digest]
+
+
+def test_a_process_that_ends_while_it_is_read_has_the_files_of_the_host(folder):
+    """So does an API server that etcd refuses: it ends again and again."""
+    pairs = fill(folder)
+    with subprocess.Popen(["true"]) as ended:
+        ended.wait()
+    processes = [
+        {"component": name, "pid": ended.pid, "argv": argv, "host_network": True}
+        for name, argv in (
+            ("kube-apiserver", argv_of(folder, "kube-apiserver")),
+            ("kube-scheduler", ["kube-scheduler"]),
+        )
+    ]
+    processes[1]["kubeconfig"] = {"path": str(folder / "scheduler.conf")}
+    answer = collect(folder, (), instances={"processes": processes})
+    use = by_flag(answer, "kube-apiserver", "etcd-certfile")
+    row = answer["files"][use["file"]]
+    assert (row["pem"], row["error"]) == (pairs["apiserver-etcd-client"].pem, None)
+    assert row["mtime"]
+    assert row["key_beside"]
+    key = by_flag(answer, "kube-apiserver", "etcd-keyfile")
+    assert (key["digests"], key["error"]) == ([pairs["apiserver-etcd-client"].digest], None)
+    (config,) = [row for row in answer["kubeconfigs"] if row["component"] == "kube-scheduler"]
+    assert config["client"] == pairs["scheduler.conf"].pem
 
 
 def test_an_etcd_that_has_its_files_by_its_environment(folder, monkeypatch):

@@ -208,6 +208,16 @@ def test_a_lease_that_is_never_renewed_is_no_proof(node):
     says(answer["reason"], "none of 2 leases", "KM525")
 
 
+def test_leases_are_left_to_the_steps_that_load_certificates(node):
+    """No API server may serve before: it is not waited for."""
+    shrink(node)
+    node.cluster.renewals = False
+    answer = work(node, node.step("etcd_alarm", loads_follow=True))
+    assert answer["state"] == "done", answer
+    assert node.cluster.alarms == []
+    assert "leases" not in answer["seen"]
+
+
 def test_an_alarm_that_is_raised_again_at_once_is_no_success(node, monkeypatch):
     shrink(node)
     monkeypatch.setattr(

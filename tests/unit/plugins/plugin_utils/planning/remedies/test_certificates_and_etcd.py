@@ -1,0 +1,102 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Expired certificates and an etcd at its quota at once: one plan, in the order that works."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import contract
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import (
+    engine as fault_engine,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning import plan
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import (
+    certificates,
+    etcd_space,
+)
+from tests.unit.plugins.plugin_utils.planning.remedies.test_certificates import (
+    LOAD,
+    RENEW,
+    expire,
+)
+from tests.unit.support import etcd_evidence, pki
+
+MASTERS = ("m1", "m2", "m3")
+REMEDIES = {**certificates.REMEDIES, **etcd_space.REMEDIES}
+ALARM = '{"health":"false","reason":"ALARM NOSPACE"}'
+FREE = ("etcd_snapshot", "etcd_compact", *["etcd_defragment"] * 3, "etcd_alarm")
+
+
+@pytest.fixture
+def parted(world: Any) -> pki.Pki:
+    """Three full members, each of which only its address of metrics can be asked of."""
+    made = pki.Pki(world.data("m1", "system")["clock"])
+    pki.certify(world, made)
+    etcd_evidence.settle(world)
+    for id_ in etcd_evidence.MEMBERS:
+        name = f"m{id_}"
+        etcd_evidence.resize(world, name, 2049, 19)
+        etcd_evidence.disconnect(world, id_)
+        etcd_evidence.metrics(world, name)["has_leader"] = 0.0
+        health = {"status": 503, "body": ALARM}
+        world.data(name, "etcd").update(
+            status=None, alarms=None, members=[], cluster_id=None, health=health
+        )
+    return made
+
+
+def planned(world: Any, allow: Iterable[str] = ()) -> tuple[plan.Step, ...]:
+    documents = copy.deepcopy(world.documents)
+    result, found = fault_engine.evaluate_clusters(
+        [*documents.values(), world.api], frozenset(REMEDIES)
+    )
+    return plan.plan(
+        result.findings,
+        found,
+        lambda host: contract.checked(documents[host]),
+        plan.Consent(2, frozenset(allow)),
+        REMEDIES,
+        fault_engine.KEY_DIGITS,
+    )
+
+
+def test_etcd_is_freed_between_the_renewals_and_the_restarts(world: Any, parted: pki.Pki) -> None:
+    for host in MASTERS:
+        expire(world, parted, host, "apiserver", "etcd/peer", "etcd/server")
+    steps = planned(world)
+    assert [step.remedy for step in steps] == [*[RENEW] * 3, *FREE, *[LOAD] * 3]
+    assert all(step.allowed for step in steps), [step.blocked_by for step in steps]
+    assert [step.id[:2] for step in steps] == [f"{number:02}" for number in range(1, 13)]
+    freeing = steps[3:9]
+    assert all((step.change or {})["waits"] for step in freeing)
+    assert [step.remedy for step in freeing if (step.change or {}).get("loads_follow")] == [
+        "etcd_alarm"
+    ]
+
+
+def test_members_that_no_certificate_parts_need_their_quorum_first(
+    world: Any, parted: pki.Pki
+) -> None:
+    """Only the client of etcd has expired: what keeps the members apart is something else."""
+    for host in MASTERS:
+        expire(world, parted, host, "apiserver-etcd-client")
+        world.data(host, "etcd")["health"]["body"] = ALARM[:-2] + '; NO LEADER"}'
+    steps = [step for step in planned(world) if step.code == "KM140"]
+    assert not any(step.allowed for step in steps)
+    assert any("quorum" in (step.blocked_by or "") for step in steps), steps
+
+
+def test_leases_are_proven_by_etcd_where_nothing_is_loaded_later(
+    world: Any, parted: pki.Pki
+) -> None:
+    for host in MASTERS:
+        expire(world, parted, host, "etcd/peer", "etcd/server")
+    steps = planned(world)
+    assert [step.remedy for step in steps] == [*[RENEW] * 3, *FREE]
+    assert not any((step.change or {}).get("loads_follow") for step in steps)
