@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether the cgroups exist that a kubelet is to limit."""
+"""Whether the cgroups exist that a kubelet is to limit, and which it has made for pods."""
 
 import os
 import re
@@ -15,6 +15,7 @@ KEYS = (
 # Those without which every kubelet says that a cgroup of v1 does not exist.
 CONTROLLERS = ("cpu", "cpuacct", "cpuset", "memory")
 SLICE = ".slice"
+ROOTS = ("kubepods.slice", "kubepods")
 _PLAIN = re.compile(r"/?[\w.@:-]{1,200}(?:/[\w.@:-]{1,200}){0,20}/?")
 
 
@@ -31,6 +32,19 @@ def cgroups(kubelet, mountinfo=None):
         {"name": name, "driver": driver, "path": path, "missing": _missing(mounts, path)}
         for name in names
         for driver, path in (("cgroupfs", "/" + name.strip("/")), ("systemd", systemd_path(name)))
+    ]
+
+
+def of_pods(mount="/sys/fs/cgroup"):
+    """Return the names of the cgroups for all pods that are there, by the driver of their kubelet.
+
+    A kubelet makes one when it starts. Both are there until the next boot where its driver changed.
+    """
+    folders = [mount] + [os.path.join(mount, controller) for controller in CONTROLLERS]
+    return [
+        name
+        for name in ROOTS
+        if any(os.path.isdir(os.path.join(folder, name)) for folder in folders)
     ]
 
 

@@ -41,6 +41,9 @@ IPV6 = "net.ipv6.conf.all.forwarding"
 NETFILTER = kernel_modules.MODULES[0]
 SETS_AGAIN = "unless something sets it again (docker, the network plugin, kube-proxy in mode ipvs)"
 LOADS_AGAIN = "unless something loads it again (docker, kube-proxy, a rule of iptables)"
+# How options begin with which a boot goes on without a file system, or which name the unit that
+# needs it.
+OPTIONAL = ("nofail", "_netdev", "x-systemd.wanted-by=", "x-systemd.required-by=")
 AUTOMATIC = ("x-systemd.automount", "comment=systemd.automount")
 
 Place = tuple[str, int, str]
@@ -436,6 +439,32 @@ def _not_mounted(
                 _below(folders, point),
                 line,
             )
+
+
+def stopping(node: NodeBoot) -> Iterator[Mount]:
+    """Return KM521: lines of fstab whose device is not there, without which no boot ends."""
+    devices = node.answer.devices or {}
+    return (line for line in _needed(node) if devices.get(line.what) is False)
+
+
+def _needed(node: NodeBoot) -> Iterator[Mount]:
+    """Yield the lines of fstab that a boot waits for; that of / is the kernel's own matter."""
+    if node.container or _fstab_is_off(node):
+        return
+    for line in modules_load_fstab.mounts(node.fstab):
+        if line.point != "/" and _is_mounted_at_boot(line) and not _is_optional(line):
+            yield line
+
+
+def _fstab_is_off(node: NodeBoot) -> bool:
+    """Tell whether the kernel's command line has systemd leave fstab alone."""
+    values = [value.lower() for key, value in node.answer.cmdline or () if key == "fstab"]
+    return values[-1:] != [] and values[-1] in ("0", "no", "off", "false", "n", "f")
+
+
+def _is_optional(line: Mount) -> bool:
+    """Tell whether a boot goes on without it."""
+    return any(option.startswith(OPTIONAL) for option in line.options)
 
 
 def _is_mounted_at_boot(line: Mount) -> bool:

@@ -4,7 +4,8 @@
 """The cgroup drivers of a kubelet and of its runtime, as both have them now. Pure.
 
 A kubelet of 1.31 or newer asks its runtime, where that answers RuntimeConfig (containerd 2.0,
-CRI-O 1.28), and has the same driver. Any other has its own setting, cgroupfs by default.
+CRI-O 1.28), when it starts. Where the runtime was given another driver since, the cgroup that the
+kubelet made for pods tells. Any other kubelet has its own setting, cgroupfs by default.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from .result import EvidenceRef
 SYSTEMD, CGROUPFS = "systemd", "cgroupfs"
 FIRST_ASKING = (1, 31)  # KubeletCgroupDriverFromCRI is beta, and on
 KEY = "SystemdCgroup"
+ROOTS = {"kubepods.slice": SYSTEMD, "kubepods": CGROUPFS}
 # The tables that a version of containerd's configuration reads: the plugin's name, quoted or not.
 TABLES = {
     2: "plugins.io.containerd.grpc.v1.cri.containerd.runtimes.",
@@ -38,11 +40,13 @@ class Drivers:
     """The two drivers.
 
     setting: what sets the kubelet's, None where it is the default
+    root: the cgroup that shows what the kubelet has, where its runtime told it one
     """
 
     kubelet: str
     runtime: str
     setting: Setting | None = None
+    root: str = ""
 
     @property
     def differ(self) -> bool:
@@ -58,13 +62,27 @@ def drivers(document: Mapping[str, Any]) -> Drivers | None:
     setting = config.setting("cgroupDriver", "cgroup-driver")
     if runtime is None or kubelet.process is None or not config.certain(setting):
         return None
-    if cri.driver is not None:
-        version = pflag.parse_version(_version(document))
-        if version is None:
-            return None
-        if version >= FIRST_ASKING:
-            return Drivers(runtime, runtime, setting)
-    return Drivers(setting.value if setting else CGROUPFS, runtime, setting)
+    configured = Drivers(setting.value if setting else CGROUPFS, runtime, setting)
+    if cri.driver is None:
+        return configured
+    version = pflag.parse_version(_version(document))
+    if version is not None and version < FIRST_ASKING:
+        return configured
+    shown = _shown(document, runtime)
+    if shown is None and version is not None:
+        return Drivers(runtime, runtime, setting)
+    return shown
+
+
+def _shown(document: Mapping[str, Any], runtime: str) -> Drivers | None:
+    """Return the drivers where the kubelet's one cgroup for pods is of another than the runtime's.
+
+    Where both are there, its driver changed since the boot, and none is known to be the present.
+    """
+    names = [name for name in contract.answer(document, Pinning).pod_cgroups if name in ROOTS]
+    if len(names) != 1 or ROOTS[names[0]] == runtime:
+        return None
+    return Drivers(ROOTS[names[0]], runtime, None, names[0])
 
 
 def _version(document: Mapping[str, Any]) -> str:

@@ -50,14 +50,15 @@ def boot(cluster, node) -> None:
     prepare(cluster, node)
 
 
-def power_on(cluster, node, memory_mib: int | None = None) -> None:
+def power_on(cluster, node, memory_mib: int | None = None, state: str | None = None) -> None:
     """Switch a virtual machine on; `wait_booted` waits until it is up.
 
     memory_mib: what it has in place of the usual
+    state: the kept state that it goes on from, in place of a boot
     """
     bridge, gateway = podman.bridge(cluster.network)
     arguments = vm_image.arguments(cluster.k8s)
-    cluster.machine(node).power_on(bridge, gateway, arguments, memory_mib)
+    cluster.machine(node).power_on(bridge, gateway, arguments, memory_mib, state)
 
 
 def wait_booted(node) -> None:

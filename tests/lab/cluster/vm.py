@@ -108,9 +108,14 @@ class Machine:
         return next((pid for pid, path in processes() if path == self.pid_file), None)
 
     def power_on(
-        self, bridge: str, gateway: str, arguments: str = "", memory_mib: int | None = None
+        self,
+        bridge: str,
+        gateway: str,
+        arguments: str = "",
+        memory_mib: int | None = None,
+        state: str | None = None,
     ) -> None:
-        """Start QEMU; the machine then boots on its own.
+        """Start QEMU; the machine then boots on its own, or goes on from a state that was kept.
 
         arguments: more of the kernel's command line
         memory_mib: what it has in place of what its role has
@@ -119,7 +124,8 @@ class Machine:
         with self.console.open("a") as console:
             console.write("\n--- power on\n")
         memory = memory_mib or MEMORY_MIB[self.node.role]
-        run(self._command(gateway, arguments, memory), timeout=60)
+        command = self._command(gateway, arguments, memory)
+        run([*command, *(("-loadvm", state) if state else ())], timeout=120)
         # QEMU makes the interface, and it goes with the process.
         run(["ip", "link", "set", self.interface, "master", bridge, "up"])
 
@@ -197,12 +203,11 @@ class Machine:
         """Keep the state of the machine, its memory too."""
         self._snapshot(f"savevm {name}")
 
-    def restore(self, name: str) -> None:
-        """Restore the state that `keep` kept, with the present time.
+    def go_on(self) -> None:
+        """Give a machine that goes on from a kept state the present time.
 
         Connections of that time are closed: their other ends are gone or have gone on.
         """
-        self._snapshot(f"loadvm {name}")
         self._wait_answer()
         now = f"date -u -s @{time.time():.0f}"
         execute(self.node, f"{now} && ss -K state established '( not sport = :22 )'", timeout=60)

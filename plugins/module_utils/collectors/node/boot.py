@@ -10,6 +10,7 @@ mean (plugin_utils/models/boot.py).
 """
 
 import os
+import re
 import time
 
 from ...shared.kernel_modules import ABSENT, BUILTIN, LOAD, LOADED, MODULES, SINGLE
@@ -19,8 +20,16 @@ from . import limits, swap
 
 KUBELET = "/var/lib/kubelet"
 FOLDERS = ("/var/lib/containerd", "/var/lib/docker", "/var/lib/containers", "/var/lib/etcd")
-WORDS = ("modules_load", "rd.modules_load", "selinux", "enforcing")
-MAX_TEXT, MAX_FILES, MAX_MOUNTS = 65536, 100, 8 * 1024 * 1024
+WORDS = ("modules_load", "rd.modules_load", "selinux", "enforcing", "fstab")
+MAX_TEXT, MAX_FILES, MAX_MOUNTS, MAX_DEVICES = 65536, 100, 8 * 1024 * 1024, 100
+TAGS = {
+    "UUID": "by-uuid",
+    "LABEL": "by-label",
+    "PARTUUID": "by-partuuid",
+    "PARTLABEL": "by-partlabel",
+}
+# A name, maybe in quotes; udev writes other characters as \x20.
+DEVICE_NAME = re.compile(r"""(["']?)([A-Za-z0-9#+.:=@_/-]+)\1\Z""")
 
 
 def collect(context):
@@ -47,6 +56,7 @@ def collect(context):
         "mounts": with_errors(mounts(_mounts(), points(here))),
         "selinux": modes,
         "container": swap.container(),
+        "devices": devices(files.whole("/etc/fstab", MAX_TEXT)),
         "firewall": boot_firewall.collect(),
         "denials": boot_firewall.denials() if modes["enforce"] == "1" else None,
     }
@@ -215,6 +225,40 @@ def _ext4_errors(name, sys, proc, now):
     }
 
 
+def devices(fstab, dev="/dev"):
+    """Return {device as fstab writes it: whether it is there}; None where no fstab was read.
+
+    A tag is left out where udev makes no links, and so is a name that udev spells in another way.
+    """
+    if fstab is None:
+        return None
+    states = {}
+    for line in fstab.split("\n"):
+        device = (line.split() or [""])[0]
+        path = _device(device, dev)
+        if path and len(states) < MAX_DEVICES:
+            states[device] = os.path.exists(path)
+    return states
+
+
+def _device(device, dev):
+    """Return the path of a device of fstab; empty for what is none, or has another spelling."""
+    tag, _equals, value = device.partition("=")
+    if tag in TAGS:
+        return _link(os.path.join(dev, "disk"), TAGS[tag], value)
+    if device.startswith("/dev/") and DEVICE_NAME.match(device):
+        return os.path.join(dev, device[len("/dev/") :])
+    return ""
+
+
+def _link(links, folder, value):
+    """Return the path of udev's link; empty where udev makes none, or spells the name otherwise."""
+    name = DEVICE_NAME.match(value)
+    if name and "/" not in value and os.path.isdir(links):
+        return os.path.join(links, folder, name.group(2))
+    return ""
+
+
 def _integer(text):
     """Return the number in a file of sysfs; None where there is none."""
     text = (text or "").strip()
@@ -224,7 +268,7 @@ def _integer(text):
 
 
 def cmdline(text):
-    """Return [[key, value]] of the words that name modules or concern SELinux; None if unknown.
+    """Return [[key, value]] of the words about modules, SELinux and fstab; None if unknown.
 
     The characters - and _ are the same in a key.
     """

@@ -78,6 +78,7 @@ def collect(context):
     }
     words = _words(kubelet)
     evidence["cgroups"] = reserved_cgroups.cgroups(kubelet)
+    evidence["pod_cgroups"] = reserved_cgroups.of_pods()
     evidence["cpus"]["topology"] = None
     has_pinning = context.params.get("deep") or _is_static(evidence["cpu_state"], words)
     if has_pinning:

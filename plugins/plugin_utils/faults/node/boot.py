@@ -19,6 +19,7 @@ from ...models.boot import Lost, NodeBoot, Problem
 from ...models.cluster import Host
 from ...models.result import EvidenceRef, Missing
 from ...models.store import Unwritable
+from ...parsers.modules_load_fstab import Mount
 from ..base import CheckResult, Detection, node_check, not_applicable, present, unknown
 from .wording import MORE_MODULES
 
@@ -153,6 +154,7 @@ def lost_filesystem(host: Host, document: Mapping[str, Any]) -> Iterator[CheckRe
         return
     node = model_boot.read(document)
     hits = tuple(_lost(host, node, lost) for lost in model_boot.lost(node))
+    hits += tuple(_stops_boot(host, line) for line in model_boot.stopping(node))
     missing = _unknown_mounts(host, node) + spaces.missing
     yield CheckResult(hits + spaces.hits, missing, host=host.host, note=spaces.note)
     if contract.answer(document, Spaces).stores is None and not spaces.missing:
@@ -277,6 +279,27 @@ def _lost(host: Host, node: NodeBoot, lost: Lost) -> Detection:
         node=host.node,
         component=point,
         severity=severity,
+    )
+
+
+def _stops_boot(host: Host, line: Mount) -> Detection:
+    """Foretell a boot that ends in systemd's emergency mode."""
+    point, device = one_line(line.point, 120), one_line(line.what, 120)
+    return Detection(
+        f"{device} is not there, and fstab mounts it on {point} without nofail: the next boot waits"
+        " for it and ends in the emergency mode, without ssh and kubelet",
+        (
+            EvidenceRef(
+                "file", host.host, path=line.path, line=line.line, text=one_line(line.text, 200)
+            ),
+        ),
+        "before any reboot: lsblk -f shows the names of the disks that are there; correct the"
+        " line, take it out if the disk is gone, or add nofail to its options; then systemctl"
+        " daemon-reload, and findmnt --verify",
+        host=host.host,
+        node=host.node,
+        component=point,
+        severity="warning",
     )
 
 

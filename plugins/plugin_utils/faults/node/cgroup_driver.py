@@ -25,6 +25,7 @@ from ..base import CheckResult, Detection, causes, node_check, present, unknown
 
 RECENT = 600.0  # seconds: the kubelet tries each pod again at least every few minutes
 SHOWN = 3
+STARTING = 20.0  # seconds: until then a kubelet may not have made its cgroups
 SYSTEMD, CGROUPFS = "systemd", "cgroupfs"
 # The messages of a runtime whose cgroup driver is not the kubelet's, and which one it has: runc's,
 # and CRI-O's before it calls runc.
@@ -32,6 +33,21 @@ REFUSALS = (
     (re.compile(r"expected cgroupspath to be of format"), SYSTEMD),
     (re.compile(r"did not receive slice as parent"), SYSTEMD),
     (re.compile(r"but received slice as parent"), CGROUPFS),
+)
+
+SAME = (
+    "give both the same driver, systemd where systemd runs the machine: SystemdCgroup = true in"
+    " the options of the runtime in containerd's configuration (below"
+    " [plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc.options] in version 3,"
+    ' [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options] in version 2),'
+    " cgroup_manager in CRI-O's, cgroupDriver in the kubelet's. Drain the node before either is"
+    " changed and restarted: the pods' cgroups move"
+)
+ASK_AGAIN = (
+    "the runtime was given another driver after the kubelet had asked it: drain the node, because"
+    " the pods' cgroups move, and restart the kubelet (systemctl restart kubelet), which asks again"
+    " (from 1.31 on; an older one has the cgroupDriver of its own configuration). Where the"
+    " runtime's driver is not the one that is wanted, correct its configuration and restart it"
 )
 
 
@@ -69,30 +85,42 @@ def with_configuration(
 ) -> CheckResult:
     """Add to a result of KM516 that kubelet and runtime run with different drivers."""
     drivers = runtime_cgroup.drivers(document)
-    if drivers is None or not drivers.differ:
+    if drivers is None or not drivers.differ or _is_starting(host, document, drivers):
         # an older release did not ask the runtime
         missing = tuple(item for item in host.missing("cri") if item.status != "not_asked")
         return outcome if outcome.missing else outcome._replace(missing=missing)
     return outcome._replace(hits=(_differ(host, document, drivers),), missing=(), note="")
 
 
-def _differ(host: Host, document: Mapping[str, Any], drivers: Drivers) -> Detection:
-    cri = contract.answer(document, Cri)
-    kubelet = EvidenceRef("process", host.host, object="kubelet", text="cgroupfs is its default")
+def _is_starting(host: Host, document: Mapping[str, Any], drivers: Drivers) -> bool:
+    """Tell whether a kubelet may not have made its cgroup for pods yet, which is the proof."""
+    clock, started = contract.answer(document, System).clock, host.kubelet_started
+    if not drivers.root:
+        return False
+    return clock is None or started is None or clock - started.timestamp() < STARTING
+
+
+def _proof(host: Host, drivers: Drivers) -> EvidenceRef:
+    """Return what shows the driver of the kubelet."""
+    if drivers.root:
+        path = f"/sys/fs/cgroup/{drivers.root}"
+        return EvidenceRef("file", host.host, path=path, text="the kubelet's cgroup for all pods")
     if drivers.setting is not None:
-        kubelet = drivers.setting.proof(host.host)
+        return drivers.setting.proof(host.host)
+    return EvidenceRef("process", host.host, object="kubelet", text="cgroupfs is its default")
+
+
+def _differ(host: Host, document: Mapping[str, Any], drivers: Drivers) -> Detection:
+    cri, advice = contract.answer(document, Cri), SAME
+    if drivers.root:
+        advice = ASK_AGAIN
     runtime = f"{one_line(cri.name, 40) or 'its runtime'} {one_line(cri.version, 40)}".strip()
     return Detection(
         f"kubelet and runtime have different cgroup drivers: the kubelet"
         f" {one_line(drivers.kubelet, 40)}, {runtime} {drivers.runtime}; pods are killed and made"
         " again, or do not start",
-        (kubelet, *runtime_cgroup.places(document, host.host)),
-        "give both the same driver, systemd where systemd runs the machine: SystemdCgroup = true in"
-        " the options of the runtime in containerd's configuration (below"
-        " [plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc.options] in version 3,"
-        ' [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options] in version 2),'
-        " cgroup_manager in CRI-O's, cgroupDriver in the kubelet's. Drain the node before either is"
-        " changed and restarted: the pods' cgroups move",
+        (_proof(host, drivers), *runtime_cgroup.places(document, host.host)),
+        advice,
         host=host.host,
         node=host.node,
         component="kubelet",

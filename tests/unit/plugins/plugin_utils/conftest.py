@@ -139,6 +139,7 @@ def booted() -> dict[str, Any]:
         "tree": True,
         "modules_files": [],
         "cmdline": [],
+        "devices": {},
         "folders": folders,
         "mounts": [{"point": "/", "source": "/dev/sda1", "type": "ext4", "options": "rw,relatime"}],
         "selinux": {"enforce": None, "config": None},

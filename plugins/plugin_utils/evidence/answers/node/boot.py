@@ -85,5 +85,6 @@ class Boot:
     mounts: tuple[Mount, ...] | None = None
     selinux: Selinux | None = None
     container: bool | None = None
+    devices: Mapping[str, bool | None] | None = None  # of fstab: whether each is there
     firewall: Mapping[str, Firewall] | None = None
     denials: Denials | None = None

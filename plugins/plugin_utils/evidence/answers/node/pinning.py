@@ -80,6 +80,7 @@ class Pinning:
     numa: tuple[int, ...] | None = None
     memory_total: int | None = None
     cgroups: tuple[ReservedCgroup, ...] | None = None  # None: an older release collected
+    pod_cgroups: tuple[str, ...] = ()  # those of a kubelet for all pods
     pods: tuple[str, ...] | None = None
     containers: tuple[Container, ...] | None = None
     logged: tuple[str, ...] | None = None

@@ -76,3 +76,18 @@ def test_whether_the_cgroups_that_are_named_are_there(tmp_path):
         one["missing"]
         for one in reserved_cgroups.cgroups(told(config="kubeReservedCgroup: /a\n"), "")
     ] == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("folders", "names"),
+    [
+        (("kubepods.slice",), ["kubepods.slice"]),
+        (("memory/kubepods", "cpu/kubepods"), ["kubepods"]),
+        (("kubepods", "kubepods.slice"), ["kubepods.slice", "kubepods"]),
+        (("system.slice",), []),
+    ],
+)
+def test_the_cgroups_for_pods_of_both_hierarchies(tmp_path, folders, names):
+    for folder in folders:
+        (tmp_path / folder).mkdir(parents=True)
+    assert reserved_cgroups.of_pods(str(tmp_path)) == names

@@ -33,6 +33,30 @@ def test_both_as_they_are_now(world, kubelet, version, runtime, told, drivers):
     assert (found and (found.kubelet, found.runtime)) == drivers
 
 
+@pytest.mark.parametrize(
+    ("version", "told", "roots", "drivers"),
+    [
+        ("v1.36.3", "cgroupfs", ["kubepods.slice"], ("systemd", "cgroupfs", "kubepods.slice")),
+        ("v1.36.3", "systemd", ["kubepods"], ("cgroupfs", "systemd", "kubepods")),
+        # a plain audit does not ask each kubelet for its version
+        ("?", "systemd", ["kubepods"], ("cgroupfs", "systemd", "kubepods")),
+        ("v1.36.3", "systemd", ["kubepods.slice"], ("systemd", "systemd", "")),
+        # both since the boot: which one is the present is not known
+        ("v1.36.3", "systemd", ["kubepods.slice", "kubepods"], ("systemd", "systemd", "")),
+        ("v1.36.3", "systemd", [], ("systemd", "systemd", "")),
+        ("v1.36.3", "systemd", ["../kubepods", "else"], ("systemd", "systemd", "")),
+        # an older kubelet has its own setting, whatever its runtime tells
+        ("v1.30.1", "systemd", ["kubepods"], ("systemd", "systemd", "")),
+    ],
+)
+def test_a_kubelet_that_asked_before_its_runtime_changed(world, version, told, roots, drivers):
+    cri(world, driver=told)
+    kubelet_driver(world, "systemd", version=version)
+    world.data("w1", "pinning")["pod_cgroups"] = roots
+    found = runtime_cgroup.drivers(world.documents["w1"])
+    assert (found.kubelet, found.runtime, found.root) == drivers
+
+
 def test_without_an_answer_nothing_is_known(world):
     assert runtime_cgroup.drivers(world.documents["w1"]) is None
     cri(world, config=None)

@@ -216,3 +216,27 @@ def test_this_machine():
     assert set(data["modules"]) == set(boot.MODULES)
     assert any(one["point"] == "/" for one in data["mounts"])
     assert "/var/lib/kubelet" in data["folders"]
+
+
+def test_devices_of_fstab_are_looked_for(tmp_path):
+    links = tmp_path / "disk" / "by-uuid"
+    links.mkdir(parents=True)
+    (links / "aa").touch()
+    (tmp_path / "vdb1").touch()
+    fstab = (
+        "# UUID=cc\nUUID=aa / ext4\nUUID=bb /srv ext4\n/dev/vdb1 /a xfs\n/dev/vdc /b xfs\n"
+        'LABEL="a b" /c ext4\nPARTUUID="dd" /d ext4\nserver:/e /e nfs\ntmpfs /tmp tmpfs\n'
+        "LABEL=../../vdb1 /f ext4\n"
+    )
+    assert boot.devices(fstab, str(tmp_path)) == {
+        "UUID=aa": True,
+        "UUID=bb": False,
+        "/dev/vdb1": True,
+        "/dev/vdc": False,
+        'PARTUUID="dd"': False,
+    }
+    assert boot.devices(None) is None
+
+
+def test_a_machine_without_links_of_udev_says_nothing_of_tags(tmp_path):
+    assert boot.devices("UUID=aa /srv ext4\n", str(tmp_path)) == {}

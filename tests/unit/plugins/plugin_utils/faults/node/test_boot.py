@@ -583,6 +583,54 @@ def test_file_systems_of_which_nobody_can_tell(node):
     assert node.judged("KM521") == ("clear", [])
 
 
+STOPS = "UUID=aa /srv ext4 defaults 0 2"
+
+
+def test_a_device_without_which_no_boot_ends_is_foretold(node):
+    node.boot["devices"] = {"UUID=aa": False, "UUID=bb": True}
+    verdict, (found,) = node.fstab("UUID=bb /data xfs defaults 0 2", STOPS).judged("KM521")
+    assert (verdict, found.severity, found.component, found.risk) == (
+        "present",
+        "warning",
+        "/srv",
+        0,
+    )
+    assert [(one.path, one.line, one.text) for one in found.evidence] == [("/etc/fstab", 3, STOPS)]
+    node.boot["devices"]["UUID=aa"] = True
+    assert node.judged("KM521") == ("clear", [])
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "UUID=aa / ext4 defaults 0 1",
+        "UUID=aa /srv ext4 defaults,nofail 0 2",
+        "UUID=aa /srv ext4 noauto 0 2",
+        "UUID=aa /srv ext4 x-systemd.automount 0 2",
+        "UUID=aa /srv xfs _netdev 0 0",
+        "UUID=aa /srv xfs x-systemd.wanted-by=backup.service 0 0",
+        "UUID=aa none swap sw 0 0",
+    ],
+)
+def test_a_boot_goes_on_without_these_devices(node, line):
+    node.boot["devices"] = {"UUID=aa": False}
+    assert node.fstab(line).judged("KM521") == ("clear", [])
+
+
+@pytest.mark.parametrize(
+    ("words", "verdict"),
+    [([["fstab", "no"]], "clear"), ([["fstab", "no"], ["fstab", "yes"]], "present")],
+)
+def test_a_kernel_that_is_told_to_leave_fstab_alone(node, words, verdict):
+    node.boot.update(devices={"UUID=aa": False}, cmdline=words)
+    assert node.fstab(STOPS).judged("KM521")[0] == verdict
+
+
+def test_a_container_boots_without_the_devices_of_its_machine(node):
+    node.boot.update(devices={"UUID=aa": False}, container=True)
+    assert node.fstab(STOPS).judged("KM521")[0] == "clear"
+
+
 # KM522
 
 

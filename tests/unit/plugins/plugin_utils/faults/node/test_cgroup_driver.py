@@ -132,6 +132,21 @@ def test_kubelet_and_runtime_that_run_with_different_drivers(world):
     ]
 
 
+@pytest.mark.parametrize(("age", "verdict"), [(21, "present"), (19, "clear")])
+def test_a_runtime_that_changed_after_the_kubelet_had_asked_it(world, age, verdict):
+    kubelet_driver(world, "systemd", version="v1.36.3")
+    cri(world, driver="cgroupfs", version="v2.2.1")
+    world.data("w1", "pinning")["pod_cgroups"] = ["kubepods.slice"]
+    world.data("w1", "system")["clock"] = CLOCK
+    world.data("w1", "kubelet")["process"]["started_at"] = CLOCK - age
+    judged, found = of_w1(world)
+    assert judged.verdict == verdict
+    for finding in found:
+        assert "the kubelet systemd, containerd v2.2.1 cgroupfs" in finding.summary
+        assert finding.evidence[0].path == "/sys/fs/cgroup/kubepods.slice"
+        assert "systemctl restart kubelet" in (finding.remedy or "")
+
+
 def test_what_the_runtime_refuses_is_a_consequence_of_drivers_that_differ(world):
     kubelet_driver(world, "cgroupfs")
     cri(world)
