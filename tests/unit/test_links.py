@@ -47,7 +47,9 @@ def broken(page: Path, text: str) -> list[str]:
             continue
         name, _hash, anchor = target.partition("#")
         there = (page.parent / name).resolve() if name else page
-        if not there.exists() or (anchor and there.suffix == ".md" and anchor not in anchors(there)):
+        if not there.exists() or (
+            anchor and there.suffix == ".md" and anchor not in anchors(there)
+        ):
             found.append(target)
     return found
 
