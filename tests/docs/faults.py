@@ -38,7 +38,14 @@ HEADINGS = (
     "References",
 )
 # The headings that need text of their own, not only a generated block.
-WRITTEN = ("What you see", "Fix by hand", "References")
+WRITTEN = ("What you see", "Check by hand", "Fix by hand", "References")
+# The headings below which a reader finds a command to copy: a block, or one within a sentence.
+COMMANDS = ("Check by hand", "Fix by hand")
+COMMAND = re.compile(r"^ *```\w*\n.*?^ *```|`[a-z$][^`\n]* [^`\n]*`", re.DOTALL | re.MULTILINE)
+PLACES = (
+    "The commands below have the places of kubeadm; [other installers](../installers.md"
+    "#where-things-are) have others."
+)
 # The heading that each generated block is below; the first one begins the page.
 BLOCKS = {
     "summary": None,
@@ -152,7 +159,14 @@ def problems(fault, text: str) -> list[str]:
         found.append(f"has headings in another order than {', '.join(HEADINGS)}")
     found += [f"has no text below {title}" for title in titles if not section(text, title)]
     found += [f"lacks text of its own below {title}" for title in WRITTEN if not own(text, title)]
+    found += [f"lacks a command below {title}" for title in COMMANDS if not commands(text, title)]
     return found
+
+
+def commands(text: str, title: str) -> list[str]:
+    """Return the commands that a page names below a heading, each block as it stands."""
+    found = COMMAND.findall(own(text, title))
+    return [re.sub(r"^ *```\w*\n?|`", "", command, flags=re.MULTILINE) for command in found]
 
 
 def section(text: str, title: str) -> str:
@@ -267,7 +281,7 @@ def _evidence(fault) -> list[str]:
             "Where the limit is used up, a plain audit collects it in the same run, and reports"
             " *present*."
         )
-    return parts
+    return [*parts, "", PLACES]
 
 
 def lowered(text: str) -> str:

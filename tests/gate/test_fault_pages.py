@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import types
 
 import pytest
@@ -71,10 +72,33 @@ def test_an_example_says_where_it_comes_from():
 @pytest.mark.parametrize("title", faults.WRITTEN)
 def test_an_empty_part_is_named(title):
     text = PAGE.replace(faults.own(PAGE, title), "")
-    assert faults.problems(FAULT, text) == [
-        f"has no text below {title}",
+    missing = f"lacks a command below {title}"
+    assert [line for line in faults.problems(FAULT, text) if line != missing] == [
+        *([f"has no text below {title}"] if title not in faults.BLOCKS.values() else []),
         f"lacks text of its own below {title}",
     ]
+
+
+@pytest.mark.parametrize("title", faults.COMMANDS)
+def test_a_part_without_a_command_is_named(title):
+    text = PAGE.replace(faults.own(PAGE, title), "Look at `the-file` and correct it.")
+    assert faults.problems(FAULT, text) == [f"lacks a command below {title}"]
+    text = PAGE.replace(faults.own(PAGE, title), "Run `systemctl restart kubelet`.")
+    assert faults.problems(FAULT, text) == []
+    assert faults.commands(text, title) == ["systemctl restart kubelet"]
+
+
+@pytest.mark.parametrize(
+    "page", sorted(faults.DIRECTORY.glob("KM*.md")), ids=lambda page: page.stem
+)
+def test_a_shell_can_read_the_commands_of_a_page(page):
+    text = page.read_text(encoding="utf-8")
+    for title in faults.COMMANDS:
+        for command in faults.commands(text, title):
+            read = subprocess.run(
+                ["bash", "-n"], input=command, text=True, capture_output=True, check=False
+            )
+            assert read.stderr == "", command
 
 
 def test_headings_are_known_and_in_order():

@@ -70,8 +70,8 @@ DEFECTS = (
         "1.4.4",
         "1.4.5",
         (Symptom((READY, SILENT), rf"{_PLEG}|^$"),),
-        "its shim may wait for ever for a container that runc begins, so that pods are not made"
-        " and the kubelet has no list of its containers",
+        "its shim may hang for ever when runc starts a container; then no pod is made and the"
+        " kubelet gets no list of containers",
         "install containerd 1.4.5 or later with runc 1.0.0-rc94 or later, or 1.4.3",
         (
             "https://github.com/containerd/containerd/issues/5274",
@@ -99,8 +99,8 @@ DEFECTS = (
         "1.0.0-rc93",
         "1.0.0-rc94",
         (Symptom((READY, SILENT), rf"{_PLEG}|^$"),),
-        "runc init may wait for ever for a container that it begins, and what asks for that"
-        " container waits with it",
+        "it may hang for ever when it starts a container, and the runtime and the kubelet hang"
+        " with it",
         "install another release of runc, 1.0.0-rc94 or later; end the processes runc init that"
         " wait (ps -eo pid,etime,cmd | grep 'runc init'), or restart the node after a drain",
         (

@@ -116,16 +116,16 @@ def _webhook_hit(cluster: Cluster, items: list[Webhook]) -> Detection:
     service = f"{one_line(first.namespace, 63)}/{one_line(first.service, 63)}"
     names = list(dict.fromkeys(one_line(item.configuration, 120) for item in items))
     blocked = _blocked(items)
-    severity, effect = None, f"; it is asked about {_resources(items)}"
+    severity, effect = None, f". Each request for {_resources(items)} that they match is refused"
     if blocked:
-        severity, effect = "critical", f"; what it refuses: {', '.join(blocked)}"
+        severity, effect = "critical", f". They refuse {', '.join(blocked)}"
     lacking = refused_pods.by_webhooks(cluster, [item.name for item in items])
     if lacking:
-        effect += (
-            f"; not made because of it: pods of {and_others([_owner(row) for row in lacking])}"
-        )
+        owners = and_others([_owner(row) for row in lacking])
+        effect += f". Pods that could not be made: those of {owners}"
     return Detection(
-        f"the webhooks of {and_others(names)} fail closed, and {_state(first, service)}{effect}",
+        f"nothing answers the webhooks of {and_others(names)}, which fail closed:"
+        f" {_state(first, service)}{effect}",
         (
             *(_webhook_proof(cluster, item) for item in items[:4]),
             *(_refusal_proof(cluster, row) for row in lacking[:2]),

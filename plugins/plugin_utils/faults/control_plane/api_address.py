@@ -200,8 +200,8 @@ def _unreached(cluster: Cluster, front: _Front, serving: list[Host]) -> Detectio
     if len(front.hosts) == 1:
         users = f"{front.hosts[0].host} does not, and no other node is known to be one that"
     return Detection(
-        f"{_subject(front, users, failed)} ({error}), although the API servers of {names}"
-        f" run{_holder(front, holders)}",
+        f"{_subject(front, users, failed)} ({error}). The API servers of {names} run"
+        f"{_holder(front, holders)}",
         _proofs(front, front.failing),
         _advice(front, failed, holders),
         component=SERVER,

@@ -393,8 +393,8 @@ def _memory_hit(host: Host, document: Mapping[str, Any], ends: list[End]) -> Det
     if len(ends) > 1:
         count = f"{len(ends)} times"
     return Detection(
-        f"the kernel killed it {count} within the last hour, out of memory"
-        f"{restart_wording.at(last)}: {_whose_memory(last, total)}",
+        f"the kernel killed the API server {count} within the last hour"
+        f"{restart_wording.at(last)}, out of memory: {_whose_memory(last, total)}",
         tuple(restart_wording.proofs(host, last)),
         _memory_advice(host, last, total),
         host.host,
@@ -409,15 +409,15 @@ def _whose_memory(end: End, total: int | None) -> str:
         limit = ""
         if end.limit:
             limit = f" of {size(end.limit)}"
-        return f"it reached the limit{limit} of its own container"
+        return f"its container reached its limit{limit}"
     if end.of_group is None and end.limit:
-        return "whether that of its container, or of the machine, is not told"
-    machine = "that of the machine is used up"
+        return "nothing tells whether of its container or of the machine"
     if not total:
-        return machine
+        return "that of the machine was used up"
+    machine = f"the {size(total)} of the machine were used up"
     if total < SMALL_BYTES:
-        return f"{machine}, which has {size(total)}: too little for a control plane and its pods"
-    return f"{machine}, which has {size(total)}"
+        return f"{machine}, too little for a control plane and its pods"
+    return machine
 
 
 def _memory_advice(host: Host, end: End, total: int | None) -> str:
@@ -465,12 +465,12 @@ def _port_hit(host: Host, port: PortTaken) -> Detection:
         proofs.append(EvidenceRef("log", host.host, object=port.component, text=port.line))
     holder = port.holder
     if holder is None:
-        summary = "it cannot listen: another process has its address"
+        summary = f"{port.component} cannot listen: another process has its address"
         advice = "see who listens there: ss -ltnp, lsof -nP -iTCP -sTCP:LISTEN"
     else:
         place = holder.unit or (holder.pod_uid and f"pod {holder.pod_uid}") or "no unit"
         name = f"{one_line(holder.comm, 60)} (pid {holder.pid}, {one_line(place, 80)})"
-        summary = f"it cannot listen on port {holder.port}: {name} has it"
+        summary = f"{port.component} cannot listen on port {holder.port}: {name} uses that port"
         proofs.append(
             EvidenceRef("process", host.host, pid=holder.pid, text=f"port {holder.port}: {name}")
         )

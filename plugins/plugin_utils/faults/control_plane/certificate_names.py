@@ -60,7 +60,7 @@ def lacking(cluster: Cluster) -> Iterator[CheckResult]:
 
 def _hit(rows: list[_Lack]) -> Detection:
     clauses = [
-        f"{row.use.place} of {row.host.host} lacks {row.name}, by which {row.users} ask it"
+        f"{row.use.place} of {row.host.host} lacks {row.name}, by which {row.users} reach it"
         for row in rows
     ]
     if len(clauses) > SHOWN:

@@ -109,8 +109,8 @@ class _Stale(NamedTuple):
                 " process started: it reads the file once"
             )
         return (
-            f"{self.use.component} shows at {self.shown.place} another certificate, which ends at"
-            f" {self.shown.leaf.ends:%Y-%m-%d}, than {self.use.place} has, which ends at"
+            f"{self.use.component} still shows its former certificate at {self.shown.place}, which"
+            f" ends at {self.shown.leaf.ends:%Y-%m-%d}; the one in {self.use.place} ends at"
             f" {self.use.leaf.ends:%Y-%m-%d}"
         )
 

@@ -609,7 +609,7 @@ def _damage(cluster: Cluster, host: Host, hit: Sequence[Host], has_quorum: bool)
     line = damage.line if damage is not None else ""
     return Detection(
         f"etcd of {host.host} ends at its start because it cannot read its data: {message}"
-        f" ({len(hit)} of the members that were read)",
+        f" (members with this fault: {len(hit)})",
         (EvidenceRef("log", host.host, object=source, text=line),),
         advice,
         host=host.host,

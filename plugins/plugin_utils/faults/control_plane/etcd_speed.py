@@ -212,8 +212,9 @@ def _of_disk(document: Mapping[str, Any], local: LocalMember) -> tuple[str, str]
     folder = local.folder
     place, shared = "", _shared(document)
     if folder is not None:
-        place = f" ({folder.path} on {folder.disk or folder.source or folder.filesystem})"
-    cause = f", because its disk is slow{one_line(place, 200)}"
+        disk = folder.disk or folder.source or folder.filesystem
+        place = f" ({one_line(f'{folder.path} on {disk}', 200)})"
+    cause = f", because its disk is slow{place}"
     if shared:
         cause += f", which it shares with {shared}"
     return cause, (

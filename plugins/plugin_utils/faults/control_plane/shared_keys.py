@@ -104,7 +104,7 @@ def _authorities(cluster: Cluster) -> Iterator[_Difference]:
         path = _path(hosts, component, flag)
         names = ", ".join(host.host for host, _certificates in apart)
         yield _Difference(
-            f"{path} (--{flag} of {component}) is not the same authority on {names}: {effect}",
+            f"{path} (--{flag} of {component}) differs between {names}: {effect}",
             f"copy {path} and its key from the control-plane node whose authority the cluster has"
             " (that of most kubeconfigs and nodes) to the others, renew there what the other one"
             f" signed, and restart {component}, one node after the other",

@@ -167,10 +167,10 @@ def _manifest_hit(host: Host, document: Mapping[str, Any], names: list[str]) -> 
     hidden = [one_line(name, 80) for name in answer.ignored if SERVER in name]
     remark = ""
     if hidden:
-        remark = f"; {hidden[0]} is there, which a kubelet does not read"
+        remark = f". A kubelet does not read {hidden[0]}, which is there"
     return Detection(
-        f"{folder} has manifests of {', '.join(names)} and none of {SERVER}{remark}, so that no API"
-        " server is started here",
+        f"{folder} has manifests of {', '.join(names)} and none of {SERVER}: no API server is"
+        f" started here{remark}",
         (EvidenceRef("file", host.host, path=folder, text=f"manifests of {', '.join(names)}"),),
         "if it was moved away for some work, put it back: find /etc/kubernetes /root /tmp -name"
         f" '*apiserver*.y*ml*', then mv FILE {folder}/{SERVER}.yaml. kubeadm can make it again:"

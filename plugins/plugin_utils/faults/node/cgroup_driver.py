@@ -165,7 +165,7 @@ def _hit(host: Host, document: Mapping[str, Any], refusals: list[tuple[str, str]
     if setting and setting.path and setting.value == other:
         place = f" (the kubelet's stands in {setting.path})"
     return Detection(
-        f"no new pod starts: its runtime has the cgroup driver {driver}, and its kubelet {other}",
+        f"no new pod starts: the runtime uses the cgroup driver {driver}, the kubelet {other}",
         tuple(EvidenceRef("log", host.host, text=line) for line, _driver in refusals[-SHOWN:]),
         f"give both the same driver, systemd where systemd runs the machine{place}: SystemdCgroup"
         " in containerd's configuration, cgroup_manager in CRI-O's, cgroupDriver in the kubelet's."

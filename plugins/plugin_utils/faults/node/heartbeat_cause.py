@@ -42,7 +42,7 @@ FROZEN = (
     f"first repair what keeps the cluster from writing ({writes.CODE}), then audit this node again",
 )
 REACHED = (
-    "the server of its kubeconfig answers there",
+    "not the network, because the node reaches the server of the kubelet's kubeconfig",
     (
         "read what it says of its lease and its Node (journalctl -u kubelet): a client certificate"
         " that the API refuses, another name than its Node's, or a call to the runtime that never"

@@ -91,7 +91,7 @@ def _hit(
         proofs.append(EvidenceRef("process", host.host, object=unit.name, text=running))
     return Detection(
         f"the unit {fragment} starts {program}, but the drop-in {dropin} of a package replaces that"
-        f" with {other}: an upgrade of {program} does not reach the kubelet that runs",
+        f" with {other}: an upgrade of {program} does not change the kubelet that runs",
         tuple(proofs),
         "compare the versions of both programs (--version), and check that the unit's own ExecStart"
         " has --kubeconfig and --config. Then drain the node and disable the drop-in: for one in"

@@ -72,7 +72,8 @@ def _leaks(kernel: str) -> bool:
 def _unified_hit(host: Host, number: int) -> Detection:
     return Detection(
         f"{number} cgroups exist, and the kernel can have {MOST} with a memory controller: no pod"
-        " can start, and no container (no space left on device: not a disk, not its memory)",
+        ' and no container can start. The kernel says "no space left on device"; that is not the'
+        " disk",
         (EvidenceRef("file", host.host, path="/proc/cgroups", text=f"memory: {number}"),),
         "find what leaves them: find /sys/fs/cgroup -type d | sed 's|/[^/]*$||' | sort | uniq -c |"
         " sort -n | tail; rmdir those that are empty, or drain and reboot the node",
@@ -84,11 +85,12 @@ def _unified_hit(host: Host, number: int) -> Detection:
 def _hit(host: Host, number: int, kernel: str, is_full: bool) -> Detection:
     state = f"{number} of {MOST} memory cgroups exist"
     if is_full:
-        state += ", which is the most: no pod can start, and no container"
+        state += ", which is the most: no pod and no container can start"
     else:
         state += ", and its kernel does not free them: soon no pod starts there"
     return Detection(
-        f"{state} (no space left on device, cannot allocate memory: not a disk, not its memory)",
+        f'{state}. The kernel says "no space left on device" or "cannot allocate memory"; that is'
+        " neither the disk nor the memory",
         (EvidenceRef("file", host.host, path="/proc/cgroups", text=f"memory: {number}"),),
         f"drain and reboot the node; its kernel ({one_line(kernel, 80)}) leaks them with kernel"
         " memory accounting: a newer kernel does not, nor a runc without kmem (build tag nokmem),"

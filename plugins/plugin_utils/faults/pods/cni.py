@@ -278,7 +278,7 @@ def _missing(host: Host, cni: Cni, file: CniFile, absent: Sequence[str]) -> Dete
     folders = ", ".join(cni.bin_dirs or ())
     names = " and ".join(one_line(name, 80) for name in absent)
     return Detection(
-        f"no new pod starts: its runtime does not find {names} in {folders}, which"
+        f"no new pod starts: the runtime does not find {names} in {folders}, which"
         f" {file.name} needs",
         (
             EvidenceRef("file", host.host, path=f"{cni.folder}/{file.name}", text=_described(file)),

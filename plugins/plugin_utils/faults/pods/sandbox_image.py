@@ -64,7 +64,7 @@ def _hit(cluster: Cluster, name: str, rows: Sequence[PodEvents]) -> Detection:
     text = f"{row.count} times, last {one_line(row.last, 40)}: {ends(row.message, 600)}"
     because = f", because {reason.what}" if reason is not None else ""
     return Detection(
-        f"no new pod starts: its runtime lacks the image of the sandbox ({image}), and"
+        f"no new pod starts: the runtime lacks the image of the sandbox ({image}), and"
         f" cannot pull it{because}",
         (EvidenceRef("api", cluster.api_host, object=f"Pod {one_line(row.pod, 320)}", text=text),),
         f"pull it on that node (crictl pull {image}), or bring it there (ctr -n k8s.io images"

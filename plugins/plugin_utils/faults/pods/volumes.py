@@ -82,15 +82,15 @@ def _holders(row: PodEvents, attachments: Sequence[Attachment] | None) -> list[A
 def _hit(cluster: Cluster, row: PodEvents, attachments: Sequence[Attachment] | None) -> Detection:
     volume, node, holders = _volume(row), one_line(row.node, 253), _holders(row, attachments)
     by_name = {view.name: view for view in views(cluster)}
-    nodes = [f"{one_line(item.node, 253)}, {_state(by_name.get(item.node))}" for item in holders]
+    nodes = [f"{one_line(item.node, 253)} ({_state(by_name.get(item.node))})" for item in holders]
     place = "another node"
     if nodes:
         place = and_others(nodes)
     host = wording.host_of(cluster, node)
     text = f"{one_line(row.reason, 80)}, {row.count} times: {ends(row.message, 400)}"
     return Detection(
-        f"{one_line(row.pod, 320)} waits on {node} for the volume {volume}, which is still attached"
-        f" to {place}",
+        f"{one_line(row.pod, 320)} waits on {node} for the volume {volume}. It is still attached to"
+        f" {place}",
         (
             EvidenceRef("api", cluster.api_host, object=f"Pod {one_line(row.pod, 320)}", text=text),
             *(_proof(cluster, item) for item in holders),
@@ -111,10 +111,10 @@ def _volume(row: PodEvents) -> str:
 
 def _state(view: NodeView | None) -> str:
     if view is None:
-        return "which is no node of this cluster any more"
+        return "no longer a node of this cluster"
     if view.ready != "True":
-        return f"which is not ready (Ready is {one_line(view.ready, 20)})"
-    return "which is Ready"
+        return f"Ready is {one_line(view.ready, 20)}"
+    return "Ready"
 
 
 def _proof(cluster: Cluster, item: Attachment) -> EvidenceRef:

@@ -196,6 +196,6 @@ def test_whose_pods_it_keeps_away(world):
     unmade_pods.refuse(world, "exceeded quota: none", name="other-1")
     unmade_pods.add_dead_webhook(world)
     (one,) = found(world)
-    assert one.summary.endswith("not made because of it: pods of ReplicaSet shop/cart-1")
+    assert one.summary.endswith("Pods that could not be made: those of ReplicaSet shop/cart-1")
     assert one.evidence[-1].object == "ReplicaSet shop/cart-1"
     assert one.evidence[-1].text.startswith("FailedCreate, last 2027-01-15T07:59:00Z: Internal")

@@ -44,7 +44,7 @@ def test_names_that_are_used_are_there(world: Any, made: Pki) -> None:
 def test_the_address_of_the_service_is_needed(world: Any, made: Pki) -> None:
     serve(world, made, "m2", "apiserver", ["m2", "10.0.0.2"])
     (hit,) = judged(world).findings
-    assert f"{FOLDER}/apiserver.crt of m2 lacks 10.96.0.1, by which pods ask it" in hit.summary
+    assert f"{FOLDER}/apiserver.crt of m2 lacks 10.96.0.1, by which pods reach it" in hit.summary
 
 
 def test_the_address_of_the_server_is_that_of_its_host(world: Any, made: Pki) -> None:

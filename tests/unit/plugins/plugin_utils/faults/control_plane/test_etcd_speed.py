@@ -59,7 +59,7 @@ def test_a_slow_disk_names_who_shares_it(world, key, p99):
     world.data("m1", "etcd")["local"]["folder"] = {"path": "/var/lib/etcd", "disk": "sdb"}
     stores(world, ("etcd", 5), ("runtime", 5), ("kubelet", 6))
     finding = only(world)
-    assert "sdb" in finding.summary
+    assert "its disk is slow (/var/lib/etcd on sdb), which" in finding.summary
     assert "images and containers" in finding.summary
     assert "kubelet's pods" not in finding.summary
 

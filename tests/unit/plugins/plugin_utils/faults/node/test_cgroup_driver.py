@@ -49,9 +49,7 @@ def test_each_refusal_names_both_drivers(world, line, runtime, kubelet):
     line = "2026-11-22T18:31:02+0000 w1 " + line
     verdict, (found,) = judged(world, [line])
     assert verdict.verdict == "present"
-    assert (
-        f"its runtime has the cgroup driver {runtime}, and its kubelet {kubelet}" in found.summary
-    )
+    assert f"the runtime uses the cgroup driver {runtime}, the kubelet {kubelet}" in found.summary
     assert [proof.text for proof in found.evidence] == [line]
     assert (
         found.severity,

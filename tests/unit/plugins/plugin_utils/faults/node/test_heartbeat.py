@@ -44,7 +44,7 @@ def judged(world, way=None, started=LONG_AGO, ready="Unknown", **condition):
         ("name", "Name or service not known", "does not find the server"),
         ("connection", "timed out", "gets no connection"),
         ("certificate", "certificate has expired", "cannot trust"),
-        (None, None, "answers there"),
+        (None, None, "the node reaches the server"),
     ],
 )
 def test_each_part_of_the_way(world, failed, error, words):
@@ -159,7 +159,7 @@ def test_no_api(world):
     ("no_proxy", "failed", "words"),
     [
         ("localhost", None, "http://192.0.2.20:3128"),
-        ("10.0.0.9", None, "answers there"),
+        ("10.0.0.9", None, "the node reaches the server"),
         ("localhost", "connection", "gets no connection"),
     ],
 )

@@ -28,11 +28,11 @@ def attached(world, node, volume="pvc-1", **more):
         (
             "gone",
             None,
-            "which is no node of this cluster any more",
+            "no longer a node of this cluster",
             "delete volumeattachment csi-1",
         ),
-        ("m1", "Unknown", "which is not ready (Ready is Unknown)", "out-of-service=nodeshutdown"),
-        ("m1", "True", "which is Ready", "strategy Recreate"),
+        ("m1", "Unknown", "Ready is Unknown", "out-of-service=nodeshutdown"),
+        ("m1", "True", "Ready", "strategy Recreate"),
     ],
 )
 def test_the_node_that_holds_it_is_named(world, holder, ready, state, advice):
@@ -44,7 +44,7 @@ def test_the_node_that_holds_it_is_named(world, holder, ready, state, advice):
     verdicts, (finding,) = judged(world, "KM606")
     assert verdicts == ["present"]
     assert (finding.node, finding.component, finding.severity) == ("w1", "pvc-1", "warning")
-    assert f"the volume pvc-1, which is still attached to {holder}, {state}" in finding.summary
+    assert f"the volume pvc-1. It is still attached to {holder} ({state})" in finding.summary
     assert advice in finding.remedy
     assert [proof.object for proof in finding.evidence] == [
         "Pod default/pod-0",
