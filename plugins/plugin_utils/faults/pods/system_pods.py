@@ -14,6 +14,7 @@ from ...evidence.document import one_line
 from ...models import host_network, pod_start
 from ...models.api_node import and_others
 from ...models.cluster import Cluster, Host
+from ...models.pod_errors import PodError
 from ...models.pod_start import Waiting
 from ...models.result import EvidenceRef
 from ...models.system_pods import EndedPod
@@ -77,16 +78,21 @@ class _Ending:
         return self.pod.namespace, _name(self.pod), _DIGITS.sub("#", self.pod.line)
 
 
-def _name(pod: EndedPod) -> str:
-    return pod.container or _GENERATED.sub("", pod.pod)
+def _name(pod: EndedPod | PodError) -> str:
+    return pod.container or workload(pod)
 
 
-def role(pod: EndedPod) -> str:
+def workload(pod: EndedPod | PodError) -> str:
+    """Return the name of a pod without what a controller adds to it."""
+    return _GENERATED.sub("", pod.pod)
+
+
+def role(pod: EndedPod | PodError) -> str:
     """Return which part of the cluster a pod is: its container, or else its name."""
     name = _name(pod)
     if CLOUD in name or CLOUD in pod.pod:
         return CLOUD
-    if name in NETWORKS or _GENERATED.sub("", pod.pod) in NETWORKS:
+    if name in NETWORKS or workload(pod) in NETWORKS:
         return "network"
     return "dns" if name in DNS else name
 
@@ -194,7 +200,7 @@ def _hit(cluster: Cluster, rows: list[_Ending]) -> Detection:
     nodes = list(dict.fromkeys(row.node for row in rows))
     severity, effect = EFFECTS.get(role(first.pod), (None, ""))
     clause, advice = _cause(first.pod)
-    name = _GENERATED.sub("", first.pod.pod)
+    name = workload(first.pod)
     summary = f"{first.pod.namespace}/{name} on {and_others(nodes)} ends again and again"
     if first.pod.restarts:
         summary += f" ({max(row.pod.restarts for row in rows)} starts before)"
