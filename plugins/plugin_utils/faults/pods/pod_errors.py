@@ -142,6 +142,7 @@ def _hit(rows: list[_Saying]) -> Detection:
     summary = f"{name} on {and_others(nodes)} repeats an error, {_count(pod)}: {pod.message}"
     if pod.clause:
         summary += f": {pod.clause}"
+    summary += system_pods.kernel_clause(pod, first.host)
     effect = EFFECTS.get(system_pods.role(pod), "")
     is_one = len(nodes) == 1
     return Detection(

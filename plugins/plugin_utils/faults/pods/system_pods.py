@@ -51,6 +51,17 @@ _DIGITS = re.compile(r"[0-9]+")
 _CONNTRACK = re.compile(
     r"nf_conntrack.{0,80}(?:permission denied|read-only file system|operation not supported)"
 )
+# What only a kernel refuses to an agent of the network.
+_OF_KERNEL = re.compile(
+    r"\bbpf_\w+|\bload program\b|BPF program|\bverifier\b|RTNETLINK answers|modprobe: "
+    r"|[Oo]peration not supported|[Ff]unction not implemented|does not support .{1,60}kernel"
+    r"|kernel (?:version|too old|does not|lacks)|not supported by (?:the|your) kernel",
+)
+KERNEL_ADVICE = (
+    "the kernel may be too new, too old or built without what the agent needs: compare it with the"
+    " requirements of that release of the agent and with nodes that work, and boot the kernel"
+    " before or change the release"
+)
 CONNTRACK = (
     ": it may not write the kernel's limit of connections, which a node that is a container has"
     " read only",
@@ -76,6 +87,15 @@ class _Ending:
     def kind(self) -> tuple[str, str, str]:
         """Return what pods of one cause have in common."""
         return self.pod.namespace, _name(self.pod), _DIGITS.sub("#", self.pod.line)
+
+
+def kernel_clause(pod: EndedPod | PodError, host: Host | None) -> str:
+    """Return that a kernel refuses something to an agent of the network, as a clause, or ""."""
+    words = pod.line if isinstance(pod, EndedPod) else pod.message
+    kernel = host.machine.kernel if host is not None else ""
+    if not kernel or role(pod) not in ("network", "kube-proxy") or not _OF_KERNEL.search(words):
+        return ""
+    return f"; the kernel {kernel} refuses it"
 
 
 def _name(pod: EndedPod | PodError) -> str:
@@ -200,6 +220,9 @@ def _hit(cluster: Cluster, rows: list[_Ending]) -> Detection:
     nodes = list(dict.fromkeys(row.node for row in rows))
     severity, effect = EFFECTS.get(role(first.pod), (None, ""))
     clause, advice = _cause(first.pod)
+    refused = kernel_clause(first.pod, first.host)
+    if refused:
+        advice = f"{KERNEL_ADVICE}; {advice}"
     name = workload(first.pod)
     summary = f"{first.pod.namespace}/{name} on {and_others(nodes)} ends again and again"
     if first.pod.restarts:
@@ -207,7 +230,7 @@ def _hit(cluster: Cluster, rows: list[_Ending]) -> Detection:
     node = first.node if len(nodes) == 1 else None
     host = first.host if node else None
     return Detection(
-        "; ".join(filter(None, (f"{summary}{_said(first.pod)}{clause}", effect))),
+        "; ".join(filter(None, (f"{summary}{_said(first.pod)}{clause}{refused}", effect))),
         tuple(_proofs(cluster, rows)),
         advice,
         host=host.host if host else None,
