@@ -19,6 +19,7 @@ from .cluster import Evidence
 
 TAINTS = {"Unknown": "unreachable", "False": "not-ready"}
 REASONS = {"Unknown": "NodeStatusUnknown", "False": "KubeletNotReady", "True": "KubeletReady"}
+NODE_USER = "system:node:"
 SILENT = 40  # seconds of a lease before a Node is Unknown
 RANCHER = "/var/lib/rancher/rke2"
 
@@ -110,6 +111,8 @@ def certificate(
     pem = made.public_bytes(serialization.Encoding.PEM).decode("ascii")
     kubelet = evidence.data(host, "kubelet")
     kubelet["client_certificate"].update(pem=pem)
+    if common_name and common_name.startswith(NODE_USER):  # by which a host is known as a Node
+        evidence.hosts[host]["node"] = common_name[len(NODE_USER) :]
 
 
 def rke2(evidence: Evidence, servers: Iterable[str] = ("m1", "m2", "m3")) -> None:

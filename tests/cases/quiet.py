@@ -129,6 +129,9 @@ def _logs(evidence: Evidence, name: str) -> None:
     evidence.answer(name, "component_restart", "absent", "each of them runs")
     evidence.answer(name, "component_units", "absent", "no unit of a control plane component")
     evidence.answer(name, "unit_start", "absent", "kubelet and runtime run")
+    silent = {"pods": [], "more": 0, "running": [], "unread": 0}
+    evidence.data(name, "system_pods").update(silent)
+    evidence.data(name, "kernel_log").update(rows=[], since=evidence.now - 3600, cut=False)
     evidence.answer(name, "journal", "absent", "/var/lib/kubemend does not exist")
     evidence.data(name, "kubelet")["unit"]["n_restarts"] = 0
 
@@ -162,7 +165,7 @@ def _runtime(evidence: Evidence, name: str) -> None:
 def _pods(evidence: Evidence) -> None:
     """Let every pod of the cluster run, which older recordings do not tell."""
     empty: dict[str, Any] = {"read": 0, "pods": [], "events": [], "nodes": [], "attachments": None}
-    evidence.data(paths.API, "pod_start").update(empty)
+    evidence.data(paths.API, "pod_start").update(empty, unhealthy=[])
     states = [{"node": name, "states": {"Running": 20}} for name in evidence.hosts]
     evidence.data(paths.API, "pod_states").update(nodes=states, ending=[])
 

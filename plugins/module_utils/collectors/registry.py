@@ -148,6 +148,7 @@ COLLECTORS = (
     _node("largest", tier=DEEP, timeout=15, needs=("kubelet", "pressure"), follows="pressure"),
     _node("hangs", tier=DEEP, timeout=10),
     _node("network", timeout=8, needs=("kubelet",)),
+    _node("kernel_log", timeout=5),
     _node("space", timeout=5, needs=("kubelet", "manifests", "instances", "component_units")),
     _node("journal", path="/var/lib/kubemend"),
 )

@@ -96,10 +96,13 @@ class Counter:
         self.lines, self._is_full = 0, False
         self._texts, self._errors = {}, {}
 
-    def add(self, moment, raw):
-        """Count a line of this time, in seconds since the epoch."""
+    def add(self, moment, raw, compared=None):
+        """Count a line of this time, in seconds since the epoch.
+
+        compared: the line without what its program alone knows to differ.
+        """
         self.lines += 1
-        text = raw[:FOLDED_BYTES]
+        text = (compared or raw)[:FOLDED_BYTES]
         head = _HEAD.match(text)
         if head:
             text = text[head.end() :]

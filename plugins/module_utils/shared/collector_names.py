@@ -47,7 +47,8 @@ NODE = {
     ),
     "system_pods": (
         "the end of the log of containers of the cluster's own pods (kube-proxy, network plugins,"
-        " DNS and others of kube-system) that were started again and again of late"
+        " DNS and others of kube-system) that were started again and again of late, errors that"
+        " those which run say again and again, and what device plugins say that they miss"
     ),
     "scheduler_log": (
         "the order in which the scheduler saw nodes come and go, as far as its log has it"
@@ -150,6 +151,10 @@ NODE = {
         " NetworkManager are told of those of others, which backends of iptables have rules of"
         " Services, and how full the kernel's tables of connections and neighbours are"
     ),
+    "kernel_log": (
+        "what the kernel said in the last hour of memory, disks, network cards, GPUs, remote file"
+        " systems and what it refused, from /dev/kmsg: one line of each kind, with its count"
+    ),
     "space": (
         "what is free on the file systems of etcd, the kubelet, the runtime, /run, logs and this"
         " collection's journal, and whether they are read-only"
@@ -173,7 +178,8 @@ CLUSTER = {
     "pending": "pods that no scheduler finds a node for",
     "pod_start": (
         "pods that a kubelet accepted and that do not start, by node, what kubelets report of them,"
-        " and to which nodes volumes are attached where that keeps pods from starting"
+        " to which nodes volumes are attached where that keeps pods from starting, and which of"
+        " the cluster's own pods fail their probes"
     ),
     "pod_states": "all pods that have a node, counted by node and state, and those that do not end",
     "pinnable": "pods and workloads that look meant for CPU pinning and get none",

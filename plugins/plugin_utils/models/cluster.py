@@ -34,6 +34,7 @@ from . import (
     etcd_damage,
     machine,
     node_identity,
+    pod_errors,
     registration,
     releases,
     repeated_errors,
@@ -51,6 +52,7 @@ from .kubelet import status
 from .machine import Machine
 from .moments import moment
 from .node_identity import Identity
+from .pod_errors import PodErrors
 from .pressure import Pressure
 from .registration import Registration
 from .releases import Releases
@@ -115,6 +117,7 @@ class Host:
     network: HostNetwork = field(default_factory=HostNetwork)
     kubelet_serving: KubeletServing | None = None
     system_pods: tuple[EndedPod, ...] = ()
+    pod_errors: PodErrors = field(default_factory=PodErrors)
 
     def missing(self, collector: str, *, absent_is_answer: bool = True) -> tuple[Missing, ...]:
         """Empty when this host's collector answered, else the one thing that is missing."""
@@ -280,6 +283,7 @@ def host_of(document: Mapping[str, Any]) -> Host:
         network=model_network.extract(document),
         kubelet_serving=certificates.kubelet_serving(document),
         system_pods=system_pods.extract(document),
+        pod_errors=pod_errors.extract(document),
     )
 
 

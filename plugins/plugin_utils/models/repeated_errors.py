@@ -185,7 +185,7 @@ def worst(row: ComponentErrors, read_at: float) -> Repeated | None:
     candidates = current(row, read_at)
     obstacles = [item for item in candidates if item.is_obstacle]
     if obstacles:
-        return max(obstacles, key=_weight)
+        return max(obstacles, key=weight)
     return next(_unclear(candidates, read_at), None)
 
 
@@ -208,7 +208,7 @@ def of_node(document: Mapping[str, Any]) -> NodeError | None:
     read_at, components = rows(document)
     row = next((row for row in components if row.component == "kubelet"), ComponentErrors())
     entries = [entry for entry in row.entries if _is_of_node(entry, read_at)]
-    error = max((_read(row, entry) for entry in entries), key=_weight, default=None)
+    error = max((_read(row, entry) for entry in entries), key=weight, default=None)
     if error is None:
         return None
     if error.answer is None:
@@ -253,7 +253,7 @@ def current(row: ComponentErrors, read_at: float) -> list[Repeated]:
     return [_read(row, entry) for entry in row.entries if _goes_on(entry, read_at, MINUTES, COUNT)]
 
 
-def _weight(item: Repeated) -> tuple[bool, int]:
+def weight(item: Repeated) -> tuple[bool, int]:
     """Return what an error weighs: that an object is not there follows from another one."""
     is_cause = item.answer is not None and item.answer.kind != "not_found"
     return is_cause, item.entry.count

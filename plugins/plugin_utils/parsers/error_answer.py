@@ -151,6 +151,16 @@ _TEXTS = (
         " upgrade solves it; an APIService without a use is deleted",
     ),
     _text(
+        "kernel",
+        r"modprobe: (?:ERROR|FATAL): (?:could not insert|Module|could not find module by name=)"
+        r" ?'?(?P<name>[\w-]{1,64})'?",
+        "the kernel's module {name} is not loaded, and it cannot load it itself",
+        "load it on the host (modprobe NAME), and name it in a file of /etc/modules-load.d: an"
+        " image may have no program that reads the host's modules, which may be compressed. Where"
+        " the host cannot load it either, install the modules of the kernel that runs (uname -r),"
+        " or boot another one",
+    ),
+    _text(
         "unauthorized",
         r"(?:^|: )Unauthorized(?=$|[\s;,)])|has asked for the client to provide credentials"
         r"|no valid certificates found|User \"system:anonymous\"",

@@ -53,6 +53,7 @@ OBJECT_MISSING, MULTI_ATTACH, NO_DRIVER, MOUNT_SERVER, MOUNT_TIMEOUT, MOUNT = (
     "mount_timeout",
     "mount_failed",
 )
+BUS, SHIM, RUNTIME_TYPE = "bus_lost", "shim_newer", "runtime_type"
 SECURITY, IMAGE_NAME, NEVER_PULL, COMMAND, UNREGISTERED, RUNTIME_CLASS, LOW_LIMIT = (
     "security_context",
     "image_name",
@@ -166,11 +167,44 @@ _CREATE = _table(
         r"missing parent .{1,300}bucket: not found|parent snapshot \S{1,200} does not exist"
         r"|snapshot \S{1,200} does not exist: not found|content digest \S{1,100}: not found"
         r"|layer not known|unable to find image .{1,200}layer",
-        "the runtime does not find layers of images that it counts as there",
+        "the runtime does not find layers of images that it counts as there: its storage of images"
+        " is not complete",
         "this is left of a power cut, or the runtime was started before its folder was mounted:"
         " see that it is (findmnt -T FOLDER), then systemctl restart of the runtime; where that"
         " does not help, remove the images that the message is about and pull them again (crictl"
-        " rmi)",
+        " rmi); of CRI-O, on a drained node and while it is stopped, remove"
+        " /var/lib/containers/storage/overlay-images",
+    ),
+    (
+        BUS,
+        NODE,
+        # godbus; libcontainer/cgroups/systemd of kubelets up to 1.24 and of runtimes
+        r"dbus: connection closed|Failed to activate service 'org\.freedesktop\.systemd1'"
+        r"|org\.freedesktop\.DBus\.Error|dial unix /(?:var/)?run/(?:dbus|systemd)/\S{1,60}: ",
+        "kubelet or runtime has no connection to D-Bus any more, by which it makes cgroups: D-Bus"
+        " was restarted, or does not answer",
+        "see systemctl status dbus; then restart the one that says it, as it may make no new"
+        " connection: systemctl restart kubelet (kubelets up to 1.24 make none), or the runtime",
+    ),
+    (
+        SHIM,
+        NODE,
+        # containerd/runtime/v2/shim: events by ttrpc since 1.3, version 3 since 2.0
+        r"containerd\.sock\.ttrpc: |unsupported shim version|shim version .{1,40}not implemented",
+        "the shim that they use is built for a newer containerd than the one that runs",
+        "compare containerd --version with the shim of the message and what brought it (kata,"
+        " gVisor, an upgrade): systemctl restart containerd where its program was replaced"
+        " under it, else install releases that fit each other",
+    ),
+    (
+        RUNTIME_TYPE,
+        NODE,
+        # containerd/core/metadata, validateContainer
+        r"container\.Runtime\.Name must be set|invalid runtime name .{0,80}, correct runtime name",
+        "their runtime has no runtime_type in containerd's configuration, or a wrong one",
+        "write runtime_type into the table of that runtime, such as runtime_type ="
+        ' "io.containerd.runc.v2" (a table that is written has none of the defaults), and restart'
+        " containerd; containerd config dump shows what counts",
     ),
     (
         COMMAND,
@@ -193,9 +227,13 @@ _CREATE = _table(
         NODE,
         # containerd; CRI-O
         r"no runtime for \\?\"[^\"]*\" is configured|failed to find runtime handler",
-        "their RuntimeClass names a handler that the runtime of that node does not have",
-        "configure the handler in that runtime, or give the RuntimeClass the nodes that have it"
-        " (scheduling.nodeSelector)",
+        "their RuntimeClass, or the default of the runtime, names a handler that the runtime of"
+        " that node does not have: none is configured, it was not restarted since, or a file that"
+        " its configuration imports replaces the table of runtimes",
+        "see what counts (containerd config dump, crio config), configure the handler there and"
+        " restart the runtime, or give the RuntimeClass the nodes that have it"
+        " (scheduling.nodeSelector); containerd before 2 takes a plugin's table whole from the last"
+        " file of imports that has it",
     ),
     (
         CGROUP_DRIVER,

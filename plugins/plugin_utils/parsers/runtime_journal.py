@@ -193,7 +193,7 @@ def last_words(record: RuntimeUnit) -> Words:
     words = _of_end(lines, end, component)
     if words.what:
         return words
-    return _of_any(lines, component) or Words(end or _newest_error(lines))
+    return _of_any(lines, component) or Words(end or _newest_error(lines), ends=bool(end))
 
 
 def _of_any(lines: Sequence[str], component: str) -> Words | None:

@@ -10,6 +10,7 @@ wait.
 import re
 
 from ...kubeapi.client import TABLE, ApiError, dicts
+from ...shared import system_namespaces
 from ...shared.text import one_line
 from ...system import files
 from . import pending, pod
@@ -43,6 +44,8 @@ EVENTS = {
         "involvedObject.kind=Pod,type=Warning,reason!=FailedScheduling,reason!=Unhealthy"
     )
 }
+PROBES = {"fieldSelector": "reason=Unhealthy,type=Warning"}
+MAX_PROBES, MAX_UNHEALTHY = 3000, 40
 PENDING = {"fieldSelector": "status.phase=Pending"}
 ATTACHMENTS = "/apis/storage.k8s.io/v1/volumeattachments"
 # What a kubelet reports besides the cause, and mostly later.
@@ -283,6 +286,38 @@ def _add_event(row, event, text):
     row["event"] = {"reason": event["reason"], "message": text, "last": event["last"]}
 
 
+def unhealthy(api):
+    """Return (failed probes of the cluster's own pods by pod and container, cut).
+
+    The rows are {namespace, pod, container, node, message, count, first, last}, the message that of
+    the newest event; those first that failed most often.
+    """
+    rows, is_cut = {}, False
+    for number, item in enumerate(api.items("/api/v1/events", PROBES)):
+        if number >= MAX_PROBES:
+            is_cut = True
+            break
+        about = item.get("involvedObject") or {}
+        namespace, name = str(about.get("namespace")), str(about.get("name"))
+        if system_namespaces.is_one(namespace):
+            container = str(about.get("fieldPath") or "").partition("{")[2].rstrip("}")
+            _add_probe(rows, (namespace[:63], name[:253], container[:63]), item)
+    found = sorted(rows.values(), key=lambda row: (-row["count"], row["namespace"], row["pod"]))
+    return found[:MAX_UNHEALTHY], is_cut or len(found) > MAX_UNHEALTHY
+
+
+def _add_probe(rows, key, item):
+    event = pod.event_of(item)
+    row = rows.setdefault(
+        key, dict(zip(("namespace", "pod", "container"), key), count=0, first=None, last=None)
+    )
+    row["count"] += event["count"]
+    row["first"] = min(filter(None, (row["first"], event["first"])), default=None)
+    if (event["last"] or "") >= (row["last"] or ""):
+        node = one_line(event["host"] or "", 253)
+        row.update(last=event["last"], message=_words(event["message"]), node=node)
+
+
 def _name(about):
     return "{}/{}".format(about.get("namespace"), about.get("name"))
 
@@ -355,7 +390,9 @@ def collect(api, ended):
         "events": rows,
         "nodes": [],
         "attachments": None,
+        "unhealthy": None,
     }
+    search.until_cut(lambda _api: search.fill_unhealthy(data))
     search.until_cut(lambda _api: search.fill_nodes(data))
     texts = [row["message"] for row in rows if row["reason"] in ATTACHING]
     if texts:
@@ -379,6 +416,11 @@ class _Search:
             if not self.ended(error):
                 raise
             self.is_cut = True
+
+    def fill_unhealthy(self, data):
+        """Add which of the cluster's own pods fail their probes."""
+        data["unhealthy"], is_cut = unhealthy(self.api)
+        self.is_cut = self.is_cut or is_cut
 
     def fill_nodes(self, data):
         """Add the states of all pods of the nodes on which most pods wait.

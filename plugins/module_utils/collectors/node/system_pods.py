@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Collector system_pods: the end of the logs of the cluster's own pods that end again and again.
+"""Collector system_pods: logs of the cluster's own pods that end or say an error repeatedly.
 
 These are kube-proxy, network plugins, the cluster's DNS, cloud controller managers and others in
 namespaces of the system. The kubelet numbers the logs of a container by its starts: no runtime and
@@ -11,6 +11,7 @@ no API is asked. Static pods of the control plane are those of component_end.
 import os
 import time
 
+from ...logs import pod_errors, repeated_lines
 from ...shared import system_namespaces
 from ...system import files
 from ..base import Absent, Denied
@@ -18,18 +19,25 @@ from . import component_end, instances
 
 STARTS = 3  # before the newest one
 RECENT = 3600  # seconds since the newest log was written, or began
-MAX_FOLDERS, MAX_LOGS = 1000, 8
+MAX_FOLDERS, MAX_LOGS, MAX_RUNNING, MAX_ENTRIES = 1000, 8, 24, 4
+# A plugin looks for its devices at its start, and says then what it misses.
+DEVICE_PLUGINS = ("device-plugin", "device-dp", "deviceplugin", "shared-dp")
 
 
 def collect(context):
-    """Return {pods, more}: the containers that were started often, and of late.
+    """Return {pods, more, running, unread} of containers of the cluster's own pods.
 
-    A row is {namespace, pod, container, restart, begun, written, path, first, last, lines, error}.
+    pods are those that were started often, and of late. A row is {namespace, pod,
+    container, restart, begun, written, path, first, last, lines, error}.
 
     restart: how many starts the container had before its newest log; begun, written: when that log
     begins and when it was written to. path, first, last, lines: of the log of the start before it,
     or of the newest where only that is left; times are seconds since the epoch. more: how many
     such containers are left out.
+
+    running are those that say an error again and again, and device plugins. A row is {namespace,
+    pod, container, path, told} with what pod_errors.read returns; told: what a device plugin
+    misses, else []. unread: how many logs that are written to were not read.
     """
     kubelet = context.data.get("kubelet") or {}
     context.source = root = component_end.log_folder(kubelet)
@@ -38,10 +46,39 @@ def collect(context):
     if not os.access(root, os.R_OK | os.X_OK):
         raise Denied(f"{root} is not this user's to read")
     now = time.time()
-    logs = [log for log in _logs(root) if now - log[0] < RECENT]
-    logs.sort(reverse=True)
+    found = sorted(_logs(root), reverse=True)
+    logs = [log for log in found if log[1] >= STARTS and now - log[0] < RECENT]
     rows = [_row(*log) for log in logs[:MAX_LOGS]]
-    return {"pods": rows, "more": max(0, len(logs) - MAX_LOGS)}
+    written = [log for log in found if now - log[0] < pod_errors.WINDOW or is_plugin(log[3])]
+    running = [_running(now, *log) for log in written[:MAX_RUNNING]]
+    return {
+        "pods": rows,
+        "more": max(0, len(logs) - MAX_LOGS),
+        "running": [row for row in running if row["told"] or row["error"] or row["entries"]],
+        "unread": max(0, len(written) - MAX_RUNNING),
+    }
+
+
+def is_plugin(pod):
+    """Return whether a pod of this name is a device plugin."""
+    return any(word in pod for word in DEVICE_PLUGINS)
+
+
+def _running(now, _written, number, namespace, pod, folder):
+    """Return what a container's newest log says again and again."""
+    path = os.path.join(folder, f"{number}.log")
+    row = {
+        "namespace": namespace[:63],
+        "pod": pod[:253],
+        "container": os.path.basename(folder)[:63],
+        "path": path,
+        "told": pod_errors.told(path) if is_plugin(pod) else [],
+    }
+    row.update(pod_errors.read(path, now))
+    row["entries"] = [entry for entry in row["entries"] if entry["count"] >= repeated_lines.COUNT][
+        :MAX_ENTRIES
+    ]
+    return row
 
 
 def _logs(root):
@@ -49,17 +86,16 @@ def _logs(root):
     for name in files.names(root)[:MAX_FOLDERS]:
         namespace, _dummy, rest = name.partition("_")
         pod, _dummy, uid = rest.rpartition("_")
-        if not pod or not system_namespaces.is_one(namespace):
+        if not pod or not (system_namespaces.is_one(namespace) or is_plugin(pod)):
             continue
         for container in files.names(os.path.join(root, name)):
             if container in instances.COMPONENTS and _is_static(uid):
                 continue
             folder = os.path.join(root, name, container)
             number = max(component_end.log_numbers(folder), default=0)
-            if number >= STARTS:
-                written = files.mtime(os.path.join(folder, f"{number}.log"))
-                if written is not None:
-                    yield written, number, namespace, pod, folder
+            written = files.mtime(os.path.join(folder, f"{number}.log"))
+            if written is not None:
+                yield written, number, namespace, pod, folder
 
 
 def _is_static(uid):

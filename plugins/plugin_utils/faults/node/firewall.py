@@ -74,6 +74,7 @@ DOCUMENTED = {
 # The names of a node's programs, as the kernel cuts them (15 characters).
 PROGRAMS = (
     "kubelet",
+    "hyperkube",
     "containerd",
     "dockerd",
     "docker",
@@ -580,10 +581,13 @@ def _label(fields: Mapping[str, str]) -> tuple[str, str]:
         )
     if name and label in WITHOUT_LABEL:
         return (
-            f"; {name} has the label {label}: the policy has none for its folder",
-            "give the folder the labels of the usual one, such as semanage fcontext -a -e"
-            " /var/lib/kubelet FOLDER (or -e /var/lib/containers), then restorecon -Rv FOLDER; the"
-            " package container-selinux has those labels. ",
+            f"; {name} has the label {label}: the policy has none for its folder, or does not know"
+            " the one that it has",
+            "where journalctl -k says that a context is not valid, the policy that is loaded lacks"
+            " the type of that file: load the policy of the package that has it (semodule -B), or"
+            " restorecon -v the file. Else give the folder the labels of the usual one, such as"
+            " semanage fcontext -a -e /var/lib/kubelet FOLDER (or -e /var/lib/containers), then"
+            " restorecon -Rv FOLDER; the package container-selinux has those labels. ",
         )
     if domain == "unconfined_service_t":
         return (

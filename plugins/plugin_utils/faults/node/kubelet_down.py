@@ -44,6 +44,7 @@ from . import cgroup_driver as cgroup_driver_check
 from . import (
     client_certificate,
     container_runtime,
+    firewall,
     kubelet_configuration,
     kubelet_exit_advice,
     kubelet_supervisor,
@@ -73,6 +74,8 @@ CODES = {
 _CHECKS = {
     exit_cause.SWAP: (("KM504", node_swap.swap_on),),
     exit_cause.LIMITS: (("KM409", limits_process.refused),),
+    # 203/EXEC: the program is there, and systemd may not execute it
+    exit_cause.EXECUTABLE: (("KM528", firewall.denied),),
     exit_cause.INOTIFY: (
         ("KM401", limits_kernel.one_holder),
         ("KM402", limits_kernel.too_small),

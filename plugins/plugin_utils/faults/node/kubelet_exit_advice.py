@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import re
+
 from ...evidence.document import one_line
 from ...models import unit_start as model_unit_start
 from ...models.kubelet import exit_cause
@@ -14,6 +16,18 @@ from ...models.kubelet.supervisor import Supervisor
 from ...parsers import message_class, systemd_unit, unit_journal
 from . import kubelet_supervisor
 
+# Of a program that a program runs, by Go's os/exec and the kernel.
+_CRASH = re.compile(
+    r"signal: (?:segmentation fault|illegal instruction|bus error)|SIG(?:ILL|BUS)\b"
+)
+CRASHED = (
+    "a program that crashes at once is damaged, is for another processor, or meets damaged data"
+)
+_CRASH_CURE = (
+    "install that program again: k3s and RKE2 unpack theirs anew where the folder data below"
+    " /var/lib/rancher/k3s or /var/lib/rancher/rke2 was moved away while they are stopped; see"
+    " journalctl -k for errors of the disk and of memory"
+)
 WATCHES = "max_user_watches"
 SPRAYED = "/etc/kubernetes/"  # where kubespray has a kubelet's configuration and its flags
 # The values that a kubelet with protectKernelDefaults requires: setupKernelTunables of
@@ -222,6 +236,8 @@ def remedy(status: KubeletStatus, unit: str, owner: Supervisor | None = None) ->
             f"find out who stopped it, and why (journalctl -u {unit}); systemctl start {unit}"
             " brings it back"
         )
+    if status.death is not None and _CRASH.search(status.death.line):
+        return f"{_CRASH_CURE}; then {start}"
     log = f"journalctl -u {unit} -n 200"
     if status.child is not None and status.log:
         log = f"tail -n 50 {one_line(status.log, 200)}"
@@ -246,7 +262,8 @@ def quoted(status: KubeletStatus) -> str:
     """Return the last log line of a kubelet whose cause is not known, with the log's name."""
     if status.death is None or status.death.cause != exit_cause.UNKNOWN or not status.death.line:
         return ""
-    return f"; {unit_journal.quoted(status.death.line, status.unit.name)}"
+    text = f"; {unit_journal.quoted(status.death.line, status.unit.name)}"
+    return f"{text} ({CRASHED})" if _CRASH.search(status.death.line) else text
 
 
 def causes(status: KubeletStatus, owner: Supervisor | None = None) -> str:

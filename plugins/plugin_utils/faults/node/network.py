@@ -18,7 +18,7 @@ from ...models.cluster import Cluster
 from ...models.network_agents import FailingAgent
 from ...models.result import EvidenceRef
 from ..base import CheckResult, Detection, causes, cluster_check, without_kubernetes
-from ..pods import system_pods
+from ..pods import pod_errors, system_pods
 from . import taints as node_taints
 from . import wording
 
@@ -160,7 +160,11 @@ def _uninitialised(cluster: Cluster, view: NodeView, ready: Condition) -> Detect
         remedy,
         host=wording.host_name(view),
         node=view.name,
-        because=(*system_pods.because(cluster, "network", view.name), *_unmade(cluster)),
+        because=(
+            *system_pods.because(cluster, "network", view.name),
+            *pod_errors.because(cluster, "network", view.name),
+            *_unmade(cluster),
+        ),
     )
 
 

@@ -20,7 +20,7 @@ from ...parsers import pod_start_message
 from ...parsers.pod_start_message import OF_ONE, WORKLOAD, Trouble
 from ..base import CheckResult, Detection, causes, cluster_check, without_kubernetes
 from ..node import wording
-from . import refused_tokens, system_pods
+from . import pod_errors, refused_tokens, system_pods
 
 # A kubelet tries again every few seconds to minutes. Where nothing is reported, images may be
 # large.
@@ -172,6 +172,7 @@ def _hit(cluster: Cluster, node: str, rows: Sequence[Waiting], other_nodes: int)
         advice,
         host=wording.host_name(view) if view is not None else None,
         node=node,
+        because=pod_errors.because(cluster, "network", node),
         severity=_severity(cluster, node, pods),
     )
 

@@ -14,6 +14,7 @@ from ...evidence.document import one_line
 from ...models import host_network, pod_start
 from ...models.api_node import and_others
 from ...models.cluster import Cluster, Host
+from ...models.pod_errors import PodError
 from ...models.pod_start import Waiting
 from ...models.result import EvidenceRef
 from ...models.system_pods import EndedPod
@@ -50,6 +51,17 @@ _DIGITS = re.compile(r"[0-9]+")
 _CONNTRACK = re.compile(
     r"nf_conntrack.{0,80}(?:permission denied|read-only file system|operation not supported)"
 )
+# What only a kernel refuses to an agent of the network.
+_OF_KERNEL = re.compile(
+    r"\bbpf_\w+|\bload program\b|BPF program|\bverifier\b|RTNETLINK answers|modprobe: "
+    r"|[Oo]peration not supported|[Ff]unction not implemented|does not support .{1,60}kernel"
+    r"|kernel (?:version|too old|does not|lacks)|not supported by (?:the|your) kernel",
+)
+KERNEL_ADVICE = (
+    "the kernel may be too new, too old or built without what the agent needs: compare it with the"
+    " requirements of that release of the agent and with nodes that work, and boot the kernel"
+    " before or change the release"
+)
 CONNTRACK = (
     ": it may not write the kernel's limit of connections, which a node that is a container has"
     " read only",
@@ -77,16 +89,30 @@ class _Ending:
         return self.pod.namespace, _name(self.pod), _DIGITS.sub("#", self.pod.line)
 
 
-def _name(pod: EndedPod) -> str:
-    return pod.container or _GENERATED.sub("", pod.pod)
+def kernel_clause(pod: EndedPod | PodError, host: Host | None) -> str:
+    """Return that a kernel refuses something to an agent of the network, as a clause, or ""."""
+    words = pod.line if isinstance(pod, EndedPod) else pod.message
+    kernel = host.machine.kernel if host is not None else ""
+    if not kernel or role(pod) not in ("network", "kube-proxy") or not _OF_KERNEL.search(words):
+        return ""
+    return f"; the kernel {kernel} refuses it"
 
 
-def role(pod: EndedPod) -> str:
+def _name(pod: EndedPod | PodError) -> str:
+    return pod.container or workload(pod)
+
+
+def workload(pod: EndedPod | PodError) -> str:
+    """Return the name of a pod without what a controller adds to it."""
+    return _GENERATED.sub("", pod.pod)
+
+
+def role(pod: EndedPod | PodError) -> str:
     """Return which part of the cluster a pod is: its container, or else its name."""
     name = _name(pod)
     if CLOUD in name or CLOUD in pod.pod:
         return CLOUD
-    if name in NETWORKS or _GENERATED.sub("", pod.pod) in NETWORKS:
+    if name in NETWORKS or workload(pod) in NETWORKS:
         return "network"
     return "dns" if name in DNS else name
 
@@ -194,14 +220,17 @@ def _hit(cluster: Cluster, rows: list[_Ending]) -> Detection:
     nodes = list(dict.fromkeys(row.node for row in rows))
     severity, effect = EFFECTS.get(role(first.pod), (None, ""))
     clause, advice = _cause(first.pod)
-    name = _GENERATED.sub("", first.pod.pod)
+    refused = kernel_clause(first.pod, first.host)
+    if refused:
+        advice = f"{KERNEL_ADVICE}; {advice}"
+    name = workload(first.pod)
     summary = f"{first.pod.namespace}/{name} on {and_others(nodes)} ends again and again"
     if first.pod.restarts:
         summary += f" ({max(row.pod.restarts for row in rows)} starts before)"
     node = first.node if len(nodes) == 1 else None
     host = first.host if node else None
     return Detection(
-        "; ".join(filter(None, (f"{summary}{_said(first.pod)}{clause}", effect))),
+        "; ".join(filter(None, (f"{summary}{_said(first.pod)}{clause}{refused}", effect))),
         tuple(_proofs(cluster, rows)),
         advice,
         host=host.host if host else None,

@@ -178,7 +178,8 @@ class World:
             "kubelet": kubelet,
             "swap": no_swap(),
             "boot": booted(),
-            "system_pods": {"pods": [], "more": 0},
+            "kernel_log": {"since": CLOCK - 3600, "cut": False, "rows": []},
+            "system_pods": {"pods": [], "more": 0, "running": [], "unread": 0},
         }
         return {
             "schema": "kubemend.evidence/1",
@@ -374,7 +375,14 @@ class World:
                 "taken": 0,
             },
             "unmade": {"refused": [], "daemonsets": []},
-            "pod_start": {"read": 0, "pods": [], "events": [], "nodes": [], "attachments": None},
+            "pod_start": {
+                "read": 0,
+                "pods": [],
+                "events": [],
+                "nodes": [],
+                "attachments": None,
+                "unhealthy": [],
+            },
             "pod_states": {"nodes": [], "ending": []},
             "pinnable": {"items": []},
             "webhooks": {"listed": 0, "items": []},

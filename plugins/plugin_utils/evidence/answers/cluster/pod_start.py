@@ -72,6 +72,23 @@ class Attachment:
 
 
 @dataclass(frozen=True)
+class Unhealthy:
+    """Failed probes of a container of the cluster's own pods.
+
+    message: of the newest event
+    """
+
+    namespace: str = ""
+    pod: str = ""
+    container: str = ""
+    node: str = ""
+    message: str = ""
+    count: int = 0
+    first: str | None = None
+    last: str | None = None
+
+
+@dataclass(frozen=True)
 class PodStart:
     """The pods that their nodes accepted and that do not start."""
 
@@ -80,3 +97,4 @@ class PodStart:
     events: tuple[PodEvents, ...] = ()
     nodes: tuple[NodePods, ...] = ()
     attachments: tuple[Attachment, ...] | None = None  # None: not needed, or not read
+    unhealthy: tuple[Unhealthy, ...] | None = None  # None: not read

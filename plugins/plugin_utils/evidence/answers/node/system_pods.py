@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .repeated_errors import RepeatedError
+
 
 @dataclass(frozen=True)
 class SystemPod:
@@ -26,8 +28,34 @@ class SystemPod:
 
 
 @dataclass(frozen=True)
+class RunningPod:
+    """A container of the cluster's own pods that says an error again and again, or a device plugin.
+
+    since: from when on its lines were counted
+    told: the last lines in which a device plugin says what it misses
+    """
+
+    namespace: str = ""
+    pod: str = ""
+    container: str = ""
+    path: str = ""
+    told: tuple[str, ...] = ()
+    since: float | None = None
+    lines: int = 0
+    errors: int = 0
+    cut: bool = False
+    error: str | None = None
+    entries: tuple[RepeatedError, ...] = ()
+
+
+@dataclass(frozen=True)
 class SystemPods:
-    """The cluster's own pods on this host whose containers end again and again."""
+    """The cluster's own pods on this host whose containers end, or say an error, again and again.
+
+    running: None in evidence of a release that did not read it
+    """
 
     pods: tuple[SystemPod, ...] = ()
     more: int = 0
+    running: tuple[RunningPod, ...] | None = None
+    unread: int = 0

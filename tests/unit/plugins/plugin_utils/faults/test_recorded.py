@@ -205,6 +205,18 @@ WITHOUT_RECORD: dict[str, dict[str, str]] = {
         ("present", "clear"),
         "recorded before system_pods was read; pods/test_system_pods.py has them",
     ),
+    "KM560": dict.fromkeys(
+        ("present", "clear"),
+        "recorded before pods that run were read; pods/test_pod_errors.py has them",
+    ),
+    "KM561": dict.fromkeys(
+        ("present", "clear"),
+        "recorded before failed probes were read; pods/test_unready_pods.py has them",
+    ),
+    "KM562": dict.fromkeys(
+        ("present", "clear", "unknown"),
+        "a node of the lab is a container, without a kernel; node/test_kernel_log.py has them",
+    ),
     "KM534": dict.fromkeys(
         ("present", "clear"),
         "recorded before interfaces were read; node/test_network_settings.py has them",

@@ -32,6 +32,41 @@ MOUNTING = 'MountVolume.SetUp failed for volume "data" : '
             message.NODE,
         ),
         (
+            "FailedCreatePodContainer",
+            "unable to ensure pod container exists: failed to create container for [kubepods"
+            " burstable pod3b7a3b5d] : dbus: connection closed by user",
+            message.BUS,
+            message.NODE,
+        ),
+        (
+            "FailedCreatePodSandBox",
+            "failed to start sandbox container: failed to create containerd task:"
+            " io.containerd.kata.v2: failed to connect: dial unix"
+            " /run/containerd/containerd.sock.ttrpc: connect: no such file or directory",
+            message.SHIM,
+            message.NODE,
+        ),
+        (
+            "Failed",
+            "Error: failed to create task for container: Unimplemented: failed to start shim: start"
+            " failed: unsupported shim version (3): not implemented",
+            message.SHIM,
+            message.NODE,
+        ),
+        (
+            "FailedCreatePodSandBox",
+            "failed to create containerd container: create container failed validation:"
+            " container.Runtime.Name must be set: invalid argument",
+            message.RUNTIME_TYPE,
+            message.NODE,
+        ),
+        (
+            "FailedCreatePodSandBox",
+            'error creating pod sandbox with name "k8s_a_b_c_0": layer not known',
+            message.STORE,
+            message.NODE,
+        ),
+        (
             "FailedCreatePodSandBox",
             "failed to find runtime handler kata from runtime list map[]",
             message.RUNTIME_CLASS,

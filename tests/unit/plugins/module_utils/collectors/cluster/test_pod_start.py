@@ -68,9 +68,10 @@ def table(*states):
     return [{"Status": state} for state in states]
 
 
-def collect(pods=(), events=(), nodes=None, attachments=()):
+def collect(pods=(), events=(), nodes=None, attachments=(), probes=()):
     api = Lists(
         {
+            "reason=Unhealthy": probes,
             "status.phase=Pending": pods,
             "involvedObject.kind=Pod": events,
             **{"spec.nodeName=" + name: rows for name, rows in (nodes or {}).items()},
@@ -293,7 +294,7 @@ def test_it_is_bounded(monkeypatch):
     assert cut
     assert (data["read"], len(data["pods"]), len(data["nodes"])) == (6, 3, 1)
     assert len(data["events"]) == 2
-    assert len(api.asked) == 3
+    assert len(api.asked) == 4
 
 
 def test_a_time_limit_keeps_what_was_read():
@@ -318,3 +319,29 @@ def test_the_end_of_a_long_message_is_kept():
         assert text.startswith("Failed to pull image")
         assert text.endswith(cause)
         assert len(text) <= pod_start.MAX_TEXT
+
+
+def probe(name="calico-node-bcdfg", namespace="calico-system", **more):
+    about = {"kind": "Pod", "namespace": namespace, "name": name}
+    about["fieldPath"] = "spec.containers{calico-node}"
+    message = "Readiness probe failed: BIRD is not ready: BGP not established with 192.0.2.11"
+    return event(reason="Unhealthy", message=message, involvedObject=about, **more)
+
+
+def test_failed_probes_of_the_cluster_s_own_pods():
+    other = probe(last="2027-01-15T07:59:30Z", firstTimestamp="2027-01-15T07:20:00Z", count=9)
+    data, cut, _api = collect(probes=[probe(), other, probe(namespace="default")])
+    (row,) = data["unhealthy"]
+    assert (row["pod"], row["container"], row["node"]) == ("calico-node-bcdfg", "calico-node", "w1")
+    assert (row["count"], row["first"]) == (12, "2027-01-15T07:20:00Z")
+    assert row["last"] == "2027-01-15T07:59:30Z"
+    assert "BGP not established" in row["message"]
+    assert not cut
+
+
+def test_failed_probes_are_bounded_and_may_be_cut(monkeypatch):
+    monkeypatch.setattr(pod_start, "MAX_UNHEALTHY", 2)
+    data, cut, _api = collect(probes=[probe(name=f"calico-node-{n}") for n in range(4)])
+    assert (len(data["unhealthy"]), cut) == (2, True)
+    data, cut, _api = collect(probes=[probe(), ApiError("timeout", "too slow")])
+    assert (data["unhealthy"], cut) == (None, True)

@@ -67,7 +67,8 @@ def test_a_newest_log_that_is_alone(collect, tmp_path):
 )
 def test_what_is_left_out(collect, tmp_path, pod, container, number, age):
     log(tmp_path, number, (1, "x"), pod=pod, container=container, age=age)
-    assert collect() == {"pods": [], "more": 0}
+    answer = collect()
+    assert (answer["pods"], answer["more"]) == ([], 0)
 
 
 def test_no_more_than_a_few_and_the_newest_first(collect, tmp_path):
@@ -97,3 +98,45 @@ def test_a_folder_that_is_not_there_and_one_of_another_user(collect, tmp_path, m
     monkeypatch.setattr(component_end, "PODS", str(tmp_path / "none"))
     with pytest.raises(base.Absent):
         collect()
+
+
+def said(root, ago, text, pod=PROXY, container="kube-proxy"):
+    """Write a line, said so many seconds ago, at the end of a log that begins a day ago."""
+    path = root / pod / container / "0.log"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    stamps = [86400] if not path.exists() else []
+    lines = [(age, "begins") for age in stamps] + [(ago, text)]
+    with path.open("a", encoding="utf-8") as stream:
+        for age, line in lines:
+            moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - age))
+            stream.write(f"{moment} stderr F {line}\n")
+    return str(path)
+
+
+def test_an_error_that_a_container_repeats(collect, tmp_path):
+    for ago in (300, 240, 180, 120, 60):
+        path = said(tmp_path, ago, "E1124 07:00:00.0 1 a.go:1] no token=abcdefghijklmnopqrstuvwxyz")
+    said(tmp_path, 60, "E1124 07:00:00.0 1 a.go:1] once", container="other")
+    answer = collect()
+    (row,) = answer["running"]
+    assert (row["pod"], row["container"], row["path"]) == ("kube-proxy-abcde", "kube-proxy", path)
+    assert [entry["count"] for entry in row["entries"]] == [5]
+    assert (answer["pods"], answer["unread"], row["told"]) == ([], 0, [])
+    assert "abcdefghijklmnopqrstuvwxyz" not in str(answer)
+
+
+def test_a_device_plugin_of_any_namespace(collect, tmp_path):
+    plugin = "gpu-operator_nvidia-device-plugin-daemonset-abcde_" + UID
+    path = said(tmp_path, 80000, "Failed to initialize NVML", pod=plugin, container="ctr")
+    os.utime(path, (time.time() - 80000,) * 2)
+    said(tmp_path, 80000, "Failed to initialize NVML", pod="default_app_" + UID)
+    (row,) = collect()["running"]
+    assert (row["namespace"], row["told"]) == ("gpu-operator", ["Failed to initialize NVML"])
+    assert row["entries"] == []
+
+
+def test_no_more_logs_than_a_few_are_read(collect, tmp_path, monkeypatch):
+    monkeypatch.setattr(system_pods, "MAX_RUNNING", 2)
+    for number in range(5):
+        said(tmp_path, 10, "x", pod=f"kube-system_pod-{number}_{UID}")
+    assert collect()["unread"] == 3

@@ -646,6 +646,11 @@ AVC = (
         ),
         (
             "1",
+            denied(AVC.format("(yperkube)", "init_t", "").replace('"pki"', '"hyperkube"')),
+            "present",
+        ),
+        (
+            "1",
             denied(AVC.format("(ntainerd)", "init_t", "").replace('"pki"', '"containerd"')),
             "present",
         ),

@@ -185,6 +185,35 @@ def test_a_death_of_inotify_is_explained_by_who_used_it_up(world, holders, becau
     assert (found.code, found.because) == ("KM502", because)
 
 
+DENIED = (
+    "type=AVC msg=audit(1700000000.364:4154): avc:  denied  { execute } for  pid=4040"
+    ' comm="(kubelet)" name="kubelet" scontext=system_u:system_r:init_t:s0'
+    " tcontext=system_u:object_r:unlabeled_t:s0 tclass=file permissive=0"
+)
+EXEC = "systemd[40]: kubelet.service: Failed at step EXEC spawning /usr/bin/kubelet: No such file"
+
+
+@pytest.mark.parametrize(("lines", "because"), [([DENIED], ("KM528",)), ([], ())])
+def test_a_program_that_systemd_may_not_execute_is_explained_by_selinux(world, lines, because):
+    told = {"count": len(lines), "lines": lines, "cut": False, "since": True, "error": None}
+    world.data("w1", "boot").update(
+        selinux={"enforce": "1", "config": "enforcing"},
+        denials=told | {"path": "/var/log/audit/audit.log"},
+    )
+    _verdicts, (found,) = judged(world, {**LOOPS, "exec_main_status": 203}, dead(EXEC, 203))
+    assert (found.code, found.because) == ("KM502", because)
+
+
+@pytest.mark.parametrize(
+    ("said_last", "is_crash"), [("signal: segmentation fault", True), ("exit status 1", False)]
+)
+def test_a_crash_of_a_program_says_that_it_may_be_damaged(world, said_last, is_crash):
+    line = failed(f"containerd exited: {said_last}")
+    _verdicts, (found,) = judged(world, {**LOOPS, "exec_main_status": 1}, dead(line, 1))
+    assert ("is damaged" in found.summary) == is_crash
+    assert ("unpack theirs anew" in found.remedy) == is_crash
+
+
 def test_a_death_that_is_not_certain_is_explained_by_nothing(world):
     world.data("w1", "swap")["swaps"] += "/dev/sda2 partition 4194300 0 -2\n"
     _dummy, (found,) = judged(world, {**LOOPS, "exec_main_status": 2}, dead(SWAPPED, 1))

@@ -50,6 +50,31 @@ def test_a_limit_of_connections_that_a_container_may_not_write(world):
     assert "conntrack: {maxPerCore: 0, min: 0}" in found.remedy
 
 
+HELPER = (
+    'level=fatal msg="failed to probe helper" error="load program: invalid argument: 0: (85) call'
+    ' bpf_set_retval#187: R1 is not a scalar"'
+)
+
+
+@pytest.mark.parametrize(
+    ("pod", "container", "line", "is_told"),
+    [
+        ("cilium-bcdfg", "cilium-agent", HELPER, True),
+        ("cilium-bcdfg", "cilium-agent", "RTNETLINK answers: Operation not supported", True),
+        ("cilium-bcdfg", "cilium-agent", "level=fatal msg=Unauthorized", False),
+        ("metrics-server-bcdfg", "metrics-server", HELPER, False),
+    ],
+)
+def test_a_kernel_that_refuses_an_agent_of_the_network_is_named(
+    world, pod, container, line, is_told
+):
+    world.data("w1", "system")["kernel"] = "7.2.0-1-default"
+    end(world, pod=pod, container=container, line=line)
+    (found,) = judged(world, "KM550")[1]
+    assert ("the kernel 7.2.0-1-default refuses it" in found.summary) == is_told
+    assert ("boot the kernel before" in found.remedy) == is_told
+
+
 def test_pods_of_one_cause_are_one_finding(world):
     end(world, line=LIMIT)
     end(world, host="m1", pod="kube-proxy-hjklm", line=LIMIT.replace("07:00:00", "07:00:31"))

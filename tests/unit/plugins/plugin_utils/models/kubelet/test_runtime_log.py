@@ -49,6 +49,15 @@ def test_what_ended_it(journal, lines, found):
         assert "stored sandbox" in clause
 
 
+def test_a_panic_of_no_known_cause_is_quoted():
+    panic = "panic: runtime error: invalid memory address or nil pointer dereference"
+    lines = (INFO, panic, "[signal SIGSEGV: segmentation violation]", "goroutine 1 [running]:")
+    words = runtime_log.find(end((STARTED, EXITED), lines))
+    assert words is not None
+    assert runtime_log.line_of(words) == panic
+    assert words.ends
+
+
 def test_an_older_release_did_not_collect_it():
     assert runtime_log.find(None) is None
     assert runtime_log.find(kubelet_end.KubeletEnd("k3s.service", (STARTED, EXITED))) is None

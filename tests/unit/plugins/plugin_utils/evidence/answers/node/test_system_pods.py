@@ -15,12 +15,19 @@ RAW = {
         {"namespace": "kube-system", "pod": "a", "container": "b", "restart": 4, "lines": ["x"]}
     ],
     "more": 2,
+    "running": [{"pod": "c", "told": ["y"], "entries": [{"count": 5, "line": "z"}]}],
 }
 
 
 def test_a_container_with_its_last_lines():
     answer = answers.typed(system_pods.SystemPods, RAW)
     assert (answer.pods[0].restart, answer.pods[0].lines, answer.more) == (4, ("x",), 2)
+    (row,) = answer.running
+    assert (row.pod, row.told, row.entries[0].count) == ("c", ("y",), 5)
+
+
+def test_evidence_of_an_older_release_has_nothing_of_what_runs():
+    assert answers.typed(system_pods.SystemPods, {"pods": [], "more": 0}).running is None
 
 
 def test_a_value_of_another_type_is_refused():

@@ -1,0 +1,169 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Collector kernel_log: what the kernel said in the last hour of what keeps a node from its work.
+
+/dev/kmsg has it without a program and without a journal. The kernel log of a container is that of
+its machine, so a node that is a container has none.
+"""
+
+import errno
+import os
+import re
+import time
+
+from ...logs import lines as log_lines
+from ...system import files
+from ..base import Absent, Denied, Failed
+
+KMSG = "/dev/kmsg"
+CONTAINER = ("/run/systemd/container", "/run/.containerenv", "/.dockerenv")
+WINDOW = 3600  # seconds
+RECORD_BYTES, MAX_RECORDS, MAX_ROWS, LONGEST = 8192, 50000, 40, 400
+# Programs without which a node has no pods. The kernel names 15 characters of a program.
+PROGRAMS = (
+    rb"(?:kubelet|containerd[\w-]{0,20}|dockerd|docker|crio|conmon|runc|crun|etcd|k3s[\w-]{0,12}"
+    rb"|rke2[\w-]{0,12}|kube-[\w-]{1,20}|systemd)"
+)
+# Each class has what only a kernel writes that it is about; drivers' words are those of their
+# sources.
+CLASSES = (
+    ("oom", rb"^Out of memory: Kill(?:ed)? process \d+ \("),
+    ("oom", rb"^Memory cgroup out of memory: Kill(?:ed)? process \d+ \(" + PROGRAMS + rb"\)"),
+    ("disk", rb"I/O error, dev (?!loop|sr\d|fd\d)|^Buffer I/O error on dev|critical medium error"),
+    ("disk", rb"^EXT4-fs error |^XFS \([^)]{1,60}\): .{0,60}(?:[Cc]orruption|I/O error|[Ss]hut)"),
+    ("disk", rb"^BTRFS (?:error|critical) |[Rr]emounting filesystem read-only"),
+    ("disk", rb"^nvme nvme\d+: (?:I/O .{0,40}timeout|controller is down)|rejecting I/O to offline"),
+    ("disk", rb"detected conn error \(\d+\)|^device-mapper: multipath: .{0,40}Failing path"),
+    ("hang", rb"^INFO: task .{1,40} blocked for more than|soft lockup - CPU#|hard LOCKUP"),
+    ("hang", rb"^rcu: INFO: rcu_\w+ .{0,20}detected (?:expedited )?stall"),
+    ("interface", rb"^unregister_netdevice: waiting for "),
+    ("neighbours", rb"neigh(?:bou?r)?: .{1,40}neighbou?r table overflow|^Neighbour table overflow"),
+    ("connections", rb"nf_conntrack: table full, dropping packet"),
+    ("checksum", rb"^(?:UDP|TCP): bad checksum\. "),
+    ("card", rb"^NETDEV WATCHDOG: |Detected Tx Unit Hang|transmit queue \d+ timed out"),
+    ("hardware", rb"\[Hardware Error\]: (?!Machine check events logged)|^EDAC .{1,30}: \d+ [CU]E "),
+    ("gpu", rb"^NVRM: (?:Xid |API mismatch|GPU .{1,60}has fallen off|.{0,60}[Ff]ailed to init)"),
+    ("gpu", rb"^amdgpu .{1,60}(?:timeout|GPU reset)"),
+    ("storage", rb"^nfs: server \S{1,200} not responding|^CIFS: .{0,60}has not responded"),
+    ("storage", rb"^ceph: .{0,60}(?:session lost|hung)|^libceph: .{0,80}(?:connect error|closed)"),
+    (
+        "processes",
+        rb"^cgroup: fork rejected by pids controller in /(?:system\.slice|kubepods[^/]*$)",
+    ),
+    ("apparmor", rb'apparmor="DENIED".{1,300} comm="' + PROGRAMS + rb'"'),
+    ("memory", rb"page allocation failure: order:|^SLUB: Unable to allocate memory"),
+    ("memory", rb"^TCP: (?:out of memory|too many orphaned sockets)"),
+    ("crash", rb"^" + PROGRAMS + rb"\[\d+\]: segfault at |^traps: " + PROGRAMS + rb"\[\d+\]"),
+    (
+        "filter",
+        rb"^x_tables: .{1,40} (?:match|target): |^xt_[A-Za-z_]{1,30}: .{0,80}(?:invalid|fail)",
+    ),
+    ("module", rb"disagrees about version of symbol|: Unknown symbol |version magic '"),
+    ("module", rb"Loading of unsigned module is rejected|^Lockdown: .{1,40}unsigned module"),
+    (
+        "overlay",
+        rb"^overlayfs: (?:maximum fs stacking|filesystem on .{1,60}not supported as upper)",
+    ),
+)
+_ANY = re.compile(b"|".join(b"(?:" + pattern + b")" for _dummy, pattern in CLASSES))
+_COMPILED = [(name, re.compile(pattern)) for name, pattern in CLASSES]
+# What differs between lines about the same.
+_VARIES = re.compile(rb"0x[0-9a-f]+|[0-9a-f]{8,}|\d+")
+
+
+def collect(context):
+    """Return {since, cut, rows} of what the kernel said in the last hour.
+
+    A row is {kind, count, first, last, line}: kind one of CLASSES, line the newest one; times are
+    seconds since the epoch. since: from when on the log was read; cut: whether it was not all read.
+    """
+    context.source = KMSG
+    if any(map(os.path.exists, CONTAINER)):
+        raise Absent("a container has no kernel log of its own")
+    now, uptime = time.time(), _uptime()
+    rows, oldest, is_cut = read(_records(KMSG), now - uptime, now - WINDOW)
+    return {
+        "since": round(max(now - WINDOW, oldest or now - uptime), 3),
+        "cut": is_cut or len(rows) > MAX_ROWS,
+        "rows": rows[:MAX_ROWS],
+    }
+
+
+def _uptime():
+    """Return the clock by which the kernel stamps its log, in seconds since its boot."""
+    return time.clock_gettime(time.CLOCK_MONOTONIC)
+
+
+def _records(path):
+    """Yield the records of the kernel's log that are there, oldest first."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        _refuse(error)
+    try:
+        for _record in range(MAX_RECORDS):
+            try:
+                raw = os.read(descriptor, RECORD_BYTES)
+            except BlockingIOError:
+                return
+            except OSError as error:
+                if error.errno == errno.EPIPE:  # the oldest were overwritten meanwhile
+                    continue
+                _refuse(error)
+            if not raw:
+                return
+            yield raw
+    finally:
+        os.close(descriptor)
+
+
+def _refuse(error):
+    """Raise the answer of a log that cannot be read."""
+    text = files.reason(error)
+    if error.errno in (errno.EPERM, errno.EACCES):
+        raise Denied(text)
+    if error.errno in (errno.ENOENT, errno.ENXIO, errno.ENODEV):
+        raise Absent(text)
+    raise Failed(text)
+
+
+def read(records, booted, since):
+    """Return (rows, when the oldest record was written, whether there are more records).
+
+    booted: when the machine started, in seconds since the epoch
+    """
+    rows, oldest, count = {}, None, 0
+    for raw in records:
+        count += 1
+        moment, text = _record(raw, booted)
+        if moment is None:
+            continue
+        oldest = moment if oldest is None else oldest
+        if moment >= since and _ANY.search(text):
+            _add(rows, moment, text)
+    found = sorted(rows.values(), key=lambda row: (-row["last"], row["kind"]))
+    return found, oldest, count >= MAX_RECORDS
+
+
+def _record(raw, booted):
+    """Return (when it was written, its text) of a record, whose head has priority, number, time."""
+    head, _dummy, text = raw.partition(b";")
+    fields = head.split(b",")
+    if len(fields) < 3 or not fields[2].isdigit():
+        return None, b""
+    return booted + int(fields[2]) / 1e6, text.partition(b"\n")[0]
+
+
+def _add(rows, moment, text):
+    kind = next((name for name, pattern in _COMPILED if pattern.search(text)), None)
+    key = (kind, _VARIES.sub(b"#", text[:LONGEST]))
+    row = rows.setdefault(key, {"kind": kind, "count": 0, "first": round(moment, 3)})
+    row["count"] += 1
+    row["last"], row["line"] = round(moment, 3), _cleaned(text)
+
+
+def _cleaned(raw):
+    text = log_lines.Cleaner().clean(raw[: log_lines.LONGEST], False)
+    line = log_lines.ends(text, len(raw), LONGEST)
+    return "".join(char if char.isprintable() else " " for char in line)

@@ -1,0 +1,109 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Error lines of the cluster's own pods, whose programs have loggers of many kinds."""
+
+import os
+import re
+
+from ..system import files
+from . import lines as log_lines
+from . import repeated_lines
+
+WINDOW = 600  # seconds
+# After its start, a program waits for what is not up yet, and says so as an error.
+SETTLE = 120
+LOG_BYTES = 64 * 1024  # of the end of a log
+TOLD = 3  # lines of a device plugin
+# klog, logrus and slog, JSON of zap and others, Calico and CoreDNS, the logger of Go, BIRD. A level
+# of a warning is no error: most programs warn of what is usual.
+_ERRORS = (
+    rb"(?:[EF]\d{4} \d\d:"
+    rb'|(?:(?:time|ts)=\\?"?[^"\s]{8,64}\\?"? )?(?:level|lvl)=\\?"?(?:error|fatal|panic|eror)\b'
+    rb'|\{[^\n]{0,400}?\\?"(?:level|severity)\\?": ?\\?"(?i:error|fatal|panic|critical)\\?"'
+    rb"|(?:[\d/-]{8,10}[ T][\d:.,]{8,15}Z? )?(?:\[\d+\] )?\[?(?:ERROR|ERR|FATAL|CRITICAL)\b"
+    rb"|(?:[\d/-]{8,10} [\d:.]{8,15} )?(?:[\w./-]{1,40}: )?"
+    rb"(?:[Ee]rror|[Ff]atal|panic|[Ff]ailed|[Ff]ailure|[Uu]nable|[Cc]ould not|[Cc]annot)\b"
+    rb"|(?:[\d/-]{8,10} [\d:.]{8,15} )?bird6?: [^\n]{0,120}?"
+    rb"(?: is down|[Ee]rror|denied|refused|unreachable|No route|Unexpected|[Ii]nvalid))"
+)
+_HEAD = rb'^(?:\S{20,40} std(?:err|out) [FP]\S* |\{"log":")'
+_IN_FILE = re.compile(_HEAD + _ERRORS + rb"[^\n]*", re.MULTILINE)
+# What a device plugin says of the machine that it looks at, at whatever level.
+_SAID = re.compile(
+    rb"(?i)error|fail|could not|cannot|unable|no devices|no such|not found|non-rdma|not supported"
+)
+# The name that a resolver was asked for stands in no quotes.
+_ASKED = re.compile(rb"(plugin/errors: \d) \S{1,255} (\w{1,10}):")
+
+
+def read(path, now):
+    """Return {since, lines, errors, cut, error, entries} of the end of a container's log.
+
+    since: from when on its lines count; entries: rows of repeated_lines.
+    """
+    counter, since, lines, error = repeated_lines.Counter(), now - WINDOW, 0, None
+    is_cut = False
+    try:
+        data, is_whole = _end(path)
+    except OSError as problem:
+        data, is_whole, error = b"", True, files.reason(problem)
+    begun = _moment(data)
+    if begun is not None:
+        since, is_cut = max(since, begun + SETTLE * is_whole), not is_whole and begun > since
+    for match in reversed(list(_IN_FILE.finditer(data))):
+        piece = log_lines.written(match.group())
+        if piece and piece[0] >= since:
+            lines += 1
+            counter.add(piece[0], piece[3], _ASKED.sub(rb"\1 # \2:", piece[3]))
+    return {
+        "since": round(since, 3),
+        "lines": data.count(b"\n"),
+        "errors": lines,
+        "cut": is_cut or counter.cut,
+        "error": error,
+        "entries": counter.most_frequent(),
+    }
+
+
+def told(path):
+    """Return the last lines in which a device plugin says what it misses, oldest first."""
+    try:
+        data, _is_whole = _end(path)
+    except OSError:
+        return []
+    found = []
+    for raw in reversed(data.split(b"\n")):
+        piece = log_lines.written(raw) if raw else None
+        if piece and _SAID.search(piece[3]):
+            line = _cleaned(piece[3])
+            if line not in found:
+                found.append(line)
+        if len(found) >= TOLD:
+            break
+    return found[::-1]
+
+
+def _cleaned(raw):
+    text = log_lines.Cleaner().clean(raw[: log_lines.LONGEST], False)
+    line = log_lines.ends(text, len(raw), repeated_lines.LONGEST)
+    return "".join(char if char.isprintable() else " " for char in line)
+
+
+def _moment(data):
+    """Return when the first line was written, or None."""
+    piece = log_lines.written(data.partition(b"\n")[0])
+    return piece[0] if piece else None
+
+
+def _end(path):
+    """Return (the last whole lines of a log, whether that is all of it)."""
+    descriptor = files.opened(path)
+    try:
+        size = os.fstat(descriptor).st_size
+        if size <= LOG_BYTES:
+            return files.content(descriptor, LOG_BYTES), True
+        os.lseek(descriptor, size - LOG_BYTES, os.SEEK_SET)
+        return files.content(descriptor, LOG_BYTES).partition(b"\n")[2], False
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,31 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The answer of the collector `kernel_log`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class KernelLine:
+    """Lines of the kernel's log of one kind with the same text, but for numbers.
+
+    line: the newest of them
+    """
+
+    kind: str = ""
+    count: int = 0
+    first: float | None = None
+    last: float | None = None
+    line: str = ""
+
+
+@dataclass(frozen=True)
+class KernelLog:
+    """What the kernel said in the last hour of what keeps a node from its work."""
+
+    since: float | None = None
+    cut: bool = False
+    rows: tuple[KernelLine, ...] = ()

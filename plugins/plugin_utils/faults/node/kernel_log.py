@@ -1,0 +1,190 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Check what the kernel said of what keeps a node from its work (KM562)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ...evidence import contract
+from ...evidence.answers.node.kernel_log import KernelLine, KernelLog
+from ...evidence.document import ends, one_line
+from ...models.cluster import Host
+from ...models.moments import moment
+from ...models.result import EvidenceRef
+from ..base import CheckResult, Detection, causes, node_check, unknown
+
+SHOWN, QUOTED = 5, 300
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """What lines of one kind mean.
+
+    clause: what is wrong, about the machine
+    count: how many lines in an hour are a fault; a single one may be chance
+    """
+
+    clause: str
+    advice: str
+    count: int = 1
+
+
+KINDS: Mapping[str, _Kind] = {
+    "oom": _Kind(
+        "it killed a process for want of memory",
+        "see what takes the memory (the lines around it in journalctl -k list all processes; free"
+        " -m; systemd-cgtop -m), give pods limits of memory, and the kubelet systemReserved and"
+        " kubeReserved; MemoryMax= of the unit where the unit's own limit was reached",
+    ),
+    "disk": _Kind(
+        "a disk or its file system fails",
+        "save what is on it, and look at the disk (smartctl -a, nvme smart-log, multipath -ll,"
+        " dmesg) and at its file system (fsck or xfs_repair while it is not mounted)",
+    ),
+    "hang": _Kind(
+        "a processor or a process does not go on for many seconds",
+        "see what it waits for (the trace below the line in journalctl -k): a disk or a remote file"
+        " system that does not answer, a driver, or a virtual machine that its host does not run;"
+        " a newer kernel where the trace is in the kernel itself",
+    ),
+    "interface": _Kind(
+        "a network interface of a pod that ended is still in use, so that its namespace stays and"
+        " new ones wait",
+        "a defect of kernels: install a newer kernel and reboot the node on a drained node; see"
+        " which hooks of pods use hairpin mode or UDP sockets that stay",
+        3,
+    ),
+    "neighbours": _Kind(
+        "its table of neighbours (ARP) is full, so that packets to addresses that it does not have"
+        " are dropped",
+        "raise net.ipv4.neigh.default.gc_thresh1 to gc_thresh3 (and those of ipv6) in a file of"
+        " /etc/sysctl.d, such as 80000, 90000 and 100000, and load it (sysctl --system)",
+    ),
+    "connections": _Kind(
+        "its table of connections is full, and packets are dropped",
+        "see who has so many (conntrack -S, cat /proc/sys/net/netfilter/nf_conntrack_count), and"
+        " raise net.netfilter.nf_conntrack_max; kube-proxy sets it too (conntrack.maxPerCore)",
+    ),
+    "checksum": _Kind(
+        "packets arrive with a wrong checksum and are dropped, as of a tunnel (vxlan, geneve) whose"
+        " checksums the sender leaves to a card or a driver that does not make them",
+        "switch that off on the tunnel's interface of the nodes that send (ethtool -K flannel.1"
+        " tx-checksum-ip-generic off; cilium_vxlan, vxlan.calico), and for each boot by a rule of"
+        " udev or the plugin's own setting; a newer kernel or driver corrects it",
+        5,
+    ),
+    "card": _Kind(
+        "a network card does not send what it is given",
+        "see ethtool -S, ethtool -i of that card, its cable and switch; a newer driver or firmware",
+    ),
+    "hardware": _Kind(
+        "the hardware reports errors",
+        "see rasdaemon or mcelog, and the events of the machine's management (ipmitool sel list);"
+        " drain the node and have memory or processor replaced where they go on",
+    ),
+    "gpu": _Kind(
+        "a GPU or its driver fails",
+        "see nvidia-smi -q and the meaning of that Xid in NVIDIA's documentation: 13, 31, 43 and 45"
+        " are a program's, 48, 63, 64, 74, 79, 92 and 94 the card's or its link's (drain the node,"
+        " reset or reboot it, replace the card); API mismatch is a driver that was upgraded under"
+        " the module that runs (reboot, or reload the module)",
+    ),
+    "storage": _Kind(
+        "a remote file system does not answer",
+        "see whether its server runs and is reached from this node (findmnt -t nfs4,cifs,ceph, nc"
+        " -vz SERVER 2049); processes that use it cannot end before it answers",
+    ),
+    "processes": _Kind(
+        "a cgroup of the node has as many processes as it may",
+        "see pids.max and pids.current of that cgroup, TasksMax= of the unit, podPidsLimit of the"
+        " kubelet, and who starts so many",
+    ),
+    "apparmor": _Kind(
+        "AppArmor denies a program of the node what it needs",
+        "see the profile that the line names (aa-status); correct it or remove the local change,"
+        " and load it again (apparmor_parser -r); a newer runtime where its own profile is wrong",
+    ),
+    "memory": _Kind(
+        "it finds no memory for its own work",
+        "see free -m, /proc/buddyinfo, /proc/slabinfo and vm.min_free_kbytes; of TCP net.ipv4."
+        "tcp_mem against /proc/net/sockstat",
+        3,
+    ),
+    "crash": _Kind(
+        "a program of the node crashed",
+        "see coredumpctl and the program's release; compare with its known issues, and test the"
+        " memory where different programs crash",
+    ),
+    "filter": _Kind(
+        "it refuses a rule of iptables",
+        "compare the kernel with the programs that write rules (iptables --version on the host and"
+        " in the images of kube-proxy and of the network plugin): a match or target may be of"
+        " another revision, or its module is missing",
+        3,
+    ),
+    "module": _Kind(
+        "a kernel module does not load",
+        "install the module that is built for the kernel that runs (uname -r, dkms status), signed"
+        " where Secure Boot asks for it (mokutil --sb-state), or boot the kernel that it is for",
+    ),
+    "overlay": _Kind(
+        "overlayfs, which containers stand on, refuses a mount",
+        "see the file system below the runtime's folder (findmnt -T /var/lib/containerd): overlayfs"
+        " over overlayfs, and XFS without ftype=1, cannot hold it",
+    ),
+}
+
+
+@node_check(
+    "KM562",
+    "Kernel reports a failure of the node",
+    severity="warning",
+    applies="nodes with a kernel of their own",
+    needs=("system", "kernel_log"),
+    explained_by=causes("KM535", "KM411", "KM405", "KM528"),
+    same_node=True,
+)
+def reported(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
+    """KM562: report what the kernel said in the last hour, one finding for each kind."""
+    missing = host.missing("kernel_log")
+    if missing:
+        yield unknown(*missing)
+        return
+    rows: dict[str, list[KernelLine]] = {}
+    for row in contract.answer(document, KernelLog).rows:
+        if row.kind in KINDS:
+            rows.setdefault(row.kind, []).append(row)
+    hits = [_hit(host, kind, lines) for kind, lines in rows.items() if _is_enough(kind, lines)]
+    yield CheckResult(tuple(hits))
+
+
+def _is_enough(kind: str, lines: list[KernelLine]) -> bool:
+    return sum(line.count for line in lines) >= KINDS[kind].count
+
+
+def _hit(host: Host, kind: str, lines: list[KernelLine]) -> Detection:
+    meaning = KINDS[kind]
+    lines = sorted(lines, key=lambda line: line.last or 0.0, reverse=True)
+    count = sum(line.count for line in lines)
+    newest = lines[0]
+    last = moment(newest.last)
+    when = f", last at {last:%Y-%m-%dT%H:%M:%SZ}" if last else ""
+    times = "once" if count == 1 else f"{count} times"
+    text = ends(one_line(newest.line, 2000), QUOTED)
+    return Detection(
+        f"the kernel says {times} in the last hour that {meaning.clause}{when}: {text}",
+        tuple(
+            EvidenceRef(
+                "log", host.host, path="/dev/kmsg", text=ends(one_line(line.line, 2000), 600)
+            )
+            for line in lines[:SHOWN]
+        ),
+        f"{meaning.advice}. The log: journalctl -k",
+        host=host.host,
+        node=host.node,
+        component=kind,
+    )

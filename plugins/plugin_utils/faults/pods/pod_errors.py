@@ -1,0 +1,209 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Check the cluster's own pods that run and repeat an error (KM560), by their logs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ...evidence.answers.cluster.nodes import Nodes
+from ...evidence.document import one_line
+from ...models.api_node import and_others
+from ...models.cluster import Cluster, Host
+from ...models.moments import moment
+from ...models.pod_errors import PodError
+from ...models.repeated_errors import MACHINE, NETWORK
+from ...models.result import EvidenceRef, Missing
+from ..base import CheckResult, Detection, causes, cluster_check, without_kubernetes
+from . import system_pods
+
+SHOWN = 5  # places in the evidence
+# Whose work is the whole node's or cluster's; what others repeat may be about one object of users.
+PARTS = ("kube-proxy", "network", "dns", system_pods.CLOUD)
+EFFECTS = {
+    "kube-proxy": "rules of Services on the node stay as they are, or are not there",
+    "network": "pods of the node may not reach others, or get no network",
+    "dns": "names are not resolved where it answers",
+    system_pods.CLOUD: "nodes that join, their addresses and their routes wait for it",
+}
+# What keeps any program from its work, and is no answer about one object.
+_OWN_WORK = MACHINE | NETWORK | {"unauthorized", "forbidden", "credentials", "webhook", "gone"}
+# About an object of users, or a client that went away.
+_OTHERS = re.compile(
+    r"context canceled|operation was canceled|the object has been modified|is being terminated"
+    r"|failed to provision volume|InvalidArgument|NotFound desc"
+    r"|required revision has been compacted"
+    r"|TLS handshake error|NXDOMAIN|http: Handler timeout|client disconnected|broken pipe"
+)
+_DIGITS = re.compile(r"[0-9]+")
+
+
+@dataclass(frozen=True)
+class _Saying:
+    """One container that repeats an error on one node."""
+
+    host: Host
+    node: str
+    pod: PodError
+    severity: str
+
+    @property
+    def kind(self) -> tuple[str, str, str, str]:
+        """Return what pods of one cause have in common."""
+        words = _DIGITS.sub("#", self.pod.message)
+        return self.severity, self.pod.namespace, system_pods.role(self.pod), words
+
+
+def severity(pod: PodError) -> str | None:
+    """Return how much an error weighs that a pod repeats; None where it repeats none of its own."""
+    if not pod.message or _OTHERS.search(pod.message):
+        return None
+    is_part = system_pods.role(pod) in PARTS
+    if pod.kind in _OWN_WORK or (is_part and pod.is_constant):
+        return "warning"
+    return "info" if pod.is_constant else None
+
+
+def because(cluster: Cluster, part: str, node: str | None = None) -> tuple[str, ...]:
+    """Return this fault where such a part of the cluster repeats an error on a node."""
+    for row in _sayings(cluster):
+        is_meant = system_pods.role(row.pod) == part and node in (None, row.node)
+        if is_meant and row.severity != "info":
+            return ("KM560",)
+    return ()
+
+
+def _sayings(cluster: Cluster) -> Iterator[_Saying]:
+    for host in cluster.hosts:
+        for pod in host.pod_errors.rows:
+            weight = severity(pod)
+            if weight is not None:
+                yield _Saying(host, host.node or host.host, pod, weight)
+
+
+@cluster_check(
+    "KM560",
+    "A pod of the cluster itself repeats an error",
+    severity="warning",
+    applies="pods of kube-system, of the namespaces of networks, and device plugins",
+    needs=("system", "system_pods"),
+    cluster_needs=("nodes",),
+    explained_by=causes(
+        "KM115",
+        "KM178",
+        "KM401",
+        "KM402",
+        "KM404",
+        "KM411",
+        "KM508",
+        "KM512",
+        "KM520",
+        "KM521",
+        "KM523",
+        "KM526",
+        "KM527",
+        "KM533",
+        "KM535",
+    ),
+    same_node=True,
+)
+def saying(cluster: Cluster) -> Iterator[CheckResult]:
+    """KM560: report pods that make the cluster, run, and say an error again and again."""
+    if cluster.key is None:
+        yield without_kubernetes()
+        return
+    groups: dict[tuple[str, str, str, str], list[_Saying]] = {}
+    for row in _sayings(cluster):
+        groups.setdefault(row.kind, []).append(row)
+    hits = [_hit(rows) for rows in groups.values()]
+    hits += _plugins(cluster)
+    yield CheckResult(tuple(hits), tuple(_missing(cluster)))
+
+
+def _missing(cluster: Cluster) -> Iterator[Missing]:
+    for host in cluster.hosts:
+        missing = host.missing("system_pods")
+        if missing:
+            yield from missing
+        elif host.statuses.get("system_pods") == "ok" and not host.pod_errors.is_known:
+            yield Missing(host.host, "system_pods", "not_asked")
+        elif host.pod_errors.gaps:
+            yield Missing(host.host, "system_pods", "error")
+
+
+def _hit(rows: list[_Saying]) -> Detection:
+    first = rows[0]
+    nodes = list(dict.fromkeys(row.node for row in rows))
+    pod = max((row.pod for row in rows), key=lambda pod: pod.count)
+    name = f"{pod.namespace}/{system_pods.workload(pod)}"
+    summary = f"{name} on {and_others(nodes)} repeats an error, {_count(pod)}: {pod.message}"
+    if pod.clause:
+        summary += f": {pod.clause}"
+    summary += system_pods.kernel_clause(pod, first.host)
+    effect = EFFECTS.get(system_pods.role(pod), "")
+    is_one = len(nodes) == 1
+    return Detection(
+        "; ".join(filter(None, (summary, effect if first.severity != "info" else ""))),
+        tuple(_proof(row, row.pod.message) for row in rows[:SHOWN]),
+        _advice(pod),
+        host=first.host.host if is_one else None,
+        node=first.node if is_one else None,
+        component=pod.container,
+        severity=first.severity,
+    )
+
+
+def _count(pod: PodError) -> str:
+    text = f"{pod.count} times in {pod.minutes} minutes"
+    last = moment(pod.last)
+    return text if last is None else f"{text}, last at {last:%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _advice(pod: PodError) -> str:
+    look = f"see {pod.path} on the node, and correct what that line names"
+    return f"{pod.advice}; {look}" if pod.advice else look
+
+
+def _proof(row: _Saying, text: str) -> EvidenceRef:
+    name = f"{row.pod.namespace}/{row.pod.pod}"
+    return EvidenceRef("log", row.host.host, path=row.pod.path, object=name, text=text)
+
+
+def _plugins(cluster: Cluster) -> Iterator[Detection]:
+    """Yield device plugins of Nodes that have none of the devices which they have a name for."""
+    lacking = dict(_without_devices(cluster))
+    for host in cluster.hosts:
+        node = host.node or host.host
+        for pod in host.pod_errors.rows:
+            if pod.told and node in lacking:
+                yield _plugin(host, node, pod, lacking[node])
+
+
+def _without_devices(cluster: Cluster) -> Iterator[tuple[str, list[str]]]:
+    """Yield Nodes that name devices and have none, with the names."""
+    for row in cluster.typed(Nodes).items or ():
+        names = [one_line(name, 253) for name in row.devices or {}]
+        if names and not any(healthy for _dummy, healthy in (row.devices or {}).values()):
+            yield one_line(row.name, 253), names
+
+
+def _plugin(host: Host, node: str, pod: PodError, names: list[str]) -> Detection:
+    name = f"{pod.namespace}/{pod.pod}"
+    return Detection(
+        f"{node} has 0 {and_others(names)}; its device plugin {name} runs and says: {pod.told[-1]}",
+        tuple(
+            EvidenceRef("log", host.host, path=pod.path, object=name, text=told)
+            for told in pod.told
+        ),
+        "see to what that line names: the driver and its devices on the machine (lspci, lsmod,"
+        " journalctl -k), and whether the runtime gives the plugin's container the libraries of the"
+        " driver (of containerd default_runtime_name or the RuntimeClass of the pod). It looks"
+        " for its devices when it starts: delete its pod on this node once they are there"
+        f" (kubectl -n {pod.namespace} delete pod {pod.pod})",
+        host=host.host,
+        node=node,
+        component=pod.container,
+    )

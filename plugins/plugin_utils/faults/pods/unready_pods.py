@@ -1,0 +1,165 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Check the cluster's own pods that run and fail their probes (KM561), by events of the API."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ...evidence.answers.cluster.pod_start import PodStart, Unhealthy
+from ...evidence.document import ends, one_line
+from ...models import ages
+from ...models.api_node import and_others
+from ...models.cluster import Cluster
+from ...models.pod_errors import PodError
+from ...models.pod_start import STATIC
+from ...models.result import EvidenceRef, Missing
+from ...parsers import error_answer, message_table
+from ..base import CheckResult, Detection, causes, cluster_check, without_kubernetes
+from ..node import wording
+from . import pod_errors, system_pods
+
+# A kubelet asks every 10 seconds and reports each failure, but not more than 25 at once and then
+# one in five minutes. A start or an upgrade is over within five.
+COUNT, LASTED_SECONDS, RECENT_SECONDS = 8, 300, 420
+SHOWN, QUOTED = 5, 300
+_BGP = re.compile(r"BGP not established with (?P<peers>[0-9a-fA-F.:,]{3,400})")
+_DIFFERS = re.compile(r"[0-9a-f]{1,4}:[0-9a-f:]{4,}|[0-9]+")
+
+
+@dataclass(frozen=True)
+class _Failing:
+    row: Unhealthy
+    node: str
+    message: str
+
+    @property
+    def pod(self) -> PodError:
+        """Return the pod by the names that tell its part of the cluster."""
+        row = self.row
+        names = one_line(row.namespace, 63), one_line(row.pod, 253), one_line(row.container, 63)
+        return PodError(*names, "")
+
+    @property
+    def kind(self) -> tuple[str, str, str]:
+        """Return what pods of one cause have in common."""
+        return self.pod.namespace, system_pods.role(self.pod), _DIFFERS.sub("#", self.message)
+
+
+@cluster_check(
+    "KM561",
+    "A pod of the cluster itself fails its probes",
+    severity="warning",
+    applies="pods of kube-system and of the namespaces of networks",
+    cluster_needs=("pod_start", "nodes"),
+    explained_by=causes(
+        "KM115",
+        "KM178",
+        "KM401",
+        "KM402",
+        "KM411",
+        "KM508",
+        "KM512",
+        "KM520",
+        "KM521",
+        "KM523",
+        "KM525",
+        "KM526",
+        "KM527",
+        "KM533",
+    ),
+    same_node=True,
+    current_only=True,
+)
+def failing(cluster: Cluster) -> Iterator[CheckResult]:
+    """KM561: report pods that make the cluster and whose probes fail again and again."""
+    if cluster.key is None:
+        yield without_kubernetes()
+        return
+    groups: dict[tuple[str, str, str], list[_Failing]] = {}
+    for row in _rows(cluster):
+        groups.setdefault(row.kind, []).append(row)
+    hits = tuple(_hit(cluster, rows) for rows in groups.values())
+    yield CheckResult(hits, tuple(_missing(cluster)))
+
+
+def _missing(cluster: Cluster) -> list[Missing]:
+    missing = [*cluster.missing("pod_start"), *cluster.cut("pod_start")]
+    is_older = cluster.answered(PodStart) and cluster.typed(PodStart).unhealthy is None
+    if is_older and not missing:
+        return [cluster.missing_answer("pod_start", "not_asked")]
+    return missing
+
+
+def _rows(cluster: Cluster) -> Iterator[_Failing]:
+    for row in cluster.typed(PodStart).unhealthy or ():
+        if not _is_static(row) and _goes_on(cluster, row):
+            message = ends(one_line(row.message, 2000), QUOTED)
+            yield _Failing(row, one_line(row.node, 253), message)
+
+
+def _is_static(row: Unhealthy) -> bool:
+    """Tell whether a pod is a component of the control plane, which other faults judge."""
+    return any(row.pod == f"{component}-{row.node}" for component in STATIC)
+
+
+def _goes_on(cluster: Cluster, row: Unhealthy) -> bool:
+    first = ages.age(cluster, row.first)
+    last = ages.age(cluster, row.last)
+    if first is None or last is None or row.count < COUNT:
+        return False
+    return last <= RECENT_SECONDS and first - last >= LASTED_SECONDS
+
+
+def _hit(cluster: Cluster, rows: Sequence[_Failing]) -> Detection:
+    first = max(rows, key=lambda row: row.row.count)
+    nodes = list(dict.fromkeys(row.node for row in rows))
+    pod, part = first.pod, system_pods.role(first.pod)
+    name = f"{pod.namespace}/{system_pods.workload(pod)}"
+    clause, advice = _cause(first.message)
+    summary = f"{name} on {and_others(nodes)} fails its probes, {first.row.count} times"
+    summary += f"{wording.since(first.row.first or '')}: {first.message}{clause}"
+    node = nodes[0] if len(nodes) == 1 else None
+    because = {code for name in nodes for code in _because(cluster, part, name)}
+    look = f"see its log: kubectl -n {pod.namespace} logs {pod.pod}"
+    return Detection(
+        "; ".join(filter(None, (summary, pod_errors.EFFECTS.get(part, "")))),
+        tuple(_proofs(cluster, rows)),
+        f"{advice}{look} -c {pod.container}" if pod.container else f"{advice}{look}",
+        host=wording.host_of(cluster, node) if node else None,
+        node=node,
+        component=pod.container or system_pods.workload(pod),
+        because=tuple(sorted(because)),
+    )
+
+
+def _because(cluster: Cluster, part: str, node: str) -> tuple[str, ...]:
+    ended = system_pods.because(cluster, part, node)
+    return ended or pod_errors.because(cluster, part, node)
+
+
+def _cause(message: str) -> tuple[str, str]:
+    """Return what the answer to a probe means, as a clause, and what to do about it."""
+    peers = _BGP.search(message)
+    if peers is not None:
+        return (
+            f": no session of BGP is established with {peers.group('peers')[:200]}",
+            "see whether port 179 of these addresses is reached (nc -vz ADDRESS 179), and whether"
+            " they are those of the Nodes (kubectl get nodes -o wide): on a machine with several"
+            " addresses Calico may take another one (annotation projectcalico.org/IPv4Address of"
+            " the Node), which IP_AUTODETECTION_METHOD of calico-node corrects; ",
+        )
+    answer = error_answer.read(message, message_table.LIBRARY)
+    if answer is None:
+        return "", ""
+    return f": {one_line(answer.clause, 300)}", f"{answer.advice}; "
+
+
+def _proofs(cluster: Cluster, rows: Sequence[_Failing]) -> Iterator[EvidenceRef]:
+    for row in rows[:SHOWN]:
+        about = f"Event of Pod {row.pod.namespace}/{row.pod.pod}"
+        text = f"Unhealthy, {row.row.count} times: {row.message}"
+        yield EvidenceRef("api", cluster.api_host, object=about, text=text)

@@ -1,0 +1,99 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Errors that the cluster's own pods repeat while they run, and what device plugins miss. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..evidence import contract
+from ..evidence.answers.node.repeated_errors import ComponentErrors
+from ..evidence.answers.node.system import System
+from ..evidence.answers.node.system_pods import RunningPod, SystemPods
+from ..evidence.document import ends, one_line
+from ..parsers import message_table
+from . import repeated_errors
+from .repeated_errors import Repeated
+
+SHOWN, TOLD = 300, 3  # characters of a line, lines
+# A part of the cluster that says the same all the time does not do its work, whatever it says.
+MINUTES, COUNT = 8, 10
+
+
+@dataclass(frozen=True)
+class PodError:
+    """What one container of the cluster's own pods repeats, or what a device plugin told last.
+
+    message: without what its logger adds
+    count, minutes: how often, within how many minutes
+    kind, clause, advice: of the answer that it got; empty where its meaning is not known
+    is_constant: whether it is said all the time
+    told: the last lines in which a device plugin says what it misses
+    """
+
+    namespace: str
+    pod: str
+    container: str
+    path: str
+    message: str = ""
+    count: int = 0
+    minutes: int = 0
+    last: float | None = None
+    kind: str = ""
+    clause: str = ""
+    advice: str = ""
+    is_constant: bool = False
+    told: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class PodErrors:
+    """What the cluster's own pods of one host say.
+
+    is_known: whether their logs were read; an older release did not
+    gaps: containers whose log could not be read
+    """
+
+    is_known: bool = False
+    rows: tuple[PodError, ...] = ()
+    gaps: tuple[str, ...] = ()
+
+
+def extract(document: Mapping[str, Any]) -> PodErrors:
+    """Return what the cluster's own pods of one host repeat."""
+    running = contract.answer(document, SystemPods).running
+    if running is None:
+        return PodErrors()
+    clock = contract.answer(document, System).clock or 0.0
+    gaps = tuple(one_line(f"{row.namespace}/{row.pod}", 320) for row in running if row.error)
+    return PodErrors(True, tuple(_read(row, clock) for row in running), gaps)
+
+
+def _read(row: RunningPod, clock: float) -> PodError:
+    told = tuple(ends(one_line(line, 2000), SHOWN) for line in row.told[-TOLD:])
+    names = one_line(row.namespace, 63), one_line(row.pod, 253), one_line(row.container, 63)
+    error = _worst(row, clock)
+    path = one_line(row.path, 500)
+    if error is None:
+        return PodError(*names, path, told=told)
+    entry, answer = error.entry, error.answer
+    is_constant = entry.minutes >= MINUTES and entry.count >= COUNT
+    counts = entry.count, max(1, round((clock - (row.since or clock)) / 60)), entry.last
+    message = ends(one_line(error.message, 2000), SHOWN)
+    if answer is None:
+        return PodError(*names, path, message, *counts, is_constant=is_constant, told=told)
+    clause = one_line(answer.clause, 300)
+    meaning = answer.kind, clause, answer.advice
+    return PodError(*names, path, message, *counts, *meaning, is_constant, told)
+
+
+def _worst(row: RunningPod, clock: float) -> Repeated | None:
+    """Return the error that goes on and weighs most: of a known cause, else the frequent one."""
+    component = row.container if row.container in message_table.COMPONENTS else ""
+    component = component or message_table.LIBRARY
+    errors = ComponentErrors(component, row.path, since=row.since, entries=row.entries)
+    going = repeated_errors.current(errors, clock)
+    return max(going, key=repeated_errors.weight, default=None)

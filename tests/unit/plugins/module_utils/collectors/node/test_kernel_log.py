@@ -1,0 +1,154 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Collector kernel_log: which lines it takes, of which kind, and where it has no answer."""
+
+import errno
+import os
+
+import pytest
+
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import base
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import kernel_log
+
+BOOTED, NOW = 1795000000.0, 1795090000.0
+# As kernels of public threads wrote them.
+LINES = (
+    ("oom", "Out of memory: Killed process 1234 (java) total-vm:9000kB, anon-rss:8000kB"),
+    ("oom", "Memory cgroup out of memory: Killed process 77 (kubelet) total-vm:9000kB"),
+    ("disk", "blk_update_request: I/O error, dev sda, sector 123456 op 0x0:(READ)"),
+    ("disk", "EXT4-fs error (device sda1): ext4_find_entry:1455: inode #262: comm etcd: reading"),
+    ("disk", 'XFS (dm-0): metadata I/O error in "xfs_trans_read_buf_map" at daddr 0x1'),
+    ("disk", "EXT4-fs (sda1): Remounting filesystem read-only"),
+    ("disk", "nvme nvme0: I/O 26 QID 3 timeout, aborting"),
+    ("hang", "INFO: task dockerd:1234 blocked for more than 120 seconds."),
+    ("hang", "watchdog: BUG: soft lockup - CPU#3 stuck for 22s! [kubelet:1234]"),
+    ("hang", "rcu: INFO: rcu_sched self-detected stall on CPU"),
+    ("interface", "unregister_netdevice: waiting for lo to become free. Usage count = 1"),
+    ("neighbours", "neighbour: arp_cache: neighbor table overflow!"),
+    ("connections", "nf_conntrack: nf_conntrack: table full, dropping packet"),
+    ("checksum", "UDP: bad checksum. From 192.0.2.11:46932 to 192.0.2.101:8472 ulen 82"),
+    ("card", "NETDEV WATCHDOG: eth0 (ixgbe): transmit queue 3 timed out"),
+    ("hardware", "mce: [Hardware Error]: CPU 0: Machine Check: 0 Bank 8: cc00008000010090"),
+    ("hardware", "EDAC MC0: 1 CE memory read error on CPU_SrcID#0_Ha#0_Chan#1_DIMM#0"),
+    ("gpu", "NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off"),
+    ("gpu", "NVRM: API mismatch: the client has the version 535.54.03, but"),
+    ("storage", "nfs: server 192.0.2.9 not responding, still trying"),
+    ("storage", "libceph: mon0 (1)192.0.2.9:6789 socket closed (con state OPEN)"),
+    ("processes", "cgroup: fork rejected by pids controller in /system.slice/containerd.service"),
+    (
+        "apparmor",
+        'audit: type=1400 audit(1.0:1): apparmor="DENIED" operation="signal" class="signal"'
+        ' profile="cri-containerd.apparmor.d" pid=1 comm="runc" requested_mask="receive"',
+    ),
+    ("memory", "kubelet: page allocation failure: order:4, mode:0x40dc0(GFP_KERNEL|__GFP_COMP)"),
+    ("memory", "TCP: out of memory -- consider tuning tcp_mem"),
+    ("crash", "containerd[1234]: segfault at 0 ip 00007f sp 00007f error 4 in libc.so.6"),
+    ("filter", "x_tables: ip_tables: MASQUERADE.0 target: invalid size 24 (kernel) != (user) 0"),
+    ("module", "nvidia: disagrees about version of symbol module_layout"),
+    (
+        "module",
+        "Lockdown: insmod: unsigned module loading is restricted; see man kernel_lockdown.7",
+    ),
+    ("overlay", "overlayfs: filesystem on '/var/lib/a' not supported as upperdir"),
+)
+QUIET = (
+    # a workload at its own limit
+    "Memory cgroup out of memory: Killed process 77 (java) total-vm:9000kB",
+    "blk_update_request: I/O error, dev sr0, sector 0",
+    "mce: [Hardware Error]: Machine check events logged",
+    "cgroup: fork rejected by pids controller in /kubepods.slice/kubepods-pod1.slice/cri-1.scope",
+    "java[77]: segfault at 0 ip 00007f sp 00007f error 4 in libjvm.so",
+    'audit: apparmor="DENIED" operation="open" profile="snap.x" name="/proc" comm="chromium"',
+    "cni0: port 4(veth1) entered forwarding state",
+    "EXT4-fs (sda1): mounted filesystem with ordered data mode",
+    "nvidia: module verification failed: signature and/or required key missing - tainting kernel",
+    "NVRM: loading NVIDIA UNIX x86_64 Kernel Module  535.54.03",
+)
+
+
+def record(text, ago=60.0, number=1):
+    stamp = int((NOW - ago - BOOTED) * 1e6)
+    return f"4,{number},{stamp},-;{text}\n SUBSYSTEM=x\n".encode()
+
+
+def read(*records):
+    return kernel_log.read(iter(records), BOOTED, NOW - kernel_log.WINDOW)
+
+
+@pytest.mark.parametrize(("kind", "line"), LINES)
+def test_a_line_of_each_kind(kind, line):
+    (row,), oldest, is_cut = read(record(line))
+    assert (row["kind"], row["count"], row["line"]) == (kind, 1, line)
+    assert (row["first"], oldest, is_cut) == (NOW - 60, NOW - 60, False)
+
+
+@pytest.mark.parametrize("line", QUIET)
+def test_what_a_healthy_kernel_says(line):
+    assert read(record(line))[0] == []
+
+
+def test_lines_that_differ_in_numbers_are_one_row():
+    text = "UDP: bad checksum. From 192.0.2.11:{} to 192.0.2.101:8472 ulen 82"
+    rows, _oldest, _cut = read(*(record(text.format(n), ago=90 - n) for n in range(9)))
+    assert [(row["count"], row["last"] - row["first"]) for row in rows] == [(9, 8.0)]
+
+
+def test_what_is_older_than_an_hour_and_what_is_no_record():
+    rows, oldest, _cut = read(record(LINES[0][1], ago=4000), b"", b"x;y\n", b"1,2,x,-;y")
+    assert (rows, oldest) == ([], NOW - 4000)
+
+
+def test_what_leaves_the_node_is_bounded_and_without_secrets():
+    text = "INFO: task x:1 blocked for more than 120 seconds. token=abcdefghijklmnopqrstuvwxyz\x1b"
+    (row,), _oldest, _cut = read(record(text + "y" * 3000))
+    assert len(row["line"]) < 600
+    assert "abcdefghijklmnopqrstuvwxyz" not in row["line"]
+    assert "\x1b" not in row["line"]
+
+
+@pytest.fixture
+def machine(monkeypatch):
+    """Let the machine be none that is a container."""
+    monkeypatch.setattr(kernel_log, "CONTAINER", ())
+    return lambda: kernel_log.collect(base.Context({}, [], {}))
+
+
+@pytest.mark.parametrize(
+    ("number", "answer"),
+    [
+        (errno.EPERM, base.Denied),
+        (errno.EACCES, base.Denied),
+        (errno.ENOENT, base.Absent),
+        (errno.EIO, base.Failed),
+    ],
+)
+def test_a_log_that_cannot_be_read(machine, monkeypatch, number, answer):
+    def refuse(*_arguments):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(kernel_log.os, "open", refuse)
+    with pytest.raises(answer):
+        machine()
+
+
+def test_a_container_has_no_log_of_its_own(monkeypatch):
+    monkeypatch.setattr(kernel_log, "CONTAINER", ("/proc",))
+    with pytest.raises(base.Absent):
+        kernel_log.collect(base.Context({}, [], {}))
+
+
+def test_records_that_were_overwritten_are_passed_over(machine, monkeypatch):
+    answers = [OSError(errno.EPIPE, "x"), b"4,1,1000000,-;hello\n", BlockingIOError()]
+
+    def answer(*_arguments):
+        given = answers.pop(0)
+        if isinstance(given, OSError):
+            raise given
+        return given
+
+    real = os.open
+    monkeypatch.setattr(kernel_log.os, "open", lambda *_arguments: real("/dev/null", os.O_RDONLY))
+    monkeypatch.setattr(kernel_log.os, "read", answer)
+    data = machine()
+    assert (data["rows"], data["cut"], answers) == ([], False, [])

@@ -1,0 +1,132 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The cluster's own pods that run and repeat an error, KM560."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.support.saying_pods import DOWN, say
+from tests.unit.support.waiting_pods import judged, wait
+
+MODULE = (
+    'E0524 12:11:36.123456 1 proxier.go:857] "Failed to ensure chain exists" err="error creating'
+    " chain: exit status 3: modprobe: ERROR: could not insert 'ip_tables': Exec format error\""
+)
+TIMEOUT = "[ERROR] plugin/errors: 2 example.org. A: read udp 10.0.0.2:1->192.0.2.53:53: i/o timeout"
+NVML = "Failed to initialize NVML: could not load NVML library."
+PLUGIN = {"pod": "nvidia-device-plugin-bcdfg", "container": "ctr", "entries": [], "told": [NVML]}
+
+
+def test_a_healthy_cluster_and_missing_evidence(world):
+    assert judged(world, "KM560") == (["clear"], [])
+    del world.data("m1", "system_pods")["running"]  # of an older release
+    assert judged(world, "KM560") == (["not judged"], [])
+    world.documents["w1"]["collectors"]["system_pods"] = {"status": "denied", "data": None}
+    assert judged(world, "KM560") == (["unknown"], [])
+    world.leave_kubernetes()
+    assert set(judged(world, "KM560")[0]) <= {"not_applicable"}
+
+
+def test_what_an_agent_of_the_network_says_all_the_time(world):
+    say(world)
+    verdicts, (found,) = judged(world, "KM560")
+    assert verdicts == ["present"]
+    assert (found.host, found.node, found.severity) == ("w1", "w1", "warning")
+    assert found.summary.startswith("kube-system/calico-node on w1 repeats an error, 60 times in")
+    assert DOWN in found.summary
+    assert "pods of the node may not reach others" in found.summary
+    assert "/calico-node/0.log" in found.remedy
+    assert [proof.text for proof in found.evidence] == [DOWN]
+
+
+def test_a_module_that_kube_proxy_cannot_load(world):
+    say(world, MODULE, pod="kube-proxy-bcdfg", container="kube-proxy", count=20)
+    (found,) = judged(world, "KM560")[1]
+    assert "module ip_tables is not loaded" in found.summary
+    assert "/etc/modules-load.d" in found.remedy
+
+
+def test_a_server_that_a_resolver_does_not_reach(world):
+    say(world, TIMEOUT, pod="coredns-7c4d5b6f8d-bcdfg", container="coredns", count=9, minutes=5)
+    (found,) = judged(world, "KM560")[1]
+    assert "192.0.2.53:53" in found.summary
+    assert found.severity == "warning"
+
+
+@pytest.mark.parametrize(
+    ("line", "changed"),
+    [
+        (DOWN, {"last": 300}),  # it has ended
+        (DOWN, {"count": 9, "minutes": 9}),  # not all the time, and its meaning is not known
+        (DOWN, {"count": 60, "minutes": 3}),
+        ("E0524 12:11:36.1 1 a.go:1] watch: context canceled", {}),
+        # about one object of users
+        ('E0524 12:11:36.1 1 a.go:1] pods "a" not found', {"container": "x", "minutes": 5}),
+    ],
+)
+def test_what_is_no_finding(world, line, changed):
+    say(world, line, **changed)
+    assert judged(world, "KM560") == (["clear"], [])
+
+
+def test_another_program_s_error_of_an_unknown_meaning_is_an_information(world):
+    say(world, "E0524 12:11:36.1 1 a.go:1] odd", pod="x-bcdfg", container="x")
+    (found,) = judged(world, "KM560")[1]
+    assert found.severity == "info"
+    say(world, "E0524 12:11:36.1 1 a.go:1] Unauthorized", pod="y-bcdfg", container="y")
+    assert sorted(found.severity for found in judged(world, "KM560")[1]) == ["info", "warning"]
+
+
+def test_pods_of_one_cause_are_one_finding(world):
+    say(world)
+    say(world, host="m1", pod="calico-node-hjklm")
+    (found,) = judged(world, "KM560")[1]
+    assert found.host is None
+    assert " on m1, w1 " in found.summary
+    assert len(found.evidence) == 2
+
+
+def test_pods_that_wait_for_such_a_network_follow_from_it(world):
+    say(world)
+    wait(
+        world,
+        pods=3,
+        event=("FailedCreatePodSandBox", 'plugin type="calico" failed (add): no route to host'),
+    )
+    (found,) = judged(world, "KM600")[1]
+    assert "KM560" in found.because
+    (cause,) = judged(world, "KM560")[1]
+    assert cause.because == ()
+
+
+def test_a_log_that_cannot_be_read_is_unknown(world):
+    say(world, entries=[], error="Permission denied")
+    assert judged(world, "KM560") == (["unknown"], [])
+
+
+def devices(world, **devices):
+    next(row for row in world.data("api", "nodes")["items"] if row["name"] == "w1")["devices"] = {
+        "nvidia.com/gpu": devices["gpu"]
+    }
+
+
+@pytest.mark.parametrize(("gpu", "is_present"), [([0, 0], True), ([2, 2], False), (None, False)])
+def test_a_device_plugin_of_a_node_without_devices(world, gpu, is_present):
+    if gpu is not None:
+        devices(world, gpu=gpu)
+    say(world, **PLUGIN)
+    found = judged(world, "KM560")[1]
+    assert bool(found) == is_present
+    if found:
+        assert found[0].summary.startswith("w1 has 0 nvidia.com/gpu; its device plugin")
+        assert NVML in found[0].summary
+        assert "delete pod nvidia-device-plugin-bcdfg" in found[0].remedy
+
+
+def test_what_a_node_says_is_bounded(world):
+    say(world, "E0524 12:11:36.1 1 a.go:1] \x1b" + "x" * 9000, pod="\x1b" * 900)
+    (found,) = judged(world, "KM560")[1]
+    assert "\x1b" not in found.summary
+    assert len(found.summary) < 1200
