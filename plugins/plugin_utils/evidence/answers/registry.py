@@ -53,6 +53,7 @@ from .node import (
     limits,
     manifests,
     network,
+    next_start,
     pinning,
     pressure,
     repeated_errors,
@@ -102,6 +103,7 @@ NODE: Mapping[str, type] = {
     "hangs": hangs.Hangs,
     "network": network.Network,
     "space": space.Spaces,
+    "next_start": next_start.NextStart,
     "journal": journal.Journal,
 }
 CLUSTER: Mapping[str, type] = {
