@@ -327,7 +327,19 @@ DECISIONS: dict[str, tuple[Row, ...]] = {
         ),
         (
             "A file or a flag of the kubelet was changed, and the kubelet was not restarted.",
-            ("KM505", "KM506", "KM510", "KM531"),
+            ("KM505", "KM506", "KM700", "KM531"),
+        ),
+        (
+            "containerd's configuration was changed, and containerd was not restarted.",
+            ("KM703", "KM700", "KM516"),
+        ),
+        (
+            "Packages were upgraded, and neither services nor the node were restarted.",
+            ("KM701", "KM703", "KM705", "KM706"),
+        ),
+        (
+            "Disks were added, removed or formatted, or fstab was edited.",
+            ("KM704", "KM521"),
         ),
         (
             "The CPU manager's or the memory manager's policy was changed, or CPUs were added.",

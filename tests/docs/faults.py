@@ -24,6 +24,7 @@ GROUPS = {
     "KM4": "Limits",
     "KM5": "Nodes",
     "KM6": "Pods that do not start",
+    "KM7": "The next start, the next release",
     "KM9": "The run itself",
 }
 DIRECTORY = ROOT / "docs" / "faults"

@@ -150,6 +150,7 @@ COLLECTORS = (
     _node("network", timeout=8, needs=("kubelet",)),
     _node("kernel_log", timeout=5),
     _node("space", timeout=5, needs=("kubelet", "manifests", "instances", "component_units")),
+    _node("next_start", tier=DEEP, timeout=20, needs=("kubelet", "runtime")),
     _node("journal", path="/var/lib/kubemend"),
 )
 API_COLLECTORS = tuple(_cluster(name) for name in collector_names.CLUSTER)

@@ -159,6 +159,11 @@ NODE = {
         "what is free on the file systems of etcd, the kubelet, the runtime, /run, logs and this"
         " collection's journal, and whether they are read-only"
     ),
+    "next_start": (
+        "what the next start of the node reads: whether the programs of kubelet and runtime, and"
+        " containerd's files, are those that started, sources of fstab that are not there, other"
+        " kernels and their modules, NVIDIA's driver and libraries"
+    ),
     "journal": (
         "what earlier runs changed on this node, what they left unfinished, and who holds its lock"
     ),

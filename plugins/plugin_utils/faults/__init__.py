@@ -54,6 +54,8 @@ from .node import (
     network,
     network_settings,
     network_tables,
+    next_boot,
+    next_program_start,
     pod_networks,
     pod_resolver,
     repeated_errors,

@@ -54,6 +54,7 @@ from .node import (
     limits,
     manifests,
     network,
+    next_start,
     pinning,
     pressure,
     repeated_errors,
@@ -104,6 +105,7 @@ NODE: Mapping[str, type] = {
     "kernel_log": kernel_log.KernelLog,
     "network": network.Network,
     "space": space.Spaces,
+    "next_start": next_start.NextStart,
     "journal": journal.Journal,
 }
 CLUSTER: Mapping[str, type] = {

@@ -149,6 +149,25 @@ def booted() -> dict[str, Any]:
     }
 
 
+def starts_again() -> dict[str, Any]:
+    """Return a machine whose next start reads what runs now."""
+    kubelet = {"name": "kubelet", "pid": 1, "path": "/usr/bin/kubelet", "replaced": False}
+    config = "/etc/containerd/config.toml"
+    return {
+        "programs": [kubelet, {**kubelet, "name": "containerd", "path": "/usr/bin/containerd"}],
+        "runtime_files": {
+            "path": config,
+            "files": [{"path": config, "newer": False}],
+            "asked": False,
+            "error": "",
+            "conflicts": [],
+        },
+        "mounts": {"rows": [], "unknown": 0, "error": None},
+        "kernels": {"running": "6.1.0-25-amd64", "kernels": []},
+        "gpu": None,
+    }
+
+
 class World:
     """A cluster whose evidence a test changes before it judges it."""
 
@@ -180,6 +199,7 @@ class World:
             "boot": booted(),
             "kernel_log": {"since": CLOCK - 3600, "cut": False, "rows": []},
             "system_pods": {"pods": [], "more": 0, "running": [], "unread": 0},
+            "next_start": starts_again(),
         }
         return {
             "schema": "kubemend.evidence/1",

@@ -408,6 +408,14 @@ WITHOUT_RECORD: dict[str, dict[str, str]] = {
         ("present",),
         "recorded before pod_states was read; pods/test_pod_states.py has them",
     ),
+    **{
+        code: dict.fromkeys(
+            ("present", "clear"),
+            "recorded before next_start was read; node/test_next_program_start.py and"
+            " node/test_next_boot.py have them",
+        )
+        for code in ("KM700", "KM701", "KM703", "KM704", "KM705", "KM706")
+    },
     "KM901": {"unknown": "a host that does not answer is the fault itself"},
     "KM905": dict.fromkeys(
         ("present", "unknown"),
