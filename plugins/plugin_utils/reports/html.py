@@ -328,7 +328,7 @@ def _view(number: int, rows: _ClusterRows, result: model_result.Result, run: Run
         targets,
         headline.chains(entries),
         " ".join(covered).strip(),
-        tuple(about),
+        tuple(_claims(about)),
         tuple(conclusion.reasons(lack for lack in result.lacks if lack.cluster == rows.key)),
         _left_out(rows.not_judged),
         tuple(
@@ -339,6 +339,12 @@ def _view(number: int, rows: _ClusterRows, result: model_result.Result, run: Run
             for folded in (False, True)
         ),
     )
+
+
+def _claims(about: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """Yield what is claimed of hosts without a finding, with their names where claims differ."""
+    for claim, names in about.items():
+        yield claim if len(about) == 1 else f"{claim} on {host_names.join(names)}"
 
 
 def _notes(verdicts: Iterable[model_result.Verdict], run: Run) -> tuple[str, ...]:
