@@ -8,15 +8,16 @@ Places are computed here, so that the page needs no script and no style of its o
 
 from __future__ import annotations
 
+import textwrap
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from .groups import Entry
 
-BOX_WIDTH, BOX_HEIGHT = 250, 44
-COLUMN, ROW = 310, 58
-TITLE_LENGTH = 34
+BOX_WIDTH, BOX_HEIGHT = 260, 62
+COLUMN, ROW = 320, 76
+TITLE_LENGTH, TITLE_LINES = 34, 2
 ARROW = "m-7,-4 l7,4 l-7,4"
 BOXES = 40  # a drawing with more is no help
 
@@ -26,7 +27,7 @@ class Box:
     """One fault of the drawing."""
 
     code: str
-    title: str
+    title: tuple[str, ...]  # its lines
     severity: str
     hosts: int
     left: int
@@ -54,7 +55,7 @@ def draw(
         return None
     boxes = _boxes([entry for entry in entries if entry.group.first.code in columns], columns)
     boxes = {
-        code: replace(box, title=_short(titles.get(code, "")), target=targets.get(code, ""))
+        code: replace(box, title=_lines(titles.get(code, "")), target=targets.get(code, ""))
         for code, box in boxes.items()
     }
     return Drawing(
@@ -78,7 +79,7 @@ def _boxes(entries: Sequence[Entry], columns: Mapping[str, int]) -> dict[str, Bo
     for code, severity in severities.items():
         column = columns[code]
         boxes[code] = Box(
-            code, "", severity, len(hosts[code]), column * COLUMN, rows[column] * ROW, ""
+            code, (), severity, len(hosts[code]), column * COLUMN, rows[column] * ROW, ""
         )
         rows[column] += 1
     return boxes
@@ -105,10 +106,10 @@ def _columns(edges: Sequence[tuple[str, str]]) -> dict[str, int]:
     return {code: used.index(column) for code, column in columns.items()}
 
 
-def _short(title: str) -> str:
-    if len(title) <= TITLE_LENGTH:
-        return title
-    return f"{title[: TITLE_LENGTH - 1]}…"
+def _lines(title: str) -> tuple[str, ...]:
+    """Return as many lines for each title, so that no text changes the elements of the page."""
+    lines = textwrap.wrap(title, TITLE_LENGTH, max_lines=TITLE_LINES, placeholder="…")
+    return (*lines, *[""] * (TITLE_LINES - len(lines)))
 
 
 def _path(cause: Box, effect: Box) -> str:

@@ -55,9 +55,18 @@ def read(key: str | None, result: model_result.Result) -> str:
     rows = [row for row in result.hosts if row.cluster == key]
     for coverage in result.coverage:
         if coverage.cluster == key and coverage.nodes is not None:
-            return f"{coverage.audited} of {phrases.counted(coverage.nodes, 'node')} read"
+            text = f"{coverage.audited} of {phrases.counted(coverage.nodes, 'node')} read"
+            return text + _unread(coverage, coverage.nodes)
     answered = sum(row.status == "ok" for row in rows)
     return f"{answered} of {phrases.counted(len(rows), 'host')} read"
+
+
+def _unread(coverage: model_result.Coverage, nodes: int) -> str:
+    """Return how many hosts were not read that are none of the API's nodes."""
+    count = len(coverage.left) - (nodes - coverage.audited)
+    if count <= 0:
+        return ""
+    return f", {phrases.counted(count, 'other host')} not read"
 
 
 def identity(result: model_result.Result, run: Run) -> str:

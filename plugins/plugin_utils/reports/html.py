@@ -48,6 +48,7 @@ TEMPLATES = Path(__file__).with_name("templates")
 NAMES_SHOWN = 500  # ranges, or names that are none
 SLUG_LENGTH = 120
 _NO_SLUG = re.compile(r"[^A-Za-z0-9./-]+")
+FEW_STEPS = 20  # a plan with more has its diffs closed
 CHUNK = 40  # entries that the browser lays out together, and not before they come into view
 MODES = {**phrases.MODES, "capture": "judges nothing", "revert": "judges nothing"}
 WORDS = {
@@ -251,7 +252,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals.update(WORDS=WORDS, SYMBOLS=SYMBOLS, CHUNK=CHUNK)
+    environment.globals.update(WORDS=WORDS, SYMBOLS=SYMBOLS, CHUNK=CHUNK, FEW_STEPS=FEW_STEPS)
     return environment
 
 
@@ -280,9 +281,10 @@ def _allowed(source: str) -> str:
 
 def _views(result: model_result.Result, run: Run) -> list[View]:
     """Return known clusters first, as in the text."""
+    in_order = sorted(result.hosts, key=lambda row: host_names.natural(row.host))
     hosts, verdicts, findings, not_judged = (
         _by_cluster(rows)
-        for rows in (result.hosts, result.verdicts, result.findings, result.not_judged)
+        for rows in (in_order, result.verdicts, result.findings, result.not_judged)
     )
     versions = {item.key: item.kubernetes_version for item in result.clusters}
     views = []
@@ -328,7 +330,7 @@ def _view(number: int, rows: _ClusterRows, result: model_result.Result, run: Run
         targets,
         headline.chains(entries),
         " ".join(covered).strip(),
-        tuple(about),
+        tuple(_claims(about)),
         tuple(conclusion.reasons(lack for lack in result.lacks if lack.cluster == rows.key)),
         _left_out(rows.not_judged),
         tuple(
@@ -339,6 +341,12 @@ def _view(number: int, rows: _ClusterRows, result: model_result.Result, run: Run
             for folded in (False, True)
         ),
     )
+
+
+def _claims(about: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """Yield what is claimed of hosts without a finding, with their names where claims differ."""
+    for claim, names in about.items():
+        yield claim if len(about) == 1 else f"{claim} on {host_names.join(names)}"
 
 
 def _notes(verdicts: Iterable[model_result.Verdict], run: Run) -> tuple[str, ...]:
@@ -385,7 +393,7 @@ def _tables(run: Run, cluster: _ClusterRows) -> tuple[Table, ...]:
 def _places(
     hosts: Sequence[model_result.HostRow], states: matrix.States, about: Mapping[str, Sequence[str]]
 ) -> tuple[Place, ...]:
-    """Return every host, those in trouble first."""
+    """Return every host, those in trouble first, else in the order that they have."""
     texts = {host: text for text, names in about.items() for host in names}
     ordered = []
     for row in hosts:
@@ -398,9 +406,9 @@ def _places(
             texts.get(row.host, ""),
         )
         worst = min((order for order, _code, _state in troubles), default=len(matrix.STATES))
-        ordered.append((place.clean, worst, row.host, place))
-    ordered.sort(key=lambda item: item[:3])
-    return tuple(place for _clean, _worst, _host, place in ordered)
+        ordered.append((place.clean, worst, place))
+    ordered.sort(key=lambda item: item[:2])
+    return tuple(place for _clean, _worst, place in ordered)
 
 
 def _troubles(states: Mapping[str, str]) -> Iterator[tuple[int, str, str]]:

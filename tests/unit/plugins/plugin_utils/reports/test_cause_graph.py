@@ -13,7 +13,8 @@ from tests.unit.plugins.plugin_utils.reports.test_groups import finding
 
 
 def drawing(*findings):
-    return cause_graph.draw(groups.chain(groups.group(findings)), {"KM107": "x" * 99}, {})
+    titles = {"KM107": "x" * 99, "KM115": "Node is cordoned, fenced or not initialised"}
+    return cause_graph.draw(groups.chain(groups.group(findings)), titles, {})
 
 
 def test_nothing_is_drawn_where_nothing_explains_anything():
@@ -31,7 +32,13 @@ def test_a_cause_is_left_of_its_consequences_and_no_box_covers_another():
     assert left["KM107"] < left["KM115"] < left["KM203"] == left["KM511"]
     assert len({(box.left, box.top) for box in picture.boxes}) == len(picture.boxes) == 4
     assert len(picture.paths) == 5
-    assert max(len(box.title) for box in picture.boxes) <= cause_graph.TITLE_LENGTH
+    titles = {box.code: box.title for box in picture.boxes}
+    assert " ".join(titles["KM115"]) == "Node is cordoned, fenced or not initialised"
+    assert len(titles["KM107"]) == cause_graph.TITLE_LINES
+    assert titles["KM107"][-1].endswith("…")
+    assert max(len(line) for title in titles.values() for line in title) <= (
+        cause_graph.TITLE_LENGTH
+    )
 
 
 def test_a_circle_is_drawn_in_finite_time():

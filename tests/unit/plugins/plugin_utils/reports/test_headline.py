@@ -36,6 +36,14 @@ def test_the_first_line_has_cluster_release_nodes_seconds_and_mode():
     )
 
 
+def test_hosts_that_are_no_nodes_of_the_api_and_were_not_read_are_counted():
+    left = (("w4", "unreachable"), ("w8", "unreachable"), ("w9", "unreachable"))
+    result = replace(fleet.result(5), coverage=(Coverage("0123456789abcdef", 4, 3, left),))
+    assert headline.read("0123456789abcdef", result) == "3 of 4 nodes read, 2 other hosts not read"
+    whole = replace(fleet.result(5), coverage=(Coverage("0123456789abcdef", 4, 4, left[:1]),))
+    assert headline.read("0123456789abcdef", whole) == "4 of 4 nodes read, 1 other host not read"
+
+
 def test_findings_for_information_are_counted_too():
     assert list(headline.counts(fleet.result(5))) == ["critical", "warning", "info", "unknown"]
 

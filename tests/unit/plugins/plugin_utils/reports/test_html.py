@@ -283,6 +283,37 @@ def test_an_empty_result_says_so():
     assert "1 without a finding" in words
 
 
+def test_hosts_are_in_the_order_of_their_numbers():
+    hosts = [model_result.HostRow(name, name, "k", "worker", "ok") for name in ("w10", "w2", "m1")]
+    findings = [
+        model_result.Finding("KM407", "warning", "k", name, None, "s") for name in ("w10", "w2")
+    ]
+    result = model_result.Result(hosts=tuple(hosts), findings=tuple(findings))
+    (view,) = html._views(result, fleet.run(symptom=False))
+    assert [row.hosts for row in view.matrix.rows if row.kind == "host"] == [("w2", "w10")]
+    assert [place.row.host for place in view.hosts] == ["w2", "w10", "m1"]
+
+
+@pytest.mark.parametrize(("steps", "opened"), [(html.FEW_STEPS, True), (html.FEW_STEPS + 1, False)])
+def test_the_diffs_of_a_long_plan_are_closed(steps, opened):
+    text = html.render(fleet.result(4), fleet.run(steps=steps))
+    assert ("<details open><summary>diff</summary>" in text) is opened
+    assert text.count("<summary>diff</summary>") == steps
+
+
+def test_hosts_of_which_different_claims_are_made_are_named():
+    hosts = [
+        model_result.HostRow(name, name, "k", "worker", "ok", judged=judged)
+        for name, judged in (("w1", 1), ("w2", 1), ("m1", 2))
+    ]
+    healthy = model_result.Result(
+        hosts=tuple(hosts), verdicts=(model_result.Verdict("KM101", "k", "clear"),), faults=3
+    )
+    words = Page(html.render(healthy, fleet.run(symptom=False))).words
+    assert "no finding (1 of 3 faults judged) on w1, w2;" in words
+    assert "no finding (2 of 3 faults judged) on m1" in words
+
+
 def test_a_long_text_is_cut_and_says_so():
     found = fleet.result(4, broken=0, silent=0, said=lambda text: text + "x" * 5000)
     assert "more characters in report.json)" in Page(html.render(found, fleet.run())).words
