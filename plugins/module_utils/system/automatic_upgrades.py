@@ -88,12 +88,14 @@ def _is_timed(root):
 
 
 def _patterns(settings):
-    return [
-        {"old": key == ALLOWED[0], "text": files.one_line(value, LONGEST)}
-        for key in ALLOWED
-        for value in settings.get(key, [])
-        if value
-    ][:MAX_ROWS]
+    rows = []
+    for key in ALLOWED:
+        rows += [
+            {"old": key == ALLOWED[0], "text": files.one_line(value, LONGEST)}
+            for value in settings.get(key, [])
+            if value
+        ]
+    return rows[:MAX_ROWS]
 
 
 def _system(root):
@@ -116,9 +118,9 @@ def free(status):
     for block in status.split("\n\n"):
         head = block[:2000].split("\n")
         name = _field(head, "Package: ")
-        wanted, _ok, state = (_field(head, "Status: ") + "  ").split(" ")[:3]
+        selection, _flag, state = (_field(head, "Status: ") + "  ").split(" ")[:3]
         is_of_interest = name in NAMES or name.startswith(DRIVERS)
-        if is_of_interest and state == "installed" and wanted != "hold":
+        if is_of_interest and state == "installed" and selection != "hold":
             names.append(name)
     return names
 
@@ -217,7 +219,7 @@ def _add_sources(sources, lines, releases):
 
 def _priority(words):
     """Return the number in a list of at most one word, 0 without one."""
-    digits = "".join(words)
-    if digits.lstrip("-").isdigit():
-        return int(digits)
-    return 0
+    try:
+        return int("".join(words))
+    except ValueError:
+        return 0
