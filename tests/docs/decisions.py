@@ -335,7 +335,7 @@ DECISIONS: dict[str, tuple[Row, ...]] = {
         ),
         (
             "Packages were upgraded, and neither services nor the node were restarted.",
-            ("KM701", "KM703", "KM705", "KM706"),
+            ("KM701", "KM703", "KM702", "KM705", "KM706"),
         ),
         (
             "Disks were added, removed or formatted, or fstab was edited.",

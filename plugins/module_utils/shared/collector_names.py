@@ -162,7 +162,8 @@ NODE = {
     "next_start": (
         "what the next start of the node reads: whether the programs of kubelet and runtime, and"
         " containerd's files, are those that started, sources of fstab that are not there, other"
-        " kernels and their modules, NVIDIA's driver and libraries"
+        " kernels and their modules, NVIDIA's driver and libraries, and which packages apt"
+        " upgrades by itself"
     ),
     "journal": (
         "what earlier runs changed on this node, what they left unfinished, and who holds its lock"

@@ -105,4 +105,6 @@ def _is_there(path, bind, container):
         if files.reason(error) == "missing":
             return False
         return None
+    except ValueError:  # a path with a null byte
+        return None
     return True

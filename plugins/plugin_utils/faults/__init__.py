@@ -37,6 +37,7 @@ from .control_plane import (
 from .limits import kernel, process
 from .node import (
     api_node,
+    automatic_upgrades,
     boot,
     cgroup_driver,
     clock,

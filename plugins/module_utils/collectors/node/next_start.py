@@ -9,6 +9,7 @@ start.
 """
 
 from ...system import (
+    automatic_upgrades,
     boot_mounts,
     command,
     files,
@@ -28,7 +29,7 @@ MAX_TEXT = 65536
 
 
 def collect(context):
-    """Return {programs, runtime_files, mounts, kernels, gpu} of what the next start reads.
+    """Return {programs, runtime_files, mounts, kernels, gpu, upgrades} of the next start.
 
     runtime_files: of containerd alone; kernels: None in a container.
     """
@@ -47,6 +48,7 @@ def collect(context):
         "mounts": mounts(container),
         "kernels": kernels,
         "gpu": gpu_driver.versions(),
+        "upgrades": automatic_upgrades.of_apt(),
     }
 
 

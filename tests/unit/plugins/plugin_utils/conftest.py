@@ -165,6 +165,7 @@ def starts_again() -> dict[str, Any]:
         "mounts": {"rows": [], "unknown": 0, "error": None},
         "kernels": {"running": "6.1.0-25-amd64", "kernels": []},
         "gpu": None,
+        "upgrades": None,
     }
 
 

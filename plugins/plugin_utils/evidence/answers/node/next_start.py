@@ -121,6 +121,55 @@ class GpuDriver:
 
 
 @dataclass(frozen=True)
+class OriginPattern:
+    """Origins whose packages are upgraded; old: in the form origin:archive."""
+
+    old: bool = False
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """What patterns of origins call the distribution."""
+
+    id: str = ""
+    codename: str = ""
+
+
+@dataclass(frozen=True)
+class PackageSource:
+    """What the Release file of a source of packages says of it."""
+
+    origin: str = ""
+    archive: str = ""
+    codename: str = ""
+    label: str = ""
+    component: str = ""
+    site: str = ""
+
+
+@dataclass(frozen=True)
+class Package:
+    """A package that nothing keeps, and the sources of its version and of newer ones."""
+
+    name: str = ""
+    installed: str = ""
+    candidate: str = ""
+    sources: tuple[PackageSource, ...] = ()
+
+
+@dataclass(frozen=True)
+class Upgrades:
+    """What unattended-upgrades takes; on: whether its daily job runs."""
+
+    on: bool = False
+    patterns: tuple[OriginPattern, ...] = ()
+    system: Distribution | None = None
+    packages: tuple[Package, ...] = ()
+    error: str | None = None
+
+
+@dataclass(frozen=True)
 class NextStart:
     """What the next start of a node reads, and what runs does not have."""
 
@@ -129,3 +178,4 @@ class NextStart:
     mounts: Mounts | None = None
     kernels: Kernels | None = None
     gpu: GpuDriver | None = None
+    upgrades: Upgrades | None = None

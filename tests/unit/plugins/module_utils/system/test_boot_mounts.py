@@ -71,6 +71,10 @@ def test_a_machine_without_links_of_labels(tmp_path):
     assert absent(tmp_path, "LABEL=data /data ext4\n") == ([], 1)
 
 
+def test_a_path_with_a_null_byte(tmp_path):
+    assert absent(tmp_path, "/srv/go\0ne /mnt none bind\n") == ([], 1)
+
+
 def test_a_device_that_crypttab_opens_at_the_boot(tmp_path):
     crypttab = "# names\nsecret /dev/sda1 none luks\n"
     assert absent(tmp_path, "/dev/mapper/secret /data ext4\n", crypttab=crypttab) == ([], 0)

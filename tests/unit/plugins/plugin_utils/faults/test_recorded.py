@@ -411,10 +411,10 @@ WITHOUT_RECORD: dict[str, dict[str, str]] = {
     **{
         code: dict.fromkeys(
             ("present", "clear"),
-            "recorded before next_start was read; node/test_next_program_start.py and"
-            " node/test_next_boot.py have them",
+            "recorded before next_start was read; node/test_next_program_start.py,"
+            " node/test_next_boot.py and node/test_automatic_upgrades.py have them",
         )
-        for code in ("KM700", "KM701", "KM703", "KM704", "KM705", "KM706")
+        for code in ("KM700", "KM701", "KM702", "KM703", "KM704", "KM705", "KM706")
     },
     "KM901": {"unknown": "a host that does not answer is the fault itself"},
     "KM905": dict.fromkeys(

@@ -47,11 +47,15 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.steps.drain i
     plan as drain_plan,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
+    automatic_upgrades,
+    boot_mounts,
     cri,
     files,
+    gpu_driver,
     http_client,
     json_line,
     procfs,
+    runtime_files,
     systemd,
     yaml_scalars,
 )
@@ -67,6 +71,9 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answ
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers.cluster import (
     nodes as nodes_answer,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers.node import (
+    next_start as next_start_answer,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers.node import (
     runtime as runtime_answer,
@@ -111,6 +118,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers impor
     sysctl_d,
     systemd_unit,
     unit_journal,
+    upgrade_origins,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning import (
     node_ready_wait,
@@ -249,6 +257,15 @@ PARSERS = (
         (ValueError, RecursionError, OverflowError),
     ),
     Parser(evidence_document.validate, (JUNK,), (dict,), (evidence_document.EvidenceError,)),
+    Parser(
+        lambda text: upgrade_origins.matches(
+            next_start_answer.OriginPattern(False, text),
+            next_start_answer.PackageSource(),
+            next_start_answer.Distribution(),
+        ),
+        (TEXT,),
+        (bool,),
+    ),
     Parser(release_number.parse, (TEXT,), (tuple, NONE)),
     Parser(
         waivers_file.parse,
@@ -380,6 +397,18 @@ PARSERS = (
     Parser(redact.text, (TEXT,)),
     Parser(report_diff.parse, (BYTES, st.just("x")), (report_diff.Earlier,), (SettingsError,)),
     # nodes
+    Parser(boot_mounts.absent, (TEXT, st.just(True), TEXT), (tuple,)),
+    Parser(automatic_upgrades.settings_of, (TEXT,), (dict,)),
+    Parser(automatic_upgrades.free, (TEXT,), (list,)),
+    Parser(automatic_upgrades.releases_of, (TEXT,), (dict,)),
+    Parser(automatic_upgrades.policies, (TEXT, st.just({})), (list,)),
+    Parser(
+        lambda text: automatic_upgrades.policies(f"x:\n  Version table:\n *** {text}", {}),
+        (TEXT,),
+        (list,),
+    ),
+    Parser(gpu_driver.loaded, (TEXT,), (str,)),
+    Parser(lambda text: runtime_files.conflicts({"config.toml": text}), (TEXT,), (list,)),
     Parser(redaction.data, (BYTES,), (tuple,)),
     Parser(redaction.argv, (LINES,), (list,)),
     Parser(files.certificates, (TEXT,), (str, NONE)),
