@@ -24,6 +24,7 @@ GROUPS = {
     "KM4": "Limits",
     "KM5": "Nodes",
     "KM6": "Pods that do not start",
+    "KM7": "The next start, the next release",
     "KM9": "The run itself",
 }
 DIRECTORY = ROOT / "docs" / "faults"
@@ -260,6 +261,14 @@ def _evidence(fault) -> list[str]:
             (
                 "The evidence is expensive: the playbook of its symptom and `-e"
                 " kubemend_deep=true` evaluate it, other runs report *not judged*."
+            ),
+        ]
+    if fault.tier == "upgrade":
+        parts += [
+            "",
+            (
+                "It is about a later release: only `before_upgrade`, or a run whose"
+                " `kubemend_faults` names it, evaluates it."
             ),
         ]
     if fault.sooner:

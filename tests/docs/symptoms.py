@@ -8,9 +8,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from tests.docs import GENERATED, decisions, faults
+from tests.docs import GENERATED, ROOT, decisions, faults
 from tests.docs.language import ENGLISH
 
+REPAIRS = (
+    "It judges every cause above and prints each with its verdict and its evidence. It observes,"
+    " prints the plan and changes nothing, unless `-e kubemend_max_risk=<risk>` consents to the"
+    " steps of the plan up to that risk."
+)
+OBSERVES = (
+    "It judges every cause above and prints each with its verdict and its evidence. It changes"
+    " nothing, whatever `kubemend_max_risk` says."
+)
 # What belongs to one symptom only.
 MORE = {
     "api_down": (
@@ -53,6 +62,14 @@ MORE = {
         " [KM145](../faults/KM145.md), [KM147](../faults/KM147.md) and"
         " [KM150](../faults/KM150.md); those for a lost quorum on that of"
         " [KM146](../faults/KM146.md)."
+    ),
+    "before_upgrade": (
+        "The release is the one that follows that of the API server; `-e kubemend_upgrade_to=1.37`"
+        " names another one, also one that is several steps away. What a release no longer takes is"
+        " known from the sources of all releases since 1.15; of a release that this version of"
+        " kubemend does not know the answer is *unknown*. An ordinary audit does not judge KM720 to"
+        " KM727. The rest of the list is what is ill now, and would stop an upgrade or end a"
+        " component that it restarts. Nothing of the next release has to be installed."
     ),
 }
 
@@ -147,11 +164,7 @@ def _does(symptom, catalogue, repaired, language) -> list[str]:
         f"ansible-playbook -i INVENTORY kubemend.remediation.{symptom.name}",
         "```",
         "",
-        say(
-            "It judges every cause above and prints each with its verdict and its evidence. It"
-            " observes, prints the plan and changes nothing, unless `-e kubemend_max_risk=<risk>`"
-            " consents to the steps of the plan up to that risk."
-        ),
+        say(OBSERVES if _observes(symptom) else REPAIRS),
         "",
     ]
     if needs:
@@ -163,10 +176,24 @@ def _does(symptom, catalogue, repaired, language) -> list[str]:
     if asked:
         sentence = say("- The API is asked as in an audit. Its causes are told by {names}.")
         parts.append(sentence.format(names=_names(asked, language)))
-    parts.append(_highest_risk(steps, language))
+    if _observes(symptom):
+        parts.append(
+            say(
+                "- It makes no step: a finding that can be repaired names the command that does"
+                " it, with the risk that the command needs."
+            )
+        )
+    else:
+        parts.append(_highest_risk(steps, language))
     if symptom.name in MORE:
         parts += ["", say(MORE[symptom.name])]
     return parts
+
+
+def _observes(symptom) -> bool:
+    """Tell whether the symptom's playbook is an audit, which makes no step of the plan."""
+    text = (ROOT / "playbooks" / f"{symptom.name}.yml").read_text(encoding="utf-8")
+    return "import_playbook: audit.yml" in text
 
 
 def _highest_risk(steps, language) -> str:
@@ -214,7 +241,7 @@ def _never(symptom, catalogue, repaired, language) -> list[str]:
 def _undo(symptom, catalogue, repaired, language) -> list[str]:
     say = language.say
     steps = [fault for fault in _faults(symptom, catalogue) if fault.code in repaired]
-    if not steps:
+    if not steps or _observes(symptom):
         return [say("There is nothing to undo: it changes nothing.")]
     notes = [note for note in (_undo_note(fault, language) for fault in steps) if note]
     revert = "ansible-playbook -i INVENTORY kubemend.remediation.revert"
