@@ -30,6 +30,7 @@ from ..plugin_utils.faults import CATALOGUE, engine, symptoms
 from ..plugin_utils.models import cluster, node_hosts, timeline
 from ..plugin_utils.models import result as model_result
 from ..plugin_utils.models import waivers as model_waivers
+from ..plugin_utils.parsers import pflag
 from ..plugin_utils.planning import check_mode, plan
 from ..plugin_utils.planning.remedies import workload_patch_file
 from ..plugin_utils.reports import diff as report_diff
@@ -90,6 +91,7 @@ SPEC = {
     "faults": {"type": "list", "elements": "str"},
     "deep": {"type": "bool", "default": False},
     "part": {"type": "bool", "default": False},
+    "upgrade_to": {"type": "str"},
     "take": {"type": "str"},
     "asked": {"type": "bool", "default": True},
     "fail_on": {"type": "str", "choices": list(FAIL_ON), "default": "never"},
@@ -210,6 +212,7 @@ def _diagnose(args: dict[str, Any], diff: bool) -> dict[str, Any]:
         args["part"],
         __version__,
         exit_of(judged, run),
+        pflag.parse_version(args["upgrade_to"]),
     )
     steps = _steps_to_do(args, planned)
     run, packed = _packed(args, case, bool(steps))
@@ -248,7 +251,11 @@ def _earlier(args: dict[str, Any]) -> report_diff.Earlier | None:
 def _evaluate(args: dict[str, Any]) -> _Evaluation:
     unread: list[str] = []
     result, clusters = engine.evaluate_clusters(
-        _documents(args, unread), _codes(args), deep=args["deep"], part=args["part"]
+        _documents(args, unread),
+        _codes(args),
+        deep=args["deep"],
+        part=args["part"],
+        upgrade_to=pflag.parse_version(args["upgrade_to"]),
     )
     coverage = tuple(node_hosts.placed(row, args["outside"]) for row in result.coverage)
     placed = replace(result, coverage=coverage)

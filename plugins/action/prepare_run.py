@@ -307,6 +307,7 @@ def _chosen(
             "faults": _sorted(faults),
             "symptom": symptom,
             "part": settings.slice,
+            "upgrade_to": settings.upgrade_to,
             "notices": list(notices),
             "max_risk": settings.max_risk,
             "max_unavailable": settings.max_unavailable,

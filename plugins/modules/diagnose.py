@@ -147,6 +147,11 @@ options:
         of whole clusters are not judged then.
     type: bool
     default: false
+  upgrade_to:
+    description:
+      - The minor release that an upgrade is to bring, as C(kubemend_upgrade_to). Without it, the
+        one that follows that of the API server.
+    type: str
   fail_on:
     description:
       - Fails the task when something as bad as this was found. V(unknown) counts unknown verdicts,

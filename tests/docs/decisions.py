@@ -277,6 +277,28 @@ DECISIONS: dict[str, tuple[Row, ...]] = {
             ("KM120", "KM126", "KM526"),
         ),
     ),
+    "before_upgrade": (
+        (
+            (
+                "An upgrade is planned: the question is what the next release no longer takes of"
+                " what components are told."
+            ),
+            ("KM720", "KM721", "KM722", "KM723"),
+        ),
+        ("`kubeadm upgrade plan` names a version skew.", ("KM726", "KM608")),
+        (
+            (
+                "Nodes have Docker, an old containerd, cgroup v1, or the cluster has an etcd of its"
+                " own."
+            ),
+            ("KM724", "KM725", "KM727"),
+        ),
+        (
+            "`kubeadm upgrade` stops because a node or a component is not healthy.",
+            ("KM525", "KM512", "KM114"),
+        ),
+        ("The last upgrade with kubeadm changed flags of the control plane.", ("KM110",)),
+    ),
     "etcd_space": (
         (
             (

@@ -26,7 +26,7 @@ RECORDED = ROOT / "tests" / "fixtures" / "recorded"
 # Tests of one fault each; the others try evidence that no cluster has.
 UNIT = ROOT / "tests" / "unit" / "plugins" / "plugin_utils" / "faults"
 AREAS = (
-    *("control_plane", "limits", "node", "pods", "resource_managers", "scheduling"),
+    *("control_plane", "limits", "node", "pods", "resource_managers", "scheduling", "upgrade"),
     *("test_kubemend_runs.py", "test_engine.py"),
 )
 WIDTH = 79  # what Ansible prints where it sees no terminal; a page of the site has that room

@@ -277,6 +277,14 @@ def _evidence(fault) -> list[str]:
                 " kubemend_deep=true` evaluate it, other runs report *not judged*."
             ),
         ]
+    if fault.tier == "upgrade":
+        parts += [
+            "",
+            (
+                "It is about a later release: only `before_upgrade`, or a run whose"
+                " `kubemend_faults` names it, evaluates it."
+            ),
+        ]
     if fault.sooner:
         parts.append(
             "Where the limit is used up, a plain audit collects it in the same run, and reports"

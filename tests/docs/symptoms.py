@@ -70,6 +70,14 @@ MORE = {
         " node, with `-e kubemend_fail_on=critical` in a script: it exits with 2 where the node"
         " would not come back. A fault of now is named too, because a start does not cure it."
     ),
+    "before_upgrade": (
+        "The release is the one that follows that of the API server; `-e kubemend_upgrade_to=1.37`"
+        " names another one, also one that is several steps away. What a release no longer takes is"
+        " known from the sources of all releases since 1.15; of a release that this version of"
+        " kubemend does not know the answer is *unknown*. An ordinary audit does not judge KM720 to"
+        " KM727. The rest of the list is what is ill now, and would stop an upgrade or end a"
+        " component that it restarts. Nothing of the next release has to be installed."
+    ),
 }
 
 

@@ -55,6 +55,7 @@ class Case:
         part: whether the run is a part of a fleet.
         core: the version of ansible-core.
         exit: the exit code and exit reason of the run; its waivers and severities are not packed.
+        upgrade_to: the release that the operator named, None where it is the one that follows.
     """
 
     stream: Stream
@@ -65,6 +66,7 @@ class Case:
     part: bool
     core: str
     exit: tuple[int, str]
+    upgrade_to: tuple[int, int] | None = None
 
 
 def objection(path: str) -> str | None:
@@ -171,6 +173,8 @@ def command(path: str, case: Case) -> str:
         words.append("-e kubemend_deep=true")
     if case.part:
         words.append("-e kubemend_slice=true")
+    if case.upgrade_to is not None:
+        words.append(f"-e kubemend_upgrade_to={case.upgrade_to[0]}.{case.upgrade_to[1]}")
     if case.faults is not None:
         words.append(f"-e kubemend_faults={','.join(sorted(case.faults))}")
     return command_line.command("replay", "", " ".join(words))
@@ -215,7 +219,7 @@ def _report(case: Case, packed: Mapping[str, bytes], anonymizer: Anonymizer | No
         for name in sorted(packed)
     )
     judged, clusters = engine.evaluate_clusters(
-        documents, case.faults, deep=case.deep, part=case.part
+        documents, case.faults, deep=case.deep, part=case.part, upgrade_to=case.upgrade_to
     )
     _require_same(case.judged, judged, anonymizer)
     timelines, _lacking = timeline.of_clusters(clusters)

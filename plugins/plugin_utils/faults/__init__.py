@@ -83,5 +83,6 @@ from .resource_managers import (
     unpinned_pods,
 )
 from .scheduling import lost_nodes, not_queued, unschedulable
+from .upgrade import machines, refusals, skew
 
 CATALOGUE = catalogue()

@@ -66,6 +66,7 @@ class CheckResult(NamedTuple):
 
 
 CLEAR = CheckResult()
+CORE, UPGRADE = "core", "upgrade"  # tiers
 
 
 def present(*hits: Detection, **fields: Any) -> CheckResult:
@@ -118,7 +119,8 @@ class Fault:
     Attributes:
         needs, cluster_needs: the collectors of a host and of the API that the check reads.
         risk: of its repair, 0 (observe) to 4 (possible loss).
-        tier: core, or deep if a collector of that tier is needed.
+        tier: core, or deep if a collector of that tier is needed; upgrade if it is about a later
+            release, so that only a run that names its code evaluates it.
         sooner: a deep fault that a plain audit reports too where a limit is used up; its
             collectors run then in the same audit (`follows` in the registry of collectors).
         component: what its results concern where the check does not name another one.

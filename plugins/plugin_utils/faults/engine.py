@@ -36,7 +36,7 @@ from ..models.result import (
     Verdict,
 )
 from . import CATALOGUE
-from .base import CheckResult, Detection, Fault, depends, unknown
+from .base import CORE, UPGRADE, CheckResult, Detection, Fault, depends, unknown
 
 KEY_DIGITS = 16
 FROZEN = f"the cluster accepts no writes ({writes.CODE}): what the API holds is of before"
@@ -49,9 +49,10 @@ def evaluate(
     faults: frozenset[str] | None = None,
     deep: bool = False,
     part: bool = False,
+    upgrade_to: tuple[int, int] | None = None,
 ) -> Result:
     """Return the verdict of every fault (or of the codes in faults) over evidence documents."""
-    return evaluate_clusters(documents, faults, deep, part)[0]
+    return evaluate_clusters(documents, faults, deep, part, upgrade_to)[0]
 
 
 def evaluate_clusters(
@@ -59,15 +60,17 @@ def evaluate_clusters(
     faults: frozenset[str] | None = None,
     deep: bool = False,
     part: bool = False,
+    upgrade_to: tuple[int, int] | None = None,
 ) -> tuple[Result, list[Cluster]]:
     """Return the verdicts, and the clusters that they were evaluated on.
 
     Args:
         documents: the evidence of hosts and of the API.
-        faults: the codes to evaluate, or None for all.
+        faults: the codes to evaluate, or None for all that concern the present release.
         deep: whether deep collectors ran; without them faults that need one are not evaluated.
         part: whether these are only some hosts of their clusters. Cluster checks are then left
             to the merge of all parts.
+        upgrade_to: the minor release of an upgrade, or None for the one that follows.
     """
     selection = _Selection.select_faults(faults, deep, part)
     hosts: list[Host] = []
@@ -83,6 +86,7 @@ def evaluate_clusters(
     builder = _ResultBuilder(selection)
     clusters_found = assembled(hosts, api)
     for cluster in clusters_found:
+        cluster.upgrade_to = upgrade_to
         builder.enter_cluster(cluster, by_host)
     return builder.result(clusters_found), clusters_found
 
@@ -108,8 +112,9 @@ class _Selection:
     @classmethod
     def select_faults(cls, codes: frozenset[str] | None, deep: bool, part: bool) -> _Selection:
         """Select the faults with these codes (None: all) that such a run can evaluate."""
-        selected = [fault for code, fault in CATALOGUE.items() if codes is None or code in codes]
-        tier = [code for code, fault in CATALOGUE.items() if deep or fault.tier == "core"]
+        selected = [fault for fault in CATALOGUE.values() if _is_selected(fault, codes)]
+        tiers = {CORE, "deep"} if deep else {CORE}
+        tier = [code for code, fault in CATALOGUE.items() if fault.tier in tiers]
         reasons = {fault.code: _skip_reason(fault, tier, part) for fault in selected}
         skipped = [NotJudged(code, None, reason) for code, reason in reasons.items() if reason]
         evaluated = [fault for fault in selected if not reasons[fault.code]]
@@ -124,11 +129,17 @@ class _Selection:
         return host, results
 
 
+def _is_selected(fault: Fault, codes: frozenset[str] | None) -> bool:
+    if codes is None:
+        return fault.tier != UPGRADE
+    return fault.code in codes
+
+
 def _skip_reason(fault: Fault, tier: list[str], part: bool) -> str:
     """Return why a run cannot evaluate a fault, or "" if it can."""
     if part and fault.cluster:
         return "slice"
-    if fault.code not in tier:
+    if fault.code not in tier and fault.tier != UPGRADE:
         return "tier"
     return ""
 

@@ -33,6 +33,7 @@ from . import (
     control_plane,
     etcd_damage,
     machine,
+    next_release,
     node_identity,
     pod_errors,
     registration,
@@ -51,6 +52,7 @@ from .host_network import HostNetwork
 from .kubelet import status
 from .machine import Machine
 from .moments import moment
+from .next_release import NextRelease
 from .node_identity import Identity
 from .pod_errors import PodErrors
 from .pressure import Pressure
@@ -118,6 +120,7 @@ class Host:
     kubelet_serving: KubeletServing | None = None
     system_pods: tuple[EndedPod, ...] = ()
     pod_errors: PodErrors = field(default_factory=PodErrors)
+    next_release: NextRelease = field(default_factory=NextRelease)
 
     def missing(self, collector: str, *, absent_is_answer: bool = True) -> tuple[Missing, ...]:
         """Empty when this host's collector answered, else the one thing that is missing."""
@@ -161,6 +164,8 @@ class Cluster:
     # Node of the API -> which host of the run it is
     node_hosts: dict[str, Host | None] = field(default_factory=dict)
     control_plane_nodes: set[str] = field(default_factory=set)
+    # the release that an upgrade is to bring; None: the one that follows
+    upgrade_to: tuple[int, int] | None = None
 
     def hosts_by_node(self) -> dict[str, Host]:
         """Map names of Nodes to hosts.
@@ -284,6 +289,7 @@ def host_of(document: Mapping[str, Any]) -> Host:
         kubelet_serving=certificates.kubelet_serving(document),
         system_pods=system_pods.extract(document),
         pod_errors=pod_errors.extract(document),
+        next_release=next_release.extract(document),
     )
 
 

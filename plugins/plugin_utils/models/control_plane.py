@@ -28,11 +28,16 @@ from ..evidence.answers.node.instances import ComponentProcess, Instances
 from ..evidence.answers.node.kubelet import Kubelet, KubeletUnit
 from ..evidence.answers.node.manifests import Manifests
 from ..evidence.answers.node.system import System
+from ..evidence.document import one_line
 from ..parsers import pflag, pod_manifest
 from ..safe_io import yaml_nodes
+from . import release_refusal
+from .release_refusal import Refusal
 
 BLOCK = re.compile(r"-----BEGIN CERTIFICATE-----(.*?)-----END CERTIFICATE-----", re.DOTALL)
 ELECTED = ("kube-scheduler", "kube-controller-manager")
+
+MAX_REFUSALS = 100  # of one container
 
 
 @dataclass(frozen=True)
@@ -72,6 +77,8 @@ class FileUse:
     # when the file was written, moved in or given other rights; 0 where that is not known
     ctime: float = 0.0
     mounts: tuple[pod_manifest.Mount, ...] = ()
+    # what a later release refuses of its arguments
+    refused: tuple[Refusal, ...] = ()
 
     @property
     def changed(self) -> float:
@@ -295,7 +302,12 @@ def _use(container: pod_manifest.Container, component: str, pod: str, file: File
         container.memory_limit,
         float(file.ctime or 0),
         container.mounts,
+        tuple(release_refusal.of_words(component, words, _places(file, places)))[:MAX_REFUSALS],
     )
+
+
+def _places(file: FileRecord, places: Iterable[pod_manifest.Argument]) -> list[tuple[str, int]]:
+    return [(one_line(file.path, 300), place.line) for place in places]
 
 
 def _config(file: instances.ConfigFile | None) -> ConfigFile | None:

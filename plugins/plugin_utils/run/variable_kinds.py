@@ -20,6 +20,7 @@ from ..safe_io import yaml_nodes
 _TRUE = frozenset(("true", "yes", "on", "1", "y", "t"))
 _FALSE = frozenset(("false", "no", "off", "0", "n", "f"))
 _RUN_ID = re.compile(r"[0-9]{8}T[0-9]{6}Z-[0-9a-f]{6}")
+_MINOR = re.compile(r"v?(1\.[1-9][0-9]{0,2})(?:\.[0-9]{1,3})?")
 _POD = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-.a-z0-9]*[a-z0-9])?")
 _UID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|[0-9a-f]{32}")
 
@@ -201,6 +202,14 @@ def _run_id(value: Any) -> str:
     return text
 
 
+def _minor_release(value: Any) -> str:
+    """Return a minor release; a number is refused, because 1.30 would become 1.3."""
+    match = _MINOR.fullmatch("" if isinstance(value, float) else _text(value))
+    if match is None:
+        raise BadValue("a minor release of Kubernetes in quotes, such as '1.37'")
+    return match.group(1)
+
+
 def _lock_of(value: Any) -> str:
     text = _text(value)
     if not _RUN_ID.fullmatch(text):
@@ -267,6 +276,7 @@ FAULTS = Kind(_faults, "list", allowed="`all`, or fault codes such as `KM101`")
 POD = Kind(_pod, allowed="`namespace/name`, or the UID of a pod")
 SELECTOR = Kind(_selector, allowed="a label selector such as `app=db,tier!=test`")
 RUN_ID = Kind(_run_id, allowed="a run id such as `20261121T090000Z-1a2b3c`, or `last`")
+MINOR_RELEASE = Kind(_minor_release, allowed="a minor release of Kubernetes, such as `1.37`")
 KEEP = Kind(_keep, allowed="`all`, or a number from 1")
 LOCK_OWNER = Kind(_lock_of, allowed="a run id such as `20261121T090000Z-1a2b3c`")
 EXPRESSION = Kind(_expression, allowed="a regular expression of Python")

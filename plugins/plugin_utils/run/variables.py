@@ -22,6 +22,7 @@ from .variable_kinds import (
     HOST_PATTERN,
     KEEP,
     LOCK_OWNER,
+    MINOR_RELEASE,
     NAME,
     NODE_PATH,
     PATH,
@@ -165,6 +166,15 @@ VARIABLES: dict[str, Variable] = {
         None,
         SCOPE,
         ("Selects pods that must have CPUs of their own, regardless of their requests (KM313)."),
+    ),
+    "kubemend_upgrade_to": Variable(
+        MINOR_RELEASE,
+        None,
+        SCOPE,
+        (
+            "The release that an upgrade is to bring, for `before_upgrade`. Without it, the minor "
+            "release that follows that of the API server."
+        ),
     ),
     "kubemend_evidence": Variable(
         PATHS,

@@ -1,0 +1,182 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""KM720 to KM723: what the next release refuses of flags, gates, plugins and versions."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.support.upgrade import judge, kubeadm, kubelet_words, server, verdicts
+
+
+def test_a_flag_that_the_kubelet_loses(world):
+    server(world, "v1.23.5")
+    kubelet_words(world, "w1", "--network-plugin=cni", "--config=/var/lib/kubelet/config.yaml")
+    (finding,) = judge(world, "KM720").findings
+    assert (finding.host, finding.component, finding.severity) == ("w1", "kubelet", "critical")
+    assert "--network-plugin is gone since 1.24" in finding.summary
+    assert [proof.text for proof in finding.evidence] == ["--network-plugin=cni"]
+
+
+def test_it_stays_for_a_release_that_has_it(world):
+    server(world, "v1.22.5")
+    kubelet_words(world, "w1", "--network-plugin=cni")
+    assert verdicts(world, "KM720") == ["clear"]
+    assert verdicts(world, "KM720", upgrade_to=(1, 24)) == ["present"]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ('KUBELET_KUBEADM_ARGS="--network-plugin=cni --v=2"\n', 1),
+        ("# KUBELET_EXTRA_ARGS=--docker-root=/x\nKUBELET_EXTRA_ARGS=--network-plugin=cni", 2),
+        ('KUBELET_ARGS="--v=2 \\\n--network-plugin=cni \\\n"\n', 2),
+        ("export A='--network-plugin cni'", 1),
+    ],
+)
+def test_the_file_of_a_flag_is_the_proof_in_place_of_the_process(world, text, line):
+    server(world, "v1.23.5")
+    kubelet_words(world, "w1", "--network-plugin=cni")
+    path = "/var/lib/kubelet/kubeadm-flags.env"
+    unit = world.data("w1", "kubelet")["unit"]
+    unit["environment_files"] = [{"path": path, "kind": "file", "text": text}]
+    (finding,) = judge(world, "KM720").findings
+    assert [(proof.kind, proof.path, proof.line) for proof in finding.evidence] == [
+        ("file", path, line)
+    ]
+
+
+def test_kubeadm_takes_some_flags_out_of_its_own_file(world):
+    server(world, "v1.34.1")
+    words = "--pod-infra-container-image=registry.k8s.io/pause:3.10"
+    kubelet_words(world, "w1", words)
+    unit = world.data("w1", "kubelet")["unit"]
+    unit["environment_files"] = [
+        {"path": "/var/lib/kubelet/kubeadm-flags.env", "text": f'KUBELET_KUBEADM_ARGS="{words}"'}
+    ]
+    assert verdicts(world, "KM720") == ["clear"]
+    unit["environment_files"][0]["path"] = "/etc/default/kubelet"
+    assert verdicts(world, "KM720") == ["present"]
+
+
+def test_a_file_that_kubespray_writes_again_is_only_told(world):
+    server(world, "v1.23.5")
+    kubelet_words(world, "w1", "--network-plugin=cni")
+    text = 'KUBELET_ARGS="--network-plugin=cni"'
+    files = [{"path": "/etc/kubernetes/kubelet.env", "text": text}]
+    world.data("w1", "kubelet")["unit"]["environment_files"] = files
+    (finding,) = judge(world, "KM720").findings
+    assert finding.severity == "info"
+    assert "kubelet_custom_flags" in finding.remedy
+
+
+def test_feature_gates_of_the_file_and_of_the_command_line(world):
+    server(world, "v1.35.1")
+    kubelet_words(world, "m1", "--feature-gates=MemoryManager=true")
+    world.data("w1", "kubelet")["config"] = {
+        "path": "/var/lib/kubelet/config.yaml",
+        "text": "kind: A\nfeatureGates:\n  KubeletPSI: false\n  ImageVolume: true\n",
+    }
+    first, second = judge(world, "KM721").findings
+    assert (first.host, second.host) == ("m1", "w1")
+    assert "MemoryManager is gone since 1.36" in first.summary
+    assert "KubeletPSI is locked since 1.36, and set to false" in second.summary
+    assert "ImageVolume" not in second.summary
+    assert [(proof.path, proof.line) for proof in second.evidence] == [
+        ("/var/lib/kubelet/config.yaml", 3)
+    ]
+
+
+@pytest.mark.parametrize("version", ["v1beta3", "v1beta4"])
+def test_arguments_of_kubeadm_are_read_in_both_forms(world, version):
+    server(world, "v1.24.3")
+    kubeadm(world, version, "apiServer", {"enable-admission-plugins": "PodSecurityPolicy"})
+    (finding,) = judge(world, "KM722").findings
+    assert (finding.host, finding.component) == (None, "kube-apiserver")
+    assert "admission plugin PodSecurityPolicy is gone since 1.25" in finding.summary
+    assert finding.evidence[0].object == "ConfigMap kube-system/kubeadm-config"
+
+
+def test_manifests_count_only_where_kubeadm_does_not_write_them_anew(world):
+    server(world, "v1.23.5")
+    world.manifest("m1", "kube-scheduler", "--leader-elect=true", "--port=0", version="v1.23.5")
+    (finding,) = judge(world, "KM720").findings
+    assert (finding.host, finding.component) == ("m1", "kube-scheduler")
+    assert finding.evidence[0].path == "/etc/kubernetes/manifests/kube-scheduler.yaml"
+    kubeadm(world, "v1beta3", "scheduler", {})
+    assert verdicts(world, "KM720") == ["clear"]
+
+
+def test_what_rke2_starts_is_its_own_and_its_file_is_the_operators(world):
+    server(world, "v1.23.5+rke2r1")
+    kubelet_words(world, "w1", "--network-plugin=cni")
+    kubelet = world.data("w1", "kubelet")
+    kubelet["unit"]["name"] = "rke2-agent.service"
+    kubelet["distribution"] = {"program": "rke2", "files": []}
+    assert verdicts(world, "KM720") == ["clear"]
+    setting = {"line": 3, "key": "kubelet-arg", "value": "network-plugin=cni"}
+    kubelet["distribution"]["files"] = [
+        {"path": "/etc/rancher/rke2/config.yaml", "settings": [setting]}
+    ]
+    (finding,) = judge(world, "KM720").findings
+    assert [(proof.path, proof.line) for proof in finding.evidence] == [
+        ("/etc/rancher/rke2/config.yaml", 3)
+    ]
+
+
+def test_versions_of_the_schedulers_file_and_of_kubeadms_record(world):
+    server(world, "v1.28.5")
+    kubeadm(world, "v1beta3", "scheduler", {})
+    running = world.data("m1", "instances")["processes"]
+    scheduler = next(row for row in running if row["component"] == "kube-scheduler")
+    text = "kind: KubeSchedulerConfiguration\napiVersion: kubescheduler.config.k8s.io/v1beta3\n"
+    scheduler["config"] = {"path": "/c.yaml", "host_path": "/etc/kubernetes/c.yaml", "text": text}
+    (finding,) = judge(world, "KM723").findings
+    assert (finding.host, finding.component, finding.severity) == (
+        *("m1", "kube-scheduler"),
+        "critical",
+    )
+    assert (finding.evidence[0].path, finding.evidence[0].line) == ("/etc/kubernetes/c.yaml", 2)
+    findings = judge(world, "KM723", upgrade_to=(1, 37)).findings
+    assert {(row.component, row.severity) for row in findings} == {
+        ("kube-scheduler", "critical"),
+        ("kubeadm", "warning"),
+    }
+
+
+@pytest.mark.parametrize("code", ["KM720", "KM721", "KM722", "KM723", "KM724", "KM725", "KM726"])
+def test_a_release_that_nobody_has_read_is_unknown(world, code):
+    server(world, "v1.98.0")
+    (verdict,) = judge(world, code).verdicts
+    assert verdict.verdict == "unknown"
+    assert "1.99" in verdict.note
+
+
+@pytest.mark.parametrize("code", ["KM720", "KM721", "KM722", "KM723", "KM724", "KM725", "KM726"])
+def test_without_the_release_of_the_api_server_nothing_is_claimed(world, code):
+    server(world, None)
+    assert verdicts(world, code) == ["unknown"]
+
+
+def test_a_kubelet_whose_settings_are_not_known_is_not_clear(world):
+    server(world, "v1.23.5")
+    world.data("w1", "kubelet")["config"] = {"path": "/c", "text": None, "error": "denied"}
+    assert verdicts(world, "KM720") == ["unknown"]
+    assert verdicts(world, "KM722") == ["clear"]
+    world.silence("w1")
+    assert verdicts(world, "KM721") == ["unknown"]
+
+
+def test_a_record_of_kubeadm_that_does_not_parse_is_not_clear(world):
+    server(world, "v1.23.5")
+    record = {"status": "ok", "data": {"text": "apiServer: {"}}
+    world.api["collectors"]["kubeadm_config"] = record
+    assert verdicts(world, "KM722") == ["unknown"]
+
+
+def test_an_audit_judges_the_present_alone(world):
+    codes = {verdict.code for verdict in world.judge(deep=True).verdicts}
+    codes |= {item.code for item in world.judge().not_judged}
+    assert "KM101" in codes
+    assert not {code for code in codes if code.startswith("KM72")}
