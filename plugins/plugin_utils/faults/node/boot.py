@@ -11,6 +11,7 @@ from typing import Any
 from ....module_utils.shared.kernel_modules import ABSENT, XTABLES
 from ...evidence import contract
 from ...evidence.answers.node.boot import Selinux
+from ...evidence.answers.node.next_start import NextStart
 from ...evidence.answers.node.space import Spaces, Store
 from ...evidence.document import one_line
 from ...models import boot as model_boot
@@ -154,12 +155,19 @@ def lost_filesystem(host: Host, document: Mapping[str, Any]) -> Iterator[CheckRe
         return
     node = model_boot.read(document)
     hits = tuple(_lost(host, node, lost) for lost in model_boot.lost(node))
-    hits += tuple(_stops_boot(host, line) for line in model_boot.stopping(node))
+    if not _is_next_boot_read(document):
+        hits += tuple(_stops_boot(host, line) for line in model_boot.stopping(node))
     missing = _unknown_mounts(host, node) + spaces.missing
     yield CheckResult(hits + spaces.hits, missing, host=host.host, note=spaces.note)
     if contract.answer(document, Spaces).stores is None and not spaces.missing:
         # An older release did not read what is free: only that is not judged.
         yield unknown(Missing(host.host, "space", "not_asked"), host=host.host)
+
+
+def _is_next_boot_read(document: Mapping[str, Any]) -> bool:
+    """Tell whether KM704 has evidence of the lines of fstab that stop a boot, and reports them."""
+    mounts = contract.answer(document, NextStart).mounts
+    return mounts is not None and not mounts.error
 
 
 def _unknown_mounts(host: Host, node: NodeBoot) -> tuple[Missing, ...]:

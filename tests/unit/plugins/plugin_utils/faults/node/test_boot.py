@@ -42,6 +42,7 @@ class Node:
         self.world, self.document = world, world.documents["w1"]
         for name in [name for name in world.documents if name != "w1"]:
             del world.documents[name]
+        del self.document["collectors"]["next_start"]
         self.boot = self.document["collectors"]["boot"]["data"]
         self.limits = {"kernel": {}, "units": [], "sysctl_files": [], "limits_files": []}
         self.document["collectors"]["limits"] = {"status": "ok", "data": self.limits}
@@ -598,6 +599,14 @@ def test_a_device_without_which_no_boot_ends_is_foretold(node):
     assert [(one.path, one.line, one.text) for one in found.evidence] == [("/etc/fstab", 3, STOPS)]
     node.boot["devices"]["UUID=aa"] = True
     assert node.judged("KM521") == ("clear", [])
+
+
+@pytest.mark.parametrize(("error", "verdict"), [(None, "clear"), ("denied", "present")])
+def test_a_line_that_the_next_start_reports_is_reported_once(node, error, verdict):
+    node.boot["devices"] = {"UUID=aa": False}
+    mounts = {"rows": [], "unknown": 0, "error": error}
+    node.document["collectors"]["next_start"] = {"status": "ok", "data": {"mounts": mounts}}
+    assert node.fstab(STOPS).judged("KM521")[0] == verdict
 
 
 @pytest.mark.parametrize(
