@@ -17,10 +17,11 @@ class CommandError(Exception):
 class Silent(CommandError):
     """A command that printed nothing on standard output.
 
-    The message has the first line of its standard error, if any. complaint is that line alone.
+    The message has the first line of its standard error, if any. complaint is that line alone,
+    last_line the last one: a program that logs warnings ends with its error.
     """
 
-    complaint = ""
+    complaint = last_line = ""
 
 
 def run(argv, seconds=5, limit=1048576):
@@ -32,9 +33,9 @@ def run(argv, seconds=5, limit=1048576):
     try:
         text = _read(argv, read, pid, seconds, limit)
         if not text:
-            reason = first_line(complaint)
-            silent = Silent("{}: {}".format(argv[0], reason or "it said nothing"))
-            silent.complaint = reason
+            lines = _lines(complaint)
+            silent = Silent("{}: {}".format(argv[0], lines[0] or "it said nothing"))
+            silent.complaint, silent.last_line = lines[0], lines[-1]
             raise silent
     finally:
         os.close(complaint)
@@ -106,10 +107,16 @@ def _read(argv, read, pid, seconds, limit):
 
 def first_line(fd):
     """Return the first line of a standard error that start() gave, or an empty text."""
+    return _lines(fd)[0]
+
+
+def _lines(fd):
+    """Return the lines of a standard error, [""] where there are none."""
     try:
-        return os.read(fd, 1024).decode("utf-8", "replace").strip().partition("\n")[0].strip()
+        text = os.read(fd, 65536).decode("utf-8", "replace").strip()
     except BlockingIOError:
-        return ""
+        text = ""
+    return [line.strip() for line in text.split("\n")]
 
 
 def _become(argv, write, complain):

@@ -54,7 +54,7 @@ def refusal(program, path, seconds):
     try:
         command.run([program, "--config", path, "config", "dump"], seconds, MAX_TEXT)
     except command.Silent as error:
-        return files.masked_text(files.one_line(error.complaint or "it ended", LONGEST), LONGEST)
+        return files.masked_text(files.one_line(error.last_line or "it ended", LONGEST), LONGEST)
     except (command.CommandError, OSError):
         return None
     return ""
