@@ -298,6 +298,8 @@ DECISIONS: dict[str, tuple[Row, ...]] = {
             ("KM525", "KM512", "KM114"),
         ),
         ("The last upgrade with kubeadm changed flags of the control plane.", ("KM110",)),
+        ("Certificates end before or soon after the upgrade.", ("KM120", "KM121", "KM507")),
+        ("The last upgrade was not finished.", ("KM726",)),
     ),
     "etcd_space": (
         (

@@ -113,8 +113,7 @@ class _Selection:
     def select_faults(cls, codes: frozenset[str] | None, deep: bool, part: bool) -> _Selection:
         """Select the faults with these codes (None: all) that such a run can evaluate."""
         selected = [fault for fault in CATALOGUE.values() if _is_selected(fault, codes)]
-        tiers = {CORE, "deep"} if deep else {CORE}
-        tier = [code for code, fault in CATALOGUE.items() if fault.tier in tiers]
+        tier = [code for code, fault in CATALOGUE.items() if _is_in_tier(fault, deep)]
         reasons = {fault.code: _skip_reason(fault, tier, part) for fault in selected}
         skipped = [NotJudged(code, None, reason) for code, reason in reasons.items() if reason]
         evaluated = [fault for fault in selected if not reasons[fault.code]]
@@ -133,6 +132,10 @@ def _is_selected(fault: Fault, codes: frozenset[str] | None) -> bool:
     if codes is None:
         return fault.tier != UPGRADE
     return fault.code in codes
+
+
+def _is_in_tier(fault: Fault, deep: bool) -> bool:
+    return fault.tier == CORE or (deep and fault.tier != UPGRADE)
 
 
 def _skip_reason(fault: Fault, tier: list[str], part: bool) -> str:

@@ -24,7 +24,8 @@ from .kubelet.config import KubeletConfig
 from .release_refusal import KUBELET, SCHEDULER, Refusal
 
 MAX_REFUSALS, MAX_LINES = 100, 1000
-_ASSIGNMENT = re.compile(r"\s*(?:export\s+)?\w+=(.*)")
+_NAME = re.compile(r"^\s*(?:export\s+)?\w+=")
+_ASSIGNMENT = re.compile(_NAME.pattern + ".*")
 _SCHEDULER_VERSION = re.compile(
     r"(?m)^apiVersion:[ \t]*[\"']?kubescheduler\.config\.k8s\.io/(v\w{1,20})[\"']?[ \t]*(?:#.*)?$"
 )
@@ -108,13 +109,13 @@ def _of_environment(file: FileRecord) -> Iterator[Refusal]:
     """Yield what is refused of the arguments in an EnvironmentFile= of the kubelet's unit."""
     continued = False
     for number, line in enumerate((file.text or "").splitlines()[:MAX_LINES], 1):
-        match = _ASSIGNMENT.match(line)
-        if match or continued:
-            text = match.group(1) if match else line
-            words = pflag.shell_words(text.strip().rstrip("\\").strip().strip("\"'"))
+        assigned = _ASSIGNMENT.fullmatch(line) is not None
+        if assigned or continued:
+            text = _NAME.sub("", line).strip().rstrip("\\").strip().strip("\"'")
+            words = pflag.shell_words(text)
             places = [(one_line(file.path, 300), number)] * len(words)
             yield from release_refusal.of_words(KUBELET, words, places)
-        continued = line.rstrip().endswith("\\") and (continued or match is not None)
+        continued = line.rstrip().endswith("\\") and (continued or assigned)
 
 
 def _of_distribution(distribution: Distribution) -> Iterator[Refusal]:

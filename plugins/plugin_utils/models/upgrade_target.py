@@ -61,8 +61,9 @@ def find(cluster: Cluster) -> Target | None:
     if answered is None:
         return None
     planes = [host.control_plane for host in cluster.hosts if host.control_plane]
-    files = [file for plane in planes for file in plane.files if file.component == API_SERVER]
-    servers = tuple(sorted({answered, *(file.version for file in files if file.version)}))
+    files = [file for plane in planes for file in plane.files]
+    written = [file.version for file in files if file.component == API_SERVER and file.version]
+    servers = tuple(sorted({answered, *written}))
     target = cluster.upgrade_to
     if target is None and len(servers) > 1:
         target = servers[-1]

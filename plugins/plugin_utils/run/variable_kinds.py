@@ -204,8 +204,8 @@ def _run_id(value: Any) -> str:
 
 def _minor_release(value: Any) -> str:
     """Return a minor release; a number is refused, because 1.30 would become 1.3."""
-    match = _MINOR.fullmatch("" if isinstance(value, float) else _text(value))
-    if match is None:
+    match = _MINOR.fullmatch(str(value).strip())
+    if match is None or isinstance(value, float):
         raise BadValue("a minor release of Kubernetes in quotes, such as '1.37'")
     return match.group(1)
 

@@ -54,11 +54,12 @@ def runtimes(cluster: Cluster) -> Iterator[CheckResult]:
         return
     hits, gaps = [], []
     for view in views(cluster):
-        why = _old_runtime(target, view)
-        if why is None:
-            gaps.append(Missing(view.host.host if view.host else view.name, "kubelet", "error"))
-        elif why:
-            hits.append(_runtime_hit(cluster, target, view, why))
+        reason = _old_runtime(target, view)
+        if reason is None:
+            name = wording.host_name(view) or view.name
+            gaps.append(Missing(name, "kubelet", "error"))
+        elif reason:
+            hits.append(_runtime_hit(cluster, target, view, reason))
     yield CheckResult(tuple(hits), tuple(gaps))
 
 
@@ -88,7 +89,7 @@ def _dockershim(view: NodeView) -> str | None:
     return ""
 
 
-def _runtime_hit(cluster: Cluster, target: Target, view: NodeView, why: str) -> Detection:
+def _runtime_hit(cluster: Cluster, target: Target, view: NodeView, reason: str) -> Detection:
     remedy = (
         "drain the node, install containerd 1.7 or newer, and restart the kubelet, before the"
         " upgrade"
@@ -102,7 +103,7 @@ def _runtime_hit(cluster: Cluster, target: Target, view: NodeView, why: str) -> 
             " the kubelet, before the upgrade"
         )
     return Detection(
-        f"the kubelet of {target.name} cannot use {view.runtime}: it {why}",
+        f"the kubelet of {target.name} cannot use {view.runtime}: it {reason}",
         (EvidenceRef("api", cluster.api_host, object=f"Node {view.name}", text=view.runtime),),
         remedy,
         host=wording.host_name(view),

@@ -31,6 +31,11 @@ class Place(NamedTuple):
     host: Host | None
     refusal: Refusal
 
+    @property
+    def host_name(self) -> str | None:
+        """Return the name of the host, if it stands on one."""
+        return getattr(self.host, "host", None)
+
 
 @cluster_check(
     "KM720",
@@ -97,8 +102,8 @@ def _results(cluster: Cluster, *kinds: str) -> Iterator[CheckResult]:
     if target is None or missing:
         yield unknown(*missing, note=note)
         return
-    found, gaps = _found(cluster, target)
-    hits = _hits(target, [place for place in found if place.refusal.kind in kinds])
+    places, gaps = _found(cluster, target)
+    hits = _hits(target, [place for place in places if place.refusal.kind in kinds])
     if FLAG in kinds or GATE in kinds:
         gaps += _unread(cluster)
     gaps += _unseen(cluster)
@@ -107,22 +112,22 @@ def _results(cluster: Cluster, *kinds: str) -> Iterator[CheckResult]:
 
 def _found(cluster: Cluster, target: Target) -> tuple[list[Place], list[Missing]]:
     """Return every setting that the release refuses, and what of the API is missing."""
-    found, gaps = [], list(cluster.missing("kubeadm_config", absent_is_answer=True))
+    places, gaps = [], list(cluster.missing("kubeadm_config", absent_is_answer=True))
     by_kubeadm = upgrade_target.by_kubeadm(cluster)
     if by_kubeadm:
         try:
             record = cluster.typed(KubeadmConfig)
             rows = [*kubeadm_arguments.refused(record), *kubeadm_arguments.old_version(record)]
-            found += [Place(None, row) for row in rows]
+            places += [Place(None, row) for row in rows]
         except pod_manifest.ManifestError:
             gaps.append(cluster.missing_answer("kubeadm_config", "error"))
     for host in cluster.hosts:
-        found += [Place(host, row) for row in _of_host(host, by_kubeadm)]
-    return [place for place in found if _counts(place, target)], gaps
+        places += [Place(host, row) for row in _of_host(host, by_kubeadm)]
+    return [place for place in places if _counts(place, target)], gaps
 
 
 def _of_host(host: Host, by_kubeadm: bool) -> Iterator[Refusal]:
-    """Yield what later releases refuse of a host, apart from what its upgrade writes anew."""
+    """Yield what later releases refuse of a host, apart from what its upgrade writes again."""
     for row in host.next_release.refused:
         if row.component == KUBELET or row.kind == API or not by_kubeadm:
             yield row
@@ -158,27 +163,27 @@ def _unseen(cluster: Cluster) -> Iterator[Missing]:
         yield from host.missing("manifests")
 
 
-def _hits(target: Target, found: Iterable[Place]) -> Iterator[Detection]:
+def _hits(target: Target, places: Iterable[Place]) -> Iterator[Detection]:
     groups: dict[tuple[str | None, str], list[Place]] = {}
-    for place in found:
-        name = None if place.host is None else place.host.host
-        groups.setdefault((name, place.refusal.component), []).append(place)
-    for (_name, component), places in groups.items():
-        yield _hit(target, component, places)
+    for place in places:
+        groups.setdefault((place.host_name, place.refusal.component), []).append(place)
+    for (_name, component), group in groups.items():
+        yield _hit(target, component, group)
 
 
 def _hit(target: Target, component: str, places: list[Place]) -> Detection:
     host = places[0].host
     rows = [place.refusal for place in places]
     distinct = list({row.key: row for row in rows}.values())
-    said = "; ".join(_said(row) for row in distinct[:SHOWN])
-    more = f"; and {len(distinct) - SHOWN} more" if len(distinct) > SHOWN else ""
+    clauses = [_said(row) for row in distinct[:SHOWN]]
+    if len(distinct) > SHOWN:
+        clauses.append(f"and {len(distinct) - SHOWN} more")
     return Detection(
-        f"{component} {target.name} {_consequence(rows)}: {said}{more}",
+        f"{component} {target.name} {_consequence(rows)}: {'; '.join(clauses)}",
         tuple(_proof(place) for place in places[: 2 * SHOWN]),
         _remedy(component, host, rows),
-        host=None if host is None else host.host,
-        node=None if host is None else host.node,
+        host=places[0].host_name,
+        node=getattr(host, "node", None),
         component=component,
         severity=_severity(rows),
     )
@@ -229,7 +234,7 @@ def _remedy(component: str, host: Host | None, rows: list[Refusal]) -> str:
     """Return what to change before the upgrade."""
     if component == release_table.KUBEADM:
         return (
-            "write the record anew with the kubeadm of the present release: kubectl -n kube-system"
+            "write the record again with the kubeadm of the present release: kubectl -n kube-system"
             " get cm kubeadm-config -o jsonpath='{.data.ClusterConfiguration}' >old.yaml, kubeadm"
             " config migrate --old-config old.yaml --new-config new.yaml, and put its"
             " ClusterConfiguration into the ConfigMap"

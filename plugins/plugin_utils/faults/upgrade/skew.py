@@ -124,7 +124,9 @@ def _allowed(cluster: Cluster, release: Release) -> int:
     """Return by how many minor releases a kubelet may be older than API servers of a release."""
     if upgrade_target.by_kubeadm(cluster) and release <= release_table.newest():
         return release_table.kubelet_skew(release)
-    return SKEW if release >= SKEW_SINCE else OLDER_SKEW
+    if release < SKEW_SINCE:
+        return OLDER_SKEW
+    return SKEW
 
 
 @cluster_check(
@@ -160,11 +162,11 @@ def external_etcd(cluster: Cluster) -> Iterator[CheckResult]:
 
 
 def _etcd_result(cluster: Cluster, oldest: str, target: Target) -> CheckResult:
-    told = [(host, _etcd_version(host)) for host in cluster.hosts if _etcd_version(host)]
-    if not told:
+    answers = [(host, _etcd_version(host)) for host in cluster.hosts if _etcd_version(host)]
+    if not answers:
         gaps = [gap for host in cluster.members for gap in host.missing("etcd")]
         return unknown(*gaps or [cluster.missing_answer("etcd", "error")])
-    old = [(host, text) for host, text in told if _is_older(text, oldest)]
+    old = [(host, text) for host, text in answers if _is_older(text, oldest)]
     return CheckResult(tuple(_etcd_hit(*row, oldest, target) for row in old[:1]))
 
 
@@ -174,9 +176,10 @@ def _is_older(version: str, oldest: str) -> bool:
 
 
 def _etcd_version(host: Host) -> str:
-    status = host.etcd.status
-    version = one_line(status.version or "", 40) if status is not None else ""
-    return version if re.match(r"\d+\.\d+\.\d+", version) else ""
+    if host.etcd.status is None:
+        return ""
+    match = re.match(r"\d+\.\d+\.\d+", one_line(host.etcd.status.version or "", 40))
+    return match.group() if match else ""
 
 
 def _etcd_hit(host: Host, version: str, oldest: str, target: Target) -> Detection:
