@@ -118,7 +118,7 @@ class Place:
 
     Attributes:
         clean: whether nothing is present or unknown.
-        claim: the sentence of the report about a clean host.
+        claim: the sentence of the report about a host without a finding.
     """
 
     row: model_result.HostRow
@@ -218,7 +218,7 @@ def render(result: model_result.Result, run: Run, report: str = "") -> str:
             views=views,
             hosts=sum(len(view.hosts) for view in views),
             findings=sum(len(view.findings) for view in views),
-            clean=sum(place.clean for view in views for place in view.hosts),
+            clean=sum(bool(place.claim) for view in views for place in view.hosts),
             left_out=_left_out(item for item in result.not_judged if item.cluster not in keys),
             box=(cause_graph.BOX_WIDTH, cause_graph.BOX_HEIGHT),
             steps=_steps(run),

@@ -301,6 +301,15 @@ def test_the_diffs_of_a_long_plan_are_closed(steps, opened):
     assert text.count("<summary>diff</summary>") == steps
 
 
+def test_a_host_of_which_something_is_unknown_is_without_a_finding_too():
+    host = model_result.HostRow("m1", "m1", "k", "control_plane", "ok")
+    missing = (model_result.Missing("m1", "api_way", "not_asked"),)
+    unknown = model_result.Verdict("KM178", "k", "unknown", missing=missing)
+    result = model_result.Result(hosts=(host,), verdicts=(unknown,))
+    words = Page(html.render(result, fleet.run(symptom=False))).words
+    assert "1 without a finding" in words
+
+
 def test_hosts_of_which_different_claims_are_made_are_named():
     hosts = [
         model_result.HostRow(name, name, "k", "worker", "ok", judged=judged)

@@ -27,6 +27,25 @@ def test_disabled_in_process_only(world):
     assert "KM101" not in {code for code, _host, _component in present(world.judge())}
 
 
+@pytest.mark.parametrize(
+    ("more", "summary", "place"),
+    [
+        ({"unit": "kcm.service"}, "leader election is off (started by unit kcm.service)", "unit"),
+        ({}, "leader election is off", "the script or the tool that starts it"),
+    ],
+)
+def test_who_starts_a_process_without_a_manifest_is_named_where_it_is_known(
+    world, more, summary, place
+):
+    process = world.data("m1", "instances")["processes"][1]
+    outside = {"static": False, "pod_uid": None, "argv": [MANAGER, "--leader-elect=false"]}
+    data = {"processes": [{**process, **outside, "pid": 7, **more}]}
+    world.documents["w1"]["collectors"]["instances"] = {"status": "ok", "data": data}
+    result = world.judge(faults={"KM101"})
+    summaries = {finding.summary: finding.remedy for finding in result.findings}
+    assert place in summaries[summary]
+
+
 def test_disabled_in_file_only_while_the_kubelet_is_dead(world):
     world.manifest("m2", SCHEDULER, "--leader-elect=false", mtime=1_800_000_000.0 - 5)
     world.data("m2", "kubelet").update(process=None, unit={"active_state": "inactive"})
