@@ -74,7 +74,7 @@ def pod_says(
         begun = f"{clock.iso(evidence.now - DAY)[:-1]}.000000000Z stderr F begins\n"
         log.write_text(begun + "".join(written), encoding="utf-8")
         row = {"namespace": namespace, "pod": pod, "container": container, "path": f"{path}/0.log"}
-        row["told"] = pod_errors.told(str(log)) if node_collector.is_plugin(pod) else []
+        row["told"] = pod_errors.complaints(str(log)) if node_collector.is_plugin(pod) else []
         row.update(pod_errors.read(str(log), evidence.now))
     if not row["told"] and not row["entries"]:
         raise BuildError(f"the collector does not take this for an error: {next(iter(lines))[:60]}")

@@ -66,34 +66,33 @@ def read(path, now):
     }
 
 
-def told(path):
+def complaints(path):
     """Return the last lines in which a device plugin says what it misses, oldest first."""
     try:
         data, _is_whole = _end(path)
     except OSError:
         return []
-    found = []
+    lines = []
     for raw in reversed(data.split(b"\n")):
-        piece = log_lines.written(raw) if raw else None
+        piece = log_lines.written(raw)
         if piece and _SAID.search(piece[3]):
             line = _cleaned(piece[3])
-            if line not in found:
-                found.append(line)
-        if len(found) >= TOLD:
+            if line not in lines:
+                lines.append(line)
+        if len(lines) >= TOLD:
             break
-    return found[::-1]
+    return lines[::-1]
 
 
 def _cleaned(raw):
     text = log_lines.Cleaner().clean(raw[: log_lines.LONGEST], False)
-    line = log_lines.ends(text, len(raw), repeated_lines.LONGEST)
-    return "".join(char if char.isprintable() else " " for char in line)
+    return repeated_lines.printable(log_lines.ends(text, len(raw), repeated_lines.LONGEST))
 
 
 def _moment(data):
     """Return when the first line was written, or None."""
-    piece = log_lines.written(data.partition(b"\n")[0])
-    return piece[0] if piece else None
+    piece = log_lines.written(data.partition(b"\n")[0]) or (None,)
+    return piece[0]
 
 
 def _end(path):

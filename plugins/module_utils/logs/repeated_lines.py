@@ -169,7 +169,7 @@ class _Error:
             "first": round(self.first, 3),
             "last": round(self.last, 3),
             "pods": len(self.pods),
-            "line": "".join(char if char.isprintable() else " " for char in line),
+            "line": printable(line),
         }
 
 
@@ -180,6 +180,11 @@ def _workload(raw):
         return None
     name, *namespace = filter(None, match.groups())
     return b"/".join([_GENERATED.sub(b"", name), *namespace])
+
+
+def printable(line):
+    """Return a line with a blank for each character that cannot be shown."""
+    return "".join(char if char.isprintable() else " " for char in line)
 
 
 def fold(text):

@@ -73,27 +73,28 @@ def extract(document: Mapping[str, Any]) -> PodErrors:
 
 
 def _read(row: RunningPod, clock: float) -> PodError:
-    told = tuple(ends(one_line(line, 2000), SHOWN) for line in row.told[-TOLD:])
+    misses = tuple(ends(one_line(line, 2000), SHOWN) for line in row.told[-TOLD:])
     names = one_line(row.namespace, 63), one_line(row.pod, 253), one_line(row.container, 63)
     error = _worst(row, clock)
     path = one_line(row.path, 500)
     if error is None:
-        return PodError(*names, path, told=told)
+        return PodError(*names, path, told=misses)
     entry, answer = error.entry, error.answer
     is_constant = entry.minutes >= MINUTES and entry.count >= COUNT
     counts = entry.count, max(1, round((clock - (row.since or clock)) / 60)), entry.last
     message = ends(one_line(error.message, 2000), SHOWN)
     if answer is None:
-        return PodError(*names, path, message, *counts, is_constant=is_constant, told=told)
+        return PodError(*names, path, message, *counts, is_constant=is_constant, told=misses)
     clause = one_line(answer.clause, 300)
     meaning = answer.kind, clause, answer.advice
-    return PodError(*names, path, message, *counts, *meaning, is_constant, told)
+    return PodError(*names, path, message, *counts, *meaning, is_constant, misses)
 
 
 def _worst(row: RunningPod, clock: float) -> Repeated | None:
     """Return the error that goes on and weighs most: of a known cause, else the frequent one."""
-    component = row.container if row.container in message_table.COMPONENTS else ""
-    component = component or message_table.LIBRARY
+    component = message_table.LIBRARY
+    if row.container in message_table.COMPONENTS:
+        component = row.container
     errors = ComponentErrors(component, row.path, since=row.since, entries=row.entries)
     going = repeated_errors.current(errors, clock)
     return max(going, key=repeated_errors.weight, default=None)

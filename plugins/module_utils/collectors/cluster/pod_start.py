@@ -302,8 +302,8 @@ def unhealthy(api):
         if system_namespaces.is_one(namespace):
             container = str(about.get("fieldPath") or "").partition("{")[2].rstrip("}")
             _add_probe(rows, (namespace[:63], name[:253], container[:63]), item)
-    found = sorted(rows.values(), key=lambda row: (-row["count"], row["namespace"], row["pod"]))
-    return found[:MAX_UNHEALTHY], is_cut or len(found) > MAX_UNHEALTHY
+    ordered = sorted(rows.values(), key=lambda row: (-row["count"], row["namespace"], row["pod"]))
+    return ordered[:MAX_UNHEALTHY], is_cut or len(ordered) > MAX_UNHEALTHY
 
 
 def _add_probe(rows, key, item):

@@ -13,6 +13,7 @@ import re
 import time
 
 from ...logs import lines as log_lines
+from ...logs import repeated_lines
 from ...system import files
 from ..base import Absent, Denied, Failed
 
@@ -139,11 +140,12 @@ def read(records, booted, since):
         moment, text = _record(raw, booted)
         if moment is None:
             continue
-        oldest = moment if oldest is None else oldest
+        if oldest is None:
+            oldest = moment
         if moment >= since and _ANY.search(text):
             _add(rows, moment, text)
-    found = sorted(rows.values(), key=lambda row: (-row["last"], row["kind"]))
-    return found, oldest, count >= MAX_RECORDS
+    newest = sorted(rows.values(), key=lambda row: (-row["last"], row["kind"]))
+    return newest, oldest, count >= MAX_RECORDS
 
 
 def _record(raw, booted):
@@ -165,5 +167,4 @@ def _add(rows, moment, text):
 
 def _cleaned(raw):
     text = log_lines.Cleaner().clean(raw[: log_lines.LONGEST], False)
-    line = log_lines.ends(text, len(raw), LONGEST)
-    return "".join(char if char.isprintable() else " " for char in line)
+    return repeated_lines.printable(log_lines.ends(text, len(raw), LONGEST))

@@ -46,17 +46,20 @@ def collect(context):
     if not os.access(root, os.R_OK | os.X_OK):
         raise Denied(f"{root} is not this user's to read")
     now = time.time()
-    found = sorted(_logs(root), reverse=True)
-    logs = [log for log in found if log[1] >= STARTS and now - log[0] < RECENT]
-    rows = [_row(*log) for log in logs[:MAX_LOGS]]
-    written = [log for log in found if now - log[0] < pod_errors.WINDOW or is_plugin(log[3])]
-    running = [_running(now, *log) for log in written[:MAX_RUNNING]]
+    newest = sorted(_logs(root), reverse=True)
+    logs = [log for log in newest if log[1] >= STARTS and now - log[0] < RECENT]
+    written = [log for log in newest if now - log[0] < pod_errors.WINDOW or is_plugin(log[3])]
     return {
-        "pods": rows,
+        "pods": [_row(*log) for log in logs[:MAX_LOGS]],
         "more": max(0, len(logs) - MAX_LOGS),
-        "running": [row for row in running if row["told"] or row["error"] or row["entries"]],
+        "running": list(filter(_says, (_running(now, *log) for log in written[:MAX_RUNNING]))),
         "unread": max(0, len(written) - MAX_RUNNING),
     }
+
+
+def _says(row):
+    """Return whether a row tells of an error, or why its log was not read."""
+    return row["told"] or row["error"] or row["entries"]
 
 
 def is_plugin(pod):
@@ -72,8 +75,10 @@ def _running(now, _written, number, namespace, pod, folder):
         "pod": pod[:253],
         "container": os.path.basename(folder)[:63],
         "path": path,
-        "told": pod_errors.told(path) if is_plugin(pod) else [],
+        "told": [],
     }
+    if is_plugin(pod):
+        row["told"] = pod_errors.complaints(path)
     row.update(pod_errors.read(path, now))
     row["entries"] = [entry for entry in row["entries"] if entry["count"] >= repeated_lines.COUNT][
         :MAX_ENTRIES

@@ -172,8 +172,10 @@ def _hit(host: Host, kind: str, lines: list[KernelLine]) -> Detection:
     count = sum(line.count for line in lines)
     newest = lines[0]
     last = moment(newest.last)
-    when = f", last at {last:%Y-%m-%dT%H:%M:%SZ}" if last else ""
-    times = "once" if count == 1 else f"{count} times"
+    when = ""
+    if last is not None:
+        when = f", last at {last:%Y-%m-%dT%H:%M:%SZ}"
+    times = {1: "once"}.get(count, f"{count} times")
     text = ends(one_line(newest.line, 2000), QUOTED)
     return Detection(
         f"the kernel says {times} in the last hour that {meaning.clause}{when}: {text}",

@@ -24,7 +24,7 @@ CRASHED = (
     "a program that crashes at once is damaged, is for another processor, or meets damaged data"
 )
 _CRASH_CURE = (
-    "install that program again: k3s and RKE2 unpack theirs anew where the folder data below"
+    "install that program again: k3s and RKE2 unpack theirs again where the folder data below"
     " /var/lib/rancher/k3s or /var/lib/rancher/rke2 was moved away while they are stopped; see"
     " journalctl -k for errors of the disk and of memory"
 )
@@ -263,7 +263,9 @@ def quoted(status: KubeletStatus) -> str:
     if status.death is None or status.death.cause != exit_cause.UNKNOWN or not status.death.line:
         return ""
     text = f"; {unit_journal.quoted(status.death.line, status.unit.name)}"
-    return f"{text} ({CRASHED})" if _CRASH.search(status.death.line) else text
+    if _CRASH.search(status.death.line):
+        text += f" ({CRASHED})"
+    return text
 
 
 def causes(status: KubeletStatus, owner: Supervisor | None = None) -> str:

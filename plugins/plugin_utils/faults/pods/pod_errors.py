@@ -64,7 +64,9 @@ def severity(pod: PodError) -> str | None:
     is_part = system_pods.role(pod) in PARTS
     if pod.kind in _OWN_WORK or (is_part and pod.is_constant):
         return "warning"
-    return "info" if pod.is_constant else None
+    if pod.is_constant:
+        return "info"
+    return None
 
 
 def because(cluster: Cluster, part: str, node: str | None = None) -> tuple[str, ...]:
@@ -144,13 +146,15 @@ def _hit(rows: list[_Saying]) -> Detection:
         summary += f": {pod.clause}"
     summary += system_pods.kernel_clause(pod, first.host)
     effect = EFFECTS.get(system_pods.role(pod), "")
-    is_one = len(nodes) == 1
+    if first.severity == "info":
+        effect = ""
+    node, host = system_pods.place(first.node, first.host, len(nodes))
     return Detection(
-        "; ".join(filter(None, (summary, effect if first.severity != "info" else ""))),
+        "; ".join(filter(None, (summary, effect))),
         tuple(_proof(row, row.pod.message) for row in rows[:SHOWN]),
         _advice(pod),
-        host=first.host.host if is_one else None,
-        node=first.node if is_one else None,
+        host=host,
+        node=node,
         component=pod.container,
         severity=first.severity,
     )
@@ -159,12 +163,14 @@ def _hit(rows: list[_Saying]) -> Detection:
 def _count(pod: PodError) -> str:
     text = f"{pod.count} times in {pod.minutes} minutes"
     last = moment(pod.last)
-    return text if last is None else f"{text}, last at {last:%Y-%m-%dT%H:%M:%SZ}"
+    if last is None:
+        return text
+    return f"{text}, last at {last:%Y-%m-%dT%H:%M:%SZ}"
 
 
 def _advice(pod: PodError) -> str:
     look = f"see {pod.path} on the node, and correct what that line names"
-    return f"{pod.advice}; {look}" if pod.advice else look
+    return "; ".join(filter(None, (pod.advice, look)))
 
 
 def _proof(row: _Saying, text: str) -> EvidenceRef:
@@ -195,8 +201,8 @@ def _plugin(host: Host, node: str, pod: PodError, names: list[str]) -> Detection
     return Detection(
         f"{node} has 0 {and_others(names)}; its device plugin {name} runs and says: {pod.told[-1]}",
         tuple(
-            EvidenceRef("log", host.host, path=pod.path, object=name, text=told)
-            for told in pod.told
+            EvidenceRef("log", host.host, path=pod.path, object=name, text=line)
+            for line in pod.told
         ),
         "see to what that line names: the driver and its devices on the machine (lspci, lsmod,"
         " journalctl -k), and whether the runtime gives the plugin's container the libraries of the"

@@ -91,11 +91,11 @@ class _Ending:
 
 def kernel_clause(pod: EndedPod | PodError, host: Host | None) -> str:
     """Return that a kernel refuses something to an agent of the network, as a clause, or ""."""
-    words = pod.line if isinstance(pod, EndedPod) else pod.message
-    kernel = host.machine.kernel if host is not None else ""
-    if not kernel or role(pod) not in ("network", "kube-proxy") or not _OF_KERNEL.search(words):
+    if host is None or not host.machine.kernel or role(pod) not in ("network", "kube-proxy"):
         return ""
-    return f"; the kernel {kernel} refuses it"
+    if not _OF_KERNEL.search(getattr(pod, "line", "") or getattr(pod, "message", "")):
+        return ""
+    return f"; the kernel {host.machine.kernel} refuses it"
 
 
 def _name(pod: EndedPod | PodError) -> str:
@@ -227,13 +227,12 @@ def _hit(cluster: Cluster, rows: list[_Ending]) -> Detection:
     summary = f"{first.pod.namespace}/{name} on {and_others(nodes)} ends again and again"
     if first.pod.restarts:
         summary += f" ({max(row.pod.restarts for row in rows)} starts before)"
-    node = first.node if len(nodes) == 1 else None
-    host = first.host if node else None
+    node, host = place(first.node, first.host, len(nodes))
     return Detection(
         "; ".join(filter(None, (f"{summary}{_said(first.pod)}{clause}{refused}", effect))),
         tuple(_proofs(cluster, rows)),
         advice,
-        host=host.host if host else None,
+        host=host,
         node=node,
         component=_name(first.pod),
         because=_asks_itself(rows),
@@ -250,6 +249,15 @@ def _asks_itself(rows: Iterable[_Ending]) -> tuple[str, ...]:
         if any(map(host_network.is_loopback, resolver.nameservers)):
             return ("KM533",)
     return ()
+
+
+def place(node: str, host: Host | None, nodes: int) -> tuple[str | None, str | None]:
+    """Return the Node and the host of a finding about so many nodes, None for several ones."""
+    if nodes > 1:
+        return None, None
+    if host is None:
+        return node, None
+    return node, host.host
 
 
 def _said(pod: EndedPod) -> str:

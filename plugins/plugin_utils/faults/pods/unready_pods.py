@@ -122,14 +122,16 @@ def _hit(cluster: Cluster, rows: Sequence[_Failing]) -> Detection:
     clause, advice = _cause(first.message)
     summary = f"{name} on {and_others(nodes)} fails its probes, {first.row.count} times"
     summary += f"{wording.since(first.row.first or '')}: {first.message}{clause}"
-    node = nodes[0] if len(nodes) == 1 else None
+    node, _host = system_pods.place(nodes[0], None, len(nodes))
     because = {code for name in nodes for code in _because(cluster, part, name)}
     look = f"see its log: kubectl -n {pod.namespace} logs {pod.pod}"
+    if pod.container:
+        look += f" -c {pod.container}"
     return Detection(
         "; ".join(filter(None, (summary, pod_errors.EFFECTS.get(part, "")))),
         tuple(_proofs(cluster, rows)),
-        f"{advice}{look} -c {pod.container}" if pod.container else f"{advice}{look}",
-        host=wording.host_of(cluster, node) if node else None,
+        f"{advice}{look}",
+        host=wording.host_of(cluster, node or ""),
         node=node,
         component=pod.container or system_pods.workload(pod),
         because=tuple(sorted(because)),

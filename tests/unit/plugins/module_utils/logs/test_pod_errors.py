@@ -111,7 +111,7 @@ def test_a_log_that_is_gone(tmp_path):
     answer = pod_errors.read(str(tmp_path / "0.log"), NOW)
     assert answer["error"]
     assert answer["entries"] == []
-    assert pod_errors.told(str(tmp_path / "0.log")) == []
+    assert pod_errors.complaints(str(tmp_path / "0.log")) == []
 
 
 def test_what_a_device_plugin_misses(tmp_path):
@@ -122,7 +122,7 @@ def test_what_a_device_plugin_misses(tmp_path):
         (80000, "No devices found. Waiting indefinitely."),
         (70000, "No devices found. Waiting indefinitely."),
     )
-    told = pod_errors.told(path)
+    told = pod_errors.complaints(path)
     assert [line[:8] for line in told] == ["Failed t", "No devic"]
     assert "abcdefghij" not in str(told)
     assert "\x1b" not in str(told)

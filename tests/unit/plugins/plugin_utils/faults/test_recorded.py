@@ -214,7 +214,7 @@ WITHOUT_RECORD: dict[str, dict[str, str]] = {
         "recorded before failed probes were read; pods/test_unready_pods.py has them",
     ),
     "KM562": dict.fromkeys(
-        ("present", "clear", "unknown"),
+        ("present", "clear"),
         "a node of the lab is a container, without a kernel; node/test_kernel_log.py has them",
     ),
     "KM534": dict.fromkeys(

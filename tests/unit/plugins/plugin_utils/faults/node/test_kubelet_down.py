@@ -211,7 +211,7 @@ def test_a_crash_of_a_program_says_that_it_may_be_damaged(world, said_last, is_c
     line = failed(f"containerd exited: {said_last}")
     _verdicts, (found,) = judged(world, {**LOOPS, "exec_main_status": 1}, dead(line, 1))
     assert ("is damaged" in found.summary) == is_crash
-    assert ("unpack theirs anew" in found.remedy) == is_crash
+    assert ("unpack theirs again" in found.remedy) == is_crash
 
 
 def test_a_death_that_is_not_certain_is_explained_by_nothing(world):
