@@ -60,14 +60,18 @@ def find(cluster: Cluster) -> Target | None:
     answered = pflag.parse_version(cluster.version or "")
     if answered is None:
         return None
-    planes = [host.control_plane for host in cluster.hosts if host.control_plane]
-    files = [file for plane in planes for file in plane.files]
-    written = [file.version for file in files if file.component == API_SERVER and file.version]
-    servers = tuple(sorted({answered, *written}))
+    servers = tuple(sorted({answered, *_written(cluster)}))
     target = cluster.upgrade_to
     if target is None and len(servers) > 1:
         target = servers[-1]
     return Target(target or after(answered), servers)
+
+
+def _written(cluster: Cluster) -> list[Release]:
+    """Return the release of each API server's manifest."""
+    planes = [host.control_plane for host in cluster.hosts if host.control_plane]
+    files = [file for plane in planes for file in plane.files]
+    return [file.version for file in files if file.component == API_SERVER and file.version]
 
 
 def unknown_release(cluster: Cluster, target: Target | None) -> tuple[tuple[Missing, ...], str]:
