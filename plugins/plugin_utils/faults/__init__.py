@@ -48,6 +48,7 @@ from .node import (
     identity,
     known_defects,
     kubelet_down,
+    kubelet_next_configuration,
     kubelet_program,
     kubelet_unit,
     machine,
