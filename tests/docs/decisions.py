@@ -351,7 +351,7 @@ DECISIONS: dict[str, tuple[Row, ...]] = {
         ),
         (
             "A file or a flag of the kubelet was changed, and the kubelet was not restarted.",
-            ("KM505", "KM506", "KM700", "KM531"),
+            ("KM707", "KM506", "KM700", "KM505", "KM531"),
         ),
         (
             "containerd's configuration was changed, and containerd was not restarted.",

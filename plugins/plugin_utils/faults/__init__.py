@@ -49,6 +49,7 @@ from .node import (
     kernel_log,
     known_defects,
     kubelet_down,
+    kubelet_next_configuration,
     kubelet_program,
     kubelet_unit,
     machine,

@@ -416,6 +416,9 @@ WITHOUT_RECORD: dict[str, dict[str, str]] = {
         )
         for code in ("KM700", "KM701", "KM702", "KM703", "KM704", "KM705", "KM706")
     },
+    "KM707": dict.fromkeys(
+        ("present",), "no kubelet was recorded between; node/test_kubelet_next_configuration.py"
+    ),
     "KM901": {"unknown": "a host that does not answer is the fault itself"},
     "KM905": dict.fromkeys(
         ("present", "unknown"),
