@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 # Of each family: how many are drawn, and parts of the ids of its tests. A test belongs to the
 # first family that has it.
 TESTS: dict[str, tuple[int, tuple[str, ...]]] = {
-    "automation": (1, ("test_rulebook.py::", "test_partial_fleet.py::", "test_awx.py::")),
+    "automation": (1, ("test_rulebook.py::", "test_partial_fleet.py::")),
     "levels": (
         1,
         ("test_capture.py::", "test_capture_restart.py::", "test_scheduler_capture.py::"),
