@@ -49,18 +49,23 @@ def unreadable(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]
     missing = host.missing("kubelet")
     kubelet = contract.answer(document, Kubelet)
     records = [record for record in (kubelet.config, *kubelet.config_dropins) if record]
-    unread = [record for record in records if record.text is None and record.error != "missing"]
     if missing:
         yield unknown(*missing, host=host.host)
     elif kubelet.process is None or not records:
         yield not_applicable("no kubelet that runs with a configuration file", host=host.host)
     else:
-        hits = [_hit(host, record, *fault) for record in records for fault in _faults(record)]
-        if kubelet.config is not None:
-            config = kubelet.config
-            hits += [_hit(host, config, *fault) for fault in _faults_of_kind(config)]
-        reasons = tuple(Missing(host.host, "kubelet", _status(record)) for record in unread)
-        yield CheckResult(tuple(hits), reasons[:1], host=host.host)
+        yield _of_files(host, kubelet, records)
+
+
+def _of_files(host: Host, kubelet: Kubelet, records: list[FileRecord]) -> CheckResult:
+    """Return what the next start makes of these files, and which of them are not known."""
+    hits = [_hit(host, record, *fault) for record in records for fault in _faults(record)]
+    if kubelet.config is not None:
+        config = kubelet.config
+        hits += [_hit(host, config, *fault) for fault in _faults_of_kind(config)]
+    unread = [record for record in records if record.text is None and record.error != "missing"]
+    reasons = tuple(Missing(host.host, "kubelet", _status(record)) for record in unread)
+    return CheckResult(tuple(hits), reasons[:1], host=host.host)
 
 
 def _status(record: FileRecord) -> str:
