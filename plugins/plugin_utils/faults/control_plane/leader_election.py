@@ -233,17 +233,17 @@ def _by_manifest(host: Host, process: Process, use: FileUse) -> Detection:
 
 
 def _by_starter(host: Host, process: Process) -> Detection:
-    starter, origin = "the script or the tool that starts it", ""
+    starter, remark = "the script or the tool that starts it", ""
     if process.unit:
         starter = f"unit {process.unit}"
     elif process.pod_uid:
         starter = f"pod {process.pod_uid}"
     if process.unit or process.pod_uid:
-        origin = f" (started by {starter})"
+        remark = f" (started by {starter})"
     return _hit(
         host,
         process.component,
-        f"leader election is off{origin}",
+        f"leader election is off{remark}",
         _proof_process(host, process),
         _proof_answer(host, process),
         remedy=f"set --leader-elect=true where {starter} defines the command line",
