@@ -87,6 +87,7 @@ kubemend.remediation
    docs/timeline
    docs/capture
    docs/automation
+   docs/awx
    docs/prometheus
    docs/notifications
 
