@@ -15,6 +15,7 @@ TAGS = {
 }
 # A boot does not wait for these, or goes on without them.
 PASSED = ("noauto", "nofail", "_netdev", "x-systemd.automount", "comment=systemd.automount")
+# systemd makes the folder of such a mount where it is not there.
 BINDS = ("bind", "rbind")
 REMOTE = ("nfs", "nfs4", "cifs", "smb3", "ceph", "glusterfs", "ocfs2", "gfs2", "lustre", "davfs")
 ESCAPES = (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\"))
@@ -25,7 +26,7 @@ MAX_ROWS = 20
 
 
 def absent(text, container, crypttab="", root=""):
-    """Return ([{line, what, point, bind}] without a source, how many lines are not known).
+    """Return ([{line, what, point}] without a source, how many lines are not known).
 
     container: whether the node is a container, where no device of fstab counts.
     """
@@ -35,10 +36,10 @@ def absent(text, container, crypttab="", root=""):
         mount = _mount(line)
         if mount is None:
             continue
-        path, bind = _source(mount)
+        path = _source(mount)
         if path is None or path.rpartition("/")[2] in opened_later:
             continue
-        state = _is_there(root + path, bind, container)
+        state = _is_there(root + path, container)
         if state is None:
             unknown += 1
         elif not state:
@@ -47,7 +48,6 @@ def absent(text, container, crypttab="", root=""):
                     "line": number,
                     "what": files.one_line(mount[0], 200),
                     "point": files.one_line(mount[1], 200),
-                    "bind": bind,
                 }
             )
     return rows[:MAX_ROWS], unknown
@@ -78,23 +78,25 @@ def _plain(word):
 
 
 def _source(mount):
-    """Return (the path of a source or None, whether it is a folder that is mounted again)."""
+    """Return the path of the device that a boot waits for, or None."""
     source, options = mount[0], mount[3]
     tag, equals, value = source.partition("=")
     value = value.strip("\"'")
     if equals and tag in TAGS:
         # udev encodes other characters in the names of its links.
         if value and PLAIN.issuperset(value):
-            return f"/dev/disk/{TAGS[tag]}/{value}", False
-        return None, False
+            return f"/dev/disk/{TAGS[tag]}/{value}"
+        return None
     if not source.startswith("/") or source.startswith(("//", *VOLATILE)):
-        return None, False
-    return source, any(option in BINDS for option in options)
+        return None
+    if any(option in BINDS for option in options):
+        return None
+    return source
 
 
-def _is_there(path, bind, container):
+def _is_there(path, container):
     """Return whether a source is there, None where that is not known."""
-    if not bind and container:
+    if container:
         return None
     folder = os.path.dirname(path)
     if "/dev/disk/" in path and not os.path.isdir(folder):

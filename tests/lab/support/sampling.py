@@ -68,6 +68,7 @@ FILES = (
     "test_roles.py::",
     "test_power_cut.py::",
     "test_etcd_space.py::",
+    "test_before_reboot.py::",
     "test_forgotten_node.py::",
     "test_pending.py::",
     "test_bringup.py::test_what_a_killed",

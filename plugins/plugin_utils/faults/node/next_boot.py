@@ -51,12 +51,9 @@ def absent_sources(host: Host, document: Mapping[str, Any]) -> Iterator[CheckRes
 
 def _line(host: Host, row: AbsentSource) -> Detection:
     source, point = one_line(row.what, 120), one_line(row.point, 120)
-    state = "no such device is there"
-    if row.bind:
-        state = "there is no such folder"
     return Detection(
-        f"fstab mounts {source} on {point} at each boot, and {state}: the next boot waits for it,"
-        " then ends in emergency mode, without network, kubelet and ssh",
+        f"fstab mounts {source} on {point} at each boot, and no such device is there: the next"
+        " boot waits for it, then ends in emergency mode, without network, kubelet and ssh",
         (EvidenceRef("file", host.host, path=FSTAB, line=row.line, text=f"{source} {point}"),),
         "correct the line (blkid, findmnt --verify), comment it, or add the option nofail, with"
         " which a boot goes on without it; then systemctl daemon-reload",

@@ -61,15 +61,11 @@ class RuntimeFiles:
 
 @dataclass(frozen=True)
 class AbsentSource:
-    """A line of fstab whose source is not there.
-
-    bind: whether the source is a folder that is mounted again
-    """
+    """A line of fstab whose source is not there."""
 
     line: int = 0
     what: str = ""
     point: str = ""
-    bind: bool = False
 
 
 @dataclass(frozen=True)

@@ -67,8 +67,8 @@ def test_systemd_does_not_answer(monkeypatch):
 def test_fstab(tmp_path):
     path = tmp_path / "fstab"
     path.write_text("/nowhere/gone /mnt none bind 0 0\n/dev/sdz9 /data ext4\n")
-    answer = next_start.mounts(True, str(path))
-    assert ([row["point"] for row in answer["rows"]], answer["unknown"]) == (["/mnt"], 1)
+    answer = next_start.mounts(False, str(path))
+    assert ([row["point"] for row in answer["rows"]], answer["unknown"]) == (["/data"], 0)
     assert answer["error"] is None
     assert next_start.mounts(True, str(tmp_path / "none"))["error"] is None
     assert next_start.mounts(True, str(tmp_path))["error"] not in (None, "missing")

@@ -16,7 +16,7 @@ def test_each_part():
     raw = starts_again()
     raw["kernels"]["kernels"] = [{"release": "6.1", "tree": True, "lacks": ["nvidia"]}]
     raw["gpu"] = {"loaded": "535.1", "libraries": [{"path": "/x", "version": "535.2"}]}
-    raw["mounts"]["rows"] = [{"line": 3, "what": "/dev/sdz", "point": "/data", "bind": False}]
+    raw["mounts"]["rows"] = [{"line": 3, "what": "/dev/sdz", "point": "/data"}]
     answer = answers.typed(next_start.NextStart, raw)
     assert [program.name for program in answer.programs] == ["kubelet", "containerd"]
     assert answer.runtime_files.files[0].newer is False
