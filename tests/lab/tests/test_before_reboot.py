@@ -98,7 +98,7 @@ def test_what_a_reboot_breaks_is_named_before_and_comes_true(cluster, play):
         60,
         "containerd to fail",
     )
-    assert "config.toml" in said(cluster, "journalctl -b -u containerd --no-pager | tail -n 60")
+    _wait_for_words(cluster, "many", "containerd")
 
     cluster.exec("w1", ["systemctl", "start", "kubelet"], check=False)
     _wait_for_words(cluster, "maxPods")  # KM707
@@ -119,9 +119,10 @@ def test_what_a_reboot_breaks_is_named_before_and_comes_true(cluster, play):
     assert said(cluster, "tail -c 1 /proc/$(pidof kubelet)/exe") == "x"
 
 
-def _wait_for_words(cluster, words: str) -> None:
+def _wait_for_words(cluster, words: str, unit: str = "kubelet") -> None:
+    # The journal of a container has the lines of all its boots under one id.
     cluster.wait(
-        lambda: words in said(cluster, "journalctl -b -u kubelet --no-pager | tail -n 200"),
+        lambda: words in said(cluster, f"journalctl -u {unit} --no-pager | tail -n 200"),
         120,
-        f"the kubelet to say {words}",
+        f"{unit} to say {words}",
     )
