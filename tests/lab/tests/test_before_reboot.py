@@ -122,7 +122,7 @@ def test_what_a_reboot_breaks_is_named_before_and_comes_true(cluster, play):
 def _wait_for_words(cluster, words: str, unit: str = "kubelet") -> None:
     # The journal of a container has the lines of all its boots under one id.
     cluster.wait(
-        lambda: words in said(cluster, f"journalctl -u {unit} --no-pager | tail -n 200"),
+        lambda: words in said(cluster, f"journalctl -a -u {unit} --no-pager | tail -n 200"),
         120,
         f"{unit} to say {words}",
     )
