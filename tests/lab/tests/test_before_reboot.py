@@ -43,7 +43,7 @@ def cluster(request):
 
 
 def said(cluster, command: str) -> str:
-    return cluster.exec("w1", command, check=False).stdout.decode().strip()
+    return cluster.exec("w1", command, check=False).stdout.decode(errors="replace").strip()
 
 
 def plant(cluster) -> None:
