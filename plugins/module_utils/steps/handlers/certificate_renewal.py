@@ -182,6 +182,7 @@ class _Scene:
         certificate = CERTIFICATES[name]
         for path in certificate.paths(self.folder):
             self.files[path] = self._file(path)
+            self._require_one_name(path)
             self.copies[path] = self.files[path].data
         self._require_authority(certificate)
         fields = _fields(self.copies[path], path)
@@ -221,6 +222,16 @@ class _Scene:
         raise PreconditionFailed(
             f"{path} of {self.host} {reason}: see who put it there, and renew by hand"
         )
+
+    def _require_one_name(self, path):
+        """Require that no other name leads to a file that is replaced, before any of them is."""
+        status = self.files[path].status
+        if status.st_nlink > 1:
+            raise PreconditionFailed(
+                f"{path} of {self.host} has {int(status.st_nlink)} names (hard links), and a new"
+                f" file would part them: remove the others (find -inum {int(status.st_ino)}), and"
+                " run again"
+            )
 
     def _require_authority(self, certificate):
         """Require that the authority is here with its key, and is valid for long enough."""

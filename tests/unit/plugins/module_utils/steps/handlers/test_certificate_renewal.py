@@ -326,6 +326,12 @@ def test_a_file_of_another_user(node):
     refused(node, "belongs to another user (uid 1234)")
 
 
+def test_a_file_with_a_second_name(node):
+    """It is the last one, and refused before the first is replaced."""
+    os.link(node.folder / "front-proxy-client.key", node.path / "second.key")
+    refused(node, "hard links")
+
+
 def test_a_file_that_others_may_write(node):
     (node.folder / "apiserver.key").chmod(0o662)
     refused(node, "can be written by other users")
