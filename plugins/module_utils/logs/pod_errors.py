@@ -3,7 +3,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Error lines of the cluster's own pods, whose programs have loggers of many kinds."""
 
-import os
 import re
 
 from ..system import files
@@ -45,7 +44,7 @@ def read(path, now):
     counter, since, lines, error = repeated_lines.Counter(), now - WINDOW, 0, None
     is_cut = False
     try:
-        data, is_whole = _end(path)
+        data, is_whole = files.last_lines(path, LOG_BYTES)
     except OSError as problem:
         data, is_whole, error = b"", True, files.reason(problem)
     begun = _moment(data)
@@ -69,7 +68,7 @@ def read(path, now):
 def complaints(path):
     """Return the last lines in which a device plugin says what it misses, oldest first."""
     try:
-        data, _is_whole = _end(path)
+        data, _is_whole = files.last_lines(path, LOG_BYTES)
     except OSError:
         return []
     lines = []
@@ -93,16 +92,3 @@ def _moment(data):
     """Return when the first line was written, or None."""
     piece = log_lines.written(data.partition(b"\n")[0]) or (None,)
     return piece[0]
-
-
-def _end(path):
-    """Return (the last whole lines of a log, whether that is all of it)."""
-    descriptor = files.opened(path)
-    try:
-        size = os.fstat(descriptor).st_size
-        if size <= LOG_BYTES:
-            return files.content(descriptor, LOG_BYTES), True
-        os.lseek(descriptor, size - LOG_BYTES, os.SEEK_SET)
-        return files.content(descriptor, LOG_BYTES).partition(b"\n")[2], False
-    finally:
-        os.close(descriptor)

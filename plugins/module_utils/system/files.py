@@ -134,15 +134,15 @@ def read(path, limit=MAX_TEXT, root=None):
         os.close(descriptor)
 
 
-def end(path, limit):
-    """Return the last whole lines of a file, bounded; OSError when there is none."""
+def last_lines(path, limit):
+    """Return (the last whole lines of a file, whether that is all of it); OSError without one."""
     descriptor = opened(path)
     try:
         size = os.fstat(descriptor).st_size
         if size <= limit:
-            return content(descriptor, limit)
+            return content(descriptor, limit), True
         os.lseek(descriptor, size - limit, os.SEEK_SET)
-        return content(descriptor, limit).partition(b"\n")[2]
+        return content(descriptor, limit).partition(b"\n")[2], False
     finally:
         os.close(descriptor)
 

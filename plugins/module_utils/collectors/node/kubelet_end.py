@@ -66,7 +66,7 @@ def _file(path):
         return None
     record = {"path": files.one_line(path, 253), "error": None, "lines": []}
     try:
-        text = files.end(path, FILE_BYTES).decode("utf-8", "replace")
+        text = files.last_lines(path, FILE_BYTES)[0].decode("utf-8", "replace")
     except OSError as error:
         record["error"] = files.reason(error)
         return record

@@ -244,10 +244,10 @@ def read_log(row, path, number, now):
     before it were rotated and deleted or compressed.
     """
     try:
-        data, is_whole = _end(path, LOG_BYTES)
+        data, is_whole = files.last_lines(path, LOG_BYTES)
         earlier = is_whole and _rotated(path, number)
         if earlier:
-            data = _end(earlier, LOG_BYTES - len(data))[0] + data
+            data = files.last_lines(earlier, LOG_BYTES - len(data))[0] + data
     except OSError as error:
         row.error = files.reason(error)
         return
@@ -277,19 +277,6 @@ def _first_moment(data):
             return piece[0]
         start = end + 1
     return None
-
-
-def _end(path, limit):
-    """Return (the last whole lines of a file, whether that is all of it)."""
-    descriptor = files.opened(path)
-    try:
-        size = os.fstat(descriptor).st_size
-        if size <= limit:
-            return files.content(descriptor, limit), True
-        os.lseek(descriptor, size - limit, os.SEEK_SET)
-        return files.content(descriptor, limit).partition(b"\n")[2], False
-    finally:
-        os.close(descriptor)
 
 
 def _rotated(path, number):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...models import upgrade_target
 from ...models.api_node import NodeView, views
 from ...models.cluster import Cluster, Host
 from ...models.result import EvidenceRef, Missing
@@ -21,10 +20,9 @@ from ..base import (
     not_applicable,
     present,
     unknown,
-    without_kubernetes,
 )
 from ..node import wording
-from . import UPGRADE_OF
+from . import UPGRADE_OF, judged_release
 
 # The first kubelet without dockershim; without CRI v1alpha2, so that the runtime must serve v1; and
 # the first that refuses cgroup v1 by default.
@@ -43,14 +41,9 @@ CONTAINERD_WITH_V1 = (1, 6)
 )
 def runtimes(cluster: Cluster) -> Iterator[CheckResult]:
     """KM724: report nodes whose runtime the next release's kubelet cannot use."""
-    if cluster.key is None:
-        yield without_kubernetes()
-        return
-    target = upgrade_target.find(cluster)
-    missing, note = upgrade_target.unknown_release(cluster, target)
-    missing = (*missing, *cluster.missing("nodes"))
-    if target is None or missing:
-        yield unknown(*missing, note=note)
+    target = judged_release.find(cluster, *cluster.missing("nodes"))
+    if isinstance(target, CheckResult):
+        yield target
         return
     hits, gaps = [], []
     for view in views(cluster):
@@ -124,13 +117,9 @@ def _runtime_hit(cluster: Cluster, target: Target, view: NodeView, reason: str) 
 )
 def cgroup_v1(cluster: Cluster) -> Iterator[CheckResult]:
     """KM725: report nodes with cgroup v1, which kubelets refuse from 1.35 on by default."""
-    if cluster.key is None:
-        yield without_kubernetes()
-        return
-    target = upgrade_target.find(cluster)
-    missing, note = upgrade_target.unknown_release(cluster, target)
-    if target is None or missing:
-        yield unknown(*missing, note=note)
+    target = judged_release.find(cluster)
+    if isinstance(target, CheckResult):
+        yield target
         return
     if target.release < WITHOUT_CGROUP_V1:
         yield not_applicable(f"kubelets of {target.name} run with cgroup v1")

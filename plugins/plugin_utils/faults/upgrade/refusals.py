@@ -16,8 +16,8 @@ from ...models.result import EvidenceRef, Missing
 from ...models.upgrade_target import Target
 from ...parsers import pod_manifest, release_table
 from ...parsers.release_table import API, FLAG, GATE, GROUP, LOCK, PLUGIN
-from ..base import CheckResult, Detection, cluster_check, unknown, without_kubernetes
-from . import UPGRADE_OF
+from ..base import CheckResult, Detection, cluster_check
+from . import UPGRADE_OF, judged_release
 
 SHOWN = 5
 KUBEADM_FLAGS, KUBESPRAY_ENVIRONMENT = "/kubeadm-flags.env", "/etc/kubernetes/kubelet.env"
@@ -94,13 +94,9 @@ def versions(cluster: Cluster) -> Iterator[CheckResult]:
 
 
 def _results(cluster: Cluster, *kinds: str) -> Iterator[CheckResult]:
-    if cluster.key is None:
-        yield without_kubernetes()
-        return
-    target = upgrade_target.find(cluster)
-    missing, note = upgrade_target.unknown_release(cluster, target)
-    if target is None or missing:
-        yield unknown(*missing, note=note)
+    target = judged_release.find(cluster)
+    if isinstance(target, CheckResult):
+        yield target
         return
     places, gaps = _found(cluster, target)
     hits = _hits(target, [place for place in places if place.refusal.kind in kinds])

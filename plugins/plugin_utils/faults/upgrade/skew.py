@@ -28,7 +28,7 @@ from ..base import (
     without_kubernetes,
 )
 from ..node import wording
-from . import UPGRADE_OF
+from . import UPGRADE_OF, judged_release
 
 # Kubernetes' own rule since 1.28, and before; kubeadm of 1.28 and older allows one.
 SKEW, SKEW_SINCE, OLDER_SKEW = 3, (1, 28), 2
@@ -141,14 +141,10 @@ def _allowed(cluster: Cluster, release: Release) -> int:
 )
 def external_etcd(cluster: Cluster) -> Iterator[CheckResult]:
     """KM727: report an external etcd that the next release of kubeadm refuses."""
-    if cluster.key is None:
-        yield without_kubernetes()
-        return
-    target = upgrade_target.find(cluster)
-    missing, note = upgrade_target.unknown_release(cluster, target)
-    missing = (*missing, *cluster.missing("kubeadm_config", absent_is_answer=True))
-    if target is None or missing:
-        yield unknown(*missing, note=note)
+    gaps = cluster.missing("kubeadm_config", absent_is_answer=True)
+    target = judged_release.find(cluster, *gaps)
+    if isinstance(target, CheckResult):
+        yield target
         return
     try:
         is_external = kubeadm_arguments.external_etcd(cluster.typed(KubeadmConfig))

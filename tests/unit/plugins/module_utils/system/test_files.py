@@ -184,3 +184,11 @@ def test_the_ends_of_a_line_are_masked_before_they_are_cut():
         assert "hunter" not in cut
     assert files.masked_ends(None, 20) == ""
     assert files.masked_ends("x" * 2 * files.MAX_LINE, 20).endswith("x…")
+
+
+@pytest.mark.parametrize(
+    ("limit", "lines"), [(12, (b"one\ntwo\nsix\n", True)), (9, (b"two\nsix\n", False))]
+)
+def test_the_last_lines_are_whole(tmp_path, limit, lines):
+    (tmp_path / "log").write_bytes(b"one\ntwo\nsix\n")
+    assert files.last_lines(str(tmp_path / "log"), limit) == lines

@@ -145,20 +145,6 @@ def test_versions_of_the_schedulers_file_and_of_kubeadms_record(world):
     }
 
 
-@pytest.mark.parametrize("code", ["KM720", "KM721", "KM722", "KM723", "KM724", "KM725", "KM726"])
-def test_a_release_that_nobody_has_read_is_unknown(world, code):
-    server(world, "v1.98.0")
-    (verdict,) = judge(world, code).verdicts
-    assert verdict.verdict == "unknown"
-    assert "1.99" in verdict.note
-
-
-@pytest.mark.parametrize("code", ["KM720", "KM721", "KM722", "KM723", "KM724", "KM725", "KM726"])
-def test_without_the_release_of_the_api_server_nothing_is_claimed(world, code):
-    server(world, None)
-    assert verdicts(world, code) == ["unknown"]
-
-
 def test_a_kubelet_whose_settings_are_not_known_is_not_clear(world):
     server(world, "v1.23.5")
     world.data("w1", "kubelet")["config"] = {"path": "/c", "text": None, "error": "denied"}
