@@ -81,6 +81,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return _main(parser, commands, words)
     except WrongInput as error:
+        if "--nagios" in words:
+            print(nagios.unknown(str(error)))
+            return nagios.UNKNOWN
         print(f"kubemend: {error}.", file=sys.stderr)
         return WRONG_INPUT
     except BrokenPipeError:

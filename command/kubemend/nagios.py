@@ -31,6 +31,11 @@ def line(code: int, text: str) -> tuple[int, str]:
         return UNKNOWN, _line(UNKNOWN, "report.json is not of this version")
 
 
+def unknown(message: str) -> str:
+    """Return the line of a run that did not begin."""
+    return _line(UNKNOWN, message)
+
+
 def _report(text: str) -> Mapping[str, Any] | None:
     """Return the report that the last line of a run names."""
     folders = [match["folder"].strip() for match in _LAST_LINE.finditer(text)]

@@ -115,7 +115,14 @@ def _connection(access: Access) -> http.client.HTTPConnection:
     host = server.hostname or ""
     if server.scheme == "http":
         return http.client.HTTPConnection(host, server.port, timeout=TIMEOUT_SECONDS)
-    connection = _Connection(host, server.port, timeout=TIMEOUT_SECONDS, context=_context(access))
+    try:
+        context = _context(access)
+    except (OSError, ValueError) as error:
+        raise WrongInput(
+            f"the certificate-authority, client certificate or client key for {_place(access)} in"
+            f" the kubeconfig cannot be used: {_reason(error)}"
+        ) from None
+    connection = _Connection(host, server.port, timeout=TIMEOUT_SECONDS, context=context)
     connection.server_name = access.server_name or host
     return connection
 

@@ -16,13 +16,15 @@ import ssl
 import sys
 import urllib.error
 import urllib.request
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timedelta
 from email.message import EmailMessage
 from pathlib import Path
 
 TIMEOUT_SECONDS = 20
+TIME = "%Y-%m-%dT%H:%M:%SZ"
 SHOWN = 20  # findings in a message
 SENT = ("critical", "warning")
+JUDGES = ("observe", "plan", "repair")  # runs that read hosts; a replay is of another time
 SYMBOLS = {"critical": ":red_circle:", "warning": ":large_yellow_circle:"}
 
 
@@ -56,9 +58,12 @@ def counts_of(report):
 
 
 def alerts_of(report, hours):
-    """Return the alerts of Alertmanager's API v2; each ends by itself after so many hours."""
+    """Return the alerts of Alertmanager's API v2; each ends so many hours after the run began.
+
+    So a report that is sent again does not keep alerts alive.
+    """
     names = cluster_names(report)
-    ends = datetime.now(timezone.utc) + timedelta(hours=hours)
+    ends = datetime.strptime(report["started"], TIME) + timedelta(hours=hours)
     alerts = []
     for row in findings_of(report):
         labels = {
@@ -76,7 +81,7 @@ def alerts_of(report, hours):
                 "labels": {name: value for name, value in labels.items() if value},
                 "annotations": {name: value for name, value in annotations.items() if value},
                 "startsAt": row.get("since") or report["started"],
-                "endsAt": ends.strftime("%Y-%m-%dT%H:%M:%SZ"),
+                "endsAt": ends.strftime(TIME),
             }
         )
     return alerts
@@ -95,6 +100,14 @@ def chat_text(report):
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
+class NoRedirect(urllib.request.HTTPRedirectHandler):
+    """Follow no redirect: it would lose the document, and give the token to another server."""
+
+    def redirect_request(self, *_arguments):
+        """Return that there is no other request, so that the answer is an error."""
+        return
+
+
 def post(url, document):
     """Send JSON; a redirect or an error of the server raises."""
     headers = {"Content-Type": "application/json"}
@@ -102,7 +115,8 @@ def post(url, document):
     if token:
         headers["Authorization"] = f"Bearer {token}"
     request = urllib.request.Request(url, json.dumps(document).encode(), headers, method="POST")
-    with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as answer:
+    opener = urllib.request.build_opener(NoRedirect)
+    with opener.open(request, timeout=TIMEOUT_SECONDS) as answer:
         answer.read(1000)
 
 
@@ -127,6 +141,9 @@ def to_mail(report, options):
     rows = findings_of(report)
     if not rows:
         return 0
+    user = os.environ.get("KUBEMEND_SMTP_USER")
+    if user and not options.starttls:
+        raise ValueError("KUBEMEND_SMTP_USER needs --starttls: a password is not sent unencrypted")
     message = EmailMessage()
     message["Subject"] = counts_of(report)
     message["From"], message["To"] = options.sender, ", ".join(options.recipients)
@@ -137,7 +154,6 @@ def to_mail(report, options):
     with smtplib.SMTP(host, int(port or 25), timeout=TIMEOUT_SECONDS) as server:
         if options.starttls:
             server.starttls(context=ssl.create_default_context())
-        user = os.environ.get("KUBEMEND_SMTP_USER")
         if user:
             server.login(user, os.environ["KUBEMEND_SMTP_PASSWORD"])
         server.send_message(message)
@@ -165,13 +181,14 @@ def parser_of_options():
 
 
 def folder_of(text):
-    """Return the folder of a run; `last` is the newest one with a report."""
+    """Return the folder of a run; `last` is the newest one that read hosts and has a report."""
     if text != "last":
         return Path(text)
-    reports = sorted(Path("~/.kubemend/runs").expanduser().glob("2*/report.json"))
-    if not reports:
-        raise ValueError("no run has left a report")
-    return reports[-1].parent
+    runs = Path("~/.kubemend/runs").expanduser()
+    for path in sorted(runs.glob("2*/report.json"), reverse=True):
+        if json.loads(path.read_text(encoding="utf-8")).get("mode") in JUDGES:
+            return path.parent
+    raise ValueError(f"no run in {runs} has left a report; name the folder of one instead of last")
 
 
 def main():

@@ -54,8 +54,9 @@ def _folder(tmp_path):
     return tmp_path
 
 
-def write(folder, findings):
+def write(folder, findings, mode="observe"):
     report = {
+        "mode": mode,
         "started": "2026-11-27T09:00:00Z",
         "clusters": [{"key": KEY, "name": "prod"}],
         "hosts": [{"status": "ok"}, {"status": "not_asked"}],
@@ -99,6 +100,8 @@ def _receiver():
             body = self.rfile.read(int(self.headers["Content-Length"]))
             requests.append((self.path, dict(self.headers), json.loads(body)))
             self.send_response(code[0])
+            if 300 <= code[0] < 400:
+                self.send_header("Location", "/elsewhere")
             self.end_headers()
 
         def log_message(self, *_words):
@@ -134,7 +137,7 @@ def test_alertmanager_gets_alerts_of_its_api_v2(folder, receiver):
         assert all(isinstance(text, str) and text for text in texts)
         assert alert.keys() == {"labels", "annotations", "startsAt", "endsAt"}
         times = [datetime.fromisoformat(alert[key][:-1]) for key in ("startsAt", "endsAt")]
-        assert times[0] < times[1]
+        assert times[0] < times[1] == datetime(2026, 11, 27, 11)
 
 
 def test_a_chat_gets_one_message_whose_text_is_no_markup(folder, receiver):
@@ -225,6 +228,9 @@ def test_the_newest_run_is_meant_by_last(folder, receiver):
         run.mkdir(parents=True)
         write(run, [finding(host=name[:8])])
     (folder / ".kubemend" / "runs" / "20261128T090000Z-1a2b3c").mkdir()
+    replay = folder / ".kubemend" / "runs" / "20261129T090000Z-1a2b3c"
+    replay.mkdir()
+    write(replay, [finding(host="replayed")], mode="replay")
     done = subprocess.run(
         [sys.executable, str(SCRIPT), "last", "chat"],
         env={**os.environ, "HOME": str(folder), "KUBEMEND_WEBHOOK": receiver[0]},
@@ -242,6 +248,11 @@ def test_the_newest_run_is_meant_by_last(folder, receiver):
         (("chat",), {"KUBEMEND_WEBHOOK": "x"}, "nothing was sent: "),
         (("mail", "127.0.0.1:1", "k@example.com", "a@example.com"), {}, "nothing was sent: "),
         (("mail", "127.0.0.1:x", "k@example.com", "a@example.com"), {}, "nothing was sent: "),
+        (
+            ("mail", "127.0.0.1:1", "k@example.com", "a@example.com"),
+            {"KUBEMEND_SMTP_USER": "u", "KUBEMEND_SMTP_PASSWORD": "p"},
+            "KUBEMEND_SMTP_USER needs --starttls",
+        ),
     ],
 )
 def test_what_is_not_sent_is_one_sentence_and_code_1(folder, words, env, sentence):
@@ -250,6 +261,14 @@ def test_what_is_not_sent_is_one_sentence_and_code_1(folder, words, env, sentenc
     assert done.stderr.startswith("notify: ")
     assert sentence in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("code", [301, 302, 303, 307])
+def test_a_redirect_is_not_followed(folder, receiver, code):
+    receiver[2][0] = code
+    done = notify(folder, "alertmanager", receiver[0], KUBEMEND_TOKEN="T")
+    assert (done.returncode, f"HTTP Error {code}" in done.stderr) == (1, True)
+    assert len(receiver[1]) == 1
 
 
 def test_a_refusal_of_the_receiver_is_a_failure(folder, receiver):

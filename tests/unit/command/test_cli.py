@@ -185,6 +185,14 @@ def test_nagios_prints_one_line(monkeypatch, capsys):
     assert seen == ["1"]
 
 
+def test_nagios_is_told_of_wrong_input_as_unknown(capsys):
+    assert cli.main(["audit", "-i", "/nowhere/hosts.yml", "--nagios"]) == 3
+    text, errors = capsys.readouterr()
+    assert text.startswith("KUBEMEND UNKNOWN - ")
+    assert "/nowhere/hosts.yml" in text
+    assert (text.count("\n"), errors) == (1, "")
+
+
 @pytest.mark.parametrize(
     ("words", "start"),
     [

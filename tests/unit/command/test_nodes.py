@@ -211,6 +211,8 @@ def test_the_check_can_be_turned_off(tls):
     assert nodes.read(access(tls[0], verified=False))
 
 
-def test_a_key_that_is_none_is_one_sentence(authority, tls):
-    with pytest.raises(WrongInput, match="does not answer"):
-        nodes.read(access(tls[0], authority=authority.pair.pem, certificate="x", key="y"))
+@pytest.mark.parametrize("more", [{"certificate": "x", "key": "y"}, {"authority": "x"}])
+def test_a_pair_or_an_authority_that_is_none_is_one_sentence(authority, tls, more):
+    with pytest.raises(WrongInput, match="in the kubeconfig cannot be used"):
+        nodes.read(access(tls[0], **{"authority": authority.pair.pem, **more}))
+    assert tls[1] == []
