@@ -35,6 +35,10 @@ from ..models.result import Finding
 WAIT_SECONDS = 120
 # Kinds of steps that all hosts of a cluster do before any of them goes on.
 TOGETHER = (START_FORMER, RENEW_CERTIFICATES)
+FULL = (
+    "etcd refuses every write (KM140), and what is restarted now does not get ready: free its space"
+    " first, then run again"
+)
 
 
 @dataclass(frozen=True)
@@ -155,7 +159,18 @@ def plan(  # noqa: PLR0913, PLR0917 - the parts of one step
     for step, blocked_by in _rows(group for _number, group in groups):
         numbered = replace(step, id=f"{len(steps) + 1:02}-{step.id}", blocked_by=blocked_by)
         steps.append(_needed(_consented(numbered, consent), steps))
-    return tuple(steps)
+    return tuple(_proven_by_leases(step, steps) for step in steps)
+
+
+def _proven_by_leases(step: Step, steps: Iterable[Step]) -> Step:
+    """Return the step; the end of an alarm is proven by leases if no allowed load proves them."""
+    change = dict(step.change or {})
+    if step.remedy != ETCD_ALARM or not change.pop("loads_follow", False):
+        return step
+    loads = [other for other in steps if other.remedy == LOAD_CERTIFICATES and other.allowed]
+    if any(other.cluster == step.cluster for other in loads):
+        return step
+    return replace(step, change=change)
 
 
 def _groups(
@@ -194,6 +209,8 @@ def _needed(step: Step, earlier: Iterable[Step]) -> Step:
     """Return the step, blocked where no allowed repair precedes it that it needs."""
     if not step.allowed:
         return step
+    if step.remedy == LOAD_CERTIFICATES and _stays_full(step.cluster, earlier):
+        return replace(step, allowed=False, blocked_by=FULL)
     if step.remedy != PROBE:
         return _behind_repairs(step, earlier)
     if any(other.allowed and other.cluster == step.cluster for other in earlier):
@@ -203,6 +220,12 @@ def _needed(step: Step, earlier: Iterable[Step]) -> Step:
         allowed=False,
         blocked_by="no repair before it is allowed: there is nothing to prove",
     )
+
+
+def _stays_full(cluster: str | None, earlier: Iterable[Step]) -> bool:
+    """Tell whether the plan has an end of etcd's alarm, and it is not allowed."""
+    alarms = [other for other in earlier if other.remedy == ETCD_ALARM]
+    return any(other.cluster == cluster and not other.allowed for other in alarms)
 
 
 def _behind_repairs(step: Step, earlier: Iterable[Step]) -> Step:

@@ -84,7 +84,9 @@ def _is_older(instance, component, folder):
     One that ended again and again has loaded what was renewed since, and waits no second time.
     """
     rows = [row for row in CERTIFICATES.values() if row.loader == component]
-    times = [files.mtime(path) or 0 for row in rows for path in row.paths(folder)]
+    paths = [path for row in rows for path in row.paths(folder)]
+    # A file that was moved in has its own time of change, and the time of the move in its inode.
+    times = [max(files.mtime(path) or 0, files.ctime(path) or 0) for path in paths]
     started = instance.started_at
     return started is None or started <= max(times) + preconditions.TOLERANCE
 

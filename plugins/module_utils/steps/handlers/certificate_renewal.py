@@ -100,7 +100,9 @@ class RenewCertificates(StepHandler):
             try:
                 done = file_change.replace(path, self.scene.files[path].sha256, fresh[path], kept)
             except (ChangeError, OSError) as error:
-                _restore_all(entries, context, error)
+                if not getattr(error, "changed", False):
+                    _restore_all(entries, context, error)
+                # else this file has its new bytes, as those before it: they fit
                 raise
             entries.append((path, done, self.scene.files[path].data))
 

@@ -447,12 +447,23 @@ def _renewed(client, prefix, former):
         return 0, 0
     end, first = time.monotonic() + RENEWED, True
     while True:
-        now = _leases(client, prefix)
+        now = _leases_again(client, prefix, end)
         count = sum(now.get(key) not in (None, revision) for key, revision in former.items())
         if count and first:
             end, first = min(end, time.monotonic() + REST), False
         if count == len(former) or time.monotonic() > end:
             return count, len(former)
+        time.sleep(EVERY)
+
+
+def _leases_again(client, prefix, end):
+    """Return the leases; ask again until then where etcd does not answer, as after its alarm."""
+    while True:
+        try:
+            return _leases(client, prefix)
+        except EtcdError:
+            if time.monotonic() > end:
+                raise
         time.sleep(EVERY)
 
 

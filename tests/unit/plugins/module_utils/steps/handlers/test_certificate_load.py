@@ -234,6 +234,13 @@ def test_one_that_began_with_the_new_files_is_left(node):
     assert "/readyz" in node.asked
 
 
+def test_one_whose_renewed_file_was_moved_in_with_an_older_time_restarts(node):
+    for path in node.pki.parent.rglob("*"):
+        os.utime(path, (0, 0))
+    assert node.work(node.step(SCHEDULER))["state"] == "done"
+    assert node.restarted == [SCHEDULER]
+
+
 @pytest.mark.parametrize("started_at", [None, 0])
 def test_one_whose_start_is_not_known_restarts(node, started_at):
     node.started_at = started_at

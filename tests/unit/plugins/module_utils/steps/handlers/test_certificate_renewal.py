@@ -433,6 +433,20 @@ def test_a_key_is_put_back_where_its_certificate_is_not_written(node, monkeypatc
     assert node.is_untouched()
 
 
+def test_a_key_stays_whose_certificate_was_written_and_not_committed(node, monkeypatch):
+    replace = file_change.replace
+
+    def late(path, *arguments, **more):
+        replace(path, *arguments, **more)
+        if path.endswith("etcd/server.crt"):
+            raise ChangeError("it holds its new bytes, and that cannot be committed", changed=True)
+
+    monkeypatch.setattr(file_change, "replace", late)
+    assert node.work()["state"] == "failed"
+    state = node.state()
+    assert state["etcd/server.key"] == state["etcd/server.crt"] == FRESH
+
+
 def test_whole_pairs_stay(node, monkeypatch):
     failing(monkeypatch, node, "/apiserver.crt")
     answer = node.work()

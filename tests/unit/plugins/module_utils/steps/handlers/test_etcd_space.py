@@ -11,7 +11,11 @@ import time
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.shared import step_kinds
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps import executor, registry
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
+    etcd_client,
+    executor,
+    registry,
+)
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import etcd_space
 from tests.unit.support import fake_etcd
 
@@ -206,6 +210,22 @@ def test_a_lease_that_is_never_renewed_is_no_proof(node):
     answer = work(node, node.step("etcd_alarm"))
     assert answer["state"] == "failed"
     says(answer["reason"], "none of 2 leases", "KM525")
+
+
+def test_one_answer_that_etcd_owes_is_asked_for_again(node, monkeypatch):
+    shrink(node)
+    # The first question comes before the alarm is taken back.
+    failures = [None, etcd_client.EtcdError("timed out"), etcd_client.EtcdError("no leader")]
+    leases = etcd_space._leases
+
+    def late(client, prefix):
+        error = failures.pop(0) if failures else None
+        if error:
+            raise error
+        return leases(client, prefix)
+
+    monkeypatch.setattr(etcd_space, "_leases", late)
+    assert work(node, node.step("etcd_alarm"))["state"] == "done"
 
 
 def test_leases_are_left_to_the_steps_that_load_certificates(node):

@@ -100,3 +100,22 @@ def test_leases_are_proven_by_etcd_where_nothing_is_loaded_later(
     steps = planned(world)
     assert [step.remedy for step in steps] == [*[RENEW] * 3, *FREE]
     assert not any((step.change or {}).get("loads_follow") for step in steps)
+
+
+def step(remedy: str, **more: Any) -> plan.Step:
+    return plan.Step("x", "m1", "KM140", remedy, 2, "t", cluster="c", **more)
+
+
+@pytest.mark.parametrize(
+    ("alarm_blocked", "load_blocked"),
+    [(None, None), (None, "no"), ("no", None), ("no", "no")],
+)
+def test_nothing_is_loaded_while_etcd_stays_full_and_leases_are_proven_once(
+    monkeypatch: Any, alarm_blocked: str | None, load_blocked: str | None
+) -> None:
+    rows = [(step("etcd_alarm"), alarm_blocked), (step(LOAD), load_blocked)]
+    monkeypatch.setattr(plan, "_rows", lambda _groups: plan._loaded_last(rows))
+    alarm, load = plan.plan([], [], dict, plan.Consent(2), {}, 4)
+    assert (alarm.allowed, load.allowed) == (not alarm_blocked, not (alarm_blocked or load_blocked))
+    assert bool((alarm.change or {}).get("loads_follow")) is load.allowed
+    assert ("KM140" in (load.blocked_by or "")) is (load_blocked is None and bool(alarm_blocked))
