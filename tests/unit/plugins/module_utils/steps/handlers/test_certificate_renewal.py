@@ -437,9 +437,10 @@ def test_a_key_stays_whose_certificate_was_written_and_not_committed(node, monke
     replace = file_change.replace
 
     def late(path, *arguments, **more):
-        replace(path, *arguments, **more)
+        done = replace(path, *arguments, **more)
         if path.endswith("etcd/server.crt"):
             raise ChangeError("it holds its new bytes, and that cannot be committed", changed=True)
+        return done
 
     monkeypatch.setattr(file_change, "replace", late)
     assert node.work()["state"] == "failed"
