@@ -40,24 +40,25 @@ MAX_STATUS, MAX_TEXT, MAX_ROWS, MAX_PACKAGES, LONGEST = 32 * 1024 * 1024, 104857
 SECONDS = 5
 
 
-def of_apt(root="", run=command.run):
+def of_apt(root="", run=command.run, seconds=lambda most: most):
     """Return {on, patterns, system, packages, error}, None without unattended-upgrades.
 
     patterns: [{old, text}] of the origins that it takes; system: {id, codename} of the
     distribution; packages: those that nothing keeps: [{name, installed, candidate, sources}].
+    seconds: returns how long a command may take at most.
     """
     if not any(os.path.exists(root + path) for path in PROGRAMS):
         return None
     answer = {"on": False, "patterns": [], "system": {}, "packages": [], "error": None}
     try:
-        settings = settings_of(run(["apt-config", "dump"], SECONDS, MAX_TEXT))
+        settings = settings_of(run(["apt-config", "dump"], seconds(SECONDS), MAX_TEXT))
         answer["on"] = _is_on(settings) and _is_timed(root)
         if answer["on"]:
             answer["patterns"] = _patterns(settings)
             answer["system"] = _system(root)
             kept = settings.get(BLACKLIST, [])
             names = [name for name in free(_status(root)) if not _is_kept(name, kept)]
-            answer["packages"] = _packages(names[:MAX_PACKAGES], run)
+            answer["packages"] = _packages(names[:MAX_PACKAGES], run, seconds)
     except (command.CommandError, OSError) as error:
         answer["error"] = files.one_line(error, LONGEST)
     return answer
@@ -140,11 +141,11 @@ def _is_kept(name, patterns):
     return False
 
 
-def _packages(names, run):
+def _packages(names, run, seconds):
     if not names:
         return []
-    releases = releases_of(run(["apt-cache", "policy"], SECONDS, MAX_TEXT))
-    text = run(["apt-cache", "policy", *names], SECONDS, MAX_TEXT)
+    releases = releases_of(run(["apt-cache", "policy"], seconds(SECONDS), MAX_TEXT))
+    text = run(["apt-cache", "policy", *names], seconds(SECONDS), MAX_TEXT)
     return policies(text, releases)
 
 

@@ -19,7 +19,13 @@ NEEDED = (
     "nvidia",
     "openvswitch",
 )
-IMAGES, COPIES = ("vmlinuz-", "vmlinux-"), (".old", ".dpkg-bak")
+IMAGES, COPIES = (
+    ("vmlinuz-", "vmlinux-"),
+    (
+        *(".old", ".dpkg-bak", ".dpkg-new", ".dpkg-tmp"),
+        *(".gz", ".xz", ".zst", ".bz2"),  # compressed images of SUSE, beside those that boot
+    ),
+)
 MAX_KERNELS = 20
 
 

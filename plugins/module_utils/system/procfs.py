@@ -117,6 +117,15 @@ def link(pid, name, proc="/proc"):
         return None
 
 
+def has_ended(root):
+    """Return whether the process of this root in /proc is gone; a root that is denied is not."""
+    try:
+        os.stat(root)
+    except OSError as error:
+        return files.reason(error) == "missing"
+    return False
+
+
 def file_of(pid, path, limit, proc="/proc"):
     """Return the bytes that a process has at a path; of one that has ended, those of the host.
 
@@ -127,7 +136,7 @@ def file_of(pid, path, limit, proc="/proc"):
     try:
         return files.read(path, limit, root)
     except OSError:
-        if os.path.exists(root):
+        if not has_ended(root):
             raise
     return files.read(path, limit)
 

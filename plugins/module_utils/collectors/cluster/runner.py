@@ -30,7 +30,7 @@ from . import (
     unmade,
     webhooks,
 )
-from .session import PATIENCE_SECONDS, TIMED_OUT, Session, Skipped, is_direct, place_of
+from .session import PATIENCE_SECONDS, SILENT, TIMED_OUT, Session, Skipped, is_direct, place_of
 
 MAX_SERVERS = 9
 MAX_REREADS = 3
@@ -266,7 +266,7 @@ def _obstacle(url):
     answer = http_client.get(address, port, "/readyz/etcd", ETCD_CHECK_SECONDS, tls.context())
     if answer["status"] == 500:
         return "its check etcd fails"
-    return "it takes connections and says nothing" if answer["error"] == TIMED_OUT else ""
+    return SILENT if answer["error"] == TIMED_OUT else ""
 
 
 def _is_timeout(error):

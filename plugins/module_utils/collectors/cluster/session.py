@@ -18,6 +18,7 @@ HANDSHAKE_SECONDS = 1.5
 PATIENCE_SECONDS = 15
 SERVER = re.compile(r"https://(?:\[([0-9A-Fa-f:]+)\]|([0-9.]+)):([0-9]{1,5})/?\Z")
 TIMED_OUT = "timed out"
+SILENT = "no connection or no handshake in time: its machine is off or not reached, or it hangs"
 MAX_CONFIG = 4194304
 
 
@@ -87,7 +88,7 @@ class Session:
         local = kubeconfig.local_server()
         for server in self._silent(config, url, local):
             self.dead.add(server)
-            self.failures.append(f"{config} ({server}): it takes connections and says nothing")
+            self.failures.append(f"{config} ({server}): {SILENT}")
         if url in self.dead:
             api.close()
         elif self._answers(api, config, url, ca):

@@ -16,6 +16,7 @@ from ...system import (
     component_endpoints,
     etcd_settings,
     files,
+    procfs,
     public_keys,
     yaml_scalars,
 )
@@ -119,7 +120,7 @@ def _of_process(read, path, root):
     next start reads the host's files.
     """
     record = read(path, root)
-    if root is None or os.path.exists(root):
+    if root is None or not procfs.has_ended(root):
         return record
     return read(path, None)
 

@@ -3,9 +3,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Collector next_start: what the next start of this node reads, and what runs does not have.
 
-It reads files. It starts the program of the kubelet or of the runtime, which tells its version or
-reads its configuration and ends, only where that program or a file of it was changed since its
-start.
+It reads files, asks systemd of containerd's unit, and asks apt-config and apt-cache where
+unattended-upgrades is there. It starts the program of the kubelet or of the runtime, which tells
+its version or reads its configuration and ends, only where that program or a file of it was changed
+since its start.
 """
 
 from ...system import (
@@ -48,7 +49,7 @@ def collect(context):
         "mounts": mounts(container),
         "kernels": kernels,
         "gpu": gpu_driver.versions(),
-        "upgrades": automatic_upgrades.of_apt(),
+        "upgrades": automatic_upgrades.of_apt(seconds=context.seconds),
     }
 
 

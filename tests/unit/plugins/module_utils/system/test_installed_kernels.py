@@ -40,6 +40,14 @@ def test_another_kernel_with_all_modules(machine):
     ]
 
 
+@pytest.mark.parametrize(
+    "name", [f"vmlinux-{NEW}.gz", f"vmlinuz-{NEW}.dpkg-new", f"vmlinuz-{OLD}.old"]
+)
+def test_a_copy_of_an_image_is_no_kernel(machine, name):
+    (machine / "boot" / name).touch()
+    assert [row["release"] for row in kernels(machine)] == [NEW]
+
+
 def test_the_kernel_of_the_link(machine):
     (machine / "vmlinuz").symlink_to(f"boot/vmlinuz-{NEW}")
     assert [row["is_default"] for row in kernels(machine)] == [True]

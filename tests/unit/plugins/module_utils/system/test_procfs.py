@@ -3,6 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Processes, as /proc of real nodes shows them."""
 
+import errno
+import os
+
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import procfs
@@ -179,3 +182,18 @@ def test_a_file_of_a_process_and_of_one_that_has_ended(tmp_path):
     inside.write_bytes(b"its own")
     assert procfs.file_of(7, str(path), 100, str(tmp_path)) == b"its own"
     assert procfs.file_of(8, str(path), 100, str(tmp_path)) == b"host"
+
+
+@pytest.mark.parametrize(
+    ("error", "ended"), [(errno.ENOENT, True), (errno.ESRCH, True), (errno.EACCES, False)]
+)
+def test_a_process_whose_root_is_denied_has_not_ended(monkeypatch, error, ended):
+    def fail(_path):
+        raise OSError(error, os.strerror(error))
+
+    monkeypatch.setattr(procfs.os, "stat", fail)
+    assert procfs.has_ended("/proc/7/root") is ended
+
+
+def test_a_process_that_runs_has_not_ended():
+    assert not procfs.has_ended("/proc/self/root")

@@ -327,9 +327,7 @@ def test_endpoint_slices_where_endpoints_are_gone(ask):
     assert document["collectors"]["endpoints"]["data"]["addresses"] == addresses("v1.36.3")
 
 
-@pytest.mark.parametrize(
-    ("state", "words"), [(0, "it takes connections and says nothing"), (1, "its check etcd fails")]
-)
+@pytest.mark.parametrize(("state", "words"), [(0, session.SILENT), (1, "its check etcd fails")])
 def test_an_api_server_that_cannot_read_locks_is_not_asked_for_them(ask, silent, state, words):
     first = addresses("v1.36.3")[0]
     silent[state].add(first.rpartition(":")[0])
