@@ -290,20 +290,20 @@ def unhealthy(api):
     """Return (failed probes of the cluster's own pods by pod and container, cut).
 
     The rows are {namespace, pod, container, node, message, count, first, last}, the message that of
-    the newest event; those first that failed most often.
+    the newest event; those first that failed most often. They are None where so many pods of users
+    fail their probes that not all events are read: of what waits nothing is cut then.
     """
-    rows, is_cut = {}, False
+    rows = {}
     for number, item in enumerate(api.items("/api/v1/events", PROBES)):
         if number >= MAX_PROBES:
-            is_cut = True
-            break
+            return None, False
         about = item.get("involvedObject") or {}
         namespace, name = str(about.get("namespace")), str(about.get("name"))
         if system_namespaces.is_one(namespace):
             container = str(about.get("fieldPath") or "").partition("{")[2].rstrip("}")
             _add_probe(rows, (namespace[:63], name[:253], container[:63]), item)
     ordered = sorted(rows.values(), key=lambda row: (-row["count"], row["namespace"], row["pod"]))
-    return ordered[:MAX_UNHEALTHY], is_cut or len(ordered) > MAX_UNHEALTHY
+    return ordered[:MAX_UNHEALTHY], len(ordered) > MAX_UNHEALTHY
 
 
 def _add_probe(rows, key, item):

@@ -345,3 +345,6 @@ def test_failed_probes_are_bounded_and_may_be_cut(monkeypatch):
     assert (len(data["unhealthy"]), cut) == (2, True)
     data, cut, _api = collect(probes=[probe(), ApiError("timeout", "too slow")])
     assert (data["unhealthy"], cut) == (None, True)
+    monkeypatch.setattr(pod_start, "MAX_PROBES", 2)
+    data, cut, _api = collect(probes=[probe(namespace="app") for _number in range(3)])
+    assert (data["unhealthy"], cut) == (None, False)
