@@ -18,7 +18,8 @@ RESOURCES = (
     "jobs",
     "deployments",
     "endpointslices",
-    "services",
+    "services/specs",
+    "services/endpoints",
     "serviceaccounts",
     "controllerrevisions",
 )
@@ -31,8 +32,11 @@ def bounds(prefix):
 
 
 def counting(prefix, resource):
-    """Return the question how many objects of a resource there are."""
-    return dict(bounds(f"{prefix}/{resource}/"), count_only=True)
+    """Return the question how many objects of a resource there are.
+
+    An API server begins its prefix with a slash and ends it without one, whatever its flag says.
+    """
+    return dict(bounds(f"/{prefix.strip('/')}/{resource}/"), count_only=True)
 
 
 def count(answer):

@@ -33,12 +33,22 @@ def replaced(name, pid, seconds=lambda most: most, proc="/proc"):
     if link:
         path = link.partition(DELETED)[0]
         row["path"] = files.one_line(path, 253)
-        row["missing"] = not os.path.lexists(path)
-        row["replaced"] = link.endswith(DELETED) or _differs(f"{proc}/{pid}/exe", path)
-        if row["replaced"] and path.rpartition("/")[2] in NAMES:
+        # of a kubelet in a container the path is one below the root of that container
+        there = f"{proc}/{pid}/root{path}"
+        row["missing"] = not os.path.lexists(there)
+        row["replaced"] = link.endswith(DELETED) or _differs(f"{proc}/{pid}/exe", there)
+        if row["replaced"] and _is_of_host(proc, pid) and path.rpartition("/")[2] in NAMES:
             row["running"] = version(f"{proc}/{pid}/exe", seconds(SECONDS))
             row["disk"] = version(path, seconds(SECONDS))
     return row
+
+
+def _is_of_host(proc, pid):
+    """Return whether a process has the root of the host."""
+    try:
+        return os.path.samefile(f"{proc}/{pid}/root", "/")
+    except OSError:
+        return False
 
 
 def _differs(running, path):

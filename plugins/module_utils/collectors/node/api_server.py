@@ -24,6 +24,7 @@ HANDSHAKE_SECONDS = 3.0  # for the connection and its encryption; what follows i
 SOON_SECONDS = 0.7  # livez is asked for where readyz is not good by then
 ENOUGH_SECONDS = 0.7  # for what is still on its way when one answer says that etcd fails
 LONG_SECONDS = 2.5  # a version that takes longer than this is late, however late it is
+SHORTEST = 1.0  # a server that has less for an answer is not told to wait
 MAX_CHECKS = 100  # failed ones that are kept
 # No path of a probe: an API server that is overloaded lets it wait, or refuses it.
 VERSION = ("version", "/version")
@@ -131,7 +132,10 @@ def _waiting(context, record, processes):
             client = tls.context(certificate, key)
         except http_client.HttpError:
             continue
-        deadline = time.monotonic() + context.seconds(LONG_SECONDS)
+        seconds = context.seconds(LONG_SECONDS)
+        if seconds < SHORTEST:
+            return None
+        deadline = time.monotonic() + seconds
         address, port = record["address"], record["port"]
         try:
             connection = http_client.Connection(address, port, deadline - time.monotonic(), client)

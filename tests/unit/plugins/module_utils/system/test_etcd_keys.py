@@ -28,3 +28,9 @@ def test_counting_reads_no_value():
 )
 def test_a_count_is_a_number(answer, count):
     assert etcd_keys.count(answer) == count
+
+
+@pytest.mark.parametrize("prefix", ["/registry", "registry", "/registry/"])
+def test_a_prefix_is_read_as_an_api_server_reads_it(prefix):
+    question = etcd_keys.counting(prefix, "services/specs")
+    assert base64.b64decode(question["key"]) == b"/registry/services/specs/"

@@ -65,6 +65,19 @@ def test_versions_of_both_are_asked_where_they_differ(running, monkeypatch):
     assert row["disk"] == "Kubernetes v1.99.0"
 
 
+def test_a_program_of_a_container_lies_below_its_root(tmp_path, monkeypatch):
+    program = tmp_path / "7/root/hyper/kubelet"
+    program.parent.mkdir(parents=True)
+    program.write_text("#!/bin/sh\n")
+    os.link(program, tmp_path / "7/exe")
+    monkeypatch.setattr(replaced_program.procfs, "link", lambda *_words: "/hyper/kubelet")
+    row = replaced_program.replaced("kubelet", 7, proc=str(tmp_path))
+    assert (row["path"], row["replaced"], row["missing"]) == ("/hyper/kubelet", False, False)
+    program.unlink()
+    row = replaced_program.replaced("kubelet", 7, proc=str(tmp_path))
+    assert (row["replaced"], row["missing"], row["disk"]) == (True, True, "")
+
+
 def test_a_program_of_another_name_is_never_started(running):
     path, pid = running
     other = path.with_name("new")

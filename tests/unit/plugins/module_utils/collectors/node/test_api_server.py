@@ -6,6 +6,7 @@
 import os
 import socket
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -317,3 +318,13 @@ def test_a_server_whose_queues_are_full_is_overloaded_though_it_answers_at_once(
     answered = api_server.collect(context(api_server_process(6443)))
     assert answered["servers"][0]["waiting"] == waiting
     assert answered["used_up"] == (["requests"] if waiting else [])
+
+
+def test_a_server_that_has_no_time_for_an_answer_does_not_wait(monkeypatch):
+    monkeypatch.setattr(
+        client_certificates, "of_components", lambda *_words: [("/a", b"certificate", b"key")]
+    )
+    monkeypatch.setattr(tls, "context", lambda *_words: None)
+    late = SimpleNamespace(params={}, seconds=lambda _most: 0.0)
+    record = {"address": "127.0.0.1", "port": 1}
+    assert api_server._waiting(late, record, []) is None
