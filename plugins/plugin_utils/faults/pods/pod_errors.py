@@ -132,7 +132,7 @@ def _missing(cluster: Cluster) -> Iterator[Missing]:
             yield from missing
         elif host.statuses.get("system_pods") == "ok" and not host.pod_errors.is_known:
             yield Missing(host.host, "system_pods", "not_asked")
-        elif host.pod_errors.gaps:
+        elif host.pod_errors.gaps or host.pod_errors.unread:
             yield Missing(host.host, "system_pods", "error")
 
 

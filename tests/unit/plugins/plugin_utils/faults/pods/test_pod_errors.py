@@ -106,6 +106,13 @@ def test_a_log_that_cannot_be_read_is_unknown(world):
     assert judged(world, "KM560") == (["unknown"], [])
 
 
+def test_logs_that_were_left_out_are_unknown(world):
+    world.data("w1", "system_pods")["unread"] = 3
+    assert judged(world, "KM560") == (["unknown"], [])
+    say(world)
+    assert len(judged(world, "KM560")[1]) == 1
+
+
 def devices(world, **devices):
     next(row for row in world.data("api", "nodes")["items"] if row["name"] == "w1")["devices"] = {
         "nvidia.com/gpu": devices["gpu"]
