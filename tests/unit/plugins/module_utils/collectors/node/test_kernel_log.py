@@ -20,7 +20,7 @@ LINES = (
     (
         "oom",
         "oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0,oom_memcg="
-        "/system.slice/k3s.service,task_memcg=/system.slice/k3s.service,task=k3s-server,pid=7,uid=0",
+        "/system.slice/k3s.service,task_memcg=/system.slice/k3s.service,task=k3s-server,pid=7",
     ),
     ("disk", "blk_update_request: I/O error, dev sda, sector 123456 op 0x0:(READ)"),
     ("disk", "EXT4-fs error (device sda1): ext4_find_entry:1455: inode #262: comm etcd: reading"),
